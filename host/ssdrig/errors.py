@@ -1,0 +1,60 @@
+"""What can go wrong, one class per matter. Each error says what was expected, what was seen and what to do;
+the exit code of the command is the class's. Exit 1 is left to defects, 2 to argparse, 130 to Ctrl-C."""
+
+
+class SsdrigError(Exception):
+    """Base of all errors a person is meant to read. Never raised itself."""
+
+    exit_code = 1
+
+    def __init__(self, expected: str, seen: str, do: str):
+        super().__init__(f"expected {expected}; seen {seen}; do: {do}")
+        self.expected, self.seen, self.do = expected, seen, do
+
+
+class UsageError(SsdrigError):
+    """The command's words do not fit together."""
+
+    exit_code = 2
+
+
+class UnsafeTarget(SsdrigError):
+    """The target must not be written to."""
+
+    exit_code = 3
+
+
+class DriveError(SsdrigError):
+    """The drive is lost, refuses, or did not do what it was told."""
+
+    exit_code = 4
+
+
+class RigError(SsdrigError):
+    """The instrument is lost, silent, or of another protocol version."""
+
+    exit_code = 5
+
+
+class UploadIncomplete(SsdrigError):
+    """All is measured and kept, but not all of it has reached InfluxDB yet."""
+
+    exit_code = 6
+
+
+class JournalError(SsdrigError):
+    """A run folder is missing, damaged, in use, or of another schema version."""
+
+    exit_code = 8
+
+
+class ToolMissing(SsdrigError):
+    """A program that ssdrig calls is not installed or too old."""
+
+    exit_code = 9
+
+
+class LoadError(SsdrigError):
+    """fio failed, hung, or wrote what cannot be read."""
+
+    exit_code = 10
