@@ -1,0 +1,203 @@
+"""Frames (wire.py) over the board's USB serial port. Nothing here allocates, except `say`.
+
+Output goes through a ring: a frame enters it whole or not at all, so a host that does not read can never tear one.
+Input is taken a byte at a time, because reading more than has arrived blocks the board.
+"""
+
+import select
+import sys
+from array import array
+from time import ticks_add, ticks_diff, ticks_us
+
+import micropython
+import wire
+from clock64 import put32
+
+_RING = micropython.const(4096)  # a power of two
+_MASK = micropython.const(4095)
+_PIECE = micropython.const(256)  # what the USB stack takes at once
+_LINE = micropython.const(64)  # longest command, with room
+HEAD = 5  # kind u8, seq u32
+
+
+def _crc_table():
+    table = array("I", [0] * 256)
+    for i in range(256):
+        c = i
+        for _ in range(8):
+            c = (c >> 1) ^ (0xEDB88320 if c & 1 else 0)
+        table[i] = c
+    return table
+
+
+_TABLE = _crc_table()
+
+
+@micropython.viper
+def put_crc(buf: ptr8, n: int):
+    """CRC-32 of buf[:n] into buf[n:n+4]. binascii.crc32 would return a heap object on a 32-bit board."""
+    table = ptr32(_TABLE)
+    c = -1
+    for i in range(n):
+        c = int(table[(c ^ buf[i]) & 255]) ^ ((c >> 8) & 0xFFFFFF)
+    c = ~c
+    for k in range(4):
+        buf[n + k] = (c >> (8 * k)) & 255
+
+
+@micropython.viper
+def stuff(src: ptr8, n: int, ring: ptr8, head: int) -> int:
+    """COBS of src[:n] and its delimiter into the ring from `head` on. Returns the number of bytes written."""
+    code_at = head
+    at = head + 1
+    code = 1
+    for i in range(n):
+        b = src[i]
+        if b:
+            ring[at & _MASK] = b
+            at += 1
+            code += 1
+        if b == 0 or code == 255:
+            ring[code_at & _MASK] = code
+            code_at = at
+            at += 1
+            code = 1
+    ring[code_at & _MASK] = code
+    ring[at & _MASK] = 0
+    return at + 1 - head
+
+
+@micropython.viper
+def unstuff(buf: ptr8, n: int) -> int:
+    """Inverse of COBS in place, no delimiter. Returns the length, -1 if it is no COBS."""
+    out = 0
+    i = 0
+    while i < n:
+        code = int(buf[i])
+        if code == 0 or i + code > n:
+            return -1
+        for k in range(1, code):
+            if buf[i + k] == 0:
+                return -1
+            buf[out] = buf[i + k]
+            out += 1
+        i += code
+        if code < 255 and i < n:
+            buf[out] = 0
+            out += 1
+    return out
+
+
+@micropython.viper
+def crc_fits(buf: ptr8, n: int) -> int:
+    """1 if buf[n:n+4] is the CRC-32 of buf[:n]."""
+    table = ptr32(_TABLE)
+    c = -1
+    for i in range(n):
+        c = int(table[(c ^ buf[i]) & 255]) ^ ((c >> 8) & 0xFFFFFF)
+    c = ~c
+    for k in range(4):
+        if buf[n + k] != (c >> (8 * k)) & 255:
+            return 0
+    return 1
+
+
+def _ready(poller):
+    for _ in poller.ipoll(0):
+        return True
+    return False
+
+
+class Link:
+    NOTHING = -1  # no input
+    PART = 0  # a byte was taken, no command is complete
+
+    def __init__(self):
+        self.ring = bytearray(_RING)
+        self.tail = 0
+        self.head = self.used = 1  # the first byte out is a delimiter: it ends what a reset may have torn
+        self.seq = 0
+        self.line = bytearray(_LINE)
+        self.length = 0  # of the line so far; above _LINE: the line is too long and will be dropped
+        self.first = 0  # ticks_us when the line's first byte was seen
+        self.byte = bytearray(1)
+        self.escape = False  # the other end is a person or a program that wants the REPL
+        self.reader = select.poll()
+        self.reader.register(sys.stdin, select.POLLIN)
+        self.writer = select.poll()
+        self.writer.register(sys.stdout, select.POLLOUT)
+        self.source = sys.stdin.buffer
+        self.sink = sys.stdout.buffer
+        self.pong_buf = bytearray(HEAD + 12 + 4)
+
+    def receive(self):
+        """Take at most one byte. Returns NOTHING, PART, or the kind of the command whose frame it completed."""
+        if not _ready(self.reader):
+            return Link.NOTHING
+        if self.length == 0:
+            self.first = ticks_us()
+        self.source.readinto(self.byte)
+        b = self.byte[0]
+        n = self.length
+        if b:
+            if n < _LINE:
+                self.line[n] = b
+            self.length = n + 1
+            # No frame starts with one of these: its second byte is the kind, a letter.
+            # "\r Ctrl-C" is what mpremote sends, three Ctrl-C what a person does.
+            if b == 3 and (
+                (n == 1 and self.line[0] == 13) or (n == 2 and self.line[0] == 3 and self.line[1] == 3)
+            ):
+                self.escape = True
+            return Link.PART
+        self.length = 0
+        if n > _LINE:
+            return Link.PART
+        n = unstuff(self.line, n)
+        if n < HEAD + 4 or not crc_fits(self.line, n - 4):
+            return Link.PART
+        return self.line[0]
+
+    def put(self, buf, n):
+        """Queue the frame whose kind is buf[0] and whose body is buf[5:n]; buf needs 4 bytes more for the CRC.
+        False, and nothing is queued, if there is no room: the host does not read."""
+        if self.used + n + 4 + (n + 4) // 254 + 2 > _RING:
+            return False
+        put32(buf, 1, self.seq)
+        put_crc(buf, n)
+        size = stuff(buf, n + 4, self.ring, self.head)
+        self.seq += 1
+        self.head = (self.head + size) & _MASK
+        self.used += size
+        return True
+
+    def send(self):
+        """Hand one piece of the queue to the USB stack, if it takes any. True if it did."""
+        if not self.used or not _ready(self.writer):
+            return False
+        n = min(self.used, _RING - self.tail, _PIECE)
+        n = self.sink.write(self.ring, self.tail, n)
+        if not n:
+            return False
+        self.tail = (self.tail + n) & _MASK
+        self.used -= n
+        return True
+
+    def pong(self, clock):
+        """Answer the ping in `line`. Its time is the middle between the ping's first byte and now, so that the time
+        the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased."""
+        buf = self.pong_buf
+        buf[0] = wire.PONG
+        for k in range(4):
+            buf[HEAD + k] = self.line[HEAD + k]
+        first = self.first
+        clock.put(buf, HEAD + 4, ticks_add(first, ticks_diff(ticks_us(), first) >> 1))
+        self.put(buf, HEAD + 12)
+
+    def say(self, kind, text):
+        """Queue a frame of text (hello, log). Allocates."""
+        body = text.encode()[: wire.MAX_FRAME - 32]
+        buf = bytearray(HEAD + len(body) + 4)
+        buf[0] = kind
+        buf[HEAD : HEAD + len(body)] = body
+        return self.put(buf, HEAD + len(body))

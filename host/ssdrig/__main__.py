@@ -1,0 +1,3 @@
+from ssdrig.cli import main
+
+raise SystemExit(main())

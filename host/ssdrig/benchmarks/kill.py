@@ -1,0 +1,187 @@
+"""kill -9 at random moments of a run: of the host, the firmware's interpreter, the drive's server, influxd.
+
+After each kill: nothing that the run had acknowledged as kept is missing, the run's state is clear, its figures and page
+can be built, no process is left behind, and points that InfluxDB had acknowledged are in it."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ssdrig import journal, report
+from ssdrig.benchmarks import Figure, exactly
+from ssdrig.virtual import influxd
+
+VICTIMS = ("host", "firmware", "drive", "influxd")
+EXPECTED = {"host": {"died"}, "firmware": {"complete"}, "drive": {"failed"}, "influxd": {"complete"}}
+RUN_WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "5", "--jsonl", "--quiet"]
+EARLIEST_S, LATEST_S = 0.2, 6.0  # after the first acknowledgement
+
+
+def kills(count: int, seed: int = 1) -> list[dict]:
+    """Carry out `count` runs, each with one kill. Returns one dict per run: victim, after_s, state, faults (list of words)."""
+    chance = random.Random(seed)
+    folder = Path(tempfile.mkdtemp(prefix="ssdrig-kill-", dir="/var/tmp"))
+    results = []
+    try:
+        for i in range(count):
+            victim = VICTIMS[i % len(VICTIMS)]
+            result = _one(victim, chance.uniform(EARLIEST_S, LATEST_S), folder / str(i))
+            results.append(result)
+            print(f"kill {i + 1}/{count}: {victim} after {result['after_s']:.2f} s: {result['state']} {result['faults'] or 'ok'}", file=sys.stderr)
+            shutil.rmtree(folder / str(i))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return results
+
+
+def _one(victim: str, after_s: float, folder: Path) -> dict:
+    database = influxd.start() if victim == "influxd" else None
+    words = [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
+    if database:
+        words += ["--influx", database.url]
+    host = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    acknowledged, faults = {}, []
+    try:
+        first = host.stdout.readline()
+        if not first:
+            raise AssertionError(f"the run did not start: {host.stderr.read()}")
+        acknowledged = json.loads(first)
+        family = _descendants(host.pid)
+        killer_at = time.monotonic() + after_s
+        killed = False
+        os.set_blocking(host.stdout.fileno(), False)
+        text, deadline = "", time.monotonic() + 90
+        while host.poll() is None and time.monotonic() < deadline:
+            text += host.stdout.read() or ""
+            if not killed and time.monotonic() >= killer_at:
+                family |= _descendants(host.pid)
+                killed = _kill(victim, host.pid, database)
+            time.sleep(0.02)
+        if host.poll() is None:
+            faults.append("the run did not end within 90 s")
+            host.kill()
+        text += host.stdout.read() or ""
+        for line in text.splitlines(keepends=True):
+            if line.endswith("\n"):
+                acknowledged = {**acknowledged, **json.loads(line)}
+        time.sleep(0.3)
+        left = [pid for pid in family if pid != host.pid and _alive(pid)]
+        if left:
+            faults.append(f"processes left behind: {[_words(pid) for pid in left]}")
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+        run = Path(acknowledged["run"])
+        state = journal.state(run)
+        if killed and state not in EXPECTED[victim]:
+            faults.append(f"state {state}, exit {host.returncode}, why {journal.events(run)[-1].get('why')}")
+        faults += _check_kept(run, acknowledged.get("kept"))
+        faults += _check_report(run)
+        if database:
+            faults += _check_database(run, database)
+        return {"victim": victim, "after_s": after_s, "killed": killed, "state": state, "faults": faults}
+    finally:
+        if host.poll() is None:
+            host.kill()
+        host.wait()
+        if database:
+            database.stop()
+
+
+def _kill(victim: str, host_pid: int, database) -> bool:
+    if victim == "host":
+        os.kill(host_pid, signal.SIGKILL)
+        return True
+    if victim == "influxd":
+        database.kill()
+        time.sleep(1.0)
+        database.restart()
+        return True
+    mark = {"firmware": "run_board.py", "drive": "ssdrig.virtual.serve"}[victim]
+    for pid in _descendants(host_pid):
+        if mark in _words(pid):
+            os.kill(pid, signal.SIGKILL)
+            return True
+    return False
+
+
+def _check_kept(run: Path, kept: dict | None) -> list[str]:
+    """What was acknowledged is on disk and reads without damage."""
+    if not kept:
+        return []
+    faults = []
+    for name in ("events.jsonl", "rig.bin"):
+        if (run / name).stat().st_size < kept[name]:
+            faults.append(f"{name} is shorter than acknowledged")
+    readable = 0
+    for line in (run / "events.jsonl").read_bytes()[: kept["events.jsonl"]].splitlines(keepends=True):
+        json.loads(line)
+        readable += len(line)
+    if readable != kept["events.jsonl"]:
+        faults.append("acknowledged events do not end at a line's end")
+    good_bytes = (run / "rig.bin").stat().st_size - journal.torn_bytes(run)
+    if good_bytes < kept["rig.bin"]:
+        faults.append(f"only {good_bytes} of {kept['rig.bin']} acknowledged bytes of rig.bin are readable")
+    return faults
+
+
+def _check_report(run: Path) -> list[str]:
+    try:
+        figures = report.figures_of(run)
+        report.write([run], run / "report.html")
+    except Exception as error:  # noqa: BLE001 - any failure to build is the finding
+        return [f"report does not build: {error!r}"]
+    return [] if figures["run"] and (run / "report.html").stat().st_size > 10_000 else ["report is empty"]
+
+
+def _check_database(run: Path, database) -> list[str]:
+    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"], capture_output=True, text=True)
+    if sent.returncode:
+        return [f"push after restart: exit {sent.returncode}: {sent.stderr.strip()[-300:]}"]
+    from ssdrig import points  # numba-free import kept out of the other victims' way
+
+    expected = points.counts(run)
+    stored = database.counts(list(expected))
+    return [] if stored == expected else [f"database {stored} journal {expected}"]
+
+
+def _descendants(pid: int) -> set[int]:
+    found = set()
+    try:
+        children = [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+    except OSError:
+        return found
+    for child in children:
+        found |= {child} | _descendants(child)
+    return found
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _words(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def kill() -> list[Figure]:
+    results = kills(50)
+    return [
+        exactly("kills carried out", sum(r["killed"] for r in results), "kills", len(results)),
+        exactly("runs with a fault after the kill", sum(bool(r["faults"]) for r in results), "runs", 0),
+    ]
+
+
+BENCHES = {"kill": ("kill -9 of host, firmware, drive server or influxd at random moments, 50 times (about 12 min)", kill)}

@@ -1,0 +1,49 @@
+"""The commands. Each is a module with add_arguments(parser) and command(args) -> exit code; only the one asked for
+is imported. Results go to stdout, words for people to stderr."""
+
+import argparse
+import importlib
+import sys
+
+from ssdrig import __version__
+from ssdrig.errors import SsdrigError
+
+COMMANDS = {
+    "demo": ("ssdrig.demo", "the main job on the virtual bench: two runs and their report, nothing needed but this clone"),
+    "run": ("ssdrig.run", "carry out a test on a drive and keep all of it in a run folder"),
+    "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
+    "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
+    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD; its ledger; its ageing"),
+    "bench": ("ssdrig.benchmarks.__main__", "show the promised figures, each with its bar"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130 Ctrl-C."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(
+        prog="ssdrig",
+        description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",
+        epilog="also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe target,"
+        " 4 drive, 5 rig, 6 upload incomplete, 8 run folder, 9 tool missing, 10 load, 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    module = None
+    for name, (module_name, words) in COMMANDS.items():
+        sub = commands.add_parser(name, help=words, description=words)
+        if name == chosen:
+            module = importlib.import_module(module_name)
+            module.add_arguments(sub)
+    args = parser.parse_args(argv)
+    try:
+        return module.command(args) or 0
+    except SsdrigError as error:
+        print(f"ssdrig {args.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"ssdrig {args.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0

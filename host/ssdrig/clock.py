@@ -1,0 +1,227 @@
+"""Rig ticks to host time, with a bound on the error.
+
+A ping leaves the host at t1, is stamped by the rig at tick c, and its answer is read by the host at t4. So whatever the
+delays were, host time T(c) of that tick lies between t1 and t4. In a window of WINDOW_S the map is a line up to the drift
+of the crystal; all lines that pass every interval [t1, t4] form a convex region, bounded by the lower hull of the points
+(c, t4) and the upper hull of (c, t1). The estimate is the middle of what that region allows at a tick, the bound is half
+of its width: a proof, not a statistic, as long as the delays are not negative and the rate is as steady as stated.
+(Two-sided envelope; the hull formulation is that of Moon, Skelly and Towsley, "Estimation and removal of clock skew from
+network delay measurements", INFOCOM 1999, for one direction.)
+
+Allowances, all part of the bound: inside a window the rate stays within STEADY_PPM of a constant; over longer times
+without pings it changes by no more than DRIFT_PPM; it is never further than NOMINAL_PPM from nominal; ticks are floored to
+whole microseconds. A window in which no line passes is not hidden: pings that contradict all others are dropped and counted
+(`outliers`), and if it still has no line its allowance grows until it has one (`strained`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+WINDOW_S = 60
+STEADY_PPM = 0.2
+DRIFT_PPM = 2.0
+NOMINAL_PPM = 1000.0
+KNOT_US = 1_000_000
+TICK_NS = 1000  # a tick stands for any time within its microsecond
+BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
+OUTLIER_NS = 100_000  # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
+
+
+@dataclass(frozen=True)
+class ClockMap:
+    """Piecewise linear map of one boot: at tick_us[k] + base_us host time is base_ns + tick_us[k] * 1000 + offset_ns[k],
+    off by at most bound_ns[k]. Offsets are small numbers, so that float64 holds them to far less than a nanosecond."""
+
+    base_us: int
+    base_ns: int
+    tick_us: np.ndarray  # float64 (knots,), rising, relative to base_us
+    offset_ns: np.ndarray  # float64 (knots,)
+    knot_bound_ns: np.ndarray  # float64 (knots,)
+    pings: int
+    outliers: int
+    strained: int
+
+    def t_ns(self, ticks_us) -> np.ndarray:
+        """Host time (CLOCK_MONOTONIC, int64 ns) of ticks (int64 us of this boot)."""
+        since_us = np.asarray(ticks_us, np.int64) - self.base_us
+        offset = np.interp(since_us, self.tick_us, self.offset_ns)
+        return self.base_ns + since_us * 1000 + np.rint(offset).astype(np.int64)
+
+    def bound_ns(self, ticks_us) -> np.ndarray:
+        """Largest possible error of t_ns(ticks), float64 ns."""
+        return np.interp(np.asarray(ticks_us, np.int64) - self.base_us, self.tick_us, self.knot_bound_ns)
+
+    def rate_ppm(self) -> float:
+        """How much faster than nominal the rig's clock runs, from the first ping to the last."""
+        inner = slice(1, -1)
+        x, y = self.tick_us[inner], self.offset_ns[inner]
+        return -1e3 * float(y[-1] - y[0]) / float(x[-1] - x[0]) if len(x) > 1 else 0.0
+
+
+def fit(t1_ns, tick_us, t4_ns) -> ClockMap:
+    """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read.
+
+    Raises ValueError without pings. Pings with t4 < t1 are counted as outliers."""
+    t1_ns, tick_us, t4_ns = (np.asarray(a, np.int64) for a in (t1_ns, tick_us, t4_ns))
+    sane = t4_ns >= t1_ns
+    if not sane.any():
+        raise ValueError("a clock needs at least one ping whose answer came after it was sent")
+    order = np.argsort(tick_us[sane], kind="stable")
+    base_us, base_ns = int(tick_us[sane][order[0]]), int(t1_ns[sane][order[0]])
+    x = tick_us[sane][order] - base_us
+    low = (t1_ns[sane][order] - base_ns - x * 1000).astype(float) - TICK_NS  # the event may lie a tick after its stamp
+    high = (t4_ns[sane][order] - base_ns - x * 1000).astype(float)
+    x = x.astype(float)
+    knots = np.arange(0.0, x[-1] + KNOT_US, KNOT_US)
+    knots[-1] = max(x[-1], 1.0)
+    estimate = _Envelope(len(knots))
+    dropped, strained = np.zeros(len(x), bool), 0
+    length, hop = WINDOW_S * 1e6, WINDOW_S * 0.5e6
+    starts = np.arange(0.0, max(x[-1] - length, 0.0) + hop, hop)
+    last = None
+    for n, start in enumerate(starts):
+        rows = slice(*np.searchsorted(x, (start, start + length), side="left"))
+        if n == len(starts) - 1:
+            rows = slice(rows.start, len(x))
+        if rows.stop == rows.start:
+            continue
+        region = _region(x[rows], low[rows], high[rows])
+        dropped[rows] |= ~region.keep
+        strained += region.strained
+        span = slice(*np.searchsorted(knots, (x[rows][0] - KNOT_US, x[rows][-1] + KNOT_US)))
+        estimate.add(span, *region.range_at(knots[span]))
+        last = region
+        first = region if n == 0 else first
+    knots, mid, half = estimate.result(knots)
+    ends = []
+    for region, knot, at in ((first, 0, knots[0] - BEYOND_US), (last, -1, knots[-1] + BEYOND_US)):
+        lo, hi = region.range_at(np.array([at]))
+        ends.append((at, (lo[0] + hi[0]) / 2, (hi[0] - lo[0]) / 2 + half[knot] + DRIFT_PPM * 1e-3 * BEYOND_US))
+    knots, mid, half = (np.concatenate([[ends[0][i]], a, [ends[1][i]]]) for i, a in enumerate((knots, mid, half)))
+    outliers = int(np.count_nonzero(dropped) + np.count_nonzero(~sane))
+    return ClockMap(base_us, base_ns, knots, mid + TICK_NS / 2, half + TICK_NS / 2, len(sane), outliers, strained)
+
+
+class _Envelope:
+    """What all windows together allow at each knot."""
+
+    def __init__(self, knots: int):
+        self.low, self.high = np.full(knots, -np.inf), np.full(knots, np.inf)  # what every window allows
+        self.lowest, self.highest = np.full(knots, np.inf), np.full(knots, -np.inf)  # what any window allows
+
+    def add(self, span: slice, low: np.ndarray, high: np.ndarray) -> None:
+        np.maximum(self.low[span], low, out=self.low[span])
+        np.minimum(self.high[span], high, out=self.high[span])
+        np.minimum(self.lowest[span], low, out=self.lowest[span])
+        np.maximum(self.highest[span], high, out=self.highest[span])
+
+    def result(self, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Knots that a window covers, middle and half width there; between knots far apart one more, with DRIFT_PPM."""
+        at_odds = self.low > self.high  # windows that contradict each other: then all that any of them allows
+        low, high = np.where(at_odds, self.lowest, self.low), np.where(at_odds, self.highest, self.high)
+        seen = np.isfinite(low)
+        knots, mid, half = knots[seen], (low[seen] + high[seen]) / 2, (high[seen] - low[seen]) / 2
+        wide = np.flatnonzero(np.diff(knots) > 1.5 * KNOT_US)
+        between = (knots[wide] + knots[wide + 1]) / 2
+        grown = np.maximum(half[wide], half[wide + 1]) + DRIFT_PPM * 1e-3 * (knots[wide + 1] - knots[wide]) / 2
+        return (
+            np.insert(knots, wide + 1, between),
+            np.insert(mid, wide + 1, (mid[wide] + mid[wide + 1]) / 2),
+            np.insert(half, wide + 1, grown),
+        )
+
+
+@dataclass
+class _Region:
+    """Corners of the region of feasible lines offset = a + b x, x relative to x0: upper and lower side."""
+
+    x0: float
+    b: np.ndarray
+    top: np.ndarray
+    bottom: np.ndarray
+    allowance_ns: float
+    keep: np.ndarray  # bool (pings,): False for outliers
+    strained: bool
+
+    def range_at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest offset that a feasible line has at each x, allowance included."""
+        turned = np.multiply.outer(self.b, x - self.x0)
+        return (
+            (self.bottom[:, None] + turned).min(0) - self.allowance_ns,
+            (self.top[:, None] + turned).max(0) + self.allowance_ns,
+        )
+
+
+def _region(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> _Region:
+    """All lines with low - e <= line <= high + e at every x (float64, us and ns), e being the stated allowance."""
+    allowance = STEADY_PPM * 1e-3 * (x[-1] - x[0]) / 2
+    keep = np.ones(len(x), bool)
+    x0 = (x[0] + x[-1]) / 2
+    b, top, bottom = _corners(x - x0, low, high)
+    if (top - bottom).max() + 2 * allowance < 0:
+        keep = _consistent(x, low, high)
+        b, top, bottom = _corners(x[keep] - x0, low[keep], high[keep])
+    slack = (top - bottom).max() + 2 * allowance
+    strained = slack < 0
+    if strained:
+        allowance -= slack  # twice what the best line misses
+    b, top, bottom = _feasible(b, top + allowance, bottom - allowance)
+    return _Region(x0, b, top, bottom, allowance, keep, bool(strained))
+
+
+def _corners(x, low, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Slopes b at which the region can turn (NOMINAL_PPM at both ends), with the highest and lowest intercept there:
+    top(b) = min(high - b x), bottom(b) = max(low - b x), both piecewise linear in b."""
+    xh, yh = _lower_hull(x, high)
+    xl, yl = _lower_hull(x, -low)
+    slopes_high, slopes_low = np.diff(yh) / np.diff(xh), np.diff(yl) / np.diff(xl)
+    b = np.unique(np.concatenate([[-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3], slopes_high, -slopes_low]))
+    b = b[np.abs(b) <= NOMINAL_PPM * 1e-3]
+    i, j = np.searchsorted(slopes_high, b), np.searchsorted(slopes_low, -b)
+    return b, yh[i] - b * xh[i], -yl[j] - b * xl[j]
+
+
+def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The part of the corners with top >= bottom, cut exactly where they meet. The gap is concave in b: one interval."""
+    gap = top - bottom
+    inside = np.flatnonzero(gap >= 0)
+    first, last = inside[0], inside[-1]
+    parts = [(b[first : last + 1], top[first : last + 1], bottom[first : last + 1])]
+    for outer, inner, front in ((first - 1, first, True), (last + 1, last, False)):
+        if 0 <= outer < len(b):
+            share = gap[inner] / (gap[inner] - gap[outer])
+            cut = [np.array([v[inner] + share * (v[outer] - v[inner])]) for v in (b, top, bottom)]
+            parts.insert(0 if front else len(parts), cut)
+    return tuple(np.concatenate([part[i] for part in parts]) for i in range(3))
+
+
+def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower convex hull of points sorted by x. A point above the chord of its neighbours is no corner, so whole passes
+    may drop all such points at once; what no pass changes is convex."""
+    if len(x) > 1 and (np.diff(x) == 0).any():
+        order = np.lexsort((y, x))
+        x, y = x[order], y[order]
+        single = np.concatenate([[True], np.diff(x) > 0])
+        x, y = x[single], y[single]
+    while len(x) > 2:
+        dx, dy = np.diff(x), np.diff(y)
+        corner = np.concatenate([[True], dx[:-1] * dy[1:] > dy[:-1] * dx[1:], [True]])
+        if corner.all():
+            break
+        x, y = x[corner], y[corner]
+    return x, y
+
+
+def _consistent(x, low, high) -> np.ndarray:
+    """Which pings agree with the line through the middle of the quickest ones (Theil and Sen's median of slopes)."""
+    middle, half = (low + high) / 2, (high - low) / 2
+    quick = np.sort(np.argsort(half, kind="stable")[: max(3, min(len(x) // 2, 60))])
+    xq, yq = x[quick], middle[quick]
+    i, j = np.triu_indices(len(quick), 1)
+    apart = xq[j] > xq[i]
+    slope = np.median((yq[j] - yq[i])[apart] / (xq[j] - xq[i])[apart]) if apart.any() else 0.0
+    slope = float(np.clip(slope, -NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3))
+    line = np.median(yq - slope * xq) + slope * x
+    keep = np.abs(line - middle) <= half + OUTLIER_NS + 3 * np.median(half)
+    return keep if keep.any() else np.ones(len(x), bool)

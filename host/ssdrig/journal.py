@@ -1,0 +1,346 @@
+"""The run folder (schemas/journal.md, schema 1): written by one process through `Journal`, read by anyone.
+
+Appends go straight to the kernel, so a killed writer loses nothing; the disk has them after `sync`, which runs by itself
+at least once a second. Readers need no lock and may follow a run that is being written: they give whole lines and
+records only, and say where to go on.
+"""
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from ssdrig.errors import JournalError
+
+SCHEMA = 1
+END_STATES = ("complete", "failed", "interrupted")
+FRAME, PING, DAMAGE, PORT = 1, 2, 3, 4  # kinds of records in rig.bin
+RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
+RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
+MAGIC = b"SJR1"
+SYNC_S = 0.5
+
+
+# ---- writing
+
+
+def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
+    """Make a new run folder under runs_dir (made if absent) and open it for writing. It appears complete or not at all.
+
+    `header` is the content of run.json; `schema` is set here, `started` and `run` (the folder's name) where absent.
+    Raises JournalError if the folder cannot be made."""
+    runs = Path(runs_dir)
+    header = {"schema": SCHEMA, **header}
+    header.setdefault("started", {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()})
+    header.setdefault("run", _name(header))
+    if header["schema"] != SCHEMA or Path(header["run"]).name != header["run"]:
+        raise JournalError(f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header")
+    path, half_made = runs / header["run"], runs / f".{header['run']}.{os.getpid()}"
+    lock = -1
+    try:
+        half_made.mkdir(parents=True)
+        lock = os.open(half_made / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for name in ("events.jsonl", "rig.bin"):
+            (half_made / name).touch()
+        _write_atomically(half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode())
+        if path.exists():  # rename would replace an empty folder
+            raise FileExistsError(17, "File exists")
+        half_made.rename(path)
+        _fsync_dir(runs)
+    except OSError as error:
+        if lock >= 0:
+            os.close(lock)
+        shutil.rmtree(half_made, ignore_errors=True)
+        raise JournalError(f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room") from error
+    return Journal(path, lock)
+
+
+def _name(header: dict) -> str:
+    """<UTC start>-<method>-<drive>-<4 random hex>"""
+    utc = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(header["started"]["utc_ns"] // 10**9))
+    drive = header.get("drive", {})
+    words = [header.get("method", {}).get("name", "run"), drive.get("preset") or drive.get("serial") or drive.get("model") or "drive"]
+    return "-".join([utc, *(re.sub(r"[^A-Za-z0-9]+", "-", str(w)).strip("-") or "x" for w in words), secrets.token_hex(2)])
+
+
+class Journal:
+    """A run folder that is being written. All methods may be called from any thread.
+
+    Raises JournalError when the disk refuses; what was written before stays readable."""
+
+    def __init__(self, path: Path, lock: int):
+        self.path = Path(path)
+        self._lock = lock
+        self._mutex = threading.RLock()
+        self._error: JournalError | None = None
+        self._end: dict | None = None
+        self._synced = {}
+        self._files = {}  # name -> [descriptor, length]
+        for name in ("events.jsonl", "rig.bin"):
+            fd = os.open(self.path / name, os.O_WRONLY | os.O_APPEND)
+            self._files[name] = [fd, os.fstat(fd).st_size]
+            self._synced[name] = 0
+        self._closing = threading.Event()
+        self._syncer = threading.Thread(target=self._sync_often, name="journal-sync", daemon=True)
+        self._syncer.start()
+
+    def event(self, kind: str, t_ns: int | None = None, **fields) -> dict:
+        """Append one line to events.jsonl. t_ns: CLOCK_MONOTONIC, now unless given. Returns the line's object."""
+        with self._mutex:  # the stamp is taken inside, so that lines lie in the order of their times
+            line = {"t_ns": time.monotonic_ns() if t_ns is None else t_ns, "kind": kind, **fields}
+            self._append("events.jsonl", json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        return line
+
+    def record(self, kind: int, payload: bytes, t_ns: int) -> None:
+        """Append one record to rig.bin."""
+        self._append("rig.bin", encode_record(kind, payload, t_ns))
+
+    def record_all(self, rows: list[tuple[int, bytes, int]]) -> None:
+        """Append records (kind, payload, t_ns) to rig.bin with one write."""
+        if rows:
+            self._append("rig.bin", b"".join([encode_record(*row) for row in rows]))
+
+    def sync(self) -> tuple[int, int]:
+        """Bring all appends to the disk. Returns how many bytes of events.jsonl and of rig.bin are safe there."""
+        with self._mutex:
+            self._raise_earlier()
+            target = [(name, fd, length) for name, (fd, length) in self._files.items()]
+        try:
+            for name, fd, length in target:  # outside the mutex: appends go on while the disk works
+                if length > self._synced[name]:
+                    os.fdatasync(fd)
+                    self._synced[name] = max(length, self._synced[name])
+        except OSError as error:
+            with self._mutex:
+                if self._end is None:  # otherwise closed, and synced, meanwhile
+                    self._fail(error)
+        return self._synced["events.jsonl"], self._synced["rig.bin"]
+
+    def put(self, relpath: str, data: bytes) -> Path:
+        """Write a whole file of the run folder: after this it is on the disk, before it was not there at all."""
+        target = self.path / relpath
+        if not target.resolve().is_relative_to(self.path.resolve()):
+            raise JournalError(f"a path inside {self.path}", relpath, "name a file of the run folder")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write_atomically(target, data)
+        except OSError as error:
+            raise JournalError(f"room and rights for {target}", error.strerror or str(error), "make room on the disk") from error
+        return target
+
+    def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
+        """Write the run.end line, sync, give the lock back. A second call changes nothing. Returns the line's object."""
+        if state not in END_STATES:
+            raise ValueError(f"state {state!r} is none of {END_STATES}")
+        with self._mutex:
+            if self._end is not None:
+                return self._end
+            try:
+                end = self.event("run.end", state=state, why=why, exit_code=exit_code)
+                self.sync()
+            finally:
+                self._end = {"t_ns": time.monotonic_ns(), "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
+                self._closing.set()
+                for fd, _ in self._files.values():
+                    os.close(fd)
+                os.close(self._lock)
+            self._end = end
+        self._syncer.join()
+        return end
+
+    def _append(self, name: str, data: bytes) -> None:
+        with self._mutex:
+            self._raise_earlier()
+            if self._end is not None:
+                raise JournalError(f"an open run at {self.path}", "it was closed", "append before close()")
+            file = self._files[name]
+            try:
+                written = 0
+                while written < len(data):
+                    written += os.write(file[0], data[written:] if written else data)
+            except OSError as error:
+                os.ftruncate(file[0], file[1])  # half a record would hide all that follow
+                self._fail(error)
+            file[1] += len(data)
+
+    def _fail(self, error: OSError) -> None:
+        self._error = JournalError(f"room on the disk for {self.path}", error.strerror or str(error), "make room; what was written before is kept")
+        raise self._error from error
+
+    def _raise_earlier(self) -> None:
+        if self._error:
+            raise self._error
+
+    def _sync_often(self) -> None:
+        while not self._closing.wait(SYNC_S):
+            try:
+                self.sync()
+            except JournalError:
+                return  # every later append raises it where someone listens
+
+
+def encode_record(kind: int, payload: bytes, t_ns: int) -> bytes:
+    """One record of rig.bin as bytes."""
+    head = RECORD_HEAD.pack(MAGIC, kind, len(payload), t_ns)
+    return head + crc32(payload, crc32(head)).to_bytes(4, "little") + payload
+
+
+def _write_atomically(target: Path, data: bytes) -> None:
+    half_made = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with open(half_made, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        half_made.replace(target)
+    except BaseException:
+        half_made.unlink(missing_ok=True)
+        raise
+    _fsync_dir(target.parent)
+
+
+def _fsync_dir(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+# ---- reading
+
+
+def open_run(run: str | os.PathLike) -> dict:
+    """The header (run.json) of a run folder. Raises JournalError if there is none or it is of another schema."""
+    try:
+        header = json.loads((Path(run) / "run.json").read_bytes())
+        schema = header["schema"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise JournalError(f"a run folder with a run.json at {run}", seen, "give the path of a run folder") from error
+    if schema != SCHEMA:
+        raise JournalError(f"journal schema {SCHEMA}", f"schema {schema} in {run}", "read it with the ssdrig that wrote it, or a newer one")
+    return header
+
+
+def events(run: str | os.PathLike) -> list[dict]:
+    """All whole events of a run, in the order written. A torn last line is left out."""
+    return read_events(run)[0]
+
+
+def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict], int, int]:
+    """Events from a byte offset on. Returns (events, offset to go on from, bytes left behind it that are no whole line)."""
+    data = _bytes_from(run, "events.jsonl", from_offset)
+    found, at = [], 0
+    while (end := data.find(b"\n", at)) >= 0:
+        try:
+            line = json.loads(data[at:end])
+            if not (isinstance(line, dict) and isinstance(line["t_ns"], int) and isinstance(line["kind"], str)):
+                break
+        except (ValueError, KeyError):
+            break
+        found.append(line)
+        at = end + 1
+    return found, from_offset + at, len(data) - at
+
+
+def state(run: str | os.PathLike) -> str:
+    """complete, failed or interrupted as run.end says; without it running while the lock is held, died when it is not."""
+    held = _lock_is_held(run)  # before the events are read: a run that ends in between is not called died
+    last = events(run)[-1:]
+    if last and last[0]["kind"] == "run.end":
+        return last[0]["state"]
+    return "running" if held else "died"
+
+
+def _lock_is_held(run: str | os.PathLike) -> bool:
+    try:
+        fd = os.open(Path(run) / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+
+
+@dataclass
+class Records:
+    """Whole records of rig.bin in file order; `data` holds all payloads, record i is data[start[i]:start[i]+length[i]]."""
+
+    kind: np.ndarray  # uint8
+    t_ns: np.ndarray  # int64, CLOCK_MONOTONIC
+    start: np.ndarray  # int64
+    length: np.ndarray  # int64
+    data: np.ndarray  # uint8
+    next_offset: int  # where in rig.bin to go on reading
+    left_bytes: int  # bytes behind next_offset that are no whole record (yet)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def payload(self, i: int) -> bytes:
+        return self.data[self.start[i] : self.start[i] + self.length[i]].tobytes()
+
+    def part(self, first: int, last: int) -> "Records":
+        """Records first..last-1, sharing the data."""
+        rows = slice(first, last)
+        return Records(self.kind[rows], self.t_ns[rows], self.start[rows], self.length[rows], self.data, self.next_offset, self.left_bytes)
+
+
+def records(run: str | os.PathLike, from_offset: int = 0) -> Records:
+    """All whole records of rig.bin from a byte offset on; to follow a live run, call again with `next_offset`."""
+    return decode_records(_bytes_from(run, "rig.bin", from_offset), from_offset)
+
+
+def decode_records(data: bytes, offset: int = 0) -> Records:
+    """Split bytes of rig.bin that begin at a record into records; stops at the first that is torn or damaged."""
+    view, size, at = memoryview(data), len(data), 0
+    unpack, head, covered = RECORD.unpack_from, RECORD.size, RECORD_HEAD.size
+    kinds, times, starts, lengths = [], [], [], []
+    while at + head <= size:
+        magic, kind, length, t_ns, crc = unpack(data, at)
+        start = at + head
+        end = start + length
+        if magic != MAGIC or end > size or crc32(view[start:end], crc32(view[at : at + covered])) != crc:
+            break
+        kinds.append(kind)
+        times.append(t_ns)
+        starts.append(start)
+        lengths.append(length)
+        at = end
+    return Records(
+        np.array(kinds, np.uint8),
+        np.array(times, np.int64),
+        np.array(starts, np.int64),
+        np.array(lengths, np.int64),
+        np.frombuffer(data, np.uint8),
+        offset + at,
+        size - at,
+    )
+
+
+def _bytes_from(run: str | os.PathLike, name: str, offset: int) -> bytes:
+    try:
+        with open(Path(run) / name, "rb") as f:
+            f.seek(offset)
+            return f.read()
+    except FileNotFoundError:
+        open_run(run)  # no run folder at all is an error; a run that died before its first record is not
+        return b""
+    except OSError as error:
+        raise JournalError(f"a readable {name} in {run}", error.strerror or str(error), "check the path and its rights") from error

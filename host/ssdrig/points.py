@@ -1,0 +1,227 @@
+"""Which points a run holds, and RUN/points.lp, where each is written once as the line that is sent ever after.
+
+Points are made from the run folder alone, in one order per series, with rising times. After a crash all of them are made
+again and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that
+has it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed).
+"""
+
+import bisect
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ssdrig import fiolog, journal, line_protocol, samples, smart, wa
+from ssdrig.errors import JournalError, LoadError
+
+SECOND_NS = 1_000_000_000
+SETTLED_NS = 2 * SECOND_NS  # a second of power is made into a point when it is this old: what it consists of has arrived
+CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
+
+
+class Utc:
+    """CLOCK_MONOTONIC -> UTC, ns. Linux runs both at one rate, so their distance changes only when someone sets the
+    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked; the
+    distance never shrinks within a run, so that two points cannot come to share a time."""
+
+    def __init__(self, t_ns: int, utc_ns: int):
+        self._t, self._distance = [t_ns], [utc_ns - t_ns]
+
+    def anchor(self, t_ns: int, utc_ns: int) -> None:
+        """Take up an anchor; they come in rising order of t_ns."""
+        if utc_ns - t_ns > self._distance[-1] + CLOCK_SET_NS:
+            self._t.append(t_ns)
+            self._distance.append(utc_ns - t_ns)
+
+    def at(self, t_ns: int) -> int:
+        return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]
+
+
+class Emitter:
+    """Appends to RUN/points.lp what the run folder has come to hold. One at a time: it locks points.lp.
+
+    size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold.
+    Raises JournalError if the folder is none, or another process has it."""
+
+    def __init__(self, run: Path):
+        self.run = Path(run)
+        self.header = journal.open_run(run)
+        self.left_out = 0
+        self._schema = line_protocol.read_schema()
+        self._tags = {"run": self.header["run"], "drive": drive_tag(self.header)}
+        self._utc = Utc(**self.header["started"])
+        self._events_at = 0
+        self._made: dict[bytes, int] = {}  # series -> time of the point made last
+        self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
+        self._base = None  # SMART before the load: write amplification counts from here
+        self._power = samples.Follower(self.run)
+        self._file = self._open()
+        try:
+            self.size, self._held = self._take_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Emitter":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def step(self, final: bool = False) -> int:
+        """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
+        lines = []
+        for line in self._lines(final):
+            series, t = line_protocol.series_and_time(line)
+            if t > self._held.get(series, -(2**63)):
+                lines.append(line + b"\n")
+        if lines:
+            self._append(b"".join(lines))
+        return len(lines)
+
+    def _open(self) -> int:
+        fd = os.open(self.run / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise JournalError(
+                f"nobody else to push {self.run}", "points.lp in use by another ssdrig push", "wait until it is done, or end it"
+            ) from None
+        return fd
+
+    def _take_up(self) -> tuple[int, dict[bytes, int]]:
+        """Cut off the torn line that a crash left. Returns the file's length, and the last time of each series in it."""
+        held, size = {}, 0
+        with open(self.run / "points.lp", "rb") as f:
+            for line in f:
+                if not line.endswith(b"\n"):
+                    break
+                size += len(line)
+                series, t = line_protocol.series_and_time(line[:-1])
+                held[series] = t
+        os.ftruncate(self._file, size)
+        os.fsync(self._file)
+        return size, held
+
+    def _append(self, block: bytes) -> None:
+        try:
+            done = 0
+            while done < len(block):
+                done += os.write(self._file, block[done:])
+            os.fdatasync(self._file)
+        except OSError:
+            os.ftruncate(self._file, self.size)
+            raise
+        self.size += len(block)
+
+    # what a run folder says, as lines
+
+    def _lines(self, final: bool) -> Iterator[bytes]:
+        events, self._events_at, _ = journal.read_events(self.run, self._events_at)
+        for event in events:
+            if event["kind"] == "clock.anchor":
+                self._utc.anchor(event["t_ns"], event["utc_ns"])
+        for event in events:
+            yield from self._point("rig_event", {"kind": event["kind"]}, {"text": event_text(event)}, event["t_ns"])
+            if event["kind"] == "step.start":
+                self._fio_steps[event["step"]] = event["t_ns"]
+            elif event["kind"] == "step.end":
+                yield from self._fio(event["step"])
+            elif event["kind"] == "smart.end":
+                yield from self._wear(event)
+        if final:
+            for step in list(self._fio_steps):
+                yield from self._fio(step)
+        for rail, second in self._power.seconds(final, SETTLED_NS):
+            yield from self._point("power", {"rail": rail}, power_fields(second), second.t_ns)
+
+    def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
+        """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
+        encoded = line_protocol.encode(self._schema[measurement], self._tags | tags, fields, self._utc.at(t_ns))
+        self.left_out += len(encoded.left_out)
+        if encoded.line is None:
+            return
+        line = encoded.line
+        series, t = line_protocol.series_and_time(line)
+        if t <= self._made.get(series, t - 1):
+            t = self._made[series] + 1
+            line = line[: line.rindex(b" ") + 1] + str(t).encode()
+        self._made[series] = t
+        yield line
+
+    def _fio(self, step: str) -> Iterator[bytes]:
+        start_ns = self._fio_steps.pop(step, self.header["started"]["t_ns"])
+        for direction, seconds in fio_seconds(self.run, step):
+            zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
+            for i in range(len(seconds.t_ns)):
+                fields = {name: int(getattr(seconds, name)[i]) for name in self._schema["fio_interval"].fields}
+                yield from self._point("fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i]))
+
+    def _wear(self, event: dict) -> Iterator[bytes]:
+        document = smart_document(self.run, event)
+        if document is None:
+            return
+        snapshot = smart.snapshot(document)
+        if document["reason"] == "before":
+            self._base = snapshot
+        fields = {name: snapshot.get(name) for name in self._schema["ssd_wear"].fields if name != "wa"}
+        fields["wa"] = wa.between(self._base, snapshot) if self._base else None
+        yield from self._point("ssd_wear", {}, fields, document["t_start_ns"])
+
+
+def drive_tag(header: dict) -> str:
+    """Model and serial: tells drives apart and can be read in a legend."""
+    return f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
+
+
+def event_text(event: dict) -> str:
+    """An event's further fields in words, its kind if it has none."""
+    if event["kind"] == "note":
+        return str(event.get("text", ""))
+    words = (f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind"))
+    return ", ".join(words) or event["kind"]
+
+
+def fio_seconds(run: Path, step: str) -> list[tuple[str, fiolog.Seconds]]:
+    """Per-second tables of a step, one per direction with I/O; none if fio did not run in it or left nothing."""
+    folder = Path(run) / "fio" / step
+    if not folder.is_dir():
+        return []
+    try:
+        both = fiolog.load(folder)
+        each = [both] if len(both.directions) == 1 else [fiolog.load(folder, d) for d in both.directions]
+        return [(d, s) for d, s in zip(both.directions, each, strict=True) if len(s.t_ns)]
+    except LoadError:
+        return []
+
+
+def smart_document(run: Path, event: dict) -> dict | None:
+    """The SMART poll that a smart.end event closes, None if it failed."""
+    if not event.get("ok"):
+        return None
+    try:
+        return json.loads((Path(run) / "smart" / f"{event['n']:03d}.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
+
+
+def power_fields(second) -> dict:
+    """Fields of `power` from one second of one rail."""
+    raise NotImplementedError
+
+
+def counts(run: Path) -> dict[str, int]:
+    """Points that a finished run must come to, per measurement, counted from the journal and not from points.lp."""
+    events = journal.events(run)
+    steps = {e["step"] for e in events if e["kind"] == "step.start"}
+    return {
+        "rig_event": len(events),
+        "ssd_wear": sum(e["kind"] == "smart.end" and bool(e.get("ok")) for e in events),
+        "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
+        "power": 0,
+    }

@@ -1,0 +1,234 @@
+"""Sets up what a command needs, then becomes that command: Debian packages, MicroPython, the virtual environment.
+
+The launcher ./ssdrig starts this file with the machine's own Python, so it uses the standard library only. A start with
+everything in place changes nothing. All that is made lies in .setup/ and .venv/ of the clone, save the apt packages.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "host"))  # started by path, isolated
+
+from ssdrig import micropython  # noqa: E402
+from ssdrig.errors import SsdrigError, ToolMissing  # noqa: E402
+
+LOCK = ROOT / "requirements.lock"
+VENV = ROOT / ".venv"
+STAMP = VENV / "ssdrig-stamp"  # written last: without it, or with another content, .venv is made anew
+PYTHON = VENV / "bin/python"
+
+
+class Program(NamedTuple):
+    """A program that ssdrig calls, the apt package that has it, and the commands that cannot work without it."""
+
+    name: str
+    package: str
+    needed_by: frozenset[str]
+    why: str
+    service: str = ""  # a daemon the package starts on its own, which nothing here uses and which disturbs measurements
+
+
+ALWAYS_USED = frozenset({"demo", "run", "test", "bench"})
+PROGRAMS = (
+    Program("fio", "fio", ALWAYS_USED, "makes the I/O load"),
+    Program("micropython", "micropython", ALWAYS_USED, "runs the rig's firmware on the virtual bench"),
+    # Tests and benches use the following if they are there, and else say that they did not run.
+    Program("influxd", "influxdb", frozenset(), "the database that tests send points to", "influxdb"),
+    Program("nbdkit", "nbdkit", frozenset(), "the NBD server that the virtual drive's speed is compared with"),
+    Program("smartctl", "smartmontools", frozenset(), "reads the SMART pages that tests compare with ours", "smartmontools"),
+    Program("gpg", "gnupg", frozenset(), "signs the apt archive that the test of the set-up makes"),
+    Program("chromium", "chromium", frozenset(), "draws the report in its test"),
+)
+USE_ALL = frozenset({"test", "bench"})
+
+
+def main(argv: list[str]) -> int:
+    """Set up for the command in argv and become it; returns (an exit code) only for `setup` and on failure."""
+    command = next((word for word in argv if not word.startswith("-")), "")
+    helping = bool({"-h", "--help"} & set(argv))
+    # a plain user's PATH on Debian lacks the folders that smartctl and nvme are in
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    try:
+        set_up("" if helping else "demo" if command == "setup" else command)
+    except SsdrigError as error:
+        say(str(error))
+        return error.exit_code
+    except OSError as error:
+        say(f"expected to set up in {ROOT}; seen {error}; do: make room, or clone where you may write")
+        return ToolMissing.exit_code
+    except KeyboardInterrupt:
+        say("set-up interrupted; the next start goes on with it")
+        return 130
+    if command == "setup":
+        say(f"set up: {ROOT}")
+        return 0
+    os.environ["PYTHONPATH"] = str(ROOT / "host")
+    if command == "test":
+        os.chdir(ROOT)
+        words = argv[:]
+        words.remove("test")
+        os.execv(PYTHON, [str(PYTHON), "-m", "pytest", *words])
+    os.execv(PYTHON, [str(PYTHON), "-P", "-m", "ssdrig", *argv])
+
+
+def set_up(command: str) -> None:
+    """Bring about what command needs. Raises ToolMissing with the line to type when that cannot be done here."""
+    if not missing(command) and environment_stands():
+        return
+    with only_one_set_up() as lock:
+        packages(command, with_venv=not environment_stands())
+        if any(program.name == "micropython" for program in missing(command)):
+            say("unpacking Debian's MicroPython into .setup (4 MB)")
+            micropython.provision()
+        if not environment_stands():
+            make_environment(lock)
+
+
+def missing(command: str) -> list[Program]:
+    """The programs that command needs or uses and that are not there."""
+    used = [program for program in PROGRAMS if command in program.needed_by or command in USE_ALL]
+    return [program for program in used if not is_there(program.name)]
+
+
+def is_there(name: str) -> bool:
+    if name != "micropython":
+        return shutil.which(name) is not None
+    try:
+        return bool(micropython.command())
+    except ToolMissing:
+        if os.environ.get("SSDRIG_MICROPYTHON"):
+            raise  # someone's wish; another one is no help
+        return False
+
+
+# ---- apt packages
+
+
+def packages(command: str, with_venv: bool) -> None:
+    """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed over,
+    so are those that are merely used when apt may not install. Raises ToolMissing if a needed one stays away.
+    """
+    wanted = missing(command)
+    names = [program.package for program in wanted]
+    if with_venv and importlib.util.find_spec("ensurepip") is None:
+        names.append(f"python3.{sys.version_info.minor}-venv")
+    if not names:
+        return
+    as_root = None if os.environ.get("SSDRIG_NO_INSTALL") else root_prefix()
+    if as_root is not None:
+        for program in wanted:
+            say(f"missing: {program.name} (package {program.package}): {program.why}")
+        apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
+        run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
+        names = [name for name in names if installable(name)]
+        if names:
+            run([*apt_get, "install", "-y", "--no-install-recommends", *names])
+            silence([program.service for program in wanted if program.service and program.package in names], as_root)
+    short(command, "SSDRIG_NO_INSTALL is set" if os.environ.get("SSDRIG_NO_INSTALL") else "apt-get could not install it")
+
+
+def short(command: str, reason: str) -> None:
+    """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be unpacked."""
+    left = [program for program in missing(command) if program.name != "micropython"]
+    needed = [program.package for program in left if command in program.needed_by]
+    if not environment_stands() and importlib.util.find_spec("ensurepip") is None:
+        needed.append(f"python3.{sys.version_info.minor}-venv")
+    if needed:
+        line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *needed])
+        raise ToolMissing(", ".join(needed), f"not installed, and {reason}", f"as root: apt-get update && {line}")
+    for program in left:
+        say(f"without {program.name} ({program.why}; package {program.package}): what needs it is skipped")
+
+
+def root_prefix() -> list[str] | None:
+    """The words before a command that is to run as root; None when there is no way, or no apt."""
+    if not shutil.which("apt-get"):
+        return None
+    if os.geteuid() == 0:
+        return []
+    if not shutil.which("sudo"):
+        return None
+    if subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
+        return ["sudo", "-n"]
+    return ["sudo"] if sys.stdin.isatty() else None
+
+
+def installable(package: str) -> bool:
+    """Whether apt could install it here (Debian 12 has no micropython, Ubuntu no chromium)."""
+    return subprocess.run(["apt-get", "install", "-s", "-qq", package], capture_output=True).returncode == 0
+
+
+def silence(services: list[str], as_root: list[str]) -> None:
+    """Stop the daemons that just came with packages, now and at the next boot."""
+    if services and Path("/run/systemd/system").is_dir():
+        run([*as_root, "systemctl", "disable", "--now", *services], check=False)
+
+
+# ---- virtual environment
+
+
+def environment_stands() -> bool:
+    return PYTHON.exists() and STAMP.exists() and STAMP.read_text() == stamp()
+
+
+def stamp() -> str:
+    """What .venv was made from: the lock file and the Python."""
+    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} python{sys.version_info.major}.{sys.version_info.minor}\n"
+
+
+def make_environment(lock: int) -> None:
+    """Make .venv from the lock file; every download is checked against its hash there."""
+    say("making .venv from requirements.lock (about 70 MB from the Python package index)")
+    shutil.rmtree(VENV, ignore_errors=True)
+    try:
+        run([sys.executable, "-I", "-m", "venv", str(VENV)], lock)
+        pip = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+        run([*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)], lock)
+        unfinished = STAMP.with_suffix(".tmp")
+        unfinished.write_text(stamp())
+        unfinished.rename(STAMP)
+    except BaseException:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
+
+
+# ---- common
+
+
+@contextlib.contextmanager
+def only_one_set_up() -> Iterator[int]:
+    """Hold .setup/lock; several starts at once then do the work once. Yields the lock's descriptor."""
+    (ROOT / ".setup").mkdir(exist_ok=True)
+    with open(ROOT / ".setup/lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another start is setting up; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def run(argv: list[str], lock: int | None = None, check: bool = True) -> None:
+    """Run one step of the set-up, its words on stderr. A step given the lock keeps it held should we be killed first."""
+    code = subprocess.run(argv, stdout=sys.stderr, stdin=None, pass_fds=() if lock is None else (lock,)).returncode
+    if code and check:
+        raise ToolMissing(f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again")
+
+
+def say(text: str) -> None:
+    print(f"ssdrig: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,234 @@
+"use strict";
+// Draws the panels: uPlot gives axes, cursor, zoom and their synchronisation; what lies in a panel is drawn here, so that
+// order, opacity and marker are ours. A panel is {el, kind, from, to, u}; runs are the page's, with typed arrays.
+const Panels = (() => {
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const SHAPES = {
+    circle: (c, x, y, r) => { c.moveTo(x + r, y); c.arc(x, y, r, 0, 7); },
+    square: (c, x, y, r) => c.rect(x - r, y - r, 2 * r, 2 * r),
+    up: (c, x, y, r) => poly(c, [[x, y - 1.2 * r], [x + 1.2 * r, y + r], [x - 1.2 * r, y + r]]),
+    diamond: (c, x, y, r) => poly(c, [[x, y - 1.4 * r], [x + 1.4 * r, y], [x, y + 1.4 * r], [x - 1.4 * r, y]]),
+    down: (c, x, y, r) => poly(c, [[x, y + 1.2 * r], [x + 1.2 * r, y - r], [x - 1.2 * r, y - r]]),
+    plus: (c, x, y, r) => { c.rect(x - 1.3 * r, y - r / 2, 2.6 * r, r); c.rect(x - r / 2, y - 1.3 * r, r, 2.6 * r); },
+    bar: (c, x, y, r) => c.rect(x - r / 2, y - 1.5 * r, r, 3 * r),
+    dash: (c, x, y, r) => c.rect(x - 1.5 * r, y - r / 2, 3 * r, r),
+    left: (c, x, y, r) => poly(c, [[x - 1.2 * r, y], [x + r, y - 1.2 * r], [x + r, y + 1.2 * r]]),
+    right: (c, x, y, r) => poly(c, [[x + 1.2 * r, y], [x - r, y - 1.2 * r], [x - r, y + 1.2 * r]]),
+  };
+  const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [2, 5], [6, 2, 2, 2], [1, 2], [10, 6]];
+
+  function poly(c, points) {
+    points.forEach(([x, y], i) => (i ? c.lineTo(x, y) : c.moveTo(x, y)));
+    c.closePath();
+  }
+
+  // Rolling mean and sd over `w` seconds around each second, from prefix sums; shorter at the ends.
+  function rolling(values, w) {
+    const n = values.length, s = new Float64Array(n + 1), q = new Float64Array(n + 1);
+    for (let i = 0; i < n; i++) { s[i + 1] = s[i] + values[i]; q[i + 1] = q[i] + values[i] * values[i]; }
+    const mean = new Float64Array(n), sd = new Float64Array(n), half = w >> 1;
+    for (let i = 0; i < n; i++) {
+      const a = Math.max(0, i - half), b = Math.min(n, i + half + 1), m = b - a;
+      mean[i] = (s[b] - s[a]) / m;
+      sd[i] = m > 1 ? Math.sqrt(Math.max(0, (q[b] - q[a] - m * mean[i] * mean[i]) / (m - 1))) : 0;
+    }
+    return { mean, sd };
+  }
+
+  // Canvas position of values on a scale. Values off the bottom of a log scale lie on its bottom line.
+  function toY(u, key) {
+    const { min, max, distr } = u.scales[key], { top, height } = u.bbox;
+    if (distr !== 3) return (v) => top + height * (1 - (v - min) / (max - min));
+    const a = Math.log(min), k = height / (Math.log(max) - a);
+    return (v) => top + height - k * ((v > min ? Math.log(v) : a) - a);
+  }
+  function toX(u) {
+    const { min, max } = u.scales.x, k = u.bbox.width / (max - min);
+    return (t) => u.bbox.left + (t - min) * k;
+  }
+
+  function line(c, n, x, y, break_) {
+    let open = false;
+    c.beginPath();
+    for (let i = 0; i < n; i++) {
+      if (break_(i)) { open = false; continue; }
+      open ? c.lineTo(x(i), y(i)) : c.moveTo(x(i), y(i));
+      open = true;
+    }
+    c.stroke();
+  }
+
+  function band(c, n, x, lo, hi, break_) {
+    for (let a = 0; a < n; a++) {
+      if (break_(a)) continue;
+      let b = a;
+      c.beginPath();
+      for (; b < n && !break_(b); b++) b > a ? c.lineTo(x(b), hi(b)) : c.moveTo(x(b), hi(b));
+      for (let i = b - 1; i >= a; i--) c.lineTo(x(i), lo(i));
+      c.fill();
+      a = b;
+    }
+  }
+
+  // Each second of `values` as a mark of the run's shape; where a log scale has no place for 0, an open triangle on its floor.
+  function points(u, run, values, alpha, zeros) {
+    const c = u.ctx, X = toX(u), Y = toY(u, "y"), r = (run.n > 2500 ? 1 : run.n > 400 ? 1.4 : 3) * devicePixelRatio;
+    const { min, max } = u.scales.x, from = Math.max(0, Math.ceil(min)), to = Math.min(run.n, Math.floor(max) + 1);
+    c.globalAlpha = alpha;
+    if (r < 2) {
+      for (let i = from; i < to; i++) if (values[i] > 0 || !zeros) c.fillRect(X(i) - r, Y(values[i]) - r, 2 * r, 2 * r);
+    } else {
+      c.beginPath();
+      for (let i = from; i < to; i++) if (values[i] > 0 || !zeros) SHAPES[run.shape](c, X(i), Y(values[i]), r);
+      c.fill();
+    }
+    if (!zeros) return;
+    c.globalAlpha = 1;
+    c.lineWidth = 1.5 * devicePixelRatio;
+    const dash = c.getLineDash();
+    c.setLineDash([]);
+    c.beginPath();
+    for (let i = from; i < to; i++) if (values[i] === 0) SHAPES.down(c, X(i), u.bbox.top + u.bbox.height - 6 * devicePixelRatio, 3.5 * devicePixelRatio);
+    c.stroke();
+    c.setLineDash(dash);
+  }
+
+  const KINDS = {
+    iops(u, run, top, opts) {
+      const c = u.ctx, X = toX(u), Y = toY(u, "y"), x = (i) => X(i), no = () => false;
+      points(u, run, run.iops, top ? (opts.trend ? 0.6 : 0.9) : 0.3, u.scales.y.distr === 3);
+      if (!opts.trend) return;
+      const { mean, sd } = run.trend;
+      c.globalAlpha = top ? 0.2 : 0.09;
+      band(c, run.n, x, (i) => Y(mean[i] - sd[i]), (i) => Y(mean[i] + sd[i]), no);
+      c.globalAlpha = top ? 1 : 0.7;
+      c.lineWidth = (top ? 2.2 : 1.4) * devicePixelRatio;
+      line(c, run.n, x, (i) => Y(mean[i]), no);
+    },
+    power(u, run, top) {
+      const c = u.ctx, X = toX(u), Y = toY(u, "y"), x = (i) => X(i), none = (i) => Number.isNaN(run.power_mean[i]);
+      c.globalAlpha = top ? 0.25 : 0.1;
+      band(c, run.n, x, (i) => Y(run.power_min[i]), (i) => Y(run.power_max[i]), none);
+      c.globalAlpha = top ? 1 : 0.6;
+      c.lineWidth = (top ? 2 : 1.4) * devicePixelRatio;
+      line(c, run.n, x, (i) => Y(run.power_mean[i]), none);
+      if (!u.scales.C) return;
+      const C = toY(u, "C"), dash = c.getLineDash();
+      c.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
+      line(c, run.temp.t.length, (i) => X(run.temp.t[i]), (i) => C(run.temp.v[i]), () => false);
+      c.setLineDash(dash);
+      c.beginPath();
+      run.temp.t.forEach((t, i) => SHAPES[run.shape](c, X(t), C(run.temp.v[i]), 3 * devicePixelRatio));
+      c.fill();
+    },
+    energy(u, run, top) { points(u, run, run.energy, top ? 0.85 : 0.35, true); },
+    latency(u, run, top) {
+      const c = u.ctx, X = toX(u), Y = toY(u, "y");
+      points(u, run, run.lat_p99, top ? 0.75 : 0.3, true);
+      c.globalAlpha = top ? 1 : 0.6;
+      c.lineWidth = 1.6 * devicePixelRatio;
+      line(c, run.n, (i) => X(i), (i) => Y(run.lat_mean[i]), (i) => Number.isNaN(run.lat_mean[i]));
+    },
+    wa(u, run, top) {
+      const c = u.ctx, X = toX(u), Y = toY(u, "y"), { t, v, e } = run.wa;
+      c.globalAlpha = top ? 1 : 0.6;
+      c.lineWidth = 1.6 * devicePixelRatio;
+      line(c, t.length, (i) => X(t[i]), (i) => Y(v[i]), () => false);
+      c.beginPath();
+      for (let i = 0; i < t.length; i++) {
+        const w = 4 * devicePixelRatio, x = X(t[i]), lo = Y(v[i] - e[i]), hi = Y(v[i] + e[i]);
+        c.moveTo(x, lo); c.lineTo(x, hi);
+        c.moveTo(x - w, lo); c.lineTo(x + w, lo);
+        c.moveTo(x - w, hi); c.lineTo(x + w, hi);
+      }
+      c.stroke();
+      c.beginPath();
+      t.forEach((s, i) => SHAPES[run.shape](c, X(s), Y(v[i]), 3.5 * devicePixelRatio));
+      c.fill();
+    },
+  };
+
+  // What happened, of the reviewed run only: SMART polls as ticks on the floor, everything else as a labelled line.
+  function marks(u, run, labels) {
+    const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, px = devicePixelRatio;
+    c.globalAlpha = 0.9;
+    c.fillStyle = c.strokeStyle = css("--mark");
+    for (const [t0, t1] of run.polls) c.fillRect(X(t0), top + height - 9 * px, Math.max(2 * px, X(t1) - X(t0)), 9 * px);
+    c.setLineDash([3 * px, 3 * px]);
+    c.lineWidth = px;
+    c.font = `${11 * px}px system-ui, sans-serif`;
+    for (const [t, text] of run.marks) {
+      const x = X(t);
+      if (x < left || x > left + width) continue;
+      c.beginPath(); c.moveTo(x, top); c.lineTo(x, top + height); c.stroke();
+      if (!labels) continue;
+      const right = x + 160 * px > left + width;
+      c.textAlign = right ? "right" : "left";
+      c.fillText(text, x + (right ? -5 : 5) * px, top + 13 * px);
+    }
+    c.setLineDash([]);
+  }
+
+  // One panel. spec: {el, kind, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, height, labels}
+  function panel(spec, page) {
+    const stroke = () => css("--ink-soft"), grid = { stroke: () => css("--grid"), width: 1 };
+    const font = "12px system-ui, sans-serif", pad = spec.wide ? 58 : 14;
+    const axis = { stroke, grid, ticks: { ...grid, size: 5 }, font, labelFont: font, labelSize: 18 };
+    const xs = Float64Array.from({ length: Math.max(2, spec.x[1] - spec.x[0] + 1) }, (_, i) => spec.x[0] + i);
+    const flat = new Array(xs.length).fill(spec.y[0]);
+    const axes = [{ ...axis, label: page.time_label, size: 34, values: (u, v) => v.map(String) }, { ...axis, label: spec.unit, size: 62, values: (u, v) => v.map(short) }];
+    const series = [{}, { scale: "y", paths: () => null, points: { show: false } }];
+    const scales = { x: { time: false, range: (u, a, b) => (b - a < 1 ? [a - 1, b + 1] : [a - 0.5, b + 0.5]) }, y: { distr: spec.log ? 3 : 1, range: spec.y } }, data = [xs, flat];
+    if (spec.C) {
+      scales.C = { range: spec.C };
+      axes.push({ ...axis, scale: "C", side: 1, label: "°C", size: 40, grid: { show: false } });
+      series.push({ scale: "C", paths: () => null, points: { show: false } });
+      data.push(flat.map(() => spec.C[0]));
+    }
+    const options = {
+      width: spec.el.clientWidth, height: spec.height, axes, series, scales, legend: { show: false },
+      padding: [10, spec.C ? 0 : pad, 0, 0],
+      cursor: { sync: { key: "t", scales: ["x", null] }, points: { show: false }, drag: { x: true, y: false }, y: false },
+      hooks: {
+        draw: [(u) => {
+          const c = u.ctx;
+          c.save();
+          c.beginPath();
+          c.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+          c.clip();
+          if (spec.kind === "iops" && spec.wide) {
+            c.fillStyle = css("--zoom");
+            const x = toX(u)(page.reviewed().zoom);
+            c.fillRect(x, u.bbox.top, u.bbox.left + u.bbox.width - x, u.bbox.height);
+          }
+          for (const run of page.order()) {
+            const top = run === page.reviewed();
+            c.fillStyle = c.strokeStyle = page.colour(run);
+            c.setLineDash((top ? [] : DASHES[run.index % DASHES.length]).map((d) => d * devicePixelRatio));
+            KINDS[spec.kind](u, run, top, page.options);
+            c.setLineDash([]);
+          }
+          if (page.visible(page.reviewed())) marks(u, page.reviewed(), spec.labels);
+          c.restore();
+        }],
+        setCursor: [(u) => {
+          if (u.cursor.left >= 0 && u.cursor.event) page.readout(Math.floor(u.posToVal(u.cursor.left, "x")));
+        }],
+      },
+    };
+    const u = new uPlot(options, data, spec.el);
+    spec.el.tabIndex = 0;
+    spec.el.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const t = Math.min(spec.x[1], Math.max(spec.x[0], page.time() + step * (event.shiftKey ? 10 : 1)));
+      u.setCursor({ left: u.valToPos(t, "x"), top: 10 }, true, true);
+      page.readout(t);
+    });
+    return u;
+  }
+
+  const short = (v) => (v == null ? "" : Math.abs(v) >= 1e6 ? v / 1e6 + "M" : Math.abs(v) >= 1e4 ? v / 1e3 + "k" : String(+v.toPrecision(6)));
+  return { panel, rolling, css, SHAPES };
+})();

@@ -1,0 +1,229 @@
+"use strict";
+// What can be clicked: which runs are shown, which is reviewed, which bar is 100 %, the shared cursor's values, CSV.
+(() => {
+  const errors = [];
+  window.addEventListener("error", (event) => { errors.push(event.message); document.body.dataset.errors = errors.join("; "); });
+  document.body.dataset.errors = "";
+  const DATA = JSON.parse(document.getElementById("data").textContent), RUNS = DATA.runs;
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const FORM = document.querySelector(".controls"), SHOWN = new Map(); // panel name -> uPlot
+
+  function decode({ as, b, lo, step }) {
+    const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0));
+    const codes = as === "u4" ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+    if (as === "u2" || as === "u4") return Float64Array.from(codes);
+    const value = as === "log" ? (c) => Math.exp(lo + c * step) : (c) => lo + c * step;
+    return Float64Array.from(codes, (c) => (c === 65535 ? NaN : value(c)));
+  }
+  const window_s = Math.max(5, Math.round(Math.max(...RUNS.map((run) => run.n)) / 60));
+  for (const run of RUNS) {
+    for (const key of ["iops", "power_mean", "power_min", "power_max", "lat_mean", "lat_p99"]) run[key] = decode(run[key]);
+    run.energy = run.iops.map((n, i) => (n ? (run.power_mean[i] / n) * 1e6 : 0)); // µJ per I/O; 0: no I/O to share it
+    run.trend = Panels.rolling(run.iops, window_s);
+  }
+  const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
+
+  // Okabe-Ito; the reviewed run always vermillion. Runs keep their colour whoever is reviewed.
+  const PALETTE = ["blue", "green", "sky", "orange", "purple", "yellow", "ink", "grey"].map((name) => `--${name}`);
+  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true }, time = 0;
+  const page = {
+    options: state,
+    time_label: DATA.dilated ? "s of drive time since the first I/O" : "s since the first I/O",
+    reviewed: () => RUNS[state.review],
+    visible: (run) => state.drives.includes(drives.indexOf(run.drive)) && state.ops.includes(ops.indexOf(run.op)),
+    order: () => [...RUNS.filter((run) => run !== page.reviewed()), page.reviewed()].filter(page.visible),
+    colour: (run) => Panels.css(run === page.reviewed() ? "--review" : PALETTE[run.index % PALETTE.length]),
+    time: () => time,
+    readout,
+  };
+
+  // ---- scales: from all runs, so that hiding one does not move the others
+  const reduce = (keep, values) => values.reduce((a, v) => (Number.isFinite(v) ? keep(a, v) : a), keep === Math.max ? -Infinity : Infinity);
+  function extent(key, from = 0, positive = false) {
+    let lo = Infinity, hi = -Infinity;
+    for (const run of RUNS) for (let i = from; i < run.n; i++) {
+      const v = run[key][i];
+      if (Number.isFinite(v) && (!positive || v > 0)) { if (v < lo) lo = v; if (v > hi) hi = v; }
+    }
+    return hi >= lo ? [lo, hi] : [1, 10];
+  }
+  const decades = ([lo, hi]) => [10 ** Math.floor(Math.log10(lo)), 10 ** Math.ceil(Math.log10(hi * 1.001))];
+  const round125 = (v, up) => {
+    const ten = 10 ** Math.floor(Math.log10(v)), steps = [1, 2, 5, 10].map((s) => s * ten);
+    return up ? steps.find((s) => s >= v * 0.999) : steps.findLast((s) => s <= v * 1.001);
+  };
+  const roomy = ([lo, hi]) => [round125(lo / 1.1, false), round125(hi * 1.1, true)];
+
+  function specs() {
+    const zoom = Math.min(page.reviewed().zoom, Math.max(0, page.reviewed().n - 2)), end = Math.max(2, ...RUNS.map((run) => run.n)) - 1;
+    const iops = decades(extent("iops", 0, true)), all = [0, end], late = [zoom, Math.max(zoom + 1, end)];
+    const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
+    const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
+    const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
+    return {
+      whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", height: 340, labels: true },
+      "zoom-log": { kind: "iops", x: late, y: iops, log: true, unit: "IOPS", height: 300 },
+      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", zoom)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
+      power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
+      energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
+      latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: "µs", height: 210 },
+      wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
+    };
+  }
+
+  function summary(name) {
+    const key = { whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", energy: "energy", latency: "lat_p99" }[name];
+    return page.order().map((run) => {
+      const values = key ? [...run[key]].slice(name.startsWith("zoom") ? run.zoom : 0).filter(Number.isFinite) : run.wa.v;
+      if (!values.length) return `${run.label}: no data`;
+      const mean = values.reduce((a, v) => a + v, 0) / values.length;
+      return `${run.label}: ${key ? `mean ${num(mean)}, least ${num(reduce(Math.min, values))}, most ${num(reduce(Math.max, values))}` : `last ${num(values.at(-1))}`}`;
+    }).join("; ");
+  }
+
+  function draw(name, spec) {
+    const el = document.querySelector(`[data-panel="${name}"]`);
+    SHOWN.get(name)?.destroy();
+    SHOWN.set(name, Panels.panel({ ...spec, el }, page));
+    el.setAttribute("role", "img");
+    el.setAttribute("aria-label", `${el.closest("figure").querySelector("b").textContent}. ${summary(name)}`);
+  }
+  // One panel a task, so that the page answers while the later ones are drawn.
+  function drawAll() {
+    const all = Object.entries(specs());
+    const next = () => {
+      const one = all.shift();
+      if (!one) { document.body.dataset.ready = String(SHOWN.size); return; }
+      draw(...one);
+      setTimeout(next, 0);
+    };
+    next();
+  }
+
+  // ---- numbers
+  const num = (v, places) => {
+    if (v == null || Number.isNaN(v)) return "–";
+    const digits = places ?? (Math.abs(v) >= 1000 ? 0 : Math.abs(v) >= 10 ? 1 : 3);
+    return v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", "\u202f").replace("-", "−");
+  };
+  const held = ({ t, v }, now) => v[t.findLastIndex((s) => s <= now + 1)];
+
+  const READOUT = document.getElementById("readout");
+  function readout(t) {
+    time = t;
+    const columns = ["IOPS", "W", "µJ per I/O", "P99 µs", "°C", "WA"];
+    const rows = page.order().reverse().map((run) => {
+      const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
+      const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99"), 0), num(held(run.temp, t), 0), num(held(run.wa, t), 3)];
+      return `<tr><th scope="row">${swatch(run)}<span></span></th>${cells.map((c) => `<td>${c}</td>`).join("")}</tr>`;
+    });
+    READOUT.innerHTML = `<table><thead><tr><th>t = ${num(t, 0)} s</th>${columns.map((c) => `<th>${c}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    page.order().reverse().forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.label; });
+  }
+
+  const GLYPHS = { circle: "●", square: "■", up: "▲", diamond: "◆", down: "▼", plus: "✚", bar: "▮", dash: "▬", left: "◀", right: "▶" };
+  const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${GLYPHS[run.shape]}</i>`;
+
+  // ---- state: form and hash say the same
+  function showState() {
+    for (const box of $$("input[name=drive]", FORM)) box.checked = state.drives.includes(+box.value);
+    for (const box of $$("input[name=op]", FORM)) box.checked = state.ops.includes(+box.value);
+    FORM.elements.review.value = state.review;
+    FORM.elements.trend.checked = state.trend;
+    for (const el of $$("[data-run]")) {
+      const run = RUNS[el.dataset.run];
+      el.classList.toggle("hidden", !page.visible(run) && !el.matches("header li"));
+      if (el.matches(".row, td, th")) el.classList.toggle("top", run === page.reviewed());
+      if (el.matches(".key")) { el.textContent = GLYPHS[run.shape]; el.style.color = page.colour(run); }
+      if (el.matches(".row")) el.style.setProperty("--bar", page.colour(run));
+    }
+    $$("header .review").forEach((el) => el.remove());
+    document.querySelector(`header li[data-run="${state.review}"] b`).insertAdjacentHTML("afterend", ' <span class="review">reviewed</span>');
+    showPercent();
+    readout(time);
+  }
+
+  function showPercent() {
+    for (const card of $$(".card")) {
+      const ref = state.ref == null ? null : card.querySelector(`.row[data-run="${state.ref}"]`), base = ref && parseFloat(ref.dataset.value);
+      for (const row of $$(".row", card)) {
+        const out = row.querySelector(".percent"), value = parseFloat(row.dataset.value);
+        row.setAttribute("aria-pressed", String(row === ref));
+        if (!ref) out.textContent = "";
+        else if (row === ref) out.textContent = "= 100 %";
+        else if (Number.isNaN(value) || !base) out.textContent = "no comparison";
+        else {
+          const percent = ((value - base) / base) * 100, good = percent > 0 === (row.dataset.better === "more");
+          const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
+          out.textContent = `${sign}${Math.abs(percent).toFixed(1)} %` + (percent ? (good ? ", better" : ", worse") : ", equal");
+        }
+      }
+    }
+  }
+
+  function toHash() {
+    const parts = [];
+    if (state.drives.length < drives.length) parts.push(`drives=${state.drives}`);
+    if (state.ops.length < ops.length) parts.push(`ops=${state.ops}`);
+    if (state.review !== DATA.review) parts.push(`review=${state.review}`);
+    if (state.ref != null) parts.push(`ref=${state.ref}`);
+    if (!state.trend) parts.push("trend=0");
+    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
+  }
+  function fromHash() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const list = (name, n) => (words.has(name) ? words.get(name).split(",").filter(Boolean).map(Number).filter((i) => i >= 0 && i < n) : [...Array(n).keys()]);
+    const one = (name, other) => (words.has(name) && RUNS[words.get(name)] ? +words.get(name) : other);
+    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0" });
+  }
+  const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
+
+  FORM.addEventListener("submit", (event) => event.preventDefault());
+  FORM.addEventListener("change", (event) => {
+    const chosen = (name) => $$(`input[name=${name}]`, FORM).filter((box) => box.checked).map((box) => +box.value);
+    Object.assign(state, { drives: chosen("drive"), ops: chosen("op"), review: +FORM.elements.review.value, trend: FORM.elements.trend.checked });
+    toHash();
+    showState();
+    event.target.name === "review" ? drawAll() : redraw();
+  });
+  document.querySelector(".cards").addEventListener("click", (event) => {
+    const row = event.target.closest(".row");
+    if (!row) return;
+    state.ref = state.ref === +row.dataset.run ? null : +row.dataset.run;
+    toHash();
+    showPercent();
+  });
+  for (const button of $$(".csv")) button.addEventListener("click", () => save(RUNS[button.dataset.run]));
+  function csv(run) {
+    const keys = ["iops", "lat_mean", "lat_p99", "power_mean", "power_min", "power_max", "energy"];
+    const rows = ["t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io"];
+    for (let i = 0; i < run.n; i++) rows.push([i, ...keys.map((k) => (Number.isNaN(run[k][i]) || (k === "energy" && !run.iops[i]) ? "" : +run[k][i].toPrecision(6)))].join(","));
+    return rows.join("\n") + "\n";
+  }
+  function save(run) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([csv(run)], { type: "text/csv" }));
+    link.download = `${run.id}.csv`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  window.addEventListener("hashchange", () => { fromHash(); showState(); drawAll(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showState(); redraw(); });
+  for (const when of ["beforeprint", "afterprint"]) window.addEventListener(when, () => {
+    document.documentElement.classList.toggle("paper", when === "beforeprint");
+    showState();
+    redraw();
+  });
+  const settle = () => document.documentElement.style.setProperty("--below-controls", `${FORM.offsetHeight}px`);
+  settle();
+  let resizing;
+  window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => { settle(); SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150); });
+
+  document.querySelector(".caption-iops").textContent = `Each mark is one second. Line: mean of the ${window_s} s around; band: ± 1 standard deviation of the same seconds. Shaded: steady state, from the zoom start. Open triangles on the floor: seconds without any I/O.`;
+  fromHash();
+  time = Math.max(0, page.reviewed().n - 1);
+  showState();
+  drawAll();
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state };
+})();

@@ -1,0 +1,341 @@
+"""The host end of the rig: opens the port, greets the board, starts the stream and writes everything that comes into the
+journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a second
+and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there (samples.py).
+
+Bytes that are no frame are kept as damage and never raise. A board that was reset is greeted and started again; a port
+that went away is tried again each second. Both are events of the run, not its end.
+"""
+
+import json
+import os
+import random
+import select
+import struct
+import threading
+import time
+from collections import deque
+
+import numpy as np
+import serial
+from serial.tools import list_ports
+
+from ssdrig import journal, wire
+from ssdrig.errors import RigError, SsdrigError
+
+PING_S = 0.1
+ASK_AGAIN_S = 0.5
+SILENT_S = 3.0
+REOPEN_S = 1.0
+FIRST_SAMPLE_S = 5.0
+DAMAGE_KEPT = 256  # bytes
+
+
+class Rig:
+    """One board on a serial port. start() and stop() are called from one thread, live() from any."""
+
+    def __init__(self, port: str, book: journal.Journal):
+        self.port, self._book = port, book
+        self._serial: serial.Serial | None = None
+        self._threads: list[threading.Thread] = []
+        self._closing = threading.Event()
+        self._news = threading.Condition()  # guards all below; notified at each arrival
+        self._rest = b""
+        self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
+        self._out_seq = 0
+        self._token = random.getrandbits(32)
+        self._failure: SsdrigError | None = None
+        self._hello: dict | None = None
+        self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
+        self._in_seq = -1
+        self._wanted = False  # the stream should run
+        self._go_due = False
+        self._lost_why: str | None = None
+        self._next_index: dict[int, int] = {}
+        self._recent: deque[tuple[float, bytes]] = deque()
+        self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
+
+    # ---- what a run calls
+
+    def start(self, timeout_s: float = 10.0) -> dict:
+        """Open, greet, start the stream; returns the board's hello once samples have arrived.
+
+        Raises RigError: no such port, port in use, no answer, another protocol version, no samples."""
+        self._open()
+        for name, loop in (("rig-read", self._read_loop), ("rig-tick", self._tick_loop)):
+            thread = threading.Thread(target=self._guarded, args=(loop,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        try:
+            self._send(wire.STOP)  # a stream that an earlier host left running
+            self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
+            self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
+            with self._news:
+                self._wanted = self._go_due = True
+                self._samples_at = time.monotonic()
+                before = self._counts["samples"]
+            self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
+        except BaseException:
+            self.stop()
+            raise
+        return self._hello
+
+    def stop(self) -> None:
+        """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""
+        self._wanted = False
+        if self._serial is not None and self._threads:
+            self._send(wire.STOP)
+            quiet_from = time.monotonic()
+            while time.monotonic() - quiet_from < 1.0 and time.monotonic() - max(self._samples_at, quiet_from) < 0.25:
+                time.sleep(0.02)
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._close("stopped")
+
+    def live(self) -> dict:
+        """Numbers for a display: power_W (mean of the last second of samples, None without), samples, lost, damaged
+        (stretches of bytes that were no frame), boots, state ("streaming", "lost" or "stopped") and why it is lost.
+
+        Raises what the rig's threads met and could not mend (JournalError on a full disk, RigError)."""
+        if self._failure:
+            raise self._failure
+        with self._news:
+            recent, hello, counts = list(self._recent), self._hello, dict(self._counts)
+            state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
+            why = self._lost_why
+        horizon = time.monotonic() - 1.5
+        powers = [mean_power_W(body, hello) for at, body in recent if at > horizon]
+        powers = [p for p in powers if p is not None]
+        return {"power_W": float(np.mean(powers)) if powers else None, **counts, "state": state, "why": why}
+
+    # ---- port
+
+    def _open(self) -> None:
+        try:
+            # exclusive: two readers would each get half of the bytes
+            self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
+        except (OSError, ValueError) as error:
+            there = ", ".join(p.device for p in list_ports.comports()) or "none"
+            raise RigError(f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port") from error
+        self._rest, self._tail_torn = b"", True
+        self._note_port("open")
+
+    def _close(self, state: str) -> None:
+        port, self._serial = self._serial, None
+        if port is not None:
+            try:
+                port.close()
+            except OSError:
+                pass  # it is gone, which is what was wanted
+            self._note_port("closed")
+
+    def _note_port(self, state: str) -> None:
+        try:
+            self._book.record(journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns())
+        except SsdrigError as error:
+            self._failure = self._failure or error
+
+    def _send(self, kind: int, body: bytes = b"") -> int | None:
+        """Write one command. Returns the time right before the write, or None if the port did not take it."""
+        with self._news:
+            port = self._serial
+            if port is None:
+                return None
+            frame = (b"\x00" if self._tail_torn else b"") + wire.encode(kind, self._out_seq, body)
+            self._out_seq = (self._out_seq + 1) & 0xFFFFFFFF
+            try:
+                t_ns = time.monotonic_ns()
+                self._tail_torn = os.write(port.fileno(), frame) < len(frame)
+            except (BlockingIOError, serial.SerialException):
+                return None  # the board does not read: its silence is noticed by the ticker
+            except OSError:
+                return None  # the reader meets the same error and says so
+            return None if self._tail_torn else t_ns
+
+    # ---- reading
+
+    def _read_loop(self) -> None:
+        while not self._closing.is_set():
+            port = self._serial
+            if port is None:
+                self._closing.wait(0.05)
+                continue
+            try:
+                if not select.select([port.fileno()], [], [], 0.1)[0]:
+                    continue
+                data = os.read(port.fileno(), 65536)
+                t_ns = time.monotonic_ns()
+            except (OSError, ValueError, serial.SerialException) as error:
+                data, t_ns, why = b"", time.monotonic_ns(), str(error)
+            else:
+                why = "hung up"
+            if data:
+                self._arrived(data, t_ns)
+            elif not self._closing.is_set():
+                with self._news:
+                    self._close("gone")
+                    self._reopen_at = time.monotonic() + REOPEN_S
+                    self._say_lost(f"port {self.port} gone: {why}")
+
+    def _arrived(self, data: bytes, t_ns: int) -> None:
+        """Split at delimiters, journal, account. Bytes that are no frame become damage records."""
+        parts = (self._rest + data).split(b"\x00")
+        self._rest = parts.pop()
+        if len(self._rest) > wire.MAX_FRAME:
+            parts.append(self._rest)
+            self._rest = b""
+        rows, frames, damaged = [], [], 0
+        for part in parts:
+            if not part:
+                continue
+            try:
+                kind, seq, body = wire.decode(part)
+            except wire.WireError:
+                rows.append((journal.DAMAGE, part[:DAMAGE_KEPT], t_ns))
+                damaged += 1
+                continue
+            rows.append((journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
+            frames.append((kind, seq, body))
+        self._book.record_all(rows)
+        with self._news:
+            self._counts["damaged"] += damaged
+            for frame in frames:
+                try:
+                    self._account(*frame)
+                except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+                    self._counts["damaged"] += 1  # a whole frame with a body that the protocol does not have
+            self._news.notify_all()
+
+    def _account(self, kind: int, seq: int, body: bytes) -> None:
+        now = time.monotonic()
+        if seq < self._in_seq:
+            self._asked_at = 0.0  # a reset, or a repeated frame: ask who is there
+            self._ask_due = True
+        self._in_seq = seq
+        if kind == wire.SAMPLES:
+            rail, _, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            if self._wanted and not self._go_due:
+                jump = index - self._next_index.get(rail, index)
+                self._counts["lost"] += jump if jump > 0 else 0
+                self._next_index[rail] = index + n
+                self._counts["samples"] += n
+                self._samples_at = now
+                if self._lost_why:
+                    self._lost_why = None
+                    self._book.event("rig.hello", hello=self._hello)
+            else:
+                self._samples_at = now
+            self._recent.append((now, body))
+            while self._recent and self._recent[0][0] < now - 1.0:
+                self._recent.popleft()
+        elif kind == wire.PONG:
+            self._counts["pongs"] += 1
+        elif kind == wire.HELLO:
+            self._greeted(json.loads(body), now)
+
+    def _greeted(self, hello: dict, now: float) -> None:
+        protocol, boot = hello["protocol"], hello["boot"]
+        self._ask_due = False
+        self._hello_at = now
+        if protocol != wire.PROTOCOL:
+            self._failure = RigError(
+                f"a board that speaks protocol {wire.PROTOCOL}",
+                f"protocol {protocol} (firmware {hello.get('firmware')}, board {hello.get('board')}) on {self.port}",
+                "put the firmware of this ssdrig on the board, or use the ssdrig that fits it",
+            )
+            return
+        fresh = self._hello is None or boot != self._hello["boot"]
+        self._hello = hello
+        if fresh:
+            self._counts["boots"] += 1
+            self._next_index.clear()
+            self._book.event("rig.hello", hello=hello)
+            self._go_due = self._wanted
+            self._lost_why = None
+
+    # ---- pings, and what to do when nothing comes
+
+    _ask_due = True
+
+    def _tick_loop(self) -> None:
+        while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):  # jitter: no beating with the board's own rhythm
+            now = time.monotonic()
+            if self._serial is None:
+                if now >= self._reopen_at:
+                    self._reopen_at = now + REOPEN_S
+                    self._reopen()
+                continue
+            self._ping()
+            with self._news:
+                silent = self._wanted and not self._go_due and now - max(self._samples_at, self._go_at) > SILENT_S
+                if silent:
+                    self._say_lost(f"no samples for {SILENT_S:g} s")
+                ask = (self._ask_due or self._lost_why) and now - self._asked_at > ASK_AGAIN_S
+                if self._lost_why and self._hello_at > max(self._samples_at, self._go_at) + 1.0:
+                    self._go_due = self._wanted  # it answers but does not stream
+                go = self._go_due
+            if ask:
+                self._asked_at = now
+                self._send(wire.ASK_HELLO)
+            if go and self._send(wire.GO) is not None:
+                with self._news:
+                    self._go_due, self._go_at = False, time.monotonic()
+                    self._next_index.clear()
+
+    def _ping(self) -> None:
+        self._token = (self._token + 1) & 0xFFFFFFFF
+        token = struct.pack("<I", self._token)
+        t_ns = self._send(wire.PING, token)
+        if t_ns is not None:
+            self._book.record(journal.PING, token, t_ns)
+
+    def _reopen(self) -> None:
+        try:
+            self._open()
+        except RigError:
+            return  # said when it went; tried again
+        with self._news:
+            self._ask_due, self._asked_at = True, 0.0
+
+    def _say_lost(self, why: str) -> None:
+        if self._lost_why is None and self._wanted:
+            self._book.event("rig.lost", why=why)
+        self._lost_why = self._lost_why or why
+
+    # ---- waiting and failing
+
+    def _guarded(self, loop) -> None:
+        try:
+            loop()
+        except SsdrigError as error:
+            with self._news:
+                self._failure = self._failure or error
+                self._news.notify_all()
+
+    def _until(self, reached, timeout_s: float, expected: str) -> None:
+        """Wait for reached(). Raises RigError in the end, saying what came instead."""
+        deadline = time.monotonic() + timeout_s
+        with self._news:
+            while not reached():
+                if self._failure:
+                    raise self._failure
+                if not self._news.wait(min(0.2, max(0.01, deadline - time.monotonic()))) and time.monotonic() > deadline:
+                    seen = "nothing" if not self._counts["damaged"] and not self._rest else f"bytes that are no frames, such as {self._rest[-40:]!r}"
+                    if self._hello:
+                        seen = f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs, {self._counts['samples']} samples"
+                    raise RigError(f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware")
+        if self._failure:
+            raise self._failure
+
+
+def mean_power_W(body: bytes, hello: dict | None) -> float | None:
+    """Mean V x I of one samples frame's body by the hello's LSBs; None if the hello does not know its configuration."""
+    rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+    known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
+    if not known or not n:
+        return None
+    word = np.frombuffer(body, "<i8", n, struct.calcsize(wire.SAMPLES_HEAD))
+    volts = (word >> 16 & 0xFFFFFF) * (known[0]["vbus_lsb_nV"] * 1e-9)
+    amperes = (word >> 40) * (known[0]["current_lsb_pA"] * 1e-12)
+    return float(np.mean(volts * amperes))

@@ -1,0 +1,131 @@
+"""Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
+
+They live in a private folder under the system's temporary folder, named after the process that owns them. When that
+process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by the next bench that starts."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ssdrig.errors import DriveError, RigError
+
+PREFIX = "ssdrig-bench-"
+READY_S = 60  # a first start compiles the drive's numba code
+
+
+@dataclass
+class VirtualBench:
+    """A running virtual bench. `drive` is what the server said of itself when it was ready; `port` is the board's pty."""
+
+    folder: Path
+    drive: dict
+    port: str
+    server: subprocess.Popen
+    board: subprocess.Popen
+    truth: Path
+    board_truth: Path
+    fio_target: str = field(init=False)
+
+    def __post_init__(self):
+        self.fio_target = f"nbd+unix:///?socket={self.drive['socket']}"
+
+    def end(self, keep_truth_in: Path | None = None) -> None:
+        """End both processes, keep the ledger if asked to, remove the folder. Safe to call twice."""
+        for process in (self.board, self.server):
+            _end(process)
+        if keep_truth_in is not None and self.truth.is_dir():
+            keep_truth_in.mkdir(parents=True, exist_ok=True)
+            for source in [*self.truth.iterdir(), self.board_truth]:
+                if source.is_file():
+                    shutil.copy2(source, keep_truth_in / source.name)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start(
+    preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None, data: str = "sparse"
+) -> VirtualBench:
+    """Start server and board. The whole drive is exported; over-provisioning by range is the run's matter.
+
+    Raises DriveError or RigError with the process's own words if one does not become ready."""
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
+    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", data]
+    if capacity:
+        words += ["--capacity", capacity]
+    if op_percent is not None:
+        words += ["--op", str(op_percent)]
+    server = board = None
+    try:
+        server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
+        drive = _ready(server, folder / "server.log", DriveError, "the virtual drive")
+        board_words = ["--feed", str(feed), "--truth", str(board_truth)]
+        if faults:
+            board_words += ["--faults", json.dumps(faults)]
+        board = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
+        port = _ready(board, folder / "board.log", RigError, "the simulated board")["port"]
+    except BaseException:
+        for process in (board, server):
+            if process:
+                _end(process)
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return VirtualBench(folder, drive, port, server, board, truth, board_truth)
+
+
+def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
+    with open(log, "wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *words, "--die-with-parent"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,  # Ctrl-C is the run's to handle
+        )
+
+
+def _ready(process: subprocess.Popen, log: Path, error, what: str) -> dict:
+    """The one JSON line that a process prints when it is ready."""
+    deadline = time.monotonic() + READY_S
+    line = b""
+    while not line.endswith(b"\n") and time.monotonic() < deadline:
+        if select.select([process.stdout], [], [], 0.5)[0]:
+            more = os.read(process.stdout.fileno(), 65536)
+            if not more:
+                break
+            line += more
+    if not line.endswith(b"\n"):
+        words = log.read_text(errors="replace").strip().splitlines()
+        raise error(
+            f"{what} to be ready within {READY_S} s",
+            words[-1] if words else f"nothing (exit code {process.poll()})",
+            "start it by hand to see why: ./ssdrig virtual --help",
+        )
+    return json.loads(line)
+
+
+def _end(process: subprocess.Popen) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    process.stdout.close()
+
+
+def _sweep() -> None:
+    """Remove folders whose owner is gone (it was killed)."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        pid = folder.name[len(PREFIX) :].split("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)

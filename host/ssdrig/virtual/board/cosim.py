@@ -1,0 +1,176 @@
+"""Device time of the SIMULATED board: how the firmware's time and the host's time are kept together.
+
+`now` is the board's own point on CLOCK_MONOTONIC, in ns. Each primitive that the firmware calls costs what it costs on
+an RP2040 (measured on an emulated one: about 20 us around an I2C call), and an interrupt comes when its time comes.
+`now` never runs ahead of real time where that could be seen: output leaves, and waiting ends, not before real time has
+caught up. It may lag, when Linux runs something else, and then catches up; the firmware sees nothing of it, because
+input carries the time at which it arrived and the past of the power feed is kept. So a late process delays results
+but never alters them.
+
+Input comes from the cable on descriptor 0 in pieces of `arrival u64, length u16, bytes` (CLOCK_MONOTONIC, ns).
+"""
+
+import uctypes
+import usys
+import utime
+from array import array
+
+import ffi
+
+US = 1000
+NEVER = 1 << 62
+STDIN, STDOUT = 0, 1
+POLLIN, POLLOUT = 1, 4
+OUT_ns_PER_BYTE = 1700  # USB CDC, 585 KiB/s
+OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
+
+_libc = ffi.open(None)
+_ppoll = _libc.func("i", "ppoll", "pLpp")
+_write = _libc.func("l", "write", "iPL")
+
+boot = now = 0
+rate = 1.0
+start_ticks = 0
+event_at = NEVER  # the earliest of all alarms
+_alarms = []  # [time, function called at that time]
+_pollfd = bytearray(8)
+_timeout = array("q", [0, 0])
+_input = []  # [arrival, bytes, position]
+
+
+def begin(boot_ns, ticks, clock_ppm):
+    global boot, now, rate, start_ticks
+    boot = now = boot_ns
+    start_ticks = ticks
+    rate = 1 + clock_ppm * 1e-6
+
+
+def real():
+    return utime.ticks_us() * US
+
+
+def ticks():
+    """The board's microseconds at `now`, 64 bit: start_ticks + (now - boot) * (1 + ppm)."""
+    return start_ticks + int((now - boot) * rate) // US
+
+
+def add_alarm(function):
+    """Returns the handle for set_alarm."""
+    alarm = [NEVER, function]
+    _alarms.append(alarm)
+    return alarm
+
+
+def set_alarm(alarm, t):
+    global event_at
+    alarm[0] = t
+    event_at = min([a[0] for a in _alarms])
+
+
+def spend(ns):
+    """Let device time pass; what is due in it happens, and takes its own time on top."""
+    global now
+    end = now + ns
+    while event_at <= end:
+        for alarm in _alarms:
+            if alarm[0] == event_at:
+                break
+        if alarm[0] > now:
+            now = alarm[0]
+        began = now
+        set_alarm(alarm, NEVER)
+        alarm[1]()
+        end += now - began
+    now = end
+
+
+def _poll_fd(fd, events, wait_ns):
+    _pollfd[0] = fd
+    _pollfd[4] = events
+    _pollfd[6] = 0
+    _timeout[0] = wait_ns // 1_000_000_000
+    _timeout[1] = wait_ns % 1_000_000_000
+    return _ppoll(_pollfd, 1, _timeout, None) > 0
+
+
+def _exactly(n):
+    data = usys.stdin.buffer.read(n)
+    if len(data) < n:  # the cable is gone: power off
+        usys.exit(0)
+    return data
+
+
+def _take():
+    """Queue all input that the cable has passed on."""
+    while _poll_fd(STDIN, POLLIN, 0):
+        head = _exactly(10)
+        arrival = int.from_bytes(head[:8], "little")
+        _input.append([arrival, _exactly(head[8] | head[9] << 8), 0])
+
+
+def catch_up():
+    """Sleep until real time is not behind device time."""
+    while True:
+        ahead = now - real()
+        if ahead <= 0:
+            return
+        utime.sleep_us(ahead // US + 1)
+
+
+def input_ready():
+    if not _input:
+        _take()
+    return bool(_input) and _input[0][0] <= now
+
+
+def input_byte():
+    """The next byte of input; waits for it."""
+    while not input_ready():
+        idle(1_000_000)
+    piece = _input[0]
+    at = piece[2]
+    if at + 1 == len(piece[1]):
+        _input.pop(0)
+    else:
+        piece[2] = at + 1
+    return piece[1][at]
+
+
+def idle(limit_ns):
+    """Let time pass until something happens: an alarm, input, or the limit."""
+    until = now + limit_ns
+    if event_at < until:
+        until = event_at
+    if not _input:
+        ahead = until - real()
+        if ahead > 0:
+            _poll_fd(STDIN, POLLIN, ahead)
+        _take()
+    if _input and _input[0][0] < until:
+        until = max(now, _input[0][0])
+    ahead = until - real()
+    if ahead > 0:  # input was queued before; its time has not come
+        utime.sleep_us(ahead // US + 1)
+    spend(until - now)
+
+
+def output_ready():
+    catch_up()
+    return _poll_fd(STDOUT, POLLOUT, 0)
+
+
+def output(buf, start, n):
+    """Send buf[start:start+n]. Returns how much the host took within the USB stack's patience."""
+    catch_up()
+    address = uctypes.addressof(buf) + start
+    sent = 0
+    give_up = now + OUT_TIMEOUT_ns
+    while True:
+        w = _write(STDOUT, address + sent, n - sent)
+        if w > 0:
+            sent += w
+            spend(w * OUT_ns_PER_BYTE)
+        if sent == n or now >= give_up:
+            return sent
+        spend(1_000_000)
+        catch_up()

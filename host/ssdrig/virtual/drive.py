@@ -1,0 +1,295 @@
+"""A virtual SSD: the arrays of the simulation, their set-up, and what may be asked of it. SIMULATED.
+
+Model time is in ns since the start of the feed's bin 0. Nothing here reads a clock: the caller says what time it is.
+"""
+
+import json
+import mmap
+import os
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import DriveError, UsageError
+from . import commands, ftl, nand, workload
+from .feed import BIN_NS, BINS
+from .presets import Preset
+
+PAGE = 4096
+NJ = 1e-9
+
+
+def _spare_area(pages: int, folder) -> np.ndarray:
+    """uint32[pages] in an unnamed file: on disk, not in anonymous memory, gone with the process."""
+    with tempfile.TemporaryFile(dir=folder or "/var/tmp") as f:
+        try:
+            os.posix_fallocate(f.fileno(), 0, pages * 4)
+        except OSError as e:
+            raise DriveError(f"{pages * 4} free bytes for the spare area in {folder or '/var/tmp'}", str(e),
+                             "free space or name another folder") from e  # fmt: skip
+        return np.frombuffer(mmap.mmap(f.fileno(), pages * 4), dtype=np.uint32)
+
+
+def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> np.ndarray:
+    """The machine vector with all constants of the preset set and all state and counts 0."""
+    m = np.zeros(nand.M_LENGTH, np.int64)
+    page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)  # noqa: E731
+    prog = p.program_pages
+    plane_pages = p.planes * p.nand_page_bytes // PAGE
+    values = {
+        nand.K_PAGES: pages, nand.K_NP: p.block_pages, nand.K_UNITS: units, nand.K_SLC_UNITS: p.slc_blocks,
+        nand.K_SLC_NP: p.block_pages // 3 // plane_pages * plane_pages, nand.K_RESERVE: p.gc_reserve,
+        nand.K_GC_LOW: p.gc_low, nand.K_GC_HIGH: p.gc_high, nand.K_GC_PACE: round(p.gc_pace * 256),
+        nand.K_FIFO: p.gc_policy == "fifo", nand.K_WL_THRESHOLD: p.wl_threshold, nand.K_PROG_PAGES: prog,
+        nand.K_PLANE_PAGES: plane_pages, nand.K_PAD_PAGES: p.nand_page_bytes // PAGE, nand.K_DIES: p.dies,
+        nand.K_CHANNELS: p.channels, nand.K_CACHE_PAGES: p.cache_bytes // PAGE, nand.K_PLP: p.plp,
+        nand.K_LATENCY: latency, nand.K_LIVE: live, nand.K_IDLE_NS: p.idle_ns, nand.K_DRAIN_NS: 50_000_000,
+        nand.K_IDLE_FREE: int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
+        nand.K_BLOCK_PAGES: p.full_block_pages, nand.K_TR: p.t_R_ns, nand.K_TPROG: p.t_PROG_ns,
+        nand.K_TPROG_SLC: p.t_PROG_SLC_ns, nand.K_TBERS: p.t_BERS_ns, nand.K_SUSPEND: p.suspend_ns,
+        nand.K_CHANNEL_PAGE_NS: page_ns(p.channel_B_per_s), nand.K_LINK_PAGE_NS: page_ns(p.link_B_per_s),
+        nand.K_CMD_READ: p.cmd_read_ns, nand.K_CMD_WRITE: p.cmd_write_ns,
+        nand.K_OVERHEAD_PERMILLE: round(p.fw_overhead * 1000), nand.K_E_READ: p.P_read_mW * p.t_R_ns // 1000,
+        nand.K_E_PROG_PJ: p.P_prog_mW * p.t_PROG_ns // prog,
+        nand.K_E_PROG_SLC_PJ: p.P_prog_mW * p.t_PROG_SLC_ns // plane_pages,
+        nand.K_E_BERS: p.P_erase_mW * p.t_BERS_ns // 1000, nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
+        nand.K_P_ACTIVE: p.P_active_mW, nand.K_P_IDLE: p.P_idle_mW, nand.K_P_SLUMBER: p.P_slumber_mW,
+        nand.K_SLUMBER_NS: p.slumber_ns,
+        nand.S_MIN_VALID: p.block_pages, nand.S_FREE: units, nand.S_VICTIM: -1, nand.S_WL_NEXT: -1, nand.S_GROUP: -1,
+        nand.S_BLOCK: -1, nand.S_BLOCK_SLC: -1,
+    }  # fmt: skip
+    for i, v in values.items():
+        m[i] = v
+    return m
+
+
+class VirtualDrive:
+    """One drive. `pages` logical pages of 4 KiB; `raw_nand_bytes` of NAND behind them."""
+
+    def __init__(self, preset: Preset, *, capacity_bytes: int | None = None, latency: bool = True, t_ns: int = 0,
+                 seed: int = 1, ring: np.ndarray | None = None, oob_dir=None):  # fmt: skip
+        p = self.preset = preset
+        self.capacity_bytes = capacity_bytes or p.capacity_bytes
+        self.pages = self.capacity_bytes // PAGE
+        units = int(self.pages * (1 + p.op)) // p.block_pages
+        spare = units - self.pages / p.block_pages
+        if self.capacity_bytes % PAGE or spare < p.gc_reserve + 2 or spare < p.gc_high + 2:
+            raise UsageError(
+                f"a capacity in 4 KiB pages with more than {max(p.gc_reserve, p.gc_high) + 2} spare blocks of "
+                f"{p.block_pages} pages",
+                f"{self.capacity_bytes} bytes with {spare:.1f} spare blocks", "choose a larger capacity"
+            )  # fmt: skip
+        blocks = units + p.slc_blocks
+        self.raw_nand_bytes = blocks * p.block_pages * PAGE
+        self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
+        self.p2l = _spare_area(blocks * p.block_pages, oob_dir)
+        self.blk = np.zeros((blocks, 5), np.int32)
+        self.lists = np.full(p.block_pages + 1 + 2 * units, -1, np.int32)
+        self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
+        self.m = _constants(p, self.pages, units, latency, ring is not None)
+        self.die = np.zeros((max(p.dies, p.channels), nand.D_COLUMNS), np.int64)
+        self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
+        self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
+        self.rng = np.array([seed], np.uint64)
+        self._start(t_ns)
+
+    def _start(self, t_ns: int) -> None:
+        """Time begins at t_ns: nothing is under way, no energy history."""
+        m = self.m
+        self.die[:] = 0
+        self.cache[:] = 0
+        for i in (nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST,
+                  nand.S_LAST_END):  # fmt: skip
+            m[i] = t_ns
+        m[nand.S_FILLED] = m[nand.S_SLUMBER_FROM] = m[nand.S_SEALED] = t_ns // BIN_NS
+        self.t_start_ns = self._t = t_ns
+        m[nand.K_HISTORY_MS] = t_ns // 1_000_000
+        self.history = np.zeros(60_000, np.uint32)  # nJ per ms
+        self._arrays = (self.l2p, self.p2l, self.blk, self.lists, self.m, self.die, self.cache, self.ring)
+        commands.background(*self._arrays, self.history, t_ns)
+
+    def _reserve_history(self, t_ns: int) -> None:
+        need = t_ns // 1_000_000 - self.m[nand.K_HISTORY_MS] + 1
+        if need >= len(self.history):
+            grown = np.zeros(int(need * 3 // 2), np.uint32)
+            grown[: len(self.history)] = self.history
+            self.history = grown
+
+    def _check(self) -> None:
+        if self.m[nand.S_BROKEN]:
+            raise DriveError("a free block", "none left", "report this: the collector let the drive run full")
+
+    def submit(self, op, page, npages, flags, t_ns: int) -> np.ndarray:
+        """Carry out a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD.
+
+        Returns int64[n] completion times, all t_ns with the latency model off. DriveError if a command lies outside
+        the drive or has an unknown op (the others of the batch were carried out).
+        """
+        if t_ns - self._t >= 5_000_000:
+            self.advance(t_ns)
+        done = np.empty(len(op), np.int64)
+        if commands.submit(*self._arrays, op, page, npages, flags, t_ns, done):
+            raise DriveError(f"known commands inside {self.pages} pages", "others in the batch", "check before submit")
+        self._check()
+        return done
+
+    def advance(self, t_ns: int) -> None:
+        """Background work, static power up to t_ns + 250 ms, history up to t_ns. To be called at least every 10 ms."""
+        self._reserve_history(t_ns)
+        step = 200_000_000 if self.m[nand.K_LIVE] == 0 else 1 << 62
+        while t_ns - self._t > step:  # no reader in real time: leave no gap
+            self._t += step
+            commands.background(*self._arrays, self.history, self._t)
+        self._t = max(self._t, t_ns)
+        commands.background(*self._arrays, self.history, t_ns)
+        self._check()
+
+    def format(self, t_ns: int) -> int:
+        """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
+        self.advance(t_ns)
+        return int(commands.format_all(self.l2p, self.blk, self.lists, self.m, self.die, self.cache, self.ring, t_ns))
+
+    def dirty_pages(self, t_ns: int) -> np.ndarray:
+        """int64[]: logical pages acknowledged but not yet on NAND at t_ns; empty with power-loss protection."""
+        if self.preset.plp or not self.m[nand.K_LATENCY]:
+            return np.empty(0, np.int64)
+        c = self.cache
+        lost = (c[:, ftl.C_ACCEPTED] <= t_ns) & (c[:, ftl.C_DURABLE] > t_ns)
+        return np.unique(c[lost, ftl.C_PAGE])
+
+    def pe_counts(self) -> np.ndarray:
+        """int32[blocks]: erases of each block since new."""
+        return self.blk[:, ftl.PE].copy()
+
+    def energy_between(self, t0_ns: int, t1_ns: int) -> float:
+        """Energy drawn in [t0, t1) of model time, J, linear inside a millisecond. Known up to the last advance()."""
+        start, end = self.m[nand.K_HISTORY_MS] * 1_000_000, self.m[nand.S_SEALED] * BIN_NS
+        if not start <= t0_ns <= t1_ns <= end:
+            raise DriveError(f"a span inside {start} .. {end} ns", f"{t0_ns} .. {t1_ns}", "advance first")
+        a, b = (t0_ns - start) // 1_000_000, (t1_ns - start) // 1_000_000
+        h = self.history
+        nJ = int(h[a:b].sum(dtype=np.uint64))
+        nJ += int(h[b]) * ((t1_ns - start) % 1_000_000) / 1e6 - int(h[a]) * ((t0_ns - start) % 1_000_000) / 1e6
+        return nJ * NJ
+
+    def ledger(self) -> dict:
+        """The truth, flat: counts, bytes by cause, energy by cause, state. For comparison only."""
+        m = self.m
+        n = lambda i: int(m[i])  # noqa: E731
+        nand_by_cause = {
+            "nand_host_bytes": n(nand.N_HOST) * PAGE, "nand_gc_bytes": n(nand.N_GC) * PAGE,
+            "nand_idle_gc_bytes": n(nand.N_IDLE_GC) * PAGE, "nand_wear_levelling_bytes": n(nand.N_WL) * PAGE,
+            "nand_slc_fold_bytes": n(nand.N_FOLD) * PAGE, "nand_padding_bytes": n(nand.N_PAD) * PAGE,
+        }  # fmt: skip
+        energy = {
+            "energy_static_J": n(nand.E_STATIC) * NJ, "energy_controller_J": n(nand.E_ACTIVE) * NJ,
+            "energy_read_J": n(nand.E_READ) * NJ, "energy_program_J": n(nand.E_PROGRAM) * NJ,
+            "energy_erase_J": n(nand.E_ERASE) * NJ, "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
+        }  # fmt: skip
+        written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE
+        return {
+            "host_write_commands": n(nand.N_WRITE_CMDS), "host_read_commands": n(nand.N_READ_CMDS),
+            "host_trim_commands": n(nand.N_TRIM_CMDS), "host_flush_commands": n(nand.N_FLUSH_CMDS),
+            "host_write_bytes": host, "host_read_bytes": n(nand.N_READ_PAGES) * PAGE,
+            "trim_bytes": n(nand.N_TRIM_PAGES) * PAGE,
+            **nand_by_cause, "nand_write_bytes": written, "nand_slc_bytes": n(nand.N_SLC) * PAGE,
+            "nand_read_bytes": n(nand.N_NAND_READ_PAGES) * PAGE, "programs": n(nand.N_PROGRAMS),
+            "nand_reads": n(nand.N_READS), "erases": n(nand.N_ERASES), "die_erases": n(nand.N_DIE_ERASES),
+            "wa": written / host if host else None,
+            **energy, "energy_J": sum(energy.values()), "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
+            "mapped_pages": n(nand.S_MAPPED), "free_blocks": n(nand.S_FREE), "slc_blocks_used": n(nand.S_SLC_COUNT),
+            "pe_mean": float(self.blk[:, ftl.PE].mean()), "pe_max": int(self.blk[:, ftl.PE].max()),
+        }  # fmt: skip
+
+    def precondition(self, kind: str, drive_writes: float, seed: int = 1, progress=None) -> None:
+        """Age the drive offline: "seq" or "random" pages, drive_writes times the capacity. No time passes and nothing
+        is added to the feed; counts and energies are. progress(done, total) in pages is called every 2**20 pages."""
+        if kind not in ("seq", "random"):
+            raise UsageError('"seq" or "random"', repr(kind), "choose one")
+        m, rng = self.m, np.array([seed], np.uint64)
+        total = round(drive_writes * self.pages)
+        latency = int(m[nand.K_LATENCY])
+        self.drain()
+        m[nand.K_LATENCY], m[nand.S_OFFLINE] = 0, 1
+        try:
+            for done in range(0, total, 1 << 20):
+                n = min(1 << 20, total - done)
+                first = done % self.pages if kind == "seq" else 0
+                while n and kind == "seq":
+                    part = min(n, self.pages - first)
+                    workload.write_pages(*self._arrays, rng, first, part, part, False)
+                    n, first = n - part, 0
+                if n:
+                    workload.write_pages(*self._arrays, rng, 0, self.pages, n, True)
+                self._check()
+                if progress:
+                    progress(min(done + (1 << 20), total), total)
+            commands.flush(self.p2l, self.blk, self.lists, m, self.die, self.cache, self.ring)
+        finally:
+            m[nand.S_BATCH_NJ] = 0
+            m[nand.K_LATENCY], m[nand.S_OFFLINE] = latency, 0
+
+    def drain(self) -> None:
+        """Program what the write cache still holds."""
+        commands.flush(self.p2l, self.blk, self.lists, self.m, self.die, self.cache, self.ring)
+
+    def closed_loop(self, *, queue_depth: int, t_ns: int, duration_ns: int, window_ns: int = 1_000_000_000,
+                    read_share: float = 0.0, npages: int = 1, random: bool = True, span: int | None = None,
+                    samples: int = 0) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Keep queue_depth commands outstanding in model time for duration_ns, what a load generator with no delay of its
+        own would see. Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
+        end = t_ns + duration_ns
+        self._reserve_history(end + 1_000_000_000)
+        self.advance(t_ns)
+        counts = np.zeros(-(-duration_ns // window_ns), np.int64)
+        latencies = np.zeros(samples, np.int64)
+        slots = np.full(queue_depth, t_ns, np.int64)
+        issued = workload.closed_loop(*self._arrays, self.history, self.rng, slots, round(read_share * 1000), npages,
+                                      random, 0, span or self.pages, end, window_ns, counts, latencies)  # fmt: skip
+        self._t = end
+        self._check()
+        return counts, latencies[:issued]
+
+    def save(self, path) -> None:
+        """Write the state to a file, atomically. What the write cache holds is programmed first, as at a clean shutdown."""
+        self.drain()
+        path = Path(path)
+        head = json.dumps({"format": 1, "preset": asdict(self.preset), "capacity_bytes": self.capacity_bytes})
+        fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+        try:
+            with os.fdopen(fd, "wb") as f:
+                np.savez(f, head=np.array(head), l2p=self.l2p, p2l=self.p2l, blk=self.blk, lists=self.lists, m=self.m,
+                         rng=self.rng)  # fmt: skip
+                f.flush()
+                os.fsync(f.fileno())
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    @classmethod
+    def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):
+        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this version."""
+        try:
+            with np.load(path, allow_pickle=False) as z:
+                head = json.loads(str(z["head"]))
+                if head["format"] != 1:
+                    raise ValueError(f"format {head['format']}")
+                drive = cls(Preset(**head["preset"]), capacity_bytes=head["capacity_bytes"], latency=latency, t_ns=t_ns,
+                            ring=ring, oob_dir=oob_dir)  # fmt: skip
+                for name in ("l2p", "p2l", "blk", "lists", "rng"):
+                    getattr(drive, name)[...] = z[name]
+                m = z["m"]
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise DriveError("a drive state, format 1", f"{path}: {e}", "make it again with precondition") from e
+        first = nand.S_CPU
+        keep = drive.m.copy()
+        drive.m[first:] = m[first:]
+        for i in (nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST,
+                  nand.S_LAST_END, nand.S_FILLED, nand.S_SLUMBER_FROM, nand.S_SEALED, nand.S_BATCH_NJ):  # fmt: skip
+            drive.m[i] = keep[i]
+        for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ):
+            drive.m[i] = 0
+        return drive

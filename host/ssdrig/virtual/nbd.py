@@ -1,0 +1,260 @@
+"""The NBD protocol, server's side, without I/O: newstyle negotiation, requests parsed in batches, simple replies.
+
+Source of all numbers: NetworkBlockDevice/nbd doc/proto.md. Offered: flush, FUA, trim, write-zeroes, several connections;
+not offered: TLS, structured replies, extended headers, block status.
+
+A batch is an int64 array (n, COLUMNS), a row a request, so that Numba passes it on without unpacking; the same array,
+with DUE filled in, is the list of requests that wait for their completion time."""
+
+import struct
+
+import numpy as np
+from ssdrig.virtual.kernels import jit
+
+READ, WRITE, DISC, FLUSH, TRIM, CACHE, WRITE_ZEROES = range(7)
+EPERM, EIO, EINVAL, ENOSPC, ESHUTDOWN = 1, 5, 22, 28, 108
+FUA, NO_HOLE = 1, 2  # request flags
+TRANSMISSION_FLAGS = 0x16D  # HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES, CAN_MULTI_CONN
+MAX_BYTES = 32 << 20  # longest read or write
+HEADER_BYTES = 28
+REPLY_BYTES = 16
+
+OP, FLAGS, COOKIE, OFFSET, LENGTH, AT, ERROR, DUE = range(8)
+COLUMNS = 8
+MORE, ENDED, BROKEN = range(3)  # what parse() says of the stream
+
+_GREETING = b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3)  # FIXED_NEWSTYLE, NO_ZEROES
+_OPTION_REPLY = 0x3E889045565A9
+_EXPORT_NAME, _ABORT, _LIST, _INFO, _GO = 1, 2, 3, 6, 7
+_ACK, _SERVER, _INFO_REPLY = 1, 2, 3
+_ERR_UNSUP, _ERR_INVALID = 0x80000001, 0x80000003
+_MAX_OPTION_BYTES = 65536
+_REQUEST_MAGIC, _REPLY_MAGIC = 0x25609513, 0x67446698
+
+
+class Negotiation:
+    """The talk before the first request. `state` is "flags", "options", "ready" or "closed"; once it is "ready", `rest`
+    holds the bytes that already belong to the requests."""
+
+    greeting = _GREETING
+
+    def __init__(self, size_bytes: int, min_block: int = 1):
+        self.size_bytes, self.min_block = size_bytes, min_block
+        self.state, self.rest, self._no_zeroes = "flags", b"", False
+
+    def receive(self, data: bytes) -> bytes:
+        """Take what the client sent, return what to send. A client that breaks the protocol leaves state "closed"."""
+        self.rest += data
+        out = b""
+        while self.state in ("flags", "options"):
+            if self.state == "flags":
+                if len(self.rest) < 4:
+                    break
+                flags = struct.unpack(">I", self._take(4))[0]
+                self._no_zeroes = bool(flags & 2)
+                self.state = "options" if flags & 1 and flags <= 3 else "closed"
+                continue
+            if len(self.rest) < 16:
+                break
+            magic, option, length = struct.unpack(">8sII", self.rest[:16])
+            if magic != b"IHAVEOPT" or length > _MAX_OPTION_BYTES:
+                self.state = "closed"
+                break
+            if len(self.rest) < 16 + length:
+                break
+            self._take(16)
+            out += self._answer(option, self._take(length))
+        return out
+
+    def _take(self, n: int) -> bytes:
+        taken, self.rest = self.rest[:n], self.rest[n:]
+        return taken
+
+    def _answer(self, option: int, body: bytes) -> bytes:
+        if option == _EXPORT_NAME:  # any name means the one drive
+            self.state = "ready"
+            zeroes = b"" if self._no_zeroes else bytes(124)
+            return struct.pack(">QH", self.size_bytes, TRANSMISSION_FLAGS) + zeroes
+        if option == _ABORT:
+            self.state = "closed"
+            return _option_reply(option, _ACK)
+        if option == _LIST:
+            if body:
+                return _option_reply(option, _ERR_INVALID)
+            return _option_reply(option, _SERVER, struct.pack(">I", 0)) + _option_reply(option, _ACK)
+        if option in (_INFO, _GO):
+            if not _well_formed_go(body):
+                return _option_reply(option, _ERR_INVALID)
+            if option == _GO:
+                self.state = "ready"
+            export = struct.pack(">HQH", 0, self.size_bytes, TRANSMISSION_FLAGS)
+            blocks = struct.pack(">HIII", 3, self.min_block, 4096, MAX_BYTES)
+            return (
+                _option_reply(option, _INFO_REPLY, export)
+                + _option_reply(option, _INFO_REPLY, blocks)
+                + _option_reply(option, _ACK)
+            )
+        return _option_reply(option, _ERR_UNSUP)
+
+
+def _option_reply(option: int, kind: int, body: bytes = b"") -> bytes:
+    return struct.pack(">QIII", _OPTION_REPLY, option, kind, len(body)) + body
+
+
+def _well_formed_go(body: bytes) -> bool:
+    if len(body) < 6:
+        return False
+    name_bytes = struct.unpack(">I", body[:4])[0]
+    if len(body) < 6 + name_bytes:
+        return False
+    count = struct.unpack(">H", body[4 + name_bytes : 6 + name_bytes])[0]
+    return len(body) == 6 + name_bytes + 2 * count
+
+
+@jit
+def _big_endian(buf, at, n):
+    value = np.uint64(0)
+    for i in range(n):
+        value = (value << np.uint64(8)) | np.uint64(buf[at + i])
+    return value
+
+
+@jit
+def parse(buf, start, end, size_bytes, min_block, batch):
+    """Requests out of buf[start:end] (uint8) into `batch` (int64 (capacity, COLUMNS)), as many as are whole and fit.
+
+    Returns (n requests, bytes used, need, state): `need` is how many bytes from start + used the next request has (0 when
+    its length is not yet known), state MORE, ENDED (the client said DISC) or BROKEN (no request: the connection must be
+    dropped). A request that may not be done carries its errno in ERROR; AT is where a write's payload starts in buf."""
+    n = 0
+    at = start
+    while n < batch.shape[0]:
+        if end - at < HEADER_BYTES:
+            return n, at - start, 0, MORE
+        if _big_endian(buf, at, 4) != _REQUEST_MAGIC:
+            return n, at - start, 0, BROKEN
+        flags = np.int64(_big_endian(buf, at + 4, 2))
+        op = np.int64(_big_endian(buf, at + 6, 2))
+        offset = _big_endian(buf, at + 16, 8)
+        length = np.int64(_big_endian(buf, at + 24, 4))
+        if op == DISC:
+            return n, at + HEADER_BYTES - start, 0, ENDED
+        payload = length if op == WRITE else 0
+        if payload > MAX_BYTES:
+            return n, at - start, 0, BROKEN
+        if end - at < HEADER_BYTES + payload:
+            return n, at - start, HEADER_BYTES + payload, MORE
+
+        error = 0
+        allowed = FUA | NO_HOLE if op == WRITE_ZEROES else FUA
+        if op > WRITE_ZEROES or op == CACHE or flags & ~allowed:
+            error = EINVAL
+        elif op == FLUSH:
+            error = EINVAL if offset != 0 or length != 0 else 0
+        elif offset > size_bytes or length > size_bytes - np.int64(offset):
+            error = ENOSPC if op == WRITE or op == WRITE_ZEROES else EINVAL
+        elif op == READ and length > MAX_BYTES:
+            error = EINVAL
+        elif op != TRIM and (np.int64(offset) % min_block or length % min_block):
+            error = EINVAL
+        batch[n, OP] = op
+        batch[n, FLAGS] = flags
+        batch[n, COOKIE] = np.int64(_big_endian(buf, at + 8, 8))
+        batch[n, OFFSET] = np.int64(offset)
+        batch[n, LENGTH] = length
+        batch[n, AT] = at + HEADER_BYTES
+        batch[n, ERROR] = error
+        batch[n, DUE] = 0
+        n += 1
+        at += HEADER_BYTES + payload
+    return n, at - start, 0, MORE
+
+
+@jit
+def page_commands(batch, n, page_bytes, op, page, npages, flags, owner):
+    """What the first n requests ask of the flash translation layer, in whole pages, into the five arrays (3 n long each).
+
+    Reads and writes touch every page they overlap. A trim only counts where it covers a page; write-zeroes likewise, and
+    its two edges are writes. Requests with an ERROR ask nothing. Returns how many commands; owner is the request's row."""
+    m = 0
+    for i in range(n):
+        if batch[i, ERROR] != 0:
+            continue
+        kind = batch[i, OP]
+        fua = batch[i, FLAGS] & FUA
+        first, last = 0, 0
+        if kind != FLUSH:
+            if batch[i, LENGTH] == 0:
+                continue
+            start, stop = batch[i, OFFSET], batch[i, OFFSET] + batch[i, LENGTH]
+            first, last = start // page_bytes, (stop - 1) // page_bytes + 1
+            if kind == TRIM or kind == WRITE_ZEROES:
+                inner, outer = -(-start // page_bytes), stop // page_bytes
+                if kind == WRITE_ZEROES:
+                    if first < inner:
+                        m = _command(m, WRITE, first, 1, fua, i, op, page, npages, flags, owner)
+                    if outer < last and (outer > first or first == inner):
+                        m = _command(m, WRITE, outer, 1, fua, i, op, page, npages, flags, owner)
+                first, last = inner, outer
+                if first >= last:
+                    continue
+        m = _command(m, kind, first, last - first, fua, i, op, page, npages, flags, owner)
+    return m
+
+
+@jit
+def _command(m, kind, first, count, fua, row, op, page, npages, flags, owner):
+    op[m] = kind
+    page[m] = first
+    npages[m] = count
+    flags[m] = fua
+    owner[m] = row
+    return m + 1
+
+
+@jit
+def set_due(batch, n, owner, done_ns, m, now_ns):
+    """DUE of the first n requests: the latest end of their m commands; now for those that have none."""
+    for i in range(n):
+        batch[i, DUE] = now_ns
+    for k in range(m):
+        if done_ns[k] > batch[owner[k], DUE]:
+            batch[owner[k], DUE] = done_ns[k]
+
+
+@jit
+def collect(waiting, n, now_ns, out, reads):
+    """Replies of the requests that are due, in the order of arrival, into `out` (uint8); what stays is moved up.
+
+    A good read leaves LENGTH bytes free after its header and a row (position in out, offset, length) in `reads` for the
+    store to fill. Stops where out is full. Returns (n left, bytes in out, n reads, next DUE or -1)."""
+    left, used, filled = 0, 0, 0
+    next_due = -1
+    full = False
+    for i in range(n):
+        data = waiting[i, LENGTH] if waiting[i, OP] == READ and waiting[i, ERROR] == 0 else 0
+        if waiting[i, DUE] <= now_ns and not full and used + REPLY_BYTES + data > out.shape[0]:
+            full = True
+        if waiting[i, DUE] > now_ns or full:
+            if next_due < 0 or waiting[i, DUE] < next_due:
+                next_due = waiting[i, DUE]
+            if left != i:
+                for c in range(COLUMNS):
+                    waiting[left, c] = waiting[i, c]
+            left += 1
+            continue
+        _put_big_endian(out, used, 4, np.uint64(_REPLY_MAGIC))
+        _put_big_endian(out, used + 4, 4, np.uint64(waiting[i, ERROR]))
+        _put_big_endian(out, used + 8, 8, np.uint64(waiting[i, COOKIE]))
+        used += REPLY_BYTES
+        if data:
+            reads[filled, 0], reads[filled, 1], reads[filled, 2] = used, waiting[i, OFFSET], data
+            filled += 1
+            used += data
+    return left, used, filled, next_due
+
+
+@jit
+def _put_big_endian(out, at, n, value):
+    for i in range(n):
+        out[at + i] = np.uint8((value >> np.uint64(8 * (n - 1 - i))) & np.uint64(0xFF))

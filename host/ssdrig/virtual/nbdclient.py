@@ -1,0 +1,124 @@
+"""A small blocking NBD client: one connection, one request at a time. For checks (did the trim take effect?) and tests."""
+
+import socket
+import struct
+
+from ssdrig.errors import DriveError
+from ssdrig.virtual import nbd
+
+CHUNK_BYTES = 1 << 20
+TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits
+_OPTION = struct.Struct(">8sII")
+_OPTION_REPLY = struct.Struct(">QIII")
+_REQUEST = struct.Struct(">IHHQQI")
+_REPLY = struct.Struct(">IIQ")
+
+
+class NbdError(OSError):
+    """The drive answered a request with an error; errno says which."""
+
+
+class NbdClient:
+    """Connection to the drive at a unix socket. A context manager; leaving it says goodbye and closes.
+
+    Raises DriveError when there is no drive, when it breaks the protocol or when it goes away; NbdError when it refuses
+    a request."""
+
+    def __init__(self, path: str, timeout_s: float = 30.0):
+        self.path = path
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(timeout_s)
+        self._cookie = 0
+        try:
+            self.sock.connect(str(path))
+            self._negotiate()
+        except OSError as e:
+            self.sock.close()
+            raise self._lost(e) from e
+        except DriveError:
+            self.sock.close()
+            raise
+
+    def _negotiate(self) -> None:
+        greeting = self._receive(18)
+        if greeting[:16] != b"NBDMAGICIHAVEOPT":
+            raise self._lost("another protocol")
+        body = struct.pack(">IH", 0, 0)  # the default export, no information asked for
+        self.sock.sendall(struct.pack(">I", 3) + _OPTION.pack(b"IHAVEOPT", 7, len(body)) + body)
+        self.size_bytes = self.flags = None
+        while True:
+            _, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
+            body = self._receive(length)
+            if kind == 3 and body[:2] == b"\0\0":
+                self.size_bytes, self.flags = struct.unpack(">QH", body[2:12])
+            elif kind == 1:
+                break
+            elif kind & 0x80000000:
+                raise self._lost(f"refused with option error {kind:#x}")
+        if self.size_bytes is None:
+            raise self._lost("a drive that does not say its size")
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Any length; more than CHUNK_BYTES goes in several requests, as with the others."""
+        return b"".join(self._request(nbd.READ, at, n, expect=n) for at, n in _chunks(offset, length))
+
+    def write(self, offset: int, data: bytes, fua: bool = False) -> None:
+        for at, n in _chunks(offset, len(data)):
+            self._request(nbd.WRITE, at, n, nbd.FUA if fua else 0, data[at - offset : at - offset + n])
+
+    def trim(self, offset: int, length: int) -> None:
+        for at, n in _chunks(offset, length, TRIM_CHUNK_BYTES):
+            self._request(nbd.TRIM, at, n)
+
+    def write_zeroes(self, offset: int, length: int) -> None:
+        for at, n in _chunks(offset, length, TRIM_CHUNK_BYTES):
+            self._request(nbd.WRITE_ZEROES, at, n)
+
+    def flush(self) -> None:
+        self._request(nbd.FLUSH, 0, 0)
+
+    def disconnect(self) -> None:
+        """Say goodbye and close. Safe to call twice."""
+        if self.sock.fileno() >= 0:
+            try:
+                self.sock.sendall(_REQUEST.pack(0x25609513, 0, nbd.DISC, 0, 0, 0))
+            except OSError:
+                pass  # it is gone already
+            self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.disconnect()
+
+    def _request(self, op: int, offset: int, length: int, flags: int = 0, data: bytes = b"", expect: int = 0) -> bytes:
+        self._cookie += 1
+        try:
+            self.sock.sendall(_REQUEST.pack(0x25609513, flags, op, self._cookie, offset, length) + data)
+            magic, error, cookie = _REPLY.unpack(self._receive(_REPLY.size))
+            if magic != 0x67446698 or cookie != self._cookie:
+                raise self._lost("an answer to another request")
+            if error:
+                raise NbdError(error, f"the drive refused NBD request {op} at {offset}+{length}")
+            return self._receive(expect)
+        except NbdError:
+            raise
+        except OSError as e:
+            raise self._lost(e) from e
+
+    def _receive(self, n: int) -> bytes:
+        out = bytearray()
+        while len(out) < n:
+            more = self.sock.recv(n - len(out))
+            if not more:
+                raise self._lost("the end of the connection")
+            out += more
+        return bytes(out)
+
+    def _lost(self, seen) -> DriveError:
+        return DriveError(f"an NBD drive at {self.path}", str(seen), "see whether its server is still running")
+
+
+def _chunks(offset: int, length: int, size: int = CHUNK_BYTES):
+    return ((at, min(size, offset + length - at)) for at in range(offset, offset + length, size))

@@ -1,0 +1,254 @@
+"""The drives that can be simulated: full-size facts with their source, and a small default capacity for the bench.
+
+A scaled-down drive keeps dies, channels, timings, powers and over-provisioning of the full-size one; only the number and
+size of the blocks shrink, so rates and watts are those of the full-size drive and only the time scale of plateau, cliff
+and steady state is shorter. Sources: [1] datasheets and measurements collected as timing and power tables of NAND classes
+(Micron 128 Gb MLC L85 datasheet, HP NAND white paper, Samsung 850 Pro/EVO and 970 EVO Plus measurements by Tom's
+Hardware and AnandTech), [2] NVMeVirt ssd_config.h, [3] SimpleSSD pal/config.cc (25 mA at 3.3 V per operation and die).
+"""
+
+from dataclasses import dataclass
+
+MiB, GiB = 1 << 20, 1 << 30
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A drive model. Times ns, energies and powers as named, sizes bytes; pages are logical pages of 4 KiB."""
+
+    name: str
+    model: str
+    source: str
+    interface: str  # "SATA" or "NVMe"
+    rail_V: float
+    full_capacity_bytes: int  # the drive the numbers are of
+    rated_tbw_TB: float  # of the full-size drive
+    rated_pe_cycles: int
+    time_dilation: int  # real seconds per second of the model
+    capacity_bytes: int  # default of the scaled-down drive
+    op: float  # (raw - user) / user, hidden from the host
+    block_pages: int  # pages of a GC unit (superblock) of the scaled-down drive
+    full_block_pages: int  # pages of a full-size erase block of one die (all planes)
+    dies: int
+    channels: int
+    planes: int
+    nand_page_bytes: int
+    pages_per_cell: int  # NAND pages of one one-shot program: 1 (MLC page by page), 3 (TLC one-shot)
+    t_R_ns: int
+    t_PROG_ns: int
+    t_BERS_ns: int
+    suspend_ns: int  # a read waits at most this long for a running program
+    channel_B_per_s: int
+    link_B_per_s: int
+    cmd_read_ns: int  # controller time per command: bounds IOPS
+    cmd_write_ns: int
+    fw_overhead: float  # calibration: extra die time per relocated page, as a share of its NAND time
+    cache_bytes: int  # volatile write cache
+    plp: bool
+    P_read_mW: int  # per busy die
+    P_prog_mW: int
+    P_erase_mW: int
+    e_io_pJ_per_B: int  # NAND bus
+    P_active_mW: int  # controller at work, above idle
+    P_idle_mW: int  # controller, DRAM and link, no work
+    P_slumber_mW: int
+    slumber_ns: int  # after so long without work
+    slc_blocks: int = 0  # GC units of pSLC cache, each holding block_pages / 3 pages
+    t_PROG_SLC_ns: int = 0
+    gc_policy: str = "greedy"  # or "fifo"
+    gc_reserve: int = 2  # foreground collection keeps this many blocks free
+    gc_low: int = 0  # paced collection starts below this many free blocks ...
+    gc_high: int = 0  # ... and stops at this many
+    gc_pace: float = 0.0  # relocations per host page as a multiple of what holds the level; 0: foreground only
+    idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
+    idle_ns: int = 500_000_000  # without host commands for so long = idle
+    wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
+
+    @property
+    def program_pages(self) -> int:
+        """Logical pages of one one-shot program."""
+        return self.planes * self.nand_page_bytes * self.pages_per_cell // 4096
+
+
+SATA_MLC = Preset(
+    name="sata-mlc",
+    model="SIMULATED SATA MLC 256 GB",
+    source="2013-class client MLC: 16 dies x 2 planes x 16 KiB, tR 75, tPROG 1300, tBERS 3000 us (Micron 128 Gb MLC class"
+    " [1]); plateau and steady state calibrated to the SanDisk X210 256 GB (22 000 and 4 445 IOPS, Tom's Hardware)",
+    interface="SATA",
+    rail_V=5.0,
+    full_capacity_bytes=256_000_000_000,
+    rated_tbw_TB=80,
+    rated_pe_cycles=3000,
+    time_dilation=1,
+    capacity_bytes=6 * GiB,
+    op=0.0737,
+    block_pages=256,
+    full_block_pages=4096,
+    dies=16,
+    channels=8,
+    planes=2,
+    nand_page_bytes=16384,
+    pages_per_cell=1,
+    t_R_ns=75_000,
+    t_PROG_ns=1_300_000,
+    t_BERS_ns=3_000_000,
+    suspend_ns=1_300_000,
+    channel_B_per_s=166_000_000,
+    link_B_per_s=550_000_000,
+    cmd_read_ns=11_000,
+    cmd_write_ns=45_000,
+    fw_overhead=2.2,
+    cache_bytes=4 * MiB,
+    plp=False,
+    P_read_mW=90,
+    P_prog_mW=110,
+    P_erase_mW=100,
+    e_io_pJ_per_B=100,
+    P_active_mW=450,
+    P_idle_mW=500,
+    P_slumber_mW=50,
+    slumber_ns=2_000_000_000,
+    gc_low=4,
+    gc_high=20,
+    gc_pace=1.5,
+    idle_gc_share=0.3,
+)
+
+SATA_TLC = Preset(
+    name="sata-tlc",
+    model="SIMULATED SATA TLC 240 GB",
+    source="client 3D TLC: 8 dies x 2 planes x 16 KiB x 3 one-shot, tR 70, tPROG 2000, tBERS 5000 us, 256 GiB of NAND sold"
+    " as 240 GB [1]; steady state calibrated to the 3 000 to 8 000 IOPS at 7 % spare of client SATA drives",
+    interface="SATA",
+    rail_V=5.0,
+    full_capacity_bytes=240_000_000_000,
+    rated_tbw_TB=75,
+    rated_pe_cycles=1000,
+    time_dilation=1,
+    capacity_bytes=5 * GiB,
+    op=0.1453,
+    block_pages=192,
+    full_block_pages=6144,
+    dies=8,
+    channels=4,
+    planes=2,
+    nand_page_bytes=16384,
+    pages_per_cell=3,
+    t_R_ns=70_000,
+    t_PROG_ns=2_000_000,
+    t_BERS_ns=5_000_000,
+    suspend_ns=300_000,
+    channel_B_per_s=400_000_000,
+    link_B_per_s=550_000_000,
+    cmd_read_ns=10_400,
+    cmd_write_ns=24_000,
+    fw_overhead=1.5,
+    cache_bytes=8 * MiB,
+    plp=False,
+    P_read_mW=90,
+    P_prog_mW=110,
+    P_erase_mW=100,
+    e_io_pJ_per_B=80,
+    P_active_mW=450,
+    P_idle_mW=500,
+    P_slumber_mW=50,
+    slumber_ns=2_000_000_000,
+    gc_low=4,
+    gc_high=20,
+    gc_pace=1.5,
+    idle_gc_share=0.3,
+)
+
+NVME_TLC = Preset(
+    name="nvme-tlc",
+    model="SIMULATED NVMe TLC 1 TB",
+    source="client NVMe 3D TLC: 32 dies x 4 planes x 16 KiB x 3, tR 50, tPROG 2000, tBERS 5000 us, PCIe 3 x4 (NVMeVirt"
+    " constants [2], Samsung 970 EVO Plus power states [1]), pSLC cache",
+    interface="NVMe",
+    rail_V=3.3,
+    full_capacity_bytes=1_000_000_000_000,
+    rated_tbw_TB=600,
+    rated_pe_cycles=1500,
+    time_dilation=10,
+    capacity_bytes=6 * GiB,
+    op=0.0737,
+    block_pages=384,
+    full_block_pages=12288,
+    dies=32,
+    channels=8,
+    planes=4,
+    nand_page_bytes=16384,
+    pages_per_cell=3,
+    t_R_ns=50_000,
+    t_PROG_ns=2_000_000,
+    t_BERS_ns=5_000_000,
+    suspend_ns=100_000,
+    channel_B_per_s=800_000_000,
+    link_B_per_s=3_360_000_000,
+    cmd_read_ns=1_800,
+    cmd_write_ns=4_000,
+    fw_overhead=1.0,
+    cache_bytes=64 * MiB,
+    plp=False,
+    P_read_mW=140,
+    P_prog_mW=180,
+    P_erase_mW=150,
+    e_io_pJ_per_B=80,
+    P_active_mW=1300,
+    P_idle_mW=1250,
+    P_slumber_mW=40,
+    slumber_ns=1_000_000_000,
+    slc_blocks=48,
+    t_PROG_SLC_ns=200_000,
+    gc_low=4,
+    gc_high=20,
+    gc_pace=1.5,
+    idle_gc_share=0.3,
+)
+
+ENTERPRISE_PLP = Preset(
+    name="enterprise-plp",
+    model="SIMULATED SATA DC MLC PLP 400 GB",
+    source="SATA data-centre MLC with capacitors, 28 % over-provisioning: NAND as sata-mlc, steady state in the range of"
+    " drives of the Intel DC S3700 and Micron M500DC class (about 35 000 IOPS, flat) [1]",
+    interface="SATA",
+    rail_V=5.0,
+    full_capacity_bytes=400_000_000_000,
+    rated_tbw_TB=1900,
+    rated_pe_cycles=5000,
+    time_dilation=1,
+    capacity_bytes=4 * GiB,
+    op=0.28,
+    block_pages=256,
+    full_block_pages=4096,
+    dies=16,
+    channels=8,
+    planes=2,
+    nand_page_bytes=16384,
+    pages_per_cell=1,
+    t_R_ns=75_000,
+    t_PROG_ns=1_300_000,
+    t_BERS_ns=3_000_000,
+    suspend_ns=300_000,
+    channel_B_per_s=333_000_000,
+    link_B_per_s=550_000_000,
+    cmd_read_ns=11_000,
+    cmd_write_ns=16_000,
+    fw_overhead=0.15,
+    cache_bytes=8 * MiB,
+    plp=True,
+    P_read_mW=90,
+    P_prog_mW=110,
+    P_erase_mW=100,
+    e_io_pJ_per_B=100,
+    P_active_mW=700,
+    P_idle_mW=900,
+    P_slumber_mW=900,
+    slumber_ns=1 << 62,
+    gc_low=6,
+    gc_high=64,
+    gc_pace=1.02,
+)
+
+PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP)}

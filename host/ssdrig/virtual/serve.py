@@ -1,0 +1,193 @@
+"""ssdrig virtual: the SIMULATED drive alone behind NBD, for any NBD client; its ledger; its ageing."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+import numpy as np
+
+from ssdrig.errors import SsdrigError, UsageError
+
+ALIGN_BYTES = 1 << 20
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+          "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+          "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # fmt: skip
+
+
+def parse_bytes(text: str) -> int:
+    """"4GiB" -> 4294967296. Raises UsageError."""
+    match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
+    if not match or match[2] not in _UNITS:
+        raise UsageError("a size such as 4GiB or 240GB", text, f"use one of the units {' '.join(u for u in _UNITS if u)}")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def export_bytes(drive_bytes: int, raw_nand_bytes: int, op_percent: float | None) -> int:
+    """What the drive shows of itself: all of it, or raw * (1 - op), aligned down to 1 MiB. Raises UsageError."""
+    if op_percent is None:
+        return drive_bytes // ALIGN_BYTES * ALIGN_BYTES
+    size = int(raw_nand_bytes * (1 - op_percent / 100)) // ALIGN_BYTES * ALIGN_BYTES
+    own = 100 * (1 - drive_bytes / raw_nand_bytes)
+    if not 0 <= op_percent < 100 or size > drive_bytes or size <= 0:
+        raise UsageError(
+            f"over-provisioning from this drive's own {own:.1f} % to below 100 % of raw NAND",
+            f"{op_percent:g} %",
+            "give a larger --op, or none for the drive's own",
+        )
+    return size
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--preset", help="which drive (see --list-presets)")
+    add("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND (default: the preset's own)")
+    add("--socket", metavar="PATH", help="unix socket for NBD; PATH.admin and PATH.truth lie beside it")
+    add("--no-latency", action="store_true", help="answer at once; work, wear and energy are counted all the same")
+    add("--capacity", metavar="SIZE", help="user capacity such as 4GiB (default: the preset's small one)")
+    add("--data", default="sparse", metavar="WHERE", help="sparse: private file on disk (default); crc: 4 bytes a page, reads"
+        " give a pattern; else the path of a file to keep")  # fmt: skip
+    add("--feed", metavar="FILE", help="power feed for the simulated sensor chip")
+    add("--truth", metavar="DIR", help="write the ledger and the energy record there, once a second")
+    add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
+    add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
+    add("--list-presets", action="store_true", help="print the presets as JSON and end")
+    actions = parser.add_subparsers(dest="action", metavar="{ledger,precondition}")
+    words = "print the truth of a drive as JSON"
+    ledger = actions.add_parser("ledger", help=words, description=words)
+    where = ledger.add_mutually_exclusive_group(required=True)
+    where.add_argument("--socket", dest="ledger_socket", metavar="PATH", help="of a drive that is being served")
+    where.add_argument("--truth", dest="ledger_truth", metavar="DIR", help="its truth folder, also after its end")
+    words = "age a drive offline, much faster than through NBD, and keep its state"
+    age = actions.add_parser("precondition", help=words, description=words)
+    age.add_argument("--preset", dest="age_preset", required=True)
+    age.add_argument("--capacity", dest="age_capacity", metavar="SIZE")
+    age.add_argument("--fill", choices=("seq", "random"), required=True)
+    age.add_argument("--drive-writes", type=float, required=True, metavar="X", help="in units of the user capacity")
+    age.add_argument("--seed", type=int, default=1)
+    age.add_argument("--state", dest="age_state", required=True, metavar="FILE", help="continues from it if it exists")
+
+
+def command(args: argparse.Namespace) -> int:
+    if args.action == "ledger":
+        return show_ledger(args)
+    if args.action == "precondition":
+        return precondition(args)
+    if args.list_presets:
+        return list_presets()
+    for name in ("preset", "socket"):
+        if not getattr(args, name):
+            raise UsageError(f"--{name}", "none", "see ./ssdrig virtual --help")
+    return serve(args)
+
+
+def serve(args: argparse.Namespace) -> int:
+    from ssdrig.virtual import feed, server
+    from ssdrig.virtual.device import Device
+
+    if args.die_with_parent:
+        server.die_with_parent(os.getppid())
+    preset = _preset(args.preset)
+    t0_ns = time.monotonic_ns()
+    if args.feed:
+        ring = feed.create(args.feed, t0_ns, preset.time_dilation, round(preset.rail_V * 1000))
+    else:
+        ring = np.full((feed.BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+        ring[:, 1] = 0
+    device = running = None
+    try:
+        drive = _drive(preset, args.capacity, args.state, latency=not args.no_latency, ring=ring)
+        size = export_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
+        device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
+        device.warm_up()
+        running = server.Server(device, args.socket, args.truth)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, running.stop)
+        ready = device.identity() | {"socket": args.socket, "admin": args.socket + ".admin"}
+        print(json.dumps(ready), flush=True)
+        running.run()
+    finally:
+        if running:
+            running.close()
+        if device:
+            device.close()
+        if args.feed:
+            feed.unlink(args.feed)
+    return 0
+
+
+def show_ledger(args: argparse.Namespace) -> int:
+    if args.ledger_socket:
+        from ssdrig.virtual import admin
+
+        ledger = admin.ask(args.ledger_socket + ".truth", {"op": "ledger"})
+    else:
+        from ssdrig.virtual import truth
+
+        ledger = truth.read_ledger(args.ledger_truth)
+    print(json.dumps(ledger, indent=1))
+    return 0
+
+
+def precondition(args: argparse.Namespace) -> int:
+    from ssdrig.progress import Progress, clock
+
+    drive = _drive(_preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None)
+    show, started = Progress(), time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        left = (time.monotonic() - started) * (total - done) / done
+        wa = drive.ledger()["wa"]
+        show.show(f"precondition {args.fill}: {100 * done / total:5.1f} %, {clock(left)} left, WA so far {wa:.3f}")
+
+    drive.precondition(args.fill, args.drive_writes, args.seed, progress)
+    drive.save(args.age_state)
+    print(json.dumps(drive.ledger(), indent=1))
+    show.say(f"state kept in {args.age_state}")
+    return 0
+
+
+def list_presets() -> int:
+    from dataclasses import asdict
+
+    from ssdrig.virtual.presets import PRESETS
+
+    print(json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1))
+    return 0
+
+
+def _preset(name: str):
+    from ssdrig.virtual.presets import PRESETS
+
+    if name not in PRESETS:
+        raise UsageError(f"a preset, one of {', '.join(PRESETS)}", name, "see ./ssdrig virtual --list-presets")
+    return PRESETS[name]
+
+
+def _drive(preset, capacity: str | None, state: str | None, **how):
+    from ssdrig.virtual.drive import VirtualDrive
+
+    capacity_bytes = parse_bytes(capacity) if capacity else None
+    if not state:
+        return VirtualDrive(preset, capacity_bytes=capacity_bytes, **how)
+    drive = VirtualDrive.load(state, **how)
+    for what, asked, kept in (
+        ("preset", preset.name, drive.preset.name),
+        ("capacity", capacity_bytes, drive.capacity_bytes),
+    ):
+        if asked is not None and asked != kept:
+            raise UsageError(f"a state of {what} {asked}", f"{kept} in {state}", "give the same as when it was made")
+    return drive
+
+
+if __name__ == "__main__":
+    _parser = argparse.ArgumentParser(prog="ssdrig virtual", description=__doc__)
+    add_arguments(_parser)
+    try:
+        sys.exit(command(_parser.parse_args()))
+    except SsdrigError as error:
+        print(f"ssdrig virtual: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

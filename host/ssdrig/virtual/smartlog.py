@@ -1,0 +1,161 @@
+"""The pages the virtual drive gives when asked for its health: made from its counters, laid out as the standards say.
+
+    02h  SMART / health information, 512 bytes    NVM Express Base Specification 2.0, figure "SMART / Health Information"
+    C0h  SMART cloud health log, 512 bytes        OCP Datacenter NVMe SSD Specification 2.0/2.5, log identifier C0h
+    09h  endurance group information, 512 bytes   NVM Express Base Specification 2.0
+
+and the document that `smartctl --json=cv -x` would print for them. Host counters have the real granularity: 02h counts
+thousands of 512-byte units rounded up, 09h counts 10^9 bytes rounded up, C0h counts bytes."""
+
+import math
+import struct
+
+UNIT_BYTES = 512_000
+C0H_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")  # in byte order, last 16 bytes of the page
+AMBIENT_C = 25.0
+WARNING_C, CRITICAL_C = 70, 80
+SPARE_THRESHOLD_PERCENT = 10
+
+
+def next_temperature_C(temperature_C: float, power_W: float, dt_s: float, K_per_W: float = 10.0, tau_s: float = 40.0):
+    """First-order thermal model, exact for constant power over dt_s: towards AMBIENT_C + power * K_per_W with tau_s."""
+    target = AMBIENT_C + power_W * K_per_W
+    return target + (temperature_C - target) * math.exp(-dt_s / tau_s)
+
+
+def percentage_used(mean_pe_cycles: float, rated_pe_cycles: int) -> int:
+    """Wear against the rating, rounded up as drives do; may pass 100, 255 is the most the field holds."""
+    return min(255, math.ceil(100 * mean_pe_cycles / rated_pe_cycles - 1e-9))
+
+
+def log_02h(h: dict) -> bytes:
+    """SMART / health information log from the health counters `h` (see health())."""
+    page = bytearray(512)
+    celsius = round(h["temperature_C"])
+    struct.pack_into("<BHBBB", page, 0, critical_warning(h), celsius + 273, h["spare_percent"],
+                     SPARE_THRESHOLD_PERCENT, h["percentage_used"])  # fmt: skip
+    counters = [
+        -(-h["host_read_bytes"] // UNIT_BYTES),
+        -(-h["host_write_bytes"] // UNIT_BYTES),
+        h["host_read_commands"],
+        h["host_write_commands"],
+        h["busy_s"] // 60,
+        h["power_cycles"],
+        h["power_on_s"] // 3600,
+        h["unsafe_shutdowns"],
+        h["media_errors"],
+        h["media_errors"],  # each media error makes one entry of the error log
+    ]
+    for i, value in enumerate(counters):
+        page[32 + 16 * i : 48 + 16 * i] = int(value).to_bytes(16, "little")
+    struct.pack_into("<II", page, 192, h["warm_s"] // 60, h["hot_s"] // 60)
+    struct.pack_into("<H", page, 200, celsius + 273)
+    return bytes(page)
+
+
+def critical_warning(h: dict) -> int:
+    """Bit 0 spare below threshold, bit 1 temperature, bit 2 worn out."""
+    return (
+        (h["spare_percent"] < SPARE_THRESHOLD_PERCENT)
+        | (h["temperature_C"] >= WARNING_C) << 1
+        | (h["percentage_used"] > 100) << 2
+    )
+
+
+def log_c0h(h: dict) -> bytes:
+    """OCP SMART cloud health log, version 3 (OCP 2.0), from the health counters."""
+    page = bytearray(512)
+    page[0:16] = h["nand_write_bytes"].to_bytes(16, "little")
+    page[16:32] = h["nand_read_bytes"].to_bytes(16, "little")
+    struct.pack_into("<H", page, 38, 100)  # bad user NAND blocks, normalised; raw 0
+    struct.pack_into("<H", page, 46, 100)  # bad system NAND blocks, normalised; raw 0
+    page[80] = min(255, h["percentage_used"])  # system data lies in the same blocks
+    struct.pack_into("<II", page, 88, h["pe_max"], h["pe_min"])
+    struct.pack_into("<I", page, 112, h["unsafe_shutdowns"])
+    page[120] = h["free_blocks_percent"]
+    struct.pack_into("<H", page, 128, 100 if h["plp"] else 0)  # capacitor health
+    page[130] = 0
+    struct.pack_into("<Q", page, 136, h["unaligned_commands"])
+    struct.pack_into("<Q", page, 152, h["used_blocks_4KiB"])  # NUSE of namespace 1, logical blocks
+    page[160:176] = (h["plp_starts"]).to_bytes(16, "little")
+    page[176:192] = h["rated_write_bytes"].to_bytes(16, "little")
+    struct.pack_into("<H", page, 494, 3)
+    page[496:512] = C0H_GUID
+    return bytes(page)
+
+
+def log_09h(h: dict) -> bytes:
+    """Endurance group information log, units of 10^9 bytes rounded up."""
+    page = bytearray(512)
+    page[0] = critical_warning(h) & 0b101
+    page[3], page[4], page[5] = h["spare_percent"], SPARE_THRESHOLD_PERCENT, h["percentage_used"]
+    fields = [h["rated_write_bytes"], h["host_read_bytes"], h["host_write_bytes"], h["nand_write_bytes"]]
+    for at, value in zip((32, 48, 64, 80), fields):
+        page[at : at + 16] = (-(-value // 10**9)).to_bytes(16, "little")
+    page[96:112] = int(h["host_read_commands"]).to_bytes(16, "little")
+    page[112:128] = int(h["host_write_commands"]).to_bytes(16, "little")
+    page[128:144] = int(h["media_errors"]).to_bytes(16, "little")
+    page[144:160] = int(h["media_errors"]).to_bytes(16, "little")
+    return bytes(page)
+
+
+PAGES = {0x02: log_02h, 0xC0: log_c0h, 0x09: log_09h}
+
+
+def smartctl_document(identity: dict, h: dict, utc_s: int) -> dict:
+    """The object that `smartctl --json=cv -x` would print for this drive, marked as simulated."""
+    log = log_02h(h)
+
+    def counter(at: int) -> int:
+        return int.from_bytes(log[at : at + 16], "little")
+
+    celsius = int.from_bytes(log[1:3], "little") - 273
+    health = {
+        "nsid": -1,
+        "critical_warning": log[0],
+        "temperature": celsius,
+        "available_spare": log[3],
+        "available_spare_threshold": log[4],
+        "percentage_used": log[5],
+        "data_units_read": counter(32),
+        "data_units_written": counter(48),
+        "host_reads": counter(64),
+        "host_writes": counter(80),
+        "controller_busy_time": counter(96),
+        "power_cycles": counter(112),
+        "power_on_hours": counter(128),
+        "unsafe_shutdowns": counter(144),
+        "media_errors": counter(160),
+        "num_err_log_entries": counter(176),
+        "warning_temp_time": int.from_bytes(log[192:196], "little"),
+        "critical_comp_time": int.from_bytes(log[196:200], "little"),
+        "temperature_sensors": [celsius],
+    }
+    passed = log[0] == 0
+    return {
+        "json_format_version": [1, 0],
+        "simulated": True,
+        "smartctl": {
+            "version": [7, 5],
+            "platform_info": "SIMULATED by ssdrig",
+            "argv": ["smartctl", "--json=cv", "-x", "SIMULATED"],
+            "exit_status": 0 if passed else 8,
+        },
+        "local_time": {"time_t": utc_s},
+        "device": {"name": "SIMULATED", "info_name": "SIMULATED", "type": "nvme", "protocol": "NVMe"},
+        "model_name": identity["model"],
+        "serial_number": identity["serial"],
+        "firmware_version": identity["firmware"],
+        "nvme_total_capacity": identity["drive_bytes"],
+        "nvme_number_of_namespaces": 1,
+        "user_capacity": {"blocks": identity["capacity_bytes"] // 512, "bytes": identity["capacity_bytes"]},
+        "logical_block_size": 512,
+        "smart_support": {"available": True, "enabled": True},
+        "smart_status": {"passed": passed, "nvme": {"value": log[0]}},
+        "nvme_smart_health_information_log": health,
+        "temperature": {"current": celsius, "op_limit_max": WARNING_C, "critical_limit_max": CRITICAL_C},
+        "power_cycle_count": counter(112),
+        "power_on_time": {"hours": counter(128)},
+        "endurance_used": {"current_percent": log[5]},
+        "spare_available": {"current_percent": log[3], "threshold_percent": log[4]},
+    }

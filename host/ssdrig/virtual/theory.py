@@ -1,0 +1,102 @@
+"""Closed forms that the virtual drive is checked against. Write amplification A = NAND programs / host page writes.
+
+Terms: T blocks, U * NP logical pages of NP per block, alpha = T / U, spare factor Sf = 1 - 1/alpha, over-provisioning
+OP = alpha - 1. Workload: uniformly random single pages over all of U. Always A = NP / (NP - V), V the mean number of
+valid pages of a victim.
+"""
+
+import math
+
+
+def alpha_of_spare(spare_factor: float) -> float:
+    """alpha from Sf = (T - U) / T."""
+    return 1.0 / (1.0 - spare_factor)
+
+
+def effective_alpha(blocks: int, pages: int, block_pages: int, reserve: int) -> float:
+    """alpha that a real collector has: the free reserve and the open block hold no stale pages to be won."""
+    return (blocks - reserve - 1) * block_pages / pages
+
+
+def wa_greedy(alpha: float, block_pages: int) -> float:
+    """Greedy collection, finite blocks, mean field. Blocks flow from i to i-1 valid pages at a constant rate, so
+    i * x_i is constant above the victim level j: (NP - j + f) / (H_NP - H_j + f/j) = NP / alpha with f in [0, 1],
+    A = NP / (NP - j + f). The limit of Bux and Iliadis 2010, Desnoyers 2012, Van Houdt 2013. ValueError if alpha <= 1."""
+    if alpha <= 1:
+        raise ValueError(f"alpha must exceed 1, is {alpha}")
+    n, k = block_pages, block_pages / alpha
+    tail = 0.0  # H_NP - H_j
+    for j in range(n - 1, 0, -1):
+        tail += 1.0 / (j + 1)
+        if k != j:
+            f = (k * tail - (n - j)) / (1.0 - k / j)
+            if 0.0 <= f <= 1.0:
+                return n / (n - j + f)
+    return 1.0
+
+
+def lambert_w0(x: float) -> float:
+    """Principal branch for -1/e <= x < 0: w * exp(w) = x, Newton from the branch-point series (Corless et al. 1996)."""
+    p = math.sqrt(max(2.0 * (math.e * x + 1.0), 0.0))
+    w = -1.0 + p - p * p / 3.0 + 11.0 * p**3 / 72.0
+    for _ in range(50):
+        e = math.exp(w)
+        step = (w * e - x) / (e * (w + 1.0)) if w > -1.0 else 0.0
+        w -= step
+        if abs(step) < 1e-15:
+            break
+    return w
+
+
+def wa_fifo(alpha: float) -> float:
+    """FIFO collection, any block size: alpha / (alpha + W0(-alpha exp(-alpha))) (Robinson; Desnoyers SYSTOR 2012,
+    Xiang and Kurkoski 2011); also greedy with infinitely large blocks. ValueError if alpha <= 1."""
+    if alpha <= 1:
+        raise ValueError(f"alpha must exceed 1, is {alpha}")
+    return alpha / (alpha + lambert_w0(-alpha * math.exp(-alpha)))
+
+
+def in_use_share(trim_share: float) -> float:
+    """Share of logical pages mapped at steady state when a share q of the requests trims a random mapped page and the
+    rest write uniformly: (1 - 2q) / (1 - q) (Frankie et al. 2012). ValueError unless 0 <= q < 0.5."""
+    if not 0 <= trim_share < 0.5:
+        raise ValueError(f"trim share must be in [0, 0.5), is {trim_share}")
+    return (1.0 - 2.0 * trim_share) / (1.0 - trim_share)
+
+
+def wa_greedy_trim(alpha: float, block_pages: int, trim_share: float) -> float:
+    """Greedy under the TRIM mix: as with alpha divided by the share of pages in use."""
+    return wa_greedy(alpha / in_use_share(trim_share), block_pages)
+
+
+def plateau_drive_writes(alpha: float) -> float:
+    """Random writes after a sequential fill before collection starts, in units of the user capacity: alpha - 1."""
+    return alpha - 1.0
+
+
+UNDERSHOOT = 1.30  # peak WA just after the cliff over steady WA, measured on a greedy simulation (NP 256)
+
+
+def page_time_ns(preset, wa: float) -> float:
+    """Mean die time per host page at write amplification wa, ns, all dies busy: programs, reads of relocated pages
+    with the firmware's overhead, and erases. Its inverse bounds the write rate together with the controller and link."""
+    program = preset.t_PROG_ns / preset.program_pages / preset.dies
+    read = preset.t_R_ns / (preset.planes * preset.nand_page_bytes // 4096) / preset.dies
+    erase = preset.t_BERS_ns / preset.full_block_pages / preset.dies
+    moved = wa - 1.0
+    return program + moved * (program + read) * (1.0 + preset.fw_overhead) + wa * erase
+
+
+def write_iops(preset, wa: float) -> float:
+    """4 KiB random writes per second at write amplification wa."""
+    return 1e9 / max(page_time_ns(preset, wa), preset.cmd_write_ns, 4096e9 / preset.link_B_per_s)
+
+
+def nand_energy_per_page_nJ(preset, wa: float) -> float:
+    """NAND energy per host page, nJ: wa programs with transfer and their share of an erase, wa - 1 reads with transfer;
+    a relocation reads a whole multi-plane page for each group of valid pages in it, here as if all were valid."""
+    program = preset.P_prog_mW * preset.t_PROG_ns / preset.program_pages / 1000
+    erase = preset.P_erase_mW * preset.t_BERS_ns / preset.full_block_pages / 1000
+    read = preset.P_read_mW * preset.t_R_ns / (preset.planes * preset.nand_page_bytes // 4096) / 1000
+    io = preset.e_io_pJ_per_B * 4.096
+    return wa * (program + erase + io) + (wa - 1.0) * (read + io)

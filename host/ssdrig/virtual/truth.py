@@ -1,0 +1,81 @@
+"""The truth folder of a virtual drive: what really happened, for comparison only.
+
+    ledger.json   the ledger, replaced atomically once a second and at the end, with its `t_ns`
+    energy.bin    energy over time, appended once a second and at the end, little endian:
+                  32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
+                                   | u32 step_ns of model time | 8 zero bytes
+                  then u64 energy_nJ of each step since model time 0
+
+A server that was killed leaves at most its last second out of both."""
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.errors import JournalError
+from ssdrig.virtual.device import Device
+
+STEP_NS = 1_000_000
+HEADER = struct.Struct("<8sQII8x")
+MAGIC = b"SSDRENG1"
+
+
+class TruthFolder:
+    """Writes the folder of one device; write() once a second, close() at the end."""
+
+    def __init__(self, folder: str, device: Device):
+        self.folder, self.device, self.steps = Path(folder), device, 0
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.energy = open(self.folder / "energy.bin", "wb")
+        self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
+
+    def write(self, t_ns: int) -> None:
+        self.device.advance(t_ns)
+        steps = self.device.model_ns(t_ns) // STEP_NS
+        if steps > self.steps:
+            self.energy.write(self.device.energy_steps_nJ(self.steps, steps).astype("<u8").tobytes())
+            self.energy.flush()
+            self.steps = steps
+        write_atomically(self.folder / "ledger.json", self.device.truth(t_ns))
+
+    def close(self, t_ns: int) -> None:
+        self.write(t_ns)
+        self.energy.close()
+
+
+def write_atomically(path: Path, content: dict) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(content) + "\n")
+    os.replace(part, path)
+
+
+def read_ledger(folder: str) -> dict:
+    """The last ledger of a truth folder. Raises JournalError if there is none."""
+    try:
+        return json.loads((Path(folder) / "ledger.json").read_text())
+    except (OSError, ValueError) as e:
+        raise JournalError(f"ledger.json in {folder}", str(e), "give the folder that --truth named") from e
+
+
+def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
+    """Joules of model time that the drive drew between two CLOCK_MONOTONIC times; within a step power is taken as even.
+
+    Raises JournalError if the record does not reach over both times."""
+    path = Path(folder) / "energy.bin"
+    try:
+        raw = path.read_bytes()
+        magic, start_ns, dilation, step_ns = HEADER.unpack_from(raw)
+    except (OSError, struct.error) as e:
+        raise JournalError(f"an energy record {path}", str(e), "give the folder that --truth named") from e
+    if magic != MAGIC:
+        raise JournalError(f"an energy record {path}", f"magic {magic!r}", "give the folder that --truth named")
+    whole = (len(raw) - HEADER.size) // 8
+    joules = np.concatenate([[0], np.cumsum(np.frombuffer(raw, "<u8", whole, HEADER.size), dtype=np.uint64)]) * 1e-9
+    at = (np.array([t0_ns, t1_ns], dtype=np.int64) - start_ns) / (dilation * step_ns)
+    if at[0] < 0 or at[1] > whole or at[1] < at[0]:
+        seen = f"{start_ns} to {start_ns + whole * dilation * step_ns}"
+        raise JournalError(f"energy from {t0_ns} to {t1_ns} ns", seen, "ask for times within the record")
+    return float(np.diff(np.interp(at, np.arange(whole + 1), joules))[0])

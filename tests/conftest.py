@@ -1,0 +1,85 @@
+"""What all tests share: where the code is, a time limit for each test, and the check that no process is left behind."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HOST = str(ROOT / "host")
+
+LIMIT_S, SLOW_LIMIT_S = 120, 600
+SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test starts inherits it
+
+sys.path.insert(0, HOST)
+os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
+os.environ.__setitem__(*SESSION.split("="))
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")  # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
+
+
+@pytest.fixture
+def micropython() -> list[str]:
+    """The argv prefix that runs MicroPython; skips the test where there is none."""
+    from ssdrig import micropython
+    from ssdrig.errors import ToolMissing
+
+    try:
+        return micropython.command()
+    except ToolMissing as error:
+        pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """A test that hangs fails: SIGALRM interrupts what the main thread waits for."""
+    limit_s = SLOW_LIMIT_S if item.get_closest_marker("slow") else LIMIT_S
+
+    def hung(signum, frame):
+        pytest.fail(f"took longer than {limit_s} s")  # no subclass of Exception: the tested code cannot swallow it
+
+    before = signal.signal(signal.SIGALRM, hung)
+    signal.setitimer(signal.ITIMER_REAL, limit_s, 60)  # and again, should the clean-up hang too
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_left():
+    """Fails the session, naming the test, when a process that it started outlives it; ends that process."""
+    yield
+    deadline = time.monotonic() + 3
+    while (left := processes_of(SESSION)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if left:
+        pytest.fail("processes left behind (and now killed):\n" + "\n".join(f"{pid}: {left[pid]}" for pid in left))
+
+
+def processes_of(session: str) -> dict[int, str]:
+    """{pid: command line and the test that started it} of the live processes, but us, with session in their environment.
+
+    Found by environment and not by parent, so a process that made itself a daemon is found too.
+    """
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue  # gone, or another user's
+        if session.encode() in environment and words and "multiprocessing.resource_tracker" not in words:
+            test = [entry.decode().partition("=")[2] for entry in environment if entry.startswith(b"PYTEST_CURRENT_TEST=")]
+            found[int(folder.name)] = f"{words} started by {' '.join(test) or 'no test'}"
+    return found

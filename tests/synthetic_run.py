@@ -1,0 +1,251 @@
+"""Writes run folders whose figures are known beforehand: the journal's schema, made byte by byte from constants.
+
+Nothing of the measuring side is used here except wire.py and the schema's own text, so that a reader's mistake
+cannot hide in the writer. Time zero of `iops` and `watts` is the first I/O of the load, in host seconds.
+"""
+
+import json
+import struct
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from ssdrig import wire
+
+T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
+UTC_RUN_NS = 1_795_177_507_894_000_000
+CONVERSION_NS = 1_000_000
+OSCILLATOR_PPM = 5000.0  # the chip's own clock runs fast: a conversion takes 1/1.005 of its nominal time
+CURRENT_LSB_PA = 7_812_500  # 7.8125 uA
+VBUS_LSB_NV = 195_312.5
+VBUS_RAW = 25_600  # 5.000 V
+WATT = 25_600  # raw current per watt at 5 V
+ENERGY_LSB_J = 16 * 3.2 * CURRENT_LSB_PA * 1e-12  # 0.4 mJ
+TICK0_US = 5_000_000
+C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
+HIST_BINS = 1856
+TESTED_BYTES = 3_865_051_136
+
+
+def hist_bin(ns: int) -> int:
+    """Index of fio's latency histogram (64 values a group, 6 bits) that holds `ns`."""
+    if ns < 128:
+        return ns
+    shift = ns.bit_length() - 7
+    return (shift + 1) * 64 + ((ns >> shift) - 64)
+
+
+def record(kind: int, payload: bytes, t_ns: int) -> bytes:
+    head = struct.pack("<4sB3xIQ", b"SJR1", kind, len(payload), t_ns)
+    return head + struct.pack("<I", crc32(payload, crc32(head))) + payload
+
+
+def watts_at(watts, t_s: np.ndarray) -> np.ndarray:
+    """Step function: `watts` = [(from_s, W), ...] in rising order; the first value holds before its time too."""
+    starts = np.array([s for s, _ in watts])
+    values = np.array([w for _, w in watts], float)
+    return values[np.clip(np.searchsorted(starts, t_s, "right") - 1, 0, None)]
+
+
+def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77) -> bytes:
+    """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, ten pongs a second."""
+
+    def tick(t_ns):
+        return TICK0_US + (np.asarray(t_ns, float) - t0_ns) * (1 + drift_ppm * 1e-6) / 1000
+
+    hello = {
+        "protocol": 1, "boot": boot, "board": "synthetic", "firmware": "0.1.0", "simulated": True,
+        "rails": [{"rail": 0, "name": "5V", "chip": "INA228", "config": 1, "shunt_uOhm": 15000,
+                   "current_lsb_pA": CURRENT_LSB_PA, "vbus_lsb_nV": VBUS_LSB_NV, "adc_config": 0xFB68,
+                   "shunt_cal": 1536, "conversion_ns": CONVERSION_NS}],
+    }  # fmt: skip
+    events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
+    period = CONVERSION_NS / (1 + OSCILLATOR_PPM * 1e-6)
+    n = int((end_ns - t0_ns) / period)
+    t = t0_ns + period * np.arange(1, n + 1)
+    raw = np.rint(watts_at(watts, (t - first_ns) * 1e-9) * WATT).astype("<i4")
+    us = np.floor(tick(t)).astype(np.int64)
+    body = np.zeros((n, 8), np.uint8)
+    dt = np.diff(us, prepend=us[0])
+    dt[:: wire.MAX_SAMPLES] = 0
+    body[:, :2] = dt.astype("<u2").view(np.uint8).reshape(n, 2)
+    body[:, 2:5] = np.frombuffer(struct.pack("<I", VBUS_RAW), np.uint8)[:3]
+    body[:, 5:8] = raw.view(np.uint8).reshape(n, 4)[:, :3]
+    for i in range(0, n, wire.MAX_SAMPLES):
+        m = min(wire.MAX_SAMPLES, n - i)
+        head = struct.pack(wire.SAMPLES_HEAD, 0, 1, m, 0, i, int(us[i]))
+        events.append((int(t[i + m - 1]), "S", wire.SAMPLES, head + body[i : i + m].tobytes()))
+    energy = np.cumsum(raw) / WATT * CONVERSION_NS * 1e-9 / ENERGY_LSB_J  # the register counts nominal time
+    charge = np.cumsum(raw) * CONVERSION_NS * 1e-9 / 16
+    per_second = int(1e9 / period)
+    for i in [*range(per_second - 1, n, per_second)]:
+        events.append((int(t[i]), "E", wire.ENERGY, struct.pack(
+            wire.ENERGY_BODY, 0, 1, i + 1, int(us[i]), int(energy[i]).to_bytes(5, "little"),
+            int(charge[i]).to_bytes(5, "little"), 3840, 0)))  # fmt: skip
+    rng = np.random.default_rng(1)
+    sent = {}
+    for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, 100_000_000)):
+        there = int(t1) + 60_000 + int(rng.exponential(40_000))
+        sent[there] = int(t1)
+        events.append((there, "P", wire.PONG, struct.pack(wire.PONG_BODY, token, int(tick(there)))))
+    out, pings, token = [record(4, b'{"port": "synthetic", "state": "open"}', t0_ns)], [], 0
+    frames = []
+    for seq, (t_ns, _, kind, payload) in enumerate(sorted(events, key=lambda e: (e[0], e[1]))):
+        arrival = t_ns + 60_000 + int(rng.exponential(40_000))
+        if kind == wire.PONG:
+            pings.append((sent[t_ns], struct.pack("<I", struct.unpack("<I", payload[:4])[0])))
+        if seq not in lose_frames:
+            frames.append((arrival, 1, struct.pack(wire.HEAD, kind, seq) + payload))
+    frames += [(t_ns, 2, token) for t_ns, token in pings]
+    out += [record(kind, payload, t_ns) for t_ns, kind, payload in sorted(frames)]
+    return b"".join(out)
+
+
+def hist_windows(iops) -> list[tuple[int, int]]:
+    """(stamp in ms since the first I/O, count) of each row of fio's histogram log. The row of a window is written by the
+    first completion after the window's end, which it counts too; after a stall the rows of all windows that had to wait
+    are written one a completion. Here that first completion comes just when a window ends, or with the I/O after a stall."""
+    rows, owed = [], 0
+    for second, count in enumerate(iops):
+        if count == 0:
+            owed += 1
+            continue
+        if owed and rows:  # the window before the stall, then one row for each idle second, closed by the first I/O after it
+            before = rows.pop()
+            at = second * 1000 + 500
+            rows += [(at, before[1] + 1)] + [(at, 1)] * owed
+            count -= owed + 1
+        owed = 0
+        rows.append(((second + 1) * 1000, count))
+    if owed:  # nothing came to close the window before the last stall: fio never writes its row
+        rows.pop()
+    return rows
+
+
+def fio_step(folder: Path, first_ns: int, iops, block: int, lat_ns: int, name: str) -> None:
+    """fio's files for one step: per-second logs without rows for idle seconds, cumulative JSON documents."""
+    folder.mkdir(parents=True)
+    (folder / "job.fio").write_text(f"[{name}]\n")
+    (folder / "stderr.txt").write_text("")
+    (folder / "start.json").write_text(json.dumps({"t_ns": T_RUN_NS, "utc_ns": UTC_RUN_NS}))
+    first_ms, utc_ms = first_ns // 1_000_000, (first_ns - T_RUN_NS + UTC_RUN_NS) // 1_000_000
+    rows = {"iops": [], "bw": [], "clat": [], "lat": []}
+    for i, count in enumerate(iops):
+        t = first_ms + 1000 * (i + 1)
+        if count:
+            for kind, value in (("iops", count), ("bw", count * block // 1024), ("clat", lat_ns), ("lat", lat_ns)):
+                rows[kind].append(f"{t}, {value}, 1, 0, 0")
+    at = hist_bin(lat_ns)
+    before, after = ", 0" * at, ", 0" * (HIST_BINS - at - 1)
+    rows["clat_hist"] = [f"{first_ms + t}, 1, {block}{before}, {count}{after}" for t, count in hist_windows(iops)]
+    for kind, lines in rows.items():
+        (folder / f"{name}_{kind}.1.log").write_text("".join(line + "\n" for line in lines))
+    documents = []
+    for end in range(1, len(iops) + 1):
+        total, runtime = int(np.sum(iops[:end])), end * 1000
+        bins = {str(lat_ns): total}
+        write = {
+            "io_bytes": total * block, "total_ios": total, "runtime": runtime,
+            "clat_ns": {"mean": float(lat_ns), "N": total, "percentile": {"99.000000": lat_ns, "99.900000": lat_ns}, "bins": bins},
+            "lat_ns": {"mean": float(lat_ns), "N": total},
+        }  # fmt: skip
+        none = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0, "bins": {}}}
+        job = {"jobname": name, "error": 0, "job_runtime": runtime, "read": none, "write": write, "trim": none}
+        documents.append(json.dumps({"fio version": "fio-3.33", "timestamp_ms": utc_ms + runtime, "jobs": [job]}))
+    (folder / "out.json").write_text("\n".join(documents) + "\n")
+
+
+def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: int, temp_C: int, took_ns: int) -> dict:
+    page02, pageC0 = bytearray(512), bytearray(512)
+    struct.pack_into("<BHBBB", page02, 0, 0, temp_C + 273, 100, 10, 1)
+    units = -(-host_bytes // 512_000)
+    page02[48:64] = units.to_bytes(16, "little")
+    page02[112:128] = (1).to_bytes(16, "little")
+    page02[128:144] = (12).to_bytes(16, "little")
+    pageC0[0:16] = nand_bytes.to_bytes(16, "little")
+    pageC0[494:496] = (3).to_bytes(2, "little")
+    pageC0[496:512] = C0_GUID
+    health = {"critical_warning": 0, "temperature": temp_C, "available_spare": 100, "available_spare_threshold": 10,
+              "percentage_used": 1, "data_units_read": 0, "data_units_written": units, "host_reads": 0, "host_writes": 0,
+              "power_cycles": 1, "power_on_hours": 12, "unsafe_shutdowns": 0, "media_errors": 0}  # fmt: skip
+    return {
+        "n": n, "reason": reason, "t_start_ns": t_ns, "t_end_ns": t_ns + took_ns, "simulated": True,
+        "smartctl": {"json_format_version": [1, 0], "smartctl": {"version": [7, 3], "exit_status": 0},
+                     "device": {"type": "nvme", "protocol": "NVMe"}, "model_name": "SIMULATED",
+                     "temperature": {"current": temp_C}, "nvme_smart_health_information_log": health,
+                     "power_on_time": {"hours": 12}, "power_cycle_count": 1},
+        "log_02h": page02.hex(), "log_c0h": pageC0.hex(), "log_09h": None,
+    }  # fmt: skip
+
+
+def write(
+    runs: Path, iops, *, watts=((-100.0, 4.0), (0.0, 2.5)), fill_s: int = 2, zoom_s: int = 10, dilation: int = 1,
+    wa: float = 3.0, smart_every_s: int = 5, drift_ppm: float = 80.0, lat_ns: int = 800_000, op_percent=25,
+    model: str = "SIMULATED SATA TLC", state: str | None = "complete", temp_C: int = 40, lose_frames=(),
+    name: str = "consistency-sata-tlc-0001", power: bool = True,
+) -> Path:  # fmt: skip
+    """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
+    Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
+    Returns the run's folder."""
+    run = Path(runs) / name
+    run.mkdir(parents=True)
+    block, iops = 4096, [int(x) for x in iops]
+    seconds = len(iops)
+    T = T_RUN_NS
+    fill0 = T + 1_000_000_000
+    fill1 = fill0 + fill_s * 1_000_000_000
+    load0 = fill1 + 500_000_000
+    first = load0 + 250_000_000  # fio needs a moment before its first I/O
+    load1 = first + seconds * 1_000_000_000
+    end = load1 + 3_000_000_000
+    header = {
+        "schema": 1, "run": name, "ssdrig": "0.1.0", "simulated": True,
+        "started": {"t_ns": T, "utc_ns": UTC_RUN_NS},
+        "method": {"name": "consistency", "duration_s": seconds // dilation, "zoom_s": zoom_s, "op_percent": op_percent,
+                   "tested_bytes": TESTED_BYTES, "block_bytes": block, "queue_depth": 32,
+                   "fill_block_bytes": 131072, "smart_interval_s": smart_every_s, "seed": 4242},
+        "drive": {"model": model, "serial": "SIM0001", "firmware": "1", "capacity_bytes": 4294967296,
+                  "raw_nand_bytes": 5153960755, "interface": "nbd", "preset": "sata-tlc", "time_dilation": dilation},
+        "rig": {"port": "synthetic", "simulated": True},
+        "host": {"python": "3.11.2", "fio": "fio-3.33", "kernel": "6.1", "cpus": 2},
+    }  # fmt: skip
+    (run / "run.json").write_text(json.dumps(header))
+    (run / "lock").write_text("")
+    events = [(T, "run.start", {"pid": 1}), (T, "clock.anchor", {"utc_ns": UTC_RUN_NS})]
+
+    def step(kind, t0, t1):
+        events.append((t0, "step.start", {"step": kind}))
+        events.append((t1, "step.end", {"step": kind, "ok": True}))
+
+    step("check", T + 1_000_000, T + 100_000_000)
+    step("purge", T + 110_000_000, T + 400_000_000)
+    step("fill", fill0, fill1)
+    step("load", load0, load1 + 50_000_000)
+    step("flush", load1 + 100_000_000, load1 + 600_000_000)
+    fill_count = TESTED_BYTES // 131072
+    fio_step(run / "fio" / "fill", fill0, [fill_count // fill_s] * (fill_s - 1) + [fill_count - fill_count // fill_s * (fill_s - 1)],
+             131072, 1_000_000, "fill")  # fmt: skip
+    fio_step(run / "fio" / "load", first, iops, block, lat_ns, "load")
+
+    done = np.concatenate([[0], np.cumsum(iops)])
+    polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]
+    polls += [(first + s * 1_000_000_000, "poll", int(done[s])) for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)]
+    polls += [(load1 + 700_000_000, "after", int(done[-1]))]
+    (run / "smart").mkdir()
+    for n, (t_ns, reason, count) in enumerate(polls):
+        host = TESTED_BYTES if n else 0
+        host, nand = host + count * block, host + int(count * block * wa)
+        doc = smart_document(n, reason, t_ns, host, nand, temp_C + n % 3, 10_000_000)
+        (run / "smart" / f"{n:03d}.json").write_text(json.dumps(doc))
+        events.append((t_ns, "smart.start", {"n": n, "reason": reason}))
+        events.append((t_ns + 10_000_000, "smart.end", {"n": n, "reason": reason, "ok": True}))
+    events.append((end, "clock.anchor", {"utc_ns": UTC_RUN_NS + end - T}))
+    if state:
+        why = "" if state == "complete" else "synthetic failure"
+        events.append((end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4}))
+    (run / "events.jsonl").write_text(
+        "".join(json.dumps({"t_ns": t, "kind": kind, **more}) + "\n" for t, kind, more in sorted(events, key=lambda e: e[0]))
+    )
+    (run / "rig.bin").write_bytes(rig_bin(T, first, end, watts, drift_ppm, lose_frames) if power else b"")
+    return run

@@ -1,0 +1,504 @@
+"""The sender against scripted servers of all generations, and against a real influxd: nothing lost, nothing twice,
+nothing stops it for good. The one number compared throughout: points in the file = points in the database."""
+
+import email.utils
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_influx import FakeInflux, parse_line
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ssdrig import influx
+from ssdrig import line_protocol as lp
+from ssdrig.errors import UsageError
+from ssdrig.virtual.influxd import Influxd
+
+POWER = lp.read_schema()["power"]
+HOST = Path(__file__).resolve().parents[1] / "host"
+
+
+def lines(n, start=0, run="r"):
+    return [
+        lp.encode(POWER, {"drive": "d 1", "rail": "5V", "run": run}, {"p_mean_W": 0.1 * i, "samples": i}, 1_700_000_000_000_000_000 + i * 10**9).line
+        for i in range(start, start + n)
+    ]
+
+
+def outbox(run, content):
+    with (run / "points.lp").open("ab") as f:
+        f.write(b"".join(line + b"\n" for line in content))
+    return run
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self):
+        self.t = 1000.0
+
+    def __call__(self):
+        return self.t
+
+
+def sender(run, url, **more):
+    said = []
+    s = influx.Sender(run, influx.target(url, {}), now=Clock(), say=said.append, **more)
+    s.said = said
+    return s
+
+
+def drain(s, tries=200):
+    """Attempt until all is sent, moving time past each wait. Returns the waits in seconds."""
+    waits = []
+    for _ in range(tries):
+        if not s.attempt():
+            if s.pending() == 0:
+                return waits
+            waits.append(s.wait_s())
+            s.now.t += s.wait_s()
+    raise AssertionError(f"{s.pending()} pending after {tries} tries: {s.said}")
+
+
+@pytest.mark.parametrize(
+    ("url", "want", "words"),
+    [
+        ("http://h:1/db", influx.Target("http", "h", 1, "", "db"), "http://h:1/db"),
+        ("http://h/db/", influx.Target("http", "h", 8086, "", "db"), "http://h:8086/db"),
+        ("https://u:p%40%2F@h:2/a/b", influx.Target("https", "h", 2, "/a", "b", "u", "p@/"), "https://h:2/a/b"),
+        ("http://[::1]:9/x%20y", influx.Target("http", "::1", 9, "", "x y"), "http://[::1]:9/x%20y"),
+    ],
+)
+def test_addresses(url, want, words):
+    got = influx.target(url, {})
+    assert got == want and str(got) == words
+    assert "p@/" not in repr(got) + str(got)
+
+
+def test_credentials_from_the_environment_win():
+    got = influx.target("http://u:p@h:1/db", {"SSDRIG_INFLUX_USER": "me", "SSDRIG_INFLUX_PASSWORD": "token"})
+    assert (got.user, got.password) == ("me", "token")
+
+
+@pytest.mark.parametrize("url", ["", "h:1/db", "ftp://h/db", "http://h:1", "http://h:1/", "http://h:x/db", "http://u:secret@h:99999/db", "http://u:secret@h/db?p=1", "http://[::1/db"])  # fmt: skip
+def test_what_is_no_address_is_refused_without_showing_a_password(url):
+    with pytest.raises(UsageError) as error:
+        influx.target(url, {})
+    assert "secret" not in str(error.value) and error.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [(None, 0), ("", 0), ("7", 7), ("-3", 0), ("99999", 600), ("soon", 0), (email.utils.formatdate(1_000_030, usegmt=True), 30), (email.utils.formatdate(5, usegmt=True), 0)],  # fmt: skip
+)
+def test_retry_after(value, want):
+    assert influx.retry_after_s(value, 1_000_000.0) == want
+
+
+@pytest.mark.parametrize("status", [influx.NO_ANSWER, influx.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504])
+def test_what_is_retried_for_ever(status):
+    assert influx.classify(status, 5000) == influx.classify(status, 1) == "retry"
+
+
+def test_what_is_split_refused_and_done():
+    for status in (400, 413, 422):
+        assert (influx.classify(status, 2), influx.classify(status, 1)) == ("split", "rejected")
+    assert influx.classify(204, 1) == influx.classify(204, 5000) == "sent"
+
+
+@given(st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b), max_size=8), st.binary(max_size=8).filter(lambda b: b"\n" not in b), st.integers(1, 9))
+@settings(max_examples=60)
+def test_a_batch_is_whole_lines(content, torn, n):
+    block = b"".join(c + b"\n" for c in content) + torn
+    assert influx.take(block, n) == b"".join(c + b"\n" for c in content[:n])
+
+
+def test_a_batch_is_at_most_a_megabyte_but_one_line_at_least():
+    long = b"x" * 600_000 + b"\n"
+    assert influx.take(long * 3, 5000) == long
+    assert influx.take(b"y" * 2_000_000 + b"\n" + long, 5000) == b"y" * 2_000_000 + b"\n"
+
+
+@pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", "3.11"])
+def test_all_generations_take_all_of_it_once(generation, tmp_path):
+    outbox(tmp_path, lines(12_000))
+    with FakeInflux(generation, user="me", password="secret") as fake:
+        s = sender(tmp_path, fake.url.replace("//", "//me:secret@"))
+        assert drain(s) == []
+        assert fake.count("power") == 12_000 and s.done == 12_000 and s.rejected == 0
+        assert [(x.status, x.lines, x.gzip) for x in fake.seen] == [(204, 5000, True), (204, 5000, True), (204, 2000, True)]
+        assert all(x.query == {"db": "db", "precision": "ns"} for x in fake.seen)
+        key, fields = list(fake.stored.items())[7]
+        assert key == ("power", (("drive", "d 1"), ("rail", "5V"), ("run", "r")), 1_700_000_007_000_000_000)
+        assert fields == {"p_mean_W": 0.1 * 7, "samples": 7}
+        outbox(tmp_path, lines(3, start=12_000))
+        assert drain(s) == [] and fake.count("power") == 12_003 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
+    assert json.loads((tmp_path / "points.cursor").read_text())["to"] == f"http://127.0.0.1:{fake.port}/db"
+
+
+def test_a_torn_last_line_waits_for_its_end(tmp_path):
+    a, b = lines(2)
+    (tmp_path / "points.lp").write_bytes(a + b"\n" + b[:20])
+    with FakeInflux() as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s)
+        assert fake.count("power") == 1 and s.offset == len(a) + 1
+        (tmp_path / "points.lp").write_bytes(a + b"\n" + b + b"\n")
+        drain(s)
+        assert fake.count("power") == 2
+
+
+def test_the_cursor_survives_and_belongs_to_one_database(tmp_path):
+    outbox(tmp_path, lines(10))
+    with FakeInflux(databases=("db", "other")) as fake:
+        drain(sender(tmp_path, fake.url))
+        assert sender(tmp_path, fake.url).done == 10 and len(fake.seen) == 1
+        other = sender(tmp_path, fake.url[: -len("db")] + "other")
+        assert other.done == 0 and other.pending() == 10
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 2, "to": "%s", "offset": 5, "lines": 1}', b'{"schema": 1, "to": "%s", "offset": 5, "lines": 1}', b'{"schema": 1, "to": "%s", "offset": 99999, "lines": 1}'])  # fmt: skip
+def test_a_doubtful_cursor_starts_again(content, tmp_path):
+    outbox(tmp_path, lines(2))
+    url = "http://127.0.0.1:9/db"
+    (tmp_path / "points.cursor").write_bytes(content.replace(b"%s", url.encode()))
+    s = sender(tmp_path, url)
+    assert (s.offset, s.done, s.pending()) == (0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [(401, {})], [(403, {})], [(404, {})], [(408, {})], [(500, {})] * 2, [(502, {})], [(503, {})], [(301, {"Location": "http://x/"})], [(200, {})],
+        ["drop"], ["drop-mid-body"], ["store-then-drop"], ["drop", "store-then-drop", (500, {}), "drop-mid-body"],
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("generation", ["1.6.7", "2.7.12", "3.11"])
+def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
+    outbox(tmp_path, lines(300))
+    with FakeInflux(generation, script=script) as fake:
+        s = sender(tmp_path, fake.url)
+        waits = drain(s)
+        assert fake.count("power") == 300 and fake.changed == 0 and s.rejected == 0 and s.trouble is None
+        expected_waits = 0 if generation == "1.6.7" and script == [(404, {})] else len(script)  # there CREATE DATABASE helps
+        assert len(waits) == expected_waits
+        assert all(0.5 * 2**i <= w <= 2**i for i, w in enumerate(waits))
+        assert len(s.said) <= len(set(map(str, script))) + 1 and (not waits or s.said[-1].endswith("takes points again"))
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_retry_after_is_honoured(status, tmp_path):
+    outbox(tmp_path, lines(3))
+    date = email.utils.formatdate(time.time() + 100, usegmt=True)
+    with FakeInflux("3.11", script=[(status, {"Retry-After": "77"}), (status, {"Retry-After": date})]) as fake:
+        s = sender(tmp_path, fake.url)
+        assert not s.attempt() and s.wait_s() == 77
+        assert not s.attempt() and len(fake.seen) == 1, "it asked before its time"
+        waits = drain(s)
+        assert 60 < waits[1] <= 101 and fake.count("power") == 3
+
+
+def test_an_absent_server_is_asked_each_5_s_and_one_that_refuses_each_5_min_at_most(tmp_path):
+    outbox(tmp_path, lines(1))
+    with FakeInflux(script=[(503, {})] * 30) as fake:
+        s = sender(tmp_path, fake.url)
+        assert 150 <= max(drain(s)) <= 300 and len(s.said) == 2
+    with FakeInflux() as gone:
+        pass
+    s = sender(tmp_path, gone.url)
+    for _ in range(30):
+        s.attempt()
+        assert 0 < s.wait_s() <= 5
+        s.now.t += s.wait_s()
+    assert len(s.said) == 1 and "refused" in s.said[0] and s.pending() == 1
+
+
+def test_wrong_password_is_said_once_and_never_shown(tmp_path):
+    outbox(tmp_path, lines(4))
+    with FakeInflux("2.7.12", password="token") as fake:
+        s = sender(tmp_path, fake.url.replace("//", "//any:hunter2@"))
+        for _ in range(5):
+            s.attempt()
+            s.now.t += s.wait_s()
+        assert fake.statuses == [401] * 5 and len(s.said) == 1
+        assert "SSDRIG_INFLUX_PASSWORD" in s.said[0] and "hunter2" not in s.said[0] + repr(s.to)
+        right = sender(tmp_path, fake.url.replace("//", "//:token@"))
+        drain(right)
+        assert fake.count("power") == 4
+
+
+@pytest.mark.parametrize(("generation", "asked"), [("1.6.7", 1), ("1.13.2", 1), ("2.7.12", 1), ("3.11", 0)])
+def test_a_missing_database_is_made_where_that_is_possible(generation, asked, tmp_path):
+    outbox(tmp_path, lines(4))
+    with FakeInflux(generation, databases=()) as fake:
+        s = sender(tmp_path, fake.url)
+        for _ in range(4):
+            s.attempt()
+            s.now.t += s.wait_s()
+        assert fake.queries == ['CREATE DATABASE "db"'] * asked
+        assert fake.count("power") == (0 if generation.startswith("2") else 4)
+        fake.databases.add("db")
+        drain(s)
+        assert fake.count("power") == 4
+
+
+def test_the_database_is_made_also_after_the_server_was_away(tmp_path):
+    outbox(tmp_path, lines(4))
+    with FakeInflux(databases=(), script=[(500, {}), (503, {})]) as fake:
+        s = sender(tmp_path, fake.url)
+        assert len(drain(s)) == 2 and fake.count("power") == 4
+
+
+BAD = [b"power,run=r p_mean_W=1i 1700000000000000000", b'power,run=r samples="many" 1700000000000000000', b"power,run=r samples=abc 5", b"no line at all"]
+
+
+@pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", "3.11"])
+@pytest.mark.parametrize("at", [[0], [299], [0, 1, 299], [57, 130, 131, 200]], ids=str)
+def test_refused_lines_go_aside_and_the_rest_arrives(generation, at, tmp_path):
+    content = lines(300)
+    for i, where in enumerate(at):
+        content.insert(where + i, BAD[i % len(BAD)])
+    types = {("power", "p_mean_W"): float, ("power", "samples"): int}
+    outbox(tmp_path, content)
+    with FakeInflux(generation) as fake:
+        fake.types.update(types)
+        s = sender(tmp_path, fake.url)
+        assert drain(s, 400) == []
+        assert fake.count("power") == 300 and fake.changed == 0
+        assert (s.done, s.rejected) == (300 + len(at), len(at))
+        entries = [json.loads(text) for text in (tmp_path / "rejected.jsonl").read_text().splitlines()]
+        assert [e["line"].encode() for e in entries] == BAD[: len(at)]
+        assert all(e["status"] in (400, 422) and e["answer"] and e["to"] == str(s.to) for e in entries)
+        assert len(fake.seen) < 150
+        # a lost cursor sends all again: no point more, no refusal noted twice
+        (tmp_path / "points.cursor").unlink()
+        again = sender(tmp_path, fake.url)
+        drain(again, 400)
+        assert (again.done, again.rejected, fake.count("power"), fake.changed) == (300 + len(at), len(at), 300, 0)
+        assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == len(at)
+
+
+@pytest.mark.parametrize("generation", ["1.6.7", "2.7.12"])
+def test_points_beyond_retention_go_aside(generation, tmp_path):
+    outbox(tmp_path, lines(40))
+    with FakeInflux(generation, oldest_ns=1_700_000_000_000_000_000 + 10 * 10**9) as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s)
+        assert (fake.count("power"), s.rejected) == (30, 10)
+        assert "retention" in json.loads((tmp_path / "rejected.jsonl").read_text().splitlines()[0])["answer"]
+
+
+def test_a_torn_rejected_file_is_mended(tmp_path):
+    outbox(tmp_path, [BAD[3]])
+    (tmp_path / "rejected.jsonl").write_bytes(b'{"to": "x"')
+    with FakeInflux() as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s)
+        assert s.rejected == 1
+        assert json.loads((tmp_path / "rejected.jsonl").read_bytes().splitlines()[1])["line"] == BAD[3].decode()
+
+
+def test_a_server_that_takes_little_at_a_time_gets_little_at_a_time(tmp_path):
+    outbox(tmp_path, lines(5000))
+    with FakeInflux("3.11", max_body=3000) as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s, 1000)
+        assert fake.count("power") == 5000 and s.rejected == 0 and 413 in fake.statuses
+
+
+def test_one_line_that_is_too_long_goes_aside(tmp_path):
+    long = lp.encode(lp.read_schema()["rig_event"], {"run": "r"}, {"text": random.Random(1).randbytes(6000).hex()}, 5).line
+    outbox(tmp_path, [*lines(3), long, *lines(3, start=3)])
+
+    class Polite(FakeInflux):
+        def _write(self, h, query, body, zipped):
+            return (413, {"error": "Request Entity Too Large"}) if len(body) > 3000 else super()._write(h, query, body, zipped)
+
+    with Polite("1.13.2") as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s)
+        assert (fake.count("power"), s.rejected) == (6, 1)
+
+
+def test_a_body_that_is_damaged_on_the_way_is_sent_without_gzip(tmp_path, monkeypatch):
+    outbox(tmp_path, lines(50))
+    monkeypatch.setattr(influx.gzip, "compress", lambda data, **_: b"\x1f\x8bdamaged")
+    for generation in ("1.6.7", "2.7.12"):  # the one says 400, the other 500
+        with FakeInflux(generation) as fake:
+            s = sender(tmp_path, fake.url)
+            drain(s)
+            assert fake.count("power") == 50 and s.rejected == 0
+
+
+def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
+    outbox(tmp_path, lines(3))
+    with FakeInflux() as fake:
+        s = sender(tmp_path, fake.url)
+        monkeypatch.setattr(influx, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(OSError, match="No space"):
+            s.attempt()
+        assert fake.count("power") == 3 and not (tmp_path / "points.cursor").exists()
+        monkeypatch.undo()
+        drain(sender(tmp_path, fake.url))
+        assert fake.count("power") == 3 and fake.changed == 0
+
+
+# kill -9 of the sending process
+
+PUSHER = """
+import sys, time
+from pathlib import Path
+from ssdrig import influx
+die = sys.argv[3]
+if die == "after-204":
+    influx.write_atomically = lambda *_: (print("here", flush=True), time.sleep(60))
+if die == "before-rename":
+    Path.replace = lambda *_: (print("here", flush=True), time.sleep(60))
+s = influx.Sender(Path(sys.argv[1]), influx.target(sys.argv[2]))
+if die == "before-post":
+    s._post = lambda *_: (print("here", flush=True), time.sleep(60))
+while s.pending():
+    s.attempt()
+    if die == "any":
+        print("here", flush=True)
+"""
+
+
+def pusher_killed(run, url, die, after_s=0.0, reached=None):
+    """Start a sending process and kill -9 it: where it says it is, or once `reached` is set, plus after_s."""
+    process = subprocess.Popen([sys.executable, "-c", PUSHER, str(run), url, die], stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(HOST)})
+    try:
+        if reached:
+            assert reached.wait(30)
+        else:
+            assert process.stdout.readline() == b"here\n"
+        time.sleep(after_s)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("die", ["before-post", "after-204", "before-rename", "no-answer"])
+def test_kill_9_in_each_state(die, tmp_path):
+    outbox(tmp_path, lines(200))
+    with FakeInflux("3.11", script=["store-then-hang"] if die == "no-answer" else []) as fake:
+        pusher_killed(tmp_path, fake.url, die, reached=fake.stored_something if die == "no-answer" else None)
+        assert fake.count("power") == (0 if die == "before-post" else 200)
+        assert not (tmp_path / "points.cursor").exists()
+        drain(sender(tmp_path, fake.url))
+        assert fake.count("power") == 200 and fake.changed == 0
+
+
+# a real influxd
+
+
+@pytest.fixture
+def influxd(tmp_path):
+    if not shutil.which("influxd"):
+        pytest.skip("influxd is not installed (apt install influxdb)")
+    server = Influxd(tmp_path / "influxd")
+    server.start()
+    yield server
+    server.kill()
+
+
+def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
+    outbox(tmp_path, lines(7000))
+    s = sender(tmp_path, influxd.url + "/ss drig")
+    assert drain(s) == [] and s.said == []
+    assert influx.stored_counts(s.to, "r") == {"power": 7000}
+    assert influx.stored_counts(s.to, "another") == {}
+    (tmp_path / "points.cursor").unlink()
+    drain(sender(tmp_path, influxd.url + "/ss drig"))
+    assert influx.stored_counts(s.to, "r") == {"power": 7000}
+
+
+def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
+    content = lines(300)
+    for i, where in enumerate([57, 130, 131, 200]):
+        content.insert(where + i, BAD[i])
+    outbox(tmp_path, lines(1, start=9999))
+    s = sender(tmp_path, influxd.url + "/db")
+    drain(s)
+    outbox(tmp_path, content)
+    drain(s)
+    assert influx.stored_counts(s.to, "r") == {"power": 301} and s.rejected == 4
+    assert [json.loads(t)["line"].encode() for t in (tmp_path / "rejected.jsonl").read_text().splitlines()] == BAD
+
+
+def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
+    s = sender(tmp_path, influxd.url + "/db")
+    outbox(tmp_path, lines(6000))
+    assert s.attempt() or s.attempt()
+    influxd.kill()
+    outbox(tmp_path, lines(3000, start=6000))
+    assert not s.attempt() and "no answer" in s.trouble
+    influxd.start()
+    s.now.t += 10
+    assert s.attempt()
+    influxd.stop()
+    outbox(tmp_path, lines(1000, start=9000))
+    s.now.t += 10
+    while s.attempt():
+        pass
+    influxd.start()
+    drain(s)
+    assert influx.stored_counts(s.to, "r") == {"power": 10_000}
+    assert s.done == 10_000
+
+
+def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):
+    outbox(tmp_path, lines(40_000))
+    for after_s in (0.0, 0.003, 0.01, 0.02):
+        pusher_killed(tmp_path, influxd.url + "/db", "any", after_s)
+    drain(sender(tmp_path, influxd.url + "/db"))
+    assert influx.stored_counts(influx.target(influxd.url + "/db", {}), "r") == {"power": 40_000}
+
+
+def test_real_authentication(tmp_path):
+    if not shutil.which("influxd"):
+        pytest.skip("influxd is not installed (apt install influxdb)")
+    with Influxd(tmp_path / "influxd", auth=True) as server:
+        admin = influx.target(server.url.replace("//", "//root:p%20w@") + "/db", {})
+        made = influx.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM)
+        assert made.status == 200
+        outbox(tmp_path, lines(5))
+        wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@") + "/db")
+        assert not wrong.attempt() and wrong.trouble.startswith("401")
+        right = sender(tmp_path, server.url.replace("//", "//root:p%20w@") + "/db")
+        drain(right)
+        assert influx.stored_counts(right.to, "r") == {"power": 5}
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=10), st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)),
+        min_size=1, max_size=20,
+    )
+)  # fmt: skip
+def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
+    m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
+    to = influx.target(influxd.url + "/db", {})
+    influx.request(to, "/query", b"q=DROP+DATABASE+db", influx.FORM)
+    influx.request(to, "/query", b"q=CREATE+DATABASE+db", influx.FORM)
+    made = [lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)]
+    assert influx.request(to, "/write?db=db&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
+    answer = influx.request(to, "/query?db=db&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
+    table = json.loads(answer.words)["results"][0]["series"][0]
+    stored = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["values"]}
+    for n, text in enumerate(made):
+        _, tags, fields, _ = parse_line(text)
+        row = stored[n]
+        assert (row["i"], row["s"], row["run"], row.get("drive") or "") == (fields["i"], fields["s"], "r", dict(tags).get("drive", ""))
+        assert row["f"] == pytest.approx(fields["f"], rel=1e-12)

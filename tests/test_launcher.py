@@ -1,0 +1,348 @@
+"""./ssdrig on machines that lack something. Each test has a clone of its own: the real launcher, set-up code, venv and pip,
+but a tiny package instead of ours and a tiny lock file; apt-get and sudo are scripts that write down how they were called."""
+
+import base64
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ssdrig import provision
+from ssdrig.errors import ToolMissing
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# The tool in the clone: shows what it was given and where from, and leaves with exit code 7.
+ECHO_TOOL = """
+import os, sys
+import tinypkg
+print(sys.argv[1:], sys.prefix, os.getcwd(), sep="|")
+raise SystemExit(7)
+"""
+
+
+def wheel(folder: Path) -> Path:
+    """A wheel `tinypkg` 1.0 with one empty module."""
+    path = folder / "tinypkg-1.0-py3-none-any.whl"
+    files = {
+        "tinypkg.py": b"",
+        "tinypkg-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n",
+        "tinypkg-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = []
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record.append(f"{name},sha256={digest},{len(data)}\n")
+    files["tinypkg-1.0.dist-info/RECORD"] = ("".join(record) + "tinypkg-1.0.dist-info/RECORD,,\n").encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name, (2024, 1, 1, 0, 0, 0)), data)
+    return path
+
+
+class Clone:
+    """A clone in `root` and a machine that has only the programs in `bin`."""
+
+    def __init__(self, folder: Path):
+        self.root, self.bin, self.calls = folder / "my clone", folder / "bin", folder / "calls"
+        package = self.root / "host/ssdrig"
+        package.mkdir(parents=True)
+        shutil.copy(ROOT / "ssdrig", self.root)
+        for name in ("__init__.py", "errors.py", "micropython.py", "provision.py"):
+            shutil.copy(ROOT / "host/ssdrig" / name, package)
+        (package / "__main__.py").write_text(ECHO_TOOL)
+        self.wheels = folder / "wheels"
+        self.wheels.mkdir()
+        digest = hashlib.sha256(wheel(self.wheels).read_bytes()).hexdigest()
+        self.lock = self.root / "requirements.lock"
+        self.lock.write_text(f"tinypkg==1.0 --hash=sha256:{digest}\n")
+        self.bin.mkdir()
+        for name in ("sh", "env", "dirname", "readlink", "cat", "sleep"):
+            (self.bin / name).symlink_to(shutil.which(name))
+        # sys.executable may be a virtual environment's, whose base is what a machine would have
+        self.script("python3", f'exec "{sys._base_executable}" "$@"')
+
+    def script(self, name: str, text: str) -> None:
+        """A program of the machine; $calls is the file that the fakes write to."""
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(f'#!/bin/sh\ncalls="{self.calls}"\n{text}\n')
+        path.chmod(0o755)
+
+    def apt(self, has: dict[str, str], install: str = "") -> None:
+        """An apt-get that knows these packages and, for each, puts a program of that name into PATH."""
+        cases = "".join(
+            f'{package}) [ $simulate ] || {{ printf "#!/bin/sh\\n" >"{self.bin}/{program}"; /bin/chmod 755 "{self.bin}/{program}"; }};;\n'
+            for package, program in has.items()
+        )
+        self.script("apt-get", f"""
+echo "apt-get $*" >>"$calls"
+simulate=; for word; do [ "$word" = -s ] && simulate=1; done
+{install}
+for word; do case $word in
+install|update|-*|DPkg*) ;;
+{cases}
+*) echo "E: Unable to locate package $word" >&2; exit 100;;
+esac; done""")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {key: os.environ[key] for key in ("SSDRIG_TEST_SESSION", "PYTEST_CURRENT_TEST", "HOME") if key in os.environ}
+        return {**kept, "PATH": str(self.bin), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "SSDRIG_NO_INSTALL": "1", **more}
+
+    def start(self, *words: str, **more: str) -> subprocess.CompletedProcess:
+        return subprocess.run([self.root / "ssdrig", *words], env=self.environment(**more), capture_output=True, text=True, cwd="/")
+
+    def called(self) -> list[str]:
+        return self.calls.read_text().splitlines() if self.calls.exists() else []
+
+
+@pytest.fixture
+def clone(tmp_path) -> Clone:
+    """A clone as it comes from git."""
+    return Clone(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
+    clone = Clone(tmp_path_factory.mktemp("first"))
+    return clone, clone.start("report", "a b", "--json")
+
+
+@pytest.fixture
+def ready(clone, first_start) -> Clone:
+    """A clone whose .venv stands."""
+    shutil.copytree(first_start[0].root / ".venv", clone.root / ".venv", symlinks=True)
+    return clone
+
+
+def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
+    clone, first = first_start
+    assert first.returncode == 7, first.stderr
+    assert first.stdout == f"['report', 'a b', '--json']|{clone.root}/.venv|/\n"
+    assert "making .venv" in first.stderr
+    second = clone.start("report")
+    assert (second.returncode, second.stdout, second.stderr) == (7, f"['report']|{clone.root}/.venv|/\n", "")
+
+
+def test_a_changed_lock_renews_the_environment(ready):
+    marker = ready.root / ".venv/marker"
+    marker.touch()
+    assert ready.start("report").returncode == 7
+    assert marker.exists()
+    ready.lock.write_text(ready.lock.read_text() + "# changed\n")
+    assert ready.start("report").returncode == 7
+    assert not marker.exists()
+
+
+def test_what_makes_an_environment_stand(ready, monkeypatch):
+    stamp, python = ready.root / ".venv/ssdrig-stamp", ready.root / ".venv/bin/python"
+    for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python}.items():
+        monkeypatch.setattr(provision, name, path)
+    right = stamp.read_text().replace(stamp.read_text().split()[1], f"python3.{sys.version_info.minor}")
+    stamp.write_text(right)
+    assert provision.environment_stands()
+    stamp.write_text(right.replace("python3.", "python2."))
+    assert not provision.environment_stands()
+    stamp.unlink()  # a set-up that did not come to its end
+    assert not provision.environment_stands()
+    stamp.write_text(right)
+    python.unlink()
+    python.symlink_to("/nowhere/python3")  # as after an upgrade of the distribution
+    assert not provision.environment_stands()
+
+
+def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clone):
+    clone.lock.write_text(f"tinypkg==1.0 --hash=sha256:{'0' * 64}\n")
+    done = clone.start("report")
+    assert done.returncode == ToolMissing.exit_code
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+    assert "ssdrig: expected" in done.stderr.splitlines()[-1]
+    assert done.stdout == ""
+    assert not (clone.root / ".venv").exists()
+
+
+def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone):
+    """kill -9 of the launcher while its pip goes on: the next start waits for that pip, then makes everything anew."""
+    slow = clone.root.parent / "slow"
+    clone.script("python3", f"""
+case "$*" in *"-m venv"*) echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }};; esac
+exec "{sys._base_executable}" "$@" """)
+    # the slow Python must also be the one that the set-up calls
+    code = (clone.root / "host/ssdrig/provision.py").read_text().replace("sys.executable", f"{str(clone.bin / 'python3')!r}")
+    (clone.root / "host/ssdrig/provision.py").write_text(code)
+    victim = subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.DEVNULL)
+    try:
+        while not slow.exists():
+            assert victim.poll() is None
+            time.sleep(0.01)
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+    done = clone.start("report")
+    assert done.returncode == 7, done.stderr
+    assert "another start is setting up" in done.stderr
+    assert clone.called() == ["venv", "orphan ends", "venv"]
+
+
+def test_starts_at_the_same_time_set_up_once(clone):
+    (clone.root / ".setup").mkdir()
+    with open(clone.root / ".setup/lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # so that both have found nothing and wait
+        starts = [
+            subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            for _ in range(2)
+        ]
+        first_lines = [start.stderr.readline() for start in starts]
+    assert first_lines == ["ssdrig: another start is setting up; waiting for it\n"] * 2
+    words = "".join(start.communicate()[1] for start in starts)
+    assert [start.returncode for start in starts] == [7, 7]
+    assert words.count("making .venv") == 1
+
+
+def test_setup_does_not_start_the_tool(ready):
+    ready.script("fio", "")
+    done = ready.start("setup", SSDRIG_MICROPYTHON=fake_micropython(ready))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines()[-1] == f"ssdrig: set up: {ready.root}"
+
+
+def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:
+    clone.script("micropython-fake", f"echo micropython {version}")
+    return "micropython-fake"
+
+
+def test_without_a_usable_python(clone):
+    clone.script("python3", '[ "$1" = --version ] && echo Python 3.9.2 && exit; exit 1')
+    done = clone.start("demo")
+    assert done.returncode == ToolMissing.exit_code
+    assert done.stderr.startswith("ssdrig: expected Python 3.11 to 3.14; seen Python 3.9.2; do: ")
+    (clone.bin / "python3").unlink()
+    assert "seen no python3" in clone.start("demo").stderr
+
+
+def test_a_second_python_is_found(ready):
+    ready.script("python3", "exit 1")
+    ready.script("python3.12", f'exec "{sys._base_executable}" "$@"')
+    assert ready.start("report").returncode == 7
+
+
+def test_needed_program_missing_and_nothing_may_be_installed(clone):
+    done = clone.start("demo", SSDRIG_MICROPYTHON=fake_micropython(clone))
+    assert done.returncode == ToolMissing.exit_code
+    assert done.stderr == (
+        "ssdrig: expected fio; seen not installed, and SSDRIG_NO_INSTALL is set;"
+        " do: as root: apt-get update && apt-get install -y --no-install-recommends fio\n"
+    )
+    assert not (clone.root / ".venv").exists()  # said at once, not after the downloads
+
+
+def test_commands_that_need_no_program_do_not_ask_for_any(ready):
+    assert ready.start("report").returncode == 7
+    assert ready.start("run", "--help").returncode == 7
+
+
+def test_programs_that_only_some_tests_use_may_be_absent(ready):
+    ready.script("fio", "")
+    (ready.root / "host/pytest.py").write_text("import sys, os; print(sys.argv[1:], os.getcwd()); raise SystemExit(5)")
+    done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
+    assert (done.returncode, done.stdout) == (5, f"['-k', 'x'] {ready.root}\n")
+    assert "ssdrig: without chromium (draws the report in its test; package chromium): what needs it is skipped" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: without it the set-up asks for sudo")
+def test_root_installs_what_is_missing_and_says_why(ready):
+    ready.apt({"fio": "fio", "nbdkit": "nbdkit", "influxdb": "influxd"})  # as Ubuntu: no chromium
+    ready.script("smartctl", "")
+    ready.script("gpg", "")
+    (ready.root / "host/pytest.py").write_text("raise SystemExit(0)")
+    done = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
+    assert done.returncode == 0, done.stderr
+    assert "ssdrig: missing: influxd (package influxdb): " in done.stderr
+    calls = [call for call in ready.called() if " -s " not in call]
+    assert calls == [
+        "apt-get -q -o DPkg::Lock::Timeout=120 update",
+        "apt-get -q -o DPkg::Lock::Timeout=120 install -y --no-install-recommends fio influxdb nbdkit",
+    ]
+    ready.calls.unlink()
+    ready.script("chromium", "")
+    assert ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready)).returncode == 0
+    assert ready.called() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: without it the set-up asks for sudo")
+def test_a_failed_installation_is_told_with_the_line(clone):
+    clone.apt({"fio": "fio"}, install='case "$* $simulate" in *"install -y"*" ") echo "E: disk full" >&2; exit 100;; esac')
+    done = clone.start("demo", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(clone))
+    assert done.returncode == ToolMissing.exit_code
+    assert "E: disk full" in done.stderr
+    assert "install -y --no-install-recommends fio to succeed; seen exit code 100" in done.stderr
+
+
+def test_who_is_not_root_uses_sudo_or_is_told(clone, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sys, "stdin", open(os.devnull))
+    monkeypatch.setenv("PATH", str(clone.bin))
+    assert provision.root_prefix() is None  # no apt
+    clone.script("apt-get", "")
+    assert provision.root_prefix() is None  # no sudo
+    clone.script("sudo", "exit 0")
+    assert provision.root_prefix() == ["sudo", "-n"]
+    clone.script("sudo", 'echo "a password is required" >&2; exit 1')
+    assert provision.root_prefix() is None  # a password, but nobody to type it
+
+
+def test_help_of_this_clone():
+    done = subprocess.run([ROOT / "ssdrig", "--help"], capture_output=True, text=True, env={**os.environ, "SSDRIG_NO_INSTALL": "1"})
+    assert done.returncode == 0, done.stderr
+    assert all(command in done.stdout for command in ("demo", "run", "report", "ssdrig test", "ssdrig setup"))
+
+
+def test_a_wrong_command_is_a_usage_error():
+    done = subprocess.run([ROOT / "ssdrig", "no-such-command"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+# ---- the files that the set-up reads
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def locked() -> dict[str, list[str]]:
+    """{name==version: hashes} of requirements.lock."""
+    found: dict[str, list[str]] = {}
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        if match := re.match(r"([a-z0-9._-]+==[^ ]+)", line):
+            found[match[1]] = hashes = []
+        elif match := re.search(r"--hash=sha256:([0-9a-f]{64})", line):
+            hashes.append(match[1])
+    return found
+
+
+def test_lock_holds_what_the_project_asks_for_with_hashes_and_no_host():
+    versions = dict(entry.split("==") for entry in locked())
+    asked = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
+    for requirement in asked:
+        name, oldest = requirement.split(">=")
+        assert tuple(map(int, versions[name].split("."))) >= tuple(map(int, oldest.split("."))), requirement
+    assert all(locked().values())
+    assert "://" not in (ROOT / "requirements.lock").read_text()
+
+
+def test_launcher_accepts_exactly_the_pythons_of_the_project():
+    low, high = re.fullmatch(r">=(\d+\.\d+),<(\d+\.\d+)", project()["requires-python"]).groups()
+    text = (ROOT / "ssdrig").read_text()
+    assert f"({low.replace('.', ', ')}) <= sys.version_info < ({high.replace('.', ', ')})" in text
+    assert re.search(r"for python in (.*);", text)[1].split() == ["python3", "python3.14", "python3.13", "python3.12", "python3.11"]
+    assert int(high.split(".")[1]) == 15  # with the list above: ends at 3.14
