@@ -5,9 +5,10 @@ It starts at the value of ticks_us() when the clock is made, not at 0.
 """
 
 import micropython
+from micropython import const
 from time import ticks_diff, ticks_us
 
-_WRAP = micropython.const(1 << 30)
+_WRAP = const(1 << 30)
 
 
 @micropython.viper

@@ -88,6 +88,6 @@ class INA228:
 
     def check(self, config, adc, cal):
         """SensorError if the chip was reset by a brown-out since `start`."""
-        seen = self.read16(CONFIG), self.read16(ADC_CONFIG), self.read16(SHUNT_CAL)
-        if seen != (config, adc, cal):
+        if self.read16(ADC_CONFIG) != adc or self.read16(SHUNT_CAL) != cal or self.read16(CONFIG) != config:
+            seen = self.read16(CONFIG), self.read16(ADC_CONFIG), self.read16(SHUNT_CAL)
             raise SensorError("sensor forgot its configuration (brown-out): registers %04x %04x %04x" % seen)

@@ -10,13 +10,14 @@ from array import array
 from time import ticks_add, ticks_diff, ticks_us
 
 import micropython
+from micropython import const
 import wire
 from clock64 import put32
 
-_RING = micropython.const(4096)  # a power of two
-_MASK = micropython.const(4095)
-_PIECE = micropython.const(256)  # what the USB stack takes at once
-_LINE = micropython.const(64)  # longest command, with room
+_RING = const(4096)  # a power of two
+_MASK = const(4095)
+_PIECE = const(256)  # what the USB stack takes at once
+_LINE = const(64)  # longest command, with room
 HEAD = 5  # kind u8, seq u32
 
 

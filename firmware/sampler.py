@@ -10,17 +10,17 @@ from time import ticks_diff, ticks_us
 
 import board
 import ina228
-import micropython
+from micropython import const
 import wire
 from clock64 import put32
 from ina228 import SensorError
 from link import HEAD
 
-_FIRST = micropython.const(24)  # where the samples begin in an S frame: HEAD and SAMPLES_HEAD after the kind
-_SILENT_us = micropython.const(50_000)
-_LEARN = micropython.const(1024)  # conversions after which the period is refined
-_BASELINE = micropython.const(16384)  # conversions over which it is averaged
-_ENERGY_us = micropython.const(1_000_000)
+_FIRST = const(24)  # where the samples begin in an S frame: HEAD and SAMPLES_HEAD after the kind
+_SILENT_us = const(50_000)
+_LEARN = const(1024)  # conversions after which the period is refined
+_BASELINE = const(16384)  # conversions over which it is averaged
+_ENERGY_us = const(1_000_000)
 
 
 class Sampler:
@@ -116,12 +116,16 @@ class Sampler:
         chip.read_into(ina228.CURRENT, self.current)
         if late or self.edges != edges:
             return True  # the values may be the next conversion's; the count is made when that one is stamped
+        raw = self.raw
+        if not (raw[0] | raw[1] | raw[2]) or not (raw[3] | raw[4] | raw[5]):
+            self._check()  # exactly 0 is what a chip reads that has just been reset
         self._keep(stamp)
         if self.next > self.energy_at:
             self._read_energy(edges)
-        elif self.next == self.check_at:
-            self.check_at = -1
-            chip.check(self.settings[0], self.settings[1], self.settings[2])
+        elif self.next > self.check_at:
+            self.check_at = self.energy_at
+            chip.read_into(ina228.DIETEMP, self.temp)
+            self._check()
         return True
 
     def _alert(self, pin):
@@ -199,7 +203,6 @@ class Sampler:
         chip = self.chip
         chip.read_into(ina228.ENERGY, self.energy)
         chip.read_into(ina228.CHARGE, self.charge)
-        chip.read_into(ina228.DIETEMP, self.temp)
         if self.edges == edges:
             self._put_energy()
             self.energy_at = self.next + self.per_second
@@ -229,7 +232,10 @@ class Sampler:
         frame[HEAD + 26], frame[HEAD + 27] = self.diag[1], self.diag[0]
         self.link.put(frame, HEAD + 28)
 
+    def _check(self):
+        self.chip.check(self.settings[0], self.settings[1], self.settings[2])
+
     def _ask_why(self):
         """No conversion, or a flag register that is not ours: raises what is the matter."""
-        self.chip.check(self.settings[0], self.settings[1], self.settings[2])
+        self._check()
         raise SensorError("sensor keeps its configuration but signals no conversion (ALERT line?)")

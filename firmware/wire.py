@@ -12,18 +12,23 @@
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
                          x  stop     empty: streaming stops
-                         p  ping     token u32: the rig answers P at once, t_us taken when the ping was parsed
+                         p  ping     token u32: the rig answers P at once; t_us is the middle between the time
+                                     its first byte was seen and the answer, so the host's midpoint is unbiased
                          q  quit     empty: back to the REPL
 
 Guarantees. seq rises by one per frame and direction, from 0 at boot, over all kinds: a lost frame is seen. t_us is
-64-bit board time in microseconds since boot, never wrapping. t0_us is the time of the first sample; each dt_us is the
-distance to the sample before (0 for the first). index counts conversions since `go` and names the first sample of the
-frame, so index + n of one frame is the index of the next unless conversions were lost; `missed` is how many the rig
-knows it lost since `go`. Registers are the chip's raw integers (INA228: 20-bit values, already shifted right by 4).
-An E frame's registers hold exactly the conversions before its `index`.
+64-bit board time in microseconds, never wrapping; it starts at boot, at any value. t0_us is the time of the first
+sample; each dt_us is the distance to the sample before (0 for the first). index counts conversions since `go` and
+names the first sample of the frame, so index + n of one frame is the index of the next unless conversions were lost;
+`missed` is how many the rig knows it lost since `go`. Registers are the chip's raw integers (INA228: 20-bit values,
+already shifted right by 4).
+An E frame comes at `go` (index 0, registers 0), then about once a second, right after a conversion, whose time t_us
+is. Its registers hold exactly the conversions before its `index`, since `go` or, if `config` has changed since, within
+this config: when a sensor has lost its supply the rig says so (L), configures it under a new config id, sends H again,
+and an E frame at once, which is the base of the accumulators' new count.
 H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware", "simulated", "rails": [{"rail",
 "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config", "shunt_cal", "conversion_ns"}]};
-"config" is the id that S and E frames carry.
+all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 

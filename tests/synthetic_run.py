@@ -90,9 +90,9 @@ def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, los
         sent[there] = int(t1)
         events.append((there, "P", wire.PONG, struct.pack(wire.PONG_BODY, token, int(tick(there)))))
     out, pings, token = [record(4, b'{"port": "synthetic", "state": "open"}', t0_ns)], [], 0
-    frames = []
+    frames, arrival = [], 0
     for seq, (t_ns, _, kind, payload) in enumerate(sorted(events, key=lambda e: (e[0], e[1]))):
-        arrival = t_ns + 60_000 + int(rng.exponential(40_000))
+        arrival = max(arrival, t_ns + 60_000 + int(rng.exponential(40_000)))  # a stream keeps its order
         if kind == wire.PONG:
             pings.append((sent[t_ns], struct.pack("<I", struct.unpack("<I", payload[:4])[0])))
         if seq not in lose_frames:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError
-from ssdrig.virtual.influxd import Influxd
+from ssdrig.virtual import influxd as real
 
 POWER = lp.read_schema()["power"]
 HOST = Path(__file__).resolve().parents[1] / "host"
@@ -402,24 +402,27 @@ def test_kill_9_in_each_state(die, tmp_path):
 # a real influxd
 
 
-@pytest.fixture
-def influxd(tmp_path):
+def real_server(tmp_path, **more):
     if not shutil.which("influxd"):
         pytest.skip("influxd is not installed (apt install influxdb)")
-    server = Influxd(tmp_path / "influxd")
-    server.start()
+    return real.start(tmp_path / "influxd", **more)
+
+
+@pytest.fixture
+def influxd(tmp_path):
+    server = real_server(tmp_path)
     yield server
-    server.kill()
+    server.stop()
 
 
 def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
     outbox(tmp_path, lines(7000))
-    s = sender(tmp_path, influxd.url + "/ss drig")
+    s = sender(tmp_path, influxd.url + "%20x")
     assert drain(s) == [] and s.said == []
     assert influx.stored_counts(s.to, "r") == {"power": 7000}
     assert influx.stored_counts(s.to, "another") == {}
     (tmp_path / "points.cursor").unlink()
-    drain(sender(tmp_path, influxd.url + "/ss drig"))
+    drain(sender(tmp_path, influxd.url + "%20x"))
     assert influx.stored_counts(s.to, "r") == {"power": 7000}
 
 
@@ -428,7 +431,7 @@ def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
     for i, where in enumerate([57, 130, 131, 200]):
         content.insert(where + i, BAD[i])
     outbox(tmp_path, lines(1, start=9999))
-    s = sender(tmp_path, influxd.url + "/db")
+    s = sender(tmp_path, influxd.url)
     drain(s)
     outbox(tmp_path, content)
     drain(s)
@@ -437,21 +440,21 @@ def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
 
 
 def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
-    s = sender(tmp_path, influxd.url + "/db")
+    s = sender(tmp_path, influxd.url)
     outbox(tmp_path, lines(6000))
     assert s.attempt() or s.attempt()
     influxd.kill()
     outbox(tmp_path, lines(3000, start=6000))
     assert not s.attempt() and "no answer" in s.trouble
-    influxd.start()
+    influxd.restart()
     s.now.t += 10
     assert s.attempt()
-    influxd.stop()
+    influxd.terminate()
     outbox(tmp_path, lines(1000, start=9000))
     s.now.t += 10
     while s.attempt():
         pass
-    influxd.start()
+    influxd.restart()
     drain(s)
     assert influx.stored_counts(s.to, "r") == {"power": 10_000}
     assert s.done == 10_000
@@ -460,24 +463,25 @@ def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
 def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):
     outbox(tmp_path, lines(40_000))
     for after_s in (0.0, 0.003, 0.01, 0.02):
-        pusher_killed(tmp_path, influxd.url + "/db", "any", after_s)
-    drain(sender(tmp_path, influxd.url + "/db"))
-    assert influx.stored_counts(influx.target(influxd.url + "/db", {}), "r") == {"power": 40_000}
+        pusher_killed(tmp_path, influxd.url, "any", after_s)
+    drain(sender(tmp_path, influxd.url))
+    assert influx.stored_counts(influx.target(influxd.url, {}), "r") == {"power": 40_000}
 
 
 def test_real_authentication(tmp_path):
-    if not shutil.which("influxd"):
-        pytest.skip("influxd is not installed (apt install influxdb)")
-    with Influxd(tmp_path / "influxd", auth=True) as server:
-        admin = influx.target(server.url.replace("//", "//root:p%20w@") + "/db", {})
+    server = real_server(tmp_path, auth=True)
+    try:
+        admin = influx.target(server.url.replace("//", "//root:p%20w@"), {})
         made = influx.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM)
         assert made.status == 200
         outbox(tmp_path, lines(5))
-        wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@") + "/db")
+        wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@"))
         assert not wrong.attempt() and wrong.trouble.startswith("401")
-        right = sender(tmp_path, server.url.replace("//", "//root:p%20w@") + "/db")
+        right = sender(tmp_path, server.url.replace("//", "//root:p%20w@"))
         drain(right)
         assert influx.stored_counts(right.to, "r") == {"power": 5}
+    finally:
+        server.stop()
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -489,12 +493,12 @@ def test_real_authentication(tmp_path):
 )  # fmt: skip
 def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
     m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
-    to = influx.target(influxd.url + "/db", {})
-    influx.request(to, "/query", b"q=DROP+DATABASE+db", influx.FORM)
-    influx.request(to, "/query", b"q=CREATE+DATABASE+db", influx.FORM)
+    to = influx.target(influxd.url, {})
+    influx.request(to, "/query", b"q=DROP+DATABASE+ssdrig", influx.FORM)
+    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
     made = [lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)]
-    assert influx.request(to, "/write?db=db&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
-    answer = influx.request(to, "/query?db=db&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
+    assert influx.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
+    answer = influx.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
     table = json.loads(answer.words)["results"][0]["series"][0]
     stored = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["values"]}
     for n, text in enumerate(made):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -185,7 +186,7 @@ def refused(mirror: Path, keyring: Path, setup_folder: Path) -> str:
 
 def test_an_archive_signed_by_another_key_is_refused(archive, setup_folder, tmp_path):
     (tmp_path / "other.gpg").write_bytes(b"")
-    assert "exit 100" in refused(archive[0], tmp_path / "other.gpg", setup_folder)
+    assert "is not signed" in refused(archive[0], tmp_path / "other.gpg", setup_folder)
 
 
 def test_an_index_changed_after_signing_is_refused(archive, setup_folder, tmp_path):
@@ -193,7 +194,7 @@ def test_an_index_changed_after_signing_is_refused(archive, setup_folder, tmp_pa
     shutil.copytree(archive[0], mirror)
     for index in mirror.glob("dists/*/main/*/Packages"):
         index.write_bytes(index.read_bytes().replace(b"Description: test", b"Description: Test"))
-    assert "exit 100" in refused(mirror, archive[1], setup_folder)
+    assert re.search("(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder))
 
 
 def test_a_package_changed_after_signing_is_refused(archive, setup_folder, tmp_path):
@@ -202,8 +203,8 @@ def test_a_package_changed_after_signing_is_refused(archive, setup_folder, tmp_p
     package = bytearray((mirror / "pool/micropython.deb").read_bytes())
     package[-20] ^= 1
     (mirror / "pool/micropython.deb").write_bytes(package)
-    assert "exit 100" in refused(mirror, archive[1], setup_folder)
+    assert re.search("(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder))
 
 
 def test_a_mirror_without_the_release_is_refused(archive, setup_folder, tmp_path):
-    assert "exit 100" in refused(tmp_path / "no-mirror", archive[1], setup_folder)
+    assert "does not have a Release file" in refused(tmp_path / "no-mirror", archive[1], setup_folder)

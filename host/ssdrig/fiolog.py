@@ -24,7 +24,7 @@ BINS = 29 * 64
 HIST_COLUMNS = 3 + BINS  # time, direction, block size, then the bins
 DIRECTIONS = ("read", "write", "trim")
 WINDOW_MS = 1000
-LATE_MS = 10  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
+LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
 TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
 HEAD_BYTES = TAIL_BYTES = 1 << 18
 PARSE_BYTES = 4 << 20
@@ -187,12 +187,13 @@ def load(folder, direction: str | None = None) -> Seconds:
     logs = sorted(folder.glob("*_clat_hist.[0-9]*.log"))
     parsed = [hist_rows(p.read_bytes()) for p in logs]
     start_ms = _job_start_ms(folder, first)
-    if any(len(heads) for heads, _, _ in parsed):
+    torn = sum(t for _, _, t in parsed)
+    if any(len(heads) for heads, _, _ in parsed) and not (torn and last):
         lat = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
-        return from_logs(parsed, lat, last, start_ms, direction)
+        return from_logs(parsed, lat, last, start_ms, direction, _begun_ms(first))
     if last is None:
         raise LoadError(f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt")
-    return from_status(documents((folder / "out.json").read_text(errors="replace"))[0], start_ms, direction)
+    return from_status(documents((folder / "out.json").read_text(errors="replace"))[0], start_ms, direction, torn)
 
 
 def _ends(path: Path) -> tuple[dict | None, dict | None]:
@@ -218,8 +219,15 @@ def _job_start_ms(folder: Path, document: dict | None) -> int | None:
         return None
 
 
-def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: str | None) -> Seconds:
-    """Seconds from hist_rows() of each job's log, rows() of its lat log, the last document and the start of the job."""
+def _begun_ms(document: dict | None) -> int | None:
+    """Run time at which a first document was printed that has I/O already. None: it has none, or there is no document."""
+    total = _of(document, None)
+    return total["runtime_ms"] if total["ios"] else None
+
+
+def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: str | None, begun_ms: int | None = None) -> Seconds:
+    """Seconds from hist_rows() of each job's log, rows() of its lat log, the last document, the start of the job, and a
+    run time by which some I/O had completed (all rows of a very slow drive may be late, then L0 is not known from them)."""
     streams = []  # one each job and direction: stamps, count of each row, cells (row, bin, count), L0
     for heads, cells, _ in hists:
         for d in np.unique(heads[:, 1]):
@@ -235,6 +243,8 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
             streams.append((int(d), stamp, mine, origin))
     if not streams:
         return _empty("logs", _of(last, direction))
+    if start_ms is not None and begun_ms is not None:
+        streams = [(*stream, min(origin, start_ms + begun_ms)) for *stream, origin in streams]
     zero_ms = min(origin for *_, origin in streams)
     if start_ms is not None and zero_ms > start_ms:
         zero_ms -= (zero_ms - start_ms) // WINDOW_MS * WINDOW_MS
@@ -261,6 +271,7 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
             n = max(n, int(to.max()) + 1)
             moved += [*late + shift, *to]
     second, index, count = (np.concatenate(x) for x in (second, index, count))
+    rest_bins = np.maximum(_bins(last, direction) - np.bincount(index, count, minlength=BINS).astype(np.int64), 0)
     rest = max(0, total["ios"] - int(count.sum()))
     tail_ms = end_ms - (zero_ms + WINDOW_MS * n)
     partial = False
@@ -270,7 +281,12 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
         partial = tail_ms - WINDOW_MS * extra < -TAIL_MS
     n += extra
     iops = np.bincount(second, count, minlength=n).astype(np.int64)
-    iops[min(closed, n - 1)] += rest  # they completed before the next window would have been closed
+    into = min(closed, n - 1)  # the rest completed before the next window would have been closed
+    iops[into] += rest
+    left = np.flatnonzero(rest_bins)
+    if rest_bins.sum() == rest:
+        second, index = np.concatenate([second, np.full(len(left), into)]), np.concatenate([index, left])
+        count = np.concatenate([count, rest_bins[left]])
     quantiles = _quantiles(second, index, count, n)
     mean = _lat_means(lats, [d for d, *_ in streams], zero_ms, iops, quantiles.pop("mean"), set(moved))
     return _seconds(zero_ms, iops, mean, quantiles, partial, "logs", total, sum(torn for *_, torn in hists))
@@ -283,6 +299,16 @@ def _of(document: dict | None, direction: str | None) -> dict:
     if direction is None:
         return totals(document)
     return totals({"jobs": [{k: v for k, v in job.items() if k not in DIRECTIONS or k == direction} for job in document["jobs"]]})
+
+
+def _bins(document: dict | None, direction: str | None) -> np.ndarray:
+    """Latency histogram of a json+ document, cumulative since job start: int64 (1856,)."""
+    out = np.zeros(BINS, np.int64)
+    for job in (document or {"jobs": []})["jobs"]:
+        for side in DIRECTIONS if direction is None else (direction,):
+            bins = job.get(side, {}).get("clat_ns", {}).get("bins", {})
+            np.add.at(out, plat_index([int(ns) for ns in bins]), list(bins.values()))
+    return out
 
 
 def _quantiles(second, index, count, n: int) -> dict:
@@ -320,39 +346,35 @@ def _lat_means(lats, wanted: list[int], zero_ms: int, iops: np.ndarray, fallback
     return np.where(iops > 0, mean, 0)
 
 
-def from_status(found: list[dict], start_ms: int | None, direction: str | None) -> Seconds:
-    """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its end.
+def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
+    """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its end,
+    or when its logs are torn.
 
     I/Os of the time between two documents are counted in the second that holds most of it; of a longer pause (fio
     prints nothing while all its I/O hangs) in its first second."""
     if not found:
         return _empty("status", _of(None, None))
     skew = min(d["timestamp_ms"] - totals(d)["runtime_ms"] for d in found)
-    before, at_ms = {"ios": 0, "bytes": 0, "lat_sum_ns": 0.0}, 0
-    parts, bins_before = [], {}
+    before, at_ms = {"ios": 0, "lat_sum_ns": 0.0}, 0
+    parts, cells, bins_before = [], [], np.zeros(BINS, np.int64)
     for document in found:
-        now = _of(document, direction)
+        now, bins = _of(document, direction), _bins(document, direction)
         second = int((at_ms + min(document["timestamp_ms"] - skew, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
         at_ms = max(document["timestamp_ms"] - skew, at_ms)
-        bins = {}
-        for job in document["jobs"]:
-            for side in DIRECTIONS if direction is None else (direction,):
-                for ns, held in job.get(side, {}).get("clat_ns", {}).get("bins", {}).items():
-                    bins[int(ns)] = bins.get(int(ns), 0) + held
-        news = {ns: held - bins_before.get(ns, 0) for ns, held in bins.items() if held > bins_before.get(ns, 0)}
-        parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"], news))
+        parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"]))
+        new = np.flatnonzero(bins > bins_before)
+        cells.append(np.stack([np.full(len(new), second), new, (bins - bins_before)[new]], axis=1))
         before, bins_before = now, bins
     total = _of(found[-1], direction)
     n = max(-(-(at_ms - TAIL_MS) // WINDOW_MS), parts[-1][0] + 1, 1)
     second = np.array([p[0] for p in parts])
     iops = np.bincount(second, [p[1] for p in parts], minlength=n).astype(np.int64)
     mean = np.bincount(second, [p[2] for p in parts], minlength=n) / np.maximum(iops, 1)
-    cells = [(s, int(plat_index(ns)), held) for s, _, _, news in parts for ns, held in news.items()]
-    cells = np.array(cells, np.int64).reshape(-1, 3)
+    cells = np.concatenate(cells)
     quantiles = _quantiles(cells[:, 0], cells[:, 1], cells[:, 2], n)
     quantiles.pop("mean")
     partial = at_ms < n * WINDOW_MS - TAIL_MS
-    return _seconds(start_ms or 0, iops, mean, quantiles, partial, "status", total, 0)
+    return _seconds(start_ms or 0, iops, mean, quantiles, partial, "status", total, torn_bytes)
 
 
 def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:

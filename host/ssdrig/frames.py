@@ -16,8 +16,9 @@ from ssdrig import journal, wire
 HEAD_BYTES = 5  # kind u8, seq u32
 SAMPLES_AT = HEAD_BYTES + 19
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
-BACK_US = 5_000_000  # board time falling by more than this is a reset
+BACK_US = 1_000_000  # board time falling by more than this is a reset
 PING_PATIENCE_NS = 60 * 10**9
+PONG_PATIENCE_NS = 10**9
 
 
 @dataclass
@@ -45,6 +46,11 @@ class Frames:
     t_us: np.ndarray  # (samples,) board time at which each conversion was seen to be ready
     vbus: np.ndarray  # (samples,) int32, raw
     current: np.ndarray  # (samples,) int32, raw
+
+    def only(self, chosen: np.ndarray) -> "Frames":
+        """The chosen frames (bool, one per frame) and their samples."""
+        samples = np.repeat(chosen, self.n)
+        return Frames(*(getattr(self, f)[samples if f in ("t_us", "vbus", "current") else chosen] for f in Frames.__annotations__))
 
 
 ENERGY = np.dtype(
@@ -84,12 +90,9 @@ class Decoder:
             parts = self._rails[rail] = [Frames(*(np.concatenate([getattr(p, f) for p in parts]) for f in Frames.__annotations__))]
         return parts[0]
 
-    def forget(self, rail: int, frames: int, samples: int) -> None:
-        """Drop the first `frames` frames of a rail, holding `samples` samples: a follower has used them."""
-        old = self.frames(rail)
-        self._rails[rail] = [
-            Frames(*(getattr(old, f)[samples if f in ("t_us", "vbus", "current") else frames :] for f in Frames.__annotations__))
-        ]
+    def keep(self, rail: int, chosen: np.ndarray) -> None:
+        """Drop all frames of a rail that are not chosen (bool, one per frame)."""
+        self._rails[rail] = [self.frames(rail).only(chosen)]
 
     def energies(self) -> np.ndarray:
         """All energy frames so far, dtype ENERGY, in order."""
@@ -133,12 +136,12 @@ class Decoder:
         while at < n:
             highest = np.maximum.accumulate(np.concatenate([[self._highest_seq], seq[at:]]))
             latest = np.maximum.accumulate(np.concatenate([[self._latest_us], tick[at:]]))
-            odd = (seq[at:] <= highest[:-1]) | ((tick[at:] >= 0) & (tick[at:] < latest[:-1] - BACK_US))
+            fell = (seq[at:] <= highest[:-1] - REPEAT_REACH) | ((tick[at:] >= 0) & (tick[at:] < latest[:-1] - BACK_US))
             reset = None
-            for i in (np.flatnonzero(odd) + at).tolist():
+            for i in (np.flatnonzero((seq[at:] <= highest[:-1]) | fell) + at).tolist():
                 if self._is_repeat(records, rows, seq, i):
                     keep[i] = False
-                else:
+                elif fell[i - at]:
                     reset = i
                     break
             end = n if reset is None else reset
@@ -232,15 +235,15 @@ class Decoder:
 
     def _match_pongs(self, now_ns: int) -> None:
         """Pair pongs with their pings; either may have been written first."""
-        waiting = []
-        for token, boot, tick, t4_ns in self._answers:
+        done = 0
+        for token, boot, tick, t4_ns in self._answers:  # strictly in order, so that it does not matter how the file was cut
             t1_ns = self._sent.get(token)
-            if t1_ns is None:
-                if now_ns - t4_ns < PING_PATIENCE_NS:
-                    waiting.append((token, boot, tick, t4_ns))
-            elif t1_ns <= t4_ns:
+            if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
+                break  # the ping's record may come right behind
+            if t1_ns is not None and t1_ns <= t4_ns:
                 boot.pings.append((t1_ns, tick, t4_ns))
-        self._answers = waiting
+            done += 1
+        del self._answers[:done]
         if len(self._sent) > 10_000:
             self._sent = {token: t for token, t in self._sent.items() if now_ns - t < PING_PATIENCE_NS}
 

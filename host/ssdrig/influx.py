@@ -346,10 +346,11 @@ def _ends_with_newline(path: Path) -> bool:
         return f.read(1) == b"\n"
 
 
-def stored_counts(to: Target, run: str) -> dict[str, int]:
-    """Points of a run that the database holds, per measurement (InfluxQL, 1.x and later). UsageError if it cannot say."""
-    where = run.replace("\\", "\\\\").replace("'", "\\'")
-    query = {"db": to.database, "q": f"SELECT count(*) FROM /.*/ WHERE run = '{where}' GROUP BY *"}
+def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
+    """Points that the database holds, of one run or of all, per measurement that it has (InfluxQL, any generation).
+    UsageError if it cannot say."""
+    where = "" if run is None else " WHERE run = '" + run.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    query = {"db": to.database, "q": f"SELECT count(*) FROM /.*/{where} GROUP BY *"}
     answer = request(to, "/query", urlencode(query).encode(), FORM)
     try:
         results = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}

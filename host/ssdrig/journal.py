@@ -5,6 +5,7 @@ at least once a second. Readers need no lock and may follow a run that is being 
 records only, and say where to go on.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -170,7 +171,8 @@ class Journal:
                 while written < len(data):
                     written += os.write(file[0], data[written:] if written else data)
             except OSError as error:
-                os.ftruncate(file[0], file[1])  # half a record would hide all that follow
+                with contextlib.suppress(OSError):
+                    os.ftruncate(file[0], file[1])  # no half record stays
                 self._fail(error)
             file[1] += len(data)
 
@@ -302,43 +304,41 @@ class Records:
         return Records(self.kind[rows], self.t_ns[rows], self.start[rows], self.length[rows], self.data, self.next_offset, self.left_bytes)
 
 
-def records(run: str | os.PathLike, from_offset: int = 0) -> Records:
-    """All whole records of rig.bin from a byte offset on; to follow a live run, call again with `next_offset`."""
-    return decode_records(_bytes_from(run, "rig.bin", from_offset), from_offset)
+def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1) -> Records:
+    """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of at_most_bytes,
+    call again with `next_offset`."""
+    return decode_records(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset)
 
 
 def decode_records(data: bytes, offset: int = 0) -> Records:
     """Split bytes of rig.bin that begin at a record into records; stops at the first that is torn or damaged."""
     view, size, at = memoryview(data), len(data), 0
     unpack, head, covered = RECORD.unpack_from, RECORD.size, RECORD_HEAD.size
-    kinds, times, starts, lengths = [], [], [], []
+    heads = []
     while at + head <= size:
-        magic, kind, length, t_ns, crc = unpack(data, at)
-        start = at + head
-        end = start + length
-        if magic != MAGIC or end > size or crc32(view[start:end], crc32(view[at : at + covered])) != crc:
+        magic, _, length, _, crc = unpack(data, at)
+        end = at + head + length
+        if magic != MAGIC or end > size or crc32(view[at + head : end], crc32(view[at : at + covered])) != crc:
             break
-        kinds.append(kind)
-        times.append(t_ns)
-        starts.append(start)
-        lengths.append(length)
+        heads.append(at)
         at = end
+    starts = np.array(heads, np.int64)
+    octets = np.frombuffer(data, np.uint8)
+    fields = octets[starts[:, None] + np.arange(head)].copy().view(_FIELDS)[:, 0]
     return Records(
-        np.array(kinds, np.uint8),
-        np.array(times, np.int64),
-        np.array(starts, np.int64),
-        np.array(lengths, np.int64),
-        np.frombuffer(data, np.uint8),
-        offset + at,
-        size - at,
-    )
+        fields["kind"].copy(), fields["t_ns"].astype(np.int64), starts + head, fields["length"].astype(np.int64),
+        octets, offset + at, size - at,
+    )  # fmt: skip
 
 
-def _bytes_from(run: str | os.PathLike, name: str, offset: int) -> bytes:
+_FIELDS = np.dtype([("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")])
+
+
+def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:
     try:
         with open(Path(run) / name, "rb") as f:
             f.seek(offset)
-            return f.read()
+            return f.read(at_most)
     except FileNotFoundError:
         open_run(run)  # no run folder at all is an error; a run that died before its first record is not
         return b""

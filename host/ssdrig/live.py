@@ -4,7 +4,7 @@ the clock anchors, and the question whether the rig is still there."""
 import json
 import time
 
-from ssdrig import journal, smart
+from ssdrig import journal
 from ssdrig.consistency import Consistency
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.progress import Progress, clock, sparkline
@@ -26,15 +26,16 @@ class Live:
         self._iops: list[float] = []
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._started = self._next_poll = 0.0
+        self._rig_seen = time.monotonic()
 
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
         """A step starts now; it ends after so many bytes, or after the plan's duration."""
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
-        self._started = time.monotonic()
+        self._started = self._rig_seen = time.monotonic()
         self._next_poll = self._started + self._plan.smart_interval_s * self._k
 
     def second(self, now: dict) -> None:
-        """`now` is the load's last second: iops, bw_bytes, lat_mean_ns and totals since the step began. Raises RigError
+        """`now` is what load.run says of the last second. Raises RigError
         when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
         elapsed_s = (time.monotonic() - self._started) / self._k
         self._iops.append(now["iops"] * self._k)
@@ -44,12 +45,15 @@ class Live:
         if time.monotonic() >= self._next_anchor:
             self._next_anchor += ANCHOR_INTERVAL_S
             self._book.event("clock.anchor", utc_ns=time.time_ns())
-        if self._rig.silent_s() > RIG_SILENCE_S:
-            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s", "look at its cable, then start the run again")
+        rig = self._rig.live()
+        if rig["state"] == "streaming":
+            self._rig_seen = time.monotonic()
+        elif time.monotonic() - self._rig_seen > RIG_SILENCE_S:
+            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s: {rig['why']}", "look at its cable, then start the run again")
         share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
         share = min(1.0, share)
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
-        watts, lost = self._rig.power_W(), self._rig.lost()
+        watts, lost = rig["power_W"], rig["lost"]
         self._show.show(
             f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s"
             f" {'  -  ' if watts is None else f'{watts:5.2f}'} W  {lost} lost  ETA {clock(eta_s)}"

@@ -58,9 +58,9 @@ def provision() -> None:
     for mirror in mirrors:
         try:
             return unpack(mirror, KEYRING, PRIVATE)
-        except ToolMissing as error:
-            last = error
-    raise last
+        except ToolMissing:
+            if mirror == mirrors[-1]:
+                raise
 
 
 def debian_mirrors(index_targets: str) -> list[str]:
@@ -108,7 +108,7 @@ Dir::State "{work}/state"; Dir::State::status "{work}/status"; Dir::Cache "{work
 Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "-";
 Dir::Etc::preferences "-"; Dir::Etc::preferencesparts "-"; APT::Default-Release "";
 APT::Get::AllowUnauthenticated "false"; Acquire::AllowInsecureRepositories "false";
-APT::Sandbox::User "{'root' if os.geteuid() == 0 else ''}";
+APT::Sandbox::User "root";
 #clear APT::Update::Pre-Invoke; #clear APT::Update::Post-Invoke; #clear APT::Update::Post-Invoke-Success;
 #clear DPkg::Pre-Install-Pkgs; #clear DPkg::Post-Invoke; #clear APT::Keep-Downloaded-Packages;
 """
@@ -141,6 +141,6 @@ def _run(argv: list[str], do: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolMissing(f"{argv[0]} to work", str(error), do) from error
     if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
-        raise ToolMissing(f"{argv[0]} to succeed", f"exit {done.returncode}: {last} ({shlex.join(argv)})", do)
+        words = " / ".join(done.stderr.strip().splitlines()[-3:])
+        raise ToolMissing(f"{argv[0]} to succeed", f"exit {done.returncode}: {words}", do)
     return done.stdout

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ssdrig import fiolog, journal, line_protocol, samples, smart, wa
-from ssdrig.errors import JournalError, LoadError
+import numpy as np
 
-SECOND_NS = 1_000_000_000
-SETTLED_NS = 2 * SECOND_NS  # a second of power is made into a point when it is this old: what it consists of has arrived
+from ssdrig import fiolog, frames, journal, line_protocol, samples, smart, wa
+from ssdrig.errors import JournalError, LoadError, RigError
+
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
 
 
@@ -56,6 +56,7 @@ class Emitter:
         self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
         self._base = None  # SMART before the load: write amplification counts from here
         self._power = samples.Follower(self.run)
+        self._power_fields = tuple(self._schema["power"].fields)
         self._file = self._open()
         try:
             self.size, self._held = self._take_up()
@@ -137,8 +138,8 @@ class Emitter:
         if final:
             for step in list(self._fio_steps):
                 yield from self._fio(step)
-        for rail, second in self._power.seconds(final, SETTLED_NS):
-            yield from self._point("power", {"rail": rail}, power_fields(second), second.t_ns)
+        for rail, second in self._power.seconds(final):
+            yield from self._point("power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns)
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
         """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
@@ -170,8 +171,8 @@ class Emitter:
         if document["reason"] == "before":
             self._base = snapshot
         fields = {name: snapshot.get(name) for name in self._schema["ssd_wear"].fields if name != "wa"}
-        fields["wa"] = wa.between(self._base, snapshot) if self._base else None
-        yield from self._point("ssd_wear", {}, fields, document["t_start_ns"])
+        fields["wa"] = wa.between(self._base, snapshot).value if self._base else None
+        yield from self._point("ssd_wear", {}, fields, snapshot["t_ns"])
 
 
 def drive_tag(header: dict) -> str:
@@ -210,18 +211,26 @@ def smart_document(run: Path, event: dict) -> dict | None:
         raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
 
 
-def power_fields(second) -> dict:
-    """Fields of `power` from one second of one rail."""
-    raise NotImplementedError
-
-
 def counts(run: Path) -> dict[str, int]:
-    """Points that a finished run must come to, per measurement, counted from the journal and not from points.lp."""
+    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from points.lp."""
     events = journal.events(run)
     steps = {e["step"] for e in events if e["kind"] == "step.start"}
     return {
-        "rig_event": len(events),
-        "ssd_wear": sum(e["kind"] == "smart.end" and bool(e.get("ok")) for e in events),
+        "power": sum(len(_seconds_with_samples(run, rail)) for rail in _rails(run)),
         "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
-        "power": 0,
+        "ssd_wear": sum(e["kind"] == "smart.end" and bool(e.get("ok")) for e in events),
+        "rig_event": len(events),
     }
+
+
+def _rails(run: Path) -> list[int]:
+    decoder = frames.Decoder()
+    decoder.feed(journal.records(run))
+    return decoder.rails()
+
+
+def _seconds_with_samples(run: Path, rail: int) -> np.ndarray:
+    try:
+        return np.unique(samples.load(run, rail).t_ns // samples.SECOND_NS)
+    except RigError:
+        return np.empty(0, np.int64)  # frames of a rail that no hello describes

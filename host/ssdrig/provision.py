@@ -114,6 +114,10 @@ def is_there(name: str) -> bool:
 
 # ---- apt packages
 
+NOT_IN_APT = ROOT / ".setup/not-in-apt"  # so that each start does not ask again; remove .setup to have it asked
+# wait for the package manager of someone else (a new cloud machine upgrades itself), and print no terminal art
+APT_OPTIONS = ["-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"]
+
 
 def packages(command: str, with_venv: bool) -> None:
     """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed over,
@@ -123,19 +127,24 @@ def packages(command: str, with_venv: bool) -> None:
     names = [program.package for program in wanted]
     if with_venv and importlib.util.find_spec("ensurepip") is None:
         names.append(f"python3.{sys.version_info.minor}-venv")
-    if not names:
-        return
-    as_root = None if os.environ.get("SSDRIG_NO_INSTALL") else root_prefix()
-    if as_root is not None:
-        for program in wanted:
-            say(f"missing: {program.name} (package {program.package}): {program.why}")
-        apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
-        run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
-        names = [name for name in names if installable(name)]
-        if names:
-            run([*apt_get, "install", "-y", "--no-install-recommends", *names])
-            silence([program.service for program in wanted if program.service and program.package in names], as_root)
-    short(command, "SSDRIG_NO_INSTALL is set" if os.environ.get("SSDRIG_NO_INSTALL") else "apt-get could not install it")
+    passed_over = NOT_IN_APT.read_text().split() if NOT_IN_APT.exists() else []
+    if os.environ.get("SSDRIG_NO_INSTALL"):
+        return short(command, "SSDRIG_NO_INSTALL is set")
+    if set(names) <= set(passed_over):
+        return short(command, "this distribution has no such package")
+    as_root = root_prefix()
+    if as_root is None:
+        return short(command, "there is no apt-get, or neither root nor sudo to use it")
+    for program in wanted:
+        say(f"missing: {program.name} (package {program.package}): {program.why}")
+    apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
+    run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
+    there = [name for name in names if in_apt(name)]
+    if there:
+        run([*apt_get, "install", "-y", "--no-install-recommends", *there])
+        silence([program.service for program in wanted if program.service and program.package in there], as_root)
+    NOT_IN_APT.write_text("\n".join(name for name in names if name not in there))
+    return short(command, "this distribution has no such package, or another of that name")
 
 
 def short(command: str, reason: str) -> None:
@@ -146,7 +155,7 @@ def short(command: str, reason: str) -> None:
         needed.append(f"python3.{sys.version_info.minor}-venv")
     if needed:
         line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *needed])
-        raise ToolMissing(", ".join(needed), f"not installed, and {reason}", f"as root: apt-get update && {line}")
+        raise ToolMissing(", ".join(needed), f"not installed; {reason}", f"as root: apt-get update && {line}")
     for program in left:
         say(f"without {program.name} ({program.why}; package {program.package}): what needs it is skipped")
 
@@ -164,9 +173,10 @@ def root_prefix() -> list[str] | None:
     return ["sudo"] if sys.stdin.isatty() else None
 
 
-def installable(package: str) -> bool:
-    """Whether apt could install it here (Debian 12 has no micropython, Ubuntu no chromium)."""
-    return subprocess.run(["apt-get", "install", "-s", "-qq", package], capture_output=True).returncode == 0
+def in_apt(package: str) -> bool:
+    """Whether apt has it here, and not just something that claims to stand for it (Debian 12 has no micropython; Ubuntu's
+    chromium is a snap, which does not run in a container)."""
+    return bool(subprocess.run(["apt-cache", "madison", package], capture_output=True).stdout)
 
 
 def silence(services: list[str], as_root: list[str]) -> None:

@@ -77,8 +77,9 @@ def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pro
         started = moved_at = time.monotonic()
         first = sender.done
         while True:
-            over = not follow or journal.state(run) != "running"  # asked first, so that what was written last is seen
-            emitter.step(final=over)
+            ended = journal.state(run) != "running"  # asked first, so that what was written last is seen
+            over = ended or not follow
+            emitter.step(final=ended)
             moved = sender.attempt()
             if moved or not over:
                 moved_at = time.monotonic()
@@ -87,6 +88,8 @@ def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pro
                 continue
             if over and (sender.offset >= emitter.size or time.monotonic() - moved_at >= timeout_s):
                 pending = sender.pending()
+                if not ended:
+                    show.say("the run still goes on; push again with --follow, or when it has ended, for the rest")
                 return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
             time.sleep(IDLE_POLL_S if over else FOLLOW_POLL_S)
 

@@ -45,10 +45,11 @@ class Rig:
         self._token = random.getrandbits(32)
         self._failure: SsdrigError | None = None
         self._hello: dict | None = None
-        self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
+        self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
         self._in_seq = -1
         self._wanted = False  # the stream should run
         self._go_due = False
+        self._ask_due = True
         self._lost_why: str | None = None
         self._next_index: dict[int, int] = {}
         self._recent: deque[tuple[float, bytes]] = deque()
@@ -71,7 +72,7 @@ class Rig:
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
             with self._news:
                 self._wanted = self._go_due = True
-                self._samples_at = time.monotonic()
+                self._started_at = self._samples_at = time.monotonic()
                 before = self._counts["samples"]
             self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
         except BaseException:
@@ -94,20 +95,33 @@ class Rig:
         self._close("stopped")
 
     def live(self) -> dict:
-        """Numbers for a display: power_W (mean of the last second of samples, None without), samples, lost, damaged
-        (stretches of bytes that were no frame), boots, state ("streaming", "lost" or "stopped") and why it is lost.
+        """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and `state`
+        ("streaming", "lost" or "stopped").
 
         Raises what the rig's threads met and could not mend (JournalError on a full disk, RigError)."""
         if self._failure:
             raise self._failure
+        state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
+        return {**self._counts, "state": state}
+
+    def lost(self) -> int:
+        """Conversions lost since start(), as far as is known by now (samples.py counts them exactly afterwards)."""
+        return self._counts["lost"]
+
+    def silent_s(self) -> float:
+        """Seconds since the last samples arrived, 0 before start(). Raises as live() does."""
+        if self._failure:
+            raise self._failure
+        return time.monotonic() - max(self._samples_at, self._started_at) if self._wanted else 0.0
+
+    def power_W(self) -> float | None:
+        """Mean power of the last second, None if nothing came."""
         with self._news:
-            recent, hello, counts = list(self._recent), self._hello, dict(self._counts)
-            state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
-            why = self._lost_why
+            recent, hello = list(self._recent), self._hello
         horizon = time.monotonic() - 1.5
         powers = [mean_power_W(body, hello) for at, body in recent if at > horizon]
         powers = [p for p in powers if p is not None]
-        return {"power_W": float(np.mean(powers)) if powers else None, **counts, "state": state, "why": why}
+        return float(np.mean(powers)) if powers else None
 
     # ---- port
 
@@ -214,7 +228,9 @@ class Rig:
             self._ask_due = True
         self._in_seq = seq
         if kind == wire.SAMPLES:
-            rail, _, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            if self._hello and not any(r["rail"] == rail and r["config"] == config for r in self._hello["rails"]):
+                self._ask_due = True  # the hello that explains this configuration was lost
             if self._wanted and not self._go_due:
                 jump = index - self._next_index.get(rail, index)
                 self._counts["lost"] += jump if jump > 0 else 0
@@ -255,8 +271,6 @@ class Rig:
             self._lost_why = None
 
     # ---- pings, and what to do when nothing comes
-
-    _ask_due = True
 
     def _tick_loop(self) -> None:
         while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):  # jitter: no beating with the board's own rhythm
@@ -320,7 +334,8 @@ class Rig:
             while not reached():
                 if self._failure:
                     raise self._failure
-                if not self._news.wait(min(0.2, max(0.01, deadline - time.monotonic()))) and time.monotonic() > deadline:
+                self._news.wait(0.2)
+                if time.monotonic() > deadline:
                     seen = "nothing" if not self._counts["damaged"] and not self._rest else f"bytes that are no frames, such as {self._rest[-40:]!r}"
                     if self._hello:
                         seen = f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs, {self._counts['samples']} samples"

@@ -1,239 +1,204 @@
-"""Raw tables of a rig's stream -> volts, amperes, watts and joules on the host's clock, every sample accounted for.
+"""Power data of a run folder: `load` a whole run, follow one that is being written, cut either into seconds.
 
-A sample is one conversion; its time is when the conversion was seen to be ready, and it stands for the time since the one
-before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands for one
-conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
-
-Chip arithmetic (INA228, TI SBOSA20): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, ENERGY_J = 16 x 3.2 x current_lsb x
-register, where the chip multiplies with its own idea of time: its oscillator's error is taken out by comparing the period of
-its conversions, measured on the host's clock, with the nominal one.
+Seconds are those of the host's CLOCK_MONOTONIC. A second's mean, extremes and deviation are over its samples; its energy is
+the integral between its two ends, gaps filled; conversions lost are counted in the second of the sample behind the gap.
 """
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import clock, journal
+from ssdrig import journal
 from ssdrig.errors import RigError
-from ssdrig.frames import Boot, Decoder, Frames
+from ssdrig.frames import Decoder
+from ssdrig.power import Closure, Power, assemble, closure, explained, integral_J
 
-LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
-CHUNK_RECORDS = 200_000
+__all__ = ["Closure", "Follower", "Power", "Seconds", "Second", "integral_J", "load", "per_second"]
 
-
-@dataclass
-class Power:
-    """One rail of one run. Arrays have one row per sample unless said; times are CLOCK_MONOTONIC ns."""
-
-    rail: int
-    name: str
-    t_ns: np.ndarray  # int64, not falling
-    err_ns: np.ndarray  # float32, bound of |error| of t_ns
-    t_us: np.ndarray  # int64, board time of its boot
-    index: np.ndarray  # int64, conversion number since `go`
-    vbus: np.ndarray  # int32 raw
-    current: np.ndarray  # int32 raw
-    V: np.ndarray  # float64
-    I: np.ndarray  # float64  # noqa: E741
-    P: np.ndarray  # float64, V x I
-    energy_J: np.ndarray  # float64, measured and filled energy up to and with this sample
-    segment: np.ndarray  # int64 (segments,): first sample of each stretch of one boot, one `go` and one configuration
-    segment_boot: np.ndarray  # int64 (segments,): position in boots
-    gap: np.ndarray  # int64 (gaps,): the sample behind each gap
-    gap_lost: np.ndarray  # int64 (gaps,): conversions lost in it
-    gap_ns: np.ndarray  # int64 (gaps,): time that no sample stands for
-    gap_J: np.ndarray  # float64 (gaps,): energy filled in for it
-    boots: list[Boot]
-    clocks: list[clock.ClockMap | None]  # of each boot
-    counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
-    closure: "Closure | None" = field(default=None)
-
-    @property
-    def lost(self) -> int:
-        """Conversions that should be here and are not: by index, and by time across resets."""
-        return int(self.gap_lost.sum())
-
-    @property
-    def energy_filled_J(self) -> float:
-        return float(self.gap_J.sum())
-
-    @property
-    def energy_measured_J(self) -> float:
-        return (float(self.energy_J[-1]) if len(self.energy_J) else 0.0) - self.energy_filled_J
+SECOND_NS = 10**9
+PIECE_BYTES = 1 << 26
+PATIENCE_NS = 10 * SECOND_NS  # a second whose end no sample has passed is given up after this
+RECENT_PINGS = 900
 
 
 @dataclass(frozen=True)
-class Closure:
-    """The host's integral against the chip's own accumulator over the same conversions. Percent = 100 x (host/chip - 1)."""
+class Seconds:
+    """Power per second; each array has one row per second, NaN where it has no sample."""
 
-    raw_percent: float
-    corrected_percent: float  # with the chip's oscillator taken out
-    chip_clock_ppm: float  # how much faster than nominal the chip converts
-    host_J: float
-    chip_J: float  # as the chip counts
-    seconds: float
+    t_ns: np.ndarray  # int64, start of the second
+    v_mean_V: np.ndarray
+    v_min_V: np.ndarray
+    v_max_V: np.ndarray
+    i_mean_A: np.ndarray
+    i_min_A: np.ndarray
+    i_max_A: np.ndarray
+    p_mean_W: np.ndarray
+    p_min_W: np.ndarray
+    p_max_W: np.ndarray
+    p_std_W: np.ndarray  # of the population of samples
+    energy_J: np.ndarray
+    samples: np.ndarray  # int64
+    lost: np.ndarray  # int64
+    t_err_ns: np.ndarray  # float64, the largest bound of a sample's time
+
+
+@dataclass(frozen=True)
+class Second:
+    """One row of Seconds as Python numbers: the fields of the InfluxDB measurement `power`."""
+
+    t_ns: int
+    v_mean_V: float
+    v_min_V: float
+    v_max_V: float
+    i_mean_A: float
+    i_min_A: float
+    i_max_A: float
+    p_mean_W: float
+    p_min_W: float
+    p_max_W: float
+    p_std_W: float
+    energy_J: float
+    samples: int
+    lost: int
+    t_err_ns: int
 
 
 def load(run: str | os.PathLike, rail: int = 0) -> Power:
     """All samples of one rail of a run folder, clock fitted over the whole run, closure worked out.
 
-    Raises JournalError without a run folder, RigError if no samples of that rail are in it."""
+    Raises JournalError without a run folder, RigError if no sample of that rail can be told from it."""
     decoder, at = Decoder(), 0
     while True:
-        records = journal.records(run, at, CHUNK_RECORDS)
+        records = journal.records(run, at, PIECE_BYTES)
         decoder.feed(records)
-        at = records.next_offset
-        if len(records) < CHUNK_RECORDS:
+        if records.next_offset == at:
             break
-    energies = decoder.energies()
+        at = records.next_offset
     power = assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)
+    power.counts["left_bytes"] = records.left_bytes
     if not len(power.t_ns):
-        raise RigError(f"samples of rail {rail} in {run}", f"{decoder.counts['frames']} frames without one", "see rig.lost in events.jsonl")
+        raise RigError(f"samples of rail {rail} in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+    energies = decoder.energies()
     power.closure = closure(power, energies[energies["rail"] == rail])
     return power
 
 
-def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail: int = 0, recent_pings: int | None = None) -> Power:
-    """Put the frames of one rail on the host's clock and into volts, amperes, watts and joules.
+def per_second(power: Power, t0_ns: int, seconds: int, step_ns: int = SECOND_NS) -> Seconds:
+    """Cut a run into `seconds` steps of step_ns from host time t0_ns on."""
+    edges = t0_ns + step_ns * np.arange(seconds + 1, dtype=np.int64)
+    return _rows(power, edges, np.searchsorted(power.t_ns, edges))
 
-    Frames whose boot or configuration no hello explains cannot be converted: they count as lost (`unconverted` samples).
-    recent_pings: fit the clocks from the last so many only (for a follower)."""
-    facts = [[boots[b].rails.get((rail, c)) for c in range(256)] for b in range(len(boots))]
-    known = np.array([facts[b][c] is not None for b, c in zip(frames.boot.tolist(), frames.config.tolist())], bool)
-    counts = {**(counts or {}), "unconverted": int(frames.n[~known].sum())}
-    if not known.all():
-        frames = _only(frames, known)
-    boot, config, n, index = frames.boot, frames.config, frames.n, frames.index
-    first = np.cumsum(n) - n  # sample that each frame begins with
-    total = len(frames.t_us)
-    same_boot = np.diff(boot, prepend=-1) == 0
-    jump = index - np.concatenate([[0], (index + n)[:-1]])  # conversions missing before each frame
-    go = ~same_boot | (jump < 0)  # first frame after a reset or a new `go`
-    hello_frame = np.array([b.hello_frame if b.hello_frame is not None else 0 for b in boots], np.int64)
-    ours = frames.number > hello_frame[boot] if len(boot) else np.zeros(0, bool)
-    jump[go] = np.where(ours[go], index[go], 0)  # an earlier host's stream has no beginning here
-    starts = go | (np.diff(config, prepend=-1) != 0)
-    counts["missed"] = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
 
-    clocks, t_ns, err_ns = _host_time(frames, boots, first, recent_pings)
-    sample_index = np.repeat(index - first, n) + np.arange(total)
-    segment, segment_boot = first[starts], boot[starts]
-    ends = np.append(segment[1:], total)
-    V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
-    for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
-        facts_here = facts[segment_boot[s]][config[starts][s]]
-        np.multiply(frames.vbus[a:z], facts_here["vbus_lsb_nV"] * 1e-9, out=V[a:z])
-        np.multiply(frames.current[a:z], facts_here["current_lsb_pA"] * 1e-12, out=I[a:z])
-        spread = int(sample_index[z - 1] - sample_index[a])
-        period_ns[s] = (t_ns[z - 1] - t_ns[a]) / spread if spread >= 100 else facts_here["conversion_ns"]
-    np.multiply(V, I, out=P)
-    energy_J, gaps = _energy(t_ns, P, first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns)
-    name = next((b.hello["rails"][0]["name"] for b in reversed(boots) if b.hello), "") if boots else ""
-    for known_boot in boots:
-        for (r, _), f in known_boot.rails.items():
-            name = f.get("name", name) if r == rail else name
-    return Power(
-        rail, name, t_ns, err_ns, frames.t_us, sample_index, frames.vbus, frames.current, V, I, P, energy_J,
-        segment, segment_boot, *gaps, boots, clocks, counts,
+def _rows(power: Power, edges: np.ndarray, cuts: np.ndarray) -> Seconds:
+    """Rows between edges (host ns); row k has the samples cuts[k] to cuts[k+1]-1."""
+    count = np.diff(cuts)
+    some = np.flatnonzero(count)
+    bounds = cuts[some]
+
+    def reduced(ufunc, values):
+        out = np.full(len(count), np.nan)
+        if len(some):
+            # rows without samples lie between rows with some: reduceat may run on to the next bound, not beyond the last row
+            out[some] = ufunc.reduceat(values[: cuts[-1]], bounds)
+        return out
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = {name: reduced(np.add, getattr(power, name)) / count for name in "VIP"}
+        centre = np.repeat(mean["P"], count)
+        spread = (power.P[cuts[0] : cuts[-1]] - centre) ** 2
+        deviation = np.sqrt(reduced(np.add, np.concatenate([np.zeros(cuts[0]), spread])) / count)
+    lost = np.zeros(len(count), np.int64)
+    row = np.searchsorted(cuts, power.gap, "right") - 1
+    inside = (row >= 0) & (row < len(count))
+    np.add.at(lost, row[inside], power.gap_lost[inside])
+    return Seconds(
+        edges[:-1],
+        mean["V"], reduced(np.minimum, power.V), reduced(np.maximum, power.V),
+        mean["I"], reduced(np.minimum, power.I), reduced(np.maximum, power.I),
+        mean["P"], reduced(np.minimum, power.P), reduced(np.maximum, power.P),
+        deviation, np.diff(integral_J(power, edges)), count, lost, reduced(np.maximum, power.err_ns),
     )  # fmt: skip
 
 
-def _only(frames: Frames, keep: np.ndarray) -> Frames:
-    samples = np.repeat(keep, frames.n)
-    return Frames(
-        *(getattr(frames, f)[samples if f in ("t_us", "vbus", "current") else keep] for f in Frames.__annotations__)
-    )
+class Follower:
+    """Whole seconds of a run that may still be written, each once, in order, rail by rail.
+
+    What comes out depends on the records alone and not on when or in which pieces they were read: after a restart the same
+    seconds come again with the same numbers. A second is made when the records have passed its end by settled_ns and a
+    sample has passed it too (or PATIENCE_NS have); seconds without samples are left out."""
+
+    def __init__(self, run: str | os.PathLike, settled_ns: int = 2 * SECOND_NS):
+        self._run, self._settled_ns, self._offset = run, settled_ns, 0
+        self._decoder = Decoder()
+        self._now_ns = 0  # latest record time
+        self._used: dict[int, int] = {}  # rail -> samples held by the decoder that are already in a second
+        self._next_ns: dict[int, int] = {}  # rail -> start of the next second to make
+
+    def seconds(self, final: bool = False) -> Iterator[tuple[str, Second]]:
+        """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the rest."""
+        while True:
+            records = journal.records(self._run, self._offset, PIECE_BYTES)
+            if records.next_offset == self._offset:
+                break
+            self._offset = records.next_offset
+            yield from self._take(records)
+        if final:
+            yield from self._make(self._now_ns + 2 * PATIENCE_NS)
+
+    def _take(self, records: journal.Records) -> Iterator[tuple[str, Second]]:
+        """Decode up to each record that is the first of a new second, and make what is due then."""
+        latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
+        turns = np.flatnonzero(np.diff(latest // SECOND_NS, prepend=self._now_ns // SECOND_NS)) + 1
+        done = 0
+        for turn in turns.tolist():
+            self._decoder.feed(records.part(done, turn))
+            done = turn
+            yield from self._make(int(latest[turn - 1]))
+        self._decoder.feed(records.part(done, len(records)))
+        self._now_ns = int(latest[-1])
+
+    def _make(self, now_ns: int) -> Iterator[tuple[str, Second]]:
+        for rail in self._decoder.rails():
+            if not self._explained(rail, now_ns):
+                continue
+            power = assemble(self._decoder.frames(rail), self._decoder.boots, None, rail, RECENT_PINGS)
+            if not len(power.t_ns):
+                continue
+            start_ns = self._next_ns.get(rail, int(power.t_ns[0]) // SECOND_NS * SECOND_NS)
+            used = self._used.get(rail, 0)
+            passed_ns = max(min(now_ns - self._settled_ns, int(power.t_ns[-1])), now_ns - PATIENCE_NS)
+            end_ns = min(passed_ns, int(power.t_ns[-1]) + SECOND_NS) // SECOND_NS * SECOND_NS
+            if end_ns <= start_ns:
+                continue
+            edges = np.arange(start_ns, end_ns + 1, SECOND_NS)
+            cuts = np.maximum(np.searchsorted(power.t_ns, edges), used)
+            cuts[0] = used  # the clock is refitted meanwhile: a sample at an edge still counts once
+            rows = _rows(power, edges, cuts)
+            for k in np.flatnonzero(rows.samples).tolist():
+                yield power.name, Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items()))
+            self._next_ns[rail] = end_ns
+            self._used[rail] = self._forget(rail, int(cuts[-1]))
+
+    def _explained(self, rail: int, now_ns: int) -> bool:
+        """Whether each frame's boot and configuration are known. One whose hello was lost is waited for, then dropped."""
+        frames = self._decoder.frames(rail)
+        unknown = ~explained(frames, self._decoder.boots, rail)
+        if (frames.arrival_ns[unknown] > now_ns - PATIENCE_NS).any():
+            return False
+        if unknown.any():
+            self._decoder.keep(rail, ~unknown)
+        return True
+
+    def _forget(self, rail: int, used: int) -> int:
+        """Drop frames that are used up, but for two that the next second leans on. Returns what is still held and used."""
+        n = self._decoder.frames(rail).n
+        ends = np.cumsum(n)
+        frames = max(0, int(np.searchsorted(ends, used, "right")) - 2)
+        self._decoder.keep(rail, np.arange(len(n)) >= frames)
+        return used - (int(ends[frames - 1]) if frames else 0)
 
 
-def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_pings: int | None):
-    """Clock of each boot, host time (int64 ns, not falling) and its bound (float32 ns) of each sample."""
-    total = len(frames.t_us)
-    t_ns, err_ns = np.empty(total, np.int64), np.empty(total, np.float32)
-    clocks: list[clock.ClockMap | None] = [None] * len(boots)
-    edges = np.append(np.flatnonzero(np.diff(frames.boot, prepend=-1)), len(frames.boot))
-    for a, z in zip(edges[:-1].tolist(), edges[1:].tolist()):
-        b = int(frames.boot[a])
-        rows = slice(int(first[a]), int(first[z]) if z < len(first) else total)
-        pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
-        if not pings:  # nothing but arrivals: a frame's last sample is at most LATE_NS old when it comes
-            last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
-            pings = [(t4 - LATE_NS, tick, t4) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
-        clocks[b] = clock.fit(*np.array(pings, np.int64).T)
-        t_ns[rows] = clocks[b].t_ns(frames.t_us[rows])
-        err_ns[rows] = clocks[b].bound_ns(frames.t_us[rows])
-    if len(edges) > 2:
-        np.maximum.accumulate(t_ns, out=t_ns)
-    return clocks, t_ns, err_ns
-
-
-def _energy(t_ns, P, at, lost, segment, period_ns):
-    """Running energy of each sample (J), and the gaps: sample behind it, conversions lost, ns, J. `at` are the samples
-    that lie behind a gap known by index (`lost` conversions) or begin after a `go`."""
-    total = len(t_ns)
-    if not total:
-        return np.empty(0), (np.empty(0, np.int64),) * 3 + (np.empty(0),)
-    dt_ns = np.diff(t_ns, prepend=t_ns[0] - int(period_ns[0])).astype(float)
-    period = period_ns[np.searchsorted(segment, at, "right") - 1]
-    dark_ns = np.maximum(dt_ns[at] - period, 0.0)
-    begins = np.isin(at, segment)
-    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(np.int64)  # the chip ran on unseen
-    if len(at) and at[0] == 0:
-        dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
-    lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
-    filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9
-    if len(at) and at[0] == 0:
-        filled_J[0] = P[0] * dark_ns[0] * 1e-9
-    dt_ns[at] = np.minimum(dt_ns[at], period)
-    own_J = P * (dt_ns * 1e-9)
-    own_J[at] += filled_J
-    gaps = (lost > 0) | (dark_ns > 0.5 * period)
-    return np.cumsum(own_J), (at[gaps], lost[gaps], dark_ns[gaps].astype(np.int64), filled_J[gaps])
-
-
-def integral_J(power: Power, t_ns) -> np.ndarray:
-    """Energy from the first sample up to each host time (J, float64), linear within a sample's own time; the difference of
-    two is the energy between them, gaps filled."""
-    if not len(power.t_ns):
-        return np.zeros(np.shape(t_ns))
-    start_ns = 2 * power.t_ns[0] - power.t_ns[min(1, len(power.t_ns) - 1)]
-    base = int(power.t_ns[0])  # float64 holds differences exactly, not the times themselves
-    x = np.concatenate([[start_ns - base], power.t_ns - base]).astype(float)
-    return np.interp(np.asarray(t_ns, np.int64) - base, x, np.concatenate([[0.0], power.energy_J]))
-
-
-def closure(power: Power, energies: np.ndarray) -> Closure | None:
-    """Host against chip, summed over all segments that hold at least two energy frames; None if none does.
-
-    energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
-    host_J = chip_J = corrected_J = nominal_s = seen_s = 0.0
-    ends = np.append(power.segment[1:], len(power.t_ns))
-    for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
-        inside = energies[(energies["boot"] == b) & (energies["t_us"] >= power.t_us[a]) & (energies["index"] > power.index[a])]
-        inside = inside[(inside["index"] <= power.index[z - 1] + 1) & (inside["t_us"] <= power.t_us[z - 1] + BEHIND_US)]
-        if len(inside) < 2 or len(np.unique(inside["config"])) > 1:
-            continue
-        facts = power.boots[b].rails[(power.rail, int(inside["config"][0]))]
-        e0, e1 = inside[0], inside[-1]
-        i0, i1 = a + np.searchsorted(power.index[a:z], [e0["index"], e1["index"]]) - 1  # last sample each one holds
-        conversions, seconds = int(e1["index"] - e0["index"]), (power.t_ns[i1] - power.t_ns[i0]) * 1e-9
-        if conversions < 1 or i1 <= i0 or power.index[i0] != e0["index"] - 1 or power.index[i1] != e1["index"] - 1:
-            continue
-        steps = np.diff(inside["energy"]) % (1 << 40)
-        if (steps > 1 << 39).any():  # it fell: the accumulator was reset without a `go`
-            continue
-        joules = float(steps.sum()) * 16 * 3.2 * facts["current_lsb_pA"] * 1e-12
-        nominal = conversions * facts["conversion_ns"] * 1e-9
-        host_J += float(power.energy_J[i1] - power.energy_J[i0])
-        chip_J += joules
-        corrected_J += joules * seconds / nominal
-        nominal_s += nominal
-        seen_s += float(seconds)
-    if chip_J <= 0:
-        return None
-    return Closure(
-        100 * (host_J / chip_J - 1), 100 * (host_J / corrected_J - 1), 1e6 * (nominal_s / seen_s - 1), host_J, chip_J, seen_s
-    )
-
-
-BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
+def _number(value, kind):
+    return kind(round(float(value))) if kind is int and isinstance(value, np.floating) else kind(value)

@@ -83,39 +83,58 @@ def _fields(page: bytes, fields: dict, name: str) -> dict:
     return {key: int.from_bytes(page[at : at + size], "little") for key, (at, size) in fields.items()}
 
 
+def ask(admin_socket, request: dict, timeout_s: float = POLL_TIMEOUT_S) -> dict:
+    """One request to the virtual drive's admin socket, a JSON object on a line each way: its answer.
+
+    Raises DriveError when nobody answers, or when the drive answers {"error": words}."""
+    answer = _exchange(admin_socket, request, timeout_s)
+    if "error" in answer:
+        raise DriveError(f"the virtual drive to do {request}", str(answer["error"]), "see whether it has power and knows the request")
+    return answer
+
+
 def poll_virtual(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
-    """Poll the virtual drive through its admin socket (a JSON object per line each way).
+    """Poll the virtual drive through its admin socket.
 
     Returns the smart/<nnn>.json document without "n" and "reason", which the run adds: {"t_start_ns", "t_end_ns",
-    "simulated", "smartctl", "log_02h", "log_c0h", "log_09h"}, pages as hex or null. The pages are read first and one
-    right after the other, because write amplification compares two of them. Raises DriveError when the drive does not answer."""
+    "simulated", "smartctl", "log_02h", "log_c0h", "log_09h"}, pages as hex; C0h and 09h are null if the drive has none.
+    The pages are read one right after the other, because write amplification compares two of them.
+    Raises DriveError when the drive does not answer."""
     t_start_ns = time.monotonic_ns()
+    page_02h = ask(admin_socket, {"op": "log", "lid": 0x02}, timeout_s)["hex"]
+    page_c0h = _exchange(admin_socket, {"op": "log", "lid": 0xC0}, timeout_s).get("hex")
+    page_09h = _exchange(admin_socket, {"op": "log", "lid": 0x09}, timeout_s).get("hex")
+    smartctl = ask(admin_socket, {"op": "smartctl"}, timeout_s)
+    return {
+        "t_start_ns": t_start_ns,
+        "t_end_ns": time.monotonic_ns(),
+        "simulated": True,
+        "smartctl": smartctl,
+        "log_02h": page_02h,
+        "log_c0h": page_c0h,
+        "log_09h": page_09h,
+    }
+
+
+def _exchange(admin_socket, request: dict, timeout_s: float) -> dict:
+    line = b""
     try:
         with socket.socket(socket.AF_UNIX) as link:
             link.settimeout(timeout_s)
             link.connect(str(admin_socket))
-            with link.makefile("rwb") as lines:
-                pages = {f"log_{lid:02x}h": _ask(lines, {"op": "log", "lid": lid}).get("hex") for lid in (0x02, 0xC0, 0x09)}
-                smartctl = _ask(lines, {"op": "smartctl"})
+            link.sendall(json.dumps(request).encode() + b"\n")
+            while not line.endswith(b"\n"):
+                more = link.recv(1 << 16)
+                if not more:
+                    raise ConnectionError("the connection ended before the answer did")
+                line += more
+        answer = json.loads(line)
+        if not isinstance(answer, dict):
+            raise ValueError(f"not a JSON object: {line[:80]!r}")
     except (OSError, ValueError) as error:
         raise DriveError(
-            "the virtual drive to answer on its admin socket", f"{type(error).__name__}: {error}", f"see whether it still runs: {admin_socket}"
+            f"the virtual drive to answer {request}", f"{type(error).__name__}: {error}", f"see whether it still runs: {admin_socket}"
         ) from error
-    if not pages["log_02h"]:
-        raise DriveError("log page 02h from the virtual drive", "none", "see the drive server's log")
-    smartctl = smartctl.get("smartctl_json", smartctl)
-    return {"t_start_ns": t_start_ns, "t_end_ns": time.monotonic_ns(), "simulated": True, "smartctl": smartctl, **pages}
-
-
-def _ask(lines, question: dict) -> dict:
-    lines.write(json.dumps(question).encode() + b"\n")
-    lines.flush()
-    answer = lines.readline()
-    if not answer.endswith(b"\n"):
-        raise ConnectionError(f"the connection ended instead of an answer to {question}")
-    answer = json.loads(answer)
-    if not isinstance(answer, dict):
-        raise ValueError(f"no JSON object in answer to {question}")
     return answer
 
 

@@ -42,10 +42,12 @@ def kills(count: int, seed: int = 1) -> list[dict]:
 
 
 def _one(victim: str, after_s: float, folder: Path) -> dict:
-    database = influxd.start() if victim == "influxd" else None
+    database = influxd.Influxd(folder / "influxd") if victim == "influxd" else None
+    if database:
+        database.start()
     words = [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
     if database:
-        words += ["--influx", database.url]
+        words += ["--influx", f"{database.url}/ssdrig"]
     host = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     acknowledged, faults = {}, []
     try:
@@ -101,7 +103,7 @@ def _kill(victim: str, host_pid: int, database) -> bool:
     if victim == "influxd":
         database.kill()
         time.sleep(1.0)
-        database.restart()
+        database.start()
         return True
     mark = {"firmware": "run_board.py", "drive": "ssdrig.virtual.serve"}[victim]
     for pid in _descendants(host_pid):
@@ -141,7 +143,7 @@ def _check_report(run: Path) -> list[str]:
 
 
 def _check_database(run: Path, database) -> list[str]:
-    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"], capture_output=True, text=True)
+    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", f"{database.url}/ssdrig", "--timeout", "30"], capture_output=True, text=True)
     if sent.returncode:
         return [f"push after restart: exit {sent.returncode}: {sent.stderr.strip()[-300:]}"]
     from ssdrig import points  # numba-free import kept out of the other victims' way

@@ -1,0 +1,104 @@
+"""`ssdrig report RUN...`: the figures of run folders, and one HTML page that shows them. Made from the folders alone and
+written beside them or where --out says; may be deleted and made again at any time."""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+from ssdrig import analysis
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.progress import Progress
+from ssdrig.report import page
+from ssdrig.report.terms import BY_KEY, number
+
+SHORT = [
+    "iops_mean", "consistency", "zero_seconds", "lat_p99_us", "power_mean_W", "energy_uJ_per_io", "wa", "time_to_complete_s",
+    "samples_lost", "closure_percent", "clock_error_us",
+]  # fmt: skip
+MANY_BYTES = 100_000_000  # rig.bin of several runs together that is worth a process for each core
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
+    parser.add_argument("--json", action="store_true", help="print the figures on stdout, one object a line for each run")
+    parser.add_argument("--out", metavar="FILE", help="the page (default: RUN/report.html; of several runs ./report.html)")
+    parser.add_argument("--review", metavar="N|NAME", help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no table on stderr")
+
+
+def command(args) -> int:
+    """Write the page (and figures.json beside a single run), print what was found. Raises JournalError, UsageError."""
+    show = Progress(args.quiet)
+    folders = [Path(run) for run in args.runs]
+    runs, figures = [], []
+    for i, data in enumerate(read(folders)):
+        runs.append(data)
+        figures.append(analysis.figures(data))
+        if len(folders) > 1:
+            show.show(f"report: {i + 1} of {len(folders)} runs read")
+    html = page.render(runs, figures, chosen(args.review, figures))
+    out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
+    write(out, html)
+    if len(folders) == 1:
+        write(folders[0] / "figures.json", json.dumps(figures[0], indent=1) + "\n")
+    if args.json:
+        for one in figures:
+            print(json.dumps(one))
+    show.say(short_table(figures))
+    show.say(f"report: {out.resolve()} ({len(html) / 1e6:.2f} MB)")
+    return 0
+
+
+def read(folders: list[Path]):
+    """analysis.load of each folder, in order; large ones on all cores."""
+    size = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
+    workers = min(len(folders), os.cpu_count() or 1)
+    if workers < 2 or size < MANY_BYTES:
+        yield from map(analysis.load, folders)
+        return
+    context = multiprocessing.get_context("forkserver")  # a fork would copy threads' locks, a spawn imports all anew each time
+    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
+        yield from pool.map(analysis.load, folders)
+
+
+def chosen(review: str | None, figures: list[dict]) -> int:
+    """Index of the reviewed run; the first if none is named. Raises UsageError unless exactly one run is meant."""
+    if review is None:
+        return 0
+    if review.isdigit() and 1 <= int(review) <= len(figures):
+        return int(review) - 1
+    hits = [i for i, f in enumerate(figures) if review.lower() in f"{f['run']} {f['model']}".lower()]
+    if len(hits) != 1 or review.isdigit():
+        names = ", ".join(f"{i + 1}: {f['run']}" for i, f in enumerate(figures))
+        raise UsageError(f"--review with a place from 1 to {len(figures)} or part of one run's name", review, f"choose one of {names}")
+    return hits[0]
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all. Raises JournalError if the place cannot be written to."""
+    half_made = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half_made.write_text(text, encoding="utf-8")
+        half_made.replace(path)
+    except OSError as error:
+        half_made.unlink(missing_ok=True)
+        raise JournalError(f"to write {path}", error.strerror or str(error), "choose another place with --out, or make room") from error
+
+
+def short_table(figures: list[dict]) -> str:
+    """Key figures for a terminal, one column a run, numbers right-aligned."""
+    names = [f"{short}{' SIMULATED' if f['simulated'] else ''}" for f, (*_, short) in zip(figures, page.labels(figures), strict=True)]
+    rows = [["", *names], ["state", *(f["state"] for f in figures)]]
+    for key in SHORT:
+        term = BY_KEY[key]
+        cells = [number(f[key], term.places) + (f" ± {number(f['wa_error'], 3)}" if key == "wa" and f["wa"] else "") for f in figures]
+        rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
+    widths = [max(len(row[c]) for row in rows) for c in range(len(names) + 1)]
+    lines = [row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows]
+    for f in figures:
+        lines += [f"{f['run']}: {note}" for note in f["notes"]]
+    return "\n".join(lines)
+
+

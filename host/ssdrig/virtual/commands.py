@@ -10,119 +10,126 @@ import numpy as np
 
 from . import nand
 from .ftl import *  # noqa: F403
-from .kernels import jit
+from .kernels import inline, jit
 from .nand import *  # noqa: F403
 
 READ, WRITE, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 3, 4, 6
 FUA = 1
 
 
-@jit
-def host_page(l2p, p2l, blk, lists, m, die, cache, ring, lpn, t):
+@inline
+def host_page(d, lpn, t):
     """Write one host page that has arrived at t. Returns when the write cache took it."""
+    m = d.m
     if m[K_LATENCY]:
         slot = m[S_SEQ] % m[K_CACHE_PAGES]
-        t = max(max(t, m[S_ACCEPT]), cache[slot, C_DURABLE])
+        t = max(max(t, m[S_ACCEPT]), d.cache[3 * slot + C_DURABLE])
         m[S_ACCEPT] = t
     else:
         slot = np.int64(0)
-    old = l2p[lpn]
+    old = d.l2p[lpn]
     if old != NONE:
-        invalidate(blk, lists, m, old)
+        invalidate(d, old)
+        d.l2p[lpn] = NONE  # collection may run before the new place is known: it must not move the old one
     else:
         m[S_MAPPED] += 1
     stream = 0
     if m[K_SLC_UNITS] and (m[S_BLOCK_SLC] >= 0 or m[S_SLC_COUNT] < m[K_SLC_UNITS]):
         stream = 1
         if m[S_BLOCK_SLC] < 0:
-            open_slc(blk, m)
+            open_slc(d)
     if stream != m[S_STREAM]:  # host pages waiting in a unit are always the last ones of the cache
         if m[S_PENDING + m[S_STREAM] * STREAM_WORDS]:
-            flush_stream(p2l, blk, lists, m, die, cache, ring, m[S_STREAM])
+            flush_stream(d, m[S_STREAM])
         m[S_STREAM] = stream
     if stream == 0 and m[S_BLOCK] < 0:
-        open_block(blk, lists, m)
+        open_block(d)
         if m[S_FREE] < m[K_RESERVE]:
-            collect(l2p, p2l, blk, lists, m, die, cache, ring, FAR, m[K_RESERVE], N_GC, t)
+            collect(d, FAR, m[K_RESERVE], N_GC, t)
             if m[S_BLOCK] < 0:
-                open_block(blk, lists, m)
+                open_block(d)
         if m[K_GC_PACE] and m[S_FREE] < m[K_GC_LOW]:
             m[S_GC_ON] = 1
     if m[S_BROKEN]:
         return t
     if m[K_LATENCY]:
-        cache[slot, C_PAGE] = lpn
-        cache[slot, C_ACCEPTED] = t
-        cache[slot, C_DURABLE] = FAR
+        d.cache[3 * slot + C_PAGE] = lpn
+        d.cache[3 * slot + C_ACCEPTED] = t
+        d.cache[3 * slot + C_DURABLE] = FAR
         m[S_SEQ] += 1
     m[N_HOST] += 1
-    place(l2p, p2l, blk, lists, m, die, cache, ring, stream, lpn, t, True)
+    place(d, stream, lpn, t, True)
     if m[S_GC_ON]:
         if m[S_FREE] >= m[K_GC_HIGH]:
             m[S_GC_ON] = 0
         else:
             m[S_CREDIT] += m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else 256
             moves = m[S_CREDIT] >> 8
-            if moves:
+            if moves >= 8:
                 m[S_CREDIT] &= 255
-                collect(l2p, p2l, blk, lists, m, die, cache, ring, moves, m[K_GC_HIGH], N_GC, t)
+                collect(d, moves, m[K_GC_HIGH], N_GC, t)
     return t
 
 
 @jit
-def flush_stream(p2l, blk, lists, m, die, cache, ring, stream):
+def flush_stream(d, stream):
     """Program what is buffered for the stream, padded to a whole NAND page; close the block if that filled it."""
-    dispatch(p2l, m, die, cache, ring, stream, True)
+    m = d.m
+    dispatch(d, stream, True)
     s = stream * STREAM_WORDS
     b = m[S_BLOCK + s]
     if b >= 0 and m[S_OFF + s] >= (m[K_SLC_NP] if stream else m[K_NP]):
         m[S_BLOCK + s] = -1
         if stream == 0:
-            close_block(blk, lists, m, b)
+            close_block(d, b)
 
 
 @jit
-def flush(p2l, blk, lists, m, die, cache, ring):
+def flush(d):
     """Program all host pages that are still buffered. Returns when the last host page is durable."""
+    m = d.m
     for stream in range(2):
         if m[S_PENDING + stream * STREAM_WORDS]:
-            flush_stream(p2l, blk, lists, m, die, cache, ring, stream)
+            flush_stream(d, stream)
     return m[S_DURABLE]
 
 
 @jit
-def unmap(l2p, blk, lists, m, first, n):
+def unmap(d, first, n):
+    m = d.m
     for lpn in range(first, first + n):
-        old = l2p[lpn]
+        old = d.l2p[lpn]
         if old != NONE:
-            invalidate(blk, lists, m, old)
-            l2p[lpn] = NONE
+            invalidate(d, old)
+            d.l2p[lpn] = NONE
             m[S_MAPPED] -= 1
 
 
-@jit
-def host_read(l2p, m, die, ring, first, n, ready, t):
+@inline
+def host_read(d, first, n, ready, t):
     """Read n logical pages asked for at t, command handled at `ready`. Returns when the last one is on the host."""
+    m = d.m
     m[N_READ_PAGES] += n
     out = ready
     group = np.int64(-1)
     for lpn in range(first, first + n):
-        ppn = np.int64(l2p[lpn])
-        if ppn == NONE or (m[K_LATENCY] and in_buffer(m, die, ppn, t)):
+        ppn = np.int64(d.l2p[lpn])
+        if ppn == NONE or (m[K_LATENCY] and in_buffer(d, ppn, t)):
             continue
         m[N_NAND_READ_PAGES] += 1
-        if ppn // m[K_PLANE_PAGES] != group:
-            group = ppn // m[K_PLANE_PAGES]
-            out = max(out, nand.read(m, die, ring, ppn, 1, ready, False))
+        if ppn >> m[K_PLANE_SHIFT] != group:
+            group = ppn >> m[K_PLANE_SHIFT]
+            out = max(out, nand.read(d, ppn, 1, ready, False))
     if m[K_LATENCY] == 0:
         return t
     m[S_LINK] = max(m[S_LINK], t) + n * m[K_LINK_PAGE_NS]
     return max(m[S_LINK], out + m[K_LINK_PAGE_NS])
 
 
-@jit
-def host_write(l2p, p2l, blk, lists, m, die, cache, ring, first, n, fua, ready, t):
+@inline
+def host_write(d, first, n, fua, ready, t):
     """Write n logical pages; returns the completion: in the cache, or with fua and no power-loss protection on NAND."""
+    m = d.m
     m[N_WRITE_PAGES] += n
     page_ns = m[K_LINK_PAGE_NS]
     link = max(m[S_LINK], t)
@@ -131,125 +138,144 @@ def host_write(l2p, p2l, blk, lists, m, die, cache, ring, first, n, fua, ready, 
     done = ready
     for i in range(n):
         arrived = max(ready, link + (i + 1) * page_ns)
-        done = host_page(l2p, p2l, blk, lists, m, die, cache, ring, first + i, arrived)
+        done = host_page(d, first + i, arrived)
     if fua and m[K_PLP] == 0:
-        flush(p2l, blk, lists, m, die, cache, ring)
+        flush(d)
         for i in range(min(n, m[K_CACHE_PAGES]) if m[K_LATENCY] else 0):
-            done = max(done, cache[(m[S_SEQ] - 1 - i) % m[K_CACHE_PAGES], C_DURABLE])
+            done = max(done, d.cache[3 * ((m[S_SEQ] - 1 - i) % m[K_CACHE_PAGES]) + C_DURABLE])
     return done
 
 
-@jit
-def command(l2p, p2l, blk, lists, m, die, cache, ring, op, first, n, flags, t):
+@inline
+def command(d, op, first, n, flags, t):
     """One host command arriving at t. Returns its completion time (t with the latency model off), -1 if refused."""
+    m = d.m
     if first < 0 or n < 0 or first + n > m[K_PAGES]:
         return np.int64(-1)
     latency = m[K_LATENCY]
     m[S_LAST_HOST] = t
     if m[S_SLUMBER_FROM] < m[S_FILLED]:
-        wake(ring, m, t)
+        wake(d, t)
     cost = m[K_CMD_READ] if op == READ else m[K_CMD_WRITE]
     ready = t
     if latency:
         ready = max(m[S_CPU], t) + cost
         m[S_CPU] = ready
-        active(ring, m, ready - cost, ready)
+        active(d, ready - cost, ready)
     done = ready
     if op == WRITE:
         m[N_WRITE_CMDS] += 1
-        done = host_write(l2p, p2l, blk, lists, m, die, cache, ring, first, n, flags & FUA, ready, t)
+        done = host_write(d, first, n, flags & FUA, ready, t)
     elif op == READ:
         m[N_READ_CMDS] += 1
-        done = host_read(l2p, m, die, ring, first, n, ready, t)
+        done = host_read(d, first, n, ready, t)
     elif op == FLUSH:
         m[N_FLUSH_CMDS] += 1
         if m[K_PLP] == 0:
-            done = max(ready, flush(p2l, blk, lists, m, die, cache, ring))
+            done = max(ready, flush(d))
     elif op == TRIM or op == WRITE_ZEROES:
         m[N_TRIM_CMDS] += 1
         m[N_TRIM_PAGES] += n
-        unmap(l2p, blk, lists, m, first, n)
+        unmap(d, first, n)
     else:
         return np.int64(-1)
     return done if latency else t
 
 
 @jit
-def submit(l2p, p2l, blk, lists, m, die, cache, ring, op, page, npages, flags, t, done):
+def submit(arrays, op, page, npages, flags, t, done):
     """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many were refused."""
+    d = bind(arrays)
+    m = d.m
     refused = 0
     for i in range(op.size):
-        done[i] = command(
-            l2p, p2l, blk, lists, m, die, cache, ring, op[i], page[i], npages[i], flags[i], t
-        )  # fmt: skip
+        done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
         if done[i] < 0:
             refused += 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
-        deposit_batch(ring, m, t)
+        deposit_batch(d, t)
     return refused
 
 
 @jit
-def fold(l2p, p2l, blk, lists, m, die, cache, ring, t):
+def fold(d, t):
     """Move the oldest full SLC block's valid pages to the main area and erase it. False if there is none."""
+    m = d.m
     closed = m[S_SLC_COUNT] - (1 if m[S_BLOCK_SLC] >= 0 else 0)
     if closed <= 0:
         return False
     b = m[K_UNITS] + (m[S_SLC_HEAD] - m[S_SLC_COUNT]) % m[K_SLC_UNITS]
     m[S_GROUP] = -1
-    for ppn in range(b * m[K_NP], b * m[K_NP] + m[K_SLC_NP]):
-        lpn = p2l[ppn]
-        if lpn != NONE and l2p[lpn] == ppn:
-            relocate(l2p, p2l, blk, lists, m, die, cache, ring, ppn, lpn, N_FOLD, t)
+    relocate_block(d, b, FAR, N_FOLD, t)
     m[S_GROUP] = -1
     m[S_SLC_COUNT] -= 1
-    give_back(blk, lists, m, die, ring, b, t)
-    collect(l2p, p2l, blk, lists, m, die, cache, ring, FAR, m[K_RESERVE], N_GC, t)
+    give_back(d, b, t)
+    collect(d, FAR, m[K_RESERVE], N_GC, t)
     return True
 
 
 @jit
-def background(l2p, p2l, blk, lists, m, die, cache, ring, history, t):
+def background(d, t):
     """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect."""
-    fill_static(ring, m, t)
-    seal(ring, m, history, t)
+    m = d.m
+    fill_static(d, t)
+    seal(d, t)
     idle = t - m[S_LAST_HOST]
     if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
-        wake(ring, m, t)
-        flush(p2l, blk, lists, m, die, cache, ring)
+        wake(d, t)
+        flush(d)
     rounds = 64
     while idle >= m[K_IDLE_NS] and m[S_LAST_END] < t + 10_000_000 and rounds > 0 and m[S_BROKEN] == 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
         gc_due = m[S_FREE] < m[K_IDLE_FREE]
         if not fold_due and not gc_due:
             break
-        wake(ring, m, t)
+        wake(d, t)
         if fold_due:
-            fold(l2p, p2l, blk, lists, m, die, cache, ring, t)
-        elif not collect(l2p, p2l, blk, lists, m, die, cache, ring, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, t):
+            fold(d, t)
+        elif not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, t):
             break
         rounds -= 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
-        deposit_batch(ring, m, t)
+        deposit_batch(d, t)
 
 
 @jit
-def format_all(l2p, blk, lists, m, die, cache, ring, t):
+def flush_kernel(arrays):
+    """flush() for callers outside compiled code."""
+    return flush(bind(arrays))
+
+
+@jit
+def background_kernel(arrays, t):
+    """background() for callers outside compiled code."""
+    background(bind(arrays), t)
+
+
+@jit
+def format_kernel(arrays, t):
     """Unmap everything and erase every block that was written. Returns when the last erase has ended."""
-    l2p[:] = NONE
-    cache[:, C_DURABLE] = 0
-    wake(ring, m, t)
+    d = bind(arrays)
+    m = d.m
+    for i in range(m[K_PAGES]):
+        d.l2p[i] = NONE
+    for i in range((m[K_UNITS] + m[K_SLC_UNITS]) * m[K_WORDS]):
+        d.bits[i] = 0
+    for i in range(m[K_CACHE_PAGES]):
+        d.cache[3 * i + C_DURABLE] = 0
+    wake(d, t)
     units = m[K_UNITS]
-    lists[: m[K_NP] + 1] = -1
+    for v in range(m[K_NP] + 1):
+        d.lists[v] = -1
     for i in range(units):
-        lists[m[K_NP] + 1 + i] = i
-    for b in range(blk.shape[0]):
-        if blk[b, STATE] != FREE:
-            blk[b, PE] += 1
-            blk[b, STATE] = FREE
+        d.lists[m[K_NP] + 1 + i] = i
+    for b in range(units + m[K_SLC_UNITS]):
+        if d.blk[5 * b + STATE] != FREE:
+            d.blk[5 * b + PE] += 1
+            d.blk[5 * b + STATE] = FREE
             m[N_ERASES] += 1
-            nand.erase(m, die, ring, m[K_NP], t)
-        blk[b, VALID] = 0
+            nand.erase(d, m[K_NP], t)
+        d.blk[5 * b + VALID] = 0
     for s in (0, STREAM_WORDS):
         m[S_BLOCK + s] = -1
         m[S_OFF + s] = 0
@@ -270,6 +296,6 @@ def format_all(l2p, blk, lists, m, die, cache, ring, t):
     m[S_SLC_COUNT] = 0
     m[S_MAPPED] = 0
     if m[K_LATENCY] == 0:
-        deposit_batch(ring, m, t)
+        deposit_batch(d, t)
         return t
     return max(t, m[S_LAST_END])

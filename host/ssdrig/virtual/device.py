@@ -31,10 +31,9 @@ class Device:
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
         self.energy_cut_off_J = 0.0
-        self.full = False  # the file system that holds the data is: writes are refused
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
-        self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time
+        self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
         n = 3 * MAX_BATCH
         self._op, self._flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
         self._none = np.zeros(0, np.int64)
@@ -48,8 +47,6 @@ class Device:
 
     def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int) -> None:
         """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done."""
-        if self.full:
-            batch[:n, nbd.ERROR][batch[:n, nbd.OP] == nbd.WRITE] = nbd.ENOSPC
         self.store.write(buf, batch, n)
         m = nbd.page_commands(
             batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner
@@ -88,8 +85,9 @@ class Device:
             self.powered, self._start_ns = True, None
             self.power_cycles += 1
         if self.powered:
-            self._advanced = self.model_ns(t_ns)
-            self.drive.advance(self._advanced)
+            now = self.model_ns(t_ns)
+            self.drive.advance(now)
+            self._advanced = now // BIN_NS * BIN_NS
 
     def tick(self, t_ns: int) -> None:
         """Health counters over the time since the last tick; call about once a second."""
@@ -102,7 +100,6 @@ class Device:
             self.hot_s += dt_s * (self.temperature_C >= smartlog.CRITICAL_C)
         self.temperature_C = smartlog.next_temperature_C(self.temperature_C, power_W, dt_s)
         self._ticked_ns = t_ns
-        self.full = self.store.free_bytes() < store.SPARE_BYTES // 2
 
     def energy_J(self, t0_ns: int, t1_ns: int) -> float:
         """Truth: what the drive drew from its rail between two host times, in joules of model time."""
@@ -203,7 +200,6 @@ class Device:
         lost, beyond = 0, 0
         if self.volatile:
             lost, beyond = self.store.lose(self.drive.dirty_pages(now))
-        self.store.settle()
         self.powered, self._cut_ns = False, t_ns
         self.unsafe_shutdowns += 1
         self.plp_starts += bool(self.preset.plp)
@@ -217,14 +213,6 @@ class Device:
         self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
         return self._start_ns
 
-    def warm_up(self) -> None:
-        """Load or compile the machine code before the first client waits for it."""
-        buf, batch = np.zeros(64, np.uint8), np.zeros((1, nbd.COLUMNS), np.int64)
-        nbd.parse(buf, 0, 0, self.capacity_bytes, self.store.min_block, batch)
-        self.execute(buf, batch, 0, self.t0_ns)
-        nbd.collect(batch, 0, 0, buf, np.zeros((1, 3), np.int64))
-        self.drive.submit(self._op[:0], self._page[:0], self._npages[:0], self._flags[:0], 0)
-
     def close(self) -> None:
         self.store.close()
 
@@ -235,3 +223,17 @@ def _cut_feed(ring: np.ndarray, first_bin: int) -> float:
     energy_J = float(ring[ahead, 1].sum()) * 1e-9
     ring[ahead, 0], ring[ahead, 1] = 0xFFFFFFFF, 0
     return energy_J
+
+
+def warm_up(preset: Preset) -> None:
+    """Load or compile all machine code with a drive that is thrown away, before the clock of the real one starts."""
+    ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+    device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, "sparse", 0, ring, latency=True)
+    buf = np.zeros(store.PAGE_BYTES, np.uint8)
+    waiting, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
+    nbd.parse(buf, 0, 0, device.capacity_bytes, 1, waiting)
+    waiting[0, nbd.OP], waiting[0, nbd.LENGTH] = nbd.WRITE, store.PAGE_BYTES
+    device.execute(buf, waiting, 1, 0)
+    device.advance(1_000_000)
+    nbd.collect(waiting, 0, 0, buf, reads)
+    device.close()

@@ -56,7 +56,8 @@ def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> 
         nand.K_E_PROG_SLC_PJ: p.P_prog_mW * p.t_PROG_SLC_ns // plane_pages,
         nand.K_E_BERS: p.P_erase_mW * p.t_BERS_ns // 1000, nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
         nand.K_P_ACTIVE: p.P_active_mW, nand.K_P_IDLE: p.P_idle_mW, nand.K_P_SLUMBER: p.P_slumber_mW,
-        nand.K_SLUMBER_NS: p.slumber_ns,
+        nand.K_SLUMBER_NS: p.slumber_ns, nand.K_WORDS: -(-p.block_pages // 64),
+        nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1,
         nand.S_MIN_VALID: p.block_pages, nand.S_FREE: units, nand.S_VICTIM: -1, nand.S_WL_NEXT: -1, nand.S_GROUP: -1,
         nand.S_BLOCK: -1, nand.S_BLOCK_SLC: -1,
     }  # fmt: skip
@@ -85,6 +86,7 @@ class VirtualDrive:
         self.raw_nand_bytes = blocks * p.block_pages * PAGE
         self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
         self.p2l = _spare_area(blocks * p.block_pages, oob_dir)
+        self.bits = np.zeros(blocks * -(-p.block_pages // 64), np.uint64)
         self.blk = np.zeros((blocks, 5), np.int32)
         self.lists = np.full(p.block_pages + 1 + 2 * units, -1, np.int32)
         self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
@@ -107,8 +109,9 @@ class VirtualDrive:
         self.t_start_ns = self._t = t_ns
         m[nand.K_HISTORY_MS] = t_ns // 1_000_000
         self.history = np.zeros(60_000, np.uint32)  # nJ per ms
-        self._arrays = (self.l2p, self.p2l, self.blk, self.lists, self.m, self.die, self.cache, self.ring)
-        commands.background(*self._arrays, self.history, t_ns)
+        self._arrays = (self.l2p, self.p2l, self.bits, self.blk, self.lists, self.m, self.die, self.cache, self.ring,
+                        self.history)  # fmt: skip
+        commands.background_kernel(self._arrays, t_ns)
 
     def _reserve_history(self, t_ns: int) -> None:
         need = t_ns // 1_000_000 - self.m[nand.K_HISTORY_MS] + 1
@@ -116,6 +119,7 @@ class VirtualDrive:
             grown = np.zeros(int(need * 3 // 2), np.uint32)
             grown[: len(self.history)] = self.history
             self.history = grown
+            self._arrays = (*self._arrays[:-1], grown)
 
     def _check(self) -> None:
         if self.m[nand.S_BROKEN]:
@@ -130,7 +134,7 @@ class VirtualDrive:
         if t_ns - self._t >= 5_000_000:
             self.advance(t_ns)
         done = np.empty(len(op), np.int64)
-        if commands.submit(*self._arrays, op, page, npages, flags, t_ns, done):
+        if commands.submit(self._arrays, op, page, npages, flags, t_ns, done):
             raise DriveError(f"known commands inside {self.pages} pages", "others in the batch", "check before submit")
         self._check()
         return done
@@ -141,15 +145,15 @@ class VirtualDrive:
         step = 200_000_000 if self.m[nand.K_LIVE] == 0 else 1 << 62
         while t_ns - self._t > step:  # no reader in real time: leave no gap
             self._t += step
-            commands.background(*self._arrays, self.history, self._t)
+            commands.background_kernel(self._arrays, self._t)
         self._t = max(self._t, t_ns)
-        commands.background(*self._arrays, self.history, t_ns)
+        commands.background_kernel(self._arrays, t_ns)
         self._check()
 
     def format(self, t_ns: int) -> int:
         """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
         self.advance(t_ns)
-        return int(commands.format_all(self.l2p, self.blk, self.lists, self.m, self.die, self.cache, self.ring, t_ns))
+        return int(commands.format_kernel(self._arrays, t_ns))
 
     def dirty_pages(self, t_ns: int) -> np.ndarray:
         """int64[]: logical pages acknowledged but not yet on NAND at t_ns; empty with power-loss protection."""
@@ -219,21 +223,21 @@ class VirtualDrive:
                 first = done % self.pages if kind == "seq" else 0
                 while n and kind == "seq":
                     part = min(n, self.pages - first)
-                    workload.write_pages(*self._arrays, rng, first, part, part, False)
+                    workload.write_pages(self._arrays, rng, first, part, part, False)
                     n, first = n - part, 0
                 if n:
-                    workload.write_pages(*self._arrays, rng, 0, self.pages, n, True)
+                    workload.write_pages(self._arrays, rng, 0, self.pages, n, True)
                 self._check()
                 if progress:
                     progress(min(done + (1 << 20), total), total)
-            commands.flush(self.p2l, self.blk, self.lists, m, self.die, self.cache, self.ring)
+            commands.flush_kernel(self._arrays)
         finally:
             m[nand.S_BATCH_NJ] = 0
             m[nand.K_LATENCY], m[nand.S_OFFLINE] = latency, 0
 
     def drain(self) -> None:
         """Program what the write cache still holds."""
-        commands.flush(self.p2l, self.blk, self.lists, self.m, self.die, self.cache, self.ring)
+        commands.flush_kernel(self._arrays)
 
     def closed_loop(self, *, queue_depth: int, t_ns: int, duration_ns: int, window_ns: int = 1_000_000_000,
                     read_share: float = 0.0, npages: int = 1, random: bool = True, span: int | None = None,
@@ -246,7 +250,7 @@ class VirtualDrive:
         counts = np.zeros(-(-duration_ns // window_ns), np.int64)
         latencies = np.zeros(samples, np.int64)
         slots = np.full(queue_depth, t_ns, np.int64)
-        issued = workload.closed_loop(*self._arrays, self.history, self.rng, slots, round(read_share * 1000), npages,
+        issued = workload.closed_loop(self._arrays, self.rng, slots, round(read_share * 1000), npages,
                                       random, 0, span or self.pages, end, window_ns, counts, latencies)  # fmt: skip
         self._t = end
         self._check()
@@ -260,7 +264,7 @@ class VirtualDrive:
         fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
         try:
             with os.fdopen(fd, "wb") as f:
-                np.savez(f, head=np.array(head), l2p=self.l2p, p2l=self.p2l, blk=self.blk, lists=self.lists, m=self.m,
+                np.savez(f, head=np.array(head), l2p=self.l2p, p2l=self.p2l, bits=self.bits, blk=self.blk, lists=self.lists, m=self.m,
                          rng=self.rng)  # fmt: skip
                 f.flush()
                 os.fsync(f.fileno())
@@ -279,7 +283,7 @@ class VirtualDrive:
                     raise ValueError(f"format {head['format']}")
                 drive = cls(Preset(**head["preset"]), capacity_bytes=head["capacity_bytes"], latency=latency, t_ns=t_ns,
                             ring=ring, oob_dir=oob_dir)  # fmt: skip
-                for name in ("l2p", "p2l", "blk", "lists", "rng"):
+                for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
                     getattr(drive, name)[...] = z[name]
                 m = z["m"]
         except (OSError, ValueError, KeyError, TypeError) as e:

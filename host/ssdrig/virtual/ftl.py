@@ -2,12 +2,12 @@
 
     l2p    u32[pages]        logical page -> physical page, NONE if not mapped
     p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; lies in a file)
+    bits   u64[blocks * W]   one bit per physical page: it holds current data; W = ceil(NP / 64) words a block
     blk    i32[blocks, 5]    per block (= GC unit): valid pages, P/E count, list links, state
     lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
     m      i64[M_LENGTH]     constants, state, counts (see nand.py)
     die, cache, ring         timing of dies, write-cache slots (logical page, accepted, durable), bins of the power feed
 
-A physical page is valid when l2p of its logical page points back to it: no bitmap is needed.
 Host and relocated pages share one frontier, as in the theory that the write amplification is checked against.
 Collection: greedy (fewest valid pages) or FIFO. Foreground: a new block is opened and fewer than RESERVE blocks are
 free -> whole victims until that many are free. Paced (GC_PACE > 0): from GC_LOW free blocks on until GC_HIGH are free,
@@ -17,54 +17,63 @@ GC_PACE / 256 times V / (NP - V) relocations after each host page; 256 would jus
 import numpy as np
 
 from . import nand
-from .kernels import jit
+from .kernels import inline, jit
 from .nand import *  # noqa: F403  the names of constants, state and counts
 
 NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE = range(5)
+ONE = np.uint64(1)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # Leiserson, Prokop, Randall 1998: the top six bits of its shifts differ
+SHIFT_OF = np.zeros(64, np.int64)
+for _i in range(64):
+    SHIFT_OF[((int(DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
 FAR = np.int64(1 << 62)
 C_PAGE, C_ACCEPTED, C_DURABLE = range(3)
 
 
-@jit
-def bucket_push(blk, lists, b, v):
-    h = lists[v]
-    blk[b, NEXT] = h
-    blk[b, PREV] = -1
+@inline
+def bucket_push(d, b, v):
+    h = d.lists[v]
+    d.blk[5 * b + NEXT] = h
+    d.blk[5 * b + PREV] = -1
     if h >= 0:
-        blk[h, PREV] = b
-    lists[v] = b
+        d.blk[5 * h + PREV] = b
+    d.lists[v] = b
 
 
-@jit
-def bucket_remove(blk, lists, b, v):
-    n = blk[b, NEXT]
-    p = blk[b, PREV]
+@inline
+def bucket_remove(d, b, v):
+    n = d.blk[5 * b + NEXT]
+    p = d.blk[5 * b + PREV]
     if p >= 0:
-        blk[p, NEXT] = n
+        d.blk[5 * p + NEXT] = n
     else:
-        lists[v] = n
+        d.lists[v] = n
     if n >= 0:
-        blk[n, PREV] = p
+        d.blk[5 * n + PREV] = p
 
 
-@jit
-def invalidate(blk, lists, m, ppn):
+@inline
+def invalidate(d, ppn):
     """The page at ppn holds no current data any more."""
-    b = np.uint32(ppn) // np.uint32(m[K_NP])
-    v = blk[b, VALID] - 1
-    blk[b, VALID] = v
-    if blk[b, STATE] == CLOSED and m[K_FIFO] == 0:
-        bucket_remove(blk, lists, b, v + 1)
-        bucket_push(blk, lists, b, v)
+    m = d.m
+    b = np.int64(np.uint32(ppn) // np.uint32(m[K_NP]))
+    pos = np.int64(ppn) - b * m[K_NP]
+    d.bits[b * m[K_WORDS] + (pos >> 6)] &= ~(ONE << np.uint64(pos & 63))
+    v = d.blk[5 * b + VALID] - 1
+    d.blk[5 * b + VALID] = v
+    if d.blk[5 * b + STATE] == CLOSED and m[K_FIFO] == 0:
+        bucket_remove(d, b, v + 1)
+        bucket_push(d, b, v)
         if v < m[S_MIN_VALID]:
             m[S_MIN_VALID] = v
 
 
 @jit
-def open_block(blk, lists, m):
+def open_block(d):
     """Take the least worn of the first eight free blocks as the main frontier (dynamic wear levelling)."""
+    m = d.m
     n = m[S_FREE]
     if n == 0:
         m[S_BROKEN] = 1
@@ -76,46 +85,49 @@ def open_block(blk, lists, m):
     best = first
     for i in range(1, min(n, 8)):
         at = base + (head + i) % units
-        if blk[lists[at], PE] < blk[lists[best], PE]:
+        if d.blk[5 * d.lists[at] + PE] < d.blk[5 * d.lists[best] + PE]:
             best = at
-    b = lists[best]
-    lists[best] = lists[first]
+    b = d.lists[best]
+    d.lists[best] = d.lists[first]
     m[S_FREE_HEAD] = (head + 1) % units
     m[S_FREE] = n - 1
-    blk[b, STATE] = OPEN
+    d.blk[5 * b + STATE] = OPEN
     m[S_BLOCK] = b
     m[S_OFF] = 0
     m[S_START] = 0
 
 
 @jit
-def open_slc(blk, m):
+def open_slc(d):
+    m = d.m
     b = m[K_UNITS] + m[S_SLC_HEAD] % m[K_SLC_UNITS]
     m[S_SLC_HEAD] += 1
     m[S_SLC_COUNT] += 1
-    blk[b, STATE] = SLC
+    d.blk[5 * b + STATE] = SLC
     m[S_BLOCK_SLC] = b
     m[S_OFF_SLC] = 0
     m[S_START_SLC] = 0
 
 
 @jit
-def close_block(blk, lists, m, b):
-    blk[b, STATE] = CLOSED
+def close_block(d, b):
+    m = d.m
+    d.blk[5 * b + STATE] = CLOSED
     if m[K_FIFO]:
         units = m[K_UNITS]
-        lists[m[K_NP] + 1 + units + (m[S_FIFO_HEAD] + m[S_FIFO_COUNT]) % units] = b
+        d.lists[m[K_NP] + 1 + units + (m[S_FIFO_HEAD] + m[S_FIFO_COUNT]) % units] = b
         m[S_FIFO_COUNT] += 1
     else:
-        v = blk[b, VALID]
-        bucket_push(blk, lists, b, v)
+        v = d.blk[5 * b + VALID]
+        bucket_push(d, b, v)
         if v < m[S_MIN_VALID]:
             m[S_MIN_VALID] = v
 
 
 @jit
-def dispatch(p2l, m, die, cache, ring, stream, pad):
+def dispatch(d, stream, pad):
     """Send the open unit to its die, however full; with `pad` filled up to a whole NAND page first."""
+    m = d.m
     s = stream * STREAM_WORDS
     off = m[S_OFF + s]
     start = m[S_START + s]
@@ -124,33 +136,35 @@ def dispatch(p2l, m, die, cache, ring, stream, pad):
     first = m[S_BLOCK + s] * m[K_NP]
     if pad:
         while off % m[K_PAD_PAGES]:
-            p2l[first + off] = NONE
+            d.p2l[first + off] = NONE
             off += 1
             m[N_PAD] += 1
             m[S_EXTRA + s] += 1
         m[S_OFF + s] = off
-    end = nand.program(m, die, ring, first + start, off - start, m[S_EXTRA + s], stream == 1, m[S_READY + s])
+    end = nand.program(d, first + start, off - start, m[S_EXTRA + s], stream == 1, m[S_READY + s])
     m[S_START + s] = off
     n = m[S_PENDING + s]
     if n and m[K_LATENCY]:
         for q in range(m[S_SEQ] - n, m[S_SEQ]):
-            cache[q % m[K_CACHE_PAGES], C_DURABLE] = end
+            d.cache[3 * (q % m[K_CACHE_PAGES]) + C_DURABLE] = end
         if end > m[S_DURABLE]:
             m[S_DURABLE] = end
     m[S_EXTRA + s] = 0
     m[S_PENDING + s] = 0
 
 
-@jit
-def place(l2p, p2l, blk, lists, m, die, cache, ring, stream, lpn, ready, host):
+@inline
+def place(d, stream, lpn, ready, host):
     """Put logical page lpn at the frontier of the stream (which must be open); send and close what becomes full."""
+    m = d.m
     s = stream * STREAM_WORDS
     b = m[S_BLOCK + s]
     off = m[S_OFF + s]
     ppn = b * m[K_NP] + off
-    p2l[ppn] = np.uint32(lpn)
-    l2p[lpn] = np.uint32(ppn)
-    blk[b, VALID] += 1
+    d.p2l[ppn] = np.uint32(lpn)
+    d.l2p[lpn] = np.uint32(ppn)
+    d.bits[b * m[K_WORDS] + (off >> 6)] |= ONE << np.uint64(off & 63)
+    d.blk[5 * b + VALID] += 1
     off += 1
     m[S_OFF + s] = off
     if ready > m[S_READY + s]:
@@ -162,109 +176,124 @@ def place(l2p, p2l, blk, lists, m, die, cache, ring, stream, lpn, ready, host):
     limit = m[K_SLC_NP] if stream else m[K_NP]
     unit = m[K_PLANE_PAGES] if stream else m[K_PROG_PAGES]
     if off - m[S_START + s] >= unit or off == limit:
-        dispatch(p2l, m, die, cache, ring, stream, False)
+        dispatch(d, stream, False)
     if off == limit:
         m[S_BLOCK + s] = -1
         if stream == 0:
-            close_block(blk, lists, m, b)
+            close_block(d, b)
 
 
 @jit
-def pick_victim(blk, lists, m):
+def pick_victim(d):
     """Choose the block to collect; False if none would give a page back."""
+    m = d.m
     np_ = m[K_NP]
     m[S_VICTIM_CAUSE] = -1
     if m[K_FIFO]:
         if m[S_FIFO_COUNT] == 0:
             return False
         units = m[K_UNITS]
-        b = np.int64(lists[np_ + 1 + units + m[S_FIFO_HEAD]])
+        b = np.int64(d.lists[np_ + 1 + units + m[S_FIFO_HEAD]])
         m[S_FIFO_HEAD] = (m[S_FIFO_HEAD] + 1) % units
         m[S_FIFO_COUNT] -= 1
-    elif m[S_WL_NEXT] >= 0 and blk[m[S_WL_NEXT], STATE] == CLOSED:
+    elif m[S_WL_NEXT] >= 0 and d.blk[5 * m[S_WL_NEXT] + STATE] == CLOSED:
         b = m[S_WL_NEXT]
         m[S_VICTIM_CAUSE] = N_WL
-        bucket_remove(blk, lists, b, blk[b, VALID])
+        bucket_remove(d, b, d.blk[5 * b + VALID])
     else:
         v = m[S_MIN_VALID]
-        while v < np_ and lists[v] < 0:
+        while v < np_ and d.lists[v] < 0:
             v += 1
         m[S_MIN_VALID] = v
         if v >= np_:
             return False
-        b = np.int64(lists[v])
-        bucket_remove(blk, lists, b, v)
+        b = np.int64(d.lists[v])
+        bucket_remove(d, b, v)
     m[S_WL_NEXT] = -1
-    blk[b, STATE] = VICTIM
+    d.blk[5 * b + STATE] = VICTIM
     m[S_VICTIM] = b
-    m[S_VICTIM_POS] = 0
     m[S_GROUP] = -1
-    v = np.int64(blk[b, VALID])
+    v = np.int64(d.blk[5 * b + VALID])
     m[S_VICTIM_RATE] = m[K_GC_PACE] * v // max(np_ - v, 1)
     return True
 
 
 @jit
-def give_back(blk, lists, m, die, ring, b, t):
+def give_back(d, b, t):
     """Erase block b. Every erase also looks at one more block: one far less worn than the mean is collected next
     (static wear levelling), so that cold data does not keep its block out of use."""
-    blk[b, PE] += 1
-    blk[b, STATE] = FREE
+    m = d.m
+    d.blk[5 * b + PE] += 1
+    d.blk[5 * b + STATE] = FREE
     m[N_ERASES] += 1
     units = m[K_UNITS]
     if b < units:
         m[S_MAIN_ERASES] += 1
-        lists[m[K_NP] + 1 + (m[S_FREE_HEAD] + m[S_FREE]) % units] = b
+        d.lists[m[K_NP] + 1 + (m[S_FREE_HEAD] + m[S_FREE]) % units] = b
         m[S_FREE] += 1
         c = (m[S_WL_CURSOR] + 1) % units
         m[S_WL_CURSOR] = c
-        if blk[c, STATE] == CLOSED and blk[c, PE] + m[K_WL_THRESHOLD] < m[S_MAIN_ERASES] // units:
+        if d.blk[5 * c + STATE] == CLOSED and d.blk[5 * c + PE] + m[K_WL_THRESHOLD] < m[S_MAIN_ERASES] // units:
             m[S_WL_NEXT] = c
-    nand.erase(m, die, ring, m[K_NP], t)
+    nand.erase(d, m[K_NP], t)
 
 
-@jit
-def relocate(l2p, p2l, blk, lists, m, die, cache, ring, ppn, lpn, cause, t):
-    """Read the valid page at ppn and program it at the main frontier. One read serves all pages of a NAND page."""
+@inline
+def relocate(d, b, pos, cause, t):
+    """Read page pos of block b and program it at the main frontier. One read serves all pages of a NAND page. The
+    source's valid bit is left to the caller."""
+    m = d.m
+    ppn = b * m[K_NP] + pos
     if m[S_BLOCK] < 0:
-        open_block(blk, lists, m)
+        open_block(d)
         if m[S_BROKEN]:
             return
-    group = ppn // m[K_PLANE_PAGES]
+    group = ppn >> m[K_PLANE_SHIFT]
     if group != m[S_GROUP]:
         m[S_GROUP] = group
-        m[S_GROUP_READY] = nand.read(m, die, ring, ppn, 1, t, True)
-    blk[ppn // m[K_NP], VALID] -= 1
+        m[S_GROUP_READY] = nand.read(d, ppn, 1, t, True)
+    d.blk[5 * b + VALID] -= 1
     m[cause] += 1
     m[N_NAND_READ_PAGES] += 1
-    place(l2p, p2l, blk, lists, m, die, cache, ring, 0, lpn, m[S_GROUP_READY], False)
+    place(d, 0, np.int64(d.p2l[ppn]), m[S_GROUP_READY], False)
+
+
+@inline
+def relocate_block(d, b, limit, cause, t):
+    """Relocate the first `limit` valid pages of block b. Returns how many there were."""
+    m = d.m
+    moved = 0
+    words = m[K_WORDS]
+    w = b * words
+    while d.blk[5 * b + VALID] > 0 and moved < limit and m[S_BROKEN] == 0:
+        word = d.bits[w]
+        while word != 0 and moved < limit:
+            low = word & (~word + ONE)
+            pos = ((w - b * words) << 6) + SHIFT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
+            relocate(d, b, pos, cause, t)
+            word ^= low
+            moved += 1
+        d.bits[w] = word
+        w += 1
+    return moved
 
 
 @jit
-def collect(l2p, p2l, blk, lists, m, die, cache, ring, limit, until, cause, t):
+def collect(d, limit, until, cause, t):
     """Collect garbage until `limit` pages are moved or `until` blocks are free. False when nothing can be gained."""
-    np_ = m[K_NP]
+    m = d.m
     while m[S_FREE] < until and m[S_BROKEN] == 0:
         b = m[S_VICTIM]
         if b < 0:
-            if not pick_victim(blk, lists, m):
+            if not pick_victim(d):
                 return False
             b = m[S_VICTIM]
-        pos = m[S_VICTIM_POS]
-        base = b * np_
         why = m[S_VICTIM_CAUSE] if m[S_VICTIM_CAUSE] >= 0 else cause
-        while blk[b, VALID] > 0 and limit > 0 and m[S_BROKEN] == 0 and pos < np_:
-            ppn = base + pos
-            lpn = p2l[ppn]
-            if lpn != NONE and l2p[lpn] == ppn:
-                relocate(l2p, p2l, blk, lists, m, die, cache, ring, ppn, lpn, why, t)
-                limit -= 1
-            pos += 1
-        m[S_VICTIM_POS] = pos
-        if blk[b, VALID] > 0:
+        limit -= relocate_block(d, b, limit, why, t)
+        if d.blk[5 * b + VALID] > 0:
             return True
         m[S_VICTIM] = -1
-        give_back(blk, lists, m, die, ring, b, t)
+        give_back(d, b, t)
         if limit <= 0:
             return True
     return True

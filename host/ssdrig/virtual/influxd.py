@@ -1,13 +1,21 @@
 """A real influxd (1.x) of one's own: private folder, loopback, free ports. For tests, benches and the demo."""
 
+import ctypes
 import shutil
+import signal
 import socket
 import subprocess
+import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
+from ssdrig import influx
 from ssdrig.errors import ToolMissing
+
+DATABASE = "ssdrig"
+READY_S = 60
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)  # loaded here: nothing may be imported between fork and exec
 
 CONFIG = """\
 reporting-disabled = true
@@ -48,55 +56,78 @@ def free_ports(n: int) -> list[int]:
 
 
 class Influxd:
-    """Started with start(), ended with stop() or kill(); keeps its data in `folder` and its port in between."""
+    """A server with one database, `url`; it keeps data and ports from one life to the next. Dies with our process.
 
-    def __init__(self, folder: Path, auth: bool = False):
-        self.folder = folder
-        self.port, self.rpc = free_ports(2)
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen | None = None
-        folder.mkdir(parents=True, exist_ok=True)
-        config = CONFIG.format(folder=folder, port=self.port, rpc=self.rpc, auth=str(auth).lower())
-        (folder / "influxd.conf").write_text(config)
+    folder None: one of its own, which stop() removes. ToolMissing if influxd is absent or does not come up."""
 
-    def start(self, timeout_s: float = 60) -> None:
-        """Returns when it answers. ToolMissing if it does not come up; its words are in folder/influxd.log."""
+    def __init__(self, folder: Path | None = None, auth: bool = False):
+        command()
+        self._private = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="ssdrig-influxd-")) if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port, rpc = free_ports(2)
+        self.url = f"http://127.0.0.1:{self.port}/{DATABASE}"
+        self._process: subprocess.Popen | None = None
+        config = CONFIG.format(folder=self.folder, port=self.port, rpc=rpc, auth=str(auth).lower())
+        (self.folder / "influxd.conf").write_text(config)
+
+    def restart(self) -> None:
+        """Start it, ended before if it runs. Returns when it answers."""
+        self.terminate()
         log = self.folder / "influxd.log"
         with log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [command(), "run", "-config", str(self.folder / "influxd.conf")], stdin=subprocess.DEVNULL, stdout=out, stderr=out
-            )
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self.process.poll() is None:
-            try:
-                with urllib.request.urlopen(self.url + "/ping", timeout=5):
-                    return
-            except OSError:
-                time.sleep(0.05)
+            self._process = subprocess.Popen(
+                [command(), "run", "-config", str(self.folder / "influxd.conf")],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, preexec_fn=_die_with_parent,
+            )  # fmt: skip
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            if influx.request(influx.target(self.url, {}), "/query", b"q=SHOW+DATABASES", influx.FORM).status > 0:
+                return
+            time.sleep(0.05)
         self.kill()
-        raise ToolMissing("influxd that answers", log.read_text(errors="replace")[-500:], f"read {log}")
+        raise ToolMissing(f"influxd to answer within {READY_S} s", log.read_text(errors="replace")[-500:].strip() or "nothing", f"see {log}")
 
-    def stop(self) -> None:
+    def terminate(self) -> None:
         """End it as a system would: SIGTERM, data flushed."""
-        if self.process:
-            self.process.terminate()
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
             try:
-                self.process.wait(30)
+                self._process.wait(10)
             except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-            self.process = None
+                self._process.kill()
+                self._process.wait()
+        self._process = None
 
     def kill(self) -> None:
         """kill -9."""
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
-    def __enter__(self) -> "Influxd":
-        self.start()
-        return self
+    def stop(self) -> None:
+        """End it for good."""
+        self.terminate()
+        if self._private:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __exit__(self, *_) -> None:
-        self.kill()
+    def counts(self, measurements: list[str], run: str | None = None) -> dict[str, int]:
+        """Points that it holds, of one run or of all, 0 where it has none."""
+        stored = influx.stored_counts(influx.target(self.url, {}), run)
+        return {name: stored.get(name, 0) for name in measurements}
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(folder: Path | None = None, auth: bool = False) -> Influxd:
+    """An Influxd that answers."""
+    server = Influxd(folder, auth)
+    try:
+        server.restart()
+    except BaseException:
+        server.stop()
+        raise
+    return server

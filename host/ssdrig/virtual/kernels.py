@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 
 HERE = Path(__file__).parent
-SOURCES = ("kernels.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py", "store.py")
+SOURCES = ("kernels.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py")
 
 
 def _cache_folder() -> Path:
@@ -32,14 +32,19 @@ def _cache_folder() -> Path:
     return Path()
 
 
-def jit(function):
+def jit(function, **options):
     """Compile with Numba, keep the machine code between runs. Integers wrap, division by zero is not checked."""
     saved = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(FOLDER) if FOLDER != Path() else saved
     try:
-        return numba.njit(cache=True, error_model="numpy")(function)
+        return numba.njit(cache=True, error_model="numpy", **options)(function)
     finally:
         numba.config.CACHE_DIR = saved
+
+
+def inline(function):
+    """As jit, and compiled into every caller: for the few functions that run once per page."""
+    return jit(function, forceinline=True)
 
 
 FOLDER = _cache_folder()

@@ -14,20 +14,25 @@ Power: P = P_idle (or P_slumber) + P_active while any work is going on + sum ove
 NAND bus. Relocations take (1 + fw_overhead) times their die time: map writes, read retries, pauses of real firmware.
 """
 
+from collections import namedtuple
+
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from .feed import BIN_NS, BINS
-from .kernels import jit
+from .kernels import inline, jit
 
 # fmt: off
 (K_PAGES, K_NP, K_UNITS, K_SLC_UNITS, K_SLC_NP, K_RESERVE, K_GC_LOW, K_GC_HIGH, K_GC_PACE, K_FIFO, K_WL_THRESHOLD,
  K_PROG_PAGES, K_PLANE_PAGES, K_PAD_PAGES, K_DIES, K_CHANNELS, K_CACHE_PAGES, K_PLP, K_LATENCY, K_LIVE,
- K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS,
+ K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT,
  K_TR, K_TPROG, K_TPROG_SLC, K_TBERS, K_SUSPEND, K_CHANNEL_PAGE_NS, K_LINK_PAGE_NS, K_CMD_READ, K_CMD_WRITE,
  K_OVERHEAD_PERMILLE, K_E_READ, K_E_PROG_PJ, K_E_PROG_SLC_PJ, K_E_BERS, K_E_IO_PJ,
  K_P_ACTIVE, K_P_IDLE, K_P_SLUMBER, K_SLUMBER_NS,
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
- S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_POS, S_VICTIM_RATE, S_VICTIM_CAUSE,
+ S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY,
  S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES,
  S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE,
@@ -35,9 +40,13 @@ from .kernels import jit
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
- N_FEED_GAP_BINS, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(119)
+ N_FEED_GAP_BINS, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(120)
 # fmt: on
 STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
+
+# The arrays of a drive as bare pointers, flattened: what compiled code passes around. An array argument would cost
+# seven words and a reference count in each call. Only bind() makes one; the caller keeps the arrays alive.
+Pointers = namedtuple("Pointers", "l2p p2l bits blk lists m die cache ring history")
 
 D_FREE, D_READ, D_CHANNEL, D_FLIGHT = 0, 1, 2, 3  # columns of `die`; D_CHANNEL is indexed by channel
 FLIGHTS = 8  # programs a die remembers: pages of these are still in the buffer and are read from there
@@ -48,20 +57,39 @@ LAG_NS = 4_000_000  # work at t draws power from t + LAG: room for the server to
 HORIZON_NS = 250_000_000  # static power is laid down this far ahead
 
 
+@intrinsic
+def pointer_to(typingctx, array):
+    """Address of the first element of a contiguous array, as a pointer that can be indexed."""
+
+    def codegen(context, builder, signature, args):
+        return cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
+
+    return types.CPointer(array.dtype)(array), codegen
+
+
 @jit
-def add(ring, m, b, nJ):
+def bind(a):
+    """Tuple of the arrays in the order of Pointers -> Pointers."""
+    return Pointers(pointer_to(a[0]), pointer_to(a[1]), pointer_to(a[2]), pointer_to(a[3]), pointer_to(a[4]),
+                    pointer_to(a[5]), pointer_to(a[6]), pointer_to(a[7]), pointer_to(a[8]), pointer_to(a[9]))  # fmt: skip
+
+
+@inline
+def add(d, b, nJ):
     """Add nJ to bin b; a bin not touched before starts at 0."""
-    b = min(b, m[S_SEALED] + BINS - 1)
+    m = d.m
+    b = min(b, d.m[S_SEALED] + BINS - 1)
     slot = b & (BINS - 1)
-    if ring[slot, 0] != np.uint32(b & 0xFFFFFFFF):
-        ring[slot, 1] = np.uint32(0)
-        ring[slot, 0] = np.uint32(b & 0xFFFFFFFF)
-    ring[slot, 1] += np.uint32(nJ)
+    if d.ring[2 * slot + 0] != np.uint32(b & 0xFFFFFFFF):
+        d.ring[2 * slot + 1] = np.uint32(0)
+        d.ring[2 * slot + 0] = np.uint32(b & 0xFFFFFFFF)
+    d.ring[2 * slot + 1] += np.uint32(nJ)
 
 
 @jit
-def deposit(ring, m, start, end, nJ):
+def deposit(d, start, end, nJ):
     """Spread nJ evenly over [start, end) ns. With the latency model off it is kept for the end of the batch."""
+    m = d.m
     if m[K_LATENCY] == 0:
         m[S_BATCH_NJ] += nJ
         return
@@ -70,23 +98,24 @@ def deposit(ring, m, start, end, nJ):
     first = start // BIN_NS
     last = (end - 1) // BIN_NS
     if last <= first:
-        add(ring, m, first, nJ)
+        add(d, first, nJ)
         return
     left = nJ
     length = end - start
     part = nJ * ((first + 1) * BIN_NS - start) // length
-    add(ring, m, first, part)
+    add(d, first, part)
     left -= part
     part = nJ * BIN_NS // length
     for b in range(first + 1, last):
-        add(ring, m, b, part)
+        add(d, b, part)
         left -= part
-    add(ring, m, last, left)
+    add(d, last, left)
 
 
 @jit
-def deposit_batch(ring, m, t):
+def deposit_batch(d, t):
     """Latency model off: the energy of the batch goes into the bins right after t, at most 4 J (2**32 nJ) each."""
+    m = d.m
     b = (t + LAG_NS) // BIN_NS
     left = m[S_BATCH_NJ]
     m[S_BATCH_NJ] = 0
@@ -94,39 +123,42 @@ def deposit_batch(ring, m, t):
         return
     while left > 0:
         part = min(left, 2_000_000_000)
-        add(ring, m, b, part)
+        add(d, b, part)
         left -= part
         b += 1
 
 
 @jit
-def active(ring, m, start, end):
+def active(d, start, end):
     """The controller works during [start, end): P_active for the part that is not counted yet."""
+    m = d.m
     if m[K_LATENCY] == 0:
         return
     start = max(start, m[S_ACTIVE_UNTIL])
     if end > start:
         nJ = m[K_P_ACTIVE] * (end - start) // 1000
         m[E_ACTIVE] += nJ
-        deposit(ring, m, start, end, nJ)
+        deposit(d, start, end, nJ)
         m[S_ACTIVE_UNTIL] = end
 
 
 @jit
-def wake(ring, m, t):
+def wake(d, t):
     """Leave slumber at t: raise the bins that were laid down at slumber power to idle power."""
+    m = d.m
     b = max((t + LAG_NS) // BIN_NS, m[S_SLUMBER_FROM])
     nJ = (m[K_P_IDLE] - m[K_P_SLUMBER]) * BIN_NS // 1000
     while b < m[S_FILLED]:
-        add(ring, m, b, nJ)
+        add(d, b, nJ)
         m[E_STATIC] += nJ
         b += 1
     m[S_SLUMBER_FROM] = m[S_FILLED]
 
 
 @jit
-def fill_static(ring, m, t):
+def fill_static(d, t):
     """Lay down static power up to t + HORIZON_NS: slumber once nothing has happened for K_SLUMBER_NS."""
+    m = d.m
     b = m[S_FILLED]
     now = t // BIN_NS
     if m[K_LIVE] and b < now:  # the process slept: the sensor saw no power in these bins, so they hold none
@@ -142,32 +174,35 @@ def fill_static(ring, m, t):
         else:
             m[S_SLUMBER_FROM] = b + 1
         nJ = power * BIN_NS // 1000
-        add(ring, m, b, nJ)
+        add(d, b, nJ)
         m[E_STATIC] += nJ
         b += 1
     m[S_FILLED] = b
 
 
 @jit
-def seal(ring, m, history, t):
+def seal(d, t):
     """Bins that end at or before t are final: add them to the history, nJ per ms of model time."""
+    m = d.m
     end = t // BIN_NS
     per = 1_000_000 // BIN_NS
     for b in range(m[S_SEALED], end):
         slot = b & (BINS - 1)
-        if ring[slot, 0] == np.uint32(b & 0xFFFFFFFF):
-            history[b // per - m[K_HISTORY_MS]] += ring[slot, 1]
+        if d.ring[2 * slot + 0] == np.uint32(b & 0xFFFFFFFF):
+            d.history[b // per - m[K_HISTORY_MS]] += d.ring[2 * slot + 1]
     m[S_SEALED] = max(m[S_SEALED], end)
 
 
-@jit
-def die_of(m, ppn):
+@inline
+def die_of(d, ppn):
+    m = d.m
     return (ppn // m[K_PROG_PAGES]) % m[K_DIES]
 
 
 @jit
-def program(m, die, ring, ppn, n, extra, slc, ready):
+def program(d, ppn, n, extra, slc, ready):
     """Program n pages at ppn, `extra` of them not the host's, data there from `ready` on. Returns the end."""
+    m = d.m
     m[N_PROGRAMS] += 1
     e_prog = n * (m[K_E_PROG_SLC_PJ] if slc else m[K_E_PROG_PJ]) // 1000
     e_io = n * m[K_E_IO_PJ] // 1000
@@ -178,31 +213,32 @@ def program(m, die, ring, ppn, n, extra, slc, ready):
     if m[K_LATENCY] == 0:
         m[S_BATCH_NJ] += e_prog + e_io
         return ready
-    d = die_of(m, ppn)
-    c = d % m[K_CHANNELS]
+    k = die_of(d, ppn)
+    c = k % m[K_CHANNELS]
     bus = n * m[K_CHANNEL_PAGE_NS]
-    sent = max(die[c, D_CHANNEL], ready) + bus
-    die[c, D_CHANNEL] = sent
+    sent = max(d.die[D_COLUMNS * c + D_CHANNEL], ready) + bus
+    d.die[D_COLUMNS * c + D_CHANNEL] = sent
     t_prog = m[K_TPROG_SLC] if slc else m[K_TPROG]
     t_prog += t_prog * m[K_OVERHEAD_PERMILLE] * extra // (1000 * n)
-    start = max(sent, die[d, D_FREE])
+    start = max(sent, d.die[D_COLUMNS * k + D_FREE])
     end = start + t_prog
-    die[d, D_FREE] = end
-    f = die[d, D_NEXT]
-    die[d, D_FLIGHT + 2 * f] = ppn
-    die[d, D_FLIGHT + 2 * f + 1] = end
-    die[d, D_NEXT] = (f + 1) % FLIGHTS
-    deposit(ring, m, sent - bus, sent, e_io)
-    deposit(ring, m, start, end, e_prog)
-    active(ring, m, sent - bus, end)
+    d.die[D_COLUMNS * k + D_FREE] = end
+    f = d.die[D_COLUMNS * k + D_NEXT]
+    d.die[D_COLUMNS * k + D_FLIGHT + 2 * f] = ppn
+    d.die[D_COLUMNS * k + D_FLIGHT + 2 * f + 1] = end
+    d.die[D_COLUMNS * k + D_NEXT] = (f + 1) % FLIGHTS
+    deposit(d, sent - bus, sent, e_io)
+    deposit(d, start, end, e_prog)
+    active(d, sent - bus, end)
     if end > m[S_LAST_END]:
         m[S_LAST_END] = end
     return end
 
 
 @jit
-def read(m, die, ring, ppn, n, t, relocation):
+def read(d, ppn, n, t, relocation):
     """Read n pages that lie in one multi-plane page, asked for at t. Returns when they are out of the die."""
+    m = d.m
     m[N_READS] += 1
     e_io = n * m[K_E_IO_PJ] // 1000
     m[E_READ] += m[K_E_READ]
@@ -210,40 +246,42 @@ def read(m, die, ring, ppn, n, t, relocation):
     if m[K_LATENCY] == 0:
         m[S_BATCH_NJ] += m[K_E_READ] + e_io
         return t
-    d = die_of(m, ppn)
+    k = die_of(d, ppn)
     t_read = m[K_TR]
     if relocation:
         t_read += t_read * m[K_OVERHEAD_PERMILLE] // 1000
-    start = max(t, die[d, D_READ])
-    if die[d, D_FREE] > start:
-        start += min((die[d, D_FREE] - start) % m[K_TPROG], m[K_SUSPEND])
+    start = max(t, d.die[D_COLUMNS * k + D_READ])
+    if d.die[D_COLUMNS * k + D_FREE] > start:
+        start += min((d.die[D_COLUMNS * k + D_FREE] - start) % m[K_TPROG], m[K_SUSPEND])
     end = start + t_read
-    die[d, D_READ] = end
-    die[d, D_FREE] = max(die[d, D_FREE] + t_read, end)
+    d.die[D_COLUMNS * k + D_READ] = end
+    d.die[D_COLUMNS * k + D_FREE] = max(d.die[D_COLUMNS * k + D_FREE] + t_read, end)
     bus = n * m[K_CHANNEL_PAGE_NS]
-    c = d % m[K_CHANNELS]
-    die[c, D_CHANNEL] = max(die[c, D_CHANNEL], t) + bus
-    out = max(die[c, D_CHANNEL], end + bus)
-    deposit(ring, m, start, end, m[K_E_READ])
-    deposit(ring, m, out - bus, out, e_io)
-    active(ring, m, start, out)
+    c = k % m[K_CHANNELS]
+    d.die[D_COLUMNS * c + D_CHANNEL] = max(d.die[D_COLUMNS * c + D_CHANNEL], t) + bus
+    out = max(d.die[D_COLUMNS * c + D_CHANNEL], end + bus)
+    deposit(d, start, end, m[K_E_READ])
+    deposit(d, out - bus, out, e_io)
+    active(d, start, out)
     return out
 
 
 @jit
-def in_buffer(m, die, ppn, t):
+def in_buffer(d, ppn, t):
     """True if the program that holds ppn has not ended at t: the page is then read from the buffer."""
-    d = die_of(m, ppn)
+    m = d.m
+    k = die_of(d, ppn)
     for f in range(FLIGHTS):
-        first = die[d, D_FLIGHT + 2 * f]
-        if die[d, D_FLIGHT + 2 * f + 1] > t and first <= ppn < first + m[K_PROG_PAGES]:
+        first = d.die[D_COLUMNS * k + D_FLIGHT + 2 * f]
+        if d.die[D_COLUMNS * k + D_FLIGHT + 2 * f + 1] > t and first <= ppn < first + m[K_PROG_PAGES]:
             return True
     return False
 
 
 @jit
-def erase(m, die, ring, pages, t):
+def erase(d, pages, t):
     """Give back `pages` pages: erase one full-size block of one die for each block's worth of them."""
+    m = d.m
     m[S_ERASE_PAGES] += pages
     while m[S_ERASE_PAGES] >= m[K_BLOCK_PAGES]:
         m[S_ERASE_PAGES] -= m[K_BLOCK_PAGES]
@@ -252,12 +290,12 @@ def erase(m, die, ring, pages, t):
         if m[K_LATENCY] == 0:
             m[S_BATCH_NJ] += m[K_E_BERS]
             continue
-        d = m[S_ERASE_DIE]
-        m[S_ERASE_DIE] = (d + 1) % m[K_DIES]
-        start = max(t, die[d, D_FREE])
+        k = m[S_ERASE_DIE]
+        m[S_ERASE_DIE] = (k + 1) % m[K_DIES]
+        start = max(t, d.die[D_COLUMNS * k + D_FREE])
         end = start + m[K_TBERS]
-        die[d, D_FREE] = end
-        deposit(ring, m, start, end, m[K_E_BERS])
-        active(ring, m, start, end)
+        d.die[D_COLUMNS * k + D_FREE] = end
+        deposit(d, start, end, m[K_E_BERS])
+        active(d, start, end)
         if end > m[S_LAST_END]:
             m[S_LAST_END] = end

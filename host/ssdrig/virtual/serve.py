@@ -86,11 +86,12 @@ def command(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual import feed, server
-    from ssdrig.virtual.device import Device
+    from ssdrig.virtual.device import Device, warm_up
 
     if args.die_with_parent:
         server.die_with_parent(os.getppid())
     preset = _preset(args.preset)
+    warm_up(preset)
     t0_ns = time.monotonic_ns()
     if args.feed:
         ring = feed.create(args.feed, t0_ns, preset.time_dilation, round(preset.rail_V * 1000))
@@ -102,7 +103,6 @@ def serve(args: argparse.Namespace) -> int:
         drive = _drive(preset, args.capacity, args.state, latency=not args.no_latency, ring=ring)
         size = export_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
-        device.warm_up()
         running = server.Server(device, args.socket, args.truth)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, running.stop)

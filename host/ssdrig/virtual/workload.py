@@ -1,14 +1,14 @@
 """Workloads inside the simulator, without NBD: offline ageing and a closed loop at a queue depth in model time.
 
 Random numbers are SplitMix64 (Steele, Lea, Flood 2014), so that a seed gives the same sequence everywhere.
-All kernels take the drive's arrays in the order of ftl.py, then `rng`, uint64[1], the generator's state.
+Kernels take the drive's arrays, a tuple in the order of nand.Pointers, and `rng`, uint64[1], the generator's state.
 """
 
 import numpy as np
 
-from .commands import READ, TRIM, WRITE, background, command, host_page, unmap
+from .commands import READ, WRITE, background, command, host_page, unmap
 from .kernels import jit
-from .nand import K_LATENCY, N_WRITE_PAGES, S_BROKEN
+from .nand import N_WRITE_PAGES, S_BROKEN, bind
 
 
 @jit
@@ -23,43 +23,46 @@ def draw(rng, n):
 
 
 @jit
-def write_pages(l2p, p2l, blk, lists, m, die, cache, ring, rng, first, span, n, random):
+def write_pages(arrays, rng, first, span, n, random):
     """Write n pages in [first, first + span): uniformly random, or one after the other. Time stands still."""
+    d = bind(arrays)
+    m = d.m
     for i in range(n):
         lpn = first + (draw(rng, span) if random else i % span)
         m[N_WRITE_PAGES] += 1
-        host_page(l2p, p2l, blk, lists, m, die, cache, ring, lpn, np.int64(0))
+        host_page(d, lpn, np.int64(0))
         if m[S_BROKEN]:
             return
 
 
 @jit
-def write_trim_mix(l2p, p2l, blk, lists, m, die, cache, ring, rng, pages, n, trim_permille):
+def write_trim_mix(arrays, rng, pages, n, trim_permille):
     """n requests: trim_permille of 1000 unmap a random mapped page, the others write a uniformly random one
     (the workload of Frankie et al. 2012)."""
+    d = bind(arrays)
+    m = d.m
     for _ in range(n):
         if draw(rng, 1000) < trim_permille:
             lpn = draw(rng, pages)
-            while l2p[lpn] == np.uint32(0xFFFFFFFF):
+            while d.l2p[lpn] == np.uint32(0xFFFFFFFF):
                 lpn = draw(rng, pages)
-            unmap(l2p, blk, lists, m, lpn, 1)
+            unmap(d, lpn, 1)
         else:
             m[N_WRITE_PAGES] += 1
-            host_page(l2p, p2l, blk, lists, m, die, cache, ring, draw(rng, pages), np.int64(0))
+            host_page(d, draw(rng, pages), np.int64(0))
             if m[S_BROKEN]:
                 return
 
 
 @jit
-def closed_loop(
-    l2p, p2l, blk, lists, m, die, cache, ring, history, rng, slots, read_permille, npages, random, first, span, t_end,
-    window_ns, counts, samples
-):  # fmt: skip
+def closed_loop(arrays, rng, slots, read_permille, npages, random, first, span, t_end, window_ns, counts, samples):
     """One command per slot is always outstanding; a completed one is replaced at once, until t_end.
 
     slots: int64[QD] completion times, in: when the loop starts; counts: int64[windows] commands completed per window;
     samples: int64[S] latencies ns of the first S commands that completed. Returns the number of commands issued.
     """
+    d = bind(arrays)
+    m = d.m
     t0 = slots[0]
     issued = 0
     last = t0 - 10_000_000
@@ -74,7 +77,7 @@ def closed_loop(
         if t >= t_end or m[S_BROKEN]:
             return issued
         if t - last >= 5_000_000:
-            background(l2p, p2l, blk, lists, m, die, cache, ring, history, t)
+            background(d, t)
             last = t
         if random:
             lpn = first + draw(rng, blocks) * npages
@@ -82,7 +85,7 @@ def closed_loop(
             lpn = first + where * npages
             where = (where + 1) % blocks
         op = READ if read_permille and draw(rng, 1000) < read_permille else WRITE
-        done = command(l2p, p2l, blk, lists, m, die, cache, ring, op, lpn, npages, 0, t)
+        done = command(d, op, lpn, npages, 0, t)
         slots[i] = done
         if issued < samples.size:
             samples[issued] = done - t

@@ -21,7 +21,9 @@ US = 1000
 NEVER = 1 << 62
 STDIN, STDOUT = 0, 1
 POLLIN, POLLOUT = 1, 4
-OUT_ns_PER_BYTE = 1700  # USB CDC, 585 KiB/s
+OUT_FIFO = 256  # bytes the USB stack takes at once
+OUT_ns_PER_BYTE = 1700  # and how fast they leave: 585 KiB/s
+OUT_COPY_ns = 100  # a byte
 OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
 
 _libc = ffi.open(None)
@@ -31,6 +33,7 @@ _write = _libc.func("l", "write", "iPL")
 boot = now = 0
 rate = 1.0
 start_ticks = 0
+fifo_empty_at = 0  # when the USB stack will have sent all that it was given
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time]
 _pollfd = bytearray(8)
@@ -156,11 +159,12 @@ def idle(limit_ns):
 
 def output_ready():
     catch_up()
-    return _poll_fd(STDOUT, POLLOUT, 0)
+    return fifo_empty_at - now < OUT_FIFO * OUT_ns_PER_BYTE and _poll_fd(STDOUT, POLLOUT, 0)
 
 
 def output(buf, start, n):
     """Send buf[start:start+n]. Returns how much the host took within the USB stack's patience."""
+    global fifo_empty_at
     catch_up()
     address = uctypes.addressof(buf) + start
     sent = 0
@@ -169,7 +173,9 @@ def output(buf, start, n):
         w = _write(STDOUT, address + sent, n - sent)
         if w > 0:
             sent += w
-            spend(w * OUT_ns_PER_BYTE)
+            fifo_empty_at = max(fifo_empty_at, now) + w * OUT_ns_PER_BYTE
+            full = fifo_empty_at - now - OUT_FIFO * OUT_ns_PER_BYTE
+            spend(w * OUT_COPY_ns + max(0, full))
         if sent == n or now >= give_up:
             return sent
         spend(1_000_000)

@@ -1,4 +1,5 @@
-"""Powers on the SIMULATED board: `micropython run_board.py JSON`, started by cable.py, which documents the JSON.
+"""Powers on the SIMULATED board. Started by cable.py, which documents the settings; they come first on standard input
+(length u32, JSON), because the interpreter takes no argument above 255 bytes.
 
 Puts the stand-ins before MicroPython's own modules, wires one INA228 to the drive's supply, and runs the firmware's
 own main.py, which imports nothing but what it finds on a real board.
@@ -8,7 +9,7 @@ import json
 
 import usys
 
-config = json.loads(usys.argv[1])
+config = json.loads(usys.stdin.buffer.read(int.from_bytes(usys.stdin.buffer.read(4), "little")))
 usys.path[:] = [config["firmware"], config["stand_ins"], ".frozen"]
 
 import cosim
@@ -103,7 +104,7 @@ os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
 fault_alarms()
 
-__import__("main")
+__import__("main")  # runs until the host says quit
 
 # The firmware has ended. On a board that is the REPL; here is none, but Ctrl-D restarts the board all the same.
 while cosim.input_byte() != 4:

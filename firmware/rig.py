@@ -1,0 +1,140 @@
+"""The rig: answers the host's commands (wire.py) and streams what the sensors measure.
+
+The REPL stays in reach: `q`, or Ctrl-C three times, or mpremote's greeting, ends the program.
+"""
+
+import gc
+import json
+import os
+import sys
+from time import sleep_ms, ticks_diff, ticks_us
+
+import board
+import machine
+import micropython
+import wire
+from clock64 import Clock64
+from ina228 import SensorError
+from link import Link
+from sampler import Sampler
+
+FIRMWARE = "0.1.0"
+RETRY_us = 200_000
+
+
+class Rig:
+    def __init__(self):
+        self.boot = int.from_bytes(os.urandom(4), "little")
+        self.clock = Clock64()
+        self.link = Link()
+        bus = board.bus()
+        self.samplers = [Sampler(rail, bus, self.link, self.clock) for rail in board.RAILS]
+        self.streaming = False
+        self.lost_at = 0  # when a lost sensor was last asked
+        for sampler in self.samplers:
+            try:
+                sampler.probe()
+            except (OSError, SensorError) as why:
+                self.log(sampler, why)
+
+    def log(self, sampler, why):
+        self.link.say(wire.LOG, "rail %d: %s" % (sampler.rail["rail"], why if str(why) else repr(why)))
+
+    def hello(self):
+        about = {
+            "protocol": wire.PROTOCOL,
+            "boot": self.boot,
+            "board": board.NAME,
+            "firmware": FIRMWARE,
+            "simulated": board.SIMULATED,
+            "rails": [sampler.describe() for sampler in self.samplers],
+        }
+        self.link.say(wire.HELLO, json.dumps(about))
+
+    def go(self):
+        gc.collect()  # from here to `stop` nothing allocates, so no collection interrupts the sampling
+        self.streaming = True
+        for sampler in self.samplers:
+            try:
+                sampler.go()
+            except (OSError, SensorError) as why:
+                self.lose(sampler, why)
+
+    def stop(self):
+        self.streaming = False
+        for sampler in self.samplers:
+            try:
+                sampler.stop()
+            except OSError as why:
+                self.log(sampler, why)
+
+    def lose(self, sampler, why):
+        """A sensor fails: say so once, then try to get it back."""
+        sampler.running = False
+        self.log(sampler, why)
+        self.lost_at = ticks_us()
+
+    def find(self, sampler):
+        """Try, now and then, to get a lost sensor back."""
+        if ticks_diff(ticks_us(), self.lost_at) < RETRY_us:
+            return
+        try:
+            board.free_bus()
+            sampler.recover()
+        except (OSError, SensorError):
+            self.lost_at = ticks_us()
+            return
+        self.log(sampler, "sensor configured again, config %d" % sampler.config_id)
+        self.hello()
+
+    def command(self, kind):
+        """Carry out a command. False if it was the last one."""
+        if kind == wire.PING:
+            self.link.pong(self.clock)
+        elif kind == wire.ASK_HELLO:
+            self.hello()
+        elif kind == wire.GO:
+            self.go()
+        elif kind == wire.STOP:
+            self.stop()
+        return kind != wire.QUIT
+
+    def turn(self):
+        """One round: at most one byte in and one conversion per rail; if there was neither, one piece out, which can wait.
+        False if there was nothing to do at all."""
+        busy = False
+        kind = self.link.receive()
+        if kind != Link.NOTHING:
+            busy = True
+            if kind != Link.PART and not self.command(kind):
+                self.link.escape = True
+        if self.streaming:
+            for sampler in self.samplers:
+                if sampler.running:
+                    try:
+                        busy = sampler.turn() or busy
+                    except (OSError, SensorError) as why:
+                        self.lose(sampler, why)
+                else:
+                    self.find(sampler)
+        self.clock.update()
+        return busy or self.link.send()
+
+
+def run():
+    micropython.kbd_intr(-1)  # a frame may hold the byte of Ctrl-C
+    rig = Rig()
+    try:
+        while not rig.link.escape:
+            if not rig.turn():
+                machine.idle()  # until an interrupt (conversion ready, USB), at most 1 ms
+        rig.stop()
+    except Exception as defect:
+        rig.link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
+        while rig.link.send():
+            pass
+        sys.print_exception(defect, sys.stderr)
+        micropython.kbd_intr(3)
+        sleep_ms(3000)  # time for Ctrl-C to reach the REPL
+        machine.reset()
+    micropython.kbd_intr(3)

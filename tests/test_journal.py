@@ -1,0 +1,287 @@
+"""The run folder: nothing acknowledged is lost, nothing torn is believed, and its state is always clear."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssdrig import journal
+from ssdrig.errors import JournalError
+
+HEADER = {"method": {"name": "consistency"}, "drive": {"preset": "sata-tlc"}, "started": {"t_ns": 5, "utc_ns": 1_795_177_507_894_000_000}}
+
+
+@pytest.fixture
+def book(tmp_path):
+    book = journal.create(tmp_path, HEADER)
+    yield book
+    book.close("failed", "test over", 1)
+
+
+def test_folder_is_named_and_complete_when_it_appears(book, tmp_path):
+    name = book.path.name
+    assert name.startswith("20261120T122507Z-consistency-sata-tlc-") and len(name.rsplit("-", 1)[1]) == 4
+    assert sorted(p.name for p in book.path.iterdir()) == ["events.jsonl", "lock", "rig.bin", "run.json"]
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    header = journal.open_run(book.path)
+    assert header == {"schema": 1, **HEADER, "run": name}
+
+
+def test_a_folder_that_exists_is_never_taken_over(tmp_path):
+    journal.create(tmp_path, {**HEADER, "run": "a"}).close("complete")
+    before = (tmp_path / "a" / "events.jsonl").read_bytes()
+    with pytest.raises(JournalError, match="File exists"):
+        journal.create(tmp_path, {**HEADER, "run": "a"})
+    assert (tmp_path / "a" / "events.jsonl").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_name_may_not_lead_out_of_the_runs_folder(tmp_path):
+    with pytest.raises(JournalError):
+        journal.create(tmp_path / "runs", {**HEADER, "run": "../escaped"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_runs_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="--runs"):
+        journal.create(tmp_path / "file", HEADER)
+
+
+def test_events_keep_order_and_fields(book):
+    first = book.event("run.start", pid=7)
+    second = book.event("load.first_io", t_ns=123, step="load")
+    assert first["kind"] == "run.start" and abs(first["t_ns"] - time.monotonic_ns()) < 10**10
+    assert second == {"t_ns": 123, "kind": "load.first_io", "step": "load"}
+    assert journal.events(book.path) == [first, second]
+
+
+def test_events_can_be_followed(book):
+    a = book.event("note", text="ä")
+    found, offset, left = journal.read_events(book.path)
+    assert (found, left) == ([a], 0)
+    b = book.event("note", text="b")
+    assert journal.read_events(book.path, offset) == ([b], offset + len(json.dumps(b)) + 1, 0)
+
+
+def test_torn_last_event_is_left_out_and_measured(book):
+    kept = book.event("note", text="kept")
+    with open(book.path / "events.jsonl", "ab") as f:
+        f.write(b'{"t_ns": 1, "kind": "no')
+    found, _, left = journal.read_events(book.path)
+    assert found == [kept] and left == 23
+
+
+@pytest.mark.parametrize("line", [b"not json\n", b"[]\n", b'{"t_ns": 1.5, "kind": "x"}\n', b'{"kind": "x"}\n', b"\xff\xfe\n"])
+def test_a_line_that_is_no_event_ends_the_reading(book, line):
+    kept = book.event("note", text="kept")
+    with open(book.path / "events.jsonl", "ab") as f:
+        f.write(line)
+    book.event("note", text="behind")
+    found, _, left = journal.read_events(book.path)
+    assert found == [kept] and left > len(line)
+
+
+def test_a_record_is_laid_out_as_the_schema_says():
+    data = journal.encode_record(2, b"\x01\x02\x03\x04", 0x1122334455667788)
+    head = b"SJR1" + bytes([2, 0, 0, 0]) + (4).to_bytes(4, "little") + (0x1122334455667788).to_bytes(8, "little")
+    assert data == head + crc32(head + b"\x01\x02\x03\x04").to_bytes(4, "little") + b"\x01\x02\x03\x04"
+    assert len(data) == 28
+
+
+rows = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=60), st.integers(0, 2**63 - 1)), max_size=12)
+
+
+@given(rows, st.data())
+@settings(max_examples=60, deadline=None)
+def test_records_survive_cuts_and_damage(rows, data):
+    """Any prefix of a file gives the whole records in it; a changed byte ends the reading at the record before."""
+    parts = [journal.encode_record(*row) for row in rows]
+    file = b"".join(parts)
+    cut = data.draw(st.integers(0, len(file)))
+    ends = np.cumsum([0] + [len(p) for p in parts])
+    whole = int(np.searchsorted(ends, cut, "right")) - 1
+    found = journal.decode_records(file[:cut], 1000)
+    assert [(int(found.kind[i]), found.payload(i), int(found.t_ns[i])) for i in range(len(found))] == rows[:whole]
+    assert (found.next_offset, found.left_bytes) == (1000 + ends[whole], cut - ends[whole])
+    if file:
+        at = data.draw(st.integers(0, len(file) - 1))
+        bad = bytearray(file)
+        bad[at] ^= data.draw(st.integers(1, 255))
+        hit = int(np.searchsorted(ends, at, "right")) - 1
+        found = journal.decode_records(bytes(bad))
+        assert len(found) == hit
+        assert [found.payload(i) for i in range(len(found))] == [row[1] for row in rows[:hit]]
+
+
+def test_records_can_be_followed_in_pieces(book):
+    book.record(journal.FRAME, b"one", 1)
+    a = journal.records(book.path)
+    book.record_all([(journal.PING, b"two!", 2), (journal.DAMAGE, b"", 3)])
+    b = journal.records(book.path, a.next_offset, 30)  # the second record and the start of the third
+    c = journal.records(book.path, b.next_offset)
+    assert [x.payload(0) for x in (a, b, c)] == [b"one", b"two!", b""]
+    assert [(len(x), x.left_bytes) for x in (a, b, c)] == [(1, 0), (1, 2), (1, 0)]
+    assert c.kind.tolist() == [journal.DAMAGE] and c.t_ns.tolist() == [3]
+
+
+def test_sync_says_what_is_on_the_disk(book):
+    line = book.event("note", text="x")
+    book.record(1, b"abc", 1)
+    assert book.sync() == (len(json.dumps(line)) + 1, 27)
+    assert book.sync() == (len(json.dumps(line)) + 1, 27)
+
+
+def test_appends_reach_the_disk_by_themselves(book, monkeypatch):
+    synced = threading.Event()
+    real = os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (real(fd), synced.set()))
+    book.record(1, b"abc", 1)
+    assert synced.wait(10)
+
+
+def test_put_is_whole_or_absent(book, monkeypatch):
+    book.put("smart/001.json", b"old")
+    monkeypatch.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(JournalError, match="No space left"):
+        book.put("smart/001.json", b"new")
+    monkeypatch.undo()
+    assert (book.path / "smart" / "001.json").read_bytes() == b"old"
+    assert [p.name for p in (book.path / "smart").iterdir()] == ["001.json"]
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "smart/../../x"])
+def test_put_stays_inside(book, name):
+    with pytest.raises(JournalError, match="inside"):
+        book.put(name, b"")
+
+
+def test_a_full_disk_leaves_whole_records_and_is_said_ever_after(book, monkeypatch):
+    kept = book.event("note", text="kept")
+    real = os.write
+
+    def half(fd, data):
+        if len(data) < 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data[: len(data) - 5])
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(JournalError, match="No space left"):
+        book.event("note", text="lost")
+    monkeypatch.undo()
+    assert journal.read_events(book.path)[0] == [kept] and journal.read_events(book.path)[2] == 0
+    for again in (lambda: book.event("note"), lambda: book.record(1, b"", 0), book.sync):
+        with pytest.raises(JournalError, match="No space left"):
+            again()
+    with pytest.raises(JournalError):
+        book.close("complete")
+    assert journal.state(book.path) == "died"  # it could not say how it ended, and holds no lock
+
+
+def test_a_real_full_disk(tmp_path):
+    """/dev/full in place of the file: the kernel's own refusal, not ours."""
+    book = journal.create(tmp_path, HEADER)
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, book._files["rig.bin"][0])
+    os.close(full)
+    with pytest.raises(JournalError, match="No space left"):
+        book.record(1, b"abc", 1)
+    with pytest.raises(JournalError, match="No space left"):
+        book.close("complete")
+
+
+def test_states(tmp_path):
+    for said in ("complete", "failed", "interrupted"):
+        book = journal.create(tmp_path, HEADER)
+        assert journal.state(book.path) == "running"
+        end = book.close(said, "because", 4)
+        assert journal.state(book.path) == said
+        assert journal.events(book.path)[-1] == end == {**end, "kind": "run.end", "state": said, "why": "because", "exit_code": 4}
+        assert book.close("complete") == end  # a second close changes nothing
+        assert journal.state(book.path) == said
+        with pytest.raises(JournalError, match="closed"):
+            book.event("note")
+    with pytest.raises(ValueError):
+        book.close("fine")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"{}", b'{"schema": 2}', b'"x"'])
+def test_what_is_no_run_folder_is_refused(tmp_path, content):
+    if content is not None:
+        (tmp_path / "run.json").write_bytes(content)
+    for read in (journal.open_run, journal.events, journal.records):
+        with pytest.raises(JournalError):
+            read(tmp_path)
+
+
+def test_many_threads_append_without_tearing(book):
+    def work(k):
+        for i in range(100):
+            book.event("note", k=k, i=i)
+            book.record(1, bytes([k]) * i, i)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    lines, _, left = journal.read_events(book.path)
+    found = journal.records(book.path)
+    assert (len(lines), left, len(found), found.left_bytes) == (400, 0, 400, 0)
+    assert [e["t_ns"] for e in lines] == sorted(e["t_ns"] for e in lines)
+    for k in range(4):
+        assert [e["i"] for e in lines if e["k"] == k] == list(range(100))
+
+
+WRITER = """
+import sys
+from ssdrig import journal
+book = journal.create(sys.argv[1], {"run": sys.argv[2]})
+n = 0
+while True:
+    for _ in range(7):
+        book.event("note", n=n)
+        book.record(1, n.to_bytes(4, "little") * (n % 50 + 1), n)
+        n += 1
+    print(*book.sync(), n, flush=True)
+"""
+
+
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
+    """kill -9, 20 times: all that sync() reported is read back, in order; the rest is whole records or a torn tail."""
+    dice = random.Random(1)
+    env = {**os.environ, "PYTHONPATH": str(Path(journal.__file__).parents[1])}
+    for turn in range(20):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), f"run{turn}"], stdout=subprocess.PIPE, env=env)
+        try:
+            acknowledged = [writer.stdout.readline().split()]
+            while dice.random() < 0.9:
+                acknowledged.append(writer.stdout.readline().split())
+            assert journal.state(tmp_path / f"run{turn}") == "running"
+            time.sleep(dice.random() * 0.01)
+        finally:
+            writer.send_signal(signal.SIGKILL)
+            rest = writer.stdout.read()
+            writer.stdout.close()
+            writer.wait()
+        last = [line.split() for line in rest.splitlines(keepends=True) if line.endswith(b"\n")] or acknowledged
+        events_bytes, rig_bytes, n = map(int, last[-1])
+        run = tmp_path / f"run{turn}"
+        found, records = journal.events(run), journal.records(run)
+        assert len(found) >= n and [e["n"] for e in found] == list(range(len(found)))
+        assert len(records) >= n
+        assert [records.payload(i) for i in range(n)] == [i.to_bytes(4, "little") * (i % 50 + 1) for i in range(n)]
+        assert records.next_offset >= rig_bytes and (run / "events.jsonl").stat().st_size >= events_bytes
+        assert journal.state(run) == "died"

@@ -1,0 +1,317 @@
+"""Real fio against nbdkit: a clean step, a drive that dies, one that freezes; and a fake fio that behaves as badly as it can."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdrig import fiolog, load
+from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
+
+SIZE = 64 << 20
+
+needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+needs_nbdkit = pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")
+
+
+@pytest.fixture
+def drive(tmp_path):
+    """An NBD server that takes 1 ms for a write: (process, URI)."""
+    socket = tmp_path / "nbd"
+    words = ["nbdkit", "-f", "-U", str(socket), "--filter=delay", "memory", str(SIZE), "wdelay=1ms"]
+    with open(tmp_path / "nbdkit.log", "wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log)
+    try:
+        until = time.monotonic() + 20
+        while not socket.exists():
+            assert process.poll() is None and time.monotonic() < until, (tmp_path / "nbdkit.log").read_text()
+            time.sleep(0.02)
+        yield process, f"nbd+unix:///?socket={socket}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def random_write(target: str, **more) -> load.Job:
+    return load.Job(**{"name": "load", "rw": "randwrite", "block_bytes": 4096, "queue_depth": 32, "size_bytes": SIZE, "target": target} | more)
+
+
+def after(seconds: float):
+    """should_stop that says yes once that time has passed."""
+    until = time.monotonic() + seconds
+    return lambda: time.monotonic() > until
+
+
+def fake_fio(tmp_path: Path, body: str) -> str:
+    """A program that answers --version as fio and otherwise runs `body`."""
+    path = tmp_path / "fio"
+    path.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\nif '--version' in sys.argv:\n    print('fio-3.33'); sys.exit()\n{body}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def gone(pid_file: Path) -> bool:
+    """The process that wrote its id there has ended (a zombie has, too)."""
+    try:
+        return (Path("/proc") / pid_file.read_text() / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+# the job file
+
+
+def test_job_file():
+    job = load.Job("load", "randwrite", 4096, 32, 1 << 30, "nbd+unix:///?socket=/run/x", time_s=2.5, seed=7)
+    assert load.job_file(job) == (
+        "[load]\nioengine=nbd\nuri=nbd+unix:///?socket=/run/x\nthread=1\nrw=randwrite\nbs=4096\niodepth=32\noffset=0\n"
+        "size=1073741824\ntime_based=1\nruntime=2500ms\nrefill_buffers=1\nnorandommap=1\nrandom_generator=tausworthe64\nrandseed=7\n"
+        "log_avg_msec=1000\nlog_hist_msec=1000\nlog_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n"
+        "write_iops_log=load\nwrite_bw_log=load\nwrite_lat_log=load\nwrite_hist_log=load\n"
+    )
+
+
+def test_job_file_of_a_device_bypasses_the_page_cache():
+    text = load.job_file(load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21))
+    assert "ioengine=libaio\ndirect=1\nfilename=/dev/disk/by-id/a\\:b\n" in text
+    assert "offset=1048576\nsize=1073741824\nio_size=2097152\n" in text and "time_based" not in text
+
+
+@pytest.mark.parametrize("wrong", [
+    {"name": "a b"}, {"name": "../x"}, {"rw": "format"}, {"target": ""}, {"target": "nbd://x\nfilename=/dev/sda"},
+    {"block_bytes": 0}, {"size_bytes": 100}, {"queue_depth": 0}, {"offset": -1},
+])  # fmt: skip
+def test_wrong_jobs_are_refused(wrong):
+    with pytest.raises(UsageError):
+        load.job_file(random_write("nbd://x", **wrong))
+
+
+@needs_fio
+@pytest.mark.parametrize("target", ["nbd+unix:///?socket=/run/x", "/x"])
+def test_fio_understands_the_job_file(tmp_path, target):
+    (tmp_path / "job.fio").write_text(load.job_file(random_write(target, time_s=1)))
+    done = subprocess.run(["fio", "--parse-only", "job.fio"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# real fio
+
+
+@needs_fio
+@needs_nbdkit
+def test_a_clean_step_adds_up(tmp_path, drive):
+    """The host's clock, fio's logs, its documents and the live view agree on one step; a freeze of 2.2 s is zero seconds."""
+    process, uri = drive
+    seen = []
+
+    def freeze(second):
+        seen.append(second)
+        if len(seen) == 2:
+            os.kill(process.pid, signal.SIGSTOP)
+            subprocess.Popen(["sh", "-c", f"sleep 2.2; kill -CONT {process.pid}"]).wait()
+
+    result = load.run(random_write(uri, time_s=6), tmp_path / "f", on_second=freeze)
+    s = result.seconds
+    assert not result.stopped and s.source == "logs" and not s.torn_bytes
+    assert s.iops.sum() == result.ios == s.totals["ios"] > 1000
+    assert s.bw_bytes.sum() == result.bytes == 4096 * result.ios
+    assert 5.9 < result.runtime_s < 30
+    assert len(s.iops) in (6, 7) and 1 <= s.zero_seconds <= 2
+    assert result.t_start_ns < s.t_ns[0] < s.t_ns[-1] < result.t_end_ns
+    assert sum(x["ios"] for x in seen) == seen[-1]["total_ios"] <= result.ios
+    for x in seen:
+        assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == x["bw_bytes"] * x["span_s"]
+        assert x["ios"] == 0 or x["lat_mean_ns"] > 1_000_000
+    assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(os.listdir(tmp_path / "f"))
+    live = fiolog.from_status(fiolog.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
+    assert live.iops.sum() == result.ios  # what would be left had fio been killed
+
+
+@needs_fio
+@needs_nbdkit
+def test_a_step_bounded_by_size(tmp_path, drive):
+    result = load.run(random_write(drive[1], name="fill", rw="write", block_bytes=131072), tmp_path / "f")
+    assert result.bytes == SIZE and result.ios == SIZE // 131072 == result.seconds.iops.sum()
+
+
+@needs_fio
+@needs_nbdkit
+def test_stopping_keeps_what_was_measured(tmp_path, drive):
+    result = load.run(random_write(drive[1], time_s=60), tmp_path / "f", should_stop=after(2.6))
+    assert result.stopped and result.runtime_s < 30
+    assert result.seconds.source == "logs" and result.seconds.iops.sum() == result.ios > 0
+
+
+@needs_fio
+@needs_nbdkit
+def test_the_drive_dies(tmp_path, drive):
+    process, uri = drive
+    with pytest.raises(DriveError, match="(?i)nbd|connection|endpoint") as caught:
+        load.run(random_write(uri, time_s=60), tmp_path / "f", on_second=lambda second: process.kill())
+    assert str(tmp_path / "f") in caught.value.do
+    assert fiolog.load(tmp_path / "f").iops.sum() > 0
+
+
+@needs_fio
+@needs_nbdkit
+def test_the_drive_freezes(tmp_path, drive):
+    process, uri = drive
+    with pytest.raises(DriveError, match="none for 2 s"):
+        load.run(random_write(uri, time_s=60), tmp_path / "f", on_second=lambda second: process.send_signal(signal.SIGSTOP), stall_s=2)
+    s = fiolog.load(tmp_path / "f")
+    assert s.source == "status" and s.iops.sum() > 0 and s.t_ns[0] > 0
+
+
+@needs_fio
+def test_no_drive_at_all(tmp_path):
+    with pytest.raises(DriveError, match="(?i)nbd"):
+        load.run(random_write(f"nbd+unix:///?socket={tmp_path}/none", time_s=1), tmp_path / "f")
+
+
+@needs_fio
+@needs_nbdkit
+def test_an_error_of_the_caller_ends_fio(tmp_path, drive):
+    def fail(second):
+        raise RuntimeError("the journal is gone")
+
+    with pytest.raises(RuntimeError, match="journal"):
+        load.run(random_write(drive[1], time_s=60), tmp_path / "f", on_second=fail)
+    assert not [p for p in Path("/proc").glob("[0-9]*/cwd") if _links_to(p, tmp_path / "f")]
+
+
+@needs_fio
+@needs_nbdkit
+def test_fio_dies_with_its_host(tmp_path, drive):
+    code = (
+        "import sys; from ssdrig import load\n"
+        f"load.run(load.Job('load', 'randwrite', 4096, 32, {SIZE}, {drive[1]!r}, time_s=60), {str(tmp_path / 'f')!r},"
+        " on_second=lambda second: print('second', flush=True))"
+    )
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert host.stdout.readline() == b"second\n"
+        assert [p for p in Path("/proc").glob("[0-9]*/cwd") if _links_to(p, tmp_path / "f")]
+    finally:
+        host.kill()
+        host.wait()
+        host.stdout.close()
+    until = time.monotonic() + 10
+    while [p for p in Path("/proc").glob("[0-9]*/cwd") if _links_to(p, tmp_path / "f")]:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    s = fiolog.load(tmp_path / "f")
+    assert s.source == "status" and s.iops.sum() > 0
+
+
+def _links_to(link: Path, folder: Path) -> bool:
+    try:
+        return os.readlink(link) == str(folder)
+    except OSError:
+        return False
+
+
+# a bad fio
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_output_without_end_is_bounded(tmp_path, stream):
+    """Prints as fast as it can and ignores what it is asked to do."""
+    body = (
+        "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE): signal.signal(s, signal.SIG_IGN)\n"
+        f"open('pid', 'w').write(str(os.getpid()))\nwhile True: os.write(sys.{stream}.fileno(), b'spinning {{ and spinning\\n' * 2000)"
+    )
+    with pytest.raises(LoadError, match="spinning"):
+        load.run(random_write("nbd://x", time_s=60), tmp_path / "f", fio=fake_fio(tmp_path, body))
+    kept = sum(p.stat().st_size for p in (tmp_path / "f").iterdir())
+    assert 1 << 20 < kept < 16 << 20
+    assert gone(tmp_path / "f" / "pid")
+
+
+def test_output_without_end_of_a_lost_drive_is_the_drives_fault(tmp_path):
+    body = "while True: os.write(2, b'fio: nbd_poll: recv: Connection reset by peer\\n' * 1000)"
+    with pytest.raises(DriveError, match="Connection reset"):
+        load.run(random_write("nbd://x", time_s=60), tmp_path / "f", fio=fake_fio(tmp_path, body))
+
+
+def test_a_fio_that_cannot_be_asked_to_end_is_killed(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "GRACE_S", 0.5)
+    body = (
+        "for s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n"
+        "open('pid', 'w').write(str(os.getpid()))\ntime.sleep(1000)"
+    )
+    fio = fake_fio(tmp_path, body)
+    result = load.run(random_write("nbd://x", time_s=60), tmp_path / "a", should_stop=after(0.7), fio=fio)
+    assert result.stopped and result.seconds is None and result.ios == 0
+    assert gone(tmp_path / "a" / "pid")
+    with pytest.raises(LoadError, match="end by itself after 0.2 s"):
+        load.run(random_write("nbd://x", time_s=0.2), tmp_path / "b", margin_s=0.5, fio=fio)
+    assert gone(tmp_path / "b" / "pid")
+    with pytest.raises(DriveError, match="none for 0.5 s after 0 I/Os"):
+        load.run(random_write("nbd://x"), tmp_path / "c", stall_s=0.5, fio=fio)
+    assert gone(tmp_path / "c" / "pid")
+
+
+def test_a_failing_fio_is_quoted(tmp_path):
+    body = "sys.stderr.write('first\\nfio: job file is nonsense\\n'); sys.exit(3)"
+    with pytest.raises(LoadError, match="exit code 3: first | fio: job file is nonsense"):
+        load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, body))
+
+
+def test_success_without_results_is_no_success(tmp_path):
+    with pytest.raises(LoadError):
+        load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, "sys.exit(0)"))
+
+
+@pytest.mark.parametrize("damage", ["torn", "error", "missing"])
+def test_logs_that_are_not_whole_are_told(tmp_path, damage):
+    """The recorded step, written by a fio that says all went well, with its log torn as a full disk does, or an error inside."""
+    source = Path(__file__).parent / "data" / "fio-3.33-stall"
+    body = (
+        f"import shutil\nsource, damage = {str(source)!r}, {damage!r}\n"
+        "for name in ('step_clat_hist.1.log', 'step_lat.1.log'): shutil.copy(source + '/' + name, name)\n"
+        "if damage == 'torn': os.truncate('step_clat_hist.1.log', 65536)\n"
+        "if damage == 'missing': os.unlink('step_clat_hist.1.log')\n"
+        "text = open(source + '/out.json').read()\n"
+        "print(text.replace('\"error\" : 0', '\"error\" : 28') if damage == 'error' else text)"
+    )
+    words = {"torn": "bytes torn", "error": "fio error 28", "missing": "from status"}
+    with pytest.raises(LoadError, match=words[damage]):
+        load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, body))
+
+
+@pytest.mark.parametrize("answer", ["fio-3.16", "fio-2.99", "nonsense", ""])
+def test_an_old_fio_is_refused(tmp_path, answer):
+    path = tmp_path / "fio"
+    path.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    path.chmod(0o755)
+    with pytest.raises(ToolMissing, match=re.escape("3.30")):
+        load.run(random_write("nbd://x"), tmp_path / "f", fio=str(path))
+    assert not (tmp_path / "f").exists()
+
+
+def test_no_fio(tmp_path):
+    with pytest.raises(ToolMissing):
+        load.version(str(tmp_path / "none"))
+
+
+def test_a_used_folder_is_refused(tmp_path):
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "load_iops.1.log").write_text("kept")
+    with pytest.raises(UsageError, match="empty folder"):
+        load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, ""))
+    assert (tmp_path / "f" / "load_iops.1.log").read_text() == "kept"
+
+
+def test_a_full_disk(tmp_path):
+    """out.json lies on a device that is always full."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    with open("/dev/full", "wb", buffering=0) as full:
+        with pytest.raises(LoadError, match="No space left"):
+            load._write(full, b"{}")

@@ -1,0 +1,352 @@
+"""Which points a run comes to: counted in the journal, in points.lp and in a real database; made once, never changed."""
+
+import fcntl
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+import synthetic_run
+from fake_influx import FakeInflux, parse_line
+from ssdrig import journal, line_protocol, points, push
+from ssdrig.errors import JournalError, UploadIncomplete, UsageError
+from ssdrig.virtual import influxd as real
+
+IOPS = [9000, 8000, 0, 0, 3000, 2500, 2500, 2600, 2400, 2500, 2500, 2500]
+POINTS = "points.lp"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return synthetic_run.write(tmp_path_factory.mktemp("runs"), IOPS)
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return shutil.copytree(made, tmp_path / made.name)
+
+
+def emit(run, final=True):
+    with points.Emitter(run) as emitter:
+        emitter.step(final)
+        assert emitter.size == (run / POINTS).stat().st_size
+    return (run / POINTS).read_bytes()
+
+
+def read(text):
+    return [parse_line(line) for line in text.splitlines()]
+
+
+def test_a_run_comes_to_these_points(run):
+    lines = read(emit(run))
+    seconds = synthetic_run.T_RUN_NS // 10**9, journal.events(run)[-2]["t_ns"] // 10**9
+    got = Counter(m for m, *_ in lines)
+    assert got == points.counts(run)
+    assert got["fio_interval"] == 2 + len(IOPS) and got["ssd_wear"] == 5 and got["rig_event"] == len(journal.events(run))
+    assert seconds[1] - seconds[0] <= got["power"] <= seconds[1] - seconds[0] + 1
+    assert len({(m, tags, t) for m, tags, _, t in lines}) == len(lines), "two points share series and time"
+    drive, name = "SIMULATED SATA TLC SIM0001", run.name
+    by = {m: [(dict(tags), fields, t) for k, tags, fields, t in lines if k == m] for m in got}
+    load = [(f, t) for tags, f, t in by["fio_interval"] if tags == {"dir": "write", "drive": drive, "run": name, "step": "load"}]
+    assert [f["iops"] for f, _ in load] == IOPS
+    assert load[0][0]["lat_mean_ns"] == 800_000 and load[2][0] == {"iops": 0, "bw_bytes": 0, "lat_mean_ns": 0, "lat_p99_ns": 0, "lat_p999_ns": 0}
+    first_row_ms = int((run / "fio" / "load" / "load_iops.1.log").read_text().split(",")[0])
+    first_ns = (first_row_ms - 1000) * 1_000_000
+    assert abs(load[0][1] - (first_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS)) < 10_000_000
+    assert {t - load[0][1] for _, t in load} == {i * 10**9 for i in range(len(IOPS))}
+    power = [(f, t) for tags, f, t in by["power"] if tags == {"drive": drive, "rail": "5V", "run": name}]
+    assert len(power) == got["power"]
+    busy = [f for f, t in power if load[0][1] < t < load[-1][1]]
+    assert all(f["p_mean_W"] == pytest.approx(2.5, rel=1e-3) and f["energy_J"] == pytest.approx(2.5, rel=1e-3) for f in busy)
+    assert all(f["lost"] == 0 and 1000 <= f["samples"] <= 1007 and 0 < f["t_err_ns"] < 300_000 for f in busy)
+    wear = by["ssd_wear"]
+    assert "wa" not in wear[0][1] and "wa" not in wear[1][1], "before the load nothing was written that could be amplified"
+    assert [f["wa"] for _, f, _ in wear[2:]] == pytest.approx([3.0] * (len(wear) - 2), rel=0.02)
+    assert {"host_bytes_written", "nand_bytes_written", "temp_C", "media_errors"} <= set(wear[0][1])
+    texts = {(tags["kind"], f["text"]) for tags, f, _ in by["rig_event"]}
+    assert {("step.start", "step: fill"), ("run.end", "state: complete, why: , exit_code: 0"), ("run.start", "pid: 1")} <= texts
+
+
+def test_every_field_of_the_schema_is_written_by_a_run(run):
+    written = {}
+    for m, _, fields, _ in read(emit(run)):
+        written.setdefault(m, set()).update(fields)
+    assert written == {m.name: set(m.fields) for m in line_protocol.read_schema().values()}
+
+
+@pytest.mark.parametrize("keep", [0, 1, 0.3, 0.7, 0.999])
+def test_a_torn_file_is_taken_up_where_it_was(run, keep):
+    whole = emit(run)
+    size = int(len(whole) * keep) if keep != 1 else len(whole)
+    (run / POINTS).write_bytes(whole[:size])
+    assert emit(run) == whole, "what was cut off came back as other bytes"
+
+
+def grow(source, target, share, rng):
+    """Bring the copy of a run to a share of what the source holds, cut at any byte as a follower may find it."""
+    for name in ("events.jsonl", "rig.bin"):
+        data = (source / name).read_bytes()
+        size = len(data) if share == 1 else int(len(data) * share) + rng.randrange(-20, 20)
+        (target / name).write_bytes(data[: max(size, (target / name).stat().st_size)])
+
+
+def test_followed_in_pieces_and_restarted_it_is_the_same_points(made, tmp_path):
+    at_once = Counter(emit(shutil.copytree(made, tmp_path / "whole" / made.name)).splitlines())
+    for seed in range(3):
+        rng = random.Random(seed)
+        run = shutil.copytree(made, tmp_path / f"pieces{seed}" / made.name)
+        for name in ("events.jsonl", "rig.bin"):
+            (run / name).write_bytes(b"")
+        emitter = points.Emitter(run)
+        for step in range(1, 31):
+            grow(made, run, step / 30, rng)
+            emitter.step(final=step == 30)
+            if rng.random() < 0.3 and step < 30:  # it died and was started again, perhaps in mid-write
+                emitter.close()
+                with (run / POINTS).open("r+b") as f:
+                    f.truncate(rng.randrange(emitter.size - min(200, emitter.size), emitter.size + 1))
+                emitter = points.Emitter(run)
+        emitter.close()
+        pieces = (run / POINTS).read_bytes().splitlines()
+        assert Counter(pieces) == at_once
+
+
+def test_power_waits_until_its_second_is_settled(made, tmp_path):
+    run = shutil.copytree(made, tmp_path / made.name)
+    data = (made / "rig.bin").read_bytes()
+    (run / "rig.bin").write_bytes(data[: len(data) // 2])
+    newest = int(journal.records(run).t_ns[-1])
+    live = [t for m, _, _, t in read(emit(run, final=False)) if m == "power"]
+    offset = synthetic_run.UTC_RUN_NS - synthetic_run.T_RUN_NS
+    assert live and newest - 4 * 10**9 < max(live) - offset <= newest - 3 * 10**9
+
+
+def test_a_run_that_died_gives_what_is_there(tmp_path):
+    run = synthetic_run.write(tmp_path, IOPS, state=None, name="died")
+    events = (run / "events.jsonl").read_bytes()
+    at = events.index(b'"kind": "step.end", "step": "load"')
+    (run / "events.jsonl").write_bytes(events[:at])
+    shutil.rmtree(run / "fio" / "load")
+    assert journal.state(run) == "died"
+    got = Counter(m for m, *_ in read(emit(run)))
+    assert got == points.counts(run) and (got["fio_interval"], got["ssd_wear"]) == (2, 4)
+
+
+def test_lost_frames_are_counted_in_their_second(tmp_path):
+    run = synthetic_run.write(tmp_path, IOPS, lose_frames=range(200, 206), name="lossy")
+    lines = read(emit(run))
+    lost = sum(fields["lost"] for m, _, fields, _ in lines if m == "power")
+    assert 100 < lost <= 300 and Counter(m for m, *_ in lines) == points.counts(run)
+
+
+def test_a_run_without_power_or_fio(tmp_path):
+    run = synthetic_run.write(tmp_path, IOPS, power=False, name="bare")
+    shutil.rmtree(run / "fio")
+    got = Counter(m for m, *_ in read(emit(run)))
+    assert {"power": 0, "fio_interval": 0, **got} == points.counts(run) and got["rig_event"] > 10
+
+
+def test_events_of_one_kind_and_time_stay_two_points(tmp_path):
+    book = journal.create(tmp_path, {"drive": {"model": "m", "serial": "s"}, "run": "r"})
+    t_ns = journal.open_run(book.path)["started"]["t_ns"] + 10**9
+    for text in ("one", "two", "a\nb \"c\" \\"):
+        book.event("note", t_ns=t_ns, text=text)
+    book.close("complete")
+    notes = [(t, fields["text"]) for m, tags, fields, t in read(emit(tmp_path / "r")) if ("kind", "note") in tags]
+    assert [text for _, text in notes] == ["one", "two", 'a b "c" \\']
+    assert [t - notes[0][0] for t, _ in notes] == [0, 1, 2]
+
+
+def test_utc_follows_a_clock_that_is_set_and_never_runs_back():
+    utc = points.Utc(1000, 5_000_000_000_000)
+    distance = 5_000_000_000_000 - 1000
+    utc.anchor(10**9, 10**9 + distance + 40_000_000)  # reading noise
+    assert utc.at(2 * 10**9) == 2 * 10**9 + distance
+    utc.anchor(3 * 10**9, 3 * 10**9 + distance + 7 * 10**9)  # set forward
+    utc.anchor(5 * 10**9, 5 * 10**9 + distance - 9 * 10**9)  # set back
+    assert utc.at(2 * 10**9) == 2 * 10**9 + distance, "an anchor must not change what was said of earlier times"
+    assert utc.at(3 * 10**9) == utc.at(3 * 10**9 - 1) + 7 * 10**9 + 1
+    assert utc.at(6 * 10**9) == 13 * 10**9 + distance
+    assert utc.at(500) == 500 + distance
+
+
+def test_what_cannot_be_held_is_counted_and_the_rest_is_sent(run):
+    poll = json.loads((run / "smart" / "000.json").read_text())
+    page = bytearray.fromhex(poll["log_c0h"])
+    page[0:16] = (2**70).to_bytes(16, "little")
+    poll["log_c0h"] = page.hex()
+    (run / "smart" / "000.json").write_text(json.dumps(poll))
+    with points.Emitter(run) as emitter:
+        emitter.step(final=True)
+        assert emitter.left_out == 1
+    wear = [fields for m, _, fields, _ in read((run / POINTS).read_bytes()) if m == "ssd_wear"]
+    assert "nand_bytes_written" not in wear[0] and "host_bytes_written" in wear[0] and "nand_bytes_written" in wear[1]
+
+
+def test_two_at_once_are_refused(run):
+    with points.Emitter(run), pytest.raises(JournalError, match="in use by another"):
+        points.Emitter(run)
+    points.Emitter(run).close()
+
+
+def test_a_full_disk_leaves_whole_lines(run, monkeypatch):
+    emitter = points.Emitter(run)
+    write = os.write
+    monkeypatch.setattr(points.os, "write", lambda fd, data: write(fd, data[:1000]) if os.fstat(fd).st_size == 0 else full())
+
+    def full():
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        emitter.step(final=True)
+    assert (run / POINTS).stat().st_size == 0
+    emitter.close()
+    monkeypatch.undo()
+    assert Counter(m for m, *_ in read(emit(run))) == points.counts(run)
+
+
+def test_a_missing_smart_file_is_named(run):
+    (run / "smart" / "001.json").unlink()
+    with pytest.raises(JournalError, match="SMART poll 1"):
+        emit(run)
+
+
+# the command
+
+
+def ssdrig(*words, **environ):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
+    done = subprocess.run([sys.executable, "-m", "ssdrig", *map(str, words)], capture_output=True, text=True, timeout=60, env=clean | environ)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_push_sends_all(run):
+    with FakeInflux() as fake:
+        code, out, err = ssdrig("push", run, "--json", SSDRIG_INFLUX=fake.url)
+        assert code == 0 and "Traceback" not in err
+        expected = points.counts(run)
+        assert {name: fake.count(name) for name in expected} == expected
+        answer = json.loads(out)
+        assert answer == {"run": str(run), "to": fake.url, "lines": sum(expected.values()), "pending": 0, "rejected": 0, "left_out": 0}
+        assert ssdrig("push", run, "--influx", fake.url)[0] == 0 and len(fake.seen) == 1, "sent again what was acknowledged"
+
+
+def test_push_gives_up_and_says_what_finishes_it(run):
+    with FakeInflux() as gone:
+        pass
+    code, out, err = ssdrig("push", run, "--influx", gone.url.replace("//", "//u:hunter2@"), "--timeout", "0.5", "--json")
+    total = sum(points.counts(run).values())
+    assert code == UploadIncomplete.exit_code == 6
+    assert json.loads(out)["pending"] == total and f"{total} not sent yet" in err and f"./ssdrig push {run}" in err
+    assert "hunter2" not in out + err
+
+
+def test_push_names_what_is_refused(run):
+    with FakeInflux() as fake:
+        fake.types[("rig_event", "text")] = int
+        code, out, err = ssdrig("push", run, "--influx", fake.url, "--json")
+        expected = points.counts(run)
+        assert code == 6 and json.loads(out)["rejected"] == expected["rig_event"] and "rejected.jsonl" in err
+        assert fake.count("power") == expected["power"] and len((run / "rejected.jsonl").read_text().splitlines()) == expected["rig_event"]
+
+
+def test_push_without_address_or_run(run, tmp_path):
+    assert ssdrig("push", run)[0] == UsageError.exit_code
+    assert ssdrig("push", run, "--influx", "nonsense")[0] == UsageError.exit_code
+    code, _, err = ssdrig("push", tmp_path / "absent", "--influx", "http://127.0.0.1:9/db")
+    assert code == JournalError.exit_code and "run.json" in err and not (tmp_path / "absent").exists()
+
+
+class Replay:
+    """A run that is being written: its lock held, its records and events copied over bit by bit."""
+
+    def __init__(self, made, run, seconds):
+        self.made, self.run = made, run
+        shutil.copytree(made, run)
+        for name in ("events.jsonl", "rig.bin"):
+            (run / name).write_bytes(b"")
+        self.lock = os.open(run / "lock", os.O_RDWR)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.rng, self.started, self.seconds = random.Random(1), time.monotonic(), seconds
+
+    def step(self):
+        """Whether there is more to come."""
+        share = min(1, (time.monotonic() - self.started) / self.seconds)
+        grow(self.made, self.run, share, self.rng)
+        if share == 1:
+            os.close(self.lock)
+        time.sleep(0.02)
+        return share < 1
+
+
+def test_push_of_a_run_that_goes_on_sends_no_half_second(made, tmp_path):
+    with FakeInflux("3.11") as fake:
+        replay = Replay(made, tmp_path / made.name, 1.0)
+        while replay.step() and time.monotonic() - replay.started < 0.5:
+            pass
+        code, _, err = ssdrig("push", replay.run, "--influx", fake.url)
+        assert code == 0 and "goes on" in err and 0 < fake.count("power") < points.counts(made)["power"]
+        while replay.step():
+            pass
+        assert ssdrig("push", replay.run, "--influx", fake.url)[0] == 0
+        whole = read(emit(shutil.copytree(made, tmp_path / "whole" / made.name)))
+        assert fake.stored == {(m, tags, t): fields for m, tags, fields, t in whole} and fake.changed == 0
+
+
+@pytest.mark.parametrize("deaths", [0, 4])
+def test_real_database_absent_for_a_third_and_pusher_killed(made, tmp_path, deaths):
+    """The server is away, then there, then killed; with `deaths` the follower is kill -9ed as well: the counts are equal."""
+    if not shutil.which("influxd"):
+        pytest.skip("influxd is not installed (apt install influxdb)")
+    server = real.start(tmp_path / "influxd")
+    pusher = None
+    try:
+        replay = Replay(made, tmp_path / made.name, 4.0)
+        acts = [(1.2, server.kill), (2.5, server.restart), (3.2, server.kill), (3.6, server.restart)]
+        kills = [0.7 + 0.8 * i for i in range(deaths)]
+        pusher = push.start(replay.run, server.url)
+        while replay.step():
+            now = time.monotonic() - replay.started
+            while acts and now >= acts[0][0]:
+                acts.pop(0)[1]()
+            if kills and now >= kills[0]:
+                kills.pop(0)
+                pusher.send_signal(signal.SIGKILL)
+                pusher.wait()
+                pusher = push.start(replay.run, server.url)
+        for _, act in acts:
+            act()
+        assert pusher.wait(60) == 0
+        expected = points.counts(replay.run)
+        assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == expected
+        assert server.counts(list(expected), replay.run.name) == expected
+        assert not (replay.run / "rejected.jsonl").exists()
+        assert json.loads((replay.run / "points.cursor").read_text())["lines"] == sum(expected.values())
+    finally:
+        if pusher:
+            pusher.kill()
+            pusher.wait()
+        server.stop()
+
+
+def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
+    with FakeInflux() as gone:
+        pass
+    replay = Replay(made, tmp_path / made.name, 0.5)
+    words = [sys.executable, "-m", "ssdrig", "push", str(replay.run), "--influx", gone.url, "--follow", "--timeout", "0.3", "--quiet"]
+    pusher = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        while replay.step():
+            pass
+        _, err = pusher.communicate(timeout=60)
+    finally:
+        pusher.kill()
+        pusher.wait()
+    assert pusher.returncode == 6 and "not sent yet" in err
+    assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == points.counts(replay.run)

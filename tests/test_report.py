@@ -1,0 +1,337 @@
+import argparse
+import hashlib
+import io
+import json
+import re
+from contextlib import redirect_stderr, redirect_stdout
+
+import browser
+import numpy as np
+import pytest
+import synthetic_run
+
+from ssdrig import analysis, report
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.report import page
+from ssdrig.report.terms import BARS, BY_KEY, TERMS, number
+
+PLATEAU = [20000] * 12
+OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]
+MORE = PLATEAU + [11000, 11200] * 16
+
+
+def run_command(*words):
+    parser = argparse.ArgumentParser()
+    report.add_arguments(parser)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = report.command(parser.parse_args([str(w) for w in words]))
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Four runs: two drives, each with its own OP and with 25 %; the last one died."""
+    base = tmp_path_factory.mktemp("runs")
+    made = []
+    for i, (model, op, iops, watts, state) in enumerate(
+        [
+            ("SIMULATED one", None, OWN, 2.5, "complete"),
+            ("SIMULATED one", 25, MORE, 2.0, "complete"),
+            ("SIMULATED two </script><img src=x onerror=boom()>", None, MORE, 4.0, "failed"),
+            ("SIMULATED two </script><img src=x onerror=boom()>", 25, OWN, 3.0, None),
+        ]
+    ):
+        made.append(
+            synthetic_run.write(base, iops, watts=((-100, 1.0), (0, watts)), zoom_s=14, model=model, op_percent=op, state=state, name=f"run-{i}")
+        )
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(folders, tmp_path_factory):
+    """(page of all four, its figures)"""
+    out = tmp_path_factory.mktemp("page") / "all.html"
+    code, stdout, _ = run_command(*folders, "--out", out, "--json", "--review", 2)
+    assert code == 0
+    return out, [json.loads(line) for line in stdout.splitlines()]
+
+
+# ---- the command
+
+
+def test_one_run_writes_page_and_figures_beside_the_run(folders):
+    code, out, err = run_command(folders[0])
+    assert code == 0 and out == ""
+    assert "SIMULATED" in err and "Mean IOPS, steady" in err and "report.html" in err
+    figures = json.loads((folders[0] / "figures.json").read_text())
+    assert figures["iops_mean"] == pytest.approx((13 * 5000 + 13 * 6000 + 11000) / 30)
+    assert (folders[0] / "report.html").read_text().startswith("<!doctype html>")
+    assert not [p.name for p in folders[0].iterdir() if p.name.startswith(".")]
+
+
+def test_json_has_one_object_a_run_in_the_order_given(made):
+    assert [f["run"] for f in made[1]] == ["run-0", "run-1", "run-2", "run-3"]
+    assert set(made[1][0]) == set(analysis.KEYS)
+    assert made[1][2]["state"] == "failed" and made[1][3]["state"] == "died"
+
+
+@pytest.mark.parametrize(("review", "index"), [(None, 0), ("2", 1), ("run-3", 3), ("RUN-2", 2)])
+def test_reviewed_run(made, review, index):
+    assert report.chosen(review, made[1]) == index
+
+
+@pytest.mark.parametrize("review", ["0", "5", "run-", "nothing", "SIMULATED one"])
+def test_reviewed_run_must_be_one_that_is_there(made, review):
+    with pytest.raises(UsageError, match="choose one of 1: run-0"):
+        report.chosen(review, made[1])
+
+
+def test_no_run_no_page(tmp_path):
+    with pytest.raises(JournalError):
+        run_command(tmp_path / "nothing", "--out", tmp_path / "x.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_leaves_nothing(folders, tmp_path):
+    with pytest.raises(JournalError, match="to write"):
+        run_command(folders[0], "--out", tmp_path / "no" / "such" / "folder.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- the page as text
+
+
+def test_page_names_no_other_place(made):
+    html = made[0].read_text()
+    for url in re.findall(r"https?://[^\s\"'<)*]+", html):
+        assert url == "https://github.com/leeoniya/uPlot", url  # in the licence line of the vendored file
+    assert "default-src 'none'" in html and "unsafe-eval" not in html and "script-src 'unsafe-inline'" not in html
+    assert not re.search(r"<(link|iframe|object|img)\b", html.replace("&lt;", ""))
+
+
+def test_script_hashes_of_the_policy_are_those_of_the_scripts(made):
+    html = made[0].read_text()
+    allowed = set(re.findall(r"'sha256-([^']+)'", html))
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.S)
+    import base64
+
+    assert {base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts} == allowed
+    assert len(allowed) == 3
+
+
+def test_a_drives_name_cannot_become_markup(made):
+    html = made[0].read_text()
+    assert "<img" not in html and html.count("</script>") == 4  # the data and the three scripts, each ended once
+    assert "&lt;/script&gt;&lt;img src=x onerror=boom()&gt;" in html
+
+
+def test_words_of_the_page_without_javascript(made):
+    html, figures = made[0].read_text(), made[1]
+    assert html.count("SIMULATED</strong>") == 1
+    for term in TERMS:
+        assert f">{term.label}" in html
+        assert number(figures[0][term.key], term.places) in html
+    assert "failed" in html and "synthetic failure" in html
+    assert "died" in html and "ended without closing it" in html
+    assert "<noscript>" in html
+    assert '<span class="review">reviewed</span>' in html.split('<li data-run="1">')[1].split("</li>")[0]
+
+
+def test_vendored_files_are_the_ones_named():
+    folder = page.HERE / "vendor"
+    named = re.findall(r"`([\w.]+)` \| `([0-9a-f]{64})`", (folder / "VENDOR.md").read_text())
+    assert {name for name, _ in named} == {"uPlot.iife.min.js", "uPlot.min.css"}
+    for name, digest in named:
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
+def test_labels_tell_runs_apart():
+    def f(model, serial, op):
+        return {"model": model, "serial": serial, "op_percent": op}
+
+    same = page.labels([f("SIMULATED a", "1", None), f("SIMULATED a", "1", None), f("SIMULATED a", "2", 25.0)])
+    assert same[0] == ("SIMULATED a 1", "drive's own", "SIMULATED a 1, OP drive's own (run 1)", "a 1, OP drive's own (run 1)")
+    assert same[1][3] == "a 1, OP drive's own (run 2)"
+    assert same[2][:2] == ("SIMULATED a 2", "25 % of raw")
+    one_drive = page.labels([f("a", "1", None), f("a", "1", 25)])
+    assert [x[3] for x in one_drive] == ["OP drive's own", "OP 25 % of raw"]
+
+
+def decoded(packed):
+    """What report.js makes of packed numbers."""
+    import base64
+
+    raw = base64.b64decode(packed["b"])
+    codes = np.frombuffer(raw, "<u4" if packed["as"] == "u4" else "<u2").astype(float)
+    if packed["as"] in ("u2", "u4"):
+        return codes
+    value = packed["lo"] + codes * packed["step"]
+    return np.where(codes == 65535, np.nan, np.exp(value) if packed["as"] == "log" else value)
+
+
+def test_packed_numbers_come_back():
+    assert decoded(page.counts(np.array([0.0, 7.0, 65534.0]))).tolist() == [0, 7, 65534]
+    assert decoded(page.counts(np.array([0.0, 65535.0]))).tolist() == [0, 65535]
+    watts = np.array([0.5, np.nan, 6.5, 3.3])
+    assert decoded(page.linear(watts)) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
+    lat = np.array([3.0, np.nan, 0.0, 1e6])
+    assert decoded(page.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
+    for pack in (page.counts, page.linear, page.logarithmic):
+        assert decoded(pack(np.empty(0))).size == 0
+    assert decoded(page.linear(np.array([2.5, 2.5]))).tolist() == [2.5, 2.5]
+
+
+@pytest.mark.parametrize(("value", "places", "text"), [(None, 1, "–"), (0.0, 0, "0"), (-1.25, 2, "−1.25"), (1234567.6, 1, "1\u202f234\u202f567.6")])
+def test_number(value, places, text):
+    assert number(value, places) == text
+
+
+def test_bars_are_terms_with_a_direction():
+    assert all(BY_KEY[key].better for key in BARS)
+    assert {t.key for t in TERMS} <= set(analysis.KEYS)
+    assert len({t.key for t in TERMS}) == len(TERMS)
+
+
+# ---- the page in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if not browser.find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    with browser.Browser() as b:
+        yield b
+
+
+READY = "document.body && document.body.dataset.ready"
+# how many of a panel's pixels are of a run's colour, at 40 % or more on white paper
+INK = """(name, want) => {
+  const c = document.querySelector(`[data-panel="${name}"] canvas`), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  const dark = want.map((v) => 255 - v), k = dark.indexOf(Math.max(...dark));
+  let n = 0;
+  for (let i = 0; i < d.length; i += 4) {
+    if (d[i + 3] < 200) continue;
+    const share = (255 - d[i + k]) / dark[k];
+    if (share >= 0.4 && dark.every((v, j) => Math.abs(255 - v * share - d[i + j]) < 12)) n++;
+  }
+  return n; }"""
+REVIEW, BLUE = [213, 94, 0], [0, 114, 178]
+
+
+def ink(b, panel, colour):
+    return b.js(f"({INK})({json.dumps(panel)}, {colour})")
+
+
+def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
+    chromium.open(made[0], ready=READY)
+    assert chromium.js("document.body.dataset.ready") == "7"
+    assert chromium.js("document.body.dataset.errors") == ""
+    assert chromium.complaints() == []
+    assert [u for u in chromium.requests() if not u.startswith(("file:", "about:", "data:"))] == []
+    panels = chromium.js("[...document.querySelectorAll('[data-panel]')].map(e => e.dataset.panel)")
+    assert len(panels) == 7
+    for panel in panels:
+        assert ink(chromium, panel, REVIEW) > 60, panel
+        label = chromium.js(f"document.querySelector('[data-panel=\"{panel}\"]').getAttribute('aria-label')")
+        assert "SIMULATED one, OP 25 % of raw" in label, panel
+
+
+def test_clicking_a_bar_shows_the_others_in_percent_of_it(chromium, made):
+    chromium.open(made[0], ready=READY)
+    row = "document.querySelector('.card[data-key=iops_mean] .row[data-run=\"{}\"]')"
+    chromium.js(row.format(0) + ".click()")
+    percent = [chromium.js(row.format(i) + ".querySelector('.percent').textContent") for i in range(4)]
+    means = [f["iops_mean"] for f in made[1]]
+    assert percent[0] == "= 100 %"
+    assert percent[1] == f"+{100 * (means[1] / means[0] - 1):.1f} %, better"
+    assert percent[3] == "±0.0 %, equal"
+    watts = chromium.js("document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"1\"] .percent').textContent")
+    assert watts == "−20.0 %, better"
+    watts = chromium.js("document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"2\"] .percent').textContent")
+    assert watts == "+60.0 %, worse"
+    assert chromium.js(row.format(0) + ".getAttribute('aria-pressed')") == "true"
+    assert chromium.js("location.hash") == "#ref=0"
+    chromium.js(row.format(0) + ".click()")
+    assert chromium.js(row.format(1) + ".querySelector('.percent').textContent") == ""
+
+
+def test_drive_and_op_are_chosen_independently(chromium, made):
+    chromium.open(made[0], ready=READY)
+    everything = ink(chromium, "zoom-linear", BLUE)
+    assert everything > 60  # run 0 is blue
+    visible = "[...document.querySelectorAll('thead th[data-run]')].filter(e => !e.classList.contains('hidden')).map(e => +e.dataset.run)"
+    click = "document.querySelector('input[name={}][value=\"{}\"]').click()"
+    assert chromium.js(visible) == [0, 1, 2, 3]
+    chromium.js(click.format("op", 0))  # the drives' own OP off
+    assert chromium.js(visible) == [1, 3]
+    chromium.wait(f"(({INK})('zoom-linear', {BLUE})) < {everything // 10}")
+    chromium.js(click.format("drive", 1))
+    assert chromium.js(visible) == [1]
+    assert chromium.js("location.hash") == "#drives=0&ops=1"
+    assert ink(chromium, "zoom-linear", REVIEW) > 60
+    chromium.js(click.format("op", 0) + ";" + click.format("op", 1))
+    assert chromium.js(visible) == [0]
+
+
+def test_the_state_is_in_the_address(chromium, made):
+    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0", ready=READY)
+    assert chromium.js("ssdrig.state()") == {"drives": [1], "ops": [0, 1], "review": 3, "ref": 2, "trend": False}
+    assert chromium.js("document.querySelector('header .review').closest('li').dataset.run") == "3"
+    assert chromium.js("document.querySelector('select[name=review]').value") == "3"
+    chromium.open(made[0], "#drives=9,x&review=77&ref=boom", ready=READY)  # nonsense is left out
+    assert chromium.js("ssdrig.state()") == {"drives": [], "ops": [0, 1], "review": 1, "ref": None, "trend": True}
+    assert chromium.complaints() == []
+
+
+def test_the_reviewed_run_is_drawn_on_top(chromium, made):
+    chromium.open(made[0], ready=READY)
+    order = "document.querySelector('select[name=review]')"
+    before = ink(chromium, "zoom-linear", REVIEW)
+    chromium.js(f"{order}.value = '0'; {order}.dispatchEvent(new Event('change', {{bubbles: true}}))")
+    chromium.wait("ssdrig.state().review === 0 && document.body.dataset.ready === '7'")
+    assert before > 60 and ink(chromium, "zoom-linear", REVIEW) > 60
+    assert chromium.js("document.querySelector('td.top').dataset.run") == "0"
+
+
+def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
+    chromium.open(made[0], ready=READY)
+    key = "document.querySelector('[data-panel=power]').dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', shiftKey: {}}}))"
+    assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 43 s"
+    for _ in range(3):
+        chromium.js(key.format("ArrowLeft", "true"))
+    chromium.js(key.format("ArrowRight", "false"))
+    assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 14 s"
+    cells = chromium.js("[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+    assert cells[0][0].endswith("SIMULATED one, OP 25 % of raw")
+    assert cells[0][1:4] == ["11\u202f000", "2.000", "181.8"]  # 2 W / 11 000 per s = 181.8 uJ
+    lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")
+    assert len({line for line in lines if line}) > 1  # all panels follow, each at its own place
+    point = """(() => { const o = document.querySelector('[data-panel=whole] .u-over'), r = o.getBoundingClientRect();
+      o.dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: r.left + r.width / 2, clientY: r.top + 20})); })()"""
+    chromium.js(point)
+    chromium.wait("document.querySelector('#readout thead th').textContent !== 't = 14 s'")
+    assert chromium.js("document.querySelector('#readout thead th').textContent") in ("t = 21 s", "t = 22 s")
+
+
+def test_csv_holds_each_second(chromium, made):
+    chromium.open(made[0], ready=READY)
+    lines = chromium.js("ssdrig.csv(0)").splitlines()
+    assert lines[0] == "t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io"
+    rows = [line.split(",") for line in lines[1:]]
+    assert [int(r[1]) for r in rows] == OWN
+    assert float(rows[0][4]) == pytest.approx(2.5, rel=1e-4) and float(rows[0][7]) == pytest.approx(125, rel=1e-3)
+    assert rows[40][1:3] == ["0", ""] and rows[40][7] == ""  # a second without I/O: no latency, no energy per I/O
+
+
+def test_dark_scheme_and_one_empty_run(tmp_path, folders):
+    if not browser.find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    empty = synthetic_run.write(tmp_path, [5000] * 5, state=None, name="early", power=False)
+    for path in (empty / "fio" / "load").iterdir():
+        path.unlink()
+    run_command(empty, "--out", tmp_path / "empty.html")
+    with browser.Browser(dark=True) as b:
+        b.open(tmp_path / "empty.html", ready=READY)
+        assert b.complaints() == [] and b.js("document.body.dataset.errors") == ""
+        assert b.js("getComputedStyle(document.body).backgroundColor") == "rgb(14, 17, 22)"
