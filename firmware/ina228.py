@@ -29,8 +29,8 @@ def adc_config(vbus_us, vshunt_us, temp_us):
 
 
 def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
-    """SHUNT_CAL = 13107.2e6 * CURRENT_LSB * R, four times that in the 40.96 mV range. Integers only."""
-    return 131072 * current_lsb_pA * shunt_uOhm * (4 if fine else 1) // 10**13
+    """SHUNT_CAL = 13107.2e6 * CURRENT_LSB * R, four times that in the 40.96 mV range; rounded."""
+    return (131072 * current_lsb_pA * shunt_uOhm * (4 if fine else 1) + 5 * 10**12) // 10**13
 
 
 @micropython.viper

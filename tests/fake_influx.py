@@ -157,9 +157,12 @@ class FakeInflux:
             self.seen.append(Seen(fault[0], 0, zipped, query))
             return _reply(h, fault[0], {"error": "scripted"}, fault[1])
         with self.lock:
-            status, words = self._write(h, query, body, zipped)
-            lines = _lines(body, zipped)
-            self.seen.append(Seen(0 if fault else status, len(lines), zipped, query))
+            try:
+                lines = _lines(body, zipped)
+            except (OSError, EOFError, zlib.error):
+                lines = None
+            status, words = self._write(h, query, lines)
+            self.seen.append(Seen(0 if fault else status, len(lines or []), zipped, query))
         if fault:
             self.stored_something.set()
             if fault == "store-then-hang":
@@ -175,7 +178,8 @@ class FakeInflux:
             return _reply(h, 200, {"results": [{"statement_id": 0}]})
         return _reply(h, 200, {"results": [{"statement_id": 0, "error": "not implemented: CREATE DATABASE"}]})
 
-    def _write(self, h, query, body, zipped):
+    def _write(self, h, query, lines):
+        """Status and words for a write; lines None if the body was no gzip although it should be."""
         g = self.generation
         user, password = self.credentials
         sent = base64.b64decode(h.headers.get("Authorization", "Basic ").removeprefix("Basic ")).decode()
@@ -191,9 +195,7 @@ class FakeInflux:
                 return 404, {"code": "not found", "message": f'bucket "{query["db"]}" not found'}
             else:
                 return 404, {"error": f'database not found: "{query["db"]}"'}
-        try:
-            lines = _lines(body, zipped)
-        except (OSError, EOFError, zlib.error):
+        if lines is None:
             return (500, {"code": "internal error"}) if g.startswith("2") else (400, {"error": "unexpected EOF"})
         points, bad = [], []
         for line in lines:

@@ -131,16 +131,6 @@ def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
     assert (second.returncode, second.stdout, second.stderr) == (7, f"['report']|{clone.root}/.venv|/\n", "")
 
 
-def test_a_changed_lock_renews_the_environment(ready):
-    marker = ready.root / ".venv/marker"
-    marker.touch()
-    assert ready.start("report").returncode == 7
-    assert marker.exists()
-    ready.lock.write_text(ready.lock.read_text() + "# changed\n")
-    assert ready.start("report").returncode == 7
-    assert not marker.exists()
-
-
 def test_what_makes_an_environment_stand(ready, monkeypatch):
     stamp, python = ready.root / ".venv/ssdrig-stamp", ready.root / ".venv/bin/python"
     for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python}.items():
@@ -150,6 +140,12 @@ def test_what_makes_an_environment_stand(ready, monkeypatch):
     assert provision.environment_stands()
     stamp.write_text(right.replace("python3.", "python2."))
     assert not provision.environment_stands()
+    stamp.write_text(right)
+    unchanged = ready.lock.read_text()
+    ready.lock.write_text(unchanged + "# changed\n")
+    assert not provision.environment_stands()
+    ready.lock.write_text(unchanged)
+    assert provision.environment_stands()
     stamp.unlink()  # a set-up that did not come to its end
     assert not provision.environment_stands()
     stamp.write_text(right)
@@ -234,7 +230,7 @@ def test_a_second_python_is_found(ready):
 
 
 def test_needed_program_missing_and_nothing_may_be_installed(clone):
-    done = clone.start("demo", SSDRIG_MICROPYTHON=fake_micropython(clone))
+    done = clone.start("run", SSDRIG_MICROPYTHON=fake_micropython(clone))
     assert done.returncode == ToolMissing.exit_code
     assert done.stderr == (
         "ssdrig: expected fio; seen not installed; SSDRIG_NO_INSTALL is set;"
@@ -253,13 +249,12 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
     (ready.root / "host/pytest.py").write_text("import sys, os; print(sys.argv[1:], os.getcwd()); raise SystemExit(5)")
     done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (done.returncode, done.stdout) == (5, f"['-k', 'x'] {ready.root}\n")
-    assert "ssdrig: without chromium (draws the report in its test; package chromium): what needs it is skipped" in done.stderr
+    assert "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: without it the set-up asks for sudo")
 def test_root_installs_what_is_missing_and_says_why(ready):
     ready.apt({"fio": "fio", "nbdkit": "nbdkit", "influxdb": "influxd"})  # as Ubuntu: no chromium
-    ready.script("smartctl", "")
     ready.script("gpg", "")
     (ready.root / "host/pytest.py").write_text("raise SystemExit(0)")
     done = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
@@ -271,7 +266,7 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     ]
     ready.calls.unlink()
     again = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
-    assert again.stderr == "ssdrig: without chromium (draws the report in its test; package chromium): what needs it is skipped\n"
+    assert again.stderr == "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out\n"
     assert ready.called() == []  # apt is not asked at each start for what it does not have
 
 

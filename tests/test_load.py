@@ -89,7 +89,7 @@ def test_job_file_of_a_device_bypasses_the_page_cache():
 ])  # fmt: skip
 def test_wrong_jobs_are_refused(wrong):
     with pytest.raises(UsageError):
-        load.job_file(random_write("nbd://x", **wrong))
+        load.job_file(random_write(**{"target": "nbd://x"} | wrong))
 
 
 @needs_fio
@@ -122,11 +122,11 @@ def test_a_clean_step_adds_up(tmp_path, drive):
     assert s.iops.sum() == result.ios == s.totals["ios"] > 1000
     assert s.bw_bytes.sum() == result.bytes == 4096 * result.ios
     assert 5.9 < result.runtime_s < 30
-    assert len(s.iops) in (6, 7) and 1 <= s.zero_seconds <= 2
+    assert len(s.iops) >= 6 and s.zero_seconds >= 1
     assert result.t_start_ns < s.t_ns[0] < s.t_ns[-1] < result.t_end_ns
     assert sum(x["ios"] for x in seen) == seen[-1]["total_ios"] <= result.ios
     for x in seen:
-        assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == x["bw_bytes"] * x["span_s"]
+        assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == pytest.approx(x["bw_bytes"] * x["span_s"])
         assert x["ios"] == 0 or x["lat_mean_ns"] > 1_000_000
     assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(os.listdir(tmp_path / "f"))
     live = fiolog.from_status(fiolog.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
@@ -259,7 +259,7 @@ def test_a_fio_that_cannot_be_asked_to_end_is_killed(tmp_path, monkeypatch):
 
 def test_a_failing_fio_is_quoted(tmp_path):
     body = "sys.stderr.write('first\\nfio: job file is nonsense\\n'); sys.exit(3)"
-    with pytest.raises(LoadError, match="exit code 3: first | fio: job file is nonsense"):
+    with pytest.raises(LoadError, match="exit code 3: first [|] fio: job file is nonsense"):
         load.run(random_write("nbd://x"), tmp_path / "f", fio=fake_fio(tmp_path, body))
 
 

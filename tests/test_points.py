@@ -138,6 +138,23 @@ def test_a_run_that_died_gives_what_is_there(tmp_path):
     assert got == points.counts(run) and (got["fio_interval"], got["ssd_wear"]) == (2, 4)
 
 
+def test_seconds_of_a_step_that_never_ended(tmp_path):
+    """The run died in its load: fio's seconds are there, and count from the step's start where fio's own is not known."""
+    run = synthetic_run.write(tmp_path, IOPS, state=None, name="died")
+    events = (run / "events.jsonl").read_bytes()
+    (run / "events.jsonl").write_bytes(events[: events.index(b'"kind": "step.end", "step": "load"')])
+    for log in (run / "fio" / "load").glob("*.log"):
+        log.unlink()
+    (run / "fio" / "load" / "start.json").unlink(missing_ok=True)
+    assert [m for m, *_ in read(emit(run, final=False))].count("fio_interval") == 2
+    lines = read(emit(run))
+    assert Counter(m for m, *_ in lines) == points.counts(run)
+    load = [(fields["iops"], t) for m, tags, fields, t in lines if m == "fio_interval" and ("step", "load") in tags]
+    assert sum(iops for iops, _ in load) == sum(IOPS)
+    start_ns = next(e["t_ns"] for e in journal.events(run) if e.get("step") == "load")
+    assert load[0][1] == start_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS
+
+
 def test_lost_frames_are_counted_in_their_second(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, lose_frames=range(200, 206), name="lossy")
     lines = read(emit(run))

@@ -19,6 +19,7 @@ from ssdrig import fiolog, journal, samples, smart, wa
 from ssdrig.errors import LoadError, RigError
 
 SECOND_NS = 1_000_000_000
+SLACK_NS = 10_000_000  # samples within this of an edge cover it
 REASONS = {"before": "before the load", "poll": "under load", "after": "after the load", "settled": "when settled"}
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",
@@ -174,10 +175,11 @@ def _load_power(data: RunData, run: Path) -> None:
     if data.t0_ns is None:
         return
     rows = samples.per_second(power, data.t0_ns, n, k * SECOND_NS)
-    seen = rows.samples > 0
+    ends = rows.t_ns + k * SECOND_NS  # a second at either end of the samples that they do not cover would look idle
+    seen = (rows.samples > 0) & (rows.t_ns >= power.t_ns[0] - SLACK_NS) & (ends <= power.t_ns[-1] + SLACK_NS)
     data.energy_J = np.where(seen, rows.energy_J / k, np.nan)
     data.power_mean_W = data.energy_J.copy()  # over one second of drive time
-    data.power_min_W, data.power_max_W = rows.p_min_W, rows.p_max_W
+    data.power_min_W, data.power_max_W = np.where(seen, rows.p_min_W, np.nan), np.where(seen, rows.p_max_W, np.nan)
     begin, end = data.t0_ns, data.t0_ns + round(data.load_s * k * SECOND_NS)
     first, last = np.searchsorted(power.t_ns, [begin, end])
     in_load = (power.gap >= first) & (power.gap <= last)
@@ -203,7 +205,7 @@ def _load_power(data: RunData, run: Path) -> None:
 
 
 def _covers(power: samples.Power, begin_ns: int, end_ns: int) -> bool:
-    return bool(power.t_ns[0] <= begin_ns + SECOND_NS // 100 and power.t_ns[-1] >= end_ns - SECOND_NS // 100)
+    return bool(power.t_ns[0] <= begin_ns + SLACK_NS and power.t_ns[-1] >= end_ns - SLACK_NS)
 
 
 def _load_smart(data: RunData, run: Path) -> None:

@@ -6,28 +6,21 @@ first completion at or after the end of window k and holds all completions since
 n - 1 completed inside window k and one, the closing I/O, at the row's time stamp. After a stall of several
 windows the rows catch up, one each completion, all stamped alike. Hence L0 = min(stamp_k - 1000 (k + 1)), window k
 is second k, and a second without I/O is seen as one, although the row of the window before it is stamped after it.
-
-Histogram bins (stat.c, plat_idx_to_val): 29 groups of 64. Index i < 128 is i ns exactly; above, with e = i // 64 - 1,
-the bin is 2^e ns wide and starts at 2^(e+6) + (i % 64) 2^e; its value is the middle, at most 0.8 % off.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import LoadError
+from ssdrig.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, plat_ns, plat_upper_ns, rows, totals
 
-BINS = 29 * 64
-HIST_COLUMNS = 3 + BINS  # time, direction, block size, then the bins
-DIRECTIONS = ("read", "write", "trim")
 WINDOW_MS = 1000
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
 TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
 HEAD_BYTES = TAIL_BYTES = 1 << 18
-PARSE_BYTES = 4 << 20
 QUANTILES = (0.5, 0.99, 0.999)
 
 
@@ -47,135 +40,8 @@ class Seconds:
     partial: bool  # the last second is shorter than one (job cut short or bounded by size)
     source: str  # "logs": as above; "status": fio left no logs, made from its once-a-second documents, good to a second
     directions: tuple[str, ...]  # those with I/O, of read, write, trim
-    totals: dict  # see totals()
+    totals: dict  # see fiotext.totals()
     torn_bytes: int  # left at the end of logs that a crash cut off
-
-
-def plat_ns(index):
-    """Middle of histogram bin `index` (scalar or array), ns."""
-    index = np.asarray(index, np.int64)
-    shift = np.maximum(index // 64 - 1, 0)
-    return np.where(index < 128, index, ((64 + index % 64) << shift) + (1 << shift) // 2)
-
-
-def plat_upper_ns(index):
-    """Largest latency that bin `index` holds, ns."""
-    index = np.asarray(index, np.int64)
-    shift = np.maximum(index // 64 - 1, 0)
-    return np.where(index < 128, index, ((65 + index % 64) << shift) - 1)
-
-
-def plat_index(ns):
-    """Bin that fio counts a latency of `ns` in: inverse of plat_ns."""
-    ns = np.asarray(ns, np.int64)
-    shift = np.maximum(np.frexp(np.maximum(ns, 1))[1] - 7, 0)
-    return np.minimum(np.where(ns < 128, ns, (shift << 6) + (ns >> shift)), BINS - 1)
-
-
-def documents(text: str) -> tuple[list[dict], str]:
-    """Complete JSON documents of fio's --status-interval output, and the rest that waits for more text.
-
-    A document starts with a brace at the start of a line; what stands before or between is skipped."""
-    found, decoder = [], json.JSONDecoder()
-    starts = [m.start() for m in re.finditer(r"^\{", text, re.MULTILINE)]
-    end = 0
-    for i, start in enumerate(starts):
-        if start < end:
-            continue
-        try:
-            document, end = decoder.raw_decode(text, start)
-        except json.JSONDecodeError:
-            if i + 1 == len(starts):
-                return found, text[start:]
-            continue
-        if isinstance(document.get("jobs"), list):
-            found.append(document)
-    return found, text[max(end, text.rfind("\n") + 1) :]
-
-
-def totals(document: dict) -> dict:
-    """Sums over jobs and directions of one document, cumulative since job start.
-
-    {"ios", "bytes": completed, "runtime_ms": since job start, "lat_sum_ns", "error": fio's first errno,
-    "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them (one job and direction only), "directions"}"""
-    out = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "error": 0, "clat_ns": {}, "directions": ()}
-    clat = []
-    for job in document["jobs"]:
-        out["runtime_ms"] = max(out["runtime_ms"], job.get("job_runtime", 0))
-        out["error"] = out["error"] or job.get("error", 0)
-        for direction in DIRECTIONS:
-            side = job.get(direction) or {}
-            ios = side.get("clat_ns", {}).get("N", side.get("total_ios", 0))  # total_ios counts what was only begun too
-            if ios:
-                out["ios"] += ios
-                out["bytes"] += side.get("io_bytes", 0)
-                out["lat_sum_ns"] += ios * side.get("lat_ns", {}).get("mean", 0.0)
-                out["directions"] += (direction,) * (direction not in out["directions"])
-                clat.append(side.get("clat_ns", {}).get("percentile", {}))
-    if len(clat) == 1:
-        out["clat_ns"] = clat[0]
-    return out
-
-
-def rows(data: bytes) -> tuple[np.ndarray, int]:
-    """An iops, bw or lat log -> (int64 array (n, 3): time_ms, value, direction; bytes of a torn end).
-
-    fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the third is not needed."""
-    kept, end = [], 0
-    while (stop := data.find(b"\n", end)) >= 0:
-        fields = data[end:stop].split(b",")
-        if len(fields) < 4 or not all(f.strip().isdigit() for f in fields[:3]):
-            break
-        kept.append([int(f) for f in fields[:3]])
-        end = stop + 1
-    return np.array(kept, np.int64).reshape(-1, 3), len(data) - end
-
-
-def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
-    """A clat_hist log -> (int64 (n, 2): time_ms, direction; int64 (m, 3): row, bin, count of the bins that are not 0;
-    bytes of a torn end). Raises LoadError if the first line has another number of columns than 3 + 1856."""
-    good, lines, blocks = 0, 0, [0]
-    while (stop := data.find(b"\n", good)) >= 0:
-        columns = data.count(b",", good, stop) + 1
-        if columns != HIST_COLUMNS:
-            if lines == 0 and columns > 3:
-                raise LoadError(
-                    f"{HIST_COLUMNS} columns in fio's histogram log",
-                    f"{columns}",
-                    "use fio >= 3.30 and leave log_hist_coarseness at 0",
-                )
-            break
-        good, lines = stop + 1, lines + 1
-        if good - blocks[-1] > PARSE_BYTES:
-            blocks.append(good)
-    cells = [_numbers(data[a:b]) for a, b in zip(blocks, [*blocks[1:], good], strict=True)]
-    line0 = np.cumsum([0] + [data.count(b"\n", a, b) for a, b in zip(blocks, blocks[1:], strict=False)])
-    field = np.concatenate([f + n * HIST_COLUMNS for (f, _), n in zip(cells, line0, strict=True)])
-    value = np.concatenate([v for _, v in cells])
-    row, column = np.divmod(field, HIST_COLUMNS)
-    heads = np.zeros((lines, 2), np.int64)
-    for at in (0, 1):
-        heads[row[column == at], at] = value[column == at]
-    bins = column >= 3
-    return heads, np.stack([row[bins], column[bins] - 3, value[bins]], axis=1), len(data) - good
-
-
-def _numbers(text: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """Field number and value of all fields that are not 0, of unsigned integers ended by commas and line ends."""
-    a = np.frombuffer(text + b"\n", np.uint8)
-    digit = (a >= 48) & (a <= 57)
-    starts = digit.copy()
-    starts[1:] &= ~digit[:-1]
-    at = np.flatnonzero(starts & (a != 48))
-    field = np.searchsorted(np.flatnonzero((a == 44) | (a == 10)), at)
-    value = np.zeros(len(at), np.int64)
-    more = np.arange(len(at))
-    p = at.copy()
-    while len(more):
-        value[more] = value[more] * 10 + a[p[more]] - 48
-        p[more] += 1
-        more = more[digit[p[more]]]
-    return field, value
 
 
 def load(folder, direction: str | None = None) -> Seconds:
@@ -219,12 +85,6 @@ def _job_start_ms(folder: Path, document: dict | None) -> int | None:
         return None
 
 
-def _begun_ms(document: dict | None) -> int | None:
-    """Run time at which a first document was printed that has I/O already. None: it has none, or there is no document."""
-    total = _of(document, None)
-    return total["runtime_ms"] if total["ios"] else None
-
-
 def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: str | None, begun_ms: int | None = None) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of its lat log, the last document, the start of the job, and a
     run time by which some I/O had completed (all rows of a very slow drive may be late, then L0 is not known from them)."""
@@ -242,13 +102,13 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
             origin = int((stamp - WINDOW_MS * np.arange(1, len(own) + 1)).min())
             streams.append((int(d), stamp, mine, origin))
     if not streams:
-        return _empty("logs", _of(last, direction))
+        return _empty("logs", totals(last, direction))
     if start_ms is not None and begun_ms is not None:
         streams = [(*stream, min(origin, start_ms + begun_ms)) for *stream, origin in streams]
     zero_ms = min(origin for *_, origin in streams)
     if start_ms is not None and zero_ms > start_ms:
         zero_ms -= (zero_ms - start_ms) // WINDOW_MS * WINDOW_MS
-    total = _of(last, direction)
+    total = totals(last, direction)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
     second, index, count, moved = [], [], [], []
     n = closed = 0
@@ -271,7 +131,7 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
             n = max(n, int(to.max()) + 1)
             moved += [*late + shift, *to]
     second, index, count = (np.concatenate(x) for x in (second, index, count))
-    rest_bins = np.maximum(_bins(last, direction) - np.bincount(index, count, minlength=BINS).astype(np.int64), 0)
+    rest_bins = np.maximum(bins(last, direction) - np.bincount(index, count, minlength=BINS).astype(np.int64), 0)
     rest = max(0, total["ios"] - int(count.sum()))
     tail_ms = end_ms - (zero_ms + WINDOW_MS * n)
     partial = False
@@ -290,25 +150,6 @@ def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: s
     quantiles = _quantiles(second, index, count, n)
     mean = _lat_means(lats, [d for d, *_ in streams], zero_ms, iops, quantiles.pop("mean"), set(moved))
     return _seconds(zero_ms, iops, mean, quantiles, partial, "logs", total, sum(torn for *_, torn in hists))
-
-
-def _of(document: dict | None, direction: str | None) -> dict:
-    """totals() of one direction, or of all."""
-    if document is None:
-        return totals({"jobs": []})
-    if direction is None:
-        return totals(document)
-    return totals({"jobs": [{k: v for k, v in job.items() if k not in DIRECTIONS or k == direction} for job in document["jobs"]]})
-
-
-def _bins(document: dict | None, direction: str | None) -> np.ndarray:
-    """Latency histogram of a json+ document, cumulative since job start: int64 (1856,)."""
-    out = np.zeros(BINS, np.int64)
-    for job in (document or {"jobs": []})["jobs"]:
-        for side in DIRECTIONS if direction is None else (direction,):
-            bins = job.get(side, {}).get("clat_ns", {}).get("bins", {})
-            np.add.at(out, plat_index([int(ns) for ns in bins]), list(bins.values()))
-    return out
 
 
 def _quantiles(second, index, count, n: int) -> dict:
@@ -353,19 +194,19 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     I/Os of the time between two documents are counted in the second that holds most of it; of a longer pause (fio
     prints nothing while all its I/O hangs) in its first second."""
     if not found:
-        return _empty("status", _of(None, None))
+        return _empty("status", totals(None, None))
     skew = min(d["timestamp_ms"] - totals(d)["runtime_ms"] for d in found)
     before, at_ms = {"ios": 0, "lat_sum_ns": 0.0}, 0
     parts, cells, bins_before = [], [], np.zeros(BINS, np.int64)
     for document in found:
-        now, bins = _of(document, direction), _bins(document, direction)
+        now, bins = totals(document, direction), bins(document, direction)
         second = int((at_ms + min(document["timestamp_ms"] - skew, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
         at_ms = max(document["timestamp_ms"] - skew, at_ms)
         parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"]))
         new = np.flatnonzero(bins > bins_before)
         cells.append(np.stack([np.full(len(new), second), new, (bins - bins_before)[new]], axis=1))
         before, bins_before = now, bins
-    total = _of(found[-1], direction)
+    total = totals(found[-1], direction)
     n = max(-(-(at_ms - TAIL_MS) // WINDOW_MS), parts[-1][0] + 1, 1)
     second = np.array([p[0] for p in parts])
     iops = np.bincount(second, [p[1] for p in parts], minlength=n).astype(np.int64)

@@ -287,6 +287,9 @@ def _kill(process) -> None:
 def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None:
     """Raise the error that fits how fio ended, if one does."""
     words = _last_words(folder / "stderr.txt")
+    if ended == "output" and not words:
+        words = _last_words(folder / "out.json")
+    words = words or "nothing"
     look = f"look at {folder}; what was measured until then is kept there"
     gone = DRIVE_GONE.search(words)
     if ended == "stopped":
@@ -311,7 +314,7 @@ def _last_words(path: Path) -> str:
     with open(path, "rb") as f:
         f.seek(max(0, f.seek(0, 2) - 2000))
         lines = f.read().decode(errors="replace").strip().splitlines()
-    return " | ".join(dict.fromkeys(lines[-3:]))[-600:] or "nothing"
+    return " | ".join(dict.fromkeys(lines[-3:]))[-600:]
 
 
 def _read_back(job: Job, folder: Path, ended: str) -> fiolog.Seconds | None:

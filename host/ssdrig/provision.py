@@ -30,35 +30,32 @@ PYTHON = VENV / "bin/python"
 
 
 class Program(NamedTuple):
-    """A program that ssdrig calls, the apt package that has it, and the commands that cannot work without it."""
+    """A program that ssdrig calls, the apt package that has it, the commands that cannot work without it, and those that
+    use it if it is there and else say what they left out."""
 
     name: str
     package: str
     needed_by: frozenset[str]
+    used_by: frozenset[str]
     why: str
-    service: str = ""  # a daemon the package starts on its own, which nothing here uses and which disturbs measurements
+    service: str = ""  # a daemon the package starts on its own: not used here, and open to the network
 
 
-ALWAYS_USED = frozenset({"demo", "run", "test", "bench"})
+ALL = frozenset({"demo", "run", "test", "bench"})
 PROGRAMS = (
-    Program("fio", "fio", ALWAYS_USED, "makes the I/O load"),
-    Program("micropython", "micropython", ALWAYS_USED, "runs the rig's firmware on the virtual bench"),
-    # Tests and benches use the following if they are there, and else say that they did not run.
-    Program("influxd", "influxdb", frozenset(), "the database that tests send points to", "influxdb"),
-    Program("nbdkit", "nbdkit", frozenset(), "the NBD server that the virtual drive's speed is compared with"),
-    Program("smartctl", "smartmontools", frozenset(), "reads the SMART pages that tests compare with ours", "smartmontools"),
-    Program("gpg", "gnupg", frozenset(), "signs the apt archive that the test of the set-up makes"),
-    Program("chromium", "chromium", frozenset(), "draws the report in its test"),
+    Program("fio", "fio", ALL, ALL, "makes the I/O load"),
+    Program("micropython", "micropython", ALL, ALL, "runs the rig's firmware on the virtual bench"),
+    Program("influxd", "influxdb", frozenset(), ALL - {"run"}, "the database that the demo and tests send points to", "influxdb"),
+    Program("nbdkit", "nbdkit", frozenset(), frozenset({"test", "bench"}), "the NBD server to compare ours with"),
+    Program("gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"),
+    Program("chromium", "chromium", frozenset(), frozenset({"test", "bench"}), "draws the report to be tested"),
 )
-USE_ALL = frozenset({"test", "bench"})
 
 
 def main(argv: list[str]) -> int:
     """Set up for the command in argv and become it; returns (an exit code) only for `setup` and on failure."""
     command = next((word for word in argv if not word.startswith("-")), "")
     helping = bool({"-h", "--help"} & set(argv))
-    # a plain user's PATH on Debian lacks the folders that smartctl and nvme are in
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     try:
         set_up("" if helping else "demo" if command == "setup" else command)
     except SsdrigError as error:
@@ -97,8 +94,7 @@ def set_up(command: str) -> None:
 
 def missing(command: str) -> list[Program]:
     """The programs that command needs or uses and that are not there."""
-    used = [program for program in PROGRAMS if command in program.needed_by or command in USE_ALL]
-    return [program for program in used if not is_there(program.name)]
+    return [program for program in PROGRAMS if command in program.used_by and not is_there(program.name)]
 
 
 def is_there(name: str) -> bool:
@@ -138,12 +134,14 @@ def packages(command: str, with_venv: bool) -> None:
     for program in wanted:
         say(f"missing: {program.name} (package {program.package}): {program.why}")
     apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
-    run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
+    updated = run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
     there = [name for name in names if in_apt(name)]
     if there:
         run([*apt_get, "install", "-y", "--no-install-recommends", *there])
         silence([program.service for program in wanted if program.service and program.package in there], as_root)
-    NOT_IN_APT.write_text("\n".join(name for name in names if name not in there))
+    if updated:
+        merely_used = [program.package for program in wanted if command not in program.needed_by]
+        NOT_IN_APT.write_text("\n".join(name for name in merely_used if name not in there))
     return short(command, "this distribution has no such package, or another of that name")
 
 
@@ -157,7 +155,7 @@ def short(command: str, reason: str) -> None:
         line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *needed])
         raise ToolMissing(", ".join(needed), f"not installed; {reason}", f"as root: apt-get update && {line}")
     for program in left:
-        say(f"without {program.name} ({program.why}; package {program.package}): what needs it is skipped")
+        say(f"without {program.name} ({program.why}; package {program.package}): what needs it is left out")
 
 
 def root_prefix() -> list[str] | None:
@@ -229,11 +227,13 @@ def only_one_set_up() -> Iterator[int]:
         yield file.fileno()
 
 
-def run(argv: list[str], lock: int | None = None, check: bool = True) -> None:
-    """Run one step of the set-up, its words on stderr. A step given the lock keeps it held should we be killed first."""
+def run(argv: list[str], lock: int | None = None, check: bool = True) -> bool:
+    """Run one step of the set-up, its words on stderr; returns whether it succeeded. A step that is given the lock keeps it
+    held should we be killed first. Raises ToolMissing when it fails, if check."""
     code = subprocess.run(argv, stdout=sys.stderr, stdin=None, pass_fds=() if lock is None else (lock,)).returncode
     if code and check:
         raise ToolMissing(f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again")
+    return not code
 
 
 def say(text: str) -> None:

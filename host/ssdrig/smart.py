@@ -5,6 +5,7 @@ version 3 and later, each as nvme-cli and libnvme read them. Pages are little en
 """
 
 import json
+import re
 import socket
 import time
 
@@ -16,6 +17,7 @@ GROUP_UNIT_BYTES = 1_000_000_000  # endurance group: billions of bytes
 C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
 ZERO_C_K = 273  # smartctl's conversion too
 POLL_TIMEOUT_S = 10.0
+NO_PAGE = "no log page"  # how the virtual drive says so
 
 # name: (first byte, bytes)
 FIELDS_02H = {
@@ -32,7 +34,7 @@ FIELDS_C0H = {
     "system_data_used_percent": (80, 1), "refreshes": (81, 7), "erases_max": (88, 4), "erases_min": (92, 4),
     "throttle_events": (96, 1), "throttle_status": (97, 1), "pcie_correctable": (104, 8), "incomplete_shutdowns": (112, 4),
     "free_blocks_percent": (120, 1), "capacitor_health_percent": (128, 2), "unaligned_io": (136, 8), "security_version": (144, 8),
-    "used_bytes_or_blocks": (152, 8), "plp_starts": (160, 16), "endurance_estimate": (176, 16), "version": (494, 2),
+    "namespace_used_blocks": (152, 8), "plp_starts": (160, 16), "endurance_estimate": (176, 16), "version": (494, 2),
 }  # fmt: skip
 FIELDS_C0H_V5 = {"erases_mean": (224, 8)}
 FIELDS_09H = {
@@ -87,10 +89,7 @@ def ask(admin_socket, request: dict, timeout_s: float = POLL_TIMEOUT_S) -> dict:
     """One request to the virtual drive's admin socket, a JSON object on a line each way: its answer.
 
     Raises DriveError when nobody answers, or when the drive answers {"error": words}."""
-    answer = _exchange(admin_socket, request, timeout_s)
-    if "error" in answer:
-        raise DriveError(f"the virtual drive to do {request}", str(answer["error"]), "see whether it has power and knows the request")
-    return answer
+    return _checked(_exchange(admin_socket, request, timeout_s), request)
 
 
 def poll_virtual(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
@@ -101,19 +100,36 @@ def poll_virtual(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
     The pages are read one right after the other, because write amplification compares two of them.
     Raises DriveError when the drive does not answer."""
     t_start_ns = time.monotonic_ns()
-    page_02h = ask(admin_socket, {"op": "log", "lid": 0x02}, timeout_s)["hex"]
-    page_c0h = _exchange(admin_socket, {"op": "log", "lid": 0xC0}, timeout_s).get("hex")
-    page_09h = _exchange(admin_socket, {"op": "log", "lid": 0x09}, timeout_s).get("hex")
+    pages = {f"log_{lid:02x}h": _page(admin_socket, lid, timeout_s) for lid in (0x02, 0xC0, 0x09)}
+    if pages["log_02h"] is None:
+        raise DriveError("log page 02h, which every NVMe drive has", "none", "see the drive server's log")
     smartctl = ask(admin_socket, {"op": "smartctl"}, timeout_s)
     return {
         "t_start_ns": t_start_ns,
         "t_end_ns": time.monotonic_ns(),
         "simulated": True,
         "smartctl": smartctl,
-        "log_02h": page_02h,
-        "log_c0h": page_c0h,
-        "log_09h": page_09h,
+        **pages,
     }
+
+
+def _page(admin_socket, lid: int, timeout_s: float) -> str | None:
+    """The page as hex, None if the drive does not have it. Any other trouble is told: a page that is there but could not
+    be read must not look like a drive without a NAND counter."""
+    request = {"op": "log", "lid": lid}
+    answer = _exchange(admin_socket, request, timeout_s)
+    if str(answer.get("error", "")).startswith(NO_PAGE):
+        return None
+    page = _checked(answer, request).get("hex")
+    if not isinstance(page, str) or not re.fullmatch(f"[0-9a-f]{{{2 * PAGE_BYTES}}}", page):
+        raise DriveError(f"{PAGE_BYTES} bytes as hex in answer to {request}", str(answer)[:80], "see the drive server's log")
+    return page
+
+
+def _checked(answer: dict, request: dict) -> dict:
+    if "error" in answer:
+        raise DriveError(f"the virtual drive to do {request}", str(answer["error"]), "see whether it has power and knows the request")
+    return answer
 
 
 def _exchange(admin_socket, request: dict, timeout_s: float) -> dict:

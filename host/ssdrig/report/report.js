@@ -24,7 +24,7 @@
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
 
   // Okabe-Ito; the reviewed run always vermillion. Runs keep their colour whoever is reviewed.
-  const PALETTE = ["blue", "green", "sky", "orange", "purple", "yellow", "ink", "grey"].map((name) => `--${name}`);
+  const PALETTE = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"].map((name) => `--${name}`);
   let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true }, time = 0;
   const page = {
     options: state,

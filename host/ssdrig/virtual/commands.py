@@ -216,7 +216,8 @@ def fold(d, t):
 
 @jit
 def background(d, t):
-    """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect."""
+    """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect
+    (greedy only, and only blocks that give back at least one page in sixteen)."""
     m = d.m
     fill_static(d, t)
     seal(d, t)
@@ -227,7 +228,7 @@ def background(d, t):
     rounds = 64
     while idle >= m[K_IDLE_NS] and m[S_LAST_END] < t + 10_000_000 and rounds > 0 and m[S_BROKEN] == 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
-        gc_due = m[S_FREE] < m[K_IDLE_FREE]
+        gc_due = m[S_FREE] < m[K_IDLE_FREE] and (m[S_VICTIM] >= 0 or 16 * fewest_valid(d) <= 15 * m[K_NP])
         if not fold_due and not gc_due:
             break
         wake(d, t)
@@ -292,6 +293,7 @@ def format_kernel(arrays, t):
     m[S_WL_NEXT] = -1
     m[S_GC_ON] = 0
     m[S_CREDIT] = 0
+    m[S_STREAM] = 0
     m[S_SLC_HEAD] = 0
     m[S_SLC_COUNT] = 0
     m[S_MAPPED] = 0

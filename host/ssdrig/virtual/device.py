@@ -45,37 +45,33 @@ class Device:
     def host_ns(self, model_ns: int) -> int:
         return self.t0_ns + int(model_ns) * self.dilation
 
-    def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int) -> None:
-        """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done."""
-        self.store.write(buf, batch, n)
+    def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int) -> tuple[int, int]:
+        """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done.
+
+        Returns (earliest DUE, longest read in bytes)."""
+        writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
+        self.unaligned_commands += unaligned
+        if writes:
+            self.store.write(buf, batch, n)
         m = nbd.page_commands(
             batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner
         )
-        now = self.model_ns(t_ns)
-        done = self._none
+        done, now = self._none, self.model_ns(t_ns)
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
-        nbd.set_due(batch, n, self._owner, done, m, now)
         if self.latency:
-            batch[:n, nbd.DUE] *= self.dilation
-            batch[:n, nbd.DUE] += self.t0_ns
+            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation)
         else:
-            batch[:n, nbd.DUE] = t_ns
-        self._trim_and_count(batch, n)
+            batch[:n, nbd.DUE] = first_due = t_ns
+        if zeroing:
+            self._zero(batch, n)
+        return first_due, longest_read
 
-    def _trim_and_count(self, batch: np.ndarray, n: int) -> None:
-        rows = batch[:n]
-        good = rows[:, nbd.ERROR] == 0
-        op = rows[:, nbd.OP]
-        self.unaligned_commands += int(
-            np.count_nonzero(good & (op < nbd.DISC) & (((rows[:, nbd.OFFSET] | rows[:, nbd.LENGTH]) & 4095) != 0))
-        )
-        zeroing = np.flatnonzero(good & ((op == nbd.TRIM) | (op == nbd.WRITE_ZEROES)))
-        for i in zeroing.tolist():
-            offset, length = int(rows[i, nbd.OFFSET]), int(rows[i, nbd.LENGTH])
-            if op[i] == nbd.WRITE_ZEROES:
+    def _zero(self, batch: np.ndarray, n: int) -> None:
+        for op, _, _, offset, length, _, error, _ in batch[:n].tolist():
+            if op == nbd.WRITE_ZEROES and not error:
                 self.store.zero(offset, length)
-            else:
+            elif op == nbd.TRIM and not error:
                 self.store.punch(-(-offset // store.PAGE_BYTES), (offset + length) // store.PAGE_BYTES)
 
     def advance(self, t_ns: int) -> None:

@@ -46,7 +46,7 @@ def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> 
         nand.K_PLANE_PAGES: plane_pages, nand.K_PAD_PAGES: p.nand_page_bytes // PAGE, nand.K_DIES: p.dies,
         nand.K_CHANNELS: p.channels, nand.K_CACHE_PAGES: p.cache_bytes // PAGE, nand.K_PLP: p.plp,
         nand.K_LATENCY: latency, nand.K_LIVE: live, nand.K_IDLE_NS: p.idle_ns, nand.K_DRAIN_NS: 50_000_000,
-        nand.K_IDLE_FREE: int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
+        nand.K_IDLE_FREE: p.gc_policy == "greedy" and int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
         nand.K_BLOCK_PAGES: p.full_block_pages, nand.K_TR: p.t_R_ns, nand.K_TPROG: p.t_PROG_ns,
         nand.K_TPROG_SLC: p.t_PROG_SLC_ns, nand.K_TBERS: p.t_BERS_ns, nand.K_SUSPEND: p.suspend_ns,
         nand.K_CHANNEL_PAGE_NS: page_ns(p.channel_B_per_s), nand.K_LINK_PAGE_NS: page_ns(p.link_B_per_s),
@@ -82,6 +82,9 @@ class VirtualDrive:
                 f"{p.block_pages} pages",
                 f"{self.capacity_bytes} bytes with {spare:.1f} spare blocks", "choose a larger capacity"
             )  # fmt: skip
+        if p.cache_bytes // PAGE < 2 * p.program_pages:
+            raise UsageError(f"a write cache of at least {2 * p.program_pages} pages", f"{p.cache_bytes} bytes",
+                             "choose a larger cache_bytes")  # fmt: skip
         blocks = units + p.slc_blocks
         self.raw_nand_bytes = blocks * p.block_pages * PAGE
         self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
@@ -96,9 +99,12 @@ class VirtualDrive:
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         self.rng = np.array([seed], np.uint64)
         self._start(t_ns)
+        commands.format_kernel(self._arrays, t_ns)  # changes nothing yet; all kernels are compiled before time matters
+        commands.flush_kernel(self._arrays)
+        self.submit((), (), (), (), t_ns)
 
-    def _start(self, t_ns: int) -> None:
-        """Time begins at t_ns: nothing is under way, no energy history."""
+    def _now(self, t_ns: int) -> None:
+        """It is t_ns and nothing is under way."""
         m = self.m
         self.die[:] = 0
         self.cache[:] = 0
@@ -106,8 +112,12 @@ class VirtualDrive:
                   nand.S_LAST_END):  # fmt: skip
             m[i] = t_ns
         m[nand.S_FILLED] = m[nand.S_SLUMBER_FROM] = m[nand.S_SEALED] = t_ns // BIN_NS
-        self.t_start_ns = self._t = t_ns
-        m[nand.K_HISTORY_MS] = t_ns // 1_000_000
+        self._t = t_ns
+
+    def _start(self, t_ns: int) -> None:
+        """Time begins at t_ns: no energy history."""
+        self._now(t_ns)
+        self.m[nand.K_HISTORY_MS] = t_ns // 1_000_000
         self.history = np.zeros(60_000, np.uint32)  # nJ per ms
         self._arrays = (self.l2p, self.p2l, self.bits, self.blk, self.lists, self.m, self.die, self.cache, self.ring,
                         self.history)  # fmt: skip
@@ -126,7 +136,8 @@ class VirtualDrive:
             raise DriveError("a free block", "none left", "report this: the collector let the drive run full")
 
     def submit(self, op, page, npages, flags, t_ns: int) -> np.ndarray:
-        """Carry out a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD.
+        """Carry out a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD. t_ns never
+        goes back.
 
         Returns int64[n] completion times, all t_ns with the latency model off. DriveError if a command lies outside
         the drive or has an unknown op (the others of the batch were carried out).
@@ -134,7 +145,9 @@ class VirtualDrive:
         if t_ns - self._t >= 5_000_000:
             self.advance(t_ns)
         done = np.empty(len(op), np.int64)
-        if commands.submit(self._arrays, op, page, npages, flags, t_ns, done):
+        refused = commands.submit(self._arrays, np.array(op, np.uint8), np.array(page, np.int64),
+                                  np.array(npages, np.int64), np.array(flags, np.uint8), t_ns, done)  # fmt: skip
+        if refused:
             raise DriveError(f"known commands inside {self.pages} pages", "others in the batch", "check before submit")
         self._check()
         return done
@@ -154,6 +167,26 @@ class VirtualDrive:
         """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
         self.advance(t_ns)
         return int(commands.format_kernel(self._arrays, t_ns))
+
+    def power_off(self, t_ns: int) -> None:
+        """The supply is gone at t_ns: no energy after it, programs under way are not carried on. Ask dirty_pages()
+        first. The page map stays as it was; putting back old content is the matter of who keeps the data."""
+        self.advance(t_ns)
+        m, now = self.m, t_ns // BIN_NS
+        later = (self.ring[:, 0] - np.uint32(now + 1 & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
+        m[nand.N_CUT_NJ] += int(self.ring[later, 1].sum(dtype=np.uint64))
+        self.ring[later] = 0xFFFFFFFF, 0
+        for s in (0, nand.STREAM_WORDS):
+            m[nand.S_START + s] = m[nand.S_OFF + s]
+            m[nand.S_EXTRA + s] = m[nand.S_PENDING + s] = 0
+            if m[nand.S_BLOCK + s] >= 0:  # a page that was half buffered is not programmed further
+                m[nand.S_READY + s] = 0
+
+    def power_on(self, t_ns: int) -> None:
+        """The supply is back at t_ns: nothing is under way, the write cache is empty. In between no advance() or submit()."""
+        self._reserve_history(t_ns)
+        self._now(t_ns)
+        commands.background_kernel(self._arrays, t_ns)
 
     def dirty_pages(self, t_ns: int) -> np.ndarray:
         """int64[]: logical pages acknowledged but not yet on NAND at t_ns; empty with power-loss protection."""
@@ -190,7 +223,7 @@ class VirtualDrive:
         energy = {
             "energy_static_J": n(nand.E_STATIC) * NJ, "energy_controller_J": n(nand.E_ACTIVE) * NJ,
             "energy_read_J": n(nand.E_READ) * NJ, "energy_program_J": n(nand.E_PROGRAM) * NJ,
-            "energy_erase_J": n(nand.E_ERASE) * NJ, "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
+            "energy_erase_J": n(nand.E_ERASE) * NJ, "energy_transfer_J": n(nand.E_TRANSFER) * NJ, "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
         }  # fmt: skip
         written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE
         return {
@@ -202,7 +235,8 @@ class VirtualDrive:
             "nand_read_bytes": n(nand.N_NAND_READ_PAGES) * PAGE, "programs": n(nand.N_PROGRAMS),
             "nand_reads": n(nand.N_READS), "erases": n(nand.N_ERASES), "die_erases": n(nand.N_DIE_ERASES),
             "wa": written / host if host else None,
-            **energy, "energy_J": sum(energy.values()), "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
+            **energy, "energy_J": sum(energy.values()), "energy_offline_J": n(nand.N_OFFLINE_NJ) * NJ,
+            "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
             "mapped_pages": n(nand.S_MAPPED), "free_blocks": n(nand.S_FREE), "slc_blocks_used": n(nand.S_SLC_COUNT),
             "pe_mean": float(self.blk[:, ftl.PE].mean()), "pe_max": int(self.blk[:, ftl.PE].max()),
         }  # fmt: skip
@@ -232,6 +266,7 @@ class VirtualDrive:
                     progress(min(done + (1 << 20), total), total)
             commands.flush_kernel(self._arrays)
         finally:
+            m[nand.N_OFFLINE_NJ] += m[nand.S_BATCH_NJ]
             m[nand.S_BATCH_NJ] = 0
             m[nand.K_LATENCY], m[nand.S_OFFLINE] = latency, 0
 

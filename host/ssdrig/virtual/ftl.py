@@ -184,6 +184,17 @@ def place(d, stream, lpn, ready, host):
 
 
 @jit
+def fewest_valid(d):
+    """Valid pages of the block that greedy collection would take; NP if none would give a page back."""
+    m = d.m
+    v = m[S_MIN_VALID]
+    while v < m[K_NP] and d.lists[v] < 0:
+        v += 1
+    m[S_MIN_VALID] = v
+    return v
+
+
+@jit
 def pick_victim(d):
     """Choose the block to collect; False if none would give a page back."""
     m = d.m
@@ -201,10 +212,7 @@ def pick_victim(d):
         m[S_VICTIM_CAUSE] = N_WL
         bucket_remove(d, b, d.blk[5 * b + VALID])
     else:
-        v = m[S_MIN_VALID]
-        while v < np_ and d.lists[v] < 0:
-            v += 1
-        m[S_MIN_VALID] = v
+        v = fewest_valid(d)
         if v >= np_:
             return False
         b = np.int64(d.lists[v])

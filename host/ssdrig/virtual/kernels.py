@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 
 HERE = Path(__file__).parent
-SOURCES = ("kernels.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py")
+SOURCES = ("kernels.py", "feed.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py")
 
 
 def _cache_folder() -> Path:

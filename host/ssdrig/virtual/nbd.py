@@ -213,13 +213,36 @@ def _command(m, kind, first, count, fua, row, op, page, npages, flags, owner):
 
 
 @jit
-def set_due(batch, n, owner, done_ns, m, now_ns):
-    """DUE of the first n requests: the latest end of their m commands; now for those that have none."""
+def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation):
+    """DUE of the first n requests in host time: the latest end of their m commands, now for those that have none; the
+    times that come in are model time. Returns the earliest DUE."""
     for i in range(n):
         batch[i, DUE] = now_ns
     for k in range(m):
         if done_ns[k] > batch[owner[k], DUE]:
             batch[owner[k], DUE] = done_ns[k]
+    first = np.int64(1) << 62
+    for i in range(n):
+        batch[i, DUE] = t0_ns + batch[i, DUE] * dilation
+        first = min(first, batch[i, DUE])
+    return first
+
+
+@jit
+def tally(batch, n):
+    """Of the first n requests without ERROR: (writes, trims and write-zeroes, reads and writes that are not in whole
+    pages, longest read in bytes)."""
+    writes, zeroing, unaligned, longest = 0, 0, 0, 0
+    for i in range(n):
+        op, length = batch[i, OP], batch[i, LENGTH]
+        if batch[i, ERROR] != 0:
+            continue
+        writes += op == WRITE
+        zeroing += op == TRIM or op == WRITE_ZEROES
+        unaligned += op <= WRITE and (batch[i, OFFSET] | length) & 4095 != 0
+        if op == READ and length > longest:
+            longest = length
+    return writes, zeroing, unaligned, longest
 
 
 @jit

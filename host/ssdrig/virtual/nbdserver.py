@@ -88,8 +88,7 @@ class Connection:
                 self._buf, self._start, self._end, device.capacity_bytes, device.store.min_block, self._batch
             )
             if n:
-                device.execute(self._buf, self._batch, n, now_ns)
-                self._keep(n)
+                self._keep(n, *device.execute(self._buf, self._batch, n, now_ns))
             self._start += used
             if state != nbd.MORE:
                 self.close()
@@ -97,18 +96,15 @@ class Connection:
                 break
         self._make_room(need)
 
-    def _keep(self, n: int) -> None:
+    def _keep(self, n: int, first_due_ns: int, longest_read: int) -> None:
         total = self.n_waiting + n
         while total > len(self._waiting):
             self._waiting = np.concatenate([self._waiting, np.zeros_like(self._waiting)])
             self._reads = np.zeros((len(self._waiting), 3), dtype=np.int64)
-        rows = self._batch[:n]
-        self._waiting[self.n_waiting : total] = rows
+        self._waiting[self.n_waiting : total] = self._batch[:n]
         self.n_waiting = total
-        longest = int((rows[:, nbd.LENGTH] * (rows[:, nbd.OP] == nbd.READ) * (rows[:, nbd.ERROR] == 0)).max())
-        self._longest_read = max(self._longest_read, longest)
-        first = int(rows[:, nbd.DUE].min())
-        self.next_due_ns = first if self.next_due_ns < 0 else min(self.next_due_ns, first)
+        self._longest_read = max(self._longest_read, longest_read)
+        self.next_due_ns = first_due_ns if self.next_due_ns < 0 else min(self.next_due_ns, first_due_ns)
 
     def _make_room(self, need: int) -> None:
         """Room for the rest of the next request, or for another full read."""

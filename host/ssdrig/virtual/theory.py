@@ -14,8 +14,9 @@ def alpha_of_spare(spare_factor: float) -> float:
 
 
 def effective_alpha(blocks: int, pages: int, block_pages: int, reserve: int) -> float:
-    """alpha that a real collector has: the free reserve and the open block hold no stale pages to be won."""
-    return (blocks - reserve - 1) * block_pages / pages
+    """alpha that a real collector has. A victim is chosen when a block has just been opened and reserve - 1 are free:
+    all data then lies in the other blocks - reserve blocks."""
+    return (blocks - reserve) * block_pages / pages
 
 
 def wa_greedy(alpha: float, block_pages: int) -> float:
@@ -77,14 +78,21 @@ def plateau_drive_writes(alpha: float) -> float:
 UNDERSHOOT = 1.30  # peak WA just after the cliff over steady WA, measured on a greedy simulation (NP 256)
 
 
+def reads_per_moved_page(preset, wa: float) -> float:
+    """NAND reads per relocated page: a multi-plane page of g logical pages is read once if any of them is valid, which
+    each is with v = V / NP = (wa - 1) / wa: (1 - (1 - v)**g) / (g v)."""
+    g = preset.planes * preset.nand_page_bytes // 4096
+    v = (wa - 1.0) / wa
+    return (1.0 - (1.0 - v) ** g) / (g * v) if v > 0 else 0.0
+
+
 def page_time_ns(preset, wa: float) -> float:
     """Mean die time per host page at write amplification wa, ns, all dies busy: programs, reads of relocated pages
     with the firmware's overhead, and erases. Its inverse bounds the write rate together with the controller and link."""
     program = preset.t_PROG_ns / preset.program_pages / preset.dies
-    read = preset.t_R_ns / (preset.planes * preset.nand_page_bytes // 4096) / preset.dies
+    read = preset.t_R_ns * reads_per_moved_page(preset, wa) / preset.dies
     erase = preset.t_BERS_ns / preset.full_block_pages / preset.dies
-    moved = wa - 1.0
-    return program + moved * (program + read) * (1.0 + preset.fw_overhead) + wa * erase
+    return program + (wa - 1.0) * (program + read) * (1.0 + preset.fw_overhead) + wa * erase
 
 
 def write_iops(preset, wa: float) -> float:
@@ -93,10 +101,9 @@ def write_iops(preset, wa: float) -> float:
 
 
 def nand_energy_per_page_nJ(preset, wa: float) -> float:
-    """NAND energy per host page, nJ: wa programs with transfer and their share of an erase, wa - 1 reads with transfer;
-    a relocation reads a whole multi-plane page for each group of valid pages in it, here as if all were valid."""
+    """NAND energy per host page, nJ: wa programs, transfers in and shares of an erase; wa - 1 transfers out and reads."""
     program = preset.P_prog_mW * preset.t_PROG_ns / preset.program_pages / 1000
     erase = preset.P_erase_mW * preset.t_BERS_ns / preset.full_block_pages / 1000
-    read = preset.P_read_mW * preset.t_R_ns / (preset.planes * preset.nand_page_bytes // 4096) / 1000
+    read = preset.P_read_mW * preset.t_R_ns * reads_per_moved_page(preset, wa) / 1000
     io = preset.e_io_pJ_per_B * 4.096
     return wa * (program + erase + io) + (wa - 1.0) * (read + io)

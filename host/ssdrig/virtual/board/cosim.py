@@ -34,6 +34,7 @@ boot = now = 0
 rate = 1.0
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
+woken = False  # the processor's event register: an interrupt came since the last wait, so the next one ends at once
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time]
 _pollfd = bytearray(8)
@@ -72,7 +73,7 @@ def set_alarm(alarm, t):
 
 def spend(ns):
     """Let device time pass; what is due in it happens, and takes its own time on top."""
-    global now
+    global now, woken
     end = now + ns
     while event_at <= end:
         for alarm in _alarms:
@@ -81,6 +82,7 @@ def spend(ns):
         if alarm[0] > now:
             now = alarm[0]
         began = now
+        woken = True
         set_alarm(alarm, NEVER)
         alarm[1]()
         end += now - began
@@ -141,6 +143,10 @@ def input_byte():
 
 def idle(limit_ns):
     """Let time pass until something happens: an alarm, input, or the limit."""
+    global woken
+    if woken:
+        woken = False
+        return
     until = now + limit_ns
     if event_at < until:
         until = event_at
@@ -155,6 +161,7 @@ def idle(limit_ns):
     if ahead > 0:  # input was queued before; its time has not come
         utime.sleep_us(ahead // US + 1)
     spend(until - now)
+    woken = False
 
 
 def output_ready():

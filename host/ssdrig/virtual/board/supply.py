@@ -34,7 +34,7 @@ class Supply:
         self.ohms = source_mOhm * 1e-3 + shunt_uOhm * 1e-6
         self.delay = delay_ns
         self.slots = array("I", [0] * 2)
-        self.amps = []
+        self.amps = [0.0]
 
     def window(self, t0, t1, t2):
         a = (t0 - self.t0) // self.dilation - self.delay

@@ -1,0 +1,69 @@
+"""The report of ten long runs: time to make it, its size, and how soon a headless Chromium paints it."""
+
+import contextlib
+import io
+import json
+import shutil
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import report
+from ssdrig.benchmarks import at_least, at_most
+
+RUNS, SECONDS = 10, 7200
+TESTS = Path(__file__).parents[3] / "tests"  # the writer of run folders with known content, and the browser, are the tests'
+PAINTS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+
+
+def ten_long_runs():
+    """Folders made beforehand: 7200 s of load and 7.2 million power samples each, every run different."""
+    sys.path.insert(0, str(TESTS))
+    import browser
+    import synthetic_run
+
+    folder = Path(tempfile.mkdtemp(prefix="ssdrig-report-", dir="/var/tmp"))
+    try:
+        runs = []
+        for i in range(RUNS):
+            print(f"run {i + 1} of {RUNS} is being written", file=sys.stderr)
+            rng = np.random.default_rng(i)
+            iops = np.rint(np.where(np.arange(SECONDS) < 1500, 40000, 8000 + 2000 * i) * rng.normal(1, 0.05, SECONDS)).astype(int)
+            watts = [(-100.0, 4.0), *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5 + i / 10, 0.2, SECONDS)))]
+            runs.append(
+                synthetic_run.write(
+                    folder, iops, watts=watts, zoom_s=1400, smart_every_s=60, model=f"SIMULATED drive {i // 2}",
+                    op_percent=(None, 25)[i % 2], name=f"run-{i}",
+                )
+            )  # fmt: skip
+        page = folder / "ten.html"
+        parser = ArgumentParser()
+        report.add_arguments(parser)
+        args = parser.parse_args([*map(str, runs), "--out", str(page), "--json"])
+        out = io.StringIO()
+        started = time.monotonic()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            report.command(args)
+        took_s = time.monotonic() - started
+        samples = min(json.loads(line)["samples"] for line in out.getvalue().splitlines())
+        figures = [
+            at_least("power samples in each run", samples, "", SECONDS * 1000),
+            at_most("report of 10 runs x 7200 s", took_s, "s", 20),
+            at_most("size of its page", page.stat().st_size / 1e6, "MB", 3),
+        ]
+        if not browser.find():
+            print("first paint is not measured: no Chromium is installed", file=sys.stderr)
+            return figures
+        with browser.Browser() as b:
+            b.open(page, ready="document.body && document.body.dataset.ready")
+            figures.append(at_most("first paint in headless Chromium", b.js(PAINTS) / 1000, "s", 1))
+        return figures
+    finally:
+        shutil.rmtree(folder)
+
+
+BENCHES = {"report": ("report from 10 runs x 7200 s with 7.2 million power samples each: time, size, first paint", ten_long_runs)}

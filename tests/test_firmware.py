@@ -1,0 +1,312 @@
+"""The rig's firmware in the real interpreter: its parts, its sampling path with the heap locked, and the whole of it
+behind the cable with the faults that a board and a sensor have."""
+
+import ast
+import os
+import re
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from simboard import CURRENT_A, ENERGY_J, ROOT, VBUS_V, Board, make_feed, run_script
+
+from ssdrig import wire
+
+SET_us = 740 / 1.005 * (1 + 15e-6)  # a conversion in the board's microseconds: chip fast by 5000 ppm, ticks by 15 ppm
+
+
+def test_parts_on_the_interpreter():
+    done = run_script("board_parts.py")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if not line.endswith(" ok")] == []
+    assert len(done.stdout.splitlines()) == 38
+
+
+# --- nothing is allocated, nothing is a float
+
+
+def stream(done):
+    data = bytes.fromhex(done.stdout)
+    return [wire.decode(frame) for frame in data.split(b"\x00")[:-1] if frame]
+
+
+def test_sampling_allocates_nothing(tmp_path):
+    """9000 rounds with the heap locked: samples, energy, register checks and 180 pings, across the wrap of ticks_us."""
+    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "9000")
+    assert done.returncode == 0, done.stdout + done.stderr
+    frames = stream(done)
+    assert [seq for _, seq, _ in frames] == list(range(len(frames)))
+    heads = [struct.unpack_from(wire.SAMPLES_HEAD, body) for kind, _, body in frames if kind == wire.SAMPLES]
+    assert [h[4] for h in heads] == list(range(0, 50 * len(heads), 50)) and len(heads) > 50
+    assert {h[3] for h in heads} == {0}
+    assert heads[0][5] < 1 << 30 < heads[-1][5]
+    pongs = [struct.unpack(wire.PONG_BODY, body)[0] for kind, _, body in frames if kind == wire.PONG]
+    assert pongs == list(range(180))
+    assert sum(kind == wire.ENERGY for kind, _, _ in frames) >= 3
+
+
+def test_the_lock_is_felt(tmp_path):
+    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "100", "leak")
+    assert done.returncode == 3
+    assert "MemoryError" in done.stdout
+
+
+def test_firmware_has_no_floats_in_the_sampling_path():
+    """A board's floats are single precision. No float literal, true division or float() outside two named constants."""
+    for path in (ROOT / "firmware").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            found = (
+                (isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value != 195312.5)
+                or isinstance(getattr(node, "op", None), ast.Div)
+                or (isinstance(node, ast.Name) and node.id == "float")
+            )
+            assert not found, f"{path.name}:{node.lineno}"
+
+
+def test_firmware_imports_only_what_a_board_has():
+    own = {p.stem for p in (ROOT / "firmware").glob("*.py")}
+    board = {"array", "binascii", "gc", "json", "machine", "micropython", "os", "select", "struct", "sys", "time"}
+    for path in (ROOT / "firmware").glob("*.py"):
+        names = re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)
+        assert set(names) <= own | board, path.name
+
+
+# --- the whole firmware behind the cable
+
+
+def continuous(samples, missed):
+    """Indexes rise by one but for `missed` of them."""
+    steps = [b[0] - a[0] for a, b in zip(samples, samples[1:])]
+    return min(steps) == 1 and sum(step - 1 for step in steps) + samples[0][0] == missed
+
+
+def test_a_clean_stream(tmp_path):
+    """Constant 2.5 W: every sample, the period, the accumulators, and the time across the wrap of ticks_us."""
+    with Board(tmp_path, 2.5, {"start_ticks": (1 << 30) - 1_500_000}) as b:
+        hello = b.hello()
+        b.send(wire.GO)
+        b.until(lambda: len(b.energies()) >= 4)
+        b.send(wire.STOP)
+        b.read(0.3)
+        truth = b.truth()[0]
+        samples, energies = b.samples(), b.energies()
+        assert b.damaged == [] and b.logs() == ""
+        b.read(0.3)
+        assert b.samples() == samples  # it has stopped
+
+    assert hello["protocol"] == 1 and hello["simulated"] is True and "SIMULATED" in hello["board"]
+    assert hello["boot"] == truth["boot"]
+    assert hello["rails"] == [
+        {
+            "rail": 0,
+            "name": "supply",
+            "chip": "INA228",
+            "config": 0,
+            "shunt_uOhm": 10_000,
+            "current_lsb_pA": 7_812_500,
+            "vbus_lsb_nV": 195312.5,
+            "adc_config": 0xF500,
+            "shunt_cal": 4096,
+            "conversion_ns": 740_000,
+        }
+    ]
+    assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
+    assert continuous(samples, 0) and b.missed() == 0
+    assert len(samples) > 4000
+    amps = (5 - (25 - 4 * 0.025 * 2.5) ** 0.5) / 0.05
+    assert {v for _, _, v, _ in samples} == {round((5 - 0.025 * amps) / VBUS_V)}
+    assert {i for _, _, _, i in samples} == {round(amps / CURRENT_A)}
+    assert samples[0][1] < 1 << 30 < samples[-1][1]
+    period = (samples[-1][1] - samples[0][1]) / (len(samples) - 1)
+    assert period == pytest.approx(SET_us, rel=2e-5)
+    assert max(abs(t - samples[0][1] - k * SET_us) for k, t, _, _ in samples) < 60  # jitter of the stamp
+    assert (energies[0]["index"], energies[0]["energy"], energies[0]["charge"]) == (0, 0, 0)
+    for e in energies[1:]:
+        power = samples[0][2] * samples[0][3] >> 14
+        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)  # exactly the conversions before index
+        assert e["charge"] == samples[0][3] * e["index"] * 740_000 // 10**9
+        assert ENERGY_J * e["energy"] == pytest.approx(2.5 * e["index"] * 740e-6, rel=2e-4)
+        assert samples[e["index"] - 1][1] == e["t_us"]
+        assert e["temp"] == 3200
+
+
+def test_each_stall_is_counted_exactly(tmp_path):
+    """The firmware is held up for less and for much more than a conversion: the accumulator knows how many came."""
+    with Board(tmp_path, 2.5, {"stalls": [[1.0, 0.3], [1.3, 5], [1.6, 60], [1.9, 500], [2.6, 1.0]]}) as b:
+        b.go()
+        b.until(lambda: b.energies() and b.energies()[-1]["t_us"] - b.truth()[0]["tick0"] > 3_500_000)
+        b.read(0.1)
+    samples = b.samples()
+    assert continuous(samples, b.missed())
+    lost_us = (5 + 60 + 500 + 1) * 1000
+    assert lost_us / SET_us - 2 <= b.missed() <= lost_us / SET_us + 6
+    power = samples[0][2] * samples[0][3] >> 14
+    for e in b.energies():
+        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)
+    assert {v for _, _, v, _ in samples} == {samples[0][2]}
+
+
+def test_a_stepped_power_is_seen_at_its_time(tmp_path):
+    """From 1 W to 4 W at a known instant: no sample after it is old, none before it is new."""
+    from ssdrig.virtual import cable, feed
+
+    t0 = time.monotonic_ns()
+    ring = feed.create(str(tmp_path / "feed"), t0)
+    cable.fill(ring, 1.0, range(8000))
+    cable.fill(ring, 4.0, range(8000, 40000))
+    with Board(tmp_path, faults={"feed_delay_us": 0, "source_mOhm": 0}, feed_path=tmp_path / "feed") as b:
+        b.go()
+        truth = b.truth()[0]
+
+        def t_ns(t_us):
+            return truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
+
+        step = t0 + 8000 * 250_000
+        b.until(lambda: b.samples() and t_ns(b.samples()[-1][1]) > step + 5e8)
+    for _, t_us, vbus, current in b.samples():
+        since = t_ns(t_us) - step
+        watts = vbus * VBUS_V * current * CURRENT_A
+        if since < 0:
+            assert watts == pytest.approx(1, rel=2e-3)
+        elif since > 800_000:  # a whole set has passed
+            assert watts == pytest.approx(4, rel=2e-3)
+
+
+def test_brown_out_is_detected_and_said(tmp_path):
+    """The chip loses its configuration: said, configured anew under another id, no number of a reset chip gets out."""
+    with Board(tmp_path, 2.5, {"brownouts": [1.2345]}) as b:
+        b.go()
+        b.until(lambda: [e for e in b.energies() if e["config"] == 1 and e["index"] > 4000])
+        b.read(0.1)
+    assert "forgot its configuration" in b.logs() and "configured again, config 1" in b.logs()
+    samples = b.samples()
+    assert len({(v, i) for _, _, v, i in samples}) == 1
+    assert continuous(samples, b.missed()) and 100 < b.missed() < 500
+    base, *later = [e for e in b.energies() if e["config"] == 1]
+    assert base["energy"] < 100
+    power = samples[0][2] * samples[0][3] >> 14
+    for e in later:
+        counted = (e["index"] - base["index"]) * power * 740_000 / (16 * 10**9)
+        assert e["energy"] - base["energy"] == pytest.approx(counted, abs=1.01)
+    hellos = b.bodies(wire.HELLO)
+    assert b'"config": 1' in hellos[-1] and b'"config": 0' in hellos[0]
+
+
+@pytest.mark.parametrize(
+    "fault, said", [({"nacks": [[1.2, 30]]}, "EIO"), ({"stuck_sda": [1.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
+)
+def test_a_bus_fault_is_said_and_survived(tmp_path, fault, said):
+    with Board(tmp_path, 2.5, fault) as b:
+        b.go()
+        b.until(lambda: "configured again" in b.logs())
+        n = len(b.samples())
+        b.until(lambda: len(b.samples()) > n + 500)
+    assert said in b.logs()
+    assert continuous(b.samples(), b.missed()) and b.missed() > 100
+    assert len({(v, i) for _, _, v, i in b.samples()}) == 1
+
+
+def test_a_sensor_that_is_not_there(tmp_path):
+    """Said at boot and at go; hello and ping still work; when it comes, it is used."""
+    with Board(tmp_path, 2.5, {"nacks": [[0, 2000]]}) as b:
+        b.go()
+        b.until(lambda: b.logs().count("EIO") >= 2)
+        b.send(wire.PING, struct.pack("<I", 5))
+        b.until(lambda: b.bodies(wire.PONG))
+        assert b.samples() == []
+        b.until(lambda: len(b.samples()) > 500)
+    assert "configured again" in b.logs()
+
+
+def test_a_host_that_does_not_read(tmp_path):
+    """Four seconds without a read: frames are dropped whole and counted, the board lives on."""
+    with Board(tmp_path, 2.5, {}) as b:
+        b.go()
+        b.until(lambda: len(b.samples()) > 100)
+        time.sleep(12)
+        b.until(lambda: b.missed() > 0, 10)
+        n = len(b.samples())
+        b.until(lambda: len(b.samples()) > n + 1500)
+        b.until(lambda: b.energies()[-1]["index"] > n + b.missed())
+    assert b.damaged == []
+    assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
+    samples = b.samples()
+    assert continuous(samples, b.missed())
+    power = samples[0][2] * samples[0][3] >> 14
+    for e in b.energies():
+        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)
+
+
+def test_pongs_are_causal_and_their_midpoint_is_unbiased(tmp_path):
+    with Board(tmp_path, 2.5, {"ppm": 80.0}) as b:
+        b.go()
+        sent, got = {}, {}
+        for token in range(60):
+            sent[token] = time.monotonic_ns()
+            b.send(wire.PING, struct.pack("<I", token))
+            end = time.monotonic() + 0.03
+            while time.monotonic() < end:
+                b.read(0.002)
+                for body in b.bodies(wire.PONG)[len(got) :]:
+                    seen, t_us = struct.unpack(wire.PONG_BODY, body)
+                    got[seen] = (t_us, time.monotonic_ns())
+        b.until(lambda: len(b.bodies(wire.PONG)) == 60)
+        truth = b.truth()[0]
+    trips = []
+    for token, (t_us, t4) in got.items():
+        t = truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
+        assert sent[token] <= t <= t4
+        trips.append((t4 - sent[token], (sent[token] + t4) / 2 - t))
+    trips.sort()
+    best = [abs(error) for _, error in trips[:6]]
+    assert min(best) < 400_000  # the quickest round trips bound the board's own bias; exact figures are the bench's
+
+
+@pytest.mark.parametrize("farewell", [wire.encode(wire.QUIT, 1), b"\x03\x03\x03", b"\r\x03"], ids=["q", "^C", "mpremote"])
+def test_the_repl_stays_in_reach(tmp_path, farewell):
+    """The firmware ends; Ctrl-D (a soft reset at the REPL) starts it again, as another boot."""
+    with Board(tmp_path) as b:
+        first = b.hello()["boot"]
+        os.write(b.fd, farewell)
+        b.read(0.5)
+        n = len(b.frames)
+        b.send(wire.ASK_HELLO)
+        b.read(0.5)
+        assert len(b.frames) == n
+        os.write(b.fd, b"\x04")
+        b.read(0.3)
+        assert b.hello()["boot"] != first
+
+
+def test_rubbish_in_does_no_harm(tmp_path):
+    """Damaged, endless and unknown commands, NULs: the next sound command is obeyed."""
+    with Board(tmp_path) as b:
+        first = b.hello()["boot"]
+        os.write(b.fd, b"\x00\x00" + bytes(range(1, 256)) * 2 + b"\x00")
+        os.write(b.fd, wire.encode(wire.GO, 3)[:-2] + b"\x00")
+        os.write(b.fd, wire.encode(ord("Z"), 3, b"abc") + wire.encode(wire.PING, 4))
+        assert b.hello()["boot"] == first
+        assert b.samples() == []
+
+
+def test_go_again_starts_at_zero(tmp_path):
+    with Board(tmp_path) as b:
+        b.go()
+        b.until(lambda: len(b.samples()) > 300)
+        b.send(wire.GO)
+        b.until(lambda: [e["index"] for e in b.energies()].count(0) == 2)
+        n = len(b.samples())
+        b.until(lambda: len(b.samples()) > n + 300)
+    second = [k for k, s in enumerate(b.samples()) if s[0] == 0][1]
+    assert continuous(b.samples()[second:], 0)
+
+
+def test_time_of_the_clients_ports(tmp_path):
+    """Path lengths above 255 bytes, which the interpreter refuses as arguments, are none of its arguments."""
+    folder = tmp_path / ("x" * 120) / ("y" * 120)
+    folder.mkdir(parents=True)
+    with Board(folder) as b:
+        assert Path(b.feed).exists() and b.hello()["protocol"] == wire.PROTOCOL
