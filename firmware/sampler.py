@@ -80,9 +80,9 @@ class Sampler:
         self.next = 0  # conversions since go; index of the next one
         self.missed = 0
         self.period = self.settings[3] << 8  # us / 256
-        self._start()
-        self.last = self.stamp
+        self.last = ticks_us()
         self._learn_from(self.last, -1)
+        self._start()
         self._send_energy()
 
     def recover(self):

@@ -72,20 +72,23 @@ def cobs_encode(data):
 
 def cobs_decode(data):
     """Inverse of cobs_encode. WireError if a block runs past the end or a 0x00 is inside."""
-    out = bytearray()
-    i = 0
-    n = len(data)
-    while i < n:
-        code = data[i]
-        if code == 0 or i + code > n:
-            raise WireError("bad COBS block")
-        out += data[i + 1 : i + code]
-        i += code
-        if code < 255 and i < n:
-            out.append(0)
     if b"\x00" in data:
         raise WireError("zero inside a frame")
-    return bytes(out)
+    out = bytearray(data)  # in place, because it must be fast on the host: each code becomes the zero it stands for
+    n = len(out)
+    i = 0
+    longest = []  # codes behind a block of 254 stand for nothing
+    while i < n:
+        code = out[i]
+        out[i] = 0
+        i += code
+        if code == 255:
+            longest.append(i)
+    if i != n:
+        raise WireError("bad COBS block")
+    for i in reversed(longest):
+        out = out[:i] + out[i + 1 :]
+    return bytes(out[1:])
 
 
 def encode(kind, seq, body=b""):

@@ -447,6 +447,16 @@ def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
     assert [json.loads(t)["line"].encode() for t in (tmp_path / "rejected.jsonl").read_text().splitlines()] == BAD
 
 
+def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
+    to, examples = influx.target(influxd.url, {}), lp.SCHEMA_FILE.parent / "examples" / "influx"
+    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
+    path = "/write?db=ssdrig&precision=ns"
+    assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
+    assert influx.stored_counts(to) == {"power": 2, "fio_interval": 1, "ssd_wear": 1, "rig_event": 1}
+    for line in (examples / "bad.lp").read_bytes().splitlines():
+        assert influx.request(to, path, line, {}).status == 400, line
+
+
 def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
     s = sender(tmp_path, influxd.url)
     outbox(tmp_path, lines(6000))

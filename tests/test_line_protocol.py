@@ -137,3 +137,27 @@ def test_a_schema_that_some_server_misreads_is_refused(old, new):
     assert lp.parse_schema(GOOD)["m"].tags == ("a", "b")
     with pytest.raises(lp.PointError):
         lp.parse_schema(GOOD.replace(old, new))
+
+
+EXAMPLES = lp.SCHEMA_FILE.parent / "examples" / "influx"
+
+
+def examples(name):
+    return (EXAMPLES / name).read_bytes().splitlines()
+
+
+@pytest.mark.parametrize("text", examples("good.lp"))
+def test_good_examples_are_of_the_schema(text):
+    measurement, tags, fields, t = parse_line(text)
+    m = lp.read_schema()[measurement]
+    assert tuple(k for k, _ in tags) == m.tags and lp.series_and_time(text)[1] == t
+    kinds = {int: "i", float: "f", str: "s", bool: "b"}
+    assert {k: kinds[type(v)] for k, v in fields.items()}.items() <= m.fields.items()
+    again = lp.encode(m, dict(tags), fields, t)
+    assert again.line == text and again.left_out == ()
+
+
+@pytest.mark.parametrize("text", examples("bad.lp"))
+def test_bad_examples_are_refused(text):
+    with pytest.raises(ValueError):
+        parse_line(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import fiolog, load
+from ssdrig import fiolog, fiotext, load
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 
 SIZE = 64 << 20
@@ -129,7 +129,7 @@ def test_a_clean_step_adds_up(tmp_path, drive):
         assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == pytest.approx(x["bw_bytes"] * x["span_s"])
         assert x["ios"] == 0 or x["lat_mean_ns"] > 1_000_000
     assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(os.listdir(tmp_path / "f"))
-    live = fiolog.from_status(fiolog.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
+    live = fiolog.from_status(fiotext.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
     assert live.iops.sum() == result.ios  # what would be left had fio been killed
 
 

@@ -205,16 +205,11 @@ def chromium():
 
 
 READY = "document.body && document.body.dataset.ready"
-# how many of a panel's pixels are of a run's colour, at a fifth or more on white paper
+# how many pixels of a panel's (transparent) canvas are of a run's colour, a fifth opaque or more
 INK = """(name, want) => {
   const c = document.querySelector(`[data-panel="${name}"] canvas`), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
-  const dark = want.map((v) => 255 - v), k = dark.indexOf(Math.max(...dark));
   let n = 0;
-  for (let i = 0; i < d.length; i += 4) {
-    if (d[i + 3] < 200) continue;
-    const share = (255 - d[i + k]) / dark[k];
-    if (share >= 0.2 && dark.every((v, j) => Math.abs(255 - v * share - d[i + j]) < 12)) n++;
-  }
+  for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 50 && want.every((v, k) => Math.abs(d[i + k] - v) < 12)) n++;
   return n; }"""
 REVIEW, BLUE = [213, 94, 0], [0, 114, 178]
 

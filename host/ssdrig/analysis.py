@@ -53,6 +53,7 @@ class RunData:
     ios: int | None = None
     bytes: int | None = None  # moved by the load
     lat_us: dict = field(default_factory=dict)  # "mean", "p99", "p999" over the load
+    fill_t0_ns: int | None = None
     fill_s: float | None = None
     fill_bytes: int | None = None
     # the grid, float64 (n,); not-a-number where not known
@@ -118,6 +119,7 @@ def _load_fio(data: RunData, run: Path) -> None:
     k = data.k
     try:
         fill = fiolog.load(run / "fio" / "fill")
+        data.fill_t0_ns = int(fill.t_ns[0]) if len(fill.t_ns) and fill.t_ns[0] else _started(data, "fill")
         data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
     except LoadError as error:
         data.notes.append(f"fill: {error}")
@@ -130,8 +132,7 @@ def _load_fio(data: RunData, run: Path) -> None:
         return
     data.t0_ns = int(load.t_ns[0])
     if not data.t0_ns:
-        started = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == "load"]
-        data.t0_ns = started[0] if started else data.header["started"]["t_ns"]
+        data.t0_ns = _started(data, "load")
         data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
     elif load.source == "status":
         data.notes.append("load: fio left no logs; its once-a-second documents were used, good to a second")
@@ -154,8 +155,15 @@ def _load_fio(data: RunData, run: Path) -> None:
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
     data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
     data.lat_p99_us[data.lat_p99_us == 0] = np.nan
+    if k > 1:
+        data.notes.append(f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's")
     if load.torn_bytes:
         data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")
+
+
+def _started(data: RunData, step: str) -> int:
+    starts = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == step]
+    return starts[0] if starts else data.header["started"]["t_ns"]
 
 
 def _load_power(data: RunData, run: Path) -> None:
@@ -194,8 +202,7 @@ def _load_power(data: RunData, run: Path) -> None:
     else:
         data.notes.append(f"energy_J: {int((~seen).sum())} of the load's {n} s have no power samples; ratios are of the seconds that have")
     if data.fill_s:
-        started = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == "fill"]
-        begin = int(fiolog.load(run / "fio" / "fill").t_ns[0]) or (started[0] if started else 0)
+        begin = data.fill_t0_ns
         end = begin + round(data.fill_s * k * SECOND_NS)
         if _covers(power, begin, end):
             a, z = samples.integral_J(power, [begin, end])

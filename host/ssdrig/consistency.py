@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from ssdrig.errors import UsageError
 
 MIB = 1 << 20
-REVIEW_DURATION_S = 2000
-VIRTUAL_DURATION_S = 60
+VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 ZOOM_SHARE = 0.7  # 1400 s of 2000 s
 
 

@@ -50,13 +50,12 @@ def load(folder, direction: str | None = None) -> Seconds:
     Raises LoadError when there is nothing to read."""
     folder = Path(folder)
     first, last = _ends(folder / "out.json")
-    logs = sorted(folder.glob("*_clat_hist.[0-9]*.log"))
-    parsed = [hist_rows(p.read_bytes()) for p in logs]
-    start_ms = _job_start_ms(folder, first)
+    parsed = [hist_rows(p.read_bytes()) for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
+    start_ms, begun_ms = _job_clock(folder, first, last)
     torn = sum(t for _, _, t in parsed)
     if any(len(heads) for heads, _, _ in parsed) and not (torn and last):
-        lat = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
-        return from_logs(parsed, lat, last, start_ms, direction, _begun_ms(first))
+        lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
+        return from_logs(parsed, lats, last, start_ms, begun_ms, direction)
     if last is None:
         raise LoadError(f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt")
     return from_status(documents((folder / "out.json").read_text(errors="replace"))[0], start_ms, direction, torn)
@@ -74,90 +73,122 @@ def _ends(path: Path) -> tuple[dict | None, dict | None]:
     return (head[0] if head else None), (tail[-1] if tail else None)
 
 
-def _job_start_ms(folder: Path, document: dict | None) -> int | None:
-    """CLOCK_MONOTONIC at which fio started the job's clock. fio 3.33 does not print it: a status document's UTC less its
-    run time, brought over by the two clocks as read when fio was started (start.json). None: not known."""
+def _start_utc_ms(found: list[dict]) -> int:
+    """UTC of job start: of all documents the least time stamp less run time, for one that fio could not print at once
+    (it waits while all I/O hangs) is stamped late."""
+    return min(d["timestamp_ms"] - totals(d)["runtime_ms"] for d in found)
+
+
+def _job_clock(folder: Path, first: dict | None, last: dict | None) -> tuple[int | None, int | None]:
+    """CLOCK_MONOTONIC ms at which fio started the job's clock, and one by which some I/O had completed; None: not known.
+
+    fio 3.33 does not print the start: it is the documents' UTC, brought over by both clocks as read when fio was started
+    (start.json). A step of the clock in between would put it wrong, which costs leading idle seconds and nothing else."""
     try:
         start = json.loads((folder / "start.json").read_text())
-        utc_ms, runtime = document["timestamp_ms"], totals(document)["runtime_ms"]
-        return round(utc_ms - runtime + (start["t_ns"] - start["utc_ns"]) / 1e6)
+        offset_ms = (start["t_ns"] - start["utc_ns"]) / 1e6
+        start_ms = round(_start_utc_ms([first, last]) + offset_ms)
+        begun_ms = round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        return None, None
+    return start_ms, begun_ms
 
 
-def from_logs(hists, lats, last: dict | None, start_ms: int | None, direction: str | None, begun_ms: int | None = None) -> Seconds:
-    """Seconds from hist_rows() of each job's log, rows() of its lat log, the last document, the start of the job, and a
-    run time by which some I/O had completed (all rows of a very slow drive may be late, then L0 is not known from them)."""
-    streams = []  # one each job and direction: stamps, count of each row, cells (row, bin, count), L0
+def from_logs(
+    hists, lats, last: dict | None, start_ms: int | None = None, begun_ms: int | None = None, direction: str | None = None
+) -> Seconds:
+    """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the job's
+    clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only)."""
+    total = totals(last, direction)
+    streams = []
     for heads, cells, _ in hists:
         for d in np.unique(heads[:, 1]):
-            own = np.flatnonzero(heads[:, 1] == d)
-            if direction not in (None, DIRECTIONS[d]):
-                continue
-            number = np.full(len(heads), -1)
-            number[own] = np.arange(len(own))
-            mine = cells[number[cells[:, 0]] >= 0].copy()
-            mine[:, 0] = number[mine[:, 0]]
-            stamp = heads[own, 0]
-            origin = int((stamp - WINDOW_MS * np.arange(1, len(own) + 1)).min())
-            streams.append((int(d), stamp, mine, origin))
+            if direction in (None, DIRECTIONS[d]):
+                stamps, own = _stream(heads, cells, d)
+                origin = int((stamps - WINDOW_MS * np.arange(1, len(stamps) + 1)).min())
+                streams.append((d, stamps, own, origin if begun_ms is None else min(origin, begun_ms)))
     if not streams:
-        return _empty("logs", totals(last, direction))
-    if start_ms is not None and begun_ms is not None:
-        streams = [(*stream, min(origin, start_ms + begun_ms)) for *stream, origin in streams]
+        return _empty("logs", total)
     zero_ms = min(origin for *_, origin in streams)
     if start_ms is not None and zero_ms > start_ms:
         zero_ms -= (zero_ms - start_ms) // WINDOW_MS * WINDOW_MS
-    total = totals(last, direction)
-    end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
-    second, index, count, moved = [], [], [], []
-    n = closed = 0
-    for _, stamp, cells, origin in streams:
+    cells, moved, closed = [], set(), 0
+    for _, stamps, own, origin in streams:
         shift = round((origin - zero_ms) / WINDOW_MS)
-        second.append(cells[:, 0] + shift)
-        index.append(cells[:, 1])
-        count.append(cells[:, 2])
-        n = max(n, len(stamp) + shift)
-        closed = max(closed, len(stamp) + shift)
-        window_end = origin + WINDOW_MS * np.arange(1, len(stamp) + 1)
-        late = np.flatnonzero(stamp > window_end + LATE_MS)
-        if len(late):  # move the closing I/O, which of its row has waited longest
-            top = np.zeros(len(stamp), np.int64)
-            np.maximum.at(top, cells[:, 0], cells[:, 1])
-            to = (stamp[late] - zero_ms) // WINDOW_MS
-            second += [late + shift, to]
-            index += [top[late], top[late]]
-            count += [np.full(len(late), -1), np.ones(len(late), np.int64)]
-            n = max(n, int(to.max()) + 1)
-            moved += [*late + shift, *to]
-    second, index, count = (np.concatenate(x) for x in (second, index, count))
-    rest_bins = np.maximum(bins(last, direction) - np.bincount(index, count, minlength=BINS).astype(np.int64), 0)
-    rest = max(0, total["ios"] - int(count.sum()))
-    tail_ms = end_ms - (zero_ms + WINDOW_MS * n)
-    partial = False
-    extra = 0
-    if tail_ms >= TAIL_MS:
-        extra = -(-(tail_ms - TAIL_MS) // WINDOW_MS) or 1
-        partial = tail_ms - WINDOW_MS * extra < -TAIL_MS
+        closed = max(closed, shift + len(stamps))
+        moves = _late(stamps, own, origin, zero_ms, shift)
+        moved |= set(moves[:, 0].tolist())
+        cells += [own + (shift, 0, 0), moves]
+    cells = np.concatenate(cells)
+    rest = max(0, total["ios"] - int(cells[:, 2].sum()))
+    n = max(closed, int(cells[:, 0].max()) + 1)
+    end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
+    extra, partial = _tail(end_ms - zero_ms - WINDOW_MS * n)
     n += extra
-    iops = np.bincount(second, count, minlength=n).astype(np.int64)
     into = min(closed, n - 1)  # the rest completed before the next window would have been closed
-    iops[into] += rest
-    left = np.flatnonzero(rest_bins)
+    rest_bins = bins(last, direction)
+    rest_bins = np.maximum(rest_bins - np.bincount(cells[:, 1], cells[:, 2], minlength=BINS).astype(np.int64), 0)
     if rest_bins.sum() == rest:
-        second, index = np.concatenate([second, np.full(len(left), into)]), np.concatenate([index, left])
-        count = np.concatenate([count, rest_bins[left]])
-    quantiles = _quantiles(second, index, count, n)
-    mean = _lat_means(lats, [d for d, *_ in streams], zero_ms, iops, quantiles.pop("mean"), set(moved))
-    return _seconds(zero_ms, iops, mean, quantiles, partial, "logs", total, sum(torn for *_, torn in hists))
+        left = np.flatnonzero(rest_bins)
+        cells = np.concatenate([cells, np.stack([np.full(len(left), into), left, rest_bins[left]], axis=1)])
+        rest = 0
+    iops = np.bincount(cells[:, 0], cells[:, 2], minlength=n).astype(np.int64)
+    iops[into] += rest
+    quantiles = _quantiles(cells, n)
+    mean = quantiles.pop("mean")
+    if len(lats) == len(streams) == 1:
+        mean = _lat_means(lats[0][lats[0][:, 2] == streams[0][0]], zero_ms, mean, moved)
+    return _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, sum(torn for *_, torn in hists))
 
 
-def _quantiles(second, index, count, n: int) -> dict:
-    """Per second p50, p99, p999 (nearest rank, as fio does), max and mean of sparse histograms, ns; 0 where empty."""
-    key, where = np.unique(second * BINS + index, return_inverse=True)
-    held = np.bincount(where, count, minlength=len(key)).astype(np.int64)
-    key, held = key[held > 0], held[held > 0]
-    second, index = np.divmod(key, BINS)
+def _stream(heads, cells, direction: int) -> tuple[np.ndarray, np.ndarray]:
+    """Time stamps and cells (row, bin, count) of one direction of a log, its rows numbered from 0."""
+    own = np.flatnonzero(heads[:, 1] == direction)
+    number = np.full(len(heads), -1)
+    number[own] = np.arange(len(own))
+    cells = cells[number[cells[:, 0]] >= 0].copy()
+    cells[:, 0] = number[cells[:, 0]]
+    return heads[own, 0], cells
+
+
+def _late(stamps, cells, origin: int, zero_ms: int, shift: int) -> np.ndarray:
+    """Cells that take each closing I/O that came late out of its row's second and put it into its stamp's. It is taken for
+    the slowest of its row: it has waited longest."""
+    late = np.flatnonzero(stamps > origin + WINDOW_MS * np.arange(1, len(stamps) + 1) + LATE_MS)
+    slowest = np.zeros(len(stamps), np.int64)
+    np.maximum.at(slowest, cells[:, 0], cells[:, 1])
+    one = np.ones(len(late), np.int64)
+    out = np.stack([late + shift, slowest[late], -one], axis=1)
+    into = np.stack([(stamps[late] - zero_ms) // WINDOW_MS, slowest[late], one], axis=1)
+    return np.concatenate([out, into])
+
+
+def _tail(tail_ms: int) -> tuple[int, bool]:
+    """Further seconds that a job which ran so much longer than the last counted one has, and whether the last is partial."""
+    if tail_ms < TAIL_MS:
+        return 0, False
+    extra = -(-(tail_ms - TAIL_MS) // WINDOW_MS) or 1
+    return extra, tail_ms < WINDOW_MS * extra - TAIL_MS
+
+
+def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) -> np.ndarray:
+    """Mean latency of each second from rows of a lat log, exact; from the histogram where a closing I/O was `moved`, or
+    where the log has no row. Rows are stamped at the end of a second; a second row of it is the rest at the job's end."""
+    mean, seen = fallback.copy(), set(moved)
+    at = np.rint((log[:, 0] - zero_ms) / WINDOW_MS).astype(np.int64) - 1
+    for second, value in zip(at.tolist(), log[:, 1], strict=True):
+        if 0 <= second < len(mean) and second not in seen:
+            mean[second] = value
+            seen.add(second)
+    return mean
+
+
+def _quantiles(cells: np.ndarray, n: int) -> dict:
+    """Per second p50, p99, p999 (nearest rank, as fio does), max and mean, ns, of cells (second, bin, count); 0 where empty."""
+    key, where = np.unique(cells[:, 0] * BINS + cells[:, 1], return_inverse=True)
+    held = np.bincount(where, cells[:, 2], minlength=len(key)).astype(np.int64)
+    second, index = np.divmod(key[held > 0], BINS)
+    held = held[held > 0]
     of = np.bincount(second, held, minlength=n).astype(np.int64)
     below = np.concatenate([[0], np.cumsum(of)])[:-1]
     rising = np.cumsum(held)
@@ -173,20 +204,6 @@ def _quantiles(second, index, count, n: int) -> dict:
     return out
 
 
-def _lat_means(lats, wanted: list[int], zero_ms: int, iops: np.ndarray, fallback: np.ndarray, moved: set) -> np.ndarray:
-    """Mean latency of each second from the lat log, exact; from the histogram where two streams would have to be mixed,
-    where a closing I/O was `moved`, or where the log has no row."""
-    mean = fallback.copy()
-    if len(lats) == 1 and len(wanted) == 1:
-        log = lats[0][lats[0][:, 2] == wanted[0]]
-        at = np.rint((log[:, 0] - zero_ms) / WINDOW_MS).astype(np.int64) - 1  # rows are stamped at the end of a second
-        for second, value in zip(at.tolist(), log[:, 1], strict=True):
-            if 0 <= second < len(iops) and second not in moved:
-                mean[second] = value
-                moved.add(second)  # the first row of a second is the whole one, a second one the rest at the job's end
-    return np.where(iops > 0, mean, 0)
-
-
 def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
     """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its end,
     or when its logs are torn.
@@ -194,28 +211,25 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     I/Os of the time between two documents are counted in the second that holds most of it; of a longer pause (fio
     prints nothing while all its I/O hangs) in its first second."""
     if not found:
-        return _empty("status", totals(None, None))
-    skew = min(d["timestamp_ms"] - totals(d)["runtime_ms"] for d in found)
-    before, at_ms = {"ios": 0, "lat_sum_ns": 0.0}, 0
+        return _empty("status", totals(None))
+    start_utc_ms = _start_utc_ms(found)
+    before, at_ms = totals(None), 0
     parts, cells, bins_before = [], [], np.zeros(BINS, np.int64)
     for document in found:
-        now, bins = totals(document, direction), bins(document, direction)
-        second = int((at_ms + min(document["timestamp_ms"] - skew, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
-        at_ms = max(document["timestamp_ms"] - skew, at_ms)
+        now, now_bins, now_ms = totals(document, direction), bins(document, direction), document["timestamp_ms"] - start_utc_ms
+        second = int((at_ms + min(now_ms, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
         parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"]))
-        new = np.flatnonzero(bins > bins_before)
-        cells.append(np.stack([np.full(len(new), second), new, (bins - bins_before)[new]], axis=1))
-        before, bins_before = now, bins
-    total = totals(found[-1], direction)
-    n = max(-(-(at_ms - TAIL_MS) // WINDOW_MS), parts[-1][0] + 1, 1)
-    second = np.array([p[0] for p in parts])
-    iops = np.bincount(second, [p[1] for p in parts], minlength=n).astype(np.int64)
-    mean = np.bincount(second, [p[2] for p in parts], minlength=n) / np.maximum(iops, 1)
-    cells = np.concatenate(cells)
-    quantiles = _quantiles(cells[:, 0], cells[:, 1], cells[:, 2], n)
+        new = np.flatnonzero(now_bins > bins_before)
+        cells.append(np.stack([np.full(len(new), second), new, (now_bins - bins_before)[new]], axis=1))
+        before, bins_before, at_ms = now, now_bins, max(now_ms, at_ms)
+    n = max(-(-(at_ms - TAIL_MS) // WINDOW_MS), parts[-1][0] + 1)
+    second, ios, lat_ns = (np.array(column) for column in zip(*parts, strict=True))
+    iops = np.bincount(second, ios, minlength=n).astype(np.int64)
+    mean = np.bincount(second, lat_ns, minlength=n) / np.maximum(iops, 1)
+    quantiles = _quantiles(np.concatenate(cells), n)
     quantiles.pop("mean")
     partial = at_ms < n * WINDOW_MS - TAIL_MS
-    return _seconds(start_ms or 0, iops, mean, quantiles, partial, "status", total, torn_bytes)
+    return _seconds(start_ms or 0, iops, mean, quantiles, partial, "status", totals(found[-1], direction), torn_bytes)
 
 
 def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:

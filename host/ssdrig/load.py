@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ssdrig import fiolog
+from ssdrig import fiolog, fiotext
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
@@ -174,7 +174,7 @@ def run(
             os.fsync(f.fileno())
     _judge(job, folder, process.returncode, ended, watch)
     seconds = _read_back(job, folder, ended)
-    totals = seconds.totals if seconds else fiolog.totals({"jobs": []})
+    totals = seconds.totals if seconds else fiotext.totals(None)
     return Result(
         t_start_ns=started["t_ns"],
         t_end_ns=t_end_ns,
@@ -195,15 +195,15 @@ class _Watch:
         self.begun = self.progress_at = time.monotonic()
         self.deadline = None if job.time_s is None else self.begun + job.time_s + margin_s
         self.rest = ""
-        self.last = fiolog.totals({"jobs": []})
+        self.last = fiotext.totals(None)
         self.printed = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take what fio printed."""
-        found, self.rest = fiolog.documents(self.rest + chunk.decode(errors="replace"))
+        found, self.rest = fiotext.documents(self.rest + chunk.decode(errors="replace"))
         self.rest = self.rest[-(1 << 20) :]
         for document in found:
-            now, t_ns = fiolog.totals(document), time.monotonic_ns()
+            now, t_ns = fiotext.totals(document), time.monotonic_ns()
             ios, size = now["ios"] - self.last["ios"], now["bytes"] - self.last["bytes"]
             span_s = (now["runtime_ms"] - self.last["runtime_ms"]) / 1000
             if ios > 0:

@@ -50,7 +50,7 @@ class Emitter:
         self.left_out = 0
         self._schema = line_protocol.read_schema()
         self._tags = {"run": self.header["run"], "drive": drive_tag(self.header)}
-        self._utc = Utc(**self.header["started"])
+        self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
         self._made: dict[bytes, int] = {}  # series -> time of the point made last
         self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made

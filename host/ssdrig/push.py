@@ -31,7 +31,7 @@ class Sent(NamedTuple):
 def add_arguments(parser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
     parser.add_argument("--influx", metavar="URL", help="http[s]://[user:password@]host:port/DB (default: $SSDRIG_INFLUX);"
-                        " better in $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD, which on 2.x and 3.x is the token")  # fmt: skip
+                        " user and password are better kept in $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD (the token on 2.x, 3.x)")  # fmt: skip
     parser.add_argument("--follow", action="store_true", help="go on until the run has ended and all of it is sent")
     parser.add_argument("--timeout", type=float, default=60, metavar="S",
                         help="once nothing new can come: give up after so many seconds in which the server took nothing (default %(default)g)")  # fmt: skip
@@ -105,4 +105,5 @@ def start(run: Path, url: str) -> subprocess.Popen:
     """Follow a run from a process of its own; Ctrl-C at the terminal does not reach it. The address goes through the
     environment, where other users cannot read a password. Its words go to our stderr, its exit code is command's."""
     words = [sys.executable, "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
-    return subprocess.Popen(words, env=os.environ | {"SSDRIG_INFLUX": url}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    environ = os.environ | {"SSDRIG_INFLUX": url}
+    return subprocess.Popen(words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)

@@ -231,7 +231,7 @@ class Rig:
             rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
             if self._hello and not any(r["rail"] == rail and r["config"] == config for r in self._hello["rails"]):
                 self._ask_due = True  # the hello that explains this configuration was lost
-            if self._wanted and not self._go_due:
+            if self._go_at and not self._go_due:
                 jump = index - self._next_index.get(rail, index)
                 self._counts["lost"] += jump if jump > 0 else 0
                 self._next_index[rail] = index + n
@@ -292,10 +292,12 @@ class Rig:
             if ask:
                 self._asked_at = now
                 self._send(wire.ASK_HELLO)
-            if go and self._send(wire.GO) is not None:
+            if go:
                 with self._news:
                     self._go_due, self._go_at = False, time.monotonic()
                     self._next_index.clear()
+                if self._send(wire.GO) is None:
+                    self._go_due = True
 
     def _ping(self) -> None:
         self._token = (self._token + 1) & 0xFFFFFFFF

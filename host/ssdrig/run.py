@@ -29,8 +29,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw")
     parser.add_argument(
         "--duration", type=int, metavar="S",
-        help=f"seconds of random write, drive time (reviews: 2000, 3600, 7200; default {consistency.REVIEW_DURATION_S},"
-        f" on a virtual drive {consistency.VIRTUAL_DURATION_S})",
+        help=f"seconds of random write, drive time (reviews: 2000, 3600, 7200; default on a virtual drive {consistency.VIRTUAL_DURATION_S})",
     )  # fmt: skip
     parser.add_argument("--zoom", type=int, metavar="S", help="start of the steady-state window (reviews: 1400 of 2000; default 70 %% of the duration)")
     parser.add_argument("--smart-interval", type=int, metavar="S", help="seconds between SMART polls under load (default: 10 to 60 by duration)")
@@ -45,27 +44,40 @@ def add_arguments(parser) -> None:
 
 
 def command(args) -> int:
+    folder, code = perform(args, Progress(args.quiet))
+    return code
+
+
+def perform(args, show: Progress) -> tuple[Path | None, int]:
+    """One run as the arguments say: its folder (None for a dry run) and its exit code."""
     if not args.virtual:
         raise UsageError("a drive to test", "none", "give --virtual PRESET; real drives are not supported yet, and none is ever the default")
-    show = Progress(args.quiet)
-    duration_s = args.duration or (consistency.VIRTUAL_DURATION_S if args.virtual else consistency.REVIEW_DURATION_S)
+    faults = _faults(args.faults)
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED)")
-    bench = virtual_bench.start(args.virtual, capacity=args.capacity, faults=json.loads(args.faults) if args.faults else None)
+    bench = virtual_bench.start(args.virtual, capacity=args.capacity, faults=faults)
     folder = None
     try:
         plan = consistency.plan(
-            bench.drive["capacity_bytes"], bench.drive["raw_nand_bytes"], args.op, duration_s, args.zoom, args.smart_interval, args.seed
-        )
+            bench.drive["capacity_bytes"], bench.drive["raw_nand_bytes"], args.op,
+            args.duration or consistency.VIRTUAL_DURATION_S, args.zoom, args.smart_interval, args.seed,
+        )  # fmt: skip
         describe(plan, bench.drive, show)
         if args.dry_run:
-            return 0
+            return None, 0
         folder, end = carry_out(args.method, plan, bench, args.runs, args.influx or os.environ.get("SSDRIG_INFLUX"), show, args.jsonl)
     finally:
         bench.end(keep_truth_in=folder / "truth" if folder else None)
     if args.json or args.jsonl:
         print(json.dumps({"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": end["exit_code"]}), flush=True)
     show.say(f"{end['state']}: {end['why'] or 'all steps done'}\nrun folder: {folder}\nreport:     ./ssdrig report {folder}")
-    return end["exit_code"]
+    return folder, end["exit_code"]
+
+
+def _faults(text: str | None) -> dict | None:
+    try:
+        return json.loads(text) if text else None
+    except ValueError as error:
+        raise UsageError("faults as a JSON object", f"{text}: {error}", 'write them like {"ppm": 80}') from error
 
 
 def describe(plan: consistency.Consistency, drive: dict, show: Progress) -> None:

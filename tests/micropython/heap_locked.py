@@ -4,7 +4,8 @@ MemoryError.
     micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak]
 
 The stand-ins allocate, so the heap is unlocked inside each of them and locked again after it; interrupt handlers run
-locked. Device time runs free of real time; commands are put in by this script; the rig's output is printed as hex.
+locked. Device time runs free of real time; commands are put in by this script. Printed: a line with the t_us at which
+the first ping arrives (one more each 5 ms), then a line `t_us hex` for each piece of the rig's output.
 On an interpreter with 31-bit small integers this also shows that no number of the sampling path needs more.
 With `leak` each round does allocate: the proof that the lock is felt.
 """
@@ -73,7 +74,7 @@ def _readinto(stream, buf):
 
 
 def _write(stream, buf, start, n):
-    out.append(bytes(memoryview(buf)[start : start + n]))
+    out.append((cosim.ticks(), bytes(memoryview(buf)[start : start + n])))
     cosim.spend(8000 + 100 * n)
     return n
 
@@ -129,6 +130,7 @@ board = rig.Rig()
 cosim._input.append([cosim.now, wire.encode(wire.GO, 0), 0])
 while not board.streaming:
     board.turn()
+first_ping = cosim.ticks()
 for k in range(int(ROUNDS) // 50):  # commands that will arrive while the heap is locked
     cosim._input.append([cosim.now + k * 5_000_000, wire.encode(wire.PING, k + 1, struct.pack("<I", k)), 0])
 
@@ -148,5 +150,6 @@ except MemoryError as defect:
     usys.exit(3)
 locking = False
 heap_unlock()
-for piece in out:
-    print(binascii.hexlify(piece).decode())
+print(first_ping)
+for t, piece in out:
+    print(t, binascii.hexlify(piece).decode())

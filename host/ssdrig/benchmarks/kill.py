@@ -14,8 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import journal, report
+from ssdrig import analysis, journal, points
 from ssdrig.benchmarks import Figure, exactly
+from ssdrig.report import page
 from ssdrig.virtual import influxd
 
 VICTIMS = ("host", "firmware", "drive", "influxd")
@@ -42,12 +43,10 @@ def kills(count: int, seed: int = 1) -> list[dict]:
 
 
 def _one(victim: str, after_s: float, folder: Path) -> dict:
-    database = influxd.Influxd(folder / "influxd") if victim == "influxd" else None
-    if database:
-        database.start()
+    database = influxd.start() if victim == "influxd" else None
     words = [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
     if database:
-        words += ["--influx", f"{database.url}/ssdrig"]
+        words += ["--influx", database.url]
     host = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     acknowledged, faults = {}, []
     try:
@@ -103,7 +102,7 @@ def _kill(victim: str, host_pid: int, database) -> bool:
     if victim == "influxd":
         database.kill()
         time.sleep(1.0)
-        database.start()
+        database.restart()
         return True
     mark = {"firmware": "run_board.py", "drive": "ssdrig.virtual.serve"}[victim]
     for pid in _descendants(host_pid):
@@ -127,7 +126,7 @@ def _check_kept(run: Path, kept: dict | None) -> list[str]:
         readable += len(line)
     if readable != kept["events.jsonl"]:
         faults.append("acknowledged events do not end at a line's end")
-    good_bytes = (run / "rig.bin").stat().st_size - journal.torn_bytes(run)
+    good_bytes = journal.records(run).next_offset
     if good_bytes < kept["rig.bin"]:
         faults.append(f"only {good_bytes} of {kept['rig.bin']} acknowledged bytes of rig.bin are readable")
     return faults
@@ -135,21 +134,20 @@ def _check_kept(run: Path, kept: dict | None) -> list[str]:
 
 def _check_report(run: Path) -> list[str]:
     try:
-        figures = report.figures_of(run)
-        report.write([run], run / "report.html")
+        data = analysis.load(run)
+        figures = analysis.figures(data)
+        html = page.render([data], [figures], 0)
     except Exception as error:  # noqa: BLE001 - any failure to build is the finding
         return [f"report does not build: {error!r}"]
-    return [] if figures["run"] and (run / "report.html").stat().st_size > 10_000 else ["report is empty"]
+    return [] if figures["run"] and len(html) > 10_000 else ["report is empty"]
 
 
 def _check_database(run: Path, database) -> list[str]:
-    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", f"{database.url}/ssdrig", "--timeout", "30"], capture_output=True, text=True)
+    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"], capture_output=True, text=True)
     if sent.returncode:
         return [f"push after restart: exit {sent.returncode}: {sent.stderr.strip()[-300:]}"]
-    from ssdrig import points  # numba-free import kept out of the other victims' way
-
     expected = points.counts(run)
-    stored = database.counts(list(expected))
+    stored = database.counts(list(expected), run.name)
     return [] if stored == expected else [f"database {stored} journal {expected}"]
 
 

@@ -212,7 +212,7 @@ const Panels = (() => {
           c.restore();
         }],
         setCursor: [(u) => {
-          if (u.cursor.left >= 0 && u.cursor.event) page.readout(Math.floor(u.posToVal(u.cursor.left, "x")));
+          if (u.cursor.left >= 0 && u.cursor.event) page.readout(Math.round(u.posToVal(u.cursor.left, "x")));
         }],
       },
     };

@@ -112,13 +112,14 @@
   function readout(t) {
     time = t;
     const columns = ["IOPS", "W", "µJ per I/O", "P99 µs", "°C", "WA"];
-    const rows = page.order().reverse().map((run) => {
+    const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
+    const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
       const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99"), 0), num(held(run.temp, t), 0), num(held(run.wa, t), 3)];
       return `<tr><th scope="row">${swatch(run)}<span></span></th>${cells.map((c) => `<td>${c}</td>`).join("")}</tr>`;
     });
     READOUT.innerHTML = `<table><thead><tr><th>t = ${num(t, 0)} s</th>${columns.map((c) => `<th>${c}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
-    page.order().reverse().forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.label; });
+    listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.label; });
   }
 
   const GLYPHS = { circle: "●", square: "■", up: "▲", diamond: "◆", down: "▼", plus: "✚", bar: "▮", dash: "▬", left: "◀", right: "▶" };

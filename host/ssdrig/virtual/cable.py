@@ -45,7 +45,7 @@ HERE = Path(__file__).resolve().parent
 STAND_INS = HERE / "board"
 FIRMWARE = HERE.parents[2] / "firmware"
 PIECE = 1024  # bytes of input passed to the board at once
-HELD = 16384  # bytes on their way to the host, above which the board is no longer listened to
+HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
 PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
 
@@ -147,13 +147,11 @@ class Board:
         self.feed, self.truth, self.settings = feed, truth, settings
         self.command = micropython.command()
         self.boots = []
+        self.early_deaths = 0  # in a row
         self.process = None
 
     def power_on(self) -> None:
         settings = dict(self.settings)
-        recent = [b for b in self.boots[-5:] if time.monotonic_ns() - b["t_boot_ns"] < 5e9]
-        if len(recent) == 5:
-            raise RigError("a board that stays up", "5 boots in 5 s", "read the error above; is the firmware sound?")
         into, self.stdin = os.pipe()
         self.stdout, out = os.pipe()
         for end in (self.stdin, self.stdout):
@@ -184,6 +182,13 @@ class Board:
         os.close(self.stdin)
         os.close(self.stdout)
         self.process = None
+
+    def died(self) -> None:
+        """The process has ended by itself. RigError if it does so again and again right after its start."""
+        lived_ns = time.monotonic_ns() - self.boots[-1]["t_boot_ns"]
+        self.early_deaths = self.early_deaths + 1 if lived_ns < 1e9 else 0
+        if self.early_deaths == 5:
+            raise RigError("a board that stays up", "5 early ends", "read the error above; is the firmware sound?")
 
     def _write_truth(self) -> None:
         temporary = self.truth.with_name(self.truth.name + ".tmp")
@@ -246,7 +251,8 @@ class Cable:
             self.next_pause = self._draw_pause(self.paused_until)
         if board.stdout in ready:
             data = os.read(board.stdout, 65536)
-            if not data:  # the process has ended
+            if not data:
+                board.died()
                 return self.reset_board()
             self._send_up(data, t)
         if self.master in ready:

@@ -110,8 +110,8 @@ def host_read(d, first, n, ready, t):
     """Read n logical pages asked for at t, command handled at `ready`. Returns when the last one is on the host."""
     m = d.m
     m[N_READ_PAGES] += n
-    out = ready
-    group = np.int64(-1)
+    out = loaded = ready
+    group = k = np.int64(-1)
     for lpn in range(first, first + n):
         ppn = np.int64(d.l2p[lpn])
         if ppn == NONE or (m[K_LATENCY] and in_buffer(d, ppn, t)):
@@ -119,7 +119,9 @@ def host_read(d, first, n, ready, t):
         m[N_NAND_READ_PAGES] += 1
         if ppn >> m[K_PLANE_SHIFT] != group:
             group = ppn >> m[K_PLANE_SHIFT]
-            out = max(out, nand.read(d, ppn, 1, ready, False))
+            k = nand.die_of(d, ppn)
+            loaded = nand.read(d, k, ready, False)
+        out = max(out, nand.transfer_out(d, k, ready, loaded))
     if m[K_LATENCY] == 0:
         return t
     m[S_LINK] = max(m[S_LINK], t) + n * m[K_LINK_PAGE_NS]

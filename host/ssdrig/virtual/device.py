@@ -83,7 +83,7 @@ class Device:
         if self.powered:
             now = self.model_ns(t_ns)
             self.drive.advance(now)
-            self._advanced = now // BIN_NS * BIN_NS
+            self._advanced = now // 1_000_000 * 1_000_000  # the present millisecond is not complete
 
     def tick(self, t_ns: int) -> None:
         """Health counters over the time since the last tick; call about once a second."""

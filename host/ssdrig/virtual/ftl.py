@@ -259,11 +259,13 @@ def relocate(d, b, pos, cause, t):
     group = ppn >> m[K_PLANE_SHIFT]
     if group != m[S_GROUP]:
         m[S_GROUP] = group
-        m[S_GROUP_READY] = nand.read(d, ppn, 1, t, True)
+        m[S_GROUP_DIE] = nand.die_of(d, ppn)
+        m[S_GROUP_READY] = nand.read(d, m[S_GROUP_DIE], t, True)
     d.blk[5 * b + VALID] -= 1
     m[cause] += 1
     m[N_NAND_READ_PAGES] += 1
-    place(d, 0, np.int64(d.p2l[ppn]), m[S_GROUP_READY], False)
+    out = nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
+    place(d, 0, np.int64(d.p2l[ppn]), out, False)
 
 
 @inline

@@ -33,14 +33,14 @@ from .kernels import inline, jit
  K_P_ACTIVE, K_P_IDLE, K_P_SLUMBER, K_SLUMBER_NS,
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
- S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY,
+ S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
  S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES,
  S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE,
  S_BLOCK, S_OFF, S_START, S_READY, S_EXTRA, S_PENDING,                   # open block of the main stream
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
- N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(122)
+ N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(123)
 # fmt: on
 STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
 
@@ -195,8 +195,7 @@ def seal(d, t):
 
 @inline
 def die_of(d, ppn):
-    m = d.m
-    return (ppn // m[K_PROG_PAGES]) % m[K_DIES]
+    return (ppn // d.m[K_PROG_PAGES]) % d.m[K_DIES]
 
 
 @jit
@@ -236,34 +235,45 @@ def program(d, ppn, n, extra, slc, ready):
 
 
 @jit
-def read(d, ppn, n, t, relocation):
-    """Read n pages that lie in one multi-plane page, asked for at t. Returns when they are out of the die."""
+def transfer_out(d, k, t, ready):
+    """Move one page over the bus of die k, asked for at t, in the die's register from `ready` on. Returns the end."""
+    m = d.m
+    nJ = m[K_E_IO_PJ] // 1000
+    m[E_TRANSFER] += nJ
+    if m[K_LATENCY] == 0:
+        m[S_BATCH_NJ] += nJ
+        return t
+    bus = m[K_CHANNEL_PAGE_NS]
+    at = D_COLUMNS * (k % m[K_CHANNELS]) + D_CHANNEL
+    d.die[at] = max(d.die[at], t) + bus
+    out = max(d.die[at], ready + bus)
+    deposit(d, out - bus, out, nJ)
+    active(d, ready, out)
+    return out
+
+
+@jit
+def read(d, k, t, relocation):
+    """Read one multi-plane page of die k, asked for at t. Returns when it is in the die's register."""
     m = d.m
     m[N_READS] += 1
-    e_io = n * m[K_E_IO_PJ] // 1000
     m[E_READ] += m[K_E_READ]
-    m[E_TRANSFER] += e_io
     if m[K_LATENCY] == 0:
-        m[S_BATCH_NJ] += m[K_E_READ] + e_io
+        m[S_BATCH_NJ] += m[K_E_READ]
         return t
-    k = die_of(d, ppn)
     t_read = m[K_TR]
     if relocation:
         t_read += t_read * m[K_OVERHEAD_PERMILLE] // 1000
+    free = D_COLUMNS * k + D_FREE
     start = max(t, d.die[D_COLUMNS * k + D_READ])
-    if d.die[D_COLUMNS * k + D_FREE] > start:
-        start += min((d.die[D_COLUMNS * k + D_FREE] - start) % m[K_TPROG], m[K_SUSPEND])
+    if d.die[free] > start:
+        start += min((d.die[free] - start) % m[K_TPROG], m[K_SUSPEND])
     end = start + t_read
     d.die[D_COLUMNS * k + D_READ] = end
-    d.die[D_COLUMNS * k + D_FREE] = max(d.die[D_COLUMNS * k + D_FREE] + t_read, end)
-    bus = n * m[K_CHANNEL_PAGE_NS]
-    c = k % m[K_CHANNELS]
-    d.die[D_COLUMNS * c + D_CHANNEL] = max(d.die[D_COLUMNS * c + D_CHANNEL], t) + bus
-    out = max(d.die[D_COLUMNS * c + D_CHANNEL], end + bus)
+    d.die[free] = max(d.die[free] + t_read, end)
     deposit(d, start, end, m[K_E_READ])
-    deposit(d, out - bus, out, e_io)
-    active(d, start, out)
-    return out
+    active(d, start, end)
+    return end
 
 
 @jit

@@ -74,9 +74,8 @@ def log_c0h(h: dict) -> bytes:
     struct.pack_into("<I", page, 112, h["unsafe_shutdowns"])
     page[120] = h["free_blocks_percent"]
     struct.pack_into("<H", page, 128, 100 if h["plp"] else 0)  # capacitor health
-    page[130] = 0
     struct.pack_into("<Q", page, 136, h["unaligned_commands"])
-    struct.pack_into("<Q", page, 152, h["used_blocks_4KiB"])  # NUSE of namespace 1, logical blocks
+    struct.pack_into("<Q", page, 152, h["used_lbas"])  # NUSE of namespace 1
     page[160:176] = (h["plp_starts"]).to_bytes(16, "little")
     page[176:192] = h["rated_write_bytes"].to_bytes(16, "little")
     struct.pack_into("<H", page, 494, 3)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ssdrig.errors import DriveError
 from ssdrig.virtual import nbd
+from ssdrig.virtual.kernels import jit
 
 PAGE_BYTES = 4096
 DIRECTORY = "/var/tmp"  # on disk; /tmp is often memory
@@ -177,9 +178,7 @@ class CheckStore:
                 at += PAGE_BYTES
 
     def read(self, out: np.ndarray, reads: np.ndarray, n: int) -> None:
-        for at, offset, length in reads[:n].tolist():
-            pages = np.arange(offset // PAGE_BYTES, (offset + length) // PAGE_BYTES, dtype="<u8")
-            out[at : at + length] = check_pattern(pages, self.checks[pages]).reshape(-1)
+        _fill_pattern(out[: len(out) // 4 * 4].view("<u4"), reads, n, self.checks)
 
     def zero(self, offset: int, length: int) -> None:
         self.punch(-(-offset // PAGE_BYTES), (offset + length) // PAGE_BYTES)
@@ -206,12 +205,17 @@ class CheckStore:
         self.checks = None
 
 
-def check_pattern(pages: np.ndarray, checks: np.ndarray) -> np.ndarray:
-    """What CheckStore reads back: uint8 (n, 4096) for n pages and their kept checks."""
-    line = np.zeros((len(pages), 4), dtype="<u4")
-    line[:, 0], line[:, 1], line[:, 2] = pages & 0xFFFFFFFF, pages >> 32, checks
-    line[checks == 0] = 0
-    return np.tile(line.view(np.uint8), (1, PAGE_BYTES // 16))
+@jit
+def _fill_pattern(out, reads, n, checks):
+    """CheckStore.read; positions in out are whole words, as replies of whole pages are."""
+    for i in range(n):
+        at = reads[i, 0] // 4
+        for page in range(reads[i, 1] // PAGE_BYTES, (reads[i, 1] + reads[i, 2]) // PAGE_BYTES):
+            written = np.uint32(checks[page] != 0)
+            low, high = np.uint32(page & 0xFFFFFFFF) * written, np.uint32(page >> 32) * written
+            for line in range(at, at + PAGE_BYTES // 4, 4):
+                out[line], out[line + 1], out[line + 2], out[line + 3] = low, high, checks[page], 0
+            at += PAGE_BYTES // 4
 
 
 def _open(path: str | None, size_bytes: int) -> int:

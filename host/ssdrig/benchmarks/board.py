@@ -1,0 +1,91 @@
+"""What the SIMULATED board costs and whether it keeps up: share of a core, samples lost, speed when it is behind."""
+
+import json
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import tty
+from pathlib import Path
+
+from ssdrig import wire
+from ssdrig.benchmarks import Figure, at_least, at_most, exactly
+from ssdrig.virtual import cable, feed
+
+STREAM_s = 15
+STOP_s = 2.0
+
+
+class _Stream:
+    """Reads frames from the port and keeps what the figures need."""
+
+    def __init__(self, port: str):
+        self.fd = os.open(port, os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self.fd)
+        self.rest, self.heads = b"", []
+
+    def read_until(self, done) -> None:
+        while not done():
+            if select.select([self.fd], [], [], 0.01)[0]:
+                *frames, self.rest = (self.rest + os.read(self.fd, 65536)).split(b"\x00")
+                for kind, _, body in (wire.decode(f) for f in frames if f):
+                    if kind == wire.SAMPLES:
+                        self.heads.append(struct.unpack_from(wire.SAMPLES_HEAD, body))
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def board() -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        path, truth_path = f"{folder}/feed", f"{folder}/truth"
+        cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
+        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", path, "--truth", truth_path, "--die-with-parent"]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        try:
+            stream = _Stream(json.loads(process.stdout.readline())["port"])
+            os.write(stream.fd, wire.encode(wire.GO, 0))
+            stream.read_until(lambda: stream.heads)
+            firmware = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+            began, cpu, cable_cpu = time.monotonic(), _cpu_s(firmware), _cpu_s(process.pid)
+            stream.read_until(lambda: time.monotonic() > began + STREAM_s)
+            elapsed = time.monotonic() - began
+            cpu, cable_cpu = _cpu_s(firmware) - cpu, _cpu_s(process.pid) - cable_cpu
+            first, last = stream.heads[0], stream.heads[-1]
+            rate = (last[4] - first[4]) / (last[5] - first[5]) * 1e6
+            lost = last[4] + last[2] - sum(h[2] for h in stream.heads)
+            truth = json.loads(Path(truth_path).read_text())[-1]
+
+            os.kill(firmware, signal.SIGSTOP)
+            time.sleep(STOP_s)
+            os.kill(firmware, signal.SIGCONT)
+            resumed = time.monotonic_ns()
+
+            def behind_ns():
+                t_us = stream.heads[-1][5] - truth["tick0"]
+                return time.monotonic_ns() - truth["t_boot_ns"] - t_us * 1000 / (1 + truth["ppm"] * 1e-6)
+
+            behind_then = behind_ns()
+            stream.read_until(lambda: behind_ns() < 100e6)
+            took = time.monotonic_ns() - resumed
+            os.close(stream.fd)
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()
+    return [
+        at_least("samples per second, V and I each", rate, "1/s", 1000),
+        exactly("samples lost", lost, "", 0),
+        at_most("firmware and stand-ins, share of one core", 100 * cpu / elapsed, "%", 30),
+        at_most("cable, share of one core", 100 * cable_cpu / elapsed, "%", 10),
+        at_least("speed when catching up, times real time", (behind_then + took - 100e6) / took, "", 3),
+    ]
+
+
+BENCHES = {"board": ("what the SIMULATED board costs, and that it loses nothing", board)}
