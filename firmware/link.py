@@ -18,6 +18,7 @@ _RING = const(4096)  # a power of two
 _MASK = const(4095)
 _PIECE = const(256)  # what the USB stack takes at once
 _LINE = const(64)  # longest command, with room
+_STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
 HEAD = 5  # kind u8, seq u32
 
 
@@ -135,8 +136,10 @@ class Link:
         """Take at most one byte. Returns NOTHING, PART, or the kind of the command whose frame it completed."""
         if not _ready(self.reader):
             return Link.NOTHING
-        if self.length == 0:
-            self.first = ticks_us()
+        now = ticks_us()
+        if self.length == 0 or ticks_diff(now, self.first) > _STALE_us:
+            self.length = 0
+            self.first = now
         self.source.readinto(self.byte)
         b = self.byte[0]
         n = self.length

@@ -100,8 +100,8 @@ class Rig:
         return kind != wire.QUIT
 
     def turn(self):
-        """One round: at most one byte in and one conversion per rail; if there was neither, one piece out, which can wait.
-        False if there was nothing to do at all."""
+        """One round: at most one byte in and one conversion per rail; if there was neither, one piece out, which can
+        wait. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
         if kind != Link.NOTHING:

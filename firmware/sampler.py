@@ -102,7 +102,7 @@ class Sampler:
         """Handle a conversion if one is ready. True if there was something to do. OSError, SensorError."""
         edges = self.edges
         if edges == self.seen:
-            if ticks_diff(ticks_us(), self.stamp) > _SILENT_us:
+            if ticks_diff(ticks_us(), self.stamp) > _SILENT_us and self.edges == edges:  # none came just now
                 self._ask_why()
             return False
         self.seen = edges

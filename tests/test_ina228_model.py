@@ -310,7 +310,8 @@ def test_supply_weighs_bins_by_their_share_of_the_window(tmp_path):
     path = make_ring(tmp_path, {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0})
     rail = supply_module.Supply(path, 0, 0, 0)  # no resistance: I = P / 5 V
     t = 10**9
-    assert rail.window(t + 50_000, t + 590_000, t + 740_000) == pytest.approx(((200 * 1 + 250 * 2 + 90 * 3) / 540 / 5, 5))
+    mean_W = (200 * 1 + 250 * 2 + 90 * 3) / 540
+    assert rail.window(t + 50_000, t + 590_000, t + 740_000) == pytest.approx((mean_W / 5, 5))
     assert rail.window(t + 250_000, t + 300_000, t + 350_000)[0] == pytest.approx(0.4)
     assert rail.window(t + 250_000, t + 500_000, t + 500_000)[0] == pytest.approx(0.4)
 

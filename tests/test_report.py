@@ -147,13 +147,15 @@ def test_vendored_files_are_the_ones_named():
 
 
 def test_labels_tell_runs_apart():
-    def f(model, serial, op):
-        return {"model": model, "serial": serial, "op_percent": op}
+    def f(model, serial, op, simulated=False):
+        return {"model": model, "serial": serial, "op_percent": op, "simulated": simulated}
 
-    same = page.labels([f("SIMULATED a", "1", None), f("SIMULATED a", "1", None), f("SIMULATED a", "2", 25.0)])
-    assert same[0] == ("SIMULATED a 1", "drive's own", "SIMULATED a 1, OP drive's own (run 1)", "a 1, OP drive's own (run 1)")
+    same = page.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
+    assert same[0] == ("a 1", "drive's own", "a 1, OP drive's own (run 1)", "a 1, OP drive's own (run 1)")
     assert same[1][3] == "a 1, OP drive's own (run 2)"
-    assert same[2][:2] == ("SIMULATED a 2", "25 % of raw")
+    assert same[2][:2] == ("a 2", "25 % of raw")
+    simulated = page.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
+    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["OP drive's own", "OP 25 % of raw"]
     one_drive = page.labels([f("a", "1", None), f("a", "1", 25)])
     assert [x[3] for x in one_drive] == ["OP drive's own", "OP 25 % of raw"]
 

@@ -302,35 +302,35 @@ def test_a_full_disk_is_raised_where_someone_listens(rig, board, book, monkeypat
     assert rig._threads == []
 
 
-@given(st.lists(st.one_of(st.binary(max_size=300), st.just(b"\x00"), st.just(b"\x01" * 3000)), max_size=20))
-@settings(max_examples=60, deadline=None)
-def test_no_bytes_raise_and_all_damage_is_kept(tmp_path_factory, pieces):
-    book = journal.create(tmp_path_factory.mktemp("noise"), {"run": "run"})
-    try:
+def test_no_bytes_raise_and_all_damage_is_kept(book):
+    @given(st.lists(st.one_of(st.binary(max_size=300), st.just(b"\x00"), st.just(b"\x01" * 3000)), max_size=20))
+    @settings(max_examples=60, deadline=None)
+    def check(pieces):
+        begin = journal.records(book.path).next_offset
         rig = Rig("none", book)
         for k, piece in enumerate(pieces):
             rig._arrived(piece, k)
         assert len(rig._rest) <= wire.MAX_FRAME
-        good = wire.encode(wire.LOG, 5, b"hello")
-        rig._arrived(b"\x00" + good, 99)
-        records = journal.records(book.path)
+        rig._arrived(b"\x00" + wire.encode(wire.LOG, 5, b"hello"), 99)
+        records = journal.records(book.path, begin)
         assert records.payload(len(records) - 1) == struct.pack(wire.HEAD, wire.LOG, 5) + b"hello"
         assert (records.length[records.kind == journal.DAMAGE] <= rig_module.DAMAGE_KEPT).all()
         assert rig.live()["damaged"] >= np.count_nonzero(records.kind == journal.DAMAGE)
-    finally:
-        book.close("complete")
+        sent = [part for part in b"".join(pieces).split(b"\x00") if part]
+        assert len(records) > len(sent) - 1  # each stretch is kept, as a frame or as damage
+
+    check()
 
 
-@given(st.sampled_from([wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, 0, 255]), st.binary(max_size=60))
-@settings(max_examples=100, deadline=None)
-def test_whole_frames_with_any_body_do_not_raise(tmp_path_factory, kind, body):
-    book = journal.create(tmp_path_factory.mktemp("frames"), {"run": "run"})
-    try:
-        rig = Rig("none", book)
-        rig._arrived(wire.encode(kind, 0, body), 1)
-        assert journal.records(book.path).payload(0) == struct.pack(wire.HEAD, kind, 0) + body
-    finally:
-        book.close("complete")
+def test_whole_frames_with_any_body_do_not_raise(book):
+    @given(st.sampled_from([wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, 0, 255]), st.binary(max_size=60))
+    @settings(max_examples=100, deadline=None)
+    def check(kind, body):
+        begin = journal.records(book.path).next_offset
+        Rig("none", book)._arrived(wire.encode(kind, 0, body), 1)
+        assert journal.records(book.path, begin).payload(0) == struct.pack(wire.HEAD, kind, 0) + body
+
+    check()
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 64])
@@ -367,7 +367,8 @@ def test_the_simulated_board_end_to_end(micropython):
         assert p.lost == 0 and p.counts["frames_lost"] == 0 and len(p.t_ns) == p.index[-1] + 1 == live["samples"]
         assert (np.abs(clock_bench.time_errors_ns(p, truth)) <= p.err_ns).all()
         assert abs(p.closure.corrected_percent) < 0.05
-        assert p.closure.chip_clock_ppm == pytest.approx(5000, abs=60)
+        rate_known_ppm = 1e6 * 2e-9 * p.err_ns.max() / p.closure.seconds  # both ends of the stretch may be off
+        assert p.closure.chip_clock_ppm == pytest.approx(5000, abs=rate_known_ppm)
         rows = [s for _, s in samples.Follower(run).seconds(final=True)]
         assert sum(s.samples for s in rows) == len(p.t_ns)
         assert sum(s.energy_J for s in rows) == pytest.approx(p.energy_measured_J, rel=1e-4)

@@ -46,7 +46,7 @@ def made(tmp_path):
         s.close()
 
 
-@given(st.lists(st.tuples(st.sampled_from("wzp"), st.integers(0, 40000), st.integers(1, 20000), st.integers(1, 255)), max_size=20))
+@given(st.lists(st.tuples(st.sampled_from("wzp"), st.integers(0, 40000), st.integers(1, 70000), st.integers(1, 255)), max_size=20))
 @settings(max_examples=60, deadline=None)
 def test_byte_store_is_like_memory(steps):
     s, memory = store.open_store("sparse", SIZE), bytearray(SIZE)
@@ -63,7 +63,7 @@ def test_byte_store_is_like_memory(steps):
                 s.punch(first, last)
                 if first < last:
                     memory[first * 4096 : last * 4096] = bytes((last - first) * 4096)
-        assert get(s, 0, 65536) == memory[:65536]
+        assert get(s, 0, 131072) == memory[:131072] and get(s, 1, 999) == memory[1:1000]
     finally:
         s.close()
 
@@ -89,7 +89,18 @@ def test_a_refused_write_is_an_error_of_that_request_only(made):
     s = made()
     os.close(s.fd)
     s.fd = os.open("/dev/full", os.O_RDWR)
+    assert put(s, 0, b"x" * store.LONG_BYTES) == nbd.ENOSPC
+    s.short_bytes = 0  # as when the disk is nearly full
     assert put(s, 0, b"x") == nbd.ENOSPC
+
+
+def test_nearly_full_disk_is_seen(made, monkeypatch):
+    s = made()
+    assert s.short_bytes == store.LONG_BYTES
+    monkeypatch.setattr(store, "SPARE_BYTES", 1 << 62)
+    s.look()
+    put(s, 5, b"hello")
+    assert s.short_bytes == 0 and get(s, 4, 7) == b"\0hello\0"
 
 
 def test_no_room_is_said_before_anything_is_served():

@@ -91,7 +91,8 @@ def test_any_single_damaged_byte_is_refused(body, data):
     at = data.draw(st.integers(0, len(frame) - 1))
     how = data.draw(st.sampled_from(("change", "lose", "double")))
     if how == "change":
-        damaged = frame[:at] + bytes([data.draw(st.integers(1, 255).filter(lambda b: b != frame[at]))]) + frame[at + 1 :]
+        other = data.draw(st.integers(1, 255).filter(lambda b: b != frame[at]))
+        damaged = frame[:at] + bytes([other]) + frame[at + 1 :]
     elif how == "lose":
         damaged = frame[:at] + frame[at + 1 :]
     else:

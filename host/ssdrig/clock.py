@@ -45,8 +45,11 @@ class ClockMap:
     def t_ns(self, ticks_us) -> np.ndarray:
         """Host time (CLOCK_MONOTONIC, int64 ns) of ticks (int64 us of this boot)."""
         since_us = np.asarray(ticks_us, np.int64) - self.base_us
-        offset = np.interp(since_us, self.tick_us, self.offset_ns)
-        return self.base_ns + since_us * 1000 + np.rint(offset).astype(np.int64)
+        offset = np.rint(np.interp(since_us, self.tick_us, self.offset_ns))
+        t_ns = since_us * 1000
+        t_ns += offset.astype(np.int64)
+        t_ns += self.base_ns
+        return t_ns
 
     def bound_ns(self, ticks_us) -> np.ndarray:
         """Largest possible error of t_ns(ticks), float64 ns."""

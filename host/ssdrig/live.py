@@ -26,12 +26,11 @@ class Live:
         self._iops: list[float] = []
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._started = self._next_poll = 0.0
-        self._rig_seen = time.monotonic()
 
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
         """A step starts now; it ends after so many bytes, or after the plan's duration."""
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
-        self._started = self._rig_seen = time.monotonic()
+        self._started = time.monotonic()
         self._next_poll = self._started + self._plan.smart_interval_s * self._k
 
     def second(self, now: dict) -> None:
@@ -45,15 +44,12 @@ class Live:
         if time.monotonic() >= self._next_anchor:
             self._next_anchor += ANCHOR_INTERVAL_S
             self._book.event("clock.anchor", utc_ns=time.time_ns())
-        rig = self._rig.live()
-        if rig["state"] == "streaming":
-            self._rig_seen = time.monotonic()
-        elif time.monotonic() - self._rig_seen > RIG_SILENCE_S:
-            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s: {rig['why']}", "look at its cable, then start the run again")
+        if self._rig.silent_s() > RIG_SILENCE_S:
+            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s", "look at its cable, then start the run again")
         share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
         share = min(1.0, share)
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
-        watts, lost = rig["power_W"], rig["lost"]
+        watts, lost = self._rig.power_W(), self._rig.lost()
         self._show.show(
             f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s"
             f" {'  -  ' if watts is None else f'{watts:5.2f}'} W  {lost} lost  ETA {clock(eta_s)}"

@@ -67,7 +67,7 @@ def job_file(job: Job) -> str:
     """The text of fio's job file. Raises UsageError for a job that fio would misread or refuse.
 
     refill_buffers: without it fio's data compresses to 3 %. norandommap: uniform with replacement, as the reviewers'
-    test is. tausworthe64: the default generator has a period problem above 2^32 blocks."""
+    test is. tausworthe64: the default generator reaches 2^32 blocks only."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", job.name):
         raise UsageError("a step name of letters, digits, - and _", repr(job.name), "rename the step")
     if job.rw not in ("read", "write", "randread", "randwrite", "trim", "randtrim", "rw", "randrw"):
@@ -140,18 +140,22 @@ def run(
     is ended and a Result with stopped=True returned. A step without completed I/O for `stall_s`, or one that is not over
     `margin_s` after its time, is ended.
 
-    Raises whatever on_second and should_stop raise, after fio has ended; DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end, or
-    left logs that do not add up; ToolMissing; UsageError for a wrong job."""
+    Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end, or
+    left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a used folder; and,
+    after fio has been ended, whatever on_second and should_stop raise."""
     text = job_file(job)
     tool = version(fio)
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise UsageError("an empty folder for a fio step", f"files in {folder}", "give each step a folder of its own")
-    (folder / "job.fio").write_text(text)
     argv = [fio, "--output-format=json+", "--status-interval=1", "job.fio"]
     started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns(), "fio": tool, "argv": argv}
-    (folder / "start.json").write_text(json.dumps(started) + "\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UsageError("an empty folder for a fio step", f"files in {folder}", "give each step a folder of its own")
+        (folder / "job.fio").write_text(text)
+        (folder / "start.json").write_text(json.dumps(started) + "\n")
+    except OSError as error:
+        raise LoadError("a folder for the step's files", str(error), "see whether the disk is full or the path is wrong") from error
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *argv],
         cwd=folder,

@@ -113,13 +113,11 @@ def carry_out(
             purge(bench)
         with _step(book, "fill"):
             live.begin("fill", plan.tested_bytes)
-            load.run(fill_job(plan, bench), book.path / "fio" / "fill", on_second=live.second, should_stop=stop.asked)
-            stop.check()
+            _fio(book, fill_job(plan, bench), live, stop)
         with _step(book, "load"):
             live.poll_smart("before")
             live.begin("load")
-            load.run(load_job(plan, bench), book.path / "fio" / "load", on_second=live.second, should_stop=stop.asked)
-            stop.check()
+            _fio(book, load_job(plan, bench), live, stop)
         with _step(book, "flush"):
             with NbdClient(bench.drive["socket"]) as nbd:
                 nbd.flush()
@@ -127,6 +125,9 @@ def carry_out(
         state, why, exit_code = "failed", str(error), error.exit_code
     except KeyboardInterrupt:
         state, why, exit_code = "interrupted", "stopped by a signal", 130
+    except BaseException as error:  # a defect of ours: the run says so and is closed like any other
+        state, why, exit_code = "failed", repr(error), 1
+        raise
     finally:
         with _step(book, "teardown", must=False):
             live.poll_smart("after")
@@ -137,6 +138,13 @@ def carry_out(
     if pusher and pusher.wait() and not end["exit_code"]:
         end = {**end, "exit_code": UploadIncomplete.exit_code}
     return book.path, end
+
+
+def _fio(book: journal.Journal, job: load.Job, live: Live, stop: "_Stop") -> None:
+    result = load.run(job, book.path / "fio" / job.name, on_second=live.second, should_stop=stop.asked)
+    if result.seconds:
+        book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=job.name)
+    stop.check()
 
 
 def header(method: str, plan: consistency.Consistency, bench: virtual_bench.VirtualBench) -> dict:

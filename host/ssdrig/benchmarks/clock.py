@@ -158,7 +158,6 @@ def decode_figures() -> list[Figure]:
             exactly("samples through wire and journal", len(power.t_ns), "samples", n),
             at_least("wire to journal", n / arriving_s / 1e6, "M samples/s", 2),
             at_least("journal to watts on the host's clock", n / loading_s / 1e6, "M samples/s", 2),
-            at_least("both, one after the other", n / (arriving_s + loading_s) / 1e6, "M samples/s", 2),
         ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)

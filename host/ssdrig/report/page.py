@@ -50,14 +50,15 @@ def op_words(op_percent) -> str:
 
 
 def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
-    """(drive, op, label, short label) of each run; a drive is its model, with the serial where two of a model differ, and
-    runs that are otherwise alike are numbered. The short label leaves out what all runs have in common."""
+    """(drive, op, label, short label) of each run; a drive is its model, with the serial where two of a model differ (a
+    SIMULATED drive is its model alone: it gets a serial each time it starts), and runs that are otherwise alike are
+    numbered. The short label leaves out what all runs have in common."""
     serials = {}
     for f in figures:
         serials.setdefault(f["model"], set()).add(f["serial"])
     pairs = []
     for f in figures:
-        serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 else ""
+        serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 and not f["simulated"] else ""
         pairs.append(((f["model"] or "unknown drive") + serial, op_words(f["op_percent"])))
     one_drive, one_op = len({d for d, _ in pairs}) == 1, len({o for _, o in pairs}) == 1
     out = []

@@ -55,8 +55,9 @@
   const roomy = ([lo, hi]) => [round125(lo / 1.1, false), round125(hi * 1.1, true)];
 
   function specs() {
-    const zoom = Math.min(page.reviewed().zoom, Math.max(0, page.reviewed().n - 2)), end = Math.max(2, ...RUNS.map((run) => run.n)) - 1;
-    const iops = decades(extent("iops", 0, true)), all = [0, end], late = [zoom, Math.max(zoom + 1, end)];
+    const zoom = Math.min(page.reviewed().zoom, Math.max(0, page.reviewed().n - 2)), n = Math.max(2, ...RUNS.map((run) => run.n));
+    const end = Math.max(n - 1, Math.min(Math.ceil(1.05 * n), Math.ceil(Math.max(0, ...RUNS.flatMap((run) => run.wa.t))))); // room for the reading after the load
+    const iops = decades(extent("iops", 0, true)), all = [0, end], late = [zoom, Math.max(zoom + 1, n - 1)];
     const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
     const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;

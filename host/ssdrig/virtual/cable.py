@@ -349,7 +349,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ssdrig.virtual.cable", description="The SIMULATED board and its cable.")
     parser.add_argument("--feed", type=Path, required=True, help="the virtual drive's power feed")
     parser.add_argument("--truth", type=Path, required=True, help="where to say what is true, for comparison only")
-    parser.add_argument("--faults", type=json.loads, default={}, help=f"JSON object; names: {', '.join([*BOARD, *TRANSPORT])}")
+    names = ", ".join([*BOARD, *TRANSPORT])
+    parser.add_argument("--faults", type=json.loads, default={}, help=f"JSON object; names: {names}")
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
     args = parser.parse_args(argv)
     if args.die_with_parent:

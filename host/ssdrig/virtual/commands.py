@@ -40,7 +40,7 @@ def host_page(d, lpn, t):
             open_slc(d)
     if stream != m[S_STREAM]:  # host pages waiting in a unit are always the last ones of the cache
         if m[S_PENDING + m[S_STREAM] * STREAM_WORDS]:
-            flush_stream(d, m[S_STREAM])
+            flush_stream(d, m[S_STREAM], t)
         m[S_STREAM] = stream
     if stream == 0 and m[S_BLOCK] < 0:
         open_block(d)
@@ -72,11 +72,13 @@ def host_page(d, lpn, t):
 
 
 @jit
-def flush_stream(d, stream):
-    """Program what is buffered for the stream, padded to a whole NAND page; close the block if that filled it."""
+def flush_stream(d, stream, t):
+    """From t on program what is buffered for the stream, padded to a whole NAND page; close the block if that filled it."""
     m = d.m
-    dispatch(d, stream, True)
     s = stream * STREAM_WORDS
+    if t > m[S_READY + s]:
+        m[S_READY + s] = t
+    dispatch(d, stream, True)
     b = m[S_BLOCK + s]
     if b >= 0 and m[S_OFF + s] >= (m[K_SLC_NP] if stream else m[K_NP]):
         m[S_BLOCK + s] = -1
@@ -85,12 +87,12 @@ def flush_stream(d, stream):
 
 
 @jit
-def flush(d):
-    """Program all host pages that are still buffered. Returns when the last host page is durable."""
+def flush(d, t):
+    """From t on program all host pages that are still buffered. Returns when the last host page is durable."""
     m = d.m
     for stream in range(2):
         if m[S_PENDING + stream * STREAM_WORDS]:
-            flush_stream(d, stream)
+            flush_stream(d, stream, t)
     return m[S_DURABLE]
 
 
@@ -142,7 +144,7 @@ def host_write(d, first, n, fua, ready, t):
         arrived = max(ready, link + (i + 1) * page_ns)
         done = host_page(d, first + i, arrived)
     if fua and m[K_PLP] == 0:
-        flush(d)
+        flush(d, done)
         for i in range(min(n, m[K_CACHE_PAGES]) if m[K_LATENCY] else 0):
             done = max(done, d.cache[3 * ((m[S_SEQ] - 1 - i) % m[K_CACHE_PAGES]) + C_DURABLE])
     return done
@@ -174,7 +176,7 @@ def command(d, op, first, n, flags, t):
     elif op == FLUSH:
         m[N_FLUSH_CMDS] += 1
         if m[K_PLP] == 0:
-            done = max(ready, flush(d))
+            done = max(ready, flush(d, ready))
     elif op == TRIM or op == WRITE_ZEROES:
         m[N_TRIM_CMDS] += 1
         m[N_TRIM_PAGES] += n
@@ -226,7 +228,7 @@ def background(d, t):
     idle = t - m[S_LAST_HOST]
     if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
         wake(d, t)
-        flush(d)
+        flush(d, t)
     rounds = 64
     while idle >= m[K_IDLE_NS] and m[S_LAST_END] < t + 10_000_000 and rounds > 0 and m[S_BROKEN] == 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
@@ -244,9 +246,9 @@ def background(d, t):
 
 
 @jit
-def flush_kernel(arrays):
+def flush_kernel(arrays, t):
     """flush() for callers outside compiled code."""
-    return flush(bind(arrays))
+    return flush(bind(arrays), t)
 
 
 @jit
@@ -277,6 +279,8 @@ def format_kernel(arrays, t):
             d.blk[5 * b + PE] += 1
             d.blk[5 * b + STATE] = FREE
             m[N_ERASES] += 1
+            if b < units:
+                m[S_MAIN_ERASES] += 1
             nand.erase(d, m[K_NP], t)
         d.blk[5 * b + VALID] = 0
     for s in (0, STREAM_WORDS):

@@ -94,6 +94,7 @@ class Device:
             self.power_on_s += dt_s
             self.warm_s += dt_s * (self.temperature_C >= smartlog.WARNING_C)
             self.hot_s += dt_s * (self.temperature_C >= smartlog.CRITICAL_C)
+        self.store.look()
         self.temperature_C = smartlog.next_temperature_C(self.temperature_C, power_W, dt_s)
         self._ticked_ns = t_ns
 
@@ -230,6 +231,7 @@ def warm_up(preset: Preset) -> None:
     nbd.parse(buf, 0, 0, device.capacity_bytes, 1, waiting)
     waiting[0, nbd.OP], waiting[0, nbd.LENGTH] = nbd.WRITE, store.PAGE_BYTES
     device.execute(buf, waiting, 1, 0)
+    device.store.read(buf, reads, 0)
     device.advance(1_000_000)
     nbd.collect(waiting, 0, 0, buf, reads)
     device.close()

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import tempfile
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -100,7 +101,7 @@ class VirtualDrive:
         self.rng = np.array([seed], np.uint64)
         self._start(t_ns)
         commands.format_kernel(self._arrays, t_ns)  # changes nothing yet; all kernels are compiled before time matters
-        commands.flush_kernel(self._arrays)
+        commands.flush_kernel(self._arrays, self._t)
         self.submit((), (), (), (), t_ns)
 
     def _now(self, t_ns: int) -> None:
@@ -169,11 +170,11 @@ class VirtualDrive:
         return int(commands.format_kernel(self._arrays, t_ns))
 
     def power_off(self, t_ns: int) -> None:
-        """The supply is gone at t_ns: no energy after it, programs under way are not carried on. Ask dirty_pages()
+        """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not carried on. Ask dirty_pages()
         first. The page map stays as it was; putting back old content is the matter of who keeps the data."""
         self.advance(t_ns)
         m, now = self.m, t_ns // BIN_NS
-        later = (self.ring[:, 0] - np.uint32(now + 1 & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
+        later = (self.ring[:, 0] - np.uint32(now & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
         m[nand.N_CUT_NJ] += int(self.ring[later, 1].sum(dtype=np.uint64))
         self.ring[later] = 0xFFFFFFFF, 0
         for s in (0, nand.STREAM_WORDS):
@@ -236,7 +237,7 @@ class VirtualDrive:
             "nand_reads": n(nand.N_READS), "erases": n(nand.N_ERASES), "die_erases": n(nand.N_DIE_ERASES),
             "wa": written / host if host else None,
             **energy, "energy_J": sum(energy.values()), "energy_offline_J": n(nand.N_OFFLINE_NJ) * NJ,
-            "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
+            "energy_beyond_feed_J": n(nand.N_BEYOND_NJ) * NJ, "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
             "mapped_pages": n(nand.S_MAPPED), "free_blocks": n(nand.S_FREE), "slc_blocks_used": n(nand.S_SLC_COUNT),
             "pe_mean": float(self.blk[:, ftl.PE].mean()), "pe_max": int(self.blk[:, ftl.PE].max()),
         }  # fmt: skip
@@ -264,7 +265,7 @@ class VirtualDrive:
                 self._check()
                 if progress:
                     progress(min(done + (1 << 20), total), total)
-            commands.flush_kernel(self._arrays)
+            commands.flush_kernel(self._arrays, self._t)
         finally:
             m[nand.N_OFFLINE_NJ] += m[nand.S_BATCH_NJ]
             m[nand.S_BATCH_NJ] = 0
@@ -272,7 +273,7 @@ class VirtualDrive:
 
     def drain(self) -> None:
         """Program what the write cache still holds."""
-        commands.flush_kernel(self._arrays)
+        commands.flush_kernel(self._arrays, self._t)
 
     def closed_loop(self, *, queue_depth: int, t_ns: int, duration_ns: int, window_ns: int = 1_000_000_000,
                     read_share: float = 0.0, npages: int = 1, random: bool = True, span: int | None = None,
@@ -321,7 +322,7 @@ class VirtualDrive:
                 for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
                     getattr(drive, name)[...] = z[name]
                 m = z["m"]
-        except (OSError, ValueError, KeyError, TypeError) as e:
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as e:
             raise DriveError("a drive state, format 1", f"{path}: {e}", "make it again with precondition") from e
         first = nand.S_CPU
         keep = drive.m.copy()

@@ -1,7 +1,8 @@
 """What the drive holds: page contents in a sparse file, or only a check of each page.
 
-The file is written with pwrite, not through a map: the first write to a mapped page of a file costs 9 us each (measured
-on ext4), far too much for a sequential fill, and a full disk would kill the process instead of failing the write.
+The file is mapped. Short reads and writes go through the map (0.8 us a page, measured on ext4, against 2.4 us with pwrite);
+long ones, and all once the disk is nearly full, through pread and pwrite: the first touch of a mapped page costs 9 us, too
+much for a sequential fill, and on a full disk it would kill the process instead of failing the write.
 
 Both stores keep, if asked, the contents that recent writes replaced, so that a power cut without power-loss protection
 can take back what was acknowledged but not yet in the NAND."""
@@ -18,8 +19,11 @@ import numpy as np
 from ssdrig.errors import DriveError
 from ssdrig.virtual import nbd
 from ssdrig.virtual.kernels import jit
+from ssdrig.virtual.nbd import AT, ERROR, LENGTH, OFFSET, OP, WRITE
 
 PAGE_BYTES = 4096
+LONG_BYTES = 32768
+SPARE_BYTES = 512 << 20  # less than this free on the file system: the map is not written to any more
 DIRECTORY = "/var/tmp"  # on disk; /tmp is often memory
 _PUNCH_HOLE_KEEP_SIZE = 3
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -84,29 +88,42 @@ class ByteStore:
     def __init__(self, path: str | None, size_bytes: int, undo_pages: int = 0):
         self.fd = _open(path, size_bytes)
         os.ftruncate(self.fd, size_bytes)
+        self.bytes = np.frombuffer(mmap.mmap(self.fd, size_bytes), dtype=np.uint8)
         self.undo = Undo(undo_pages, PAGE_BYTES) if undo_pages else None
+        self.look()
+
+    def look(self) -> None:
+        """See how full the file system is; call about once a second."""
+        vfs = os.fstatvfs(self.fd)
+        self.short_bytes = LONG_BYTES if vfs.f_bavail * vfs.f_frsize >= SPARE_BYTES else 0
 
     def write(self, buf: np.ndarray, batch: np.ndarray, n: int) -> None:
         """Store the payloads that the first n requests of a parsed batch carry in buf (uint8).
 
         A write that the file system refuses gets its errno in ERROR."""
-        data, fd = memoryview(buf), self.fd
-        for row, (op, _, _, offset, length, at, error, _) in enumerate(batch[:n].tolist()):
-            if op != nbd.WRITE or error:
-                continue
-            if self.undo:
-                self.undo.keep(self._load, offset // PAGE_BYTES, -(-(offset + length) // PAGE_BYTES))
-            try:
-                if os.pwrite(fd, data[at : at + length], offset) != length:
-                    batch[row, nbd.ERROR] = errno.ENOSPC
-            except OSError as e:
-                batch[row, nbd.ERROR] = e.errno
+        if self.undo:
+            for op, _, _, offset, length, _, error, _ in batch[:n].tolist():
+                if op == nbd.WRITE and not error:
+                    self.undo.keep(self._load, offset // PAGE_BYTES, -(-(offset + length) // PAGE_BYTES))
+        if _write_short(buf, batch, n, self.bytes, self.short_bytes):
+            data = memoryview(buf)
+            for row, (op, _, _, offset, length, at, error, _) in enumerate(batch[:n].tolist()):
+                if op == nbd.WRITE and not error and length >= self.short_bytes:
+                    batch[row, nbd.ERROR] = self._write_long(data[at : at + length], offset)
+
+    def _write_long(self, data: memoryview, offset: int) -> int:
+        try:
+            return 0 if os.pwrite(self.fd, data, offset) == len(data) else errno.ENOSPC
+        except OSError as e:
+            return e.errno
 
     def read(self, out: np.ndarray, reads: np.ndarray, n: int) -> None:
         """Fill `out` for n rows (position in out, offset, length)."""
-        view, fd = memoryview(out), self.fd
-        for at, offset, length in reads[:n].tolist():
-            os.preadv(fd, [view[at : at + length]], offset)
+        if _read_short(out, reads, n, self.bytes, self.short_bytes):
+            view = memoryview(out)
+            for at, offset, length in reads[:n].tolist():
+                if length >= self.short_bytes:
+                    os.preadv(self.fd, [view[at : at + length]], offset)
 
     def zero(self, offset: int, length: int) -> None:
         """Exactly these bytes become zero; whole pages give their room back."""
@@ -147,6 +164,7 @@ class ByteStore:
         os.preadv(self.fd, [cells], page * PAGE_BYTES)
 
     def close(self) -> None:
+        self.bytes = None  # the map goes with it
         os.close(self.fd)
 
 
@@ -201,8 +219,45 @@ class CheckStore:
     def _load(self, page: int, cells: np.ndarray) -> None:
         cells.view("<u4")[:, 0] = self.checks[page : page + len(cells)]
 
+    def look(self) -> None:
+        """Its room was taken at the start."""
+
     def close(self) -> None:
         self.checks = None
+
+
+@jit
+def _copy(to, source):
+    """A loop over two contiguous slices becomes a memory copy; slice assignment is 15 times slower in Numba."""
+    for i in range(len(to)):
+        to[i] = source[i]
+
+
+@jit
+def _write_short(buf, batch, n, data, short_bytes):
+    """Writes below short_bytes into the map. Returns how many longer ones are left."""
+    left = 0
+    for i in range(n):
+        length, at, offset = batch[i, LENGTH], batch[i, AT], batch[i, OFFSET]
+        if batch[i, OP] != WRITE or batch[i, ERROR] != 0:
+            continue
+        if length < short_bytes:
+            _copy(data[offset : offset + length], buf[at : at + length])
+        else:
+            left += 1
+    return left
+
+
+@jit
+def _read_short(out, reads, n, data, short_bytes):
+    left = 0
+    for i in range(n):
+        at, offset, length = reads[i]
+        if length < short_bytes:
+            _copy(out[at : at + length], data[offset : offset + length])
+        else:
+            left += 1
+    return left
 
 
 @jit

@@ -25,6 +25,7 @@ OUT_FIFO = 256  # bytes the USB stack takes at once
 OUT_ns_PER_BYTE = 1700  # and how fast they leave: 585 KiB/s
 OUT_COPY_ns = 100  # a byte
 OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
+GRACE_ns = 1_000_000_000  # real time a full pipe is waited for: only then it is the host that does not read, not Linux
 
 _libc = ffi.open(None)
 _ppoll = _libc.func("i", "ppoll", "pLpp")
@@ -34,6 +35,7 @@ boot = now = 0
 rate = 1.0
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
+stuck = False  # the host does not read
 woken = False  # the processor's event register: an interrupt came since the last wait, so the next one ends at once
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time]
@@ -164,9 +166,19 @@ def idle(limit_ns):
     woken = False
 
 
+def _pipe_ready():
+    """Can something be written? A cable that Linux has not let run is waited for, at no cost of device time."""
+    global stuck
+    if _poll_fd(STDOUT, POLLOUT, 0):
+        stuck = False
+    elif not stuck:
+        stuck = not _poll_fd(STDOUT, POLLOUT, GRACE_ns)
+    return not stuck
+
+
 def output_ready():
     catch_up()
-    return fifo_empty_at - now < OUT_FIFO * OUT_ns_PER_BYTE and _poll_fd(STDOUT, POLLOUT, 0)
+    return fifo_empty_at - now < OUT_FIFO * OUT_ns_PER_BYTE and _pipe_ready()
 
 
 def output(buf, start, n):
@@ -177,7 +189,7 @@ def output(buf, start, n):
     sent = 0
     give_up = now + OUT_TIMEOUT_ns
     while True:
-        w = _write(STDOUT, address + sent, n - sent)
+        w = _write(STDOUT, address + sent, n - sent) if _pipe_ready() else 0
         if w > 0:
             sent += w
             fifo_empty_at = max(fifo_empty_at, now) + w * OUT_ns_PER_BYTE
@@ -185,5 +197,6 @@ def output(buf, start, n):
             spend(w * OUT_COPY_ns + max(0, full))
         if sent == n or now >= give_up:
             return sent
-        spend(1_000_000)
-        catch_up()
+        if stuck:
+            spend(1_000_000)
+            catch_up()

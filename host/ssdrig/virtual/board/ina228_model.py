@@ -5,7 +5,7 @@ conversions by the chip's own oscillator (shunt, bus and temperature one after t
 window), noise that falls with the root of the conversion time, offset, gain error, saturation, CURRENT, POWER, MATHOF,
 ENERGY and CHARGE with their fractions kept and by the chip's own idea of time, CNVRF and ALERT at conversion ready,
 latched or transparent, loss of everything at a brown-out.
-Not modelled: the limit comparators (their registers keep what is written), TEMPCOMP (the die is at 25 C, where it is 0).
+Not modelled: the limit comparators (their registers keep what is written), TEMPCOMP (the die is at 25 C: no effect).
 All results of a set appear together at its end. Times are ns of real (not of the chip's) time.
 """
 
