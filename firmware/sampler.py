@@ -36,7 +36,7 @@ class Sampler:
         self.last = ticks_us()
         self.edges = 0
         self.seen = 0
-        self.stamp = ticks_us()
+        self.stamp = self.heard = ticks_us()  # of the last edge, and when it was handled
         self.diag = bytearray(2)
         self.raw = bytearray(6)
         self.vbus = memoryview(self.raw)[0:3]
@@ -102,14 +102,15 @@ class Sampler:
         """Handle a conversion if one is ready. True if there was something to do. OSError, SensorError."""
         edges = self.edges
         if edges == self.seen:
-            if ticks_diff(ticks_us(), self.stamp) > _SILENT_us and self.edges == edges:  # none came just now
+            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and self.edges == edges:  # none came just now
                 self._ask_why()
             return False
         self.seen = edges
         stamp = self.stamp  # ALERT stays low until DIAG_ALRT is read, so no edge can come between these lines
         chip = self.chip
         chip.read_into(ina228.DIAG_ALRT, self.diag)
-        late = ticks_diff(ticks_us(), stamp) > self.late_us
+        self.heard = ticks_us()
+        late = ticks_diff(self.heard, stamp) > self.late_us
         if self.diag[0] & 0xC0 != 0xC0:
             self._ask_why()
         chip.read_into(ina228.VBUS, self.vbus)
@@ -137,7 +138,7 @@ class Sampler:
         config, adc, cal, period_us = self.settings
         self.chip.start(config, adc, cal)
         self.seen = self.edges
-        self.stamp = ticks_us()
+        self.heard = ticks_us()
         self.late_us = period_us - 60
         self.per_second = _ENERGY_us // period_us
         self.energy_at = self.per_second

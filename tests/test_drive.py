@@ -174,8 +174,8 @@ def test_only_bins_of_the_future_are_touched(tmp_path):
 
 
 def test_energy_further_ahead_than_the_feed_reaches_is_counted():
-    drive = VirtualDrive(SATA_MLC, capacity_bytes=QUARTER_GIB)
-    for _ in range(150):  # 100 GB at 400 MB/s, all handed over at once
+    drive = VirtualDrive(SATA_MLC, capacity_bytes=4 * QUARTER_GIB)
+    for _ in range(40):  # 43 GB at 400 MB/s, all handed over at once
         drive.submit([WRITE], [0], [drive.pages], [0], 0)
     ledger = drive.ledger()
     assert ledger["energy_beyond_feed_J"] > 0.5 * ledger["energy_program_J"]

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import stream
@@ -146,7 +146,8 @@ def test_a_hello_that_is_none_is_counted_and_changes_nothing(body):
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 3, 4, 200]), st.binary(max_size=80), st.integers(0, 2**62)), max_size=30))
-@settings(max_examples=100, deadline=None)
+@example([(1, bytes(7 + n), 0) for n in range(3)])  # too short to say how many samples it holds
+@settings(max_examples=200, deadline=None)
 def test_nothing_a_board_may_send_raises(rows):
     """Valid records with any content: kinds, lengths and numbers no board would send."""
     rows = [(kind, (bytes([b"HSEPL"[len(p) % 5]]) + p) if kind == 1 else p, t) for kind, p, t in rows]

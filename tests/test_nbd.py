@@ -251,8 +251,16 @@ def test_write_zeroes_covers_each_touched_page_once(offset, length):
 def test_a_request_is_due_when_its_last_command_is_done():
     batch = np.zeros((3, nbd.COLUMNS), np.int64)
     owner, done = np.array([0, 2, 2, 2]), np.array([50, 70, 90, 80])
-    assert nbd.set_due(batch, 3, owner, done, 4, 10, 1000, 3) == 1030
+    assert nbd.set_due(batch, 3, owner, done, 4, 10, 1000, 3, 0) == 1030
     assert batch[:, nbd.DUE].tolist() == [1150, 1030, 1270]
+
+
+def test_only_replies_that_promise_nothing_leave_early():
+    batch = np.zeros((4, nbd.COLUMNS), np.int64)
+    batch[:, nbd.OP] = nbd.WRITE, nbd.WRITE, nbd.FLUSH, nbd.READ
+    batch[1, nbd.FLAGS] = nbd.FUA
+    assert nbd.set_due(batch, 4, np.arange(4), np.array([500, 500, 500, 110]), 4, 100, 0, 1, 60) == 100
+    assert batch[:, nbd.DUE].tolist() == [440, 500, 500, 100]
 
 
 def test_tally():

@@ -367,7 +367,7 @@ def test_the_simulated_board_end_to_end(micropython):
         assert p.lost == 0 and p.counts["frames_lost"] == 0 and len(p.t_ns) == p.index[-1] + 1 == live["samples"]
         assert (np.abs(clock_bench.time_errors_ns(p, truth)) <= p.err_ns).all()
         assert abs(p.closure.corrected_percent) < 0.05
-        rate_known_ppm = 1e6 * 2e-9 * p.err_ns.max() / p.closure.seconds  # both ends of the stretch may be off
+        rate_known_ppm = 1e6 * 2e-9 * float(p.err_ns.max()) / p.closure.seconds  # both ends of the stretch may be off
         assert p.closure.chip_clock_ppm == pytest.approx(5000, abs=rate_known_ppm)
         rows = [s for _, s in samples.Follower(run).seconds(final=True)]
         assert sum(s.samples for s in rows) == len(p.t_ns)

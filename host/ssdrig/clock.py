@@ -25,6 +25,7 @@ NOMINAL_PPM = 1000.0
 KNOT_US = 1_000_000
 TICK_NS = 1000  # a tick stands for any time within its microsecond
 BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
+ROUGHLY_US = 60 * 1_000_000
 OUTLIER_NS = 100_000  # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
 
 
@@ -68,6 +69,11 @@ def fit(t1_ns, tick_us, t4_ns) -> ClockMap:
     Raises ValueError without pings. Pings with t4 < t1 are counted as outliers."""
     t1_ns, tick_us, t4_ns = (np.asarray(a, np.int64) for a in (t1_ns, tick_us, t4_ns))
     sane = t4_ns >= t1_ns
+    if sane.any():  # and ticks that advance like time, roughly: nonsense must not stretch the map over centuries
+        apart_us = tick_us - t1_ns // 1000
+        off_us = np.abs(apart_us - int(np.median(apart_us[sane])))
+        since_us = np.abs(t1_ns - int(np.median(t1_ns[sane]))) // 1000
+        sane &= off_us <= ROUGHLY_US + since_us * NOMINAL_PPM * 1e-6
     if not sane.any():
         raise ValueError("a clock needs at least one ping whose answer came after it was sent")
     order = np.argsort(tick_us[sane], kind="stable")

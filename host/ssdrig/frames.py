@@ -16,6 +16,7 @@ from ssdrig import journal, wire
 HEAD_BYTES = 5  # kind u8, seq u32
 SAMPLES_AT = HEAD_BYTES + 19
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
+LATEST_US = 1 << 52  # later ticks, in 142 years, are nonsense
 BACK_US = 1_000_000  # board time falling by more than this is a reset
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9
@@ -111,7 +112,7 @@ class Decoder:
         for which, at, least in ((wire.SAMPLES, 11, 19), (wire.ENERGY, 6, 28), (wire.PONG, 4, 12)):
             here = (kind == which) & (body_bytes >= least)
             tick[here] = _gather(data, start[here] + HEAD_BYTES + at, 8)
-        tick[tick > 1 << 62] = -1
+        tick[(tick < 0) | (tick > LATEST_US)] = -1
         keep, boot = self._boots(records, rows, kind, seq, tick)
         number = self.counts["frames"] + np.arange(len(rows))
         self.counts["frames"] += len(rows)
@@ -203,8 +204,11 @@ class Decoder:
         now.rails |= rails
 
     def _samples(self, data, start, length, boot, number, arrival_ns) -> None:
-        n = data[start + HEAD_BYTES + 2].astype(np.int64)
-        whole = length == SAMPLES_AT + n * wire.SAMPLE_BYTES
+        n = np.zeros(len(start), np.int64)
+        headed = length >= SAMPLES_AT
+        n[headed] = data[start[headed] + HEAD_BYTES + 2]
+        headed[headed] = _gather(data, start[headed] + HEAD_BYTES + 11, 8) >> 52 == 0  # LATEST_US
+        whole = headed & (length == SAMPLES_AT + n * wire.SAMPLE_BYTES)
         self.counts["malformed"] += int(np.count_nonzero(~whole))
         whole &= n > 0
         start, boot, number, n, arrival_ns = (a[whole] for a in (start, boot, number, n, arrival_ns))

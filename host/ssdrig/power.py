@@ -135,8 +135,7 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         clocks[b] = clock.fit(*np.array(pings, np.int64).T)
         t_ns[rows] = clocks[b].t_ns(frames.t_us[rows])
         err_ns[rows] = clocks[b].bound_ns(frames.t_us[rows])
-    if len(edges) > 2:
-        np.maximum.accumulate(t_ns, out=t_ns)
+    np.maximum.accumulate(t_ns, out=t_ns)
     return clocks, t_ns, err_ns
 
 

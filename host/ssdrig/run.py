@@ -17,6 +17,7 @@ from ssdrig.progress import Progress, clock
 from ssdrig.rig import Rig
 from ssdrig.virtual import bench as virtual_bench
 from ssdrig.virtual.nbdclient import NbdClient
+from ssdrig.virtual.presets import PRESETS
 
 METHODS = ["consistency"]
 EFFECT_PROBE_BYTES = 4096
@@ -24,7 +25,7 @@ EFFECT_PROBE_BYTES = 4096
 
 def add_arguments(parser) -> None:
     parser.add_argument("method", choices=METHODS, help="consistency: purge, sequential fill, 4 KiB random write at QD 32, per-second logs")
-    parser.add_argument("--virtual", metavar="PRESET", help="on a SIMULATED drive and board (./ssdrig virtual --list-presets)")
+    parser.add_argument("--virtual", metavar="PRESET", choices=list(PRESETS), help="on a SIMULATED drive and board (./ssdrig virtual --list-presets)")
     parser.add_argument("--capacity", help="capacity of the virtual drive, such as 8GiB (default: the preset's)")
     parser.add_argument("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw")
     parser.add_argument(

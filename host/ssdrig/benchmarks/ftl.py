@@ -137,9 +137,9 @@ def speed() -> list[Figure]:
         for batch in (4096, 1024, 32):
             total = 1 << 19
             op, n, flags = np.ones(batch, np.uint8), np.ones(batch, np.int64), np.zeros(batch, np.uint8)
-            page = rng.integers(0, drive.pages, (total // batch, batch))
             before, best = nand_and_host(drive), np.inf
             for _ in range(5):
+                page = rng.integers(0, drive.pages, (total // batch, batch))
                 begin = time.process_time_ns()
                 for p in page:
                     drive.submit(op, p, n, flags, 0)

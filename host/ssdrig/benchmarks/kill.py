@@ -23,6 +23,7 @@ VICTIMS = ("host", "firmware", "drive", "influxd")
 EXPECTED = {"host": {"died"}, "firmware": {"complete"}, "drive": {"failed"}, "influxd": {"complete"}}
 RUN_WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "5", "--jsonl", "--quiet"]
 EARLIEST_S, LATEST_S = 0.2, 6.0  # after the first acknowledgement
+LIMIT_S = 120
 
 
 def kills(count: int, seed: int = 1) -> list[dict]:
@@ -47,31 +48,29 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
     words = [sys.executable, "-m", "ssdrig", *RUN_WORDS, "--runs", str(folder)]
     if database:
         words += ["--influx", database.url]
-    host = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    acknowledged, faults = {}, []
+    folder.mkdir()
+    said = folder / "said.jsonl"
+    with said.open("wb") as out:
+        host = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+    faults, family, killed, killer_at = [], set(), False, None
     try:
-        first = host.stdout.readline()
-        if not first:
-            raise AssertionError(f"the run did not start: {host.stderr.read()}")
-        acknowledged = json.loads(first)
-        family = _descendants(host.pid)
-        killer_at = time.monotonic() + after_s
-        killed = False
-        os.set_blocking(host.stdout.fileno(), False)
-        text, deadline = "", time.monotonic() + 90
+        deadline = time.monotonic() + LIMIT_S
         while host.poll() is None and time.monotonic() < deadline:
-            text += host.stdout.read() or ""
-            if not killed and time.monotonic() >= killer_at:
+            time.sleep(0.02)
+            if killer_at is None and b"\n" in said.read_bytes():
+                killer_at = time.monotonic() + after_s
+            if not killed and killer_at and time.monotonic() >= killer_at:
                 family |= _descendants(host.pid)
                 killed = _kill(victim, host.pid, database)
-            time.sleep(0.02)
         if host.poll() is None:
-            faults.append("the run did not end within 90 s")
+            faults.append(f"the run did not end within {LIMIT_S} s")
             host.kill()
-        text += host.stdout.read() or ""
-        for line in text.splitlines(keepends=True):
-            if line.endswith("\n"):
-                acknowledged = {**acknowledged, **json.loads(line)}
+        acknowledged = {}
+        for line in said.read_text().splitlines(keepends=True):
+            if line.startswith("{") and line.endswith("\n"):
+                acknowledged |= json.loads(line)
+        if not acknowledged:
+            raise AssertionError(f"the run did not start: {said.read_text()[-500:]}")
         time.sleep(0.3)
         left = [pid for pid in family if pid != host.pid and _alive(pid)]
         if left:
@@ -88,8 +87,7 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
             faults += _check_database(run, database)
         return {"victim": victim, "after_s": after_s, "killed": killed, "state": state, "faults": faults}
     finally:
-        if host.poll() is None:
-            host.kill()
+        host.kill()
         host.wait()
         if database:
             database.stop()

@@ -119,11 +119,16 @@ def host_read(d, first, n, ready, t):
         if ppn == NONE or (m[K_LATENCY] and in_buffer(d, ppn, t)):
             continue
         m[N_NAND_READ_PAGES] += 1
+        nJ = m[K_E_IO_PJ] // 1000
+        m[E_TRANSFER] += nJ
         if ppn >> m[K_PLANE_SHIFT] != group:
             group = ppn >> m[K_PLANE_SHIFT]
             k = nand.die_of(d, ppn)
             loaded = nand.read(d, k, ready, False)
-        out = max(out, nand.transfer_out(d, k, ready, loaded))
+        if m[K_LATENCY]:
+            out = max(out, nand.transfer_out(d, k, ready, loaded))
+        else:
+            m[S_BATCH_NJ] += nJ
     if m[K_LATENCY] == 0:
         return t
     m[S_LINK] = max(m[S_LINK], t) + n * m[K_LINK_PAGE_NS]
@@ -275,14 +280,14 @@ def format_kernel(arrays, t):
     for i in range(units):
         d.lists[m[K_NP] + 1 + i] = i
     for b in range(units + m[K_SLC_UNITS]):
-        if d.blk[5 * b + STATE] != FREE:
-            d.blk[5 * b + PE] += 1
-            d.blk[5 * b + STATE] = FREE
+        if d.blk[ROW * b + STATE] != FREE:
+            d.blk[ROW * b + PE] += 1
+            d.blk[ROW * b + STATE] = FREE
             m[N_ERASES] += 1
             if b < units:
                 m[S_MAIN_ERASES] += 1
             nand.erase(d, m[K_NP], t)
-        d.blk[5 * b + VALID] = 0
+        d.blk[ROW * b + VALID] = 0
     for s in (0, STREAM_WORDS):
         m[S_BLOCK + s] = -1
         m[S_OFF + s] = 0

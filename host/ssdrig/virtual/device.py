@@ -11,6 +11,7 @@ from ssdrig.virtual.presets import Preset
 
 FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
+LEAD_NS = 60_000  # replies leave this much early: about what it takes until the client's next request is here
 UNDO_SLACK_PAGES = 4096  # beyond the cache: pages on their way when the cut comes
 OFF_AT_LEAST_NS = 300_000_000  # a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
 
@@ -60,7 +61,7 @@ class Device:
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
         if self.latency:
-            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation)
+            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, LEAD_NS)
         else:
             batch[:n, nbd.DUE] = first_due = t_ns
         if zeroing:

@@ -39,6 +39,7 @@ def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> 
     page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)  # noqa: E731
     prog = p.program_pages
     plane_pages = p.planes * p.nand_page_bytes // PAGE
+    shift = 31 + (p.block_pages - 1).bit_length()
     values = {
         nand.K_PAGES: pages, nand.K_NP: p.block_pages, nand.K_UNITS: units, nand.K_SLC_UNITS: p.slc_blocks,
         nand.K_SLC_NP: p.block_pages // 3 // plane_pages * plane_pages, nand.K_RESERVE: p.gc_reserve,
@@ -58,7 +59,8 @@ def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> 
         nand.K_E_BERS: p.P_erase_mW * p.t_BERS_ns // 1000, nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
         nand.K_P_ACTIVE: p.P_active_mW, nand.K_P_IDLE: p.P_idle_mW, nand.K_P_SLUMBER: p.P_slumber_mW,
         nand.K_SLUMBER_NS: p.slumber_ns, nand.K_WORDS: -(-p.block_pages // 64),
-        nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1,
+        nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1, nand.K_NP_SHIFT: shift,
+        nand.K_NP_MAGIC: -(-(1 << shift) // p.block_pages),
         nand.S_MIN_VALID: p.block_pages, nand.S_FREE: units, nand.S_VICTIM: -1, nand.S_WL_NEXT: -1, nand.S_GROUP: -1,
         nand.S_BLOCK: -1, nand.S_BLOCK_SLC: -1,
     }  # fmt: skip
@@ -77,6 +79,8 @@ class VirtualDrive:
         self.pages = self.capacity_bytes // PAGE
         units = int(self.pages * (1 + p.op)) // p.block_pages
         spare = units - self.pages / p.block_pages
+        if units * p.block_pages >= 1 << 31:
+            raise UsageError("a capacity of less than 8 TiB of NAND", f"{self.capacity_bytes} bytes", "choose a smaller one")
         if self.capacity_bytes % PAGE or spare < p.gc_reserve + 2 or spare < p.gc_high + 2:
             raise UsageError(
                 f"a capacity in 4 KiB pages with more than {max(p.gc_reserve, p.gc_high) + 2} spare blocks of "
@@ -91,7 +95,7 @@ class VirtualDrive:
         self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
         self.p2l = _spare_area(blocks * p.block_pages, oob_dir)
         self.bits = np.zeros(blocks * -(-p.block_pages // 64), np.uint64)
-        self.blk = np.zeros((blocks, 5), np.int32)
+        self.blk = np.zeros((blocks, ftl.ROW), np.int32)
         self.lists = np.full(p.block_pages + 1 + 2 * units, -1, np.int32)
         self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
         self.m = _constants(p, self.pages, units, latency, ring is not None)

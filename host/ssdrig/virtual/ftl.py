@@ -3,7 +3,7 @@
     l2p    u32[pages]        logical page -> physical page, NONE if not mapped
     p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; lies in a file)
     bits   u64[blocks * W]   one bit per physical page: it holds current data; W = ceil(NP / 64) words a block
-    blk    i32[blocks, 5]    per block (= GC unit): valid pages, P/E count, list links, state
+    blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state
     lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
     m      i64[M_LENGTH]     constants, state, counts (see nand.py)
     die, cache, ring         timing of dies, write-cache slots (logical page, accepted, durable), bins of the power feed
@@ -22,6 +22,7 @@ from .nand import *  # noqa: F403  the names of constants, state and counts
 
 NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE = range(5)
+ROW = 8  # words of a row of blk: a row never lies in two cache lines
 ONE = np.uint64(1)
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # Leiserson, Prokop, Randall 1998: the top six bits of its shifts differ
 SHIFT_OF = np.zeros(64, np.int64)
@@ -35,35 +36,35 @@ C_PAGE, C_ACCEPTED, C_DURABLE = range(3)
 @inline
 def bucket_push(d, b, v):
     h = d.lists[v]
-    d.blk[5 * b + NEXT] = h
-    d.blk[5 * b + PREV] = -1
+    d.blk[ROW * b + NEXT] = h
+    d.blk[ROW * b + PREV] = -1
     if h >= 0:
-        d.blk[5 * h + PREV] = b
+        d.blk[ROW * h + PREV] = b
     d.lists[v] = b
 
 
 @inline
 def bucket_remove(d, b, v):
-    n = d.blk[5 * b + NEXT]
-    p = d.blk[5 * b + PREV]
+    n = d.blk[ROW * b + NEXT]
+    p = d.blk[ROW * b + PREV]
     if p >= 0:
-        d.blk[5 * p + NEXT] = n
+        d.blk[ROW * p + NEXT] = n
     else:
         d.lists[v] = n
     if n >= 0:
-        d.blk[5 * n + PREV] = p
+        d.blk[ROW * n + PREV] = p
 
 
 @inline
 def invalidate(d, ppn):
     """The page at ppn holds no current data any more."""
     m = d.m
-    b = np.int64(np.uint32(ppn) // np.uint32(m[K_NP]))
+    b = (np.int64(ppn) * m[K_NP_MAGIC]) >> m[K_NP_SHIFT]  # ppn // NP, exact for ppn < 2**31 (Granlund, Montgomery 1994)
     pos = np.int64(ppn) - b * m[K_NP]
     d.bits[b * m[K_WORDS] + (pos >> 6)] &= ~(ONE << np.uint64(pos & 63))
-    v = d.blk[5 * b + VALID] - 1
-    d.blk[5 * b + VALID] = v
-    if d.blk[5 * b + STATE] == CLOSED and m[K_FIFO] == 0:
+    v = d.blk[ROW * b + VALID] - 1
+    d.blk[ROW * b + VALID] = v
+    if d.blk[ROW * b + STATE] == CLOSED and m[K_FIFO] == 0:
         bucket_remove(d, b, v + 1)
         bucket_push(d, b, v)
         if v < m[S_MIN_VALID]:
@@ -85,13 +86,13 @@ def open_block(d):
     best = first
     for i in range(1, min(n, 8)):
         at = base + (head + i) % units
-        if d.blk[5 * d.lists[at] + PE] < d.blk[5 * d.lists[best] + PE]:
+        if d.blk[ROW * d.lists[at] + PE] < d.blk[ROW * d.lists[best] + PE]:
             best = at
     b = d.lists[best]
     d.lists[best] = d.lists[first]
     m[S_FREE_HEAD] = (head + 1) % units
     m[S_FREE] = n - 1
-    d.blk[5 * b + STATE] = OPEN
+    d.blk[ROW * b + STATE] = OPEN
     m[S_BLOCK] = b
     m[S_OFF] = 0
     m[S_START] = 0
@@ -103,7 +104,7 @@ def open_slc(d):
     b = m[K_UNITS] + m[S_SLC_HEAD] % m[K_SLC_UNITS]
     m[S_SLC_HEAD] += 1
     m[S_SLC_COUNT] += 1
-    d.blk[5 * b + STATE] = SLC
+    d.blk[ROW * b + STATE] = SLC
     m[S_BLOCK_SLC] = b
     m[S_OFF_SLC] = 0
     m[S_START_SLC] = 0
@@ -112,13 +113,13 @@ def open_slc(d):
 @jit
 def close_block(d, b):
     m = d.m
-    d.blk[5 * b + STATE] = CLOSED
+    d.blk[ROW * b + STATE] = CLOSED
     if m[K_FIFO]:
         units = m[K_UNITS]
         d.lists[m[K_NP] + 1 + units + (m[S_FIFO_HEAD] + m[S_FIFO_COUNT]) % units] = b
         m[S_FIFO_COUNT] += 1
     else:
-        v = d.blk[5 * b + VALID]
+        v = d.blk[ROW * b + VALID]
         bucket_push(d, b, v)
         if v < m[S_MIN_VALID]:
             m[S_MIN_VALID] = v
@@ -164,7 +165,7 @@ def place(d, stream, lpn, ready, host):
     d.p2l[ppn] = np.uint32(lpn)
     d.l2p[lpn] = np.uint32(ppn)
     d.bits[b * m[K_WORDS] + (off >> 6)] |= ONE << np.uint64(off & 63)
-    d.blk[5 * b + VALID] += 1
+    d.blk[ROW * b + VALID] += 1
     off += 1
     m[S_OFF + s] = off
     if ready > m[S_READY + s]:
@@ -207,10 +208,10 @@ def pick_victim(d):
         b = np.int64(d.lists[np_ + 1 + units + m[S_FIFO_HEAD]])
         m[S_FIFO_HEAD] = (m[S_FIFO_HEAD] + 1) % units
         m[S_FIFO_COUNT] -= 1
-    elif m[S_WL_NEXT] >= 0 and d.blk[5 * m[S_WL_NEXT] + STATE] == CLOSED:
+    elif m[S_WL_NEXT] >= 0 and d.blk[ROW * m[S_WL_NEXT] + STATE] == CLOSED:
         b = m[S_WL_NEXT]
         m[S_VICTIM_CAUSE] = N_WL
-        bucket_remove(d, b, d.blk[5 * b + VALID])
+        bucket_remove(d, b, d.blk[ROW * b + VALID])
     else:
         v = fewest_valid(d)
         if v >= np_:
@@ -218,10 +219,10 @@ def pick_victim(d):
         b = np.int64(d.lists[v])
         bucket_remove(d, b, v)
     m[S_WL_NEXT] = -1
-    d.blk[5 * b + STATE] = VICTIM
+    d.blk[ROW * b + STATE] = VICTIM
     m[S_VICTIM] = b
     m[S_GROUP] = -1
-    v = np.int64(d.blk[5 * b + VALID])
+    v = np.int64(d.blk[ROW * b + VALID])
     m[S_VICTIM_RATE] = m[K_GC_PACE] * v // max(np_ - v, 1)
     return True
 
@@ -231,8 +232,8 @@ def give_back(d, b, t):
     """Erase block b. Every erase also looks at one more block: one far less worn than the mean is collected next
     (static wear levelling), so that cold data does not keep its block out of use."""
     m = d.m
-    d.blk[5 * b + PE] += 1
-    d.blk[5 * b + STATE] = FREE
+    d.blk[ROW * b + PE] += 1
+    d.blk[ROW * b + STATE] = FREE
     m[N_ERASES] += 1
     units = m[K_UNITS]
     if b < units:
@@ -241,15 +242,15 @@ def give_back(d, b, t):
         m[S_FREE] += 1
         c = (m[S_WL_CURSOR] + 1) % units
         m[S_WL_CURSOR] = c
-        if d.blk[5 * c + STATE] == CLOSED and d.blk[5 * c + PE] + m[K_WL_THRESHOLD] < m[S_MAIN_ERASES] // units:
+        if d.blk[ROW * c + STATE] == CLOSED and d.blk[ROW * c + PE] + m[K_WL_THRESHOLD] < m[S_MAIN_ERASES] // units:
             m[S_WL_NEXT] = c
     nand.erase(d, m[K_NP], t)
 
 
 @inline
-def relocate(d, b, pos, cause, t):
+def relocate(d, b, pos, t):
     """Read page pos of block b and program it at the main frontier. One read serves all pages of a NAND page. The
-    source's valid bit is left to the caller."""
+    source's valid bit and the counts are left to the caller."""
     m = d.m
     ppn = b * m[K_NP] + pos
     if m[S_BLOCK] < 0:
@@ -259,13 +260,13 @@ def relocate(d, b, pos, cause, t):
     group = ppn >> m[K_PLANE_SHIFT]
     if group != m[S_GROUP]:
         m[S_GROUP] = group
-        m[S_GROUP_DIE] = nand.die_of(d, ppn)
+        if m[K_LATENCY]:
+            m[S_GROUP_DIE] = nand.die_of(d, ppn)
         m[S_GROUP_READY] = nand.read(d, m[S_GROUP_DIE], t, True)
-    d.blk[5 * b + VALID] -= 1
-    m[cause] += 1
-    m[N_NAND_READ_PAGES] += 1
-    out = nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
-    place(d, 0, np.int64(d.p2l[ppn]), out, False)
+    d.blk[ROW * b + VALID] -= 1
+    if m[K_LATENCY]:
+        t = nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
+    place(d, 0, np.int64(d.p2l[ppn]), t, False)
 
 
 @inline
@@ -275,16 +276,22 @@ def relocate_block(d, b, limit, cause, t):
     moved = 0
     words = m[K_WORDS]
     w = b * words
-    while d.blk[5 * b + VALID] > 0 and moved < limit and m[S_BROKEN] == 0:
+    while d.blk[ROW * b + VALID] > 0 and moved < limit and m[S_BROKEN] == 0:
         word = d.bits[w]
         while word != 0 and moved < limit:
             low = word & (~word + ONE)
             pos = ((w - b * words) << 6) + SHIFT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
-            relocate(d, b, pos, cause, t)
+            relocate(d, b, pos, t)
             word ^= low
             moved += 1
         d.bits[w] = word
         w += 1
+    m[cause] += moved
+    m[N_NAND_READ_PAGES] += moved
+    nJ = moved * (m[K_E_IO_PJ] // 1000)
+    m[E_TRANSFER] += nJ
+    if m[K_LATENCY] == 0:
+        m[S_BATCH_NJ] += nJ
     return moved
 
 
@@ -300,7 +307,7 @@ def collect(d, limit, until, cause, t):
             b = m[S_VICTIM]
         why = m[S_VICTIM_CAUSE] if m[S_VICTIM_CAUSE] >= 0 else cause
         limit -= relocate_block(d, b, limit, why, t)
-        if d.blk[5 * b + VALID] > 0:
+        if d.blk[ROW * b + VALID] > 0:
             return True
         m[S_VICTIM] = -1
         give_back(d, b, t)

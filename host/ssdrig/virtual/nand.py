@@ -27,7 +27,7 @@ from .kernels import inline, jit
 # fmt: off
 (K_PAGES, K_NP, K_UNITS, K_SLC_UNITS, K_SLC_NP, K_RESERVE, K_GC_LOW, K_GC_HIGH, K_GC_PACE, K_FIFO, K_WL_THRESHOLD,
  K_PROG_PAGES, K_PLANE_PAGES, K_PAD_PAGES, K_DIES, K_CHANNELS, K_CACHE_PAGES, K_PLP, K_LATENCY, K_LIVE,
- K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT,
+ K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT, K_NP_MAGIC, K_NP_SHIFT,
  K_TR, K_TPROG, K_TPROG_SLC, K_TBERS, K_SUSPEND, K_CHANNEL_PAGE_NS, K_LINK_PAGE_NS, K_CMD_READ, K_CMD_WRITE,
  K_OVERHEAD_PERMILLE, K_E_READ, K_E_PROG_PJ, K_E_PROG_SLC_PJ, K_E_BERS, K_E_IO_PJ,
  K_P_ACTIVE, K_P_IDLE, K_P_SLUMBER, K_SLUMBER_NS,
@@ -40,7 +40,7 @@ from .kernels import inline, jit
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
- N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(124)
+ N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(126)
 # fmt: on
 STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
 
@@ -76,13 +76,14 @@ def bind(a):
 
 @inline
 def add(d, b, nJ):
-    """Add nJ to bin b; a bin not touched before starts at 0."""
-    m = d.m
-    b = min(b, d.m[S_SEALED] + BINS - 1)
+    """Add nJ to bin b; a bin not touched before starts at 0. What lies further ahead than the ring reaches is counted."""
+    if b >= d.m[S_SEALED] + BINS:
+        d.m[N_BEYOND_NJ] += nJ
+        return
     slot = b & (BINS - 1)
-    if d.ring[2 * slot + 0] != np.uint32(b & 0xFFFFFFFF):
+    if d.ring[2 * slot] != np.uint32(b & 0xFFFFFFFF):
         d.ring[2 * slot + 1] = np.uint32(0)
-        d.ring[2 * slot + 0] = np.uint32(b & 0xFFFFFFFF)
+        d.ring[2 * slot] = np.uint32(b & 0xFFFFFFFF)
     d.ring[2 * slot + 1] += np.uint32(nJ)
 
 
@@ -188,7 +189,7 @@ def seal(d, t):
     per = 1_000_000 // BIN_NS
     for b in range(m[S_SEALED], end):
         slot = b & (BINS - 1)
-        if d.ring[2 * slot + 0] == np.uint32(b & 0xFFFFFFFF):
+        if d.ring[2 * slot] == np.uint32(b & 0xFFFFFFFF):
             d.history[b // per - m[K_HISTORY_MS]] += d.ring[2 * slot + 1]
     m[S_SEALED] = max(m[S_SEALED], end)
 
@@ -236,19 +237,15 @@ def program(d, ppn, n, extra, slc, ready):
 
 @jit
 def transfer_out(d, k, t, ready):
-    """Move one page over the bus of die k, asked for at t, in the die's register from `ready` on. Returns the end."""
+    """Move one page over the bus of die k, asked for at t, in the die's register from `ready` on. Returns the end.
+    The caller counts the energy."""
     m = d.m
-    nJ = m[K_E_IO_PJ] // 1000
-    m[E_TRANSFER] += nJ
-    if m[K_LATENCY] == 0:
-        m[S_BATCH_NJ] += nJ
-        return t
     bus = m[K_CHANNEL_PAGE_NS]
     at = D_COLUMNS * (k % m[K_CHANNELS]) + D_CHANNEL
     d.die[at] = max(d.die[at], t) + bus
     out = max(d.die[at], ready + bus)
-    deposit(d, out - bus, out, nJ)
-    active(d, ready, out)
+    deposit(d, out - bus, out, m[K_E_IO_PJ] // 1000)
+    active(d, out - bus, out)
     return out
 
 

@@ -213,9 +213,10 @@ def _command(m, kind, first, count, fua, row, op, page, npages, flags, owner):
 
 
 @jit
-def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation):
-    """DUE of the first n requests in host time: the latest end of their m commands, now for those that have none; the
-    times that come in are model time. Returns the earliest DUE."""
+def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation, lead_ns):
+    """DUE of the first n requests in host time: the latest end of their m commands, now for those that have none; done_ns
+    and now_ns are model time. Replies that promise no durability are due lead_ns of host time earlier, but not before
+    now. Returns the earliest DUE."""
     for i in range(n):
         batch[i, DUE] = now_ns
     for k in range(m):
@@ -223,7 +224,10 @@ def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation):
             batch[owner[k], DUE] = done_ns[k]
     first = np.int64(1) << 62
     for i in range(n):
-        batch[i, DUE] = t0_ns + batch[i, DUE] * dilation
+        due = batch[i, DUE] * dilation
+        if batch[i, OP] != FLUSH and batch[i, FLAGS] & FUA == 0:
+            due = max(due - lead_ns, now_ns * dilation)
+        batch[i, DUE] = t0_ns + due
         first = min(first, batch[i, DUE])
     return first
 

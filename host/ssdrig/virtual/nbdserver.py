@@ -14,6 +14,8 @@ from ssdrig.virtual.device import MAX_BATCH, Device
 
 BUFFER_BYTES = 1 << 20
 MAX_WAITING = 16384
+GATHER_NS = 100_000  # replies of a deep queue leave at most this often: half the CPU time, and the queue never runs dry
+DEEP = 8
 
 
 class Connection:
@@ -30,7 +32,8 @@ class Connection:
         self._waiting = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
         self._reads = np.zeros((MAX_BATCH, 3), dtype=np.int64)
         self.n_waiting = 0
-        self.next_due_ns = -1  # of the requests that wait; -1: none
+        self._first_due_ns = -1  # of the requests that wait; -1: none
+        self._replied_ns = 0
         self._out = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._out_at = self._out_end = self._longest_read = 0
         self._send_words(nbd.Negotiation.greeting)
@@ -46,6 +49,13 @@ class Connection:
     def wants_write(self) -> bool:
         """True while replies are stuck because the client does not read."""
         return self._out_at < self._out_end
+
+    @property
+    def next_due_ns(self) -> int:
+        """When the next replies should leave; -1: nothing waits."""
+        if self.n_waiting < DEEP or not self.device.latency:
+            return self._first_due_ns
+        return max(self._first_due_ns, self._replied_ns + GATHER_NS)
 
     def close(self) -> None:
         self.closed = True
@@ -104,7 +114,7 @@ class Connection:
         self._waiting[self.n_waiting : total] = self._batch[:n]
         self.n_waiting = total
         self._longest_read = max(self._longest_read, longest_read)
-        self.next_due_ns = first_due_ns if self.next_due_ns < 0 else min(self.next_due_ns, first_due_ns)
+        self._first_due_ns = first_due_ns if self._first_due_ns < 0 else min(self._first_due_ns, first_due_ns)
 
     def _make_room(self, need: int) -> None:
         """Room for the rest of the next request, or for another full read."""
@@ -131,10 +141,10 @@ class Connection:
                     return
             if self.n_waiting == 0 or self.next_due_ns > now_ns:
                 return
-            self._out_at = 0
+            self._out_at, self._replied_ns = 0, now_ns
             if len(self._out) < self._longest_read + nbd.REPLY_BYTES:
                 self._out = np.empty(self._longest_read + nbd.REPLY_BYTES, dtype=np.uint8)
-            self.n_waiting, self._out_end, n_reads, self.next_due_ns = nbd.collect(
+            self.n_waiting, self._out_end, n_reads, self._first_due_ns = nbd.collect(
                 self._waiting, self.n_waiting, now_ns, self._out, self._reads
             )
             if n_reads:

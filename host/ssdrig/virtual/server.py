@@ -18,7 +18,6 @@ from ssdrig.virtual.truth import TruthFolder
 
 ADVANCE_NS = 5_000_000
 TICK_NS = 1_000_000_000
-LEAD_NS = 0
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 
@@ -43,12 +42,18 @@ class Server:
         self.connections: list[Connection | admin.LineConnection] = []
         self.listeners = {}
         self._listen(path, lambda sock: Connection(sock, device))
-        self._listen(path + ".admin", lambda sock: admin.LineConnection(sock, device, admin.answer_admin))
+        self._listen(path + ".admin", lambda sock: admin.LineConnection(sock, device, self._answer_admin))
         self._listen(path + ".truth", lambda sock: admin.LineConnection(sock, device, admin.answer_truth))
 
     def _listen(self, path: str, make) -> None:
         listener = listen(path)
         self.listeners[path] = (listener, make)
+
+    def _answer_admin(self, device: Device, request: dict, now_ns: int) -> tuple[dict, int]:
+        answer = admin.answer_admin(device, request, now_ns)
+        if self.truth and request["op"] == "log" and request.get("lid") == 0x02:
+            self.truth.mark(now_ns)
+        return answer
 
     def stop(self, *_) -> None:
         self.stopping = True

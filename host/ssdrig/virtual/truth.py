@@ -5,8 +5,9 @@
                   32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
+    marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
 
-A server that was killed leaves at most its last second out of both."""
+A server that was killed leaves at most its last second out of the first two."""
 
 import json
 import os
@@ -40,6 +41,11 @@ class TruthFolder:
             self.energy.flush()
             self.steps = steps
         write_atomically(self.folder / "ledger.json", self.device.truth(t_ns))
+
+    def mark(self, t_ns: int) -> None:
+        """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
+        with open(self.folder / "marks.jsonl", "a") as f:
+            f.write(json.dumps(self.device.truth(t_ns)) + "\n")
 
     def close(self, t_ns: int) -> None:
         self.write(t_ns)

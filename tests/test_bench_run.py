@@ -1,0 +1,157 @@
+"""The whole bench: firmware in MicroPython, virtual drive, fio, run folder, influxd, figures; compared with the drive's ledger."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdrig import analysis, fiolog, journal, points, samples
+from ssdrig.benchmarks import kill
+from ssdrig.virtual import influxd, truth
+
+HOST = Path(__file__).parents[1] / "host"
+SMALL = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
+ENV = os.environ | {"PYTHONPATH": str(HOST)}
+
+pytestmark = pytest.mark.slow
+
+
+def ssdrig(*words, **options) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "ssdrig", *map(str, words)], env=ENV, text=True, capture_output=True, timeout=150, **options)
+
+
+@pytest.fixture(scope="module")
+def database():
+    if not shutil.which("influxd"):
+        pytest.skip("influxd is not installed")
+    server = influxd.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, database):
+    """One run of 8 s on a drive of 512 MiB with 25 % of raw NAND over-provisioned."""
+    folder = tmp_path_factory.mktemp("runs")
+    done = ssdrig(*SMALL, "--duration", 8, "--op", 25, "--runs", folder, "--json", "--influx", database.url)
+    assert done.returncode == 0, done.stderr
+    return Path(json.loads(done.stdout)["run"])
+
+
+@pytest.fixture(scope="module")
+def figures(run):
+    return analysis.figures(analysis.load(run))
+
+
+def marks(run: Path) -> tuple[dict, dict]:
+    """Ledger at the SMART polls before and after the load."""
+    found = [json.loads(line) for line in (run / "truth" / "marks.jsonl").read_text().splitlines()]
+    starts = {e["reason"]: e["t_ns"] for e in journal.events(run) if e["kind"] == "smart.start"}
+    return tuple(next(m for m in found if m["t_ns"] >= starts[reason]) for reason in ("before", "after"))
+
+
+def test_the_run_is_whole(run, figures):
+    assert journal.state(run) == figures["state"] == "complete"
+    assert figures["simulated"] and figures["op_percent"] == 25
+    steps = [e["step"] for e in journal.events(run) if e["kind"] == "step.end" and e["ok"]]
+    assert steps == ["check", "purge", "fill", "load", "flush", "teardown"]
+    raw = journal.open_run(run)["drive"]["raw_nand_bytes"]
+    assert figures["tested_bytes"] == int(raw * 0.75) // (1 << 20) * (1 << 20)
+
+
+def test_per_second_iops_sum_to_the_drives_own_count(run):
+    before, after = marks(run)
+    assert fiolog.load(run / "fio" / "load").iops.sum() == after["host_write_commands"] - before["host_write_commands"]
+
+
+def test_write_amplification_agrees_with_the_ledger_within_its_error_bar(run, figures):
+    before, after = marks(run)
+    nand, host = (after[name] - before[name] for name in ("nand_write_bytes", "host_write_bytes"))
+    assert figures["wa"] == pytest.approx(nand / host, abs=figures["wa_error"])
+    assert 1 < figures["wa"] and figures["wa_error"] / figures["wa"] < 0.05
+
+
+def test_energy_agrees_with_the_ledger(run, figures):
+    power, seconds = samples.load(run), fiolog.load(run / "fio" / "load")
+    t0_ns, t1_ns = int(seconds.t_ns[0]), min(int(seconds.t_ns[-1]) + 10**9, int(power.t_ns[-1]))
+    measured = samples.integral_J(power, [t0_ns, t1_ns])
+    assert measured[1] - measured[0] == pytest.approx(truth.energy_between(str(run / "truth"), t0_ns, t1_ns), rel=0.01)
+    assert abs(figures["closure_percent"]) < 0.2
+    assert figures["chip_clock_ppm"] == pytest.approx(5000, abs=300)
+
+
+def test_the_database_holds_what_the_journal_holds(run, database):
+    kept = points.counts(run)
+    assert set(kept) == {"power", "fio_interval", "ssd_wear", "rig_event"} and min(kept.values()) > 1
+    assert database.counts(list(kept), run.name) == kept
+
+
+def test_report_json_gives_the_figures(run, figures):
+    done = ssdrig("report", run, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(json.dumps(figures))
+    assert "SIMULATED" in (run / "report.html").read_text()
+
+
+def test_nothing_that_measures_can_see_the_truth():
+    """Only comparing may read the ledger: no module outside virtual/ and benchmarks/ names it."""
+    for path in (HOST / "ssdrig").glob("*.py"):
+        text = path.read_text()
+        assert ".truth" not in text.replace("virtual.truth", ".truth") or path.name == "run.py", path
+        assert "import truth" not in text and "ledger" not in text.lower().replace("virtual ledger", "").replace("its ledger", ""), path
+
+
+def test_ctrl_c_ends_a_run_cleanly(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ssdrig", *SMALL, "--duration", "60", "--runs", str(tmp_path), "--jsonl"], env=ENV, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        *_, last = process.stdout.read().splitlines()
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.wait()
+    assert json.loads(last)["state"] == journal.state(first["run"]) == "interrupted"
+    assert [e["step"] for e in journal.events(first["run"]) if e["kind"] == "step.end"][-1] == "teardown"
+
+
+def test_a_dry_run_touches_nothing(tmp_path):
+    done = ssdrig("run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--dry-run", "--runs", tmp_path / "runs")
+    assert done.returncode == 0 and "purge, fill" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        (["run", "consistency"], 2, "expected a drive to test"),
+        (["run", "consistency", "--virtual", "nix"], 2, "nix"),
+        (["run", "consistency", "--virtual", "sata-tlc", "--op", "1"], 2, "own"),
+        (["run", "consistency", "--virtual", "sata-tlc", "--duration", "1"], 2, "at least 4 s"),
+        (["run", "consistency", "--virtual", "sata-tlc", "--faults", "{"], 2, "JSON"),
+        (["report", "/nonexistent"], 8, "/nonexistent"),
+        (["bench", "nix"], 2, "nix"),
+    ],
+)
+def test_bad_words_get_one_clear_error(tmp_path, words, code, said):
+    done = ssdrig(*words, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_kill_9_of_each_process(seed, database):
+    results = kill.kills(len(kill.VICTIMS), seed=seed)
+    assert [r["victim"] for r in results] == list(kill.VICTIMS)
+    assert all(r["killed"] for r in results), results
+    assert not any(r["faults"] for r in results), results
+    time.sleep(0.2)
