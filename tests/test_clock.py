@@ -101,6 +101,15 @@ def test_pings_that_contradict_all_others_are_dropped_and_counted():
     assert (np.abs(error) <= bound).all() and bound.max() < 150_000
 
 
+def test_a_tick_of_another_century_does_not_stretch_the_map():
+    rng = np.random.default_rng(5)
+    t1, ticks, t4 = pings(rng, 100, 80)
+    ticks[300] = 2**51
+    made = clock.fit(t1, ticks, t4)
+    error, bound = errors(made, rng, 100, 80)
+    assert made.outliers == 1 and len(made.tick_us) < 200 and (np.abs(error) <= bound).all()
+
+
 def test_a_clock_that_jumps_is_not_called_exact():
     rng = np.random.default_rng(6)
     t1, ticks, t4 = pings(rng, 55, 0)

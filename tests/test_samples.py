@@ -1,6 +1,7 @@
 """Volts, amperes, watts and joules on the host's clock: worked examples, gaps, resets, closure, seconds."""
 
 import json
+import random
 
 import numpy as np
 import pytest
@@ -363,6 +364,31 @@ def test_gaps_never_change_the_total_of_a_constant_power(tmp_path):
     assert p.lost == 50 * p.counts["frames_lost"] > 3000
     assert p.energy_measured_J + p.energy_filled_J == pytest.approx(2.5 * 20, rel=1e-5)
     assert p.energy_filled_J == pytest.approx(2.5 * p.lost * 1e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nonsense_with_a_good_checksum_does_not_raise(seed):
+    """Frames altered, cut, doubled, invented: the numbers stay finite, time does not fall, nothing is lost less than 0 times."""
+    dice = random.Random(seed)
+    tape = broken_tape(np.random.default_rng(seed))
+    rows = []
+    for kind, payload, t_ns in tape.rows:
+        fate = dice.random()
+        if fate < 0.1:
+            at = dice.randrange(len(payload))
+            payload = payload[:at] + dice.randbytes(1) + payload[at + 1 :]
+        elif fate < 0.12:
+            payload = payload[: dice.randrange(len(payload))]
+        elif fate < 0.14:
+            payload = payload[:5] + dice.randbytes(dice.randrange(60))
+        rows += [] if 0.14 < fate < 0.2 else [(kind, payload, t_ns)] * (1 + (fate > 0.97))
+    decoder = samples.Decoder()
+    decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
+    for rail in decoder.rails():
+        p = power.assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)
+        energies = decoder.energies()
+        power.closure(p, energies[energies["rail"] == rail])
+        assert np.isfinite(p.energy_J).all() and (np.diff(p.t_ns) >= 0).all() and (p.gap_lost >= 0).all()
 
 
 def test_power_module_is_importable_without_a_run():

@@ -71,8 +71,8 @@ def fit(t1_ns, tick_us, t4_ns) -> ClockMap:
     sane = t4_ns >= t1_ns
     if sane.any():  # and ticks that advance like time, roughly: nonsense must not stretch the map over centuries
         apart_us = tick_us - t1_ns // 1000
-        off_us = np.abs(apart_us - int(np.median(apart_us[sane])))
-        since_us = np.abs(t1_ns - int(np.median(t1_ns[sane]))) // 1000
+        usual = np.flatnonzero(sane)[np.argsort(apart_us[sane], kind="stable")[np.count_nonzero(sane) // 2]]
+        off_us, since_us = np.abs(apart_us - apart_us[usual]), np.abs(t1_ns - t1_ns[usual]) // 1000
         sane &= off_us <= ROUGHLY_US + since_us * NOMINAL_PPM * 1e-6
     if not sane.any():
         raise ValueError("a clock needs at least one ping whose answer came after it was sent")

@@ -103,7 +103,8 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
         np.multiply(frames.vbus[a:z], facts["vbus_lsb_nV"] * 1e-9, out=V[a:z])
         np.multiply(frames.current[a:z], facts["current_lsb_pA"] * 1e-12, out=I[a:z])
         spread = int(sample_index[z - 1] - sample_index[a])
-        period_ns[s] = (t_ns[z - 1] - t_ns[a]) / spread if spread >= 100 else facts["conversion_ns"]
+        nominal_ns, measured_ns = facts["conversion_ns"], (t_ns[z - 1] - t_ns[a]) / max(spread, 1)
+        period_ns[s] = measured_ns if spread >= 100 and 0.9 < measured_ns / nominal_ns < 1.1 else nominal_ns
     np.multiply(V, I, out=P)
     energy_J, gaps = _energy(t_ns, P, first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns)
     name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")

@@ -126,7 +126,7 @@ def energy_per_byte() -> list[Figure]:
 
 
 def speed() -> list[Figure]:
-    """CPU time of submit(), whole batches, uniformly random page writes, no latency model, collection under way."""
+    """Least CPU time of submit() in 60 rounds of 32 768 uniformly random page writes, no latency model, collecting."""
     preset = replace(SATA_TLC, op=0.2165)
     figures = []
     for pages in (1 << 20, 1 << 24):
@@ -135,10 +135,10 @@ def speed() -> list[Figure]:
         drive.precondition("random", 2.0, 1)
         rng = np.random.default_rng(1)
         for batch in (4096, 1024, 32):
-            total = 1 << 19
+            total = 1 << 15
             op, n, flags = np.ones(batch, np.uint8), np.ones(batch, np.int64), np.zeros(batch, np.uint8)
             before, best = nand_and_host(drive), np.inf
-            for _ in range(5):
+            for _ in range(60):  # the least: what other programs take from the caches is not the simulator's cost
                 page = rng.integers(0, drive.pages, (total // batch, batch))
                 begin = time.process_time_ns()
                 for p in page:

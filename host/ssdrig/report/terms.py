@@ -60,3 +60,12 @@ def number(value, places: int) -> str:
     if value is None:
         return "–"
     return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")
+
+
+def markdown() -> str:
+    """The list as the README has it; a test compares the two."""
+    lines = ["| figure | unit | key in `--json` | meaning |", "|---|---|---|---|"]
+    for term in TERMS:
+        lines.append(f"| {term.label} | {term.unit} | `{term.key}` | {term.meaning} |")
+    return "\n".join(lines)
+
