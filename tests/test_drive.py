@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import feed, nand
+from ssdrig.virtual import feed, kernels, nand
 from ssdrig.virtual.drive import VirtualDrive
 from ssdrig.virtual.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA_MLC, SATA_TLC
 
@@ -263,6 +263,14 @@ def test_a_snapshot_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     with pytest.raises(OSError):
         drive.save(path)
     assert path.read_bytes() == old and os.listdir(tmp_path) == ["state.npz"]
+
+
+def test_a_snapshot_of_another_simulator_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB, latency=False).save(path)
+    monkeypatch.setattr(kernels, "DIGEST", "other")
+    with pytest.raises(DriveError, match="another version"):
+        VirtualDrive.load(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a state", b"PK\x03\x04" + bytes(100)])

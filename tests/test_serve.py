@@ -15,6 +15,7 @@ import pytest
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.virtual import admin, feed, nbd, serve, truth
 from ssdrig.virtual.nbdclient import NbdClient, NbdError
+from ssdrig.virtual.nbdserver import GATHER_NS, Connection
 
 START_S = 120  # a first start compiles
 
@@ -260,6 +261,73 @@ def test_checks_only(serving):
         page = client.read(3 << 12, 4096)
         assert page[:8] == (3).to_bytes(8, "little") and page == page[:16] * 256
         assert client.read(0, 4096) == bytes(4096)
+
+
+class Shelf:
+    """What a Connection needs of a device: reads of zeros that are due at once."""
+
+    latency, capacity_bytes, min_block = True, 1 << 30, 1
+    store = property(lambda self: self)
+
+    def execute(self, buf, batch, n, t_ns):
+        batch[:n, nbd.DUE] = t_ns
+        return t_ns, int(batch[:n, nbd.LENGTH].max())
+
+    def read(self, out, reads, n):
+        pass
+
+
+def ready_connection(ours: socket.socket, theirs: socket.socket) -> Connection:
+    connection = Connection(ours, Shelf())
+    theirs.sendall(struct.pack(">I", 3) + struct.pack(">8sII", b"IHAVEOPT", 1, 0))
+    connection.receive()
+    assert receive(theirs, 28)[:8] == b"NBDMAGIC" and connection.negotiation.state == "ready"
+    return connection
+
+
+def test_the_server_only_wakes_for_what_it_can_do():
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = ready_connection(ours, theirs)
+        assert connection.next_due_ns == -1 and connection.wants_read  # idle: only the socket wakes it
+        theirs.sendall(b"".join(request(nbd.READ, 0, 1 << 20, i) for i in range(20)))
+        connection.receive()
+        assert connection.n_waiting == 20 and 0 < connection.next_due_ns <= time.monotonic_ns()
+        now = time.monotonic_ns()
+        connection.reply(now)
+        assert connection.wants_write and 0 < connection.n_waiting < 20  # they do not read
+        assert connection.next_due_ns == -1 and not connection.wants_read
+        left = 20 * (16 + (1 << 20))
+        theirs.setblocking(False)
+        while connection.n_waiting or connection.wants_write:
+            now += GATHER_NS
+            connection.reply(now)
+            left -= drained(theirs)
+        assert left == 0
+
+
+def drained(sock: socket.socket) -> int:
+    n = 0
+    try:
+        while more := sock.recv(1 << 20):
+            n += len(more)
+    except BlockingIOError:
+        return n
+
+
+def test_replies_of_a_deep_queue_are_gathered_and_of_a_shallow_one_are_not():
+    for n, gathered in ((40, True), (4, False)):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            connection = ready_connection(ours, theirs)
+            theirs.sendall(b"".join(request(nbd.READ, 0, 1, i) for i in range(n)))
+            connection.receive()
+            connection._waiting[: n // 2, nbd.DUE] = 0
+            now = int(connection._waiting[n - 1, nbd.DUE]) - 1  # half of them are due
+            connection._first_due_ns = 0
+            connection.reply(now)
+            assert connection.n_waiting == n // 2
+            assert connection.next_due_ns == (now + GATHER_NS if gathered else now + 1)
 
 
 # --- counters

@@ -16,13 +16,13 @@ BLOCKS = 4_200  # at least 4 096 GC units
 SPARE = (0.07, 0.12, 0.20, 0.28)
 
 
-def plain_drive(spare_factor: float, blocks: int, block_pages: int, policy: str = "greedy", seed: int = 1) -> VirtualDrive:
+def plain_drive(spare_factor: float, blocks: int, block_pages: int, policy: str = "greedy") -> VirtualDrive:
     """A drive as the theory has it: `blocks` blocks, Sf as given, foreground collection only, no cache, no latency model.
     Written once from end to end."""
     pages = round(blocks * block_pages * (1 - spare_factor))
     preset = replace(SATA_TLC, block_pages=block_pages, op=(blocks * block_pages + 0.5) / pages - 1, gc_policy=policy,
                      gc_low=0, gc_high=0, gc_pace=0.0, idle_gc_share=0.0)  # fmt: skip
-    drive = VirtualDrive(preset, capacity_bytes=pages * PAGE, latency=False, seed=seed)
+    drive = VirtualDrive(preset, capacity_bytes=pages * PAGE, latency=False)
     drive.precondition("seq", 1)
     return drive
 
@@ -95,8 +95,9 @@ def plateau() -> list[Figure]:
             flat = int(np.argmax(counts < 0.9 * counts[0]))
             label = f"{preset.name}, {'default OP' if raw_share is None else '25 % of raw'}"
             figures.append(at_least(f"{label}: plateau at {counts[0]} IOPS lasts", flat, "s", 4))
-            moved = (preset.gc_low + preset.gc_high) / 2
-            alpha = theory.effective_alpha(drive.raw_nand_bytes // PAGE // preset.block_pages, span, preset.block_pages, moved)
+            free = (preset.gc_low + preset.gc_high) / 2  # of paced collection, in the mean
+            blocks = drive.raw_nand_bytes // PAGE // preset.block_pages
+            alpha = theory.effective_alpha(blocks, span, preset.block_pages, free)
             expected = theory.write_iops(preset, theory.wa_greedy(alpha, preset.block_pages))
             steady = counts[-20:].mean()
             name = f"{label}: steady {steady:.0f} IOPS, theory {expected:.0f}, differ by"
@@ -126,7 +127,7 @@ def energy_per_byte() -> list[Figure]:
 
 
 def speed() -> list[Figure]:
-    """Least CPU time of submit() in 60 rounds of 32 768 uniformly random page writes, no latency model, collecting."""
+    """Least CPU time of submit() over many rounds of 32 768 uniformly random page writes, no latency model, collecting."""
     preset = replace(SATA_TLC, op=0.2165)
     figures = []
     for pages in (1 << 20, 1 << 24):
@@ -138,7 +139,8 @@ def speed() -> list[Figure]:
             total = 1 << 15
             op, n, flags = np.ones(batch, np.uint8), np.ones(batch, np.int64), np.zeros(batch, np.uint8)
             before, best = nand_and_host(drive), np.inf
-            for _ in range(60):  # the least: what other programs take from the caches is not the simulator's cost
+            # The least of many: what other programs take from the caches is not the simulator's cost.
+            for _ in range(200 if pages == 1 << 20 else 20):
                 page = rng.integers(0, drive.pages, (total // batch, batch))
                 begin = time.process_time_ns()
                 for p in page:

@@ -18,7 +18,7 @@ from pathlib import Path
 from ssdrig.errors import DriveError, RigError
 
 PREFIX = "ssdrig-bench-"
-READY_S = 60  # a first start compiles the drive's numba code
+READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 
 
 @dataclass

@@ -65,7 +65,7 @@ def host_page(d, lpn, t):
         else:
             m[S_CREDIT] += m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else 256
             moves = m[S_CREDIT] >> 8
-            if moves >= 8:
+            if moves >= 16:  # in pieces: a call per page would cost more than the page
                 m[S_CREDIT] &= 255
                 collect(d, moves, m[K_GC_HIGH], N_GC, t)
     return t
@@ -73,7 +73,7 @@ def host_page(d, lpn, t):
 
 @jit
 def flush_stream(d, stream, t):
-    """From t on program what is buffered for the stream, padded to a whole NAND page; close the block if that filled it."""
+    """From t on program what is buffered for the stream, padded to a whole NAND page; close the block if full."""
     m = d.m
     s = stream * STREAM_WORDS
     if t > m[S_READY + s]:
@@ -193,14 +193,18 @@ def command(d, op, first, n, flags, t):
 
 @jit
 def submit(arrays, op, page, npages, flags, t, done):
-    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many were refused."""
+    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it refused."""
     d = bind(arrays)
     m = d.m
     refused = 0
+    seen = np.uint32(0)
     for i in range(op.size):
+        if i + 8 < op.size and 0 <= page[i + 8] < m[K_PAGES]:
+            seen ^= d.l2p[page[i + 8]]  # brings the map entry of a later command into the cache
         done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
         if done[i] < 0:
             refused += 1
+    m[S_SEEN] = seen
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
         deposit_batch(d, t)
     return refused

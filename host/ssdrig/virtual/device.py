@@ -225,14 +225,16 @@ def _cut_feed(ring: np.ndarray, first_bin: int) -> float:
 
 def warm_up(preset: Preset) -> None:
     """Load or compile all machine code with a drive that is thrown away, before the clock of the real one starts."""
-    ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
-    device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, "sparse", 0, ring, latency=True)
-    buf = np.zeros(store.PAGE_BYTES, np.uint8)
-    waiting, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
-    nbd.parse(buf, 0, 0, device.capacity_bytes, 1, waiting)
-    waiting[0, nbd.OP], waiting[0, nbd.LENGTH] = nbd.WRITE, store.PAGE_BYTES
-    device.execute(buf, waiting, 1, 0)
-    device.store.read(buf, reads, 0)
-    device.advance(1_000_000)
-    nbd.collect(waiting, 0, 0, buf, reads)
-    device.close()
+    for data in ("sparse", "crc"):
+        ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+        device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, data, 0, ring, latency=True)
+        buf = np.zeros(store.PAGE_BYTES, np.uint8)
+        batch, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
+        for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM):
+            nbd.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
+            batch[0, nbd.OP], batch[0, nbd.LENGTH] = op, store.PAGE_BYTES
+            device.execute(buf, batch, 1, 0)
+            nbd.collect(batch, 1, 0, buf, reads)
+        device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
+        device.advance(1_000_000)
+        device.close()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import DriveError, UsageError
-from . import commands, ftl, nand, workload
+from . import commands, ftl, kernels, nand, workload
 from .feed import BIN_NS, BINS
 from .presets import Preset
 
@@ -80,7 +80,7 @@ class VirtualDrive:
         units = int(self.pages * (1 + p.op)) // p.block_pages
         spare = units - self.pages / p.block_pages
         if units * p.block_pages >= 1 << 31:
-            raise UsageError("a capacity of less than 8 TiB of NAND", f"{self.capacity_bytes} bytes", "choose a smaller one")
+            raise UsageError("less than 8 TiB of NAND", f"{self.capacity_bytes} bytes", "choose a smaller capacity")
         if self.capacity_bytes % PAGE or spare < p.gc_reserve + 2 or spare < p.gc_high + 2:
             raise UsageError(
                 f"a capacity in 4 KiB pages with more than {max(p.gc_reserve, p.gc_high) + 2} spare blocks of "
@@ -174,8 +174,8 @@ class VirtualDrive:
         return int(commands.format_kernel(self._arrays, t_ns))
 
     def power_off(self, t_ns: int) -> None:
-        """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not carried on. Ask dirty_pages()
-        first. The page map stays as it was; putting back old content is the matter of who keeps the data."""
+        """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not carried
+        on. Ask dirty_pages() first. The page map stays as it was; putting back old content is the matter of who keeps the data."""
         self.advance(t_ns)
         m, now = self.m, t_ns // BIN_NS
         later = (self.ring[:, 0] - np.uint32(now & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
@@ -183,12 +183,10 @@ class VirtualDrive:
         self.ring[later] = 0xFFFFFFFF, 0
         for s in (0, nand.STREAM_WORDS):
             m[nand.S_START + s] = m[nand.S_OFF + s]
-            m[nand.S_EXTRA + s] = m[nand.S_PENDING + s] = 0
-            if m[nand.S_BLOCK + s] >= 0:  # a page that was half buffered is not programmed further
-                m[nand.S_READY + s] = 0
+            m[nand.S_EXTRA + s] = m[nand.S_PENDING + s] = m[nand.S_READY + s] = 0
 
     def power_on(self, t_ns: int) -> None:
-        """The supply is back at t_ns: nothing is under way, the write cache is empty. In between no advance() or submit()."""
+        """The supply is back at t_ns: nothing is under way, the cache is empty. No advance() or submit() in between."""
         self._reserve_history(t_ns)
         self._now(t_ns)
         commands.background_kernel(self._arrays, t_ns)
@@ -228,7 +226,8 @@ class VirtualDrive:
         energy = {
             "energy_static_J": n(nand.E_STATIC) * NJ, "energy_controller_J": n(nand.E_ACTIVE) * NJ,
             "energy_read_J": n(nand.E_READ) * NJ, "energy_program_J": n(nand.E_PROGRAM) * NJ,
-            "energy_erase_J": n(nand.E_ERASE) * NJ, "energy_transfer_J": n(nand.E_TRANSFER) * NJ, "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
+            "energy_erase_J": n(nand.E_ERASE) * NJ, "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
+            "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
         }  # fmt: skip
         written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE
         return {
@@ -282,8 +281,8 @@ class VirtualDrive:
     def closed_loop(self, *, queue_depth: int, t_ns: int, duration_ns: int, window_ns: int = 1_000_000_000,
                     read_share: float = 0.0, npages: int = 1, random: bool = True, span: int | None = None,
                     samples: int = 0) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Keep queue_depth commands outstanding in model time for duration_ns, what a load generator with no delay of its
-        own would see. Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
+        """Keep queue_depth commands outstanding in model time for duration_ns: what a load generator without delay of
+        its own would see. Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
         end = t_ns + duration_ns
         self._reserve_history(end + 1_000_000_000)
         self.advance(t_ns)
@@ -297,15 +296,15 @@ class VirtualDrive:
         return counts, latencies[:issued]
 
     def save(self, path) -> None:
-        """Write the state to a file, atomically. What the write cache holds is programmed first, as at a clean shutdown."""
+        """Write the state to a file, atomically. What the write cache holds is programmed first."""
         self.drain()
         path = Path(path)
-        head = json.dumps({"format": 1, "preset": asdict(self.preset), "capacity_bytes": self.capacity_bytes})
+        head = json.dumps({"simulator": kernels.DIGEST, "preset": asdict(self.preset), "capacity_bytes": self.capacity_bytes})
         fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
         try:
             with os.fdopen(fd, "wb") as f:
-                np.savez(f, head=np.array(head), l2p=self.l2p, p2l=self.p2l, bits=self.bits, blk=self.blk, lists=self.lists, m=self.m,
-                         rng=self.rng)  # fmt: skip
+                np.savez(f, head=np.array(head), l2p=self.l2p, p2l=self.p2l, bits=self.bits, blk=self.blk,
+                         lists=self.lists, m=self.m, rng=self.rng)  # fmt: skip
                 f.flush()
                 os.fsync(f.fileno())
             os.replace(name, path)
@@ -315,19 +314,20 @@ class VirtualDrive:
 
     @classmethod
     def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):
-        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this version."""
+        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this
+        version of the simulator."""
         try:
             with np.load(path, allow_pickle=False) as z:
                 head = json.loads(str(z["head"]))
-                if head["format"] != 1:
-                    raise ValueError(f"format {head['format']}")
+                if head["simulator"] != kernels.DIGEST:
+                    raise ValueError(f"written by another version of the simulator, {head['simulator']}")
                 drive = cls(Preset(**head["preset"]), capacity_bytes=head["capacity_bytes"], latency=latency, t_ns=t_ns,
                             ring=ring, oob_dir=oob_dir)  # fmt: skip
                 for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
                     getattr(drive, name)[...] = z[name]
                 m = z["m"]
         except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as e:
-            raise DriveError("a drive state, format 1", f"{path}: {e}", "make it again with precondition") from e
+            raise DriveError("a drive state", f"{path}: {e}", "make it again with precondition") from e
         first = nand.S_CPU
         keep = drive.m.copy()
         drive.m[first:] = m[first:]

@@ -15,9 +15,12 @@ HERE = Path(__file__).parent
 SOURCES = ("kernels.py", "feed.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py")
 
 
+# Identity of the simulator: also what a drive's saved state belongs to, its layout being that of these files.
+DIGEST = hashlib.sha256(b"".join((HERE / s).read_bytes() for s in SOURCES)).hexdigest()[:16]
+
+
 def _cache_folder() -> Path:
-    digest = hashlib.sha256(b"".join((HERE / s).read_bytes() for s in SOURCES if (HERE / s).exists())).hexdigest()[:16]
-    name = f"kernels-{digest}"
+    name = f"kernels-{DIGEST}"
     for root in (HERE / "__pycache__", Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "ssdrig"):
         try:
             (root / name).mkdir(parents=True, exist_ok=True)

@@ -34,13 +34,14 @@ from .kernels import inline, jit
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
- S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES,
+ S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES, S_SEEN,
  S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE,
  S_BLOCK, S_OFF, S_START, S_READY, S_EXTRA, S_PENDING,                   # open block of the main stream
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
- N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ, E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(126)
+ N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ,
+ E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(127)
 # fmt: on
 STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
 
@@ -76,7 +77,7 @@ def bind(a):
 
 @inline
 def add(d, b, nJ):
-    """Add nJ to bin b; a bin not touched before starts at 0. What lies further ahead than the ring reaches is counted."""
+    """Add nJ to bin b; a bin not touched before starts at 0. What lies beyond the ring is only counted."""
     if b >= d.m[S_SEALED] + BINS:
         d.m[N_BEYOND_NJ] += nJ
         return

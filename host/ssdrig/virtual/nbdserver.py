@@ -23,6 +23,7 @@ class Connection:
 
     def __init__(self, sock: socket.socket, device: Device):
         sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # the kernel gives what it allows
         self.sock, self.device = sock, device
         self.closed = False
         self.negotiation = nbd.Negotiation(device.capacity_bytes, device.store.min_block)
@@ -52,7 +53,9 @@ class Connection:
 
     @property
     def next_due_ns(self) -> int:
-        """When the next replies should leave; -1: nothing waits."""
+        """When the next replies should leave; -1: nothing waits for the clock."""
+        if self.n_waiting == 0 or self.wants_write:
+            return -1
         if self.n_waiting < DEEP or not self.device.latency:
             return self._first_due_ns
         return max(self._first_due_ns, self._replied_ns + GATHER_NS)
