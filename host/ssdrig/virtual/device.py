@@ -11,7 +11,6 @@ from ssdrig.virtual.presets import Preset
 
 FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
-LEAD_NS = 60_000  # replies leave this much early: about what it takes until the client's next request is here
 UNDO_SLACK_PAGES = 4096  # beyond the cache: pages on their way when the cut comes
 OFF_AT_LEAST_NS = 300_000_000  # a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
 
@@ -46,10 +45,9 @@ class Device:
     def host_ns(self, model_ns: int) -> int:
         return self.t0_ns + int(model_ns) * self.dilation
 
-    def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int) -> tuple[int, int]:
-        """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done.
-
-        Returns (earliest DUE, longest read in bytes)."""
+    def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int, lead_ns: int = 0) -> tuple[int, int]:
+        """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done,
+        lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in bytes)."""
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
         if writes:
@@ -61,7 +59,7 @@ class Device:
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
         if self.latency:
-            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, LEAD_NS)
+            first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
             batch[:n, nbd.DUE] = first_due = t_ns
         if zeroing:

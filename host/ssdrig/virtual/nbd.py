@@ -9,10 +9,11 @@ with DUE filled in, is the list of requests that wait for their completion time.
 import struct
 
 import numpy as np
+
 from ssdrig.virtual.kernels import jit
 
 READ, WRITE, DISC, FLUSH, TRIM, CACHE, WRITE_ZEROES = range(7)
-EPERM, EIO, EINVAL, ENOSPC, ESHUTDOWN = 1, 5, 22, 28, 108
+EINVAL, ENOSPC = 22, 28
 FUA, NO_HOLE = 1, 2  # request flags
 TRANSMISSION_FLAGS = 0x16D  # HAS_FLAGS, SEND_FLUSH, SEND_FUA, SEND_TRIM, SEND_WRITE_ZEROES, CAN_MULTI_CONN
 MAX_BYTES = 32 << 20  # longest read or write

@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 
 from ssdrig.errors import UsageError

@@ -1,0 +1,100 @@
+"""Starts virtual drive servers for tests and ends them, also when the test fails."""
+
+import json
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+import pytest
+
+from ssdrig.virtual import admin
+from ssdrig.virtual.nbdclient import NbdClient
+
+START_S = 120  # a first start compiles
+
+
+class Serving:
+    """A server process and what it said of itself."""
+
+    def __init__(self, folder, *words):
+        self.socket = str(folder / "nbd")
+        self.folder = folder
+        with open(folder / "err", "wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", self.socket, *words],
+                stdout=subprocess.PIPE, stderr=err, start_new_session=True,
+            )  # fmt: skip
+        line = self.process.stdout.readline()
+        assert line, (folder / "err").read_text()
+        self.ready = json.loads(line)
+
+    def admin(self, **request) -> dict:
+        return admin.ask(self.ready["admin"], request)
+
+    def truth(self, **request) -> dict:
+        return admin.ask(self.socket + ".truth", request)
+
+    def client(self) -> NbdClient:
+        return NbdClient(self.socket, timeout_s=20)
+
+    def end(self, number=signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        code = self.process.wait(20)
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """serving("--preset", ...) starts a server; all of them end with the test."""
+    started = []
+
+    def start(*words):
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Serving(folder, *words))
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One fast server for the tests that leave it as it was."""
+    server = Serving(tmp_path_factory.mktemp("serve"), "--preset", "sata-tlc", "--capacity", "1GiB", "--no-latency")
+    yield server
+    server.end()
+
+
+def run(*words, **how) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "ssdrig.virtual.serve", *words], capture_output=True, text=True, timeout=START_S, **how
+    )
+
+
+def raw_client(path: str) -> socket.socket:
+    """A negotiated connection without the manners of NbdClient."""
+    client = NbdClient(path, timeout_s=20)
+    return client.sock
+
+
+def request(op, offset=0, length=0, cookie=1, flags=0) -> bytes:
+    return struct.pack(">IHHQQI", 0x25609513, flags, op, cookie, offset, length)
+
+
+def receive(sock: socket.socket, n: int) -> bytes:
+    out = b""
+    while len(out) < n:
+        more = sock.recv(n - len(out))
+        if not more:
+            break
+        out += more
+    return out
