@@ -50,7 +50,7 @@ class VirtualBench:
 
 
 def start(
-    preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None, data: str = "sparse"
+    preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None
 ) -> VirtualBench:
     """Start server and board. The whole drive is exported; over-provisioning by range is the run's matter.
 
@@ -58,7 +58,8 @@ def start(
     _sweep()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
-    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", data]
+    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth)]
+    words += ["--data", "crc"]  # nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
     if capacity:
         words += ["--capacity", capacity]
     if op_percent is not None:
