@@ -21,7 +21,7 @@ from ssdrig.virtual.presets import PRESETS
 RUN_S = 4
 PAIRS = 7
 QUEUE_DEPTH = 32
-OP_FOR_WA_3 = 16.8  # percent of raw NAND: greedy, 192 pages a block
+OP_FOR_WA_3 = 16.5  # percent of raw NAND: greedy, 192 pages a block
 
 
 def throughput() -> list[Figure]:

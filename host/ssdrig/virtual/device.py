@@ -34,6 +34,7 @@ class Device:
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
+        self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
         n = 3 * MAX_BATCH
         self._op, self._flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
         self._none = np.zeros(0, np.int64)
@@ -55,7 +56,8 @@ class Device:
         m = nbd.page_commands(
             batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner
         )
-        done, now = self._none, self.model_ns(t_ns)
+        done, now = self._none, max(self._came_ns, self.model_ns(t_ns))
+        self._came_ns = now
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
         if self.latency:
