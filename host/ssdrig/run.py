@@ -54,7 +54,7 @@ def perform(args, show: Progress) -> tuple[Path | None, int]:
     if not args.virtual:
         raise UsageError("a drive to test", "none", "give --virtual PRESET; real drives are not supported yet, and none is ever the default")
     faults = _faults(args.faults)
-    show.say(f"starting the virtual bench ({args.virtual}, SIMULATED)")
+    show.say(f"starting the virtual bench ({args.virtual}, SIMULATED; the first start of all compiles it, which takes half a minute)")
     bench = virtual_bench.start(args.virtual, capacity=args.capacity, faults=faults)
     folder = None
     try:
