@@ -1,71 +1,19 @@
-"""The sender against scripted servers of all generations, and against a real influxd: nothing lost, nothing twice,
+"""The sender against scripted servers of all generations: nothing lost, nothing twice,
 nothing stops it for good. The one number compared throughout: points in the file = points in the database."""
 
 import email.utils
 import json
-import os
 import random
-import shutil
-import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-from fake_influx import FakeInflux, parse_line
-from hypothesis import HealthCheck, given, settings
+from fake_influx import FakeInflux
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError
-from ssdrig.virtual import influxd as real
-
-POWER = lp.read_schema()["power"]
-HOST = Path(__file__).resolve().parents[1] / "host"
-
-
-def lines(n, start=0, run="r"):
-    return [
-        lp.encode(POWER, {"drive": "d 1", "rail": "5V", "run": run}, {"p_mean_W": 0.1 * i, "samples": i}, 1_700_000_000_000_000_000 + i * 10**9).line
-        for i in range(start, start + n)
-    ]
-
-
-def outbox(run, content):
-    with (run / "points.lp").open("ab") as f:
-        f.write(b"".join(line + b"\n" for line in content))
-    return run
-
-
-class Clock:
-    """Time that the test moves."""
-
-    def __init__(self):
-        self.t = 1000.0
-
-    def __call__(self):
-        return self.t
-
-
-def sender(run, url, **more):
-    said = []
-    s = influx.Sender(run, influx.target(url, {}), now=Clock(), say=said.append, **more)
-    s.said = said
-    return s
-
-
-def drain(s, tries=200):
-    """Attempt until all is sent, moving time past each wait. Returns the waits in seconds."""
-    waits = []
-    for _ in range(tries):
-        if not s.attempt():
-            if s.pending() == 0:
-                return waits
-            waits.append(s.wait_s())
-            s.now.t += s.wait_s()
-    raise AssertionError(f"{s.pending()} pending after {tries} tries: {s.said}")
-
 
 @pytest.mark.parametrize(
     ("url", "want", "words"),
@@ -262,9 +210,6 @@ def test_the_database_is_made_also_after_the_server_was_away(tmp_path):
         assert len(drain(s)) == 2 and fake.count("power") == 4
 
 
-BAD = [b"power,run=r p_mean_W=1i 1700000000000000000", b'power,run=r samples="many" 1700000000000000000', b"power,run=r samples=abc 5", b"no line at all"]
-
-
 @pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", "3.11"])
 @pytest.mark.parametrize("at", [[0], [299], [0, 1, 299], [57, 130, 131, 200]], ids=str)
 def test_refused_lines_go_aside_and_the_rest_arrives(generation, at, tmp_path):
@@ -361,41 +306,6 @@ def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
 
 # kill -9 of the sending process
 
-PUSHER = """
-import sys, time
-from pathlib import Path
-from ssdrig import influx
-die = sys.argv[3]
-if die == "after-204":
-    influx.write_atomically = lambda *_: (print("here", flush=True), time.sleep(60))
-if die == "before-rename":
-    Path.replace = lambda *_: (print("here", flush=True), time.sleep(60))
-s = influx.Sender(Path(sys.argv[1]), influx.target(sys.argv[2]))
-if die == "before-post":
-    s._post = lambda *_: (print("here", flush=True), time.sleep(60))
-while s.pending():
-    s.attempt()
-    if die == "any":
-        print("here", flush=True)
-"""
-
-
-def pusher_killed(run, url, die, after_s=0.0, reached=None):
-    """Start a sending process and kill -9 it: where it says it is, or once `reached` is set, plus after_s."""
-    process = subprocess.Popen([sys.executable, "-c", PUSHER, str(run), url, die], stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(HOST)})
-    try:
-        if reached:
-            assert reached.wait(30)
-        else:
-            assert process.stdout.readline() == b"here\n"
-        time.sleep(after_s)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    assert process.returncode == -signal.SIGKILL
-
-
 @pytest.mark.parametrize("die", ["before-post", "after-204", "before-rename", "no-answer"])
 def test_kill_9_in_each_state(die, tmp_path):
     outbox(tmp_path, lines(200))
@@ -405,122 +315,3 @@ def test_kill_9_in_each_state(die, tmp_path):
         assert not (tmp_path / "points.cursor").exists()
         drain(sender(tmp_path, fake.url))
         assert fake.count("power") == 200 and fake.changed == 0
-
-
-# a real influxd
-
-
-def real_server(tmp_path, **more):
-    if not shutil.which("influxd"):
-        pytest.skip("influxd is not installed (apt install influxdb)")
-    return real.start(tmp_path / "influxd", **more)
-
-
-@pytest.fixture
-def influxd(tmp_path):
-    server = real_server(tmp_path)
-    yield server
-    server.stop()
-
-
-def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
-    outbox(tmp_path, lines(7000))
-    s = sender(tmp_path, influxd.url + "%20x")
-    assert drain(s) == [] and s.said == []
-    assert influx.stored_counts(s.to, "r") == {"power": 7000}
-    assert influx.stored_counts(s.to, "another") == {}
-    (tmp_path / "points.cursor").unlink()
-    drain(sender(tmp_path, influxd.url + "%20x"))
-    assert influx.stored_counts(s.to, "r") == {"power": 7000}
-
-
-def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
-    content = lines(300)
-    for i, where in enumerate([57, 130, 131, 200]):
-        content.insert(where + i, BAD[i])
-    outbox(tmp_path, lines(1, start=9999))
-    s = sender(tmp_path, influxd.url)
-    drain(s)
-    outbox(tmp_path, content)
-    drain(s)
-    assert influx.stored_counts(s.to, "r") == {"power": 301} and s.rejected == 4
-    assert [json.loads(t)["line"].encode() for t in (tmp_path / "rejected.jsonl").read_text().splitlines()] == BAD
-
-
-def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
-    to, examples = influx.target(influxd.url, {}), lp.SCHEMA_FILE.parent / "examples" / "influx"
-    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
-    path = "/write?db=ssdrig&precision=ns"
-    assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
-    assert influx.stored_counts(to) == {"power": 2, "fio_interval": 1, "ssd_wear": 1, "rig_event": 1}
-    for line in (examples / "bad.lp").read_bytes().splitlines():
-        assert influx.request(to, path, line, {}).status == 400, line
-
-
-def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
-    s = sender(tmp_path, influxd.url)
-    outbox(tmp_path, lines(6000))
-    assert s.attempt() or s.attempt()
-    influxd.kill()
-    outbox(tmp_path, lines(3000, start=6000))
-    assert not s.attempt() and "no answer" in s.trouble
-    influxd.restart()
-    s.now.t += 10
-    assert s.attempt()
-    influxd.terminate()
-    outbox(tmp_path, lines(1000, start=9000))
-    s.now.t += 10
-    while s.attempt():
-        pass
-    influxd.restart()
-    drain(s)
-    assert influx.stored_counts(s.to, "r") == {"power": 10_000}
-    assert s.done == 10_000
-
-
-def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):
-    outbox(tmp_path, lines(40_000))
-    for after_s in (0.0, 0.003, 0.01, 0.02):
-        pusher_killed(tmp_path, influxd.url, "any", after_s)
-    drain(sender(tmp_path, influxd.url))
-    assert influx.stored_counts(influx.target(influxd.url, {}), "r") == {"power": 40_000}
-
-
-def test_real_authentication(tmp_path):
-    server = real_server(tmp_path, auth=True)
-    try:
-        admin = influx.target(server.url.replace("//", "//root:p%20w@"), {})
-        made = influx.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM)
-        assert made.status == 200
-        outbox(tmp_path, lines(5))
-        wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@"))
-        assert not wrong.attempt() and wrong.trouble.startswith("401")
-        right = sender(tmp_path, server.url.replace("//", "//root:p%20w@"))
-        drain(right)
-        assert influx.stored_counts(right.to, "r") == {"power": 5}
-    finally:
-        server.stop()
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(st.text(max_size=10), st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)),
-        min_size=1, max_size=20,
-    )
-)  # fmt: skip
-def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
-    m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
-    to = influx.target(influxd.url, {})
-    influx.request(to, "/query", b"q=DROP+DATABASE+ssdrig", influx.FORM)
-    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
-    made = [lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)]
-    assert influx.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
-    answer = influx.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
-    table = json.loads(answer.words)["results"][0]["series"][0]
-    stored = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["values"]}
-    for n, text in enumerate(made):
-        _, tags, fields, _ = parse_line(text)
-        row = stored[n]
-        assert (row["i"], row["s"], row["run"], row.get("drive") or "") == (fields["i"], fields["s"], "r", dict(tags).get("drive", ""))
-        assert row["f"] == pytest.approx(fields["f"], rel=1e-12)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ssdrig.errors import UsageError
+from ssdrig.journal import write_atomically
 
 BATCH_LINES, BATCH_BYTES = 5000, 1_000_000
 CONNECT_S, ANSWER_S = 5, 60
@@ -151,21 +152,6 @@ def take(block: bytes, lines: int) -> bytes:
             break
         end = nxt
     return block[:end]
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """The file holds the old content or the new, also after a power cut."""
-    temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as f:
-        f.write(content)
-        f.flush()
-        os.fsync(f.fileno())
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 class Sender:

@@ -54,7 +54,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
-        _write_atomically(half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode())
+        write_atomically(half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode())
         if path.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
         half_made.rename(path)
@@ -135,7 +135,7 @@ class Journal:
             raise JournalError(f"a path inside {self.path}", relpath, "name a file of the run folder")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            _write_atomically(target, data)
+            write_atomically(target, data)
         except OSError as error:
             raise JournalError(f"room and rights for {target}", error.strerror or str(error), "make room on the disk") from error
         return target
@@ -198,8 +198,9 @@ def encode_record(kind: int, payload: bytes, t_ns: int) -> bytes:
     return head + crc32(payload, crc32(head)).to_bytes(4, "little") + payload
 
 
-def _write_atomically(target: Path, data: bytes) -> None:
-    half_made = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+def write_atomically(target: Path, data: bytes) -> None:
+    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError."""
+    half_made = target.with_name(f".{target.name}.part")
     try:
         with open(half_made, "wb") as f:
             f.write(data)

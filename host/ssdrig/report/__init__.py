@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ssdrig import analysis
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.journal import write_atomically
 from ssdrig.progress import Progress
 from ssdrig.report import page
 from ssdrig.report.terms import BY_KEY, number
@@ -78,12 +79,9 @@ def chosen(review: str | None, figures: list[dict]) -> int:
 
 def write(path: Path, text: str) -> None:
     """Whole or not at all. Raises JournalError if the place cannot be written to."""
-    half_made = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        half_made.write_text(text, encoding="utf-8")
-        half_made.replace(path)
+        write_atomically(path, text.encode())
     except OSError as error:
-        half_made.unlink(missing_ok=True)
         raise JournalError(f"to write {path}", error.strerror or str(error), "choose another place with --out, or make room") from error
 
 

@@ -1,0 +1,129 @@
+"""The sender against a real influxd: killed, restarted, with passwords; and the fake against it."""
+
+import json
+import shutil
+
+import pytest
+from fake_influx import parse_line
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pushing import BAD, drain, lines, outbox, pusher_killed, sender
+from ssdrig import influx
+from ssdrig import line_protocol as lp
+from ssdrig.virtual import influxd as real
+
+
+def real_server(tmp_path, **more):
+    if not shutil.which("influxd"):
+        pytest.skip("influxd is not installed (apt install influxdb)")
+    return real.start(tmp_path / "influxd", **more)
+
+
+@pytest.fixture
+def influxd(tmp_path):
+    server = real_server(tmp_path)
+    yield server
+    server.stop()
+
+
+def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
+    outbox(tmp_path, lines(7000))
+    s = sender(tmp_path, influxd.url + "%20x")
+    assert drain(s) == [] and s.said == []
+    assert influx.stored_counts(s.to, "r") == {"power": 7000}
+    assert influx.stored_counts(s.to, "another") == {}
+    (tmp_path / "points.cursor").unlink()
+    drain(sender(tmp_path, influxd.url + "%20x"))
+    assert influx.stored_counts(s.to, "r") == {"power": 7000}
+
+
+def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
+    content = lines(300)
+    for i, where in enumerate([57, 130, 131, 200]):
+        content.insert(where + i, BAD[i])
+    outbox(tmp_path, lines(1, start=9999))
+    s = sender(tmp_path, influxd.url)
+    drain(s)
+    outbox(tmp_path, content)
+    drain(s)
+    assert influx.stored_counts(s.to, "r") == {"power": 301} and s.rejected == 4
+    assert [json.loads(t)["line"].encode() for t in (tmp_path / "rejected.jsonl").read_text().splitlines()] == BAD
+
+
+def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
+    to, examples = influx.target(influxd.url, {}), lp.SCHEMA_FILE.parent / "examples" / "influx"
+    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
+    path = "/write?db=ssdrig&precision=ns"
+    assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
+    assert influx.stored_counts(to) == {"power": 2, "fio_interval": 1, "ssd_wear": 1, "rig_event": 1}
+    for line in (examples / "bad.lp").read_bytes().splitlines():
+        assert influx.request(to, path, line, {}).status == 400, line
+
+
+def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
+    s = sender(tmp_path, influxd.url)
+    outbox(tmp_path, lines(6000))
+    assert s.attempt() or s.attempt()
+    influxd.kill()
+    outbox(tmp_path, lines(3000, start=6000))
+    assert not s.attempt() and "no answer" in s.trouble
+    influxd.restart()
+    s.now.t += 10
+    assert s.attempt()
+    influxd.terminate()
+    outbox(tmp_path, lines(1000, start=9000))
+    s.now.t += 10
+    while s.attempt():
+        pass
+    influxd.restart()
+    drain(s)
+    assert influx.stored_counts(s.to, "r") == {"power": 10_000}
+    assert s.done == 10_000
+
+
+def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):
+    outbox(tmp_path, lines(40_000))
+    for after_s in (0.0, 0.003, 0.01, 0.02):
+        pusher_killed(tmp_path, influxd.url, "any", after_s)
+    drain(sender(tmp_path, influxd.url))
+    assert influx.stored_counts(influx.target(influxd.url, {}), "r") == {"power": 40_000}
+
+
+def test_real_authentication(tmp_path):
+    server = real_server(tmp_path, auth=True)
+    try:
+        admin = influx.target(server.url.replace("//", "//root:p%20w@"), {})
+        made = influx.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM)
+        assert made.status == 200
+        outbox(tmp_path, lines(5))
+        wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@"))
+        assert not wrong.attempt() and wrong.trouble.startswith("401")
+        right = sender(tmp_path, server.url.replace("//", "//root:p%20w@"))
+        drain(right)
+        assert influx.stored_counts(right.to, "r") == {"power": 5}
+    finally:
+        server.stop()
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=10), st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)),
+        min_size=1, max_size=20,
+    )
+)  # fmt: skip
+def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
+    m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
+    to = influx.target(influxd.url, {})
+    influx.request(to, "/query", b"q=DROP+DATABASE+ssdrig", influx.FORM)
+    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
+    made = [lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)]
+    assert influx.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
+    answer = influx.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
+    table = json.loads(answer.words)["results"][0]["series"][0]
+    stored = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["values"]}
+    for n, text in enumerate(made):
+        _, tags, fields, _ = parse_line(text)
+        row = stored[n]
+        assert (row["i"], row["s"], row["run"], row.get("drive") or "") == (fields["i"], fields["s"], "r", dict(tags).get("drive", ""))
+        assert row["f"] == pytest.approx(fields["f"], rel=1e-12)
