@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ssdrig.virtual import admin
+from ssdrig import smart
 from ssdrig.virtual.nbdclient import NbdClient
 
 START_S = 120  # a first start compiles
@@ -31,10 +31,10 @@ class Serving:
         self.ready = json.loads(line)
 
     def admin(self, **request) -> dict:
-        return admin.ask(self.ready["admin"], request)
+        return smart.ask(self.ready["admin"], request)
 
     def truth(self, **request) -> dict:
-        return admin.ask(self.socket + ".truth", request)
+        return smart.ask(self.socket + ".truth", request)
 
     def client(self) -> NbdClient:
         return NbdClient(self.socket, timeout_s=20)

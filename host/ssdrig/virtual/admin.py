@@ -19,7 +19,6 @@ import json
 import socket
 import time
 
-from ssdrig.errors import DriveError
 from ssdrig.virtual import smartlog
 from ssdrig.virtual.device import Device
 
@@ -125,24 +124,3 @@ class LineConnection:
                 return
             if not self._out:
                 self._next()
-
-
-def ask(path: str, request: dict, timeout_s: float = 30.0) -> dict:
-    """One request to one of the two sockets. Raises DriveError if nobody answers or the answer is an error."""
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
-            sock.settimeout(timeout_s)
-            sock.connect(str(path))
-            sock.sendall(json.dumps(request).encode() + b"\n")
-            line = b""
-            while not line.endswith(b"\n"):
-                more = sock.recv(1 << 20)
-                if not more:
-                    raise DriveError(f"an answer from {path}", "the end of the connection", "see whether its server runs")
-                line += more
-    except OSError as e:
-        raise DriveError(f"a virtual drive at {path}", e.strerror or str(e), "start it: ./ssdrig virtual --help") from e
-    reply = json.loads(line)
-    if "error" in reply:
-        raise DriveError(f"the virtual drive to do {request}", reply["error"], "see ssdrig/virtual/admin.py for what it can do")
-    return reply

@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdrig.virtual import nbd, smartlog, store
 from ssdrig.virtual.drive import VirtualDrive
-from ssdrig.virtual.feed import BIN_NS, BINS
+from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.presets import Preset
 
 FIRMWARE = "SIM1.0"
@@ -30,7 +30,6 @@ class Device:
         self.serial = f"SIM{t0_ns % 10**12:012d}"
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
-        self.energy_cut_off_J = 0.0
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
@@ -79,6 +78,7 @@ class Device:
         """Let the drive work on by itself up to t_ns, or start when it is time to; call at least every 10 ms."""
         if not self.powered and self._start_ns is not None and t_ns >= self._start_ns:
             self.tick(t_ns)
+            self.drive.power_on(self.model_ns(t_ns))
             self.powered, self._start_ns = True, None
             self.power_cycles += 1
         if self.powered:
@@ -175,7 +175,6 @@ class Device:
             "temperature_C": self.temperature_C,
             "pages_lost": self.pages_lost,
             "pages_lost_beyond_undo": self.pages_lost_beyond_undo,
-            "energy_cut_off_J": self.energy_cut_off_J,
         }
 
     def flush(self, t_ns: int) -> int:
@@ -203,7 +202,7 @@ class Device:
         self.plp_starts += bool(self.preset.plp)
         self.pages_lost += lost
         self.pages_lost_beyond_undo += beyond
-        self.energy_cut_off_J += _cut_feed(self.ring, now // BIN_NS + 1)
+        self.drive.power_off(now)
         return {"pages_lost": lost, "pages_lost_beyond_undo": beyond}
 
     def power_on(self, t_ns: int) -> int:
@@ -213,14 +212,6 @@ class Device:
 
     def close(self) -> None:
         self.store.close()
-
-
-def _cut_feed(ring: np.ndarray, first_bin: int) -> float:
-    """No power from first_bin on. Returns the energy that had been laid down there, in joules."""
-    ahead = (ring[:, 0] - np.uint32(first_bin & 0xFFFFFFFF)) < BINS
-    energy_J = float(ring[ahead, 1].sum()) * 1e-9
-    ring[ahead, 0], ring[ahead, 1] = 0xFFFFFFFF, 0
-    return energy_J
 
 
 def warm_up(preset: Preset) -> None:

@@ -121,9 +121,9 @@ def serve(args: argparse.Namespace) -> int:
 
 def show_ledger(args: argparse.Namespace) -> int:
     if args.ledger_socket:
-        from ssdrig.virtual import admin
+        from ssdrig import smart
 
-        ledger = admin.ask(args.ledger_socket + ".truth", {"op": "ledger"})
+        ledger = smart.ask(args.ledger_socket + ".truth", {"op": "ledger"})
     else:
         from ssdrig.virtual import truth
 
