@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ssdrig import smart
+from ssdrig.virtual import adminclient
 from ssdrig.virtual.nbdclient import NbdClient
 
 START_S = 120  # a first start compiles
@@ -31,10 +31,10 @@ class Serving:
         self.ready = json.loads(line)
 
     def admin(self, **request) -> dict:
-        return smart.ask(self.ready["admin"], request)
+        return adminclient.ask(self.ready["admin"], request)
 
     def truth(self, **request) -> dict:
-        return smart.ask(self.socket + ".truth", request)
+        return adminclient.ask(self.socket + ".truth", request)
 
     def client(self) -> NbdClient:
         return NbdClient(self.socket, timeout_s=20)

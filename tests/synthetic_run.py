@@ -156,9 +156,9 @@ def fio_step(folder: Path, first_ns: int, iops, block: int, lat_ns: int, name: s
     (folder / "out.json").write_text("\n".join(documents) + "\n")
 
 
-def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: int, temp_C: int, took_ns: int) -> dict:
+def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: int, temperature_C: int, took_ns: int) -> dict:
     page02, pageC0 = bytearray(512), bytearray(512)
-    struct.pack_into("<BHBBB", page02, 0, 0, temp_C + 273, 100, 10, 1)
+    struct.pack_into("<BHBBB", page02, 0, 0, temperature_C + 273, 100, 10, 1)
     units = -(-host_bytes // 512_000)
     page02[48:64] = units.to_bytes(16, "little")
     page02[112:128] = (1).to_bytes(16, "little")
@@ -166,14 +166,14 @@ def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: 
     pageC0[0:16] = nand_bytes.to_bytes(16, "little")
     pageC0[494:496] = (3).to_bytes(2, "little")
     pageC0[496:512] = C0_GUID
-    health = {"critical_warning": 0, "temperature": temp_C, "available_spare": 100, "available_spare_threshold": 10,
+    health = {"critical_warning": 0, "temperature": temperature_C, "available_spare": 100, "available_spare_threshold": 10,
               "percentage_used": 1, "data_units_read": 0, "data_units_written": units, "host_reads": 0, "host_writes": 0,
               "power_cycles": 1, "power_on_hours": 12, "unsafe_shutdowns": 0, "media_errors": 0}  # fmt: skip
     return {
         "n": n, "reason": reason, "t_start_ns": t_ns, "t_end_ns": t_ns + took_ns, "simulated": True,
         "smartctl": {"json_format_version": [1, 0], "smartctl": {"version": [7, 3], "exit_status": 0},
                      "device": {"type": "nvme", "protocol": "NVMe"}, "model_name": "SIMULATED",
-                     "temperature": {"current": temp_C}, "nvme_smart_health_information_log": health,
+                     "temperature": {"current": temperature_C}, "nvme_smart_health_information_log": health,
                      "power_on_time": {"hours": 12}, "power_cycle_count": 1},
         "log_02h": page02.hex(), "log_c0h": pageC0.hex(), "log_09h": None,
     }  # fmt: skip
@@ -182,7 +182,7 @@ def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: 
 def write(
     runs: Path, iops, *, watts=((-100.0, 4.0), (0.0, 2.5)), fill_s: int = 2, zoom_s: int = 10, dilation: int = 1,
     wa: float = 3.0, smart_every_s: int = 5, drift_ppm: float = 80.0, lat_ns: int = 800_000, op_percent=25,
-    model: str = "SIMULATED SATA TLC", state: str | None = "complete", temp_C: int = 40, lose_frames=(),
+    model: str = "SIMULATED SATA TLC", state: str | None = "complete", temperature_C: int = 40, lose_frames=(),
     name: str = "consistency-sata-tlc-0001", power: bool = True,
 ) -> Path:  # fmt: skip
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
@@ -236,7 +236,7 @@ def write(
     for n, (t_ns, reason, count) in enumerate(polls):
         host = TESTED_BYTES if n else 0
         host, nand = host + count * block, host + int(count * block * wa)
-        doc = smart_document(n, reason, t_ns, host, nand, temp_C + n % 3, 10_000_000)
+        doc = smart_document(n, reason, t_ns, host, nand, temperature_C + n % 3, 10_000_000)
         (run / "smart" / f"{n:03d}.json").write_text(json.dumps(doc))
         events.append((t_ns, "smart.start", {"n": n, "reason": reason}))
         events.append((t_ns + 10_000_000, "smart.end", {"n": n, "reason": reason, "ok": True}))

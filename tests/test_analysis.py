@@ -110,14 +110,14 @@ def test_samples_are_counted_and_lost_ones_are_said(tmp_path):
 def test_write_amplification(tmp_path):
     data, f = run_of(tmp_path, wa=3.0)
     host = sum(IOPS) * BLOCK
-    assert f["nand_bytes_written"] == 3 * host
-    assert abs(f["host_bytes_written"] - host) <= 512_000  # the drive counts in units
+    assert f["nand_written_bytes"] == 3 * host
+    assert abs(f["host_written_bytes"] - host) <= 512_000  # the drive counts in units
     assert abs(f["wa"] - 3.0) <= f["wa_error"] < 0.02
     assert data.wa_value == pytest.approx(np.full(len(data.wa_value), 3.0), rel=0.01)
     assert len(data.wa_value) == 7 and data.wa_t_s[0] == pytest.approx(5.005)
     assert data.wa_t_s[-1] == pytest.approx(31.7, abs=0.02)
     assert (abs(data.wa_value - 3.0) <= data.wa_error).all()
-    assert f["temp_max_C"] == 42
+    assert f["temperature_max_C"] == 42
 
 
 def test_latency_and_completion(tmp_path):

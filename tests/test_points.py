@@ -68,7 +68,7 @@ def test_a_run_comes_to_these_points(run):
     wear = by["ssd_wear"]
     assert "wa" not in wear[0][1] and "wa" not in wear[1][1], "before the load nothing was written that could be amplified"
     assert [f["wa"] for _, f, _ in wear[2:]] == pytest.approx([3.0] * (len(wear) - 2), rel=0.02)
-    assert {"host_bytes_written", "nand_bytes_written", "temp_C", "media_errors"} <= set(wear[0][1])
+    assert {"host_written_bytes", "nand_written_bytes", "temperature_C", "media_errors"} <= set(wear[0][1])
     texts = {(tags["kind"], f["text"]) for tags, f, _ in by["rig_event"]}
     assert {("step.start", "step: fill"), ("run.end", "state: complete, why: , exit_code: 0"), ("run.start", "pid: 1")} <= texts
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_held_is_counted_and_the_rest_is_sent(run):
         emitter.step(final=True)
         assert emitter.left_out == 1
     wear = [fields for m, _, fields, _ in read((run / POINTS).read_bytes()) if m == "ssd_wear"]
-    assert "nand_bytes_written" not in wear[0] and "host_bytes_written" in wear[0] and "nand_bytes_written" in wear[1]
+    assert "nand_written_bytes" not in wear[0] and "host_written_bytes" in wear[0] and "nand_written_bytes" in wear[1]
 
 
 def test_two_at_once_are_refused(run):

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig import wa
+from ssdrig.drive import wa
 
 MIB, GIB, GB = 1 << 20, 1 << 30, 10**9
 
 
 def snap(host, nand, *, t_ns=0, took_ns=0, host_unit=512_000, nand_unit=1, source="c0h") -> dict:
-    return {"host_bytes_written": host, "nand_bytes_written": nand, "host_unit_bytes": host_unit, "nand_unit_bytes": nand_unit,
+    return {"host_written_bytes": host, "nand_written_bytes": nand, "host_unit_bytes": host_unit, "nand_unit_bytes": nand_unit,
             "nand_source": source, "t_ns": t_ns, "t_start_ns": t_ns - took_ns // 2, "t_end_ns": t_ns + took_ns - took_ns // 2}  # fmt: skip
 
 

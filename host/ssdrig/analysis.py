@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, journal, samples, smart, wa
+from ssdrig import fiolog, journal, samples
+from ssdrig.drive import counters, wa
 from ssdrig.errors import LoadError, RigError
 
 SECOND_NS = 1_000_000_000
@@ -33,8 +34,8 @@ KEYS = (
     "run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s", "time_dilation",
     "tested_bytes", "ios", "iops_mean", "iops_sd", "consistency", "iops_min", "iops_p0_1", "iops_p1", "iops_p5", "iops_p50",
     "zero_seconds", "iops_all_mean", "lat_mean_us", "lat_p99_us", "lat_p999_us", "power_mean_W", "power_max_W", "energy_J",
-    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "time_to_complete_s", "host_bytes_written", "nand_bytes_written",
-    "wa", "wa_error", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temp_max_C",
+    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
+    "wa", "wa_error", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temperature_max_C",
     "fill_MBps", "fill_energy_J", "window_s", "notes",
 )  # fmt: skip
 
@@ -73,9 +74,9 @@ class RunData:
     clock_error_ns: float | None = None
     closure: samples.Closure | None = None
     # SMART
-    snapshots: list[dict] = field(default_factory=list)  # smart.snapshot of each poll, by time
+    snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
     temp_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
-    temp_C: np.ndarray = field(default_factory=lambda: np.empty(0))
+    temperature_C: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # cumulative since the poll before the load
     wa_value: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_error: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -218,14 +219,14 @@ def _covers(power: samples.Power, begin_ns: int, end_ns: int) -> bool:
 def _load_smart(data: RunData, run: Path) -> None:
     for path in sorted((run / "smart").glob("*.json")):
         try:
-            data.snapshots.append(smart.snapshot(json.loads(path.read_bytes())))
+            data.snapshots.append(counters.snapshot(json.loads(path.read_bytes())))
         except (ValueError, KeyError, TypeError, OSError) as error:
             data.notes.append(f"smart/{path.name} cannot be read: {error}")
     data.snapshots.sort(key=lambda s: s["t_ns"])
     if data.t0_ns is None:
         return
-    warm = [s for s in data.snapshots if s["temp_C"] is not None]
-    data.temp_t_s, data.temp_C = data.axis_s([s["t_ns"] for s in warm]), np.array([s["temp_C"] for s in warm], float)
+    warm = [s for s in data.snapshots if s["temperature_C"] is not None]
+    data.temp_t_s, data.temperature_C = data.axis_s([s["t_ns"] for s in warm]), np.array([s["temperature_C"] for s in warm], float)
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns]
     since = [s for s in data.snapshots if s["t_start_ns"] > data.t0_ns]
     if not before or not since:
@@ -307,14 +308,14 @@ def figures(data: RunData) -> dict:
     out["time_to_complete_s"] = _time_to_complete_s(data, out["notes"])
     if data.wa_total is not None:
         out |= {"wa": data.wa_total.value, "wa_error": data.wa_total.error}
-        out |= {"host_bytes_written": data.wa_total.host_bytes, "nand_bytes_written": data.wa_total.nand_bytes}
+        out |= {"host_written_bytes": data.wa_total.host_bytes, "nand_written_bytes": data.wa_total.nand_bytes}
     out |= {"samples": data.sample_count, "samples_lost": data.samples_lost}
     if data.closure is not None:
         out |= {"closure_percent": data.closure.corrected_percent, "chip_clock_ppm": data.closure.chip_clock_ppm}
     if data.clock_error_ns is not None:
         out["clock_error_us"] = data.clock_error_ns / 1000
-    if len(data.temp_C):
-        out["temp_max_C"] = float(data.temp_C.max())
+    if len(data.temperature_C):
+        out["temperature_max_C"] = float(data.temperature_C.max())
     if data.fill_s:
         out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
     out["fill_energy_J"] = data.fill_energy_J

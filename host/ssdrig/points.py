@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, frames, journal, line_protocol, samples, smart, wa
+from ssdrig import fiolog, frames, journal, line_protocol, samples
+from ssdrig.drive import counters, wa
 from ssdrig.errors import JournalError, LoadError, RigError
 
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
@@ -167,7 +168,7 @@ class Emitter:
         document = smart_document(self.run, event)
         if document is None:
             return
-        snapshot = smart.snapshot(document)
+        snapshot = counters.snapshot(document)
         if document["reason"] == "before":
             self._base = snapshot
         fields = {name: snapshot.get(name) for name in self._schema["ssd_wear"].fields if name != "wa"}

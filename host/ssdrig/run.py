@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdrig import __version__, consistency, journal, load, push, smart
+from ssdrig import __version__, consistency, journal, load, push
 from ssdrig.errors import DriveError, SsdrigError, UploadIncomplete, UsageError
 from ssdrig.live import Live
 from ssdrig.progress import Progress, clock
 from ssdrig.rig import Rig
+from ssdrig.virtual import adminclient
 from ssdrig.virtual import bench as virtual_bench
 from ssdrig.virtual.nbdclient import NbdClient
 from ssdrig.virtual.presets import PRESETS
@@ -105,7 +106,7 @@ def carry_out(
     _anchor(book)
     state, why, exit_code = "complete", None, 0
     rig = Rig(bench.port, book)
-    live = Live(plan, bench.drive, book, rig, show, jsonl, lambda: smart.poll_virtual(bench.drive["admin"]))
+    live = Live(plan, bench.drive, book, rig, show, jsonl, lambda: adminclient.poll(bench.drive["admin"]))
     try:
         with _step(book, "check"):
             rig.start()
@@ -163,7 +164,7 @@ def header(method: str, plan: consistency.Consistency, bench: virtual_bench.Virt
 
 def purge(bench: virtual_bench.VirtualBench) -> None:
     """Format the drive and see that it is empty: first, middle and last block read back as zeros. DriveError if not."""
-    smart.ask(bench.drive["admin"], {"op": "format"})
+    adminclient.ask(bench.drive["admin"], {"op": "format"})
     with NbdClient(bench.drive["socket"]) as nbd:
         last = bench.drive["capacity_bytes"] - EFFECT_PROBE_BYTES
         for offset in (0, last // 2 // EFFECT_PROBE_BYTES * EFFECT_PROBE_BYTES, last):

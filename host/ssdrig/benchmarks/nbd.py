@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ssdrig.benchmarks import Figure, at_least, at_most
 from ssdrig.errors import LoadError, ToolMissing
-from ssdrig import smart
+from ssdrig.virtual import adminclient
 from ssdrig.virtual.drive import VirtualDrive
 from ssdrig.virtual.presets import PRESETS
 
@@ -131,7 +131,7 @@ def _memory_disk(nbdkit: str, path: Path, size_bytes: int):
 
 
 def _ledger(path: Path) -> dict:
-    return smart.ask(f"{path}.truth", {"op": "ledger"})
+    return adminclient.ask(f"{path}.truth", {"op": "ledger"})
 
 
 def _fio(path: Path, rw: str, *, block_bytes: int = 4096, time_s: int | None = None, amount_bytes: int | None = None) -> float:

@@ -79,7 +79,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -
         "iops": counts(data.iops),
         "power_mean": linear(data.power_mean_W), "power_min": linear(data.power_min_W), "power_max": linear(data.power_max_W),
         "lat_mean": logarithmic(data.lat_mean_us), "lat_p99": logarithmic(data.lat_p99_us),
-        "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temp_C)},
+        "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
         "polls": [[round(a, 3), round(b, 3)] for a, b, _ in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],

@@ -142,7 +142,7 @@ class Device:
         rated = p.rated_tbw_TB * 1e12 * self.drive.capacity_bytes / p.full_capacity_bytes  # scaled down as the drive is
         return {name: int(ledger[name]) for name in names} | {
             "temperature_C": self.temperature_C,
-            "spare_percent": 100,
+            "available_spare_percent": 100,
             "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
             "pe_min": int(pe.min()),
             "pe_max": int(pe.max()),

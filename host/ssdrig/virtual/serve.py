@@ -121,9 +121,9 @@ def serve(args: argparse.Namespace) -> int:
 
 def show_ledger(args: argparse.Namespace) -> int:
     if args.ledger_socket:
-        from ssdrig import smart
+        from ssdrig.virtual import adminclient
 
-        ledger = smart.ask(args.ledger_socket + ".truth", {"op": "ledger"})
+        ledger = adminclient.ask(args.ledger_socket + ".truth", {"op": "ledger"})
     else:
         from ssdrig.virtual import truth
 

@@ -32,7 +32,7 @@ def log_02h(h: dict) -> bytes:
     """SMART / health information log from the health counters `h` (see health())."""
     page = bytearray(512)
     celsius = round(h["temperature_C"])
-    struct.pack_into("<BHBBB", page, 0, critical_warning(h), celsius + 273, h["spare_percent"],
+    struct.pack_into("<BHBBB", page, 0, critical_warning(h), celsius + 273, h["available_spare_percent"],
                      SPARE_THRESHOLD_PERCENT, h["percentage_used"])  # fmt: skip
     counters = [
         -(-h["host_read_bytes"] // UNIT_BYTES),
@@ -56,7 +56,7 @@ def log_02h(h: dict) -> bytes:
 def critical_warning(h: dict) -> int:
     """Bit 0 spare below threshold, bit 1 temperature, bit 2 worn out."""
     return (
-        (h["spare_percent"] < SPARE_THRESHOLD_PERCENT)
+        (h["available_spare_percent"] < SPARE_THRESHOLD_PERCENT)
         | (h["temperature_C"] >= WARNING_C) << 1
         | (h["percentage_used"] > 100) << 2
     )
@@ -87,7 +87,7 @@ def log_09h(h: dict) -> bytes:
     """Endurance group information log, units of 10^9 bytes rounded up."""
     page = bytearray(512)
     page[0] = critical_warning(h) & 0b101
-    page[3], page[4], page[5] = h["spare_percent"], SPARE_THRESHOLD_PERCENT, h["percentage_used"]
+    page[3], page[4], page[5] = h["available_spare_percent"], SPARE_THRESHOLD_PERCENT, h["percentage_used"]
     fields = [h["rated_write_bytes"], h["host_read_bytes"], h["host_write_bytes"], h["nand_write_bytes"]]
     for at, value in zip((32, 48, 64, 80), fields):
         page[at : at + 16] = (-(-value // 10**9)).to_bytes(16, "little")

@@ -28,13 +28,13 @@ class WriteAmplification:
 
 def between(before: dict, after: dict) -> WriteAmplification:
     """Write amplification between two smart.snapshot() dicts of one drive. Never raises for what a drive may say."""
-    for name, what in (("nand_bytes_written", "no NAND counter"), ("host_bytes_written", "no host counter")):
+    for name, what in (("nand_written_bytes", "no NAND counter"), ("host_written_bytes", "no host counter")):
         if before.get(name) is None or after.get(name) is None:
             return _none(f"the drive has {what}")
     if before["nand_source"] != after["nand_source"]:
         return _none(f"the NAND counters are of two kinds, {before['nand_source']} and {after['nand_source']}")
-    host = after["host_bytes_written"] - before["host_bytes_written"]
-    nand = after["nand_bytes_written"] - before["nand_bytes_written"]
+    host = after["host_written_bytes"] - before["host_written_bytes"]
+    nand = after["nand_written_bytes"] - before["nand_written_bytes"]
     host_unit, nand_unit = after["host_unit_bytes"], after["nand_unit_bytes"]
     for name, delta, unit in (("host", host, host_unit), ("NAND", nand, nand_unit)):
         if delta < 0:
