@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
+from ssdrig.atomic import write_atomically
 from ssdrig.errors import UsageError
-from ssdrig.journal import write_atomically
 
 BATCH_LINES, BATCH_BYTES = 5000, 1_000_000
 CONNECT_S, ANSWER_S = 5, 60

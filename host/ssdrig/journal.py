@@ -21,6 +21,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ssdrig.atomic import fsync_folder, write_atomically
 from ssdrig.errors import JournalError
 
 SCHEMA = 1
@@ -58,7 +59,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         if path.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
         half_made.rename(path)
-        _fsync_dir(runs)
+        fsync_folder(runs)
     except OSError as error:
         if lock >= 0:
             os.close(lock)
@@ -196,29 +197,6 @@ def encode_record(kind: int, payload: bytes, t_ns: int) -> bytes:
     """One record of rig.bin as bytes."""
     head = RECORD_HEAD.pack(MAGIC, kind, len(payload), t_ns)
     return head + crc32(payload, crc32(head)).to_bytes(4, "little") + payload
-
-
-def write_atomically(target: Path, data: bytes) -> None:
-    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError."""
-    half_made = target.with_name(f".{target.name}.part")
-    try:
-        with open(half_made, "wb") as f:
-            f.write(data)
-            f.flush()
-            os.fsync(f.fileno())
-        half_made.replace(target)
-    except BaseException:
-        half_made.unlink(missing_ok=True)
-        raise
-    _fsync_dir(target.parent)
-
-
-def _fsync_dir(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # ---- reading

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from ssdrig import analysis
+from ssdrig.atomic import write_atomically
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.journal import write_atomically
 from ssdrig.progress import Progress
 from ssdrig.report import page
 from ssdrig.report.terms import BY_KEY, number

@@ -1,0 +1,28 @@
+"""Files that hold the old content or the new, whatever happens in between."""
+
+import os
+from pathlib import Path
+
+
+def write_atomically(target: Path, data: bytes) -> None:
+    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError."""
+    half_made = target.with_name(f".{target.name}.part")
+    try:
+        with open(half_made, "wb") as f:
+            f.write(data)
+            f.flush()
+            os.fsync(f.fileno())
+        half_made.replace(target)
+    except BaseException:
+        half_made.unlink(missing_ok=True)
+        raise
+    fsync_folder(target.parent)
+
+
+def fsync_folder(path: Path) -> None:
+    """Make names that were added to a folder, or taken from it, outlast a power cut. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
