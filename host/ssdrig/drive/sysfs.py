@@ -1,0 +1,69 @@
+"""Reading the kernel's small files. What is missing, unreadable or odd reads as nothing: "", b"", [] or None."""
+
+import os
+import re
+
+LARGEST_FILE_BYTES = 4 << 20  # of mountinfo on a host of many containers; sysfs files have at most 4096
+
+
+def within(root: str | os.PathLike, *parts: str) -> str:
+    """The path `parts`, absolute or not, below `root`."""
+    return os.path.join(os.fspath(root), *(part.lstrip("/") for part in parts))
+
+
+def listing(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except (OSError, ValueError):
+        return []
+
+
+def raw(*parts: str) -> bytes:
+    try:
+        with open(os.path.join(*parts), "rb") as file:
+            return file.read(LARGEST_FILE_BYTES)
+    except (OSError, ValueError):
+        return b""
+
+
+def lines(*parts: str) -> list[str]:
+    return raw(*parts).decode("utf-8", "replace").split("\n")
+
+
+def clean(text: str | bytes) -> str:
+    """Printable characters only, no blanks around them."""
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "replace")
+    return "".join(c for c in text if c.isprintable() and c != "\ufffd").strip()
+
+
+def text(*parts: str) -> str:
+    return clean(raw(*parts))
+
+
+def number(*parts: str) -> int | None:
+    """A plain decimal number of at most 20 digits; None for all else, negative ones too."""
+    words = text(*parts)
+    return int(words) if re.fullmatch(r"\d{1,20}", words, re.ASCII) else None
+
+
+def device_number(words: str) -> tuple[int, int]:
+    """ "259:3" -> (259, 3); (0, 0), which no disk has, for anything else."""
+    match = re.fullmatch(r"(\d{1,7}):(\d{1,7})", words, re.ASCII)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key: nvme2n1 before nvme10n1, sdb before sdaa."""
+    return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
+
+
+def parents(path: str, root: str | os.PathLike) -> list[str]:
+    """The real folder of a sysfs entry and all above it that are below /sys/devices, nearest first."""
+    top = os.path.realpath(within(root, "sys/devices")) + os.sep
+    real = os.path.realpath(path)
+    out = []
+    while real.startswith(top):
+        out.append(real)
+        real = os.path.dirname(real)
+    return out
