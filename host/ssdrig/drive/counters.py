@@ -1,69 +1,130 @@
-"""Reduce a SMART document, as smart/<nnn>.json keeps it, to the wear numbers of one moment. Pure."""
+"""Reduce a SMART document, as smart/<nnn>.json keeps it, to the wear numbers of one moment: one flat dict, the same keys for
+every drive. Pure.
 
-from ssdrig.drive.nvme_pages import GROUP_UNIT_BYTES, HOST_UNIT_BYTES, decode_02h, decode_09h, decode_c0h
-from ssdrig.errors import DriveError
+NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them to
+bytes. What a drive does not say, or says in a way that cannot be believed, is None; `unknown` says in words why something
+that a person would look for stays unknown, and which two sources contradict each other."""
+
+from ssdrig.drive import ata_counters, nvme_counters, scsi_counters
+from ssdrig.drive.json_numbers import U128, inside, objects, text, whole
+
+KEYS = (
+    "t_ns", "t_start_ns", "t_end_ns", "reason", "simulated",
+    "model", "serial", "firmware", "family", "in_database", "protocol", "capacity_bytes",
+    "exit_status", "exit_status_bits", "health_ok", "critical_warning",
+    # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are from
+    "host_written_bytes", "host_written_unit_bytes", "host_written_source", "host_written_wrap_bytes", "host_read_bytes",
+    "nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_wrap_bytes",
+    "nand_written_tlc_bytes",  # without the SLC cache's share, where the drive tells both
+    "host_program_pages", "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
+    "percentage_used", "available_spare_percent", "available_spare_threshold_percent",
+    "pe_cycles_mean", "pe_cycles_min", "pe_cycles_max", "pe_cycles_source",
+    "workload_wear_percent", "workload_reads_percent", "workload_timer_min",  # since the timer was reset (Intel E2h, E3h, E4h)
+    "temperature_C", "temperature_max_C", "power_on_hours", "power_cycles", "unsafe_shutdowns", "media_errors", "error_log_entries",
+    "warning_temp_min", "critical_temp_min", "lifetime_energy_Wh",
+    "uncorrectable_reads", "soft_ecc_errors", "xor_recoveries", "refreshes", "read_disturbs", "program_fails", "erase_fails",
+    "reallocated", "bad_user_blocks", "free_blocks_percent", "unknown",
+)  # fmt: skip
+NS_MOST = 2**63 - 1
 
 
 def snapshot(document: dict) -> dict:
-    """The wear numbers of one SMART document, flat; None where the drive does not say.
+    """The wear numbers of one SMART document: all of KEYS, None where not known.
 
-    {"t_ns", "t_start_ns", "t_end_ns", "reason", "simulated", "host_written_bytes", "host_read_bytes", "host_unit_bytes",
-    "nand_written_bytes", "nand_unit_bytes", "nand_source": "c0h", "09h" or None, "percentage_used", "available_spare_percent", "temperature_C",
-    "power_on_hours", "power_cycles", "unsafe_shutdowns", "media_errors"}. *_unit_bytes is the counter's resolution: a
-    difference of two readings is off by less than one unit. t_ns is the middle of the poll (None without times).
-
-    Pages win over smartctl's JSON, which has the same numbers but may be rounded by what wrote it."""
-    start, end = document.get("t_start_ns"), document.get("t_end_ns")
-    out = {
-        "t_ns": (start + end) // 2 if start is not None and end is not None else None,
-        "t_start_ns": start,
-        "t_end_ns": end,
-        "reason": document.get("reason"),
-        "simulated": bool(document.get("simulated", False)),
-        "nand_written_bytes": None,
-        "nand_unit_bytes": None,
-        "nand_source": None,
-    }
-    page = document.get("log_02h")
-    health = decode_02h(bytes.fromhex(page)) if page else _health_of_smartctl(document.get("smartctl") or {})
-    for name in ("host_written_bytes", "host_read_bytes", "percentage_used", "available_spare_percent", "temperature_C", "power_on_hours",
-                 "power_cycles", "unsafe_shutdowns", "media_errors"):  # fmt: skip
-        out[name] = health.get(name)
-    out["host_unit_bytes"] = None if out["host_written_bytes"] is None else HOST_UNIT_BYTES
-    for name, decode, unit in (("c0h", decode_c0h, 1), ("09h", decode_09h, GROUP_UNIT_BYTES)):
-        page = document.get(f"log_{name}")
-        if page and out["nand_source"] is None:
-            try:
-                nand = decode(bytes.fromhex(page))["nand_written_bytes"]
-            except DriveError:
-                continue  # a vendor's own layout: its numbers mean nothing to us
-            out |= {"nand_written_bytes": nand, "nand_unit_bytes": unit, "nand_source": name}
+    t_ns is the middle of the poll; times in ns, temperatures in Celsius, percentages 0 … 100 and more where a rating is
+    passed. Never raises for what a drive, a tool or a file may say."""
+    unknown: list[str] = []
+    out = dict.fromkeys(KEYS) | {"simulated": False, "exit_status_bits": [], "unknown": unknown}
+    if not isinstance(document, dict):
+        unknown.append("everything: the SMART document is no JSON object")
+        return out
+    smartctl = document.get("smartctl")
+    if not isinstance(smartctl, dict):
+        smartctl = {}
+    out["t_start_ns"] = start = whole(document, "t_start_ns", unknown, "start of the poll", at_most=NS_MOST)
+    out["t_end_ns"] = end = whole(document, "t_end_ns", unknown, "end of the poll", at_most=NS_MOST)
+    out["t_ns"] = (start + end) // 2 if start is not None and end is not None else None
+    out["reason"] = text(document.get("reason"))
+    out["simulated"] = document.get("simulated") is True
+    out |= _exit_status(document, smartctl, unknown)
+    out |= _identity(document, smartctl, unknown)
+    if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
+        out |= _common(smartctl, unknown)
+    reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(out["protocol"])
+    if reduce:
+        # what a protocol's own tables say comes before smartctl's summary of them
+        out |= {name: value for name, value in reduce(document, smartctl, unknown).items() if value is not None}
+    else:
+        unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
+    if out["host_written_bytes"] is None:
+        out |= _host_of_smartctl_8(smartctl, unknown)
+    if reduce and out["host_written_bytes"] is None and not any(words.startswith(("host bytes written", "host_written")) for words in unknown):
+        unknown.append("host bytes written: nothing that the drive was asked for tells them")
     return out
 
 
-def _health_of_smartctl(smartctl: dict) -> dict:
-    """The same names from `smartctl --json` of an NVMe drive; empty for other drives. Integers past 2^53 are taken from
-    the *_s strings that --json=v adds."""
-    log = smartctl.get("nvme_smart_health_information_log")
-    if not isinstance(log, dict):
-        return {}
+def _host_of_smartctl_8(smartctl: dict, unknown: list[str]) -> dict:
+    """smartctl 8.0 brings the host's bytes of drives of all kinds to one place, with their unit."""
+    out = {}
+    for role in ("write", "read"):
+        table = smartctl.get(f"host_{role}s")
+        count = whole(table, "units", unknown, f"smartctl's host_{role}s", at_most=U128)
+        unit = whole(table, "bytes_per_unit", unknown, f"smartctl's unit of host_{role}s", at_least=1, at_most=1 << 40)
+        if count is not None and unit is not None:
+            out |= {"host_read_bytes": count * unit} if role == "read" else {
+                "host_written_bytes": count * unit, "host_written_unit_bytes": unit, "host_written_source": "smartctl's host_writes",
+            }  # fmt: skip
+    return out
 
-    def number(name):
-        value = log.get(f"{name}_s", log.get(name))
-        return None if value is None else int(value)
 
-    def units(name):
-        value = number(name)
-        return None if value is None else value * HOST_UNIT_BYTES
+def _exit_status(document: dict, smartctl: dict, unknown: list[str]) -> dict:
+    status = whole(inside(smartctl, "smartctl"), "exit_status", unknown, "smartctl's exit status", at_most=255)
+    if status is None:
+        for tool in objects(document.get("tools")):
+            argv = tool.get("argv")
+            if isinstance(argv, list) and argv and isinstance(argv[0], str) and argv[0].rpartition("/")[2] == "smartctl":
+                status = whole(tool, "exit_code", unknown, "smartctl's exit code", at_most=255)
+    bits = [] if status is None else [bit for bit in range(8) if status >> bit & 1]
+    for message in objects(inside(smartctl, "smartctl", "messages")):
+        if status is not None and status & 3 and text(message.get("string")):
+            unknown.append(f"smartctl says: {text(message.get('string'))[:200]}")
+    return {"exit_status": status, "exit_status_bits": bits}
 
+
+def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
+    drive = document.get("drive")
+    protocol = text(inside(smartctl, "device", "protocol"))
+    if protocol not in ("NVMe", "ATA", "SCSI"):
+        pages = any(isinstance(name, str) and name.startswith("log_") and name.endswith("h") for name in document)
+        kinds = {"nvme_smart_health_information_log": "NVMe", "ata_smart_attributes": "ATA", "ata_device_statistics": "ATA",
+                 "scsi_error_counter_log": "SCSI"}  # fmt: skip
+        protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
+    family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
+    capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity")
+    for table, name in ((drive, "capacity_bytes"), (smartctl, "nvme_total_capacity")):
+        if capacity is None:
+            capacity = whole(table, name, unknown, "capacity")
     return {
-        "host_written_bytes": units("data_units_written"),
-        "host_read_bytes": units("data_units_read"),
-        "percentage_used": number("percentage_used"),
-        "available_spare_percent": number("available_spare"),
-        "temperature_C": number("temperature"),
-        "power_on_hours": number("power_on_hours"),
-        "power_cycles": number("power_cycles"),
-        "unsafe_shutdowns": number("unsafe_shutdowns"),
-        "media_errors": number("media_errors"),
+        "model": text(smartctl.get("model_name")) or text(smartctl.get("scsi_model_name")) or text(inside(drive, "model")),
+        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")),
+        "firmware": text(smartctl.get("firmware_version")) or text(smartctl.get("scsi_revision")) or text(smartctl.get("revision"))
+        or text(inside(drive, "firmware")),
+        "family": family,
+        "in_database": known if isinstance(known, bool) else None,
+        "protocol": protocol,
+        "capacity_bytes": capacity,
+    }  # fmt: skip
+
+
+def _common(smartctl: dict, unknown: list[str]) -> dict:
+    """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and newer."""
+    passed = inside(smartctl, "smart_status", "passed")
+    return {
+        "health_ok": passed if isinstance(passed, bool) else None,
+        "temperature_C": whole(smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300),
+        "power_on_hours": whole(smartctl.get("power_on_time"), "hours", unknown, "power-on hours"),
+        "power_cycles": whole(smartctl, "power_cycle_count", unknown, "power cycles"),
+        "percentage_used": whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255),
+        "available_spare_percent": whole(smartctl.get("spare_available"), "current_percent", unknown, "spare available", at_most=100),
+        "available_spare_threshold_percent": whole(smartctl.get("spare_available"), "threshold_percent", unknown, "spare threshold", at_most=100),
     }
