@@ -5,16 +5,21 @@ value lies within WA (e_N + e_H) / (1 - e_H), which is the worst case and not a 
 to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-FEWEST_COUNTS = 5  # fewer than this and the figure is wrong rather than coarse (StorScore's rule)
+COARSEST = 0.2  # a relative error above this and the figure is refused: StorScore's rule of fewer than five counts
+_KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
 
 @dataclass(frozen=True)
 class WriteAmplification:
     """value is None when `why` says what is wrong with the counters; error is absolute, relative_error its share of value.
 
-    missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; None if WA is not known."""
+    host_bytes, nand_bytes: the differences of the counters; None where the drive counts pages of a size it does not tell.
+    missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; of a value that is refused because
+    it is too coarse, reckoned for WA = 1, the most it can take; None if that is not known. tlc_only: WA without the NAND writes
+    of the SLC cache, which count the same data twice; None unless the drive counts both. flags: of FLAGS. source: the counters."""
 
     value: float | None
     error: float | None
@@ -24,32 +29,57 @@ class WriteAmplification:
     missing_bytes_5_percent: int | None
     missing_bytes_2_percent: int | None
     why: str | None
+    tlc_only: float | None = None
+    flags: tuple[str, ...] = ()
+    source: str | None = None
 
 
-def between(before: dict, after: dict) -> WriteAmplification:
-    """Write amplification between two smart.snapshot() dicts of one drive. Never raises for what a drive may say."""
-    for name, what in (("nand_written_bytes", "no NAND counter"), ("host_written_bytes", "no host counter")):
-        if before.get(name) is None or after.get(name) is None:
-            return _none(f"the drive has {what}")
-    if before["nand_source"] != after["nand_source"]:
-        return _none(f"the NAND counters are of two kinds, {before['nand_source']} and {after['nand_source']}")
-    host = after["host_written_bytes"] - before["host_written_bytes"]
-    nand = after["nand_written_bytes"] - before["nand_written_bytes"]
-    host_unit, nand_unit = after["host_unit_bytes"], after["nand_unit_bytes"]
-    for name, delta, unit in (("host", host, host_unit), ("NAND", nand, nand_unit)):
-        if delta < 0:
-            return _none(f"the {name} counter went back by {-delta} bytes: it was reset or has wrapped", host, nand)
-        if delta == 0:
-            return _none(f"the {name} counter did not move", host, nand)
-        if delta < FEWEST_COUNTS * unit:
-            return _none(f"the {name} counter moved by less than {FEWEST_COUNTS} of its units of {unit} bytes", host, nand)
-    value = nand / host
-    relative = (nand_unit / nand + host_unit / host) / (1 - host_unit / host)
+FLAGS = {
+    "host_did_not_move": "the host counter did not move",
+    "nand_did_not_move": "the NAND counter did not move",
+    "host_went_back": "the host counter went back: reset or wrapped",
+    "nand_went_back": "the NAND counter went back: reset or wrapped",
+    "host_wrapped": "the host counter wrapped once; its range was added",
+    "nand_wrapped": "the NAND counter wrapped once; its range was added",
+    "host_differs": "the drive's host counter and the bytes the host counted itself differ by more than the counter's unit",
+    "host_counted": "the host's own count was used, the drive's is coarser",
+    "below_one": "less was written to the NAND than the host sent: the drive compresses, or a unit is wrong",
+    "nand_batched": "the NAND counter stood still in the run and jumped afterwards: it is updated in batches",
+    "host_wrote": "the host wrote while the drive was to settle",
+    "still_moving": "the NAND counter still moved at the last poll: background work was not finished",
+}
 
-    def missing(eps):
-        return max(0, int(host_bytes_for(value, eps, nand_unit, host_unit)) - host)
 
-    return WriteAmplification(value, value * relative, relative, host, nand, missing(0.05), missing(0.02), None)
+def between(before: dict, after: dict, host_bytes_known: int | None = None) -> WriteAmplification:
+    """Write amplification between two counters.snapshot() dicts of one drive. Never raises for what a drive may say.
+
+    host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x 512),
+    used instead of the drive's host counter where the two agree within the counter's unit. Where the drive tells no NAND bytes
+    but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is taken."""
+    if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
+        return _none(f"the snapshots are of two drives, {before['serial']} and {after['serial']}")
+    pages = all(s.get("nand_written_bytes") is None and s.get("host_program_pages") is not None and s.get("nand_program_pages") is not None
+                for s in (before, after))  # fmt: skip
+    host, host_why, flags = _difference(before, after, "host_written", "host")
+    if pages:
+        return _of_pages(before, after, host)
+    nand, nand_why, nand_flags = _difference(before, after, "nand_written", "NAND")
+    flags = (*nand_flags, *flags)
+    source = f"{after.get('nand_written_source')} / {after.get('host_written_source')}"
+    host_unit = after.get("host_written_unit_bytes")
+    if host_bytes_known is not None and nand_why is None:
+        if host is not None and host >= 0 and abs(host - host_bytes_known) > host_unit:
+            flags = (*flags, "host_differs")
+        elif host_bytes_known > 0 and (host is None or host >= 0 and host_unit > _KNOWN_UNIT_BYTES):
+            host, host_why, host_unit = host_bytes_known, None, _KNOWN_UNIT_BYTES
+            flags, source = (*(f for f in flags if not f.startswith("host_")), "host_counted"), f"{after.get('nand_written_source')} / the host"
+    if nand_why or host_why:
+        why = nand_why or host_why
+        missing = {}
+        if flags == ("nand_did_not_move",) and host is not None:
+            missing = _missing(1.0, after["nand_written_unit_bytes"], host_unit, host)
+        return replace(_none(why, host, nand, flags), source=source, **missing)
+    return _value(nand, host, after["nand_written_unit_bytes"], host_unit, flags, source, _tlc(before, after))
 
 
 def host_bytes_for(value: float, eps: float, nand_unit: int, host_unit: int) -> float:
@@ -69,10 +99,145 @@ def during(snapshots: list[dict]) -> list[tuple[int, WriteAmplification]]:
         if wa.value is not None:
             polls_ns = sum(s["t_end_ns"] - s["t_start_ns"] for s in (series[0], after))
             relative = wa.relative_error + polls_ns / (after["t_ns"] - series[0]["t_ns"])
-            wa = WriteAmplification(**{**vars(wa), "relative_error": relative, "error": relative * wa.value})
+            if relative > COARSEST:
+                why = f"the two polls took {polls_ns / 1e6:.0f} ms of the time between them: the error would be over {COARSEST:.0%}"
+                wa = replace(wa, value=None, error=None, relative_error=None, tlc_only=None, why=why)
+            else:
+                wa = replace(wa, relative_error=relative, error=relative * wa.value)
         out.append((after["t_ns"], wa))
     return out
 
 
-def _none(why: str, host: int | None = None, nand: int | None = None) -> WriteAmplification:
-    return WriteAmplification(None, None, None, host, nand, None, None, why)
+@dataclass(frozen=True)
+class Settled:
+    """run: s0 to s1, right after the load; with_background: s0 to the poll at which the drive had settled (or the last one),
+    which is later[index]. background_bytes: NAND bytes written between the two, the drive's own work; None if not counted.
+    flags: of FLAGS; settled only if neither still_moving nor host_wrote is among them."""
+
+    run: WriteAmplification
+    with_background: WriteAmplification
+    index: int | None
+    background_bytes: int | None
+    settled: bool
+    flags: tuple[str, ...]
+
+
+def settled(s0: dict, s1: dict, later: list[dict], host_bytes_known: int | None = None) -> Settled:
+    """The lag procedure: s0 before the load, s1 right after its flush, `later` the polls at 60, 120, 300 s of a drive that is left
+    alone. S2 is the first of two polls in a row among `later` whose counters are equal."""
+    counters = [(s.get("nand_written_bytes", None), s.get("nand_program_pages"), s.get("host_written_bytes")) for s in later]
+    quiet = next((i for i in range(len(later) - 1) if counters[i] == counters[i + 1] and counters[i][:2] != (None, None)), None)
+    index = quiet if quiet is not None else len(later) - 1 if later else None
+    run = between(s0, s1, host_bytes_known)
+    if index is None:
+        return Settled(run, run, None, None, False, ("still_moving",))
+    s2 = later[index]
+    whole = between(s0, s2, host_bytes_known)
+    flags = []
+    if quiet is None:
+        flags.append("still_moving")
+    if s2.get("host_written_bytes") is not None and s1.get("host_written_bytes") is not None:
+        if abs(s2["host_written_bytes"] - s1["host_written_bytes"]) > (s2.get("host_written_unit_bytes") or 0):
+            flags.append("host_wrote")
+    background = _difference(s1, s2, "nand_written", "NAND")[0]
+    background = None if background is None or background < 0 else background
+    jump = background, s2.get("nand_written_unit_bytes")
+    if background is None and None not in (s1.get("nand_program_pages"), s2.get("nand_program_pages")):
+        jump = s2["nand_program_pages"] - s1["nand_program_pages"], 1
+    if "nand_did_not_move" in run.flags and None not in jump and jump[0] > jump[1]:
+        flags.append("nand_batched")
+    return Settled(run, whole, index, background, not flags or flags == ["nand_batched"], tuple(flags))
+
+
+def words(wa: WriteAmplification) -> str:
+    """The figure for people, with its error, what it rests on, and what more writing would bring."""
+    more = wa.missing_bytes_5_percent
+    if wa.value is None:
+        return f"not known: {wa.why}" + (f"; the host has to write at most {in_words(more)} more for ±5 %" if more else "")
+    text = figure(wa.value, wa.error)
+    if wa.host_bytes is not None:
+        text += f" over {in_words(wa.host_bytes)} written by the host"
+    if wa.tlc_only is not None:
+        text += f"; {wa.tlc_only:.2f} without the SLC cache's writes"
+    if more:
+        text += f"; {in_words(more)} more for ±5 %"
+    return "; ".join([text, *(FLAGS[f] for f in wa.flags)])
+
+
+def figure(value: float, error: float, most_places: int = 4) -> str:
+    """"1.83 ± 0.02": two digits of the error, rounded up so that it stays a bound."""
+    places = max(0, min(most_places, 1 - math.floor(math.log10(error)))) if error else most_places
+    return f"{value:.{places}f} ± {math.ceil(error * 10**places) / 10**places:.{places}f}"
+
+
+def in_words(count: float) -> str:
+    """Bytes in decimal units with three digits: 13880000000000 -> '13.9 TB'."""
+    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+        if abs(count) < 999.5 or unit == "PB":
+            break
+        count /= 1000
+    digits = 0 if unit == "B" else max(0, 2 - math.floor(math.log10(abs(count)))) if abs(count) >= 1 else 2
+    return f"{count:.{digits}f} {unit}"
+
+
+def _value(nand: int, host: int, nand_unit: int, host_unit: int, flags: tuple, source: str, tlc: int | None) -> WriteAmplification:
+    """The ratio and its error, in units of both counters that are the same (bytes or pages)."""
+    value = nand / host
+    relative = (nand_unit / nand + host_unit / host) / (1 - host_unit / host) if host_unit < host else math.inf
+    if relative > COARSEST:
+        name, unit, delta = max((("host", host_unit, host), ("NAND", nand_unit, nand)), key=lambda n: n[1] / n[2])
+        why = f"the {name} counter moved by only {delta / unit:.0f} of its units of {unit} bytes: the error would be over {COARSEST:.0%}"
+        return replace(_none(why, host, nand, flags), source=source, **_missing(1.0, nand_unit, host_unit, host))
+    if value * (1 + relative) < 1:
+        flags = (*flags, "below_one")
+    return WriteAmplification(value, value * relative, relative, host, nand, why=None, tlc_only=tlc / host if tlc is not None else None,
+                              flags=flags, source=source, **_missing(value, nand_unit, host_unit, host))  # fmt: skip
+
+
+def _missing(value: float, nand_unit: int, host_unit: int, host: int) -> dict:
+    return {f"missing_bytes_{p}_percent": max(0, round(host_bytes_for(value, p / 100, nand_unit, host_unit)) - host) for p in (5, 2)}
+
+
+def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplification:
+    host, nand = (after[k] - before[k] for k in ("host_program_pages", "nand_program_pages"))
+    for name, delta in (("host", host), ("nand", nand)):
+        if delta <= 0:
+            flag = f"{name}_did_not_move" if delta == 0 else f"{name}_went_back"
+            return replace(_none(FLAGS[flag].replace("counter", "page counter"), host_bytes, None, (flag,)), source="pages")
+    wa = _value(nand, host, 1, 1, (), "NAND pages / host pages", None)
+    page_bytes = host_bytes / host if host_bytes else None  # of the host's data; what the flash calls a page the drive does not tell
+    missing = {k: None if page_bytes is None else round(getattr(wa, k) * page_bytes) for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")}
+    why = wa.why and wa.why.replace("units of 1 bytes", "pages")
+    return replace(wa, host_bytes=host_bytes or None, nand_bytes=None, why=why, **missing)
+
+
+def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int | None, str | None, tuple[str, ...]]:
+    """(difference in bytes, why it cannot be used, flags) of one counter. One that went back has wrapped if the drive's range is
+    known and what it would have counted is less than half of it; else it was reset and says nothing."""
+    a, b = before.get(f"{counter}_bytes"), after.get(f"{counter}_bytes")
+    short = name.lower()
+    if a is None or b is None:
+        return None, f"{'the drive' if a == b else 'one of the two readings'} has no {name} counter", ()
+    kinds = [(s.get(f"{counter}_source"), s.get(f"{counter}_unit_bytes")) for s in (before, after)]
+    if kinds[0] != kinds[1]:
+        one, other = (f"{source} in units of {unit} bytes" for source, unit in kinds)
+        return None, f"the {name} counters are of two kinds, {one} and {other}", ()
+    if kinds[1][1] is None:
+        return None, f"the unit of the {name} counter is not known", ()
+    delta, wrap = b - a, after.get(f"{counter}_wrap_bytes")
+    if delta < 0 and wrap and a < wrap and 0 < delta + wrap < wrap / 2:
+        return delta + wrap, None, (f"{short}_wrapped",)
+    if delta < 0:
+        return delta, f"the {name} counter went back by {-delta} bytes: it was reset or has wrapped", (f"{short}_went_back",)
+    if delta == 0:
+        return 0, f"the {name} counter did not move", (f"{short}_did_not_move",)
+    return delta, None, ()
+
+
+def _tlc(before: dict, after: dict) -> int | None:
+    a, b = (s.get("nand_written_tlc_bytes") for s in (before, after))
+    return b - a if a is not None and b is not None and b >= a else None
+
+
+def _none(why: str, host: int | None = None, nand: int | None = None, flags: tuple[str, ...] = ()) -> WriteAmplification:
+    return WriteAmplification(None, None, None, host, nand, None, None, why, flags=flags)
