@@ -1,0 +1,105 @@
+"""Blocks of a drive: direct reads and writes, flush, discard, write zeroes. Also works on a plain file, but for the last two.
+
+ioctl numbers: linux/fs.h. The ioctls are ours and not util-linux blkdiscard's, which opens O_EXCL: the guard holds the
+device so. Linux 5.12 and newer discards through a second descriptor of a device that is held exclusively.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import random
+import stat
+import struct
+from collections.abc import Callable
+
+from ssdrig.errors import DriveError
+
+BLKFLSBUF, BLKDISCARD, BLKZEROOUT = 0x1261, 0x1277, 0x127F
+SAMPLE_BYTES = 4096
+CHUNK_BYTES = 1 << 30
+SEED = 4242
+
+
+def size(node: str) -> int:
+    """Bytes of the device (or file). Raises DriveError."""
+    with _Open(node, os.O_RDONLY) as fd:
+        return os.lseek(fd, 0, os.SEEK_END)
+
+
+def sample_offsets(capacity_bytes: int, count: int = 66) -> list[int]:
+    """Byte offsets, rising, of the first, the last and count - 2 pseudo-random blocks of 4 KiB; the same for each call."""
+    blocks = capacity_bytes // SAMPLE_BYTES
+    if blocks <= count:
+        return [block * SAMPLE_BYTES for block in range(blocks)]
+    chosen = {0, blocks - 1, *random.Random(SEED).sample(range(1, blocks - 1), count - 2)}
+    return [block * SAMPLE_BYTES for block in sorted(chosen)]
+
+
+def read(node: str, offsets: list[int]) -> list[bytes | None]:
+    """4 KiB at each offset, read past the page cache; None where the drive reports an error. Raises DriveError if it cannot be opened."""
+    found = []
+    with _Open(node, os.O_RDONLY | os.O_DIRECT) as fd, mmap.mmap(-1, SAMPLE_BYTES) as page:  # mmap: aligned, as O_DIRECT asks
+        for offset in offsets:
+            try:
+                found.append(page[:] if os.preadv(fd, [page], offset) == SAMPLE_BYTES else None)
+            except OSError:
+                found.append(None)
+    return found
+
+
+def write(node: str, blocks: dict[int, bytes]) -> None:
+    """Write 4 KiB blocks {offset: content} past the page cache and flush the drive. Raises DriveError."""
+    with _Open(node, os.O_RDWR | os.O_DIRECT) as fd, mmap.mmap(-1, SAMPLE_BYTES) as page:
+        for offset, content in blocks.items():
+            page[:] = content
+            os.pwritev(fd, [page], offset)
+        os.fsync(fd)
+
+
+def flush(node: str) -> None:
+    """Bring all dirty pages to the drive, make it write its cache, and forget what the kernel has cached. Raises DriveError."""
+    with _Open(node, os.O_RDWR) as fd:
+        os.fsync(fd)
+        if stat.S_ISBLK(os.fstat(fd).st_mode):
+            fcntl.ioctl(fd, BLKFLSBUF, 0)
+
+
+def discard(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None:
+    """Discard (TRIM, DSM, UNMAP) the whole device. on_bytes gets the bytes done. Raises DriveError."""
+    _whole(node, BLKDISCARD, on_bytes)
+
+
+def zero(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None:
+    """Write zeroes over the whole device, by the drive's own command where it has one. Raises DriveError."""
+    _whole(node, BLKZEROOUT, on_bytes)
+
+
+def _whole(node: str, request: int, on_bytes) -> None:
+    with _Open(node, os.O_RDWR) as fd:
+        end = os.lseek(fd, 0, os.SEEK_END)
+        for start in range(0, end, CHUNK_BYTES):
+            length = min(CHUNK_BYTES, end - start)
+            fcntl.ioctl(fd, request, struct.pack("=QQ", start, length))
+            on_bytes(start + length)
+
+
+class _Open:
+    """A descriptor for a with block. What the kernel refuses inside becomes DriveError."""
+
+    def __init__(self, node: str, flags: int):
+        self.node, self.flags = node, flags | os.O_CLOEXEC
+
+    def __enter__(self) -> int:
+        try:
+            self.fd = os.open(self.node, self.flags)
+        except OSError as error:
+            do = "run it as root" if error.errno in (errno.EACCES, errno.EPERM) else "see whether the drive is still there"
+            raise DriveError(f"{self.node} to open", error.strerror or str(error), do) from error
+        return self.fd
+
+    def __exit__(self, kind, error, trace) -> None:
+        os.close(self.fd)
+        if isinstance(error, OSError):
+            why = error.strerror or str(error)
+            raise DriveError(f"I/O on {self.node}", why, "see the kernel's log (dmesg) and the drive's error log") from error

@@ -1,0 +1,257 @@
+"""Calibration: units from counts, worked by hand and for any unit, offset and write amplification; and once with a real fio on a real device."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssdrig.drive import calibrate
+from ssdrig.drive.inventory import Drive
+from ssdrig.errors import DriveError, JournalError, UsageError
+from ssdrig.progress import Progress
+
+GIB, MIB = 1 << 30, 1 << 20
+N = 32 * GIB
+
+
+def document(counters: dict[int, int], known=False, **pages) -> dict:
+    table = [{"id": number, "name": f"Attribute_{number}", "raw": {"value": value, "string": str(value)}} for number, value in counters.items()]
+    return {"smartctl": {"in_smartctl_database": known, "ata_smart_attributes": {"table": table}}, **pages}
+
+
+def units(before, after, written=N):
+    return {f["key"]: f for f in calibrate.find_units(before, after, written)}
+
+
+def counted(number: int, counts: int, written=N, start=1000) -> dict:
+    return units(document({number: start}), document({number: start + counts}), written)[f"ata:{number}"]
+
+
+# ---- worked by hand
+
+
+@pytest.mark.parametrize(
+    ("number", "counts", "unit"),
+    [(241, 32 * GIB // 512, 512),  # total LBAs written, as drives with a known unit have it
+     (241, 1024, 32 * MIB),  # 32 GiB are 1024 times 32 MiB
+     (249, 1110, 32 * MIB),  # NAND at a write amplification of 1.084
+     (241, 32, GIB), (241, 34, 10**9),  # 34.36 GB
+     (249, 36000, MIB), (246, 8 * MIB, 4096), (247, 2 * MIB, 16384), (249, 520, 64 * MIB), (249, 256, 128 * MIB)],
+)  # fmt: skip
+def test_units_by_hand(number, counts, unit):
+    found = counted(number, counts)
+    assert (found["unit_bytes"], found["candidates"], found["more_bytes"]) == (unit, [unit], None)
+
+
+def test_a_known_good_drive_in_lbas_calibrates_to_512():
+    """As a Samsung 850 shows its attribute 241: the raw value is sectors of 512 bytes, exactly."""
+    before, after = document({241: 58_202_114_331, 9: 20_000}, known=True), document({241: 58_202_114_331 + N // 512, 9: 20_001}, known=True)
+    found = calibrate.find_units(before, after, N)
+    assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in found] == [("ata:241", 512, True, "Attribute_241")]
+
+
+def test_one_gigabyte_or_one_gibibyte_of_nand_cannot_be_told():
+    found = counted(233, 34)
+    assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB] and found["more_bytes"] is None
+    assert "1 GB or 1 GiB" in found["words"] and "however much" in found["words"]
+
+
+def test_of_host_writes_they_can_be_told_after_30_GB():
+    found = counted(241, 10, 10 * 10**9)
+    assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB]
+    assert found["more_bytes"] == calibrate.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9 == pytest.approx(19.12e9, rel=1e-3)
+
+
+def test_too_few_counts_say_how_much_more():
+    found = counted(241, 4, 4 * GIB)
+    assert found["unit_bytes"] is None and "too few" in found["words"]
+    assert found["more_bytes"] == 2 * GIB  # six counts of the largest unit that fits
+    assert counted(241, 1, GIB)["unit_bytes"] is None
+
+
+@pytest.mark.parametrize("counts", [100, 3000, 1200])  # 1200 would be 32 MiB at a write amplification of 1.17
+def test_a_counter_of_something_else_gets_no_unit(counts):
+    found = counted(249, counts)
+    assert found["unit_bytes"] is None and found["candidates"] == [] and "no unit" in found["words"]
+
+
+def test_host_writes_have_no_write_amplification():
+    assert counted(249, 1100)["unit_bytes"] == 32 * MIB
+    assert counted(241, 1100)["unit_bytes"] is None
+
+
+def test_what_went_back_stood_still_or_is_no_write_counter():
+    found = units(document({241: 5000, 233: 7, 194: 30, 9: 100, 242: 0}), document({241: 10, 233: 7, 194: 34, 9: 101, 242: 1024}))
+    assert set(found) == {"ata:241"} and found["ata:241"]["unit_bytes"] is None and "went back" in found["ata:241"]["words"]
+
+
+def test_words_of_a_vendor_page_that_fit_are_found_and_the_others_not_listed():
+    def page(at_8, at_40, at_48):
+        data = bytearray(512)
+        data[8:16], data[40:48], data[48:56] = (v.to_bytes(8, "little") for v in (at_8, at_40, at_48))
+        return data.hex()
+
+    found = units({"log_cah": page(1, 500, 77)}, {"log_cah": page(10**6, 500 + 1024, 80)})
+    assert list(found) == ["log_cah:40"] and found["log_cah:40"]["unit_bytes"] == 32 * MIB
+
+
+def test_pages_whose_units_are_known_are_left_alone():
+    ocp = bytes(496) + bytes.fromhex(calibrate.OCP_GUID)
+    moved = (1024).to_bytes(8, "little") + ocp[8:]
+    assert units({"log_c0h": ocp.hex(), "log_02h": ocp.hex()}, {"log_c0h": moved.hex(), "log_02h": moved.hex()}) == {}
+
+
+# ---- for anything
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(calibrate.UNITS), st.floats(1.0, 1.1), st.integers(0, 10**15), st.integers(1, 256 * 1024), st.booleans())
+def test_the_true_unit_always_fits_and_no_other_is_ever_said(unit, wa, start, written_mib, is_host):
+    written = written_mib * MIB
+    nand = written if is_host else int(written * wa)
+    counts = (start + nand) // unit - start // unit
+    number = 241 if is_host else 249
+    found = units(document({number: start // unit}), document({number: start // unit + counts}), written).get(f"ata:{number}")
+    if counts == 0:
+        assert found is None
+        return
+    assert unit in found["candidates"]
+    assert found["unit_bytes"] in (None, unit)
+    if counts < calibrate.FEWEST_COUNTS:
+        assert found["unit_bytes"] is None and found["more_bytes"] > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(calibrate.UNITS), st.integers(0, 10**12), st.integers(1, 64 * 1024))
+def test_the_bytes_that_are_asked_for_suffice(unit, start, written_mib):
+    """Host counter: after writing more_bytes more there are enough counts, and after at most one more round the unit is known."""
+    written = written_mib * MIB
+    for _ in range(3):
+        counts = (start + written) // unit - start // unit
+        if not counts:
+            return  # it did not move: nothing can be said
+        found = counted(241, counts, written)
+        if found["unit_bytes"]:
+            break
+        written += found["more_bytes"]
+    assert found["unit_bytes"] == unit
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3)
+                    | st.dictionaries(st.sampled_from(["id", "name", "raw", "value", "table", "smartctl", "log_cah", "x"]), inner, max_size=4))  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(JSON, JSON, JSON, st.integers(1, 10**13))
+def test_odd_documents_give_no_unit_and_no_crash(table, rest, page, written):
+    odd = {"smartctl": {"ata_smart_attributes": {"table": table}, "in_smartctl_database": rest}, "log_cah": page}
+    for before, after in ((odd, document({241: 5})), (document({241: 5}), odd), ({"smartctl": rest}, {"smartctl": table}), (odd, odd)):
+        for found in calibrate.find_units(before, after, written):
+            assert found["counts"] != 0
+
+
+# ---- what is kept
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data/ssdrig/units.json"
+
+
+def test_units_are_kept_by_model_and_firmware(home):
+    assert calibrate.units_for("M", "F1") == {}
+    found = list(units(document({241: 0, 233: 0, 249: 0}), document({241: 1024, 233: 34, 249: 36000})).values())
+    calibrate.save_units("M", "F1", "S1", found, N)
+    assert calibrate.units_for("M", "F1") == {"ata:241": 32 * MIB, "ata:249": MIB}  # and not 233, which two units fit
+    assert calibrate.units_for("M", "F2") == {} and calibrate.units_for("M2", "F1") == {}
+    calibrate.save_units("M", "F2", "S2", list(units(document({241: 0}), document({241: 32})).values()), N)
+    calibrate.save_units("M", "F1", "S3", list(units(document({241: 0}), document({241: 32})).values()), N)
+    assert calibrate.units_for("M", "F1") == {"ata:241": GIB, "ata:249": MIB} and calibrate.units_for("M", "F2") == {"ata:241": GIB}
+    rows = json.loads(home.read_text())["units"]
+    assert len(rows) == 3 and {"serial": "S3", "written_bytes": N, "counts": 32}.items() <= rows[-1].items() and rows[-1]["utc"].endswith("Z")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"units": 3}', '{"units": [{"model": "M"}]}', '{"units": [{"model":"M","firmware":"F","key":"ata:241","unit_bytes":0}]}'])
+def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
+    home.parent.mkdir(parents=True)
+    home.write_text(text)
+    with pytest.raises(JournalError, match="units.json"):
+        calibrate.units_for("M", "F")
+    with pytest.raises(JournalError):
+        calibrate.save_units("M", "F", "S", [], N)
+    assert home.read_text() == text
+
+
+def test_a_poll_does_not_wait_for_numpy():
+    code = "import sys; from ssdrig.drive import calibrate, purge; calibrate.units_for('M', 'F'); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+# ---- the whole, with real fio, a real device, and a smartctl that counts what the kernel wrote
+
+SMARTCTL = """#!{python} -SE
+# Prints as smartctl 7.3 does (--json=cv), for a drive that is not in its database. 241: what the kernel has written, in 1 MiB;
+# 249: 1.05 times that, in 64 KiB, which is no unit that drives are known to use; 233 moves by itself.
+import json, sys
+sectors = int(open("/sys/block/{name}/stat").read().split()[6])
+polls = open("{folder}/polls", "a+"); polls.write("x"); polls.seek(0); n = len(polls.read())
+rows = {{9: 1000, 241: 7 + (sectors * 512 >> 20), 249: sectors * 512 * 21 // 20 >> 16, 233: n}}
+table = [{{"id": i, "name": "Unknown_Attribute" if i != 9 else "Power_On_Hours", "raw": {{"value": v, "string": str(v)}}}} for i, v in rows.items()]
+print(json.dumps({{"smartctl": {{"version": [7, 3], "exit_status": 0}}, "in_smartctl_database": False, "ata_smart_attributes": {{"table": table}}}}))
+"""
+
+
+@pytest.fixture
+def drive(tmp_path, monkeypatch):
+    """A loop device over 96 MiB."""
+    if os.geteuid() or not shutil.which("losetup"):
+        pytest.skip("needs root and losetup")
+    backing = tmp_path / "disk.img"
+    backing.touch()
+    os.truncate(backing, 96 * MIB)
+    made = subprocess.run(["losetup", "--find", "--show", str(backing)], capture_output=True, text=True, timeout=20)
+    if made.returncode:
+        pytest.skip(f"no loop device here: {made.stderr.strip()}")
+    node = made.stdout.strip()
+    name = os.path.basename(node)
+    smartctl = tmp_path / "bin" / "smartctl"
+    smartctl.parent.mkdir()
+    smartctl.write_text(SMARTCTL.format(python=sys.executable, name=name, folder=tmp_path))
+    smartctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{smartctl.parent}:{os.environ['PATH']}")
+    try:
+        yield Drive(name, node, None, "UNKNOWN SSD", "S1", "F1", "", 96 * MIB, 512, "other", "", False, 7, 0, None, None, "auto", "", False)
+    finally:
+        subprocess.run(["losetup", "--detach", node], check=True, timeout=20)
+
+
+def test_calibration_of_a_real_device(drive, home):
+    result = calibrate.calibrate(drive, 64 * MIB, "discard", 0.0, Progress(quiet=True))
+    assert result["purge"]["method"] == "discard" and result["purge"]["ok"] and result["settled"]
+    found = {f["key"]: f for f in result["units"]}
+    assert set(found) == {"ata:241", "ata:249", "ata:233"}
+    assert (found["ata:241"]["counts"], found["ata:241"]["unit_bytes"]) == (64, MIB)
+    assert found["ata:249"]["unit_bytes"] is None and found["ata:249"]["candidates"] == []
+    assert found["ata:233"]["unit_bytes"] is None and "too few" in found["ata:233"]["words"]
+    calibrate.save_units(drive.model, drive.firmware, drive.serial, result["units"], 64 * MIB)
+    assert calibrate.units_for("UNKNOWN SSD", "F1") == {"ata:241": MIB}
+
+
+@pytest.mark.parametrize("size", [MIB + 512, 0, 97 * MIB])
+def test_sizes_that_do_not_fit(drive, size):
+    with pytest.raises(UsageError, match="96 MiB"):
+        calibrate.calibrate(drive, size, None, 0.0, Progress(quiet=True))
+
+
+def test_a_drive_that_counts_nothing_is_not_written(drive, tmp_path):
+    (tmp_path / "bin/smartctl").write_text('#!/bin/sh\necho \'{"smartctl": {"version": [7, 3], "exit_status": 0}}\'\n')
+    before = open(f"/sys/block/{drive.name}/stat").read().split()[6]
+    with pytest.raises(DriveError, match="attributes"):
+        calibrate.calibrate(drive, 64 * MIB, None, 0.0, Progress(quiet=True))
+    assert open(f"/sys/block/{drive.name}/stat").read().split()[6] == before
