@@ -48,7 +48,7 @@ def test_a_run_comes_to_these_points(run):
     seconds = synthetic_run.T_RUN_NS // 10**9, journal.events(run)[-2]["t_ns"] // 10**9
     got = Counter(m for m, *_ in lines)
     assert got == points.counts(run)
-    assert got["fio_interval"] == 2 + len(IOPS) and got["ssd_wear"] == 5 and got["rig_event"] == len(journal.events(run))
+    assert got["fio_interval"] == 2 + len(IOPS) and got["ssd_wear"] == got["smart_device"] == 5 and got["rig_event"] == len(journal.events(run))
     assert seconds[1] - seconds[0] <= got["power"] <= seconds[1] - seconds[0] + 1
     assert len({(m, tags, t) for m, tags, _, t in lines}) == len(lines), "two points share series and time"
     drive, name = "SIMULATED SATA TLC SIM0001", run.name
@@ -74,10 +74,40 @@ def test_a_run_comes_to_these_points(run):
 
 
 def test_every_field_of_the_schema_is_written_by_a_run(run):
+    """All but those that only other drives tell: see test_smart_points.py for smart_device and smart_attribute."""
+    for path in (run / "smart").iterdir():
+        poll = json.loads(path.read_bytes())
+        page = bytearray.fromhex(poll["log_c0h"])
+        page[88:92], page[224:232], page[494:496] = (70).to_bytes(4, "little"), (60).to_bytes(8, "little"), (5).to_bytes(2, "little")
+        path.write_text(json.dumps(poll | {"log_c0h": page.hex()}))
     written = {}
     for m, _, fields, _ in read(emit(run)):
         written.setdefault(m, set()).update(fields)
-    assert written == {m.name: set(m.fields) for m in line_protocol.read_schema().values()}
+    schema = {m.name: set(m.fields) for m in line_protocol.read_schema().values()}
+    assert {name: fields for name, fields in written.items() if not name.startswith("smart_")} == {
+        name: fields for name, fields in schema.items() if not name.startswith("smart_")
+    }
+
+
+def test_smart_as_telegraf_names_it(run):
+    header = json.loads((run / "run.json").read_bytes())
+    header["host"]["name"] = "bench 1"
+    (run / "run.json").write_text(json.dumps(header))
+    first = json.loads((run / "smart" / "000.json").read_bytes())
+    first["smartctl"]["device"]["name"], first["smartctl"]["serial_number"] = "/dev/nvme0", "SIM0001"
+    (run / "smart" / "000.json").write_text(json.dumps(first))  # the later ones tell less, as light polls do
+    lines = read(emit(run))
+    device = [(dict(tags), fields, t) for m, tags, fields, t in lines if m == "smart_device"]
+    wear = [t for m, _, _, t in lines if m == "ssd_wear"]
+    assert [tags for tags, _, _ in device] == [
+        {"device": "nvme0", "host": "bench 1", "model": "SIMULATED", "run": run.name, "serial_no": "SIM0001"}
+    ] * len(wear), "one series, whatever a later poll leaves unsaid"
+    assert [t for *_, t in device] == wear
+    assert device[0][1]["temp_c"] == 40 and device[0][1]["power_on_hours"] == 12 and device[0][1]["exit_status"] == 0
+    used = [fields for m, tags, fields, _ in lines if m == "smart_attribute" and ("name", "Percentage_Used") in tags]
+    assert used == [{"raw_value": 1}] * len(wear)
+    hours = [tags for m, tags, _, _ in lines if m == "smart_attribute" and ("name", "Power_On_Hours") in tags]
+    assert all(dict(tags)["id"] == "9" and dict(tags)["host"] == "bench 1" for tags in hours) and len(hours) == len(wear)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 0.3, 0.7, 0.999])
@@ -215,7 +245,7 @@ def test_two_at_once_are_refused(run):
 def test_a_full_disk_leaves_whole_lines(run, monkeypatch):
     emitter = points.Emitter(run)
     write = os.write
-    monkeypatch.setattr(points.os, "write", lambda fd, data: write(fd, data[:1000]) if os.fstat(fd).st_size == 0 else full())
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:1000]) if os.fstat(fd).st_size == 0 else full())
 
     def full():
         raise OSError(28, "No space left on device")

@@ -6,17 +6,17 @@ has it may be sent it again (InfluxDB 3 promises nothing for a point that comes 
 """
 
 import bisect
-import fcntl
 import json
-import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, frames, journal, line_protocol, samples
-from ssdrig.drive import counters, wa
+from ssdrig import fiolog, frames, journal, line_protocol, samples, smart_points
+from ssdrig.drive import counters
 from ssdrig.errors import JournalError, LoadError, RigError
+from ssdrig.outbox import Outbox
 
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
 
@@ -50,20 +50,23 @@ class Emitter:
         self.header = journal.open_run(run)
         self.left_out = 0
         self._schema = line_protocol.read_schema()
-        self._tags = {"run": self.header["run"], "drive": drive_tag(self.header)}
+        self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
         self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
         self._made: dict[bytes, int] = {}  # series -> time of the point made last
         self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
-        self._base = None  # SMART before the load: write amplification counts from here
+        self._smart = Smart(self.run)
         self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
-        self._file = self._open()
-        try:
-            self.size, self._held = self._take_up()
-        except BaseException:
-            self.close()
-            raise
+        self._outbox = Outbox(self.run)
+        self._held: dict[bytes, int] = {}  # series -> time of its last point in points.lp
+        for line in self._outbox.lines():
+            series, t = line_protocol.series_and_time(line[:-1])
+            self._held[series] = t
+
+    @property
+    def size(self) -> int:
+        return self._outbox.size
 
     def __enter__(self) -> "Emitter":
         return self
@@ -72,7 +75,7 @@ class Emitter:
         self.close()
 
     def close(self) -> None:
-        os.close(self._file)
+        self._outbox.close()
 
     def step(self, final: bool = False) -> int:
         """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
@@ -82,44 +85,8 @@ class Emitter:
             if t > self._held.get(series, -(2**63)):
                 lines.append(line + b"\n")
         if lines:
-            self._append(b"".join(lines))
+            self._outbox.append(b"".join(lines))
         return len(lines)
-
-    def _open(self) -> int:
-        fd = os.open(self.run / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
-            raise JournalError(
-                f"nobody else to push {self.run}", "points.lp in use by another ssdrig push", "wait until it is done, or end it"
-            ) from None
-        return fd
-
-    def _take_up(self) -> tuple[int, dict[bytes, int]]:
-        """Cut off the torn line that a crash left. Returns the file's length, and the last time of each series in it."""
-        held, size = {}, 0
-        with open(self.run / "points.lp", "rb") as f:
-            for line in f:
-                if not line.endswith(b"\n"):
-                    break
-                size += len(line)
-                series, t = line_protocol.series_and_time(line[:-1])
-                held[series] = t
-        os.ftruncate(self._file, size)
-        os.fsync(self._file)
-        return size, held
-
-    def _append(self, block: bytes) -> None:
-        try:
-            done = 0
-            while done < len(block):
-                done += os.write(self._file, block[done:])
-            os.fdatasync(self._file)
-        except OSError:
-            os.ftruncate(self._file, self.size)
-            raise
-        self.size += len(block)
 
     # what a run folder says, as lines
 
@@ -135,7 +102,9 @@ class Emitter:
             elif event["kind"] == "step.end":
                 yield from self._fio(event["step"])
             elif event["kind"] == "smart.end":
-                yield from self._wear(event)
+                t_ns, smart = self._smart.points(event)
+                for measurement, tags, fields in smart:
+                    yield from self._point(measurement, tags, fields, t_ns)
         if final:
             for step in list(self._fio_steps):
                 yield from self._fio(step)
@@ -144,7 +113,9 @@ class Emitter:
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
         """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
-        encoded = line_protocol.encode(self._schema[measurement], self._tags | tags, fields, self._utc.at(t_ns))
+        m = self._schema[measurement]
+        ours = {name: value for name, value in self._tags.items() if name in m.tags}
+        encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
         self.left_out += len(encoded.left_out)
         if encoded.line is None:
             return
@@ -164,21 +135,39 @@ class Emitter:
                 fields = {name: int(getattr(seconds, name)[i]) for name in self._schema["fio_interval"].fields}
                 yield from self._point("fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i]))
 
-    def _wear(self, event: dict) -> Iterator[bytes]:
+
+class Smart:
+    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is the tags
+    of all, and write amplification counts from the last one before the load."""
+
+    def __init__(self, run: Path):
+        self.run = Path(run)
+        self._identity: dict | None = None
+        self._base: dict | None = None
+
+    def points(self, event: dict) -> tuple[int, list[smart_points.Point]]:
+        """Time (t_ns, the middle of the poll) and points of the poll that a smart.end event closes; none if it failed."""
         document = smart_document(self.run, event)
         if document is None:
-            return
+            return event["t_ns"], []
         snapshot = counters.snapshot(document)
         if document["reason"] == "before":
             self._base = snapshot
-        fields = {name: snapshot.get(name) for name in self._schema["ssd_wear"].fields if name != "wa"}
-        fields["wa"] = wa.between(self._base, snapshot).value if self._base else None
-        yield from self._point("ssd_wear", {}, fields, snapshot["t_ns"])
+        if self._identity is None:
+            self._identity = smart_points.identity(document)
+        t_ns = event["t_ns"] if snapshot["t_ns"] is None else snapshot["t_ns"]
+        return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
 
 
 def drive_tag(header: dict) -> str:
     """Model and serial: tells drives apart and can be read in a legend."""
     return f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
+
+
+def host_tag(header: dict) -> str:
+    """The name of the machine the drive sat in; "" in runs that do not tell."""
+    name = header.get("host", {}).get("name", "")
+    return name if isinstance(name, str) else ""
 
 
 def event_text(event: dict) -> str:
@@ -216,10 +205,17 @@ def counts(run: Path) -> dict[str, int]:
     """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from points.lp."""
     events = journal.events(run)
     steps = {e["step"] for e in events if e["kind"] == "step.start"}
+    schema, smart = line_protocol.read_schema(), Smart(run)
+    polls = Counter(
+        measurement
+        for event in events if event["kind"] == "smart.end"
+        for measurement, _, fields in smart.points(event)[1]
+        if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
+    )  # fmt: skip
     return {
         "power": sum(len(_seconds_with_samples(run, rail)) for rail in _rails(run)),
         "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
-        "ssd_wear": sum(e["kind"] == "smart.end" and bool(e.get("ok")) for e in events),
+        **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
         "rig_event": len(events),
     }
 

@@ -1,0 +1,156 @@
+"""What `ssdrig watch` has kept, in InfluxDB: a real one and the scripted one; absent, changed, and after a crash."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from fake_influx import FakeInflux, parse_line
+from ssdrig import influx
+from ssdrig.drive import watch_folder, watch_upload
+from ssdrig.errors import JournalError, UploadIncomplete
+from ssdrig.outbox import Outbox
+from ssdrig.virtual import influxd as real
+from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
+
+__all__ = ["drives", "kept", "tools"]  # fixtures
+
+
+def points_of(folder):
+    return Counter(parse_line(line)[0] for line in (folder / "points.lp").read_bytes().splitlines())
+
+
+def upload(folder, fake):
+    return watch_upload.Upload(folder, influx.target(fake.url, {}), lambda text: None)
+
+
+ROUND = {"ssd_wear": 1, "smart_device": 1, "smart_attribute": 5}
+
+
+def times(n):
+    return {name: n * number for name, number in ROUND.items()}
+
+
+def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
+    if not shutil.which("influxd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/bin"):
+        pytest.skip("influxd is not installed (apt install influxdb)")
+    server = real.start(tmp_path / "influxd")
+    try:
+        for n in (1, 2):
+            code, _, err = finish(start(kept, "--once", "--influx", server.url, serials="S123,S124"))
+            assert code == 0, err
+            assert server.counts(list(ROUND), "watch") == times(2 * n)
+        to = influx.target(server.url, {})
+        query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
+        answer = json.loads(influx.request(to, "/query?db=ssdrig", query, influx.FORM).words)
+        assert answer["results"][0]["series"][0]["values"][0][1] == 6383
+        lines = [parse_line(line) for line in (kept / "points.lp").read_bytes().splitlines()]
+        assert {t for *_, t in lines} == {r["utc_ns"] for r in records(kept)}
+        assert not (kept / "rejected.jsonl").exists()
+    finally:
+        server.stop()
+
+
+def test_without_an_address_nothing_is_made(tools, kept):
+    assert finish(start(kept, "--once"))[0] == 0
+    assert sorted(p.name for p in kept.iterdir()) == ["ACME-X1-S123"]
+
+
+def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
+    with FakeInflux() as gone:
+        pass
+    script = MAIN.replace("cli.COMMANDS", "from ssdrig.drive import watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
+    words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx", gone.url]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean)
+    assert done.returncode == UploadIncomplete.exit_code and "not sent yet" in done.stderr
+    assert finish(start(kept, "--once"))[0] == 0, "kept without any address"
+    with FakeInflux() as fake:
+        assert finish(start(kept, "--once", SSDRIG_INFLUX=fake.url))[0] == 0
+        assert {name: fake.count(name) for name in ROUND} == times(3) and fake.changed == 0
+
+
+def test_the_service_sends_beside_its_polls(tools, kept):
+    with FakeInflux() as fake:
+        process = start(kept, "--interval", "0.3", "--influx", fake.url)
+        deadline = time.monotonic() + 60
+        while fake.count("ssd_wear") < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert finish(process)[0] == 0
+        with_once = finish(start(kept, "--once", "--influx", fake.url))
+        assert with_once[0] == 0, with_once
+        assert {name: fake.count(name) for name in ROUND} == times(len(records(kept)))
+
+
+def test_a_crash_between_lines_and_mark_makes_the_same_lines_again(tools, drives, kept, tmp_path, monkeypatch):
+    here = look(kept, tmp_path)
+    here.round(pytest.fail)
+    with FakeInflux() as fake:
+        upload(kept, fake).finish(5)
+        here.round(pytest.fail)
+        sending = upload(kept, fake)
+        monkeypatch.setattr(watch_upload, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(5, "dies here")))
+        with pytest.raises(OSError, match="dies here"):
+            sending.make()
+        sending.close()
+        monkeypatch.undo()
+        assert points_of(kept) == times(2)
+        with (kept / "points.lp").open("ab") as f:
+            f.write(b"ssd_wear,dri")
+        upload(kept, fake).finish(5)
+        assert {name: fake.count(name) for name in ROUND} == times(2) and fake.changed == 0
+        again = Counter((kept / "points.lp").read_bytes().splitlines())
+        assert set(again.values()) <= {1, 2} and len(again) == sum(times(2).values())
+
+
+def test_another_server_gets_all_and_acknowledged_lines_are_dropped_in_time(tools, drives, kept, tmp_path, monkeypatch):
+    here = look(kept, tmp_path)
+    for _ in range(3):
+        here.round(pytest.fail)
+    monkeypatch.setattr(watch_upload, "FORGET_BYTES", 1000)
+    with FakeInflux() as first:
+        sending = upload(kept, first)
+        while sending.step():
+            pass
+        assert first.count("ssd_wear") == 3 and (kept / "points.lp").stat().st_size == 0 and not (kept / "points.cursor").exists()
+        here.round(pytest.fail)
+        sending.finish(5)
+        assert {name: first.count(name) for name in ROUND} == times(4) and points_of(kept) == times(1)
+    with FakeInflux() as second:
+        upload(kept, second).finish(5)
+        assert {name: second.count(name) for name in ROUND} == times(4)
+
+
+def test_two_senders_are_refused_and_once_leaves_it_to_the_service(tools, kept):
+    with FakeInflux() as fake, Outbox(kept):
+        with pytest.raises(JournalError, match="in use"):
+            upload(kept, fake)
+        code, _, err = finish(start(kept, "--once", "--influx", fake.url))
+        assert code == 0 and "in use" in err and fake.count("ssd_wear") == 0 and len(records(kept)) == 1
+
+
+def test_write_amplification_counts_from_the_months_first_poll(kept):
+    """Data units of 512 000 bytes; NAND bytes in OCP's log C0h: 2 NAND bytes for each host byte."""
+
+    def nvme(n, host_units, nand_bytes):
+        page02, page_c0 = bytearray(512), bytearray(512)
+        page02[1:3], page02[48:64] = (310).to_bytes(2, "little"), host_units.to_bytes(16, "little")
+        page_c0[0:16], page_c0[494:496] = nand_bytes.to_bytes(16, "little"), (3).to_bytes(2, "little")
+        page_c0[496:512] = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
+        return record(n) | {"t_start_ns": n * 10**12 + 10, "t_end_ns": n * 10**12 + 20, "smartctl": None, "tools": [], "gaps": [], "units": {},
+                            "simulated": False, "log_02h": page02.hex(), "log_c0h": page_c0.hex()}  # fmt: skip
+
+    for n, units in ((0, 1000), (1, 3000), (2, 5000), (400, 9000), (401, 9500)):  # the last two in December
+        watch_folder.keep(kept, nvme(n, units, 10**9 + 2 * (units - 1000) * 512_000))
+    with FakeInflux() as fake:
+        upload(kept, fake).finish(5)
+    lines = [parse_line(line) for line in (kept / "points.lp").read_bytes().splitlines()]
+    wear = [(dict(tags), fields) for m, tags, fields, _ in lines if m == "ssd_wear"]
+    assert [round(fields["wa"], 3) if "wa" in fields else None for _, fields in wear] == [None, 2, 2, None, 2]
+    assert all(tags == {"drive": "ACME X1 S123", "run": "watch"} for tags, _ in wear)
