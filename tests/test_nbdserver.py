@@ -10,7 +10,8 @@ from serving import raw_client, receive, request, serving, shared  # noqa: F401 
 
 from ssdrig.virtual import nbd
 from ssdrig.virtual.nbdclient import NbdError
-from ssdrig.virtual.nbdserver import GATHER_NS, Connection
+from ssdrig.virtual.nbdserver import Connection
+from ssdrig.virtual.waiting import GATHER_NS
 
 def test_random_requests_on_two_connections_are_like_memory(shared):
     rng, memory = np.random.default_rng(7), bytearray(4 << 20)
@@ -172,14 +173,14 @@ def test_the_server_only_wakes_for_what_it_can_do():
         assert connection.next_due_ns == -1 and connection.wants_read  # idle: only the socket wakes it
         theirs.sendall(b"".join(request(nbd.READ, 0, 1 << 20, i) for i in range(20)))
         connection.receive()
-        assert connection.n_waiting == 20 and 0 < connection.next_due_ns <= time.monotonic_ns()
+        assert connection.waiting.n == 20 and 0 < connection.next_due_ns <= time.monotonic_ns()
         now = time.monotonic_ns()
         connection.reply(now)
-        assert connection.wants_write and 0 < connection.n_waiting < 20  # they do not read
+        assert connection.wants_write and 0 < connection.waiting.n < 20  # they do not read
         assert connection.next_due_ns == -1 and not connection.wants_read
         left = 20 * (16 + (1 << 20))
         theirs.setblocking(False)
-        while connection.n_waiting or connection.wants_write:
+        while connection.waiting.n or connection.wants_write:
             now += GATHER_NS
             connection.reply(now)
             left -= drained(theirs)
@@ -202,9 +203,9 @@ def test_replies_of_a_deep_queue_are_gathered_and_of_a_shallow_one_are_not():
             connection = ready_connection(ours, theirs)
             theirs.sendall(b"".join(request(nbd.READ, 0, 1, i) for i in range(n)))
             connection.receive()
-            connection._waiting[: n // 2, nbd.DUE] = 0
-            now = int(connection._waiting[n - 1, nbd.DUE]) - 1  # half of them are due
-            connection._first_due_ns = 0
+            connection.waiting.rows[: n // 2, nbd.DUE] = 0
+            now = int(connection.waiting.rows[n - 1, nbd.DUE]) - 1  # half of them are due
+            connection.waiting._first_due_ns = 0
             connection.reply(now)
-            assert connection.n_waiting == n // 2
+            assert connection.waiting.n == n // 2
             assert connection.next_due_ns == (now + GATHER_NS if gathered else now + 1)

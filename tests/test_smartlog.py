@@ -12,7 +12,7 @@ HEALTH = {
     "temperature_C": 41.4, "available_spare_percent": 98, "percentage_used": 11, "host_read_bytes": 512_000 * 7,
     "host_write_bytes": 512_000 * 9 + 1, "host_read_commands": 1234, "host_write_commands": 1 << 70,
     "nand_write_bytes": (1 << 66) + 5, "nand_read_bytes": 77, "busy_s": 125, "power_cycles": 12, "power_on_s": 7200,
-    "unsafe_shutdowns": 3, "media_errors": 4, "warm_s": 180, "hot_s": 60, "pe_min": 2, "pe_max": 9,
+    "unsafe_shutdowns": 3, "media_errors": 4, "error_log_entries": 44, "over_C": 70, "under_C": None, "warm_s": 180, "hot_s": 60, "pe_min": 2, "pe_max": 9,
     "free_blocks_percent": 7, "plp": True, "plp_starts": 6, "unaligned_commands": 8, "used_lbas": 800,
     "rated_write_bytes": 75 * 10**12,
 }  # fmt: skip
@@ -37,7 +37,7 @@ def test_log_02h():
     assert field(page, 112, 127) == 12
     assert field(page, 128, 143) == 2
     assert field(page, 144, 159) == 3
-    assert field(page, 160, 175) == 4
+    assert (field(page, 160, 175), field(page, 176, 191)) == (4, 44)
     assert (field(page, 192, 195), field(page, 196, 199)) == (3, 1)
     assert field(page, 200, 201) == 273 + 41
     assert page[202:] == bytes(310) and page[6:32] == bytes(26)
@@ -45,7 +45,8 @@ def test_log_02h():
 
 @pytest.mark.parametrize(
     "change,bits",
-    [({"available_spare_percent": 9}, 1), ({"temperature_C": 70.0}, 2), ({"percentage_used": 101}, 4), ({"percentage_used": 100}, 0)],
+    [({"available_spare_percent": 9}, 1), ({"temperature_C": 70.0}, 2), ({"over_C": 41}, 2),
+     ({"under_C": 42}, 2), ({"under_C": 41}, 0), ({"percentage_used": 101}, 4), ({"percentage_used": 100}, 0)],
 )
 def test_critical_warning(change, bits):
     assert smartlog.log_02h(HEALTH | change)[0] == bits

@@ -29,6 +29,9 @@ class Device:
         self._cut_ns, self._start_ns = t0_ns, None  # CLOCK_MONOTONIC of the last cut; of the start that is on its way
         self.serial = f"SIM{t0_ns % 10**12:012d}"
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
+        self._clean_ns = None  # from when on a power cut is safe, as a host has announced it
+        self.error_log_entries = 0
+        self.over_C, self.under_C = smartlog.WARNING_C, None  # thresholds of the temperature warning; a host may move them
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
@@ -48,6 +51,7 @@ class Device:
     def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int, lead_ns: int = 0) -> tuple[int, int]:
         """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done,
         lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in bytes)."""
+        self.in_use()
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
         if writes:
@@ -157,6 +161,9 @@ class Device:
             "plp": bool(p.plp),
             "plp_starts": self.plp_starts,
             "media_errors": 0,
+            "error_log_entries": self.error_log_entries,
+            "over_C": self.over_C,
+            "under_C": self.under_C,
             "unaligned_commands": self.unaligned_commands,
             "rated_write_bytes": int(rated),
         }
@@ -189,6 +196,23 @@ class Device:
         self.store.clear()
         return max(t_ns, self.host_ns(done))
 
+    def deallocate(self, t_ns: int) -> int:
+        """Nothing is mapped any more and all reads as zeros, but no block is erased. Returns the host time when it is done."""
+        nothing, pages = np.zeros(1, np.int64), np.array([self.drive.pages])
+        now = max(self._came_ns, self.model_ns(t_ns))
+        done = self.drive.submit(np.array([nbd.TRIM], np.uint8), nothing, pages, np.zeros(1, np.uint8), now)
+        self.store.clear()
+        return max(t_ns, self.host_ns(done[0]))
+
+    def shut_down(self, t_ns: int) -> int:
+        """The host announces that power will go. Returns the host time from which it may, until the drive is used again."""
+        self._clean_ns = self.flush(t_ns)
+        return self._clean_ns
+
+    def in_use(self) -> None:
+        """A host uses the drive: an earlier announcement of the end no longer holds."""
+        self._clean_ns = None
+
     def power_cut(self, t_ns: int) -> dict:
         """The rail falls now: what was acknowledged but not in the NAND is gone, unless capacitors (PLP) save it."""
         now = self.model_ns(t_ns)
@@ -198,7 +222,8 @@ class Device:
         if self.volatile:
             lost, beyond = self.store.lose(self.drive.dirty_pages(now))
         self.powered, self._cut_ns = False, t_ns
-        self.unsafe_shutdowns += 1
+        self.unsafe_shutdowns += self._clean_ns is None or t_ns < self._clean_ns
+        self._clean_ns = None
         self.plp_starts += bool(self.preset.plp)
         self.pages_lost += lost
         self.pages_lost_beyond_undo += beyond

@@ -12,7 +12,8 @@ from pathlib import Path
 import numba
 
 HERE = Path(__file__).parent
-SOURCES = ("kernels.py", "feed.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py")
+SOURCES = ("kernels.py", "feed.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py",
+           "nvme/pdu.py")  # fmt: skip
 
 
 # Identity of the simulator: also what a drive's saved state belongs to, its layout being that of these files.

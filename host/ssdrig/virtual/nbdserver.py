@@ -11,18 +11,10 @@ import numpy as np
 
 from ssdrig.virtual import nbd
 from ssdrig.virtual.device import MAX_BATCH, Device
+from ssdrig.virtual.waiting import Waiting
 
 BUFFER_BYTES = 1 << 20
 MAX_WAITING = 16384
-# Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by what it takes
-# until the client's next request is here; in a deep queue that one also waits for its turn behind the others' replies.
-LEAD_NS, DEEP_LEAD_NS = 60_000, 120_000
-GATHER_NS = 20_000  # replies of a deep queue leave at most this often
-DEEP = 8
-# A busy host must not slow the drive down: in a deep queue, what follows a reply later than USUAL_NS after that was due
-# counts as having come then, at most MAKE_UP_NS ago, and the drive works on from where it would be. The power feed lags by
-# 4 ms (nand.LAG_NS), so nothing that it has shown already is changed.
-USUAL_NS, MAKE_UP_NS = 200_000, 2_000_000
 
 
 class Connection:
@@ -37,13 +29,9 @@ class Connection:
         self._buf = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._start = self._end = 0
         self._batch = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
-        self._waiting = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
-        self._reads = np.zeros((MAX_BATCH, 3), dtype=np.int64)
-        self.n_waiting = 0
-        self._first_due_ns = -1  # of the requests that wait; -1: none
-        self._replied_ns = self._follow_ns = 0
+        self.waiting = Waiting(device)
         self._out = np.empty(BUFFER_BYTES, dtype=np.uint8)
-        self._out_at = self._out_end = self._longest_read = 0
+        self._out_at = self._out_end = 0
         self._send_words(nbd.Negotiation.greeting)
 
     def fileno(self) -> int:
@@ -51,7 +39,7 @@ class Connection:
 
     @property
     def wants_read(self) -> bool:
-        return self.n_waiting < MAX_WAITING and not self.wants_write
+        return self.waiting.n < MAX_WAITING and not self.wants_write
 
     @property
     def wants_write(self) -> bool:
@@ -61,11 +49,7 @@ class Connection:
     @property
     def next_due_ns(self) -> int:
         """When the next replies should leave; -1: nothing waits for the clock."""
-        if self.n_waiting == 0 or self.wants_write:
-            return -1
-        if self.n_waiting < DEEP or not self.device.latency:
-            return self._first_due_ns
-        return max(self._first_due_ns, self._replied_ns + GATHER_NS)
+        return -1 if self.wants_write else self.waiting.next_due_ns
 
     def close(self) -> None:
         self.closed = True
@@ -108,25 +92,13 @@ class Connection:
                 self._buf, self._start, self._end, device.capacity_bytes, device.store.min_block, self._batch
             )
             if n:
-                lead_ns = LEAD_NS if self.n_waiting + n < DEEP else DEEP_LEAD_NS
-                came_ns = self._follow_ns if 0 < now_ns - self._follow_ns < MAKE_UP_NS else now_ns
-                self._keep(n, *device.execute(self._buf, self._batch, n, came_ns, lead_ns))
+                self.waiting.execute(self._buf, self._batch, n, now_ns)
             self._start += used
             if state != nbd.MORE:
                 self.close()
             if n < MAX_BATCH:
                 break
         self._make_room(need)
-
-    def _keep(self, n: int, first_due_ns: int, longest_read: int) -> None:
-        total = self.n_waiting + n
-        while total > len(self._waiting):
-            self._waiting = np.concatenate([self._waiting, np.zeros_like(self._waiting)])
-            self._reads = np.zeros((len(self._waiting), 3), dtype=np.int64)
-        self._waiting[self.n_waiting : total] = self._batch[:n]
-        self.n_waiting = total
-        self._longest_read = max(self._longest_read, longest_read)
-        self._first_due_ns = first_due_ns if self._first_due_ns < 0 else min(self._first_due_ns, first_due_ns)
 
     def _make_room(self, need: int) -> None:
         """Room for the rest of the next request, or for another full read."""
@@ -151,17 +123,17 @@ class Connection:
                     return
                 if self.wants_write:
                     return
-            if self.n_waiting == 0 or self.next_due_ns > now_ns:
+            waiting = self.waiting
+            if waiting.n == 0 or waiting.next_due_ns > now_ns:
                 return
-            self._follow_ns = self._first_due_ns + USUAL_NS if self.n_waiting >= DEEP and self.device.latency else 0
-            self._out_at, self._replied_ns = 0, now_ns
-            if len(self._out) < self._longest_read + nbd.REPLY_BYTES:
-                self._out = np.empty(self._longest_read + nbd.REPLY_BYTES, dtype=np.uint8)
-            self.n_waiting, self._out_end, n_reads, self._first_due_ns = nbd.collect(
-                self._waiting, self.n_waiting, now_ns, self._out, self._reads
-            )
+            waiting.replying(now_ns)
+            if len(self._out) < waiting.longest_read + nbd.REPLY_BYTES:
+                self._out = np.empty(waiting.longest_read + nbd.REPLY_BYTES, dtype=np.uint8)
+            left, used, n_reads, next_due_ns = nbd.collect(waiting.rows, waiting.n, now_ns, self._out, waiting.reads)
+            self._out_at, self._out_end = 0, used
+            waiting.left(left, next_due_ns)
             if n_reads:
-                self.device.store.read(self._out, self._reads, n_reads)
+                self.device.store.read(self._out, waiting.reads, n_reads)
 
     def _send_words(self, words: bytes) -> None:
         """The few bytes of the negotiation; a client that does not even take those is dropped."""

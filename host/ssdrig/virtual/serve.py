@@ -1,9 +1,9 @@
 """ssdrig virtual: the SIMULATED drive alone behind NBD, for any NBD client; its ledger; its ageing."""
 
 import argparse
+import ipaddress
 import json
 import os
-import re
 import signal
 import sys
 import time
@@ -11,19 +11,9 @@ import time
 import numpy as np
 
 from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.sizes import parse_bytes
 
 ALIGN_BYTES = 1 << 20
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
-          "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-          "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # fmt: skip
-
-
-def parse_bytes(text: str) -> int:
-    """"4GiB" -> 4294967296. Raises UsageError."""
-    match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
-    if not match or match[2] not in _UNITS:
-        raise UsageError("a size such as 4GiB or 240GB", text, f"use one of the units {' '.join(u for u in _UNITS if u)}")
-    return int(match[1]) * _UNITS[match[2]]
 
 
 def export_bytes(drive_bytes: int, raw_nand_bytes: int, op_percent: float | None) -> int:
@@ -46,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--preset", help="which drive (see --list-presets)")
     add("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND (default: the preset's own)")
     add("--socket", metavar="PATH", help="unix socket for NBD; PATH.admin and PATH.truth lie beside it")
+    add("--nvme-tcp", metavar="ADDRESS:PORT", nargs="?", const="127.0.0.1:4420", help="be an NVMe/TCP controller there (default:"
+        " 127.0.0.1:4420; port 0: a free one); with it --socket may be left out")  # fmt: skip
     add("--no-latency", action="store_true", help="answer at once; work, wear and energy are counted all the same")
     add("--capacity", metavar="SIZE", help="user capacity such as 4GiB (default: the preset's small one)")
     add("--data", default="sparse", metavar="WHERE", help="sparse: private file on disk (default); crc: 4 bytes a page, reads"
@@ -78,20 +70,25 @@ def command(args: argparse.Namespace) -> int:
         return precondition(args)
     if args.list_presets:
         return list_presets()
-    for name in ("preset", "socket"):
-        if not getattr(args, name):
-            raise UsageError(f"--{name}", "none", "see ./ssdrig virtual --help")
+    if not args.preset:
+        raise UsageError("--preset", "none", "see ./ssdrig virtual --help")
+    if not args.socket and not args.nvme_tcp:
+        raise UsageError("--socket or --nvme-tcp", "neither", "see ./ssdrig virtual --help")
     return serve(args)
 
 
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual import feed, server
     from ssdrig.virtual.device import Device, warm_up
+    from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
         server.die_with_parent(os.getppid())
     preset = _preset(args.preset)
+    nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
     warm_up(preset)
+    if nvme_tcp:
+        pdu.warm_up()
     t0_ns = time.monotonic_ns()
     if args.feed:
         ring = feed.create(args.feed, t0_ns, preset.time_dilation, round(preset.rail_V * 1000))
@@ -103,10 +100,12 @@ def serve(args: argparse.Namespace) -> int:
         drive = _drive(preset, args.capacity, args.state, latency=not args.no_latency, ring=ring)
         size = export_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
-        running = server.Server(device, args.socket, args.truth)
+        running = server.Server(device, args.socket, args.truth, nvme_tcp)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, running.stop)
-        ready = device.identity() | {"socket": args.socket, "admin": args.socket + ".admin"}
+        ready = device.identity() | {"socket": args.socket, "admin": args.socket and args.socket + ".admin"}
+        if nvme_tcp:
+            ready |= _say_how_to_connect(running.subsystem.nqn, *running.nvme_tcp)
         print(json.dumps(ready), flush=True)
         running.run()
     finally:
@@ -117,6 +116,28 @@ def serve(args: argparse.Namespace) -> int:
         if args.feed:
             feed.unlink(args.feed)
     return 0
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """"127.0.0.1:4420" or "[::1]:4420" -> (address, port); both must be written out. Raises UsageError."""
+    address, _, port = text.rpartition(":")
+    address = address[1:-1] if address.startswith("[") and address.endswith("]") else address
+    try:
+        ipaddress.ip_address(address)
+        if not 0 <= int(port) < 65536:
+            raise ValueError(port)
+    except ValueError as e:
+        raise UsageError("an IP address and a port such as 127.0.0.1:4420", text, "write both out") from e
+    return address, int(port)
+
+
+def _say_how_to_connect(nqn: str, address: str, port: int) -> dict:
+    """What joins a Linux kernel to the drive; said on stderr, returned for the ready line."""
+    connect = f"nvme connect -t tcp -a {address} -s {port} -n {nqn} --reconnect-delay=1 --ctrl-loss-tmo=60"
+    print(f"as root: {connect}\n(missing module: modprobe nvme-tcp; end: nvme disconnect -n {nqn})", file=sys.stderr)
+    if not ipaddress.ip_address(address).is_loopback:
+        print(f"anyone who reaches {address}:{port} may read and erase this SIMULATED drive", file=sys.stderr)
+    return {"nvme_tcp": f"[{address}]:{port}" if ":" in address else f"{address}:{port}", "nqn": nqn, "nvme_connect": connect}
 
 
 def show_ledger(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The virtual drive's server: one thread that carries NBD, the admin and the truth socket, and the drive's own time.
+"""The virtual drive's server: one thread that carries NBD, NVMe/TCP, the admin and the truth socket, and the drive's own time.
 
 It sleeps in select(), which takes microseconds; epoll rounds to a millisecond, too coarse to pace a drive."""
 
@@ -13,10 +13,13 @@ from ssdrig.errors import UsageError
 from ssdrig.virtual import admin
 from ssdrig.virtual.device import Device
 from ssdrig.virtual.nbdserver import Connection
+from ssdrig.virtual.nvme import tcpserver
+from ssdrig.virtual.nvme.subsystem import Subsystem
 from ssdrig.virtual.truth import TruthFolder
 
 ADVANCE_NS = 5_000_000
 TICK_NS = 1_000_000_000
+MAX_CONNECTIONS = 250  # select() cannot watch file descriptors from 1024 on
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 
@@ -32,21 +35,46 @@ def die_with_parent(parent: int) -> None:
 
 
 class Server:
-    """Serves `device` at the unix sockets path, path.admin and path.truth until stop() is called."""
+    """Serves `device` until stop() is called: NBD, admin and truth at the unix sockets path, path.admin and path.truth if a
+    path is given; NVMe/TCP at nvme_tcp, (address, port), if that is given. Port 0: a free one, which nvme_tcp then names."""
 
-    def __init__(self, device: Device, path: str, truth_folder: str | None = None):
-        self.device, self.path = device, path
+    def __init__(self, device: Device, path: str | None, truth_folder: str | None = None, nvme_tcp: tuple[str, int] | None = None):
+        self.device, self.nvme_tcp = device, nvme_tcp
         self.truth = TruthFolder(truth_folder, device) if truth_folder else None
+        self.subsystem = Subsystem(device)
         self.stopping = False
-        self.connections: list[Connection | admin.LineConnection] = []
-        self.listeners = {}
-        self._listen(path, lambda sock: Connection(sock, device))
-        self._listen(path + ".admin", lambda sock: admin.LineConnection(sock, device, self._answer_admin))
-        self._listen(path + ".truth", lambda sock: admin.LineConnection(sock, device, admin.answer_truth))
+        self.connections: list[Connection | tcpserver.Connection | admin.LineConnection] = []
+        self.listeners: list[tuple[socket.socket, str | None, object]] = []  # (socket, path of a unix socket, make)
+        self._powered_listeners: list[tuple[socket.socket, str | None, object]] = []  # those of them that end with the power
+        self._fronts = []  # what opens the latter
+        self._parked = None  # keeps the TCP port, not listening, while the drive has no power
+        if path:
+            self._fronts.append(lambda: (listen(path), path, lambda sock: Connection(sock, device)))
+            self.listeners.append((listen(path + ".admin"), path + ".admin", self._admin_connection))
+            self.listeners.append((listen(path + ".truth"), path + ".truth", self._truth_connection))
+        if nvme_tcp:
+            self._fronts.append(self._open_nvme_tcp)
+        try:
+            self._open_fronts()
+        except UsageError:
+            self.close()
+            raise
 
-    def _listen(self, path: str, make) -> None:
-        listener = listen(path)
-        self.listeners[path] = (listener, make)
+    def _open_fronts(self) -> None:
+        self._powered_listeners = [front() for front in self._fronts]
+        self.listeners += self._powered_listeners
+
+    def _open_nvme_tcp(self) -> tuple[socket.socket, None, object]:
+        listener, self._parked = self._parked or bind_tcp(*self.nvme_tcp), None
+        listener.listen(64)
+        self.nvme_tcp = listener.getsockname()[:2]
+        return listener, None, lambda sock: tcpserver.Connection(sock, self.subsystem)
+
+    def _admin_connection(self, sock: socket.socket) -> admin.LineConnection:
+        return admin.LineConnection(sock, self.device, self._answer_admin)
+
+    def _truth_connection(self, sock: socket.socket) -> admin.LineConnection:
+        return admin.LineConnection(sock, self.device, admin.answer_truth)
 
     def _answer_admin(self, device: Device, request: dict, now_ns: int) -> tuple[dict, int]:
         answer = admin.answer_admin(device, request, now_ns)
@@ -63,24 +91,26 @@ class Server:
         advance_at, tick_at = now, now + TICK_NS
         while not self.stopping:
             wake = min([advance_at, tick_at, *(c.next_due_ns for c in self.connections if c.next_due_ns >= 0)])
-            readers = [c for c in self.connections if c.wants_read] + [pair[0] for pair in self.listeners.values()]
+            readers = [c for c in self.connections if c.wants_read] + [known[0] for known in self.listeners]
             writers = [c for c in self.connections if c.wants_write]
             readable, _, _ = select.select(readers, writers, [], max(0, wake - now) / 1e9)
             for who in readable:
                 if isinstance(who, socket.socket):
                     self._accept(who)
-                else:
-                    who.receive()
+                elif self.device.powered or isinstance(who, admin.LineConnection):
+                    who.receive()  # what comes in the same moment as a power cut comes too late
             now = time.monotonic_ns()
             if now >= advance_at or not self.device.powered:
                 self.device.advance(now)
                 advance_at = now + ADVANCE_NS
-                self._follow_power()
+                self._follow_power(now)
+                self.subsystem.advance(now)
             for connection in self.connections:
                 connection.reply(now)
             self.connections = [c for c in self.connections if not c.closed]
             if now >= tick_at:
                 self.device.tick(now)
+                self.subsystem.look_at_health()
                 if self.truth:
                     self.truth.write(now)
                 tick_at += TICK_NS * (1 + (now - tick_at) // TICK_NS)
@@ -91,34 +121,65 @@ class Server:
             sock, _ = listener.accept()
         except OSError:
             return  # the client has gone again
-        make = next(make for known, make in self.listeners.values() if known is listener)
+        if len(self.connections) >= MAX_CONNECTIONS:
+            sock.close()
+            return
+        make = next(make for known, _, make in self.listeners if known is listener)
         self.connections.append(make(sock))
 
-    def _follow_power(self) -> None:
-        """No power, no NBD: its connections end at once and new ones are refused until the drive has started."""
-        listening = self.path in self.listeners
-        if listening and not self.device.powered:
-            self.listeners.pop(self.path)[0].close()
-            os.unlink(self.path)
+    def _follow_power(self, now_ns: int) -> None:
+        """No power, no drive: its connections end at once and new ones are refused until it has started."""
+        if self._powered_listeners and not self.device.powered:
+            for listener in self._powered_listeners:
+                self.listeners.remove(listener)
+                shut(*listener[:2])
+            self._powered_listeners = []
+            if self.nvme_tcp:
+                self._parked = bind_tcp(*self.nvme_tcp)
             for connection in self.connections:
                 if isinstance(connection, Connection):
                     connection.close()
-        elif not listening and self.device.powered:
-            self._listen(self.path, lambda sock: Connection(sock, self.device))
+                elif isinstance(connection, tcpserver.Connection):
+                    connection.close(at_once=True)
+            self.subsystem.power_lost(now_ns)
+        elif not self._powered_listeners and self.device.powered:
+            self._open_fronts()
+            self.subsystem.power_returned(now_ns)
 
     def close(self) -> None:
         """End all connections, write the last truth, remove the sockets."""
         for connection in self.connections:
             if not connection.closed:
                 connection.close()
-        for path, (listener, _) in self.listeners.items():
-            listener.close()
-            if os.path.exists(path):
-                os.unlink(path)
+        for listener, path, _ in self.listeners:
+            shut(listener, path)
+        if self._parked:
+            self._parked.close()
         if self.truth:
             now = time.monotonic_ns()
             self.device.advance(now)
             self.truth.close(now)
+
+
+def shut(listener: socket.socket, path: str | None) -> None:
+    listener.close()
+    if path and os.path.exists(path):
+        os.unlink(path)
+
+
+def bind_tcp(address: str, port: int) -> socket.socket:
+    """A TCP socket bound to a port, which refuses connections until it listens. Raises UsageError if the address or port is not to be had."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+    except OSError as e:
+        listener.close()
+        seen = e.strerror or str(e)
+        raise UsageError(f"a TCP port at {address}:{port}", seen, "give another --nvme-tcp ADDRESS:PORT") from e
+    listener.setblocking(False)
+    return listener
 
 
 def listen(path: str) -> socket.socket:

@@ -44,7 +44,7 @@ def log_02h(h: dict) -> bytes:
         h["power_on_s"] // 3600,
         h["unsafe_shutdowns"],
         h["media_errors"],
-        h["media_errors"],  # each media error makes one entry of the error log
+        h["error_log_entries"],
     ]
     for i, value in enumerate(counters):
         page[32 + 16 * i : 48 + 16 * i] = int(value).to_bytes(16, "little")
@@ -57,7 +57,7 @@ def critical_warning(h: dict) -> int:
     """Bit 0 spare below threshold, bit 1 temperature, bit 2 worn out."""
     return (
         (h["available_spare_percent"] < SPARE_THRESHOLD_PERCENT)
-        | (h["temperature_C"] >= WARNING_C) << 1
+        | (h["temperature_C"] >= h["over_C"] or (h["under_C"] is not None and h["temperature_C"] <= h["under_C"])) << 1
         | (h["percentage_used"] > 100) << 2
     )
 
@@ -94,7 +94,7 @@ def log_09h(h: dict) -> bytes:
     page[96:112] = int(h["host_read_commands"]).to_bytes(16, "little")
     page[112:128] = int(h["host_write_commands"]).to_bytes(16, "little")
     page[128:144] = int(h["media_errors"]).to_bytes(16, "little")
-    page[144:160] = int(h["media_errors"]).to_bytes(16, "little")
+    page[144:160] = int(h["error_log_entries"]).to_bytes(16, "little")
     return bytes(page)
 
 
