@@ -88,7 +88,7 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
-    assert set(kept) == {"power", "fio_interval", "ssd_wear", "rig_event"} and min(kept.values()) > 1
+    assert set(kept) == {"power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"} and min(kept.values()) > 1
     assert database.counts(list(kept), run.name) == kept
 
 

@@ -34,8 +34,8 @@ KEYS = (
     "run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s", "time_dilation",
     "tested_bytes", "ios", "iops_mean", "iops_sd", "consistency", "iops_min", "iops_p0_1", "iops_p1", "iops_p5", "iops_p50",
     "zero_seconds", "iops_all_mean", "lat_mean_us", "lat_p99_us", "lat_p999_us", "power_mean_W", "power_max_W", "energy_J",
-    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
-    "wa", "wa_error", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temperature_max_C",
+    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "idle_mean_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
+    "wa", "wa_error", "wa_settled", "purge", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temperature_max_C",
     "fill_MBps", "fill_energy_J", "window_s", "notes",
 )  # fmt: skip
 
@@ -69,6 +69,7 @@ class RunData:
     # of the load as a whole, from the samples
     load_energy_J: float | None = None  # None: not all of the load was measured
     fill_energy_J: float | None = None
+    idle_mean_W: float | None = None
     sample_count: int | None = None
     samples_lost: int | None = None
     clock_error_ns: float | None = None
@@ -81,6 +82,7 @@ class RunData:
     wa_value: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_error: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_total: wa.WriteAmplification | None = None
+    wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
     # what happened, for people
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
     marks: list[tuple[float, str]] = field(default_factory=list)
@@ -170,6 +172,9 @@ def _started(data: RunData, step: str) -> int:
 def _load_power(data: RunData, run: Path) -> None:
     k, n = data.k, len(data.iops)
     data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
+    if data.header.get("rig") is None:
+        data.notes.append("power: not measured, the run had no rig")
+        return
     try:
         power = samples.load(run)
     except RigError as error:
@@ -181,6 +186,7 @@ def _load_power(data: RunData, run: Path) -> None:
     data.closure = power.closure
     if power.closure is None:
         data.notes.append("closure_percent: the rig sent fewer than two energy frames of one stretch")
+    data.idle_mean_W = _idle_mean_W(data, power)
     if data.t0_ns is None:
         return
     rows = samples.per_second(power, data.t0_ns, n, k * SECOND_NS)
@@ -212,6 +218,18 @@ def _load_power(data: RunData, run: Path) -> None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
 
 
+def _idle_mean_W(data: RunData, power: samples.Power) -> float | None:
+    """Mean power of the idle step, in which nothing asks the drive for anything; None if there was none."""
+    edges = [e["t_ns"] for kind in ("step.start", "step.end") for e in data.events if e["kind"] == kind and e.get("step") == "idle"]
+    if len(edges) != 2:
+        return None
+    if not _covers(power, *edges):
+        data.notes.append("idle_mean_W: power samples do not cover the idle step")
+        return None
+    a, z = samples.integral_J(power, edges)
+    return float(z - a) / ((edges[1] - edges[0]) / SECOND_NS)
+
+
 def _covers(power: samples.Power, begin_ns: int, end_ns: int) -> bool:
     return bool(power.t_ns[0] <= begin_ns + SLACK_NS and power.t_ns[-1] >= end_ns - SLACK_NS)
 
@@ -236,6 +254,11 @@ def _load_smart(data: RunData, run: Path) -> None:
     quiet = [s for s in since if s["reason"] == "after"]
     if quiet:
         data.wa_total = wa.between(before[-1], quiet[0])
+        rest = [s for s in data.snapshots if s["reason"] == "settled"]
+        if rest:
+            settled = wa.settled(before[-1], quiet[0], [quiet[0], *rest])
+            data.wa_settled = settled.with_background
+            data.notes += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]
     cumulative = wa.during([before[-1], *(s for s in since if s["reason"] == "poll")])
     if not quiet:
         data.wa_total = cumulative[-1][1]
@@ -318,7 +341,10 @@ def figures(data: RunData) -> dict:
         out["temperature_max_C"] = float(data.temperature_C.max())
     if data.fill_s:
         out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
-    out["fill_energy_J"] = data.fill_energy_J
+    out |= {"fill_energy_J": data.fill_energy_J, "idle_mean_W": data.idle_mean_W}
+    out["purge"] = next((e.get("method") for e in data.events if e["kind"] == "purge"), None)
+    if data.wa_settled is not None:
+        out["wa_settled"] = data.wa_settled.value
     return out
 
 

@@ -11,6 +11,11 @@ from ssdrig.errors import SsdrigError
 COMMANDS = {
     "demo": ("ssdrig.demo", "the main job on the virtual bench: two runs and their report, nothing needed but this clone"),
     "run": ("ssdrig.run", "carry out a test on a drive and keep all of it in a run folder"),
+    "drives": ("ssdrig.drive.drives", "the disks of this machine: what each is, whether it is safe to test, health, wear"),
+    "wear": ("ssdrig.drive.wear", "wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention"),
+    "watch": ("ssdrig.drive.watch", "keep recording SMART of drives"),
+    "purge": ("ssdrig.drive.purge", "empty a drive: format, sanitize, security erase or discard, and see that it is empty"),
+    "calibrate": ("ssdrig.drive.calibrate", "find the unit of a drive's unknown counters by a counted sequential write"),
     "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
     "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD; its ledger; its ageing"),

@@ -1,11 +1,15 @@
-"""What happens each second of a run while fio works: the live line, the line for scripts, the SMART polls at their cadence,
-the clock anchors, and the question whether the rig is still there."""
+"""What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock anchors,
+and the question whether the rig is still there."""
 
 import json
+import threading
 import time
+from collections.abc import Callable
 
 from ssdrig import journal
+from ssdrig.bench import Bench
 from ssdrig.consistency import Consistency
+from ssdrig.drive import counters
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.progress import Progress, clock, sparkline
 from ssdrig.rig import Rig
@@ -14,13 +18,20 @@ ANCHOR_INTERVAL_S = 60
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
 
 
-class Live:
-    """Called by the load once a second. Rates shown are drive time: with time dilation k the host sees 1/k of them."""
+def anchor(book: journal.Journal) -> None:
+    """Tie the journal's clock to UTC, now."""
+    book.event("clock.anchor", utc_ns=time.time_ns())
 
-    def __init__(self, plan: Consistency, drive: dict, book: journal.Journal, rig: Rig, show: Progress, jsonl: bool, poll):
-        self._plan, self._book, self._rig, self._show, self._jsonl, self._poll = plan, book, rig, show, jsonl, poll
-        self._k = drive["time_dilation"]
+
+class Live:
+    """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees 1/k of them."""
+
+    def __init__(self, plan: Consistency, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool):
+        self._plan, self._here, self._book, self._rig, self._show, self._jsonl = plan, here, book, rig, show, jsonl
+        self.dilation = self._k = here.drive["time_dilation"]
         self._polls = 0
+        self._first_document: dict | None = None
+        self._polling: threading.Thread | None = None
         self._step = ""
         self._bytes_to_write: int | None = None
         self._iops: list[float] = []
@@ -28,7 +39,9 @@ class Live:
         self._started = self._next_poll = 0.0
 
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
-        """A step starts now; it ends after so many bytes, or after the plan's duration."""
+        """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is waited for."""
+        if self._polling:
+            self._polling.join()
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
         self._started = time.monotonic()
         self._next_poll = self._started + self._plan.smart_interval_s * self._k
@@ -40,22 +53,47 @@ class Live:
         self._iops.append(now["iops"] * self._k)
         if self._step == "load" and time.monotonic() >= self._next_poll:
             self._next_poll += self._plan.smart_interval_s * self._k
-            self.poll_smart("poll")
+            self._poll_beside()
         if time.monotonic() >= self._next_anchor:
             self._next_anchor += ANCHOR_INTERVAL_S
-            self._book.event("clock.anchor", utc_ns=time.time_ns())
-        if self._rig.silent_s() > RIG_SILENCE_S:
-            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s", "look at its cable, then start the run again")
+            anchor(self._book)
+        self._heed_rig()
         share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
         share = min(1.0, share)
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
-        watts, lost = self._rig.power_W(), self._rig.lost()
         self._show.show(
             f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s"
-            f" {'  -  ' if watts is None else f'{watts:5.2f}'} W  {lost} lost  ETA {clock(eta_s)}"
+            f" {self._power_words()}  ETA {clock(eta_s)}"
         )
         if self._jsonl:
+            watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
             self.tell(step=self._step, elapsed_s=round(elapsed_s, 1), iops=self._iops[-1], bw_bytes=now["bw_bytes"] * self._k, power_W=watts, samples_lost=lost)
+
+    def wait(self, host_s: float, check: Callable[[], None]) -> None:
+        """Let host_s pass without I/O; `check` raises when someone wants it to end."""
+        began, shown = time.monotonic(), 0.0
+        while (elapsed_s := time.monotonic() - began) < host_s:
+            time.sleep(min(0.2, host_s - elapsed_s))
+            check()
+            if elapsed_s - shown >= 1:
+                shown = elapsed_s
+                if time.monotonic() >= self._next_anchor:
+                    self._next_anchor += ANCHOR_INTERVAL_S
+                    anchor(self._book)
+                self._heed_rig()
+                self._show.show(f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}")
+                if self._jsonl:
+                    self.tell(step=self._step, elapsed_s=round(elapsed_s / self._k, 1), power_W=self._rig.power_W() if self._rig else None)
+
+    def _heed_rig(self) -> None:
+        if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
+            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s", "look at its cable, then start the run again")
+
+    def _power_words(self) -> str:
+        if not self._rig:
+            return "no rig"
+        watts = self._rig.power_W()
+        return f"{'  -  ' if watts is None else f'{watts:5.2f}'} W  {self._rig.lost()} lost"
 
     def tell(self, **fields) -> None:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""
@@ -63,15 +101,30 @@ class Live:
         kept = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
         print(json.dumps({"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}), flush=True)
 
-    def poll_smart(self, reason: str) -> None:
-        """One SMART poll into the journal. A drive that does not answer is an event, not the end of the run."""
+    def _poll_beside(self) -> None:
+        """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being read."""
+        if self._polling and self._polling.is_alive():
+            self._book.event("note", text="SMART poll left out: the one before has not ended yet")
+            return
+        self._polling = threading.Thread(target=self.poll_smart, args=("poll",), daemon=True)
+        self._polling.start()
+
+    def poll_smart(self, reason: str) -> dict | None:
+        """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end of the
+        run. Under load only what the first poll found is asked for. While idle power is measured there is none: it would wake
+        the drive."""
+        if self._step == "idle":
+            self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
+            return None
         self._polls += 1
         self._book.event("smart.start", n=self._polls, reason=reason)
         try:
-            document = self._poll()
+            document = self._here.poll(self._first_document if reason == "poll" else None)
         except (SsdrigError, OSError) as error:
             self._book.event("smart.end", n=self._polls, reason=reason, ok=False, why=str(error))
-            return
+            return None
+        self._first_document = self._first_document or document
         document = {"n": self._polls, "reason": reason, **document}
         self._book.put(f"smart/{self._polls:03}.json", json.dumps(document).encode())
         self._book.event("smart.end", n=self._polls, reason=reason, ok=True)
+        return counters.snapshot(document)

@@ -1,0 +1,97 @@
+"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. Two makers: the virtual
+bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from first to last."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ssdrig.drive import collect, guard, purge, warranty
+from ssdrig.drive.inventory import Drive
+from ssdrig.errors import DriveError
+from ssdrig.progress import Progress
+from ssdrig.virtual import adminclient
+from ssdrig.virtual.bench import VirtualBench
+from ssdrig.virtual.nbdclient import NbdClient
+
+EFFECT_PROBE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Bench:
+    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` says what was used and what was
+    seen of its effect, `poll` makes a SMART document and is given an earlier one whose sources it asks again, `check` sees
+    whether the target still is this drive. `port` None: power is not measured."""
+
+    drive: dict
+    fio_target: str
+    port: str | None
+    simulated: bool
+    purge: Callable[[Progress], dict]
+    poll: Callable[[dict | None], dict]
+    flush: Callable[[], None]
+    check: Callable[[], None]
+
+
+def virtual(running: VirtualBench) -> Bench:
+    """The virtual bench that runs as `running`."""
+    admin, socket, capacity = running.drive["admin"], running.drive["socket"], running.drive["capacity_bytes"]
+
+    def purge_(show: Progress) -> dict:
+        adminclient.ask(admin, {"op": "format"})
+        with NbdClient(socket) as nbd:
+            last = capacity - EFFECT_PROBE_BYTES
+            probes = (0, last // 2 // EFFECT_PROBE_BYTES * EFFECT_PROBE_BYTES, last)
+            for offset in probes:
+                if any(nbd.read(offset, EFFECT_PROBE_BYTES)):
+                    raise DriveError("zeros after the purge", f"data at byte {offset}", "the drive did not purge; do not use its figures")
+        return {"method": "format", "effect": {"blocks_read": len(probes), "zero": len(probes)}, "ok": True}
+
+    def flush() -> None:
+        with NbdClient(socket) as nbd:
+            nbd.flush()
+
+    drive = {"interface": "nbd", **{k: v for k, v in running.drive.items() if k not in ("socket", "admin")}}
+    return Bench(drive, running.fio_target, running.port, True, purge_, lambda like: adminclient.poll(admin), flush, lambda: None)
+
+
+@contextmanager
+def real(drive: Drive, destroy_serial: str | None, purge_method: str, raw_nand_bytes: int | None, port: str | None) -> Iterator[Bench]:
+    """A block device, held by the guard until the end. Raises UnsafeTarget, with all that speaks against it, before
+    anything is touched."""
+    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+    with guard.hold(drive, destroy_serial) as held:
+        words = asdict(drive) | {
+            "raw_nand_bytes": raw_nand_bytes,
+            "rated_tbw_TB": limits.tbw_TB if limits else None,
+            "rated_pe_cycles": limits.pe_cycles if limits else None,
+            "time_dilation": 1,
+        }
+
+        def purge_(show: Progress) -> dict:
+            held.recheck()
+            return purge.purge(held, purge_method, show)
+
+        yield Bench(
+            words, drive.node, port, drive.simulated, purge_, lambda like: collect.poll(drive, like=like),
+            lambda: flush_cache(drive.node), lambda: held.recheck() and None,
+        )  # fmt: skip
+
+
+def rated_bytes(drive: Drive) -> float | None:
+    """Host bytes that the warranty allows, None if the table does not have the drive."""
+    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+    return limits.tbw_TB * 1e12 if limits and limits.tbw_TB else None
+
+
+def flush_cache(node: str | Path) -> None:
+    """Have the drive empty its write cache: fsync of a block device ends with a flush command. DriveError if it fails."""
+    try:
+        fd = os.open(node, os.O_RDWR)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise DriveError(f"{node} to flush its cache", str(error), "see whether the drive is still there: ./ssdrig drives") from error

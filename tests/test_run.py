@@ -1,0 +1,144 @@
+"""The steps of a run, on a bench made by hand: real fio on a file, SMART documents as told, no rig."""
+
+import argparse
+import json
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from ssdrig import analysis, consistency, journal, points, run
+from ssdrig.bench import Bench
+from ssdrig.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.progress import Progress
+
+SIZE = 64 << 20
+DRIVE = {"model": "FILE", "serial": "F1", "firmware": "", "interface": "file", "capacity_bytes": SIZE, "raw_nand_bytes": None, "time_dilation": 1}
+
+
+def document(host_units: int, nand_bytes: int) -> dict:
+    """A SMART document with a data units counter and OCP's NAND counter."""
+    page, ocp = bytearray(512), bytearray(512)
+    page[48:64], page[3] = host_units.to_bytes(16, "little"), 100
+    ocp[0:16], ocp[494:496] = nand_bytes.to_bytes(16, "little"), b"\x03\x00"
+    ocp[496:512] = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
+    t_ns = time.monotonic_ns()
+    return {"t_start_ns": t_ns, "t_end_ns": t_ns + 1000, "simulated": False, "smartctl": {}, "log_02h": page.hex(), "log_c0h": ocp.hex(), "log_09h": None}
+
+
+@pytest.fixture
+def carried_out(tmp_path, monkeypatch):
+    """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2, 3 s."""
+    monkeypatch.setattr(consistency, "SETTLE_S", (1, 2, 3))
+
+    def carry_out(polls, settle=False, idle_s=0, **more):
+        asked = []
+
+        def poll(like):
+            asked.append(like)
+            answer = polls[min(len(asked), len(polls)) - 1]
+            if isinstance(answer, Exception):
+                raise answer
+            return document(*answer)
+
+        target = tmp_path / "drive"
+        target.write_bytes(bytes(SIZE))
+        here = Bench(**(dict(
+            drive=DRIVE, fio_target=str(target), port=None, simulated=False, purge=lambda show: {"method": "none", "ok": True},
+            poll=poll, flush=lambda: None, check=lambda: None,
+        ) | more))  # fmt: skip
+        plan = consistency.plan(SIZE, None, None, 4, None, 1, 1, settle, idle_s)
+        args = SimpleNamespace(method="consistency", runs=str(tmp_path / "runs"), influx=None, jsonl=False)
+        folder, end = run.carry_out(args, plan, here, Progress(quiet=True))
+        return folder, end, asked
+
+    return carry_out
+
+
+def times(events, kind, step):
+    return [e["t_ns"] for e in events if e["kind"] == kind and e.get("step") == step]
+
+
+def test_settle_and_idle(carried_out):
+    """The third reading after the load equals the second: the drive has come to rest. Then nothing is asked for 2 s."""
+    polls = [(1000, 10**9)] + [(2000, 2 * 10**9)] * 9
+    folder, end, asked = carried_out(polls, settle=True, idle_s=2)
+    assert end["exit_code"] == 0, end
+    events = journal.events(folder)
+    steps = [e["step"] for e in events if e["kind"] == "step.start"]
+    assert steps == ["check", "purge", "fill", "load", "flush", "settle", "idle", "teardown"]
+    smart = [(e["t_ns"], e["reason"]) for e in events if e["kind"] == "smart.start"]
+    (settle0,), (idle0,), (idle1,) = times(events, "step.start", "settle"), times(events, "step.start", "idle"), times(events, "step.end", "idle")
+    assert [reason for t, reason in smart if settle0 < t < idle0] == ["after", "settled"]
+    assert not [t for t, _ in smart if idle0 <= t <= idle1] and idle1 - idle0 >= 2e9
+    assert [e["method"] for e in events if e["kind"] == "purge"] == ["none"]
+    got = analysis.figures(analysis.load(folder))
+    assert got["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
+    assert asked[0] is None and asked[-1] is None and any(like for like in asked), "under load the first document's sources are asked again"
+
+
+def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
+    polls = [(1000, 10**9)] + [(3000, 10**9 * (2 + i)) for i in range(20)]
+    folder, _, _ = carried_out(polls, settle=True)
+    reasons = [e["reason"] for e in journal.events(folder) if e["kind"] == "smart.start"]
+    assert reasons.count("settled") == 3
+    got = analysis.figures(analysis.load(folder))
+    assert got["wa_settled"] > got["wa"] and any("not finished" in note for note in got["notes"])
+
+
+def test_without_a_rig_the_report_has_no_power(carried_out):
+    folder, end, _ = carried_out([(1000, 10**9)] + [(40_000, 30 * 10**9)] * 9)
+    got = analysis.figures(analysis.load(folder))
+    assert got["power_mean_W"] is None and got["samples"] is None and got["ios"] > 0 and got["purge"] == "none"
+    assert any("no rig" in note for note in got["notes"])
+    assert got["wa"] == pytest.approx(29 * 10**9 / (39_000 * 512_000))
+    assert json.loads((folder / "run.json").read_bytes())["rig"] is None
+    assert points.counts(folder)["power"] == 0
+
+
+def test_a_poll_that_fails_is_an_event(carried_out):
+    folder, end, _ = carried_out([DriveError("SMART", "nothing", "look")])
+    ends = [e for e in journal.events(folder) if e["kind"] == "smart.end"]
+    assert end["state"] == "complete" and ends and not any(e["ok"] for e in ends) and "nothing" in ends[0]["why"]
+
+
+def test_a_target_that_is_another_drive_by_now_is_not_written(carried_out, tmp_path):
+    seen = []
+
+    def check():
+        seen.append(1)
+        if len(seen) == 2:
+            raise UnsafeTarget("serial F1", "serial F2", "see which drive is where")
+
+    folder, end, _ = carried_out([(1000, 10**9)], check=check)
+    assert (end["state"], end["exit_code"]) == ("failed", 3)
+    assert not (folder / "fio").exists() and (tmp_path / "drive").read_bytes() == bytes(SIZE)
+
+
+def test_a_poll_that_hangs_does_not_hold_up_the_load(carried_out):
+    calls = []
+
+    def poll(like):
+        calls.append(like)
+        if len(calls) == 2:
+            time.sleep(3)
+        return document(1000 * len(calls), 10**9 * len(calls))
+
+    folder, end, _ = carried_out([], poll=poll)
+    events = journal.events(folder)
+    assert end["state"] == "complete"
+    assert any("left out" in e.get("text", "") for e in events if e["kind"] == "note")
+    seconds = [t for e in events if e["kind"] == "load.first_io" for t in [e["t_ns"]]]
+    assert len(seconds) == 2
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    run.add_arguments(parser)
+    return parser.parse_args(["consistency", *words])
+
+
+@pytest.mark.parametrize("words", [[], ["--virtual", "sata-tlc", "--drive", "X"], ["--virtual", "floppy"], ["--drive", "/dev/sda"], ["--drive", "no such serial"]])
+def test_words_that_name_no_drive(words):
+    with pytest.raises(UsageError):
+        run.perform(parsed(*words), Progress(quiet=True))
