@@ -1,0 +1,215 @@
+"""Run the electrical studies of the rig in ngspice with the values of hardware/values.csv, and draw them.
+
+    python hardware/spice/simulate.py            every study: its measures on stdout, its picture beside the netlist
+    python hardware/spice/simulate.py softstart sata_12v c_load=3e-4
+
+A study is a netlist of this folder. Its parameters are the rows of one rail (and of "all") in values.csv and its own
+`.param` line; both can be changed for a run by name, and a name that is nowhere is an error. The pictures are of the
+rail and changes in PICTURES.
+"""
+
+import csv
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LIMIT_s = 60
+
+
+def values(rail: str) -> dict[str, float]:
+    """Rows "all" and `rail` of values.csv by name, SI units. Raises KeyError for a rail that is not in it."""
+    with open(HERE.parent / "values.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    if rail not in {row["rail"] for row in rows} - {"all"}:
+        raise KeyError(f"no rail {rail} in values.csv")
+    return {row["name"]: float(row["value"]) for row in rows if row["rail"] in ("all", rail)}
+
+
+def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str, str]:
+    """(text of the study with its changed .param line, .param lines of the values). Raises KeyError for an unknown name."""
+    params = values(rail)
+    text = (HERE / f"{study}.cir").read_text()
+    for name, value in changes.items():
+        if name in params:
+            params[name] = value
+            continue
+        text, found = re.subn(rf"^(\.param\b.*?\b{name}=)(\S+)", rf"\g<1>{value}", text, flags=re.MULTILINE)
+        if found != 1:
+            raise KeyError(f"{name} is neither in values.csv for {rail} nor in a .param line of {study}.cir")
+    return text, "".join(f".param {name}={value}\n" for name, value in params.items())
+
+
+def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[str, float], list[str], list[list[float]]]:
+    """Run a study: ({measure: value}, names of the curves, rows of the curves; the first column is time in s, or the swept
+    current in A). A measure that was not reached is missing. Raises RuntimeError with ngspice's words when it failed.
+    """
+    text, params = netlist(study, rail, changes)
+    with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
+        place = Path(folder)
+        library = (HERE / "rig.lib").read_text()
+        (place / "rig.lib").write_text(f"* rail {rail}\n{params}{library}")
+        (place / f"{study}.cir").write_text(text)
+        done = subprocess.run(["ngspice", "-b", f"{study}.cir"], cwd=place, capture_output=True, text=True, timeout=LIMIT_s)
+        said = done.stdout + done.stderr
+        if not (place / "curves.txt").exists() or re.search("simulation aborted|Timestep too small|fatal|^Error(?!: measure)", said, re.M | re.I):
+            raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{said[-3000:]}")
+        lines = (place / "curves.txt").read_text().splitlines()
+    measures = {name: float(value) for name, value in re.findall(r"^(\w+)\s+=\s+([-+.\deE]+)", said, re.M)}
+    return measures, lines[0].split(), [[float(x) for x in line.split()] for line in lines[1:]]
+
+
+# ---- pictures: study -> (title, [(left, right, what the x axis is, unit of the y axis, [(label, rail, changes, curve)])])
+
+THREE = (("3.3 V", "m2_3v3"), ("5 V", "sata_5v"), ("12 V", "sata_12v"))
+SIZES = (("10 uF", 1e-5), ("47 uF", 4.7e-5), ("100 uF", 1e-4), ("470 uF", 4.7e-4), ("1000 uF", 1e-3))
+INTO = {"t_short": 1e-3, "t_on": 7e-3}
+PICTURES = {
+    "softstart": ("Soft start into 1000 uF: OFF released at 1 ms", [
+        (0, 12e-3, "ms", "V", [(label, rail, {}, "v(drive)") for label, rail in THREE]),
+        (0, 12e-3, "ms", "A", [(label, rail, {}, "i(Vi)") for label, rail in THREE])]),
+    "drop": ("Drop from the rig's input to the drive's pins, hot FETs", [
+        (1e-3, 51e-3, "A", "V", [(label, rail, {"fet_rds_on_max": 0.00403}, "drop") for label, rail in THREE])]),
+    "fall": ("3.3 V cut at 1 ms, drive at 3 W: with crowbar 2.2 Ohm (above), float (below)", [
+        (0, 10e-3, "ms", "V", [(label, "m2_3v3", {"c_load": c}, "v(drive)") for label, c in SIZES]),
+        (0, 300e-3, "ms", "V", [(label, "m2_3v3", {"c_load": c, "discharge": 0, "stop": 0.4}, "v(drive)") for label, c in SIZES])]),
+    "dip": ("3.3 V, 470 uF, drive at 3 W: OFF for 20, 100, 300 us and 5 ms", [
+        (0, 16e-3, "ms", "V", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "v(drive)") for w in (2e-5, 1e-4, 3e-4, 5e-3)]),
+        (0.9e-3, 1.8e-3, "ms", "A", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "i(Vi)") for w in (2e-5, 1e-4, 3e-4)])]),
+    "short": ("12 V shorted while on, supply of 60 A (above); FET junction when switched on into the short (below)", [
+        (79e-3, 140e-3, "ms", "A", [("on", "sata_12v", {}, "i(v.xq.vfuse)")]),
+        (6e-3, 30e-3, "ms", "C", [("60 A", "sata_12v", INTO, "v(tj)"), ("150 A", "sata_12v", INTO | {"source_limit": 150}, "v(tj)")])]),
+    "interlock": ("3.3 V: OFF and DISCHARGE rise together at 10 ms (above) and fall together at 70 ms (below)", [
+        (9.995e-3, 10.03e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in
+                                         (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("series VGS", "v(vgs)"))]),
+        (69e-3, 76e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in
+                                   (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("drive", "v(drive)"))])]),
+    "backfeed": ("Rail off, pull-ups of the host feed a drive that does not leak", [
+        (0, 6, "s", "V", [("crowbar held", "m2_3v3", {}, "v(drive)"), ("float", "m2_3v3", {"discharge": 0}, "v(drive)")])]),
+    "failsafe": ("Power comes up with leaking inputs at OFF and DISCHARGE: 2.2 kOhm pull-down (above), 47 kOhm (below)", [
+        (0, 20e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))]),
+        (0, 20e-3, "ms", "V", [(name, "m2_3v3", {"off_pull_down": 47e3}, curve) for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))])]),
+    "hotplug": ("12 V, a drive with 10 uF put on at 1 ms: onto a live rail, and with the soft start after it", [
+        (0.95e-3, 1.2e-3, "ms", "V", [("live", "sata_12v", {}, "v(drive)")]),
+        (0, 12e-3, "ms", "V", [("soft start", "sata_12v", {"live": 0}, "v(drive)")])]),
+}
+COLOURS = ("#0b5fa5", "#c0392b", "#2e7d32", "#8e44ad", "#b9770e")
+WIDTH, HEIGHT, LEFT, TOP, POINTS = 760, 240, 70, 40, 500  # of one panel, pixels
+
+
+def curve(study: str, rail: str, changes: dict, name: str, left: float, right: float, cache: dict) -> list[float]:
+    """The curve at POINTS times from left to right (s), interpolated."""
+    key = (study, rail, tuple(changes.items()))
+    _, names, rows = cache[key] = cache.get(key) or run(study, rail, **changes)
+    column, at, values_ = names.index(name), 0, []
+    for k in range(POINTS):
+        t = left + (right - left) * k / (POINTS - 1)
+        while at < len(rows) - 2 and rows[at + 1][0] < t:
+            at += 1
+        (t0, y0), (t1, y1) = ((rows[i][0], rows[i][column]) for i in (at, at + 1))
+        values_.append(y0 + (y1 - y0) * min(max((t - t0) / (t1 - t0), 0), 1) if t1 > t0 else y1)
+    return values_
+
+
+def steps(low: float, high: float) -> list[float]:
+    """About five round numbers between low and high."""
+    rough = (high - low) / 5
+    size = next(m * 10**e for e in range(-9, 10) for m in (1, 2, 5) if m * 10**e >= rough)
+    return [round(k * size, 9) for k in range(round(low / size - 0.499), round(high / size + 0.499) + 1) if low <= k * size <= high * 1.0001]
+
+
+def picture(study: str) -> str:
+    """The SVG of a study."""
+    title, panels = PICTURES[study]
+    cache: dict = {}
+    height = TOP + len(panels) * (HEIGHT + 50)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+             f'<rect width="{WIDTH}" height="{height}" fill="white"/><text x="12" y="22" font-size="15">{title}</text>']
+    for n, (left, right, across, unit, traces) in enumerate(panels):
+        top, inner = TOP + n * (HEIGHT + 50), WIDTH - LEFT - 130
+        curves = [curve(study, rail, changes, name, left, right, cache) for _, rail, changes, name in traces]
+        low, high = min(0.0, *(min(c) for c in curves)), max(max(c) for c in curves) * 1.05
+        low = 0.0 if low > -0.02 * high else low
+        y_of = lambda v: top + HEIGHT * (1 - (v - low) / (high - low))  # noqa: E731
+        scale = {"ms": 1e3, "s": 1, "A": 100}[across]  # drop.cir: 100 A/s from 1 ms on
+        start = 1e-3 if across == "A" else 0
+        parts.append(f'<rect x="{LEFT}" y="{top}" width="{inner}" height="{HEIGHT}" fill="none" stroke="#999"/>')
+        for tick in steps(low, high):
+            parts.append(f'<path d="M{LEFT} {y_of(tick):.1f}h{inner}" stroke="#ddd"/><text x="{LEFT - 6}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        for tick in steps((left - start) * scale, (right - start) * scale):
+            x = LEFT + inner * ((tick / scale + start) - left) / (right - left)
+            parts.append(f'<path d="M{x:.1f} {top}v{HEIGHT}" stroke="#ddd"/><text x="{x:.1f}" y="{top + HEIGHT + 16}" text-anchor="middle">{tick:g}</text>')
+        parts.append(f'<text x="12" y="{top + 14}">{unit}</text><text x="{LEFT + inner}" y="{top + HEIGHT + 32}" text-anchor="end">{across}</text>')
+        for k, ((label, *_), points) in enumerate(zip(traces, curves, strict=True)):
+            line = " ".join(f"{LEFT + inner * i / (POINTS - 1):.1f},{y_of(v):.1f}" for i, v in enumerate(points))
+            parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[k]}" stroke-width="1.6"/>')
+            parts.append(f'<text x="{LEFT + inner + 10}" y="{top + 16 + 18 * k}" fill="{COLOURS[k]}">{label}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+# ---- tables of README.md
+
+
+def si(value: float | None, scale: float = 1, digits: int = 3) -> str:
+    return "-" if value is None else f"{value * scale:.{digits}g}"
+
+
+def fall_table() -> str:
+    """90-10 % and the time to 300 mV in ms after the cut, by rail, capacitance and the drive's power; Markdown."""
+    lines = ["| rail | C, uF | drive, W | crowbar: 90-10 %, ms | crowbar: to 0.3 V, ms | float: 90-10 %, ms | float: to 0.3 V, ms |",
+             "|---|---|---|---|---|---|---|"]
+    for rail, powers in (("m2_3v3", (0.05, 3)), ("sata_5v", (0.05, 5)), ("sata_12v", (0.05, 25))):
+        for _, c in SIZES:
+            for power in powers:
+                closed = run("fall", rail, c_load=c, p_load=power, stop=0.06)[0]
+                opened = run("fall", rail, c_load=c, p_load=power, discharge=0, stop=1.5)[0]
+                figures = [si(m.get(name), 1e3) for m in (closed, opened) for name in ("fall", "t_300mv")]
+                lines.append(f"| {rail} | {c * 1e6:g} | {power:g} | {' | '.join(figures)} |")
+    return "\n".join(lines)
+
+
+def rail_table() -> str:
+    """What the tests assert of each rail, in one view; Markdown."""
+    lines = ["| rail | rise 10-90 %, ms | inrush into load_max, A | FET junction in soft start, C | drop at 3 A (hot), % | drop at 5 A (hot), % "
+             "| crowbar pulse, A | its energy at load_max, mJ |", "|---|---|---|---|---|---|---|---|"]
+    for rail in ("m2_3v3", "sata_5v", "sata_12v", "u2_12v"):
+        v = values(rail)
+        soft, drop = run("softstart", rail)[0], run("drop", rail, fet_rds_on_max=v["fet_rds_on_max"] * v["fet_rds_hot_factor"])[0]
+        cut = run("fall", rail, c_load=v["load_max"], p_load=0)[0]
+        figures = (soft["rise"] * 1e3, soft["inrush"], soft["tj"], drop["drop_3a"] / v["voltage"] * 100, drop["drop_5a"] / v["voltage"] * 100,
+                   cut["bar_peak"], cut["bar_heat"] * 1e3)
+        lines.append(f"| {rail} | {' | '.join(si(x) for x in figures)} |")
+    return "\n".join(lines)
+
+
+TABLES = {"rails": rail_table, "fall": fall_table}
+
+
+def with_tables(text: str) -> str:
+    """README.md with the tables between its markers made anew."""
+    for name, table in TABLES.items():
+        text, found = re.subn(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL)
+        if found != 1:
+            raise ValueError(f"expected one marker of table {name} in README.md, seen {found}; do: put <!-- {name} --> and <!-- end --> there")
+    return text
+
+
+def main(words: list[str]) -> int:
+    if words:
+        changes = dict(word.split("=", 1) for word in words if "=" in word)
+        study, *rails = (word for word in words if "=" not in word)
+        for name, value in run(study, *rails, **changes)[0].items():
+            print(f"{name:12} {value:.4g}")
+        return 0
+    for study in PICTURES:
+        (HERE / f"{study}.svg").write_text(picture(study))
+        print(f"wrote {study}.svg", file=sys.stderr)
+    readme = HERE / "README.md"
+    readme.write_text(with_tables(readme.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

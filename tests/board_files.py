@@ -1,0 +1,41 @@
+"""The files under hardware/ as the tests read them: tables, the schematic's source, KiCad's netlist."""
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HARDWARE = ROOT / "hardware"
+BOARD = HARDWARE / "board"
+sys.path.insert(0, str(BOARD))
+import circuit  # noqa: E402
+import draw  # noqa: E402, F401
+import export  # noqa: E402
+
+README = (HARDWARE / "README.md").read_text()
+NETS = export.connections((BOARD / "ssdrig.net").read_text())
+PARTS = {part.ref: part for part in circuit.PARTS}
+
+
+def table(path):
+    with open(HARDWARE / path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+PINS = table("pins.csv")
+
+
+def at(ref, pin, nets=NETS):
+    """The net at a pin, from KiCad's netlist."""
+    (net,) = [net for net, nodes in nets.items() if (ref, pin) in nodes]
+    return net
+
+
+def ohm(text):
+    match = re.fullmatch(r"(\d+)([RkMm])(\d*)", text)
+    return float(f"{match[1]}.{match[3] or 0}") * {"R": 1, "k": 1e3, "M": 1e6, "m": 1e-3}[match[2]]
+
+
+def farad(text):
+    return float(text[:-1]) * {"u": 1e-6, "n": 1e-9, "p": 1e-12}[text[-1]]

@@ -1,0 +1,283 @@
+"""The board: generated files, KiCad's rule check, netlist, what the circuit must have, pins."""
+
+import ast
+import html
+import math
+import re
+import shutil
+
+import pytest
+from board_files import BOARD, NETS, PARTS, PINS, README, ROOT, at, circuit, draw, export, farad, ohm
+from board_files import at as net_at
+
+
+def kicad_is_missing():
+    """Why the checks by KiCad cannot run, or "". KiCad 6 (Debian 12 without backports) has no rule check on the command line."""
+    if not shutil.which("kicad-cli"):
+        return "no kicad-cli: install KiCad 9 (Debian 12: package kicad of bookworm-backports)"
+    version = export.kicad("version").stdout.strip()
+    return (
+        ""
+        if version[:1].isdigit() and int(version.split(".")[0]) >= 9
+        else f"kicad-cli is {version or 'not able to say its version'}: 9 or newer is needed"
+    )
+
+
+KICAD_MISSING = kicad_is_missing()
+needs_kicad = pytest.mark.skipif(bool(KICAD_MISSING), reason=KICAD_MISSING)
+SOURCE = {}
+for _part in circuit.PARTS:
+    for _pin, _net in _part.nets.items():
+        if _net and not _part.ref.startswith("#"):
+            SOURCE.setdefault(_net, set()).add((_part.ref, _pin))
+
+
+def components(text):
+    """{reference: value} of a KiCad netlist."""
+    return dict(re.findall(r'\(comp\s+\(ref "([^"]+)"\)\s+\(value "([^"]+)"\)', text))
+
+
+# ---- the schematic
+
+
+def test_kicad_files_are_those_that_draw_py_writes():
+    for name, text in draw.files().items():
+        assert (BOARD / name).read_text() == text, f"do: python hardware/board/draw.py and export.py ({name})"
+
+
+def test_committed_netlist_joins_the_pins_that_the_source_joins():
+    assert NETS == SOURCE
+    assert components((BOARD / "ssdrig.net").read_text()) == {ref: part.value for ref, part in PARTS.items() if not ref.startswith("#")}
+
+
+def test_a_wire_between_two_nets_is_refused():
+    with pytest.raises(ValueError, match="expected R101.2 and R105.1 on one net; seen GATE0 and OFF0"):
+        draw.sheet(circuit.PARTS, [*circuit.WIRES, ("R101.2", "R105.1", "x")], ())
+
+
+@needs_kicad
+def test_electrical_rule_check_has_nothing_to_say(tmp_path):
+    ok, report = export.rule_check(BOARD / "ssdrig.kicad_sch", tmp_path / "erc.txt")
+    assert ok, report
+    assert "ERC messages: 0" in report
+
+
+@needs_kicad
+@pytest.mark.parametrize(
+    "ref, nets, complaint",
+    [("#FLG0", None, "power_pin_not_driven"), ("U2", {"3": "CROWBAR0"}, "pin_to_pin"), ("R105", {"1": "NOWHERE"}, "label_dangling")],
+)
+def test_rule_check_finds_a_fault(tmp_path, monkeypatch, ref, nets, complaint):
+    """Without the flag that says where ground comes from; with two outputs tied together; with an OFF line that leads nowhere."""
+    changed = [part if part.ref != ref else nets and part._replace(nets=part.nets | nets) for part in circuit.PARTS]
+    monkeypatch.setattr(circuit, "PARTS", [part for part in changed if part])
+    for name, text in draw.files().items():
+        (tmp_path / name).write_text(text)
+    ok, report = export.rule_check(tmp_path / "ssdrig.kicad_sch", tmp_path / "erc.txt")
+    assert not ok
+    assert re.search(complaint, report), report
+
+
+def test_netlist_names_no_place_of_one_machine():
+    assert not re.search(r'(source|uri) "/', (BOARD / "ssdrig.net").read_text())
+
+
+@needs_kicad
+def test_netlist_and_drawing_are_kicads(tmp_path):
+    text = export.netlist(BOARD / "ssdrig.kicad_sch", tmp_path)
+    assert export.connections(text) == NETS
+    assert components(text) == components((BOARD / "ssdrig.net").read_text())
+    assert drawn_texts(export.drawing(BOARD / "ssdrig.kicad_sch", tmp_path)) == drawn_texts((BOARD / "ssdrig.svg").read_text())
+
+
+def drawn_texts(svg):
+    return sorted(html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+
+
+def test_drawing_shows_every_part_with_its_value_and_every_net():
+    shown = set(drawn_texts((BOARD / "ssdrig.svg").read_text()))
+    assert {part.ref for part in circuit.PARTS if not part.ref.startswith("#")} <= shown
+    assert {part.value for part in circuit.PARTS if not part.ref.startswith("#")} <= shown
+    assert set(NETS) <= shown
+
+
+# ---- what the circuit must have, read from KiCad's netlist
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_rail(n):
+    check_rail(n, NETS)
+
+
+@pytest.mark.parametrize(
+    "ref, pin, net",
+    [
+        ("Q102", "3", "SW0"),  # both MOSFETs the same way round: the body diodes conduct
+        ("R106", "2", "+3V3"),  # OFF pulled up: a crashed firmware cuts the drive
+        ("R103", "1", "+3V3"),  # gates fed by the microcontroller
+        ("R108", "1", "RAIL0_OUT"),  # the crowbar behind the shunt
+        ("R112", "1", "RAIL0_OUT"),  # the divider behind the shunt
+        ("U101", "6", "RAIL0_OUT"),  # the sensor powered from the rail that it cuts
+        ("U101", "8", "SW0"),  # voltage sensed before the shunt
+        ("U2", "1", "+3V3"),  # no interlock
+        ("R115", "2", "SW0"),  # the crowbar's gate floats, or worse, when the logic has no supply
+    ],
+)
+def test_a_dangerous_rail_is_found(ref, pin, net):
+    nets = {name: nodes - {(ref, pin)} for name, nodes in NETS.items()}
+    nets[net] = nets[net] | {(ref, pin)}
+    with pytest.raises(AssertionError):
+        check_rail(0, nets)
+
+
+def check_rail(n, nets):
+    """AssertionError where rail n of a netlist lacks what keeps drive and person safe, or the meter honest."""
+    at = lambda ref, pin: net_at(ref, pin, nets)  # noqa: E731
+    ref = lambda name: f"{name[0]}{n + 1}{name[1:]}"  # noqa: E731
+    value = lambda name: ohm(PARTS[ref(name)].value)  # noqa: E731
+    # back to back: sources joined, so that one of the two body diodes always blocks
+    assert at(ref("Q01"), "3") == at(ref("Q02"), "3") == f"SRC{n}"
+    assert at(ref("Q02"), "2") == f"SW{n}"
+    assert at(ref("Q01"), "2") == (f"FUSED{n}" if ref("F01") in PARTS else f"RAIL{n}_IN")
+    # a pin that nobody drives is low (RP2350-E9: at most 8 kOhm), and low is: rail on, crowbar off
+    assert at(ref("R06"), "1") == at(ref("Q03"), "1") and at(ref("R06"), "2") == "GND" and value("R06") <= 8000
+    assert at(ref("R11"), "1") == f"DISCHARGE{n}" and at(ref("R11"), "2") == "GND" and value("R11") <= 8000
+    assert at(ref("R05"), "1") == f"OFF{n}" and at(ref("Q03"), "2") == "GND"
+    # the gates' current comes from the gate supply, without the microcontroller
+    assert at(ref("R03"), "1") == "VGATE" and at(ref("R03"), "2") == at(ref("R14"), "2") and at(ref("R14"), "1") == f"GATE{n}"
+    # crowbar before the shunt; its gate is the AND of DISCHARGE and the late OFF
+    assert at(ref("R08"), "1") == f"SW{n}" and at(ref("R08"), "2") == at(ref("Q04"), "3") and at(ref("Q04"), "2") == "GND"
+    assert at(ref("R10"), "1") == f"OFF{n}" and at(ref("R10"), "2") == f"LATE{n}" == at(ref("C03"), "1")
+    chip, a, b, block, both, fire = (("U2", "U3")[n // 2], *(("1", "2", "3", ("4", "5"), "6"), ("9", "10", "8", ("12", "13"), "11"))[n % 2])
+    assert (at(chip, a), at(chip, b)) == (f"LATE{n}", f"DISCHARGE{n}")
+    assert {at(chip, pin) for pin in both} == {at(chip, block)} == {f"BLOCK{n}"}
+    assert at(chip, fire) == f"CROWBAR{n}" == at(ref("R09"), "1")
+    assert at(ref("R15"), "1") == at(ref("Q04"), "1") and at(ref("R15"), "2") == "GND"  # the logic may be without supply
+    # the sensor lives on the microcontroller's 3.3 V and senses the drive's side of the shunt
+    assert [at(ref("U01"), pin) for pin in ("6", "7", "10", "9", "8")] == ["+3V3", "GND", f"SW{n}", f"RAIL{n}_OUT", f"RAIL{n}_OUT"]
+    assert at(ref("U01"), "3") == f"ALERT{n}"
+    # behind the shunt there is the drive's connector and nothing that draws current
+    behind = {node[0] for node in nets[f"RAIL{n}_OUT"]}
+    assert {name for name in behind if not name.startswith("J")} == {ref("U01"), ref("R07")}
+
+
+def test_addresses_are_those_that_jumpers_can_set():
+    levels = {"GND": 0, "+3V3": 1}
+    addresses = [0x40 + 4 * levels[at(f"U{n}01", "1")] + levels[at(f"U{n}01", "2")] for n in (1, 2, 3, 4)]
+    assert addresses == [0x40, 0x41, 0x44, 0x45]
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_scope_divider(n):
+    upper, lower, c_upper, c_lower = circuit.RAILS[n][3]
+    ratio = ohm(lower) / (ohm(upper) + ohm(lower))
+    assert 1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0  # 10 % above nominal stays below the ADC's 3.3 V
+    assert ohm(upper) * farad(c_upper) == pytest.approx(ohm(lower) * farad(c_lower), rel=0.1)  # flat: no edge is rounded or raised
+    assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
+
+
+def test_firmwares_scope_has_the_divider_of_its_rail():
+    for row in firmware_constants((ROOT / "firmware/board.py").read_text())["SCOPE"]:
+        upper, lower, *_ = circuit.RAILS[row["rail"]][3]
+        assert row["nV_per_count"] == round(3.3e9 / 4096 * (ohm(upper) + ohm(lower)) / ohm(lower))
+
+
+def test_gate_supply_voltage():
+    feedback_V = 1.233  # TPS61040 data sheet
+    gate_V = feedback_V * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
+    wanted = circuit.VALUES["all", "gate_supply"].value
+    assert gate_V == pytest.approx(wanted, rel=circuit.VALUES["all", "gate_supply_tolerance"].value)
+    assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == ("FEEDBACK", "VGATE", "RAIL1_IN")  # before rail 1's switch: always on
+
+
+def test_bus_pull_ups_for_1_MHz():
+    pull_ohm = ohm(PARTS["R1"].value)
+    assert (3.3 - 0.4) / pull_ohm < 3e-3  # what an INA228 can sink
+    assert 0.8473 * pull_ohm * 80e-12 < 120e-9  # UM10204: rise time of Fast-mode Plus, at 80 pF
+
+
+def test_sata_power_connectors():
+    for ref, five, twelve in (("J1", "RAIL1_IN", "RAIL2_IN"), ("J2", "RAIL1_OUT", "RAIL2_OUT")):
+        assert {at(ref, pin) for pin in ("P7", "P8", "P9")} == {five}
+        assert {at(ref, pin) for pin in ("P13", "P14", "P15")} == {twelve}
+        assert {at(ref, pin) for pin in ("P4", "P5", "P6", "P10", "P12")} == {"GND"}
+    assert at("J2", "P11") == "ACTIVITY"
+    assert at("R12", "1") == at("J2", "P3") == "PWDIS" and at("R12", "2") == "GND"
+
+
+def test_side_band_pulls_do_not_fight_the_host():
+    assert (at("J5", "5"), at("R15", "1"), at("R15", "2")) == ("PERST_HOST", "PERST_HOST", "PERST")
+    assert at("Q1", "3") == at("J6", "5") == "PERST" and ohm(PARTS["R15"].value) >= 1000
+    for pin in ("1", "4", "10", "13"):
+        assert at("U4", pin) == "SIDEBAND_OFF"
+    assert at("R9", "1") == "PERST_LOW" == at("Q1", "1") and at("R10", "1") == "SIDEBAND_OFF"  # low at reset: released, joined
+
+
+def test_the_12_V_rail_serves_sata_and_u2():
+    for name in ("voltage", "shunt", "gate_resistor", "crowbar", "fuse"):
+        assert circuit.VALUES["sata_12v", name].value == circuit.VALUES["u2_12v", name].value
+
+
+def test_interlock_delay_is_what_the_readme_says():
+    value = {name: quantity.value for (rail, name), quantity in circuit.VALUES.items() if rail == "all"}
+    tau_us = value["interlock_resistor"] * value["interlock_capacitor"] * 1e6
+    low, high = (tau_us * math.log(value["logic"] / (value["logic"] - value[f"schmitt_vt_plus_{end}"])) for end in ("min", "max"))
+    assert f"high for {low:.0f} to {high:.0f} us" in README
+
+
+# ---- pins
+
+
+def test_pins_are_the_picos_and_the_netlists():
+    ground_and_power = {3, 8, 13, 18, 23, 28, 30, 33, 35, 36, 37, 38, 39, 40}
+    order = [pin for pin in range(1, 41) if pin not in ground_and_power]  # GP0-22 round the board, then 26-28
+    gpio = dict(zip(order, [*range(23), 26, 27, 28]))
+    for row in PINS:
+        assert int(row["gpio"]) == gpio[int(row["pico_pin"])], row
+        assert at("U1", row["pico_pin"]) == row["net"], row
+    assert len({row["pico_pin"] for row in PINS}) == len(PINS) == 26
+
+
+def firmware_constants(text):
+    """{name: value} of the literal assignments of board.py."""
+    found = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            pairs = zip(target.elts, value.elts) if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [(target, value)]
+            for name, expression in pairs:
+                try:
+                    found[name.id] = ast.literal_eval(expression)
+                except (ValueError, TypeError, AttributeError):
+                    pass  # not a literal: not a pin
+    return found
+
+
+def pin_faults(constants):
+    """What board.py says of pins and pins.csv does not."""
+    net = {int(row["gpio"]): row["net"] for row in PINS}
+    wanted = {constants["SDA"]: "SDA", constants["SCL"]: "SCL"}
+    faults = [f"GPIO {gpio} is {net.get(gpio)}, not {name}" for gpio, name in wanted.items() if net.get(gpio) != name]
+    for rail in constants["RAILS"]:
+        if net.get(rail["alert"]) != f"ALERT{rail['rail']}":
+            faults.append(f"GPIO {rail['alert']} is {net.get(rail['alert'])}, not ALERT{rail['rail']}")
+    for row in constants["SWITCH"]:
+        for gpio, name in ((row["gate"], f"OFF{row['rail']}"), (row["gate"] + 1, f"DISCHARGE{row['rail']}")):
+            if net.get(gpio) != name:
+                faults.append(f"GPIO {gpio} is {net.get(gpio)}, not {name}")
+    for row in constants["SCOPE"]:
+        if net.get(row["gpio"]) != f"SCOPE{row['rail']}":
+            faults.append(f"GPIO {row['gpio']} is {net.get(row['gpio'])}, not SCOPE{row['rail']}")
+    return faults
+
+
+def test_firmware_uses_these_pins():
+    constants = firmware_constants((ROOT / "firmware/board.py").read_text())
+    assert {"SDA", "SCL", "RAILS", "SWITCH", "SCOPE"} <= set(constants)
+    assert pin_faults(constants) == []
+
+
+def test_a_firmware_with_other_pins_is_found():
+    constants = firmware_constants((ROOT / "firmware/board.py").read_text())
+    assert pin_faults(constants | {"SDA": 6}) == ["GPIO 6 is ALERT0, not SDA"]
+    assert pin_faults(constants | {"SWITCH": ({"rail": 1, "gate": 10},)}) == ["GPIO 10 is OFF0, not OFF1", "GPIO 11 is DISCHARGE0, not DISCHARGE1"]

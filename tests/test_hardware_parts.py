@@ -1,0 +1,217 @@
+"""Bills of material, costs, shunt table, first power-up figures, wiring of the breakout build: each worked out again."""
+
+import datetime
+import html
+import importlib.util
+import re
+import shutil
+
+import pytest
+from board_files import HARDWARE, PARTS, PINS, README, circuit, ohm, table
+
+# ---- bills of material
+
+
+def test_board_bill_counts_the_netlists_parts():
+    listed = {row["item"]: row for row in table("board/bom.csv")}
+    used = {}
+    for ref, part in PARTS.items():
+        if not ref.startswith("#"):
+            used.setdefault(part.item, []).append(ref)
+    assert {item: row["references"].split() for item, row in listed.items()} == {item: sorted(refs) for item, refs in used.items()}
+    assert {item: int(row["quantity"]) for item, row in listed.items()} == {item: len(refs) for item, refs in used.items()}
+
+
+def test_board_bill_names_the_parts_that_the_simulation_used():
+    listed = {row["item"]: row["part_number"] for row in table("board/bom.csv")}
+    rails = {rail for rail, *_ in circuit.RAILS}
+    same = {
+        "shunt": "shunt",
+        "gate_capacitor": "gate capacitor",
+        "input_bulk": "input bulk",
+        "small_fet_rds_on": "small FET",
+        "fet_rds_on": "series FET",
+    }
+    for (rail, name), quantity in circuit.VALUES.items():
+        if rail not in rails or not quantity.part:
+            continue
+        item = same.get(name) or (f"{name} {rail}" if name == "crowbar" or (name == "fuse" and quantity.value) else None)
+        if item:
+            assert listed[item] == re.split(r" \(|,? / ", quantity.part.replace(" (board, DPAK)", " (board)"))[0], (rail, name)
+
+
+@pytest.mark.parametrize("path", ["board/bom.csv", "breakout/bom.csv"])
+def test_prices_are_dated_and_parts_have_numbers(path):
+    for row in table(path):
+        assert row["manufacturer"] and row["part_number"], row
+        assert 0 < float(row["unit_usd"]) < 20
+        assert datetime.date(2026, 1, 1) <= datetime.date.fromisoformat(row["price_date"])
+        assert row["price_basis"] in ("estimate", "list", "order")
+
+
+def cost_usd(path, column):
+    return sum(float(row["unit_usd"]) * int(row[column]) for row in table(path))
+
+
+def test_costs_are_what_the_readme_says_and_below_60_USD():
+    sums = {
+        "one rail": cost_usd("breakout/bom.csv", "one_rail"),
+        "one M.2 rail, with converter and adapter": cost_usd("breakout/bom.csv", "one_m2_rail"),
+        "two rails, INA226 on the second": cost_usd("breakout/bom.csv", "two_rails"),
+    }
+    assert all(usd < 60 for usd in sums.values()), sums
+    sums["two rails, two INA228 boards"] = cost_usd("breakout/bom.csv", "two_ina228")
+    sums["board, four rails, without the PCB"] = cost_usd("board/bom.csv", "quantity")
+    for what, usd in sums.items():
+        assert f"| {what} | {usd:.2f} |" in README
+
+
+def test_breakout_bill_names_the_parts_that_the_simulation_used():
+    listed = " ".join(row["part_number"] for row in table("breakout/bom.csv"))
+    wanted = {quantity.part.split(" / ")[1].split(" (")[0] for quantity in circuit.VALUES.values() if " / " in quantity.part}
+    assert {"IRLB8743PBF", "SQP500JB-2R2", "SQP500JB-10R", "MT3608 module"} <= wanted
+    assert [part for part in wanted if part not in listed] == []
+
+
+def test_breakout_bill_has_the_resistors_of_a_rail():
+    per_rail = [
+        part for part in circuit.PARTS if part.ref.startswith("R1") and len(part.ref) == 4 and part.item != "shunt" and "crowbar" not in part.item
+    ]
+    (row,) = [row for row in table("breakout/bom.csv") if row["item"] == "resistors"]
+    assert (int(row["one_rail"]), int(row["two_rails"])) == (len(per_rail) + 2, 2 * len(per_rail) + 2)  # 2: pull-ups of the bus
+
+
+# ---- shunts: every row of the README's table worked out again
+
+CHIPS = {  # full scale (V), steps in it, offset (V), offset drift (V/K), gain error, gain drift (1/K): data sheets of INA228 and INA226
+    ("INA228", "fine"): (0.04096, 2**19, 1e-6, 10e-9, 0.0005, 20e-6),
+    ("INA228", "coarse"): (0.16384, 2**19, 1e-6, 10e-9, 0.0005, 20e-6),
+    ("INA226", "-"): (0.08192, 2**15, 10e-6, 100e-9, 0.001, 50e-6),
+}
+WARMER_K = 25  # of chip and shunt, above the temperature of the figures
+SHUNT_PPM = 75
+SHUNT_TOLERANCE = 0.01
+
+
+def shunt_row(build, rail, volt, chip, measuring_range, shunt_mOhm):
+    """The cells of one row. Errors are sums of the data sheets' largest values, uncalibrated."""
+    scale_V, steps, offset_V, drift_V, gain, gain_drift = CHIPS[chip, measuring_range]
+    shunt = shunt_mOhm / 1000
+    full_A = scale_V / shunt
+    offset_A = (offset_V + drift_V * WARMER_K) / shunt
+    of_reading = gain + gain_drift * WARMER_K + SHUNT_TOLERANCE + SHUNT_PPM * 1e-6 * WARMER_K
+    return [
+        build, rail, f"{volt:g}", chip, measuring_range, f"{shunt_mOhm:g}", f"{full_A:.2f}", f"{full_A / steps * 1e6:.2f}", f"{3 * shunt * 1e3:.0f}",
+        f"{3 * shunt / volt * 100:.2f}", f"{5 * shunt * 1e3:.0f}" if full_A >= 5 else "saturates",
+        f"{offset_A * 1e3:.3f}", f"{offset_A * volt * 1e3:.2f}",
+        f"{(offset_A + of_reading) * 100:.2f}",
+    ]  # fmt: skip
+
+
+def readme_rows(first_cell):
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in README.splitlines() if line.startswith("| ")]
+    return [row for row in rows if row[0] in first_cell]
+
+
+def test_shunt_table():
+    rows = [row for row in readme_rows(("board", "breakout")) if len(row) == 14]
+    for row in rows:
+        assert row == shunt_row(row[0], row[1], float(row[2]), row[3], row[4], float(row[5]))
+    assert {row[1] for row in rows if row[0] == "board"} == {rail for rail, *_ in circuit.RAILS}
+    assert {float(row[5]) for row in rows if row[0] == "board"} == {circuit.VALUES[rail, "shunt"].value * 1e3 for rail, *_ in circuit.RAILS}
+    assert len(rows) == 12
+
+
+def test_shunt_table_findings():
+    fine = shunt_row("breakout", "x", 3.3, "INA228", "fine", 15)
+    assert fine[6] == "2.73" and fine[10] == "saturates"  # the 15 mOhm board in the fine range
+    assert shunt_row("board", "x", 3.3, "INA228", "fine", 8)[6] == "5.12"
+
+
+def test_settings_for_board_py():
+    rows = readme_rows(("8 mOhm, fine", "15 mOhm, fine", "15 mOhm, coarse"))
+    assert len(rows) == 3
+    for name, shunt_uOhm, lsb_pA, fine, full_A in rows:
+        scale_V = 0.04096 if fine == "True" else 0.16384
+        assert float(name.split()[0]) * 1000 == int(shunt_uOhm)
+        assert int(lsb_pA) == int(scale_V / int(shunt_uOhm) * 1e6 / 2**19 * 1e12)
+        assert float(full_A) == pytest.approx(scale_V / int(shunt_uOhm) * 1e6, abs=0.005)
+        calibration = 13107.2e6 * int(lsb_pA) * 1e-12 * int(shunt_uOhm) * 1e-6 * (4 if fine == "True" else 1)
+        assert round(calibration) == 4096  # fits the register's 15 bits
+
+
+def test_scope_settings_for_board_py():
+    rows = [row for row in readme_rows([rail for rail, *_ in circuit.RAILS]) if len(row) == 3]
+    assert [row[0] for row in rows] == [rail for rail, _, _, divider in circuit.RAILS if divider]
+    for (_, divider, nV_per_count), (_, _, _, (upper, lower, *_)) in zip(rows, circuit.RAILS):
+        assert divider == f"{upper} / {lower}"
+        assert int(nV_per_count) == round(3.3e9 / 4096 * (ohm(upper) + ohm(lower)) / ohm(lower))
+
+
+# ---- wiring of the breakout build
+
+
+def cable_rows(text):
+    """The rows "A:1:x  1:BK  B:2:y" of the cables in a WireViz drawing: the connections."""
+    cells = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", text)]
+    ends = [cell.strip("\xa0 ") for cell in cells if re.match(r"\s*[A-Z0-9]+:\d+(:|\s|$)", cell.strip("\xa0 "))]
+    return sorted(ends)
+
+
+def test_wiring_uses_these_pins():
+    yaml = pytest.importorskip("yaml", reason="no PyYAML (comes with wireviz)")
+    wiring = yaml.safe_load((HARDWARE / "breakout/wiring.yml").read_text())
+    pico = wiring["connectors"]["PICO"]
+    pins = dict(zip(map(str, pico["pins"]), pico["pinlabels"]))
+    assert {pins.pop("36"), pins.pop("38")} == {"3V3", "GND"}
+    assert pins == {row["pico_pin"]: row["net"] for row in PINS if row["pico_pin"] in pins}
+    used = {pin for row in wiring["connections"] for step in row for name, ends in step.items() if name == "PICO" for pin in ends}
+    assert used == set(pico["pinlabels"])  # each one is wired
+
+
+def test_drawing_of_the_wiring_shows_each_wire():
+    ends = cable_rows((HARDWARE / "breakout/wiring.svg").read_text())
+    for wire in (
+        "PICO:14:OFF0",
+        "SWITCH:5:OFF",
+        "PICO:15:DISCHARGE0",
+        "SWITCH:6:DISCHARGE",
+        "INA228:7:VIN-",
+        "INA228:8:VBUS",
+        "SWITCH:4:SW",
+        "INA228:6:VIN+",
+    ):
+        assert wire in ends, ends
+
+
+def test_drawing_of_the_wiring_is_wirevizs(tmp_path):
+    if not importlib.util.find_spec("wireviz") or not shutil.which("dot"):
+        pytest.skip("no wireviz (PyPI) or no dot (package graphviz)")
+    shutil.copy(HARDWARE / "breakout/wiring.yml", tmp_path)
+    from wireviz.wireviz import parse
+
+    parse(tmp_path / "wiring.yml", output_formats=("svg",), output_dir=tmp_path, output_name="wiring")
+    assert cable_rows((tmp_path / "wiring.svg").read_text()) == cable_rows((HARDWARE / "breakout/wiring.svg").read_text())
+
+
+# ---- the text
+
+
+def test_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert len(links) > 8
+    assert [link for link in links if "://" not in link and not (HARDWARE / link).exists()] == []
+
+
+def test_first_power_up_table():
+    rows = {row[0]: row[1:] for row in readme_rows([rail for rail, *_ in circuit.RAILS]) if len(row) == 7}
+    assert list(rows) == [rail for rail, _, _, divider in circuit.RAILS if divider]
+    gate_supply = 1.233 * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
+    for n, (rail, cells) in enumerate(rows.items()):
+        value = {name: quantity.value for (row, name), quantity in circuit.VALUES.items() if row == rail}
+        volt, upper, lower = value["voltage"], *(ohm(PARTS[f"R{n + 1}{which}"].value) for which in ("12", "13"))
+        gate = min(gate_supply, volt + value["gate_clamp"])
+        assert cells == [
+            f"{volt:g}", f"{(upper + lower) / 1000:.1f}", f"{volt * lower / (upper + lower):.2f}", f"{gate:.1f}", f"{volt / value['crowbar']:.2f}",
+            f"{2.2 * value['crowbar'] * 470e-6 * 1e3:.2f}",
+        ]  # fmt: skip

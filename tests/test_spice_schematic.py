@@ -1,0 +1,80 @@
+"""The circuit that hardware/spice simulates is the one that hardware/board draws: parts, nets and values of each rail."""
+
+import importlib.util
+import re
+
+import pytest
+from conftest import ROOT
+
+# nets of hardware/board/circuit.py ({n}: number of the rail) and of hardware/spice/rig.lib
+NETS = {"VGATE": "vg", "RAMP{n}": "ramp", "GATE{n}": "gate", "G{n}A": "g1", "G{n}B": "g2", "FUSED{n}": "fused", "SRC{n}": "src", "SW{n}": "sw",
+        "EMPTY{n}": "emptied", "OFFGATE{n}": "offgate", "OFF{n}": "off", "LATE{n}": "late", "DISCHARGE{n}": "dis", "CROWBAR{n}": "drive",
+        "BARGATE{n}": "q4gate", "BAR{n}": "bar", "RAIL{n}_OUT": "out", "RAIL{n}_IN": "in", "GND": "0"}
+PINS = {"NFET_DPAK": ("2", "1", "3"), "NFET_SOT23": ("3", "1", "2")}  # drain, gate, source
+MODELS = {"NFET_DPAK": "series_fet", "NFET_SOT23": "small_fet"}
+NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"  # heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
+
+
+def module(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+simulate, circuit = module(ROOT / "hardware/spice/simulate.py"), module(ROOT / "hardware/board/circuit.py")
+
+
+def simulated(rail, text):
+    """Parts of rig.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a FET drain, gate, source."""
+    v, parts = simulate.values(rail), []
+    for block in re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL):
+        for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
+            name, *words = line.split(" ")
+            if name[0] == "M":
+                parts.append(("M", *words))
+            elif name[0] == "D":
+                parts.append(("D", *words[:2]))
+            else:
+                ends = ("0" if net == "bulk" else net for net in words[:2])
+                parts.append((name[0], *sorted(ends), f"{v[words[2].strip('{}')]:.3g}"))
+    if v["fuse"]:
+        return sorted([*parts, ("F", "fused", "in")])
+    return sorted(tuple("in" if word == "fused" else word for word in part) for part in parts)
+
+
+def number(text):
+    """2R2 -> 2.2, 220k -> 220000, 8m -> 0.008, 100n -> 1e-07; as text of three digits."""
+    whole, letter, rest = re.fullmatch(r"(\d+)([MkRmunp])(\d*)", text).groups()
+    return f"{float(f'{whole}.{rest or 0}') * {'M': 1e6, 'k': 1e3, 'R': 1, 'm': 1e-3, 'u': 1e-6, 'n': 1e-9, 'p': 1e-12}[letter]:.3g}"
+
+
+def drawn(rail):
+    """The same of the schematic; what touches a net that the simulation has not (meter, divider of the scope) is left out."""
+    n = next(k for k, row in enumerate(circuit.RAILS) if row[0] == rail)
+    names, parts = {theirs.format(n=n): ours for theirs, ours in NETS.items()}, []
+    for part in circuit.rail_parts(n, 0, 0)[0]:
+        nets = {pin: names.get(net) for pin, net in part.nets.items()}
+        if part.symbol in PINS:
+            parts.append(("M", *(nets[pin] for pin in PINS[part.symbol]), MODELS[part.symbol]))
+        elif part.symbol == "Zener":
+            parts.append(("D", nets["1"], nets["3"]))
+        elif part.symbol == "Fuse":
+            parts.append(("F", *sorted(nets.values())))
+        elif part.symbol in ("R", "C") and None not in nets.values():
+            parts.append((part.symbol, *sorted(nets.values()), number(part.value)))
+    return sorted(parts)
+
+
+@pytest.mark.parametrize("rail", [row[0] for row in circuit.RAILS])
+def test_the_schematic_is_the_simulated_circuit(rail):
+    text = (ROOT / "hardware/spice/rig.lib").read_text()
+    assert len(drawn(rail)) >= 20
+    assert drawn(rail) == simulated(rail, text)
+
+
+@pytest.mark.parametrize(("old", "new"), [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g2 src", "MQ2 src g2 sw"), ("{gate_off_resistor}", "{crowbar}")])
+def test_a_circuit_that_differs_is_seen(old, new):
+    text = (ROOT / "hardware/spice/rig.lib").read_text()
+    assert old in text
+    assert drawn("sata_5v") != simulated("sata_5v", text.replace(old, new))
