@@ -1,10 +1,8 @@
 """Texas Instruments INA228: 20-bit shunt and bus voltage, current, power, energy and charge over I2C.
 
-Registers and formulas are those of the data sheet (SBOSA20); values stay the chip's raw integers.
-Reads into a caller's buffer allocate nothing.
+Registers and formulas are those of the data sheet (SBOSA20); values stay the chip's raw integers. The samples are read by the
+scripts of a lane (i2c_fifo.py); `decode` and `accumulators` take them apart and allocate nothing.
 """
-
-import micropython
 
 CONFIG, ADC_CONFIG, SHUNT_CAL = 0x00, 0x01, 0x02
 VSHUNT, VBUS, DIETEMP, CURRENT, POWER = 0x04, 0x05, 0x06, 0x07, 0x08
@@ -15,6 +13,7 @@ RANGE_40mV = 1 << 4  # CONFIG.ADCRANGE
 RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
 ALATCH_CNVR = 0xC000  # DIAG_ALRT: ALERT falls at conversion ready, until DIAG_ALRT is read
 VBUS_LSB_nV = 195312.5
+READY = 0xC000  # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
 
 
@@ -23,8 +22,10 @@ class SensorError(Exception):
 
 
 def adc_config(vbus_us, vshunt_us, temp_us):
-    """ADC_CONFIG for continuous conversion of all three, no averaging."""
+    """ADC_CONFIG for continuous conversion, no averaging; temp_us None: of voltage and current only."""
     code = CONVERSION_us.index
+    if temp_us is None:
+        return 0xB << 12 | code(vbus_us) << 9 | code(vshunt_us) << 6
     return 0xF << 12 | code(vbus_us) << 9 | code(vshunt_us) << 6 | code(temp_us) << 3
 
 
@@ -33,61 +34,79 @@ def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
     return (131072 * current_lsb_pA * shunt_uOhm * (4 if fine else 1) + 5 * 10**12) // 10**13
 
 
-@micropython.viper
-def pack_sample(buf: ptr8, at: int, dt_us: int, raw: ptr8):
-    """The wire's sample from the register bytes raw = VBUS 3 | CURRENT 3 (big endian, value << 4)."""
-    buf[at] = dt_us & 255
-    buf[at + 1] = (dt_us >> 8) & 255
-    for k in range(2):
-        v = (raw[3 * k] << 12) | (raw[3 * k + 1] << 4) | (raw[3 * k + 2] >> 4)
-        if v & 0x80000:
-            v |= 0xF00000
-        buf[at + 2 + 3 * k] = v & 255
-        buf[at + 3 + 3 * k] = (v >> 8) & 255
-        buf[at + 4 + 3 * k] = (v >> 16) & 255
-
-
 class INA228:
-    def __init__(self, bus, address):
-        self.bus = bus
-        self.address = address
-        self.two = bytearray(2)
+    NAME = "INA228"
+    DEVICE = 0x228
+    VBUS_LSB_nV = VBUS_LSB_nV
+    SAMPLE = (DIAG_ALRT, 2), (VBUS, 3), (CURRENT, 3)
+    EXTRA = (ENERGY, 5), (CHARGE, 5), (DIETEMP, 2)
+    INSTEAD = (DIAG_ALRT, 2), (ENERGY, 5), (CHARGE, 5)  # where EXTRA does not fit behind SAMPLE within one conversion
 
-    def read_into(self, register, buf):
-        """Register bytes, most significant first. OSError if the chip does not answer."""
-        self.bus.readfrom_mem_into(self.address, register, buf)
+    def __init__(self, lane, rail):
+        """`rail`: a row of board.RAILS."""
+        self.lane = lane
+        self.two = bytearray(2)
+        self.config = RANGE_40mV if rail["fine"] else 0
+        self.adc = adc_config(rail["vbus_us"], rail["vshunt_us"], rail["temp_us"])
+        self.cal = shunt_cal(rail["current_lsb_pA"], rail["shunt_uOhm"], rail["fine"])
+        self.conversion_us = rail["vbus_us"] + rail["vshunt_us"] + (rail["temp_us"] or 0)
+        self.flags = self.vbus = self.current = 0
 
     def read16(self, register):
-        self.read_into(register, self.two)
+        """OSError if the chip does not answer."""
+        self.lane.read_into(register, self.two)
         return self.two[0] << 8 | self.two[1]
 
     def write16(self, register, value):
         self.two[0] = value >> 8
         self.two[1] = value & 255
-        self.bus.writeto_mem(self.address, register, self.two)
+        self.lane.write(register, self.two)
 
     def identify(self):
-        """SensorError unless the chip is an INA228 (any revision)."""
+        """SensorError unless the chip is the right one (any revision)."""
         seen = self.read16(MANUFACTURER_ID), self.read16(DEVICE_ID)
-        if seen[0] != 0x5449 or seen[1] >> 4 != 0x228:
-            raise SensorError("expected an INA228 at 0x%02x, seen IDs %04x %04x" % (self.address, seen[0], seen[1]))
+        if seen[0] != 0x5449 or seen[1] >> 4 != self.DEVICE:
+            raise SensorError("expected an %s at %s, seen IDs %04x %04x" % (self.NAME, self.lane.where(), seen[0], seen[1]))
 
     def sleep(self):
         """Shutdown: no conversions, registers kept."""
         self.write16(ADC_CONFIG, 0)
 
-    def start(self, config, adc, cal):
-        """Configure, clear the accumulators and begin to convert. The first conversion starts with the
-        ADC_CONFIG write; RSTACC comes after it, long before that conversion's end, so none is counted twice."""
-        self.write16(CONFIG, config)
-        self.write16(SHUNT_CAL, cal)
+    def prepare(self):
+        """Configure, clear the accumulators; asleep."""
+        self.sleep()
+        self.write16(SHUNT_CAL, self.cal)
         self.write16(DIAG_ALRT, ALATCH_CNVR)
-        self.write16(ADC_CONFIG, adc)
-        self.write16(CONFIG, config | RSTACC)
+        self.write16(CONFIG, self.config | RSTACC)
         self.read16(DIAG_ALRT)
 
-    def check(self, config, adc, cal):
-        """SensorError if the chip was reset by a brown-out since `start`."""
-        if self.read16(ADC_CONFIG) != adc or self.read16(SHUNT_CAL) != cal or self.read16(CONFIG) != config:
-            seen = self.read16(CONFIG), self.read16(ADC_CONFIG), self.read16(SHUNT_CAL)
+    def begin(self):
+        """The first conversion starts with the end of this write."""
+        self.write16(ADC_CONFIG, self.adc)
+
+    def check(self):
+        """SensorError if the chip was reset by a brown-out since `prepare`."""
+        seen = self.read16(CONFIG), self.read16(ADC_CONFIG), self.read16(SHUNT_CAL)
+        if seen != (self.config, self.adc, self.cal):
             raise SensorError("sensor forgot its configuration (brown-out): registers %04x %04x %04x" % seen)
+
+    def state(self):
+        """(DIETEMP, DIAG_ALRT)."""
+        return self.read16(DIETEMP), self.read16(DIAG_ALRT)
+
+    def decode(self, mem, at):
+        """Flags, VBUS and CURRENT (20 bits of two's complement) from SAMPLE's words mem[at:], three bytes each. False if
+        the flags are not those that `prepare` has set."""
+        a, b, c = mem[at], mem[at + 1], mem[at + 2]
+        self.flags = a >> 8
+        self.vbus = (a & 0xFF) << 12 | b >> 12
+        self.current = (b & 0xFF) << 12 | c >> 12
+        return self.flags & READY == READY
+
+    def zero(self):
+        """Is a value exactly 0, as it is in a chip that was just reset?"""
+        return not self.vbus or not self.current
+
+    def signed(self):
+        """CURRENT as 24 bits of two's complement."""
+        return self.current | 0xF00000 if self.current & 0x80000 else self.current

@@ -14,10 +14,10 @@ from micropython import const
 import wire
 from clock64 import put32
 
-_RING = const(4096)  # a power of two
-_MASK = const(4095)
+_RING = const(8192)  # a power of two, above wire.MAX_FRAME
+_MASK = const(8191)
 _PIECE = const(256)  # what the USB stack takes at once
-_LINE = const(64)  # longest command, with room
+_LINE = const(768)  # wire.MAX_COMMAND
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
 HEAD = 5  # kind u8, seq u32
 
@@ -120,6 +120,7 @@ class Link:
         self.head = self.used = 1  # the first byte out is a delimiter: it ends what a reset may have torn
         self.seq = 0
         self.line = bytearray(_LINE)
+        self.body = 0  # length of the body of the command in `line`, which begins at HEAD
         self.length = 0  # of the line so far; above _LINE: the line is too long and will be dropped
         self.first = 0  # ticks_us when the line's first byte was seen
         self.byte = bytearray(1)
@@ -130,7 +131,7 @@ class Link:
         self.writer.register(sys.stdout, select.POLLOUT)
         self.source = sys.stdin.buffer
         self.sink = sys.stdout.buffer
-        self.pong_buf = bytearray(HEAD + 12 + 4)
+        self.pong_buf = bytearray(HEAD + 16 + 4)
 
     def receive(self):
         """Take at most one byte. Returns NOTHING, PART, or the kind of the command whose frame it completed."""
@@ -160,7 +161,12 @@ class Link:
         n = unstuff(self.line, n)
         if n < HEAD + 4 or not crc_fits(self.line, n - 4):
             return Link.PART
+        self.body = n - 4 - HEAD
         return self.line[0]
+
+    def text(self):
+        """The body of the command just received, as bytes. Allocates."""
+        return bytes(self.line[HEAD : HEAD + self.body])
 
     def put(self, buf, n):
         """Queue the frame whose kind is buf[0] and whose body is buf[5:n]; buf needs 4 bytes more for the CRC.
@@ -187,16 +193,22 @@ class Link:
         self.used -= n
         return True
 
+    def room(self):
+        """Bytes that the queue takes at once."""
+        return _RING - self.used
+
     def pong(self, clock):
         """Answer the ping in `line`. Its time is the middle between the ping's first byte and now, so that the time
-        the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased."""
+        the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased; that time is said too."""
         buf = self.pong_buf
         buf[0] = wire.PONG
         for k in range(4):
             buf[HEAD + k] = self.line[HEAD + k]
         first = self.first
-        clock.put(buf, HEAD + 4, ticks_add(first, ticks_diff(ticks_us(), first) >> 1))
-        self.put(buf, HEAD + 12)
+        held = ticks_diff(ticks_us(), first)
+        clock.put(buf, HEAD + 4, ticks_add(first, held >> 1))
+        put32(buf, HEAD + 12, held)
+        self.put(buf, HEAD + 16)
 
     def say(self, kind, text):
         """Queue a frame of text (hello, log). Allocates."""

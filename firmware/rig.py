@@ -10,6 +10,7 @@ import sys
 from time import sleep_ms, ticks_diff, ticks_us
 
 import board
+import calibration
 import machine
 import micropython
 import wire
@@ -17,6 +18,8 @@ from clock64 import Clock64
 from ina228 import SensorError
 from link import Link
 from sampler import Sampler
+from scope import Scope
+from switch import Refused, Switch
 
 FIRMWARE = "0.1.0"
 RETRY_us = 200_000
@@ -27,8 +30,9 @@ class Rig:
         self.boot = int.from_bytes(os.urandom(4), "little")
         self.clock = Clock64()
         self.link = Link()
-        bus = board.bus()
-        self.samplers = [Sampler(rail, bus, self.link, self.clock) for rail in board.RAILS]
+        self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
+        self.switch = Switch(board.SWITCH, self.samplers, self.link, self.clock)
+        self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
         self.streaming = False
         self.lost_at = 0  # when a lost sensor was last asked
         for sampler in self.samplers:
@@ -41,15 +45,22 @@ class Rig:
         self.link.say(wire.LOG, "rail %d: %s" % (sampler.rail["rail"], why if str(why) else repr(why)))
 
     def hello(self):
+        rails = [sampler.describe() for sampler in self.samplers]
+        kept = calibration.load()
+        for rail in rails:
+            rail["calibration"] = kept.get(str(rail["rail"]))
         about = {
             "protocol": wire.PROTOCOL,
             "boot": self.boot,
             "board": board.NAME,
+            "serial": board.SERIAL,
             "firmware": FIRMWARE,
             "simulated": board.SIMULATED,
-            "rails": [sampler.describe() for sampler in self.samplers],
+            "rails": rails,
+            "switch": self.switch.describe(),
+            "scope": self.scope.describe(),
         }
-        self.link.say(wire.HELLO, json.dumps(about))
+        self.link.say(wire.HELLO, json.dumps(about, separators=(",", ":")))
 
     def go(self):
         gc.collect()  # from here to `stop` nothing allocates, so no collection interrupts the sampling
@@ -62,6 +73,7 @@ class Rig:
 
     def stop(self):
         self.streaming = False
+        self.switch.stop()
         for sampler in self.samplers:
             try:
                 sampler.stop()
@@ -79,7 +91,7 @@ class Rig:
         if ticks_diff(ticks_us(), self.lost_at) < RETRY_us:
             return
         try:
-            board.free_bus()
+            sampler.lane.free()
             sampler.recover()
         except (OSError, SensorError):
             self.lost_at = ticks_us()
@@ -97,7 +109,29 @@ class Rig:
             self.go()
         elif kind == wire.STOP:
             self.stop()
+        elif kind in (wire.ARM, wire.CUT, wire.ON, wire.SCOPE, wire.CALIBRATE):
+            try:
+                self.carry_out(kind)
+            except (Refused, ValueError) as why:  # ValueError: what was to be JSON is none
+                self.link.say(wire.REFUSED, json.dumps({"command": chr(kind), "why": str(why)}))
         return kind != wire.QUIT
+
+    def carry_out(self, kind):
+        """A command that may be refused."""
+        if kind == wire.ARM:
+            self.switch.arm()
+        elif kind == wire.CUT:
+            self.switch.cut(json.loads(self.link.text()))
+        elif kind == wire.ON:
+            self.switch.on(json.loads(self.link.text()))
+        elif kind == wire.SCOPE:
+            self.scope.command(json.loads(self.link.text()))
+            self.hello()
+        elif kind == wire.CALIBRATE:
+            if self.streaming:  # writing to flash takes longer than a conversion
+                raise Refused("the stream runs: stop it first")
+            calibration.command(self.link.text(), [sampler.rail["rail"] for sampler in self.samplers])
+            self.hello()
 
     def turn(self):
         """One round: at most one byte in and one conversion per rail; if there was neither, one piece out, which can
@@ -117,6 +151,8 @@ class Rig:
                         self.lose(sampler, why)
                 else:
                     self.find(sampler)
+        self.switch.turn()
+        self.scope.turn()
         self.clock.update()
         return busy or self.link.send()
 
@@ -129,7 +165,10 @@ def run():
             if not rig.turn():
                 machine.idle()  # until an interrupt (conversion ready, USB), at most 1 ms
         rig.stop()
+        rig.switch.release()
+        rig.scope.release()
     except Exception as defect:
+        rig.switch.release()
         rig.link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
         while rig.link.send():
             pass

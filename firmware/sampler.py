@@ -1,7 +1,7 @@
 """One rail: each conversion of its sensor becomes a sample, stamped at conversion ready, counted, and framed.
 
-The ALERT edge is stamped by an interrupt; the values are read after it and before the next conversion ends, or not
-used at all. What was not used is counted from the time that passed: conversions come at a fixed period, which is
+The ALERT edge is stamped by an interrupt, which also starts the reading of the values; a lane (i2c_fifo.py) hands
+them over. What was not used is counted from the time that passed: conversions come at a fixed period, which is
 learned from the conversions themselves because the chip's oscillator is off by up to half a percent.
 Between `go` and `stop` nothing here allocates.
 """
@@ -9,10 +9,12 @@ Between `go` and `stop` nothing here allocates.
 from time import ticks_diff, ticks_us
 
 import board
-import ina228
+import calibration
+import micropython
 from micropython import const
 import wire
 from clock64 import put32
+from i2c_fifo import DATA, EXTRA, SAMPLE, STAMP
 from ina228 import SensorError
 from link import HEAD
 
@@ -21,52 +23,82 @@ _SILENT_us = const(50_000)
 _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
+_LATENCY_us = const(150)  # of the main loop, until it asks for the accumulators
+
+
+@micropython.viper
+def put_sample(buf: ptr8, at: int, dt_us: int, vbus: int, current: int):
+    """The wire's sample: 2, 3 and 3 bytes, little endian."""
+    buf[at] = dt_us & 255
+    buf[at + 1] = (dt_us >> 8) & 255
+    for k in range(3):
+        buf[at + 2 + k] = (vbus >> (8 * k)) & 255
+        buf[at + 5 + k] = (current >> (8 * k)) & 255
+
+
+def byte(mem, at, n):
+    """Byte n of what a script has read into mem[at:], three to a word."""
+    return mem[at + n // 3] >> (16 - 8 * (n % 3)) & 255
 
 
 class Sampler:
-    def __init__(self, rail, bus, link, clock):
+    def __init__(self, rail, chip, link, clock):
+        """`rail`: a row of board.RAILS, `chip`: its driver."""
         self.rail = rail
+        self.chip = chip
+        self.lane = chip.lane
         self.link = link
         self.clock = clock
         self.config_id = 0
-        self.settings = board.settings(rail)
-        self.chip = ina228.INA228(bus, rail["address"])
         self.running = False
         self.next = self.missed = 0
-        self.last = ticks_us()
-        self.edges = 0
-        self.seen = 0
-        self.stamp = self.heard = ticks_us()  # of the last edge, and when it was handled
-        self.diag = bytearray(2)
-        self.raw = bytearray(6)
-        self.vbus = memoryview(self.raw)[0:3]
-        self.current = memoryview(self.raw)[3:6]
+        self.last = self.heard = ticks_us()  # stamp of the last conversion, and when something was last heard of the chip
         self.frame = bytearray(_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
         self.n = 0
         self.at = _FIRST
+        self.watch = None  # the switch, which looks at each sample
+        self.zero = False
         self.energy_frame = bytearray(HEAD + 28 + 4)
-        view = memoryview(self.energy_frame)
-        self.registers = view[HEAD + 14 : HEAD + 24]
-        self.energy, self.charge = self.registers[0:5], self.registers[5:10]
-        self.temp = bytearray(2)
+        self.five = bytearray(5)
+        self.temp = 0
+        self.plan()
         pin = board.alert_pin(rail["alert"])
-        pin.irq(self._alert, pin.IRQ_FALLING, hard=True)
+        pin.irq(self.lane.interrupt, pin.IRQ_FALLING, hard=True)
+
+    def plan(self):
+        """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else instead
+        of one, which is counted as missed."""
+        chip, lane = self.chip, self.lane
+        period_us = chip.conversion_us * 199 // 200  # a fast oscillator
+        sample_us = lane.script(SAMPLE, chip.SAMPLE)
+        self.late_us = period_us - sample_us - 25
+        if self.late_us < 20:
+            raise ValueError("rail %d: conversions of %d us are too short for this bus" % (self.rail["rail"], chip.conversion_us))
+        self.accumulates = bool(chip.EXTRA)
+        self.beside = True
+        if chip.EXTRA:
+            self.beside = sample_us + lane.script(EXTRA, chip.EXTRA) + _LATENCY_us < period_us
+            if not self.beside:
+                lane.script(EXTRA, chip.INSTEAD)
+        self.per_second = _ENERGY_us // chip.conversion_us
 
     def describe(self):
         """The rail's entry in H."""
         rail = self.rail
-        _, adc, cal, conversion_us = self.settings
+        chip = self.chip
         return {
             "rail": rail["rail"],
             "name": rail["name"],
-            "chip": "INA228",
+            "chip": chip.NAME,
+            "bus": rail["bus"],
             "config": self.config_id,
             "shunt_uOhm": rail["shunt_uOhm"],
+            "shunt_tolerance_ppm": rail["shunt_tolerance_ppm"],
             "current_lsb_pA": rail["current_lsb_pA"],
-            "vbus_lsb_nV": ina228.VBUS_LSB_nV,
-            "adc_config": adc,
-            "shunt_cal": cal,
-            "conversion_ns": conversion_us * 1000,
+            "vbus_lsb_nV": chip.VBUS_LSB_nV,
+            "adc_config": chip.adc,
+            "shunt_cal": chip.cal,
+            "conversion_ns": chip.conversion_us * 1000,
         }
 
     def probe(self):
@@ -79,18 +111,24 @@ class Sampler:
         self._close()
         self.next = 0  # conversions since go; index of the next one
         self.missed = 0
-        self.period = self.settings[3] << 8  # us / 256
+        self.period = self.chip.conversion_us << 8  # us / 256
+        self.energy_at = self.per_second
         self.last = ticks_us()
         self._learn_from(self.last, -1)
-        self._start()
-        self._send_energy()
+        self.chip.prepare()
+        if self.accumulates:
+            self._send_energy()
+        self._begin()
+        self.last = self.heard
+        self._learn_from(self.last, -1)
 
     def recover(self):
         """Configure a chip that was reset or lost. Indexes go on, the accumulators restart under a new config id."""
         self._close()
         self.chip.identify()
         self.config_id = (self.config_id + 1) & 255
-        self._start()
+        self.chip.prepare()
+        self._begin()
         self.energy_at = self.next  # an E frame after the first conversion: the base of the new accumulators
 
     def stop(self):
@@ -99,63 +137,82 @@ class Sampler:
         self.chip.sleep()
 
     def turn(self):
-        """Handle a conversion if one is ready. True if there was something to do. OSError, SensorError."""
-        edges = self.edges
-        if edges == self.seen:
-            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and self.edges == edges:  # none came just now
+        """Handle a conversion if one has been read. True if there was something to do. OSError, SensorError."""
+        lane = self.lane
+        kind = lane.take()
+        if not kind:
+            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():  # none came just now
                 self._ask_why()
             return False
-        self.seen = edges
-        stamp = self.stamp  # ALERT stays low until DIAG_ALRT is read, so no edge can come between these lines
-        chip = self.chip
-        chip.read_into(ina228.DIAG_ALRT, self.diag)
         self.heard = ticks_us()
-        late = ticks_diff(self.heard, stamp) > self.late_us
-        if self.diag[0] & 0xC0 != 0xC0:
-            self._ask_why()
-        chip.read_into(ina228.VBUS, self.vbus)
-        chip.read_into(ina228.CURRENT, self.current)
-        if late or self.edges != edges:
-            return True  # the values may be the next conversion's; the count is made when that one is stamped
-        raw = self.raw
-        if not (raw[0] | raw[1] | raw[2]) or not (raw[3] | raw[4] | raw[5]):
-            self._check()  # exactly 0 is what a chip reads that has just been reset
-        self._keep(stamp)
-        if self.next > self.energy_at:
-            self._read_energy(edges)
-        elif self.next > self.check_at:
-            self.check_at = self.energy_at
-            chip.read_into(ina228.DIETEMP, self.temp)
-            self._check()
+        mem, at = lane.mem, lane.slot
+        if kind == SAMPLE:
+            self._sample(mem, at)
+        elif kind == EXTRA:
+            self._energy(mem, at)
+        lane.done()  # a torn one: the count is made when the next conversion is stamped
         return True
 
-    def _alert(self, pin):
-        """Interrupt: conversion ready."""
-        self.stamp = ticks_us()
-        self.edges = (self.edges + 1) & 0x3FFFFFFF
-
-    def _start(self):
-        config, adc, cal, period_us = self.settings
-        self.chip.start(config, adc, cal)
-        self.seen = self.edges
+    def _begin(self):
+        self.lane.restart(self.late_us)
+        self.chip.begin()
         self.heard = ticks_us()
-        self.late_us = period_us - 60
-        self.per_second = _ENERGY_us // period_us
-        self.energy_at = self.per_second
         self.check_at = self.next + self.per_second // 2
         self.running = True
+
+    def _sample(self, mem, at):
+        chip = self.chip
+        if not chip.decode(mem, at + DATA):
+            self._ask_why()
+        zero = chip.zero()
+        if zero and not self.zero:
+            chip.check()  # exactly 0 is what a chip reads that has just been reset, or a rail that was cut
+        self.zero = zero
+        self._keep(mem[at + STAMP])
+        if self.accumulates and self.next > self.energy_at:
+            if self.beside:
+                self.lane.ask()
+            else:
+                self.lane.ask_instead()
+
+    def _energy(self, mem, at):
+        """Accumulators as they stand after conversion `next` - 1, from EXTRA's words."""
+        at += DATA
+        first = 0
+        if self.beside:
+            self.temp = byte(mem, at, 10) << 8 | byte(mem, at, 11)
+        else:
+            first = 2
+            self.chip.flags = mem[at] >> 8
+            self._skip(mem[at - DATA + STAMP])
+        frame = self.energy_frame
+        for k in range(5):
+            frame[HEAD + 18 - k] = byte(mem, at, first + k)
+            frame[HEAD + 23 - k] = byte(mem, at, first + 5 + k)
+        self._put_energy()
+        self.energy_at = self.next + self.per_second
+
+    def _skip(self, stamp):
+        """Count a conversion whose values were not read, and those lost before it."""
+        steps = self._steps(stamp)
+        self._close()
+        self.missed += steps
+        self.next += steps
+        self.last = stamp
 
     def _learn_from(self, tick, index):
         self.base_tick = tick
         self.base_index = index
         self.learn_at = index + _LEARN
 
+    def _steps(self, stamp):
+        """Conversions from the last one to that of `stamp`."""
+        return max(1, ((ticks_diff(stamp, self.last) << 8) + (self.period >> 1)) // self.period)
+
     def _keep(self, stamp):
         """Count the conversion stamped `stamp` and those lost before it; put its sample into the frame."""
         gap = ticks_diff(stamp, self.last)
-        steps = ((gap << 8) + (self.period >> 1)) // self.period
-        if steps < 1:
-            steps = 1
+        steps = self._steps(stamp)
         if steps > 1 or gap > 65535:
             self._close()
             self.missed += steps - 1
@@ -167,7 +224,9 @@ class Sampler:
             frame = self.frame
             put32(frame, HEAD + 7, index)
             self.clock.put(frame, HEAD + 11, stamp)
-        ina228.pack_sample(self.frame, self.at, gap, self.raw)
+        put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
+        if self.watch is not None:
+            self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
         self.at += wire.SAMPLE_BYTES
         self.n += 1
         if self.n == wire.MAX_SAMPLES:
@@ -199,23 +258,14 @@ class Sampler:
         self.n = 0
         self.at = _FIRST
 
-    def _read_energy(self, edges):
-        """Accumulators as they stand after conversion `next` - 1; left for the next conversion if one came between."""
-        chip = self.chip
-        chip.read_into(ina228.ENERGY, self.energy)
-        chip.read_into(ina228.CHARGE, self.charge)
-        if self.edges == edges:
-            self._put_energy()
-            self.energy_at = self.next + self.per_second
-            self.check_at = self.next + self.per_second // 2
-
     def _send_energy(self):
         """The E frame of index 0: the cleared accumulators before the first conversion."""
-        chip = self.chip
-        chip.read_into(ina228.ENERGY, self.energy)
-        chip.read_into(ina228.CHARGE, self.charge)
-        chip.read_into(ina228.DIETEMP, self.temp)
-        chip.read_into(ina228.DIAG_ALRT, self.diag)
+        chip, frame, five = self.chip, self.energy_frame, self.five
+        self.temp, chip.flags = chip.state()
+        for at, register in ((HEAD + 14, chip.EXTRA[0][0]), (HEAD + 19, chip.EXTRA[1][0])):
+            self.lane.read_into(register, five)
+            for k in range(5):  # registers come most significant byte first, the wire is little endian
+                frame[at + 4 - k] = five[k]
         self._put_energy()
 
     def _put_energy(self):
@@ -225,18 +275,11 @@ class Sampler:
         frame[HEAD + 1] = self.config_id
         put32(frame, HEAD + 2, self.next)
         self.clock.put(frame, HEAD + 6, self.last)
-        energy, charge = self.energy, self.charge
-        for k in range(2):  # registers come most significant byte first, the wire is little endian
-            energy[k], energy[4 - k] = energy[4 - k], energy[k]
-            charge[k], charge[4 - k] = charge[4 - k], charge[k]
-        frame[HEAD + 24], frame[HEAD + 25] = self.temp[1], self.temp[0]
-        frame[HEAD + 26], frame[HEAD + 27] = self.diag[1], self.diag[0]
+        frame[HEAD + 24], frame[HEAD + 25] = self.temp & 255, self.temp >> 8
+        frame[HEAD + 26], frame[HEAD + 27] = self.chip.flags & 255, self.chip.flags >> 8
         self.link.put(frame, HEAD + 28)
-
-    def _check(self):
-        self.chip.check(self.settings[0], self.settings[1], self.settings[2])
 
     def _ask_why(self):
         """No conversion, or a flag register that is not ours: raises what is the matter."""
-        self._check()
+        self.chip.check()
         raise SensorError("sensor keeps its configuration but signals no conversion (ALERT line?)")

@@ -1,4 +1,4 @@
-"""The wire between rig and host, protocol version 1. This file runs on MicroPython and on CPython; the host links it.
+"""The wire between rig and host, protocol version 2. This file runs on MicroPython and on CPython; the host links it.
 
     frame on the wire    COBS( kind u8 | seq u32 | body | crc32 u32 ) 0x00            all integers little endian
 
@@ -7,14 +7,27 @@
                                      sample: dt_us u16 | vbus 3 bytes | current 3 bytes (two's complement)
                          E  energy   rail u8 | config u8 | index u32 | t_us u64 | energy 5 bytes | charge 5 bytes
                                      | die_temp i16 | diag u16
-                         P  pong     token u32 | t_us u64
+                         P  pong     token u32 | t_us u64 | held_us u32
                          L  log      UTF-8 text
+                         A  armed    token u32 | valid_ms u32
+                         C  cut      JSON, see below: what a cut did
+                         W  waveform rail u8 | channel u8 | first u32 | t0_us u64 | dt_ns u32 | n u8 | n * u16
+                         N  no       JSON {"command": letter, "why": text}: a command was refused, nothing was done
     host -> rig          h  hello    empty: the rig answers H
                          g  go       empty: streaming starts (and sample index and accumulators restart at 0)
                          x  stop     empty: streaming stops
                          p  ping     token u32: the rig answers P at once; t_us is the middle between the time
-                                     its first byte was seen and the answer, so the host's midpoint is unbiased
+                                     its first byte was seen and the answer, so the host's midpoint is unbiased;
+                                     held_us (since protocol 2) is the time between these two
                          q  quit     empty: back to the REPL
+                         a  arm      empty: the rig answers A; its token is good for one `c` within valid_ms
+                         c  cut      JSON, see below
+                         o  on       JSON {"rails": [..], "unsafe": bool}: rails that are off get power again; or
+                                     {"call_off": true}: a cut that has not fired does not. Answered by C, or N
+                         s  scope    JSON {"gpio", "rate", "before", "after", "trigger": "cut" or "now"}: answered by H, then W; or N;
+                                     a `c` comes behind it if its cut is to be in the picture
+                         k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H, or N
+                                     (also while the stream runs)
 
 Guarantees. seq rises by one per frame and direction, from 0 at boot, over all kinds: a lost frame is seen. t_us is
 64-bit board time in microseconds, never wrapping; it starts at boot, at any value. t0_us is the time of the first
@@ -28,24 +41,50 @@ this config: when a sensor has lost its supply the rig says so (L), configures i
 and an E frame at once, which is the base of the accumulators' new count.
 H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware", "simulated", "rails": [{"rail",
 "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config", "shunt_cal", "conversion_ns"}]};
-all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry.
+all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry. Since protocol 2 a rail has "bus" and
+"calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that `k` stored; what is in it, all integers
+and text, is said in the host's calibration.py), and H has "serial" (hexadecimal, the board's own), and "switch": null, or {"rails": [{"rail", "profiles"}],
+"resolution_ns", "dead_us", "state", "off": [rails that have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most at once)}].
+W frames come one after the other: channel is the GPIO, values are counts, first is the number of the piece's first sample in the
+picture, whose time is t0_us; the picture holds `before` samples before the event (fewer if it was too early) and `after`.
+
+The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
+    {"token", "rails": [..], "profile", "when", "off_ms", "glitch_us", "residual_mV", "residual_ms"}
+profile: "float" (series switch opens), "crowbar" (and the discharge switch closes after the dead time), "glitch" (off for
+glitch_us, timed by hardware, and on again). when, one of
+    {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
+    {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
+    {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i
+    {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
+off_ms: power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for residual_ms
+(500); until then it stays off, and after 10 s more C says so: such a rail gets power by an `o` with "unsafe": true only.
+The stream must run: what cannot be measured is not cut. C comes when power has returned, or, without off_ms, when the rails
+are known to be off, and again after `o`:
+    {"token", "fired_us", "off_us", "on_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us", "residual_mV", "low_us",
+    "samples", "safe"}]}
+fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two; t90_10_us:
+fall from 90 to 10 % of before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the
+latest (glitch: the lowest) reading before power returned; low_us: from the edge to the first reading below residual_mV.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 
 import struct
 from binascii import crc32
 
-PROTOCOL = 1
-HELLO, SAMPLES, ENERGY, PONG, LOG = b"HSEPL"
-ASK_HELLO, GO, STOP, PING, QUIT = b"hgxpq"
+PROTOCOL = 2
+HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED = b"HSEPLACWN"
+ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
 
 HEAD = "<BI"  # kind, seq
 SAMPLES_HEAD = "<BBBIIQ"  # rail, config, n, missed, index, t0_us
 SAMPLE_BYTES = 8  # dt_us u16, vbus u24, current i24
 ENERGY_BODY = "<BBIQ5s5shH"  # rail, config, index, t_us, energy, charge, die_temp, diag
-PONG_BODY = "<IQ"  # token, t_us
+PONG_BODY = "<IQI"  # token, t_us, held_us
+ARMED_BODY = "<II"  # token, valid_ms
+WAVEFORM_HEAD = "<BBIQIB"  # rail, channel, first, t0_us, dt_ns, n
 MAX_SAMPLES = 50
-MAX_FRAME = 1024  # longest encoded frame, delimiter included
+MAX_COMMAND = 768  # longest encoded frame from the host, delimiter included
+MAX_FRAME = 4096  # longest encoded frame, delimiter included: H of four calibrated rails
 
 
 class WireError(Exception):

@@ -32,7 +32,7 @@ def interpreter() -> list[str]:
 
 def run_script(name: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
     """Run tests/micropython/NAME with the firmware and the stand-ins in its path."""
-    argv = [*interpreter(), f"tests/micropython/{name}", "firmware", "host/ssdrig/virtual/board", *arguments]
+    argv = [*interpreter(), "-X", "heapsize=8M", f"tests/micropython/{name}", "firmware", "host/ssdrig/virtual/board", *arguments]
     return subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=100)
 
 

@@ -52,7 +52,7 @@ class Tape:
     def ping(self):
         self.token += 1
         self.rows.append((journal.PING, struct.pack("<I", self.token), self.host_ns() - 100_000))
-        self.frame(wire.PONG, struct.pack(wire.PONG_BODY, self.token, self.t_us))
+        self.frame(wire.PONG, struct.pack(wire.PONG_BODY, self.token, self.t_us, 0))
 
     def reset(self, dark_us):
         """The board starts anew: sequence and board time fall back; host time goes on by dark_us."""

@@ -88,7 +88,7 @@ def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, los
     for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, 100_000_000)):
         there = int(t1) + 60_000 + int(rng.exponential(40_000))
         sent[there] = int(t1)
-        events.append((there, "P", wire.PONG, struct.pack(wire.PONG_BODY, token, int(tick(there)))))
+        events.append((there, "P", wire.PONG, struct.pack(wire.PONG_BODY, token, int(tick(there)), 0)))
     out, pings, token = [record(4, b'{"port": "synthetic", "state": "open"}', t0_ns)], [], 0
     frames, arrival = [], 0
     for seq, (t_ns, _, kind, payload) in enumerate(sorted(events, key=lambda e: (e[0], e[1]))):

@@ -27,7 +27,7 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     _, f = run_of(tmp_path)
     assert tuple(f) == analysis.KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
-    assert f["notes"] == [] and [k for k in f if f[k] is None] == ["why", "idle_mean_W", "wa_settled", "purge"]
+    assert f["notes"] == [] and [k for k in f if f[k] is None] == ["why", "idle_mean_W", "idle_uncertainty_W", "wa_settled", "purge"]
 
 
 def test_iops_statistics_are_of_the_window_and_count_zeros(tmp_path):

@@ -134,7 +134,7 @@ def test_truth_names_every_setting(tmp_path):
     with Board(tmp_path, 2.5, {"ppm": 80.0}) as b:
         b.hello()
         truth = b.truth()[0]
-    assert truth.keys() == {"boot", "t_boot_ns", "tick0", *cable.BOARD} - {"start_ticks"}
+    assert truth.keys() == {"boot", "t_boot_ns", "tick0", "power", *cable.BOARD} - {"start_ticks"}
     assert truth["ppm"] == 80 and truth["tick0"] == cable.BOARD["start_ticks"]
 
 

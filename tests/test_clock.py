@@ -59,6 +59,35 @@ def test_bound_is_near_half_of_the_quickest_round_trip(seconds):
     assert made.rate_ppm() == pytest.approx(80, abs=1)
 
 
+@given(seed=st.integers(0, 2**32), ppm=st.floats(-900, 900), held_us=st.floats(0, 20_000), seconds=st.floats(0.1, 100))
+@settings(max_examples=40, deadline=None)
+def test_what_the_rig_held_is_taken_off_and_the_bound_still_holds(seed, ppm, held_us, seconds):
+    """The rig holds each ping for a while around its stamp, and says for how long."""
+    rng = np.random.default_rng(seed)
+    t1, tick, t4 = pings(rng, seconds, ppm)
+    held = rng.uniform(0, held_us, len(tick)).astype(np.int64)
+    before, after = held >> 1, held - (held >> 1)
+    rate = 1000 / (1 + ppm * 1e-6)
+    late = np.floor(t1 - before * rate).astype(np.int64), tick, np.ceil(t4 + after * rate).astype(np.int64), held
+    made = clock.fit(*late)
+    error, bound = errors(made, np.random.default_rng(1), seconds, ppm)
+    assert (np.abs(error) <= bound).all() and made.outliers == 0 and made.strained == 0
+    blind = clock.fit(*late[:3])
+    assert made.knot_bound_ns[1:-1].max() <= clock.fit(t1, tick, t4).knot_bound_ns[1:-1].max() + 3 * held_us + 3000  # ns: 1000 ppm of it, more at the ends
+    if held_us > 5000 and len(tick) > 20:
+        assert bound.max() < blind.bound_ns(tick).max()
+
+
+def test_a_ping_held_for_longer_than_its_round_trip_is_an_outlier():
+    rng = np.random.default_rng(5)
+    t1, tick, t4 = pings(rng, 20, 10)
+    held = np.zeros(len(tick), np.int64)
+    held[7] = (t4[7] - t1[7]) // 1000 + 10
+    assert clock.fit(t1, tick, t4, held).outliers == 1 and clock.fit(t1, tick, t4).outliers == 0
+    held[8] = 0xFFFFFFFF
+    assert clock.fit(t1, tick, t4, held).outliers == 2
+
+
 def test_drift_with_temperature_is_followed():
     """Rate changes by 0.3 ppm a minute for an hour: a straight line would be off by ms."""
     rng = np.random.default_rng(4)

@@ -2,6 +2,7 @@
 behind the cable with the faults that a board and a sensor have."""
 
 import ast
+import json
 import os
 import re
 import statistics
@@ -21,7 +22,7 @@ def test_parts_on_the_interpreter():
     done = run_script("board_parts.py")
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if not line.endswith(" ok")] == []
-    assert len(done.stdout.splitlines()) == 39
+    assert len(done.stdout.splitlines()) == 58
 
 
 # --- nothing is allocated, nothing is a float
@@ -38,9 +39,9 @@ def stream(done):
 
 
 def test_sampling_allocates_nothing(tmp_path):
-    """9000 rounds with the heap locked: samples, energy, register checks and 180 pings, across the wrap of ticks_us."""
+    """26000 rounds with the heap locked: samples, energy, register checks and some 500 pings, across the wrap of ticks_us."""
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    done = run_script("heap_locked.py", str(tmp_path / "feed"), "9000")
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "26000", stdin="[{}]")
     assert done.returncode == 0, done.stdout + done.stderr
     _, frames = stream(done)
     assert [seq for _, _, seq, _ in frames] == list(range(len(frames)))
@@ -49,7 +50,7 @@ def test_sampling_allocates_nothing(tmp_path):
     assert {h[3] for h in heads} == {0}
     assert heads[0][5] < 1 << 30 < heads[-1][5]
     pongs = [struct.unpack(wire.PONG_BODY, body)[0] for _, kind, _, body in frames if kind == wire.PONG]
-    assert pongs == list(range(180))
+    assert pongs == list(range(len(pongs))) and len(pongs) > 350
     assert sum(kind == wire.ENERGY for _, kind, _, _ in frames) >= 3
 
 
@@ -57,23 +58,23 @@ def test_a_pongs_time_is_the_middle_of_the_boards_handling(tmp_path):
     """In device time, so exact: between arrival and answer, and on average in the middle, whatever the firmware does
     meanwhile (half the round trip would be the error of a stamp at either end)."""
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    first, frames = stream(run_script("heap_locked.py", str(tmp_path / "feed"), "9000"))
+    first, frames = stream(run_script("heap_locked.py", str(tmp_path / "feed"), "26000", stdin="[{}]"))
     trips, errors = [], []
     for out, kind, _, body in frames:
         if kind == wire.PONG:
-            token, t_us = struct.unpack(wire.PONG_BODY, body)
+            token, t_us, _ = struct.unpack(wire.PONG_BODY, body)
             arrival = first + 5000 * token
             assert arrival <= t_us <= out
             trips.append(out - arrival)
             errors.append((arrival + out) / 2 - t_us)
-    assert len(errors) == 180
+    assert len(errors) > 350
     assert statistics.median(trips) < 900 and min(trips) > 200
     assert abs(statistics.median(errors)) < 60
 
 
 def test_the_lock_is_felt(tmp_path):
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    done = run_script("heap_locked.py", str(tmp_path / "feed"), "100", "leak")
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "100", "leak", stdin="[{}]")
     assert done.returncode == 3
     assert "MemoryError" in done.stdout
 
@@ -92,7 +93,7 @@ def test_firmware_has_no_floats_in_the_sampling_path():
 
 def test_firmware_imports_only_what_a_board_has():
     own = {p.stem for p in (ROOT / "firmware").glob("*.py")}
-    board = {"array", "binascii", "gc", "json", "machine", "micropython", "os", "select", "struct", "sys", "time"}
+    board = {"array", "binascii", "gc", "json", "machine", "micropython", "os", "rp2", "select", "struct", "sys", "time", "uctypes"}
     for path in (ROOT / "firmware").glob("*.py"):
         names = re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)
         assert set(names) <= own | board, path.name
@@ -121,20 +122,23 @@ def test_a_clean_stream(tmp_path):
         b.read(0.3)
         assert b.samples() == samples  # it has stopped
 
-    assert hello["protocol"] == 1 and hello["simulated"] is True and "SIMULATED" in hello["board"]
+    assert hello["protocol"] == 2 and hello["simulated"] is True and "SIMULATED" in hello["board"]
     assert hello["boot"] == truth["boot"]
     assert hello["rails"] == [
         {
             "rail": 0,
             "name": "supply",
             "chip": "INA228",
+            "bus": "I2C0",
             "config": 0,
             "shunt_uOhm": 10_000,
+            "shunt_tolerance_ppm": 10_000,
             "current_lsb_pA": 7_812_500,
             "vbus_lsb_nV": 195312.5,
             "adc_config": 0xF500,
             "shunt_cal": 4096,
             "conversion_ns": 740_000,
+            "calibration": None,
         }
     ]
     assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
@@ -168,8 +172,9 @@ def test_each_stall_is_counted_exactly(tmp_path):
     samples = b.samples()
     assert b.logs() == ""
     assert continuous(samples, b.missed())
-    lost_us = (5 + 500 + 20 * 60) * 1000
-    assert lost_us / SET_us - 23 <= b.missed() <= lost_us / SET_us + 2 * 23
+    # an interrupt reads on while the main loop is held up, for as long as the ring of 16 lasts
+    least, most = (sum(ms * 1000 / SET_us - kept for _, ms in stalls if ms > 12) for kept in (17, -1))
+    assert least <= b.missed() <= most + 7
     power = samples[0][2] * samples[0][3] >> 14
     for e in b.energies():
         assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)
@@ -219,7 +224,8 @@ def test_brown_out_is_detected_and_said(tmp_path):
         counted = (e["index"] - base["index"]) * power * 740_000 / (16 * 10**9)
         assert e["energy"] - base["energy"] == pytest.approx(counted, abs=1.01)
     hellos = b.bodies(wire.HELLO)
-    assert b'"config": 1' in hellos[-1] and b'"config": 0' in hellos[0]
+    configs = [json.loads(hello)["rails"][0]["config"] for hello in (hellos[0], hellos[-1])]
+    assert configs == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -276,10 +282,12 @@ def test_pongs_are_causal(tmp_path):
             b.send(wire.PING, struct.pack("<I", token))
             b.until(lambda: len(b.bodies(wire.PONG)) > token)
             after = time.monotonic_ns()
-            seen, t_us = struct.unpack(wire.PONG_BODY, b.bodies(wire.PONG)[-1])
+            seen, t_us, held_us = struct.unpack(wire.PONG_BODY, b.bodies(wire.PONG)[-1])
             truth = b.truth()[0]
             t = truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
             assert seen == token and before - 1000 <= t <= after  # t_us has whole microseconds
+            first, answered = t - (held_us // 2) * 1000, t + (held_us - held_us // 2) * 1000
+            assert before - 2000 <= first and answered <= after and held_us > 0  # and so do both ends of its holding the ping
 
 
 @pytest.mark.parametrize(
@@ -297,7 +305,7 @@ def test_the_repl_stays_in_reach(tmp_path, before, farewell):
         b.send(wire.ASK_HELLO)
         b.read(0.5)
         assert len(b.bodies(wire.HELLO)) == 1  # silent
-        os.write(b.fd, b"\x04")
+        os.write(b.fd, b"\r\x03\x02\x04")  # Ctrl-B before Ctrl-D: a byte of the frame above may have meant raw mode
         b.until(lambda: len(b.truth()) == 2)
         assert b.hello()["boot"] != first
 

@@ -77,7 +77,7 @@ def test_pongs_find_their_pings_in_either_order(pieces):
 
 def test_pongs_without_ping_are_no_pings():
     tape = stream.started()
-    tape.frame(wire.PONG, struct.pack(wire.PONG_BODY, 99, stream.TICK0_US))
+    tape.frame(wire.PONG, struct.pack(wire.PONG_BODY, 99, stream.TICK0_US, 0))
     tape.t_us += 5_000_000
     tape.stream(3)
     assert len(decoded(tape).boots[0].pings) == 3

@@ -77,7 +77,7 @@ class FakeBoard(threading.Thread):
         if kind == wire.ASK_HELLO:
             self.say(wire.HELLO, stream.hello(boot=self.boot, protocol=self.protocol, configs=(self.config,)))
         elif kind == wire.PING and not self.no_pongs:
-            self.say(wire.PONG, body + struct.pack("<Q", self.now_us()))
+            self.say(wire.PONG, body + struct.pack("<QI", self.now_us(), 0))
         elif kind == wire.GO:
             self.streaming, self.index, self.sent_until = True, 0, time.monotonic()
         elif kind == wire.STOP:

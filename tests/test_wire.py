@@ -34,7 +34,7 @@ def test_bad_frames_are_refused(path):
 
 
 def test_examples_are_all_there():
-    assert len(EXAMPLES) == 19
+    assert len(EXAMPLES) == 26
 
 
 def test_micropython_decodes_and_encodes_the_same():
@@ -54,7 +54,7 @@ def test_micropython_agrees_on_random_frames():
     lines, expected = [], []
     for n in [*range(0, 12), 244, 245, 246, 247, 500, 600, *(dice.randrange(600) for _ in range(120))]:
         body = bytes(dice.choice((0, 1, dice.randrange(256))) if dice.random() < 0.3 else 7 for _ in range(n))
-        kind, seq = dice.choice(b"HSEPL"), dice.randrange(1 << 32)
+        kind, seq = dice.choice(b"HSEPLACN"), dice.randrange(1 << 32)
         frame = wire.encode(kind, seq, body)[:-1]
         lines.append(frame.hex())
         expected.append(f"{chr(kind)} {seq} {body.hex()} True")

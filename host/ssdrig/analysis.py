@@ -34,7 +34,7 @@ KEYS = (
     "run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s", "time_dilation",
     "tested_bytes", "ios", "iops_mean", "iops_sd", "consistency", "iops_min", "iops_p0_1", "iops_p1", "iops_p5", "iops_p50",
     "zero_seconds", "iops_all_mean", "lat_mean_us", "lat_p99_us", "lat_p999_us", "power_mean_W", "power_max_W", "energy_J",
-    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "idle_mean_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
+    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "power_uncertainty_percent", "idle_mean_W", "idle_uncertainty_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
     "wa", "wa_error", "wa_settled", "purge", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temperature_max_C",
     "fill_MBps", "fill_energy_J", "window_s", "notes",
 )  # fmt: skip
@@ -70,6 +70,8 @@ class RunData:
     load_energy_J: float | None = None  # None: not all of the load was measured
     fill_energy_J: float | None = None
     idle_mean_W: float | None = None
+    power_uncertainty_percent: float | None = None  # expanded (k = 2), of the load's mean power
+    idle_uncertainty_W: float | None = None  # the same of idle_mean_W
     sample_count: int | None = None
     samples_lost: int | None = None
     clock_error_ns: float | None = None
@@ -187,6 +189,8 @@ def _load_power(data: RunData, run: Path) -> None:
     if power.closure is None:
         data.notes.append("closure_percent: the rig sent fewer than two energy frames of one stretch")
     data.idle_mean_W = _idle_mean_W(data, power)
+    if data.idle_mean_W is not None:
+        data.idle_uncertainty_W = power.uncertainty_W(data.idle_mean_W)
     if data.t0_ns is None:
         return
     rows = samples.per_second(power, data.t0_ns, n, k * SECOND_NS)
@@ -206,6 +210,9 @@ def _load_power(data: RunData, run: Path) -> None:
     if seen.all() and _covers(power, begin, end):
         a, z = samples.integral_J(power, [begin, end])
         data.load_energy_J = float(z - a) / k
+        watts = float(z - a) / ((end - begin) / SECOND_NS)
+        if watts > 0:
+            data.power_uncertainty_percent = 100 * power.uncertainty_W(watts) / watts
     else:
         data.notes.append(f"energy_J: {int((~seen).sum())} of the load's {n} s have no power samples; ratios are of the seconds that have")
     if data.fill_s:
@@ -341,7 +348,8 @@ def figures(data: RunData) -> dict:
         out["temperature_max_C"] = float(data.temperature_C.max())
     if data.fill_s:
         out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
-    out |= {"fill_energy_J": data.fill_energy_J, "idle_mean_W": data.idle_mean_W}
+    out |= {"fill_energy_J": data.fill_energy_J, "idle_mean_W": data.idle_mean_W, "idle_uncertainty_W": data.idle_uncertainty_W}
+    out["power_uncertainty_percent"] = data.power_uncertainty_percent
     out["purge"] = next((e.get("method") for e in data.events if e["kind"] == "purge"), None)
     if data.wa_settled is not None:
         out["wa_settled"] = data.wa_settled.value

@@ -16,6 +16,7 @@ COMMANDS = {
     "watch": ("ssdrig.drive.watch", "keep recording SMART of drives"),
     "purge": ("ssdrig.drive.purge", "empty a drive: format, sanitize, security erase or discard, and see that it is empty"),
     "calibrate": ("ssdrig.drive.calibrate", "find the unit of a drive's unknown counters by a counted sequential write"),
+    "rig": ("ssdrig.rig_command", "the rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply"),
     "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
     "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD; its ledger; its ageing"),

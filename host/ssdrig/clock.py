@@ -1,7 +1,9 @@
 """Rig ticks to host time, with a bound on the error.
 
 A ping leaves the host at t1, is stamped by the rig at tick c, and its answer is read by the host at t4. So whatever the
-delays were, host time T(c) of that tick lies between t1 and t4. In a window of WINDOW_S the map is a line up to the drift
+delays were, host time T(c) of that tick lies between t1 and t4. The rig says, too, for how long it held the ping around that
+tick (from its first byte to the answer): T of the one end is after t1, T of the other before t4, which leaves the cable and the
+operating system alone to be doubted. In a window of WINDOW_S the map is a line up to the drift
 of the crystal; all lines that pass every interval [t1, t4] form a convex region, bounded by the lower hull of the points
 (c, t4) and the upper hull of (c, t1). The estimate is the middle of what that region allows at a tick, the bound is half
 of its width: a proof, not a statistic, as long as the delays are not negative and the rate is as steady as stated.
@@ -63,12 +65,14 @@ class ClockMap:
         return -1e3 * float(y[-1] - y[0]) / float(x[-1] - x[0]) if len(x) > 1 else 0.0
 
 
-def fit(t1_ns, tick_us, t4_ns) -> ClockMap:
-    """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read.
+def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
+    """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read, and for how
+    long the rig held it, half of it before its stamp (rounded down) and half behind (None: not known, 0).
 
-    Raises ValueError without pings. Pings with t4 < t1 are counted as outliers."""
+    Raises ValueError without pings. Pings with t4 < t1, or held for longer than that, are counted as outliers."""
     t1_ns, tick_us, t4_ns = (np.asarray(a, np.int64) for a in (t1_ns, tick_us, t4_ns))
-    sane = t4_ns >= t1_ns
+    held_us = np.zeros(len(t1_ns), np.int64) if held_us is None else np.asarray(held_us, np.int64)
+    sane = (t4_ns >= t1_ns) & ((held_us - 1) * TICK_NS * (1 - NOMINAL_PPM * 1e-6) <= t4_ns - t1_ns)
     if sane.any():  # and ticks that advance like time, roughly: nonsense must not stretch the map over centuries
         apart_us = tick_us - t1_ns // 1000
         usual = np.flatnonzero(sane)[np.argsort(apart_us[sane], kind="stable")[np.count_nonzero(sane) // 2]]
@@ -79,8 +83,12 @@ def fit(t1_ns, tick_us, t4_ns) -> ClockMap:
     order = np.argsort(tick_us[sane], kind="stable")
     base_us, base_ns = int(tick_us[sane][order[0]]), int(t1_ns[sane][order[0]])
     x = tick_us[sane][order] - base_us
-    low = (t1_ns[sane][order] - base_ns - x * 1000).astype(float) - TICK_NS  # the event may lie a tick after its stamp
-    high = (t4_ns[sane][order] - base_ns - x * 1000).astype(float)
+    before_us = held_us[sane][order] >> 1
+    after_us = held_us[sane][order] - before_us
+    # both ends of the holding are told as of the stamp between them: the offset may change meanwhile by NOMINAL_PPM at most
+    low = (t1_ns[sane][order] - base_ns - (x - before_us) * 1000).astype(float) - before_us * NOMINAL_PPM * 1e-3
+    low -= TICK_NS  # the event may lie a tick after its stamp
+    high = (t4_ns[sane][order] - base_ns - (x + after_us) * 1000).astype(float) + after_us * NOMINAL_PPM * 1e-3
     x = x.astype(float)
     knots = np.arange(0.0, x[-1] + KNOT_US, KNOT_US)
     knots[-1] = max(x[-1], 1.0)

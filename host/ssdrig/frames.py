@@ -11,26 +11,28 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ssdrig import journal, wire
+from ssdrig import calibration, journal, wire
 
 HEAD_BYTES = 5  # kind u8, seq u32
 SAMPLES_AT = HEAD_BYTES + 19
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # later ticks, in 142 years, are nonsense
+READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
 BACK_US = 1_000_000  # board time falling by more than this is a reset
+KINDS = (wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED)
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9
 
 
 @dataclass
 class Boot:
-    """One life of the board. rails: (rail, config) -> the hello's facts. Pings are (t1 ns, tick us, t4 ns)."""
+    """One life of the board. rails: (rail, config) -> the hello's facts. Pings are (t1 ns, tick us, t4 ns, held us)."""
 
     boot: int | None = None
     hello: dict | None = None
     hello_frame: int | None = None  # number of the first H frame in the run
     rails: dict = field(default_factory=dict)
-    pings: list[tuple[int, int, int]] = field(default_factory=list)
+    pings: list[tuple[int, int, int, int]] = field(default_factory=list)
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Decoder:
         self._rails: dict[int, list[Frames]] = {}
         self._energies: list[np.ndarray] = []
         self._sent: dict[int, int] = {}  # token -> t1 of pings without an answer yet
-        self._answers: list[tuple[int, Boot, int, int]] = []  # pongs whose ping has not been read yet
+        self._answers: list[tuple[int, Boot, int, int, int]] = []  # pongs whose ping has not been read yet
         self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
         self._tail: list[tuple[int, bytes]] = []  # (seq, payload) of the latest frames
 
@@ -116,7 +118,7 @@ class Decoder:
         keep, boot = self._boots(records, rows, kind, seq, tick)
         number = self.counts["frames"] + np.arange(len(rows))
         self.counts["frames"] += len(rows)
-        known = (kind == wire.SAMPLES) | (kind == wire.ENERGY) | (kind == wire.PONG) | (kind == wire.HELLO) | (kind == wire.LOG)
+        known = np.isin(kind, KINDS)
         self.counts["malformed"] += int(np.count_nonzero(keep & ~known))
 
         here = keep & (kind == wire.SAMPLES)
@@ -125,8 +127,11 @@ class Decoder:
         self._energy(data, start[here], length[here], boot[here])
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
         tokens = _gather(data, start[here] + HEAD_BYTES, 4).tolist()
+        held_us = np.zeros(len(here), np.int64)  # protocol 1 does not say
+        says = body_bytes[here] >= 16
+        held_us[says] = _gather(data, start[here[says]] + HEAD_BYTES + 12, 4)
         answered = records.t_ns[rows][here].tolist()
-        self._answers += zip(tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered)
+        self._answers += zip(tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist())
 
     def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:
         """Which frames to keep (no repeats), and the boot of each; counts frames lost by sequence number."""
@@ -194,8 +199,9 @@ class Decoder:
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return
-        if hello.get("protocol") != wire.PROTOCOL:
+        if hello.get("protocol") not in READABLE:
             return
+        self.counts["malformed"] += sum(bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values())
         if self.boots[-1].boot not in (None, boot):
             self._new_boot()
         now = self.boots[-1]
@@ -240,12 +246,12 @@ class Decoder:
     def _match_pongs(self, now_ns: int) -> None:
         """Pair pongs with their pings; either may have been written first."""
         done = 0
-        for token, boot, tick, t4_ns in self._answers:  # strictly in order, so that it does not matter how the file was cut
+        for token, boot, tick, t4_ns, held_us in self._answers:  # strictly in order, so that it does not matter how the file was cut
             t1_ns = self._sent.get(token)
             if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
                 break  # the ping's record may come right behind
             if t1_ns is not None and t1_ns <= t4_ns:
-                boot.pings.append((t1_ns, tick, t4_ns))
+                boot.pings.append((t1_ns, tick, t4_ns, held_us))
             done += 1
         del self._answers[:done]
         if len(self._sent) > 10_000:

@@ -4,16 +4,17 @@ A sample is one conversion; its time is when the conversion was seen to be ready
 before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands for one
 conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
 
-Chip arithmetic (INA228, TI SBOSA20): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, ENERGY_J = 16 x 3.2 x current_lsb x
-register, where the chip multiplies with its own idea of time: its oscillator's error is taken out by comparing the period of
-its conversions, measured on the host's clock, with the nominal one.
+Chip arithmetic (INA228, TI SBOSA20): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's calibration
+where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, where the chip multiplies with its
+own idea of time: its oscillator's error is taken out by comparing the period of its conversions, measured on the host's clock,
+with the nominal one.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdrig import clock
+from ssdrig import calibration, clock
 from ssdrig.frames import Boot, Frames
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
@@ -32,7 +33,7 @@ class Power:
     index: np.ndarray  # int64, conversion number since `go`
     vbus: np.ndarray  # int32 raw
     current: np.ndarray  # int32 raw
-    V: np.ndarray  # float64
+    V: np.ndarray  # float64, calibrated where the hello carries a calibration
     I: np.ndarray  # float64  # noqa: E741
     P: np.ndarray  # float64, V x I
     energy_J: np.ndarray  # float64, measured and filled energy up to and with this sample
@@ -45,7 +46,20 @@ class Power:
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
+    raw_J: np.ndarray  # float64, energy_J without the calibration: what the chip's own register is compared with
     closure: "Closure | None" = field(default=None)
+
+    @property
+    def facts(self) -> dict:
+        """The rail's entry of the last hello that named it."""
+        return next(f for b in reversed(self.boots) for (r, _), f in reversed(list(b.rails.items())) if r == self.rail)
+
+    def uncertainty_W(self, watts: float) -> float:
+        """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where there is
+        none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples."""
+        if not len(self.V):
+            return float("nan")
+        return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)
 
     @property
     def lost(self) -> int:
@@ -98,19 +112,33 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
     segment, segment_boot = first[starts], boot[starts]
     ends = np.append(segment[1:], total)
     V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
+    raw_P = None  # made where a calibration parts it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
         facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
-        np.multiply(frames.vbus[a:z], facts["vbus_lsb_nV"] * 1e-9, out=V[a:z])
-        np.multiply(frames.current[a:z], facts["current_lsb_pA"] * 1e-12, out=I[a:z])
+        v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+        np.multiply(frames.vbus[a:z], v_scale, out=V[a:z])
+        np.multiply(frames.current[a:z], i_scale, out=I[a:z])
+        if facts.get("calibration"):
+            V[a:z] += v_offset
+            I[a:z] += i_offset
+            raw_P = np.zeros(total) if raw_P is None else raw_P
         spread = int(sample_index[z - 1] - sample_index[a])
         nominal_ns, measured_ns = facts["conversion_ns"], (t_ns[z - 1] - t_ns[a]) / max(spread, 1)
         period_ns[s] = measured_ns if spread >= 100 and 0.9 < measured_ns / nominal_ns < 1.1 else nominal_ns
     np.multiply(V, I, out=P)
-    energy_J, gaps = _energy(t_ns, P, first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns)
+    broken = first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns
+    energy_J, gaps = _energy(t_ns, P, *broken)
+    raw_J = energy_J
+    if raw_P is not None:
+        for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):  # what the chip itself makes of its readings
+            facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
+            lsb_W = facts["vbus_lsb_nV"] * 1e-9 * facts["current_lsb_pA"] * 1e-12
+            np.multiply(frames.vbus[a:z].astype(np.int64) * frames.current[a:z], lsb_W, out=raw_P[a:z])
+        raw_J = _energy(t_ns, raw_P, *broken)[0]
     name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")
     return Power(
         rail, name, t_ns, err_ns, frames.t_us, sample_index, frames.vbus, frames.current, V, I, P, energy_J,
-        segment, segment_boot, *gaps, boots, clocks, counts,
+        segment, segment_boot, *gaps, boots, clocks, counts, raw_J,
     )  # fmt: skip
 
 
@@ -132,7 +160,7 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
         if not pings:  # nothing but arrivals: a frame's last sample is at most LATE_NS old when it comes
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
-            pings = [(t4 - LATE_NS, tick, t4) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
+            pings = [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
         clocks[b] = clock.fit(*np.array(pings, np.int64).T)
         t_ns[rows] = clocks[b].t_ns(frames.t_us[rows])
         err_ns[rows] = clocks[b].bound_ns(frames.t_us[rows])
@@ -184,7 +212,10 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
     for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
         mine = energies[(energies["boot"] == b) & (energies["t_us"] >= power.t_us[a]) & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)]
         holds = a + np.searchsorted(power.index[a:z], mine["index"]) - 1  # the last sample that each one holds
-        exact = (holds >= a) & (power.index[holds] == mine["index"] - 1)
+        # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a sample; then
+        # the host's end and the chip's are both one conversion apart, at both ends of the interval.
+        apart = np.where(holds >= a, mine["index"] - 1 - power.index[holds], 2)
+        exact = apart == (apart.min() if len(apart) and apart.min() <= 1 else 0)
         inside, holds = mine[exact], holds[exact]
         if len(inside) < 2 or len(np.unique(inside["config"])) > 1:
             continue
@@ -198,7 +229,7 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
             continue
         joules = float(steps.sum()) * 16 * 3.2 * facts["current_lsb_pA"] * 1e-12
         nominal = conversions * facts["conversion_ns"] * 1e-9
-        host_J += float(power.energy_J[i1] - power.energy_J[i0])
+        host_J += float(power.raw_J[i1] - power.raw_J[i0])
         chip_J += joules
         corrected_J += joules * seconds / nominal
         nominal_s += nominal

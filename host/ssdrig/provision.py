@@ -49,6 +49,7 @@ PROGRAMS = (
     Program("nbdkit", "nbdkit", frozenset(), frozenset({"test", "bench"}), "the NBD server to compare ours with"),
     Program("gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"),
     Program("chromium", "chromium", frozenset(), frozenset({"test", "bench"}), "draws the report to be tested"),
+    Program("ngspice", "ngspice", frozenset(), frozenset({"test"}), "simulates the rig's power switch"),
 )
 
 

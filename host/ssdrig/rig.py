@@ -19,7 +19,7 @@ import numpy as np
 import serial
 from serial.tools import list_ports
 
-from ssdrig import journal, wire
+from ssdrig import calibration, journal, wire
 from ssdrig.errors import RigError, SsdrigError
 
 PING_S = 0.1
@@ -52,13 +52,14 @@ class Rig:
         self._ask_due = True
         self._lost_why: str | None = None
         self._next_index: dict[int, int] = {}
+        self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
 
-    def start(self, timeout_s: float = 10.0) -> dict:
-        """Open, greet, start the stream; returns the board's hello once samples have arrived.
+    def start(self, timeout_s: float = 10.0, stream: bool = True) -> dict:
+        """Open, greet, start the stream; returns the board's hello once samples have arrived (stream False: at once).
 
         Raises RigError: no such port, port in use, no answer, another protocol version, no samples."""
         self._open()
@@ -70,6 +71,8 @@ class Rig:
             self._send(wire.STOP)  # a stream that an earlier host left running
             self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
+            if not stream:
+                return self._hello
             with self._news:
                 self._wanted = self._go_due = True
                 self._started_at = self._samples_at = time.monotonic()
@@ -122,6 +125,31 @@ class Rig:
         powers = [mean_power_W(body, hello) for at, body in recent if at > horizon]
         powers = [p for p in powers if p is not None]
         return float(np.mean(powers)) if powers else None
+
+    def ask(self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str) -> tuple[int, bytes]:
+        """Send a command and wait for a frame of one of the kinds `answers`: (kind, body). One caller at a time.
+
+        Raises RigError when none comes in time, or the command could not be sent; what the rig's threads met."""
+        with self._news:
+            self._answers.clear()
+        if self._send(kind, body) is None:
+            raise RigError(f"{expected}", f"port {self.port} that takes nothing", "see whether the board is there: ./ssdrig rig info")
+        self._until(lambda: any(k in answers for k, _ in self._answers), timeout_s, expected)
+        with self._news:
+            return next((k, b) for k, b in self._answers if k in answers)
+
+    def heard(self, kind: int) -> list[bytes]:
+        """Bodies of the frames of a kind (A, C, W, N, H) since the last ask()."""
+        with self._news:
+            return [b for k, b in self._answers if k == kind]
+
+    def hello(self) -> dict | None:
+        """The board's latest hello, None before there was one."""
+        return self._hello
+
+    def greet(self, timeout_s: float = 5.0) -> dict:
+        """The board's hello of now. RigError when none comes."""
+        return json.loads(self.ask(wire.ASK_HELLO, b"", (wire.HELLO,), timeout_s, "a greeting")[1])
 
     # ---- port
 
@@ -249,6 +277,9 @@ class Rig:
             self._counts["pongs"] += 1
         elif kind == wire.HELLO:
             self._greeted(json.loads(body), now)
+            self._answers.append((kind, body))
+        elif kind in (wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED):
+            self._answers.append((kind, body))
 
     def _greeted(self, hello: dict, now: float) -> None:
         protocol, boot = hello["protocol"], hello["boot"]
@@ -347,12 +378,13 @@ class Rig:
 
 
 def mean_power_W(body: bytes, hello: dict | None) -> float | None:
-    """Mean V x I of one samples frame's body by the hello's LSBs; None if the hello does not know its configuration."""
+    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its configuration."""
     rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
     known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
     if not known or not n:
         return None
     word = np.frombuffer(body, "<i8", n, struct.calcsize(wire.SAMPLES_HEAD))
-    volts = (word >> 16 & 0xFFFFFF) * (known[0]["vbus_lsb_nV"] * 1e-9)
-    amperes = (word >> 40) * (known[0]["current_lsb_pA"] * 1e-12)
+    v_scale, v_offset, i_scale, i_offset = calibration.scales(known[0])
+    volts = (word >> 16 & 0xFFFFFF) * v_scale + v_offset
+    amperes = (word >> 40) * i_scale + i_offset
     return float(np.mean(volts * amperes))

@@ -28,14 +28,14 @@ for text in usys.stdin:
     if kind is None:
         print("bad")
         continue
-    ring = bytearray(4096)
+    ring = bytearray(8192)
     source = bytearray(5 + len(body) + 4)
     source[0] = kind
     source[5 : 5 + len(body)] = body
     link.put32(source, 1, seq)
     link.put_crc(source, 5 + len(body))
-    head = 4000  # across the ring's end
+    head = 8100  # across the ring's end
     n = link.stuff(source, len(source), ring, head)
-    stuffed = bytes(ring[(head + k) & 4095] for k in range(n))
+    stuffed = bytes(ring[(head + k) & 8191] for k in range(n))
     same = stuffed == frame + b"\x00" and wire.encode(kind, seq, body) == stuffed
     print(chr(kind), seq, binascii.hexlify(body).decode(), same)

@@ -1,7 +1,10 @@
 """Runs under MicroPython: the firmware streams for ROUNDS rounds with the heap locked, so that any allocation raises
 MemoryError.
 
-    micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak]
+    micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak] < RAILS
+
+RAILS: JSON, what each rail's row changes in the first of board.RAILS; on standard input, because the interpreter takes no
+argument above 255 bytes.
 
 The stand-ins allocate, so the heap is unlocked inside each of them and locked again after it; interrupt handlers run
 locked. Device time runs free of real time; commands are put in by this script. Printed: a line with the t_us at which
@@ -17,17 +20,22 @@ LEAK = len(usys.argv) > 5
 usys.path[:] = [FIRMWARE, STAND_INS, ".frozen"]
 
 import binascii
+import json
 import struct
 
+import adc_ring_model
 import cosim
+import i2c_block
 import machine
+import registers_model
 import select
 import time
 import wire
-from ina228_model import INA228
+import wiring
 from micropython import heap_lock, heap_unlock
 from supply import Supply
 
+RAILS = json.loads(usys.stdin.read())
 locking = False
 out = []
 
@@ -39,6 +47,14 @@ def unlocked(function, arguments):
         if locking:
             heap_unlock()
         result = function()
+        if locking:
+            heap_lock()
+        return result
+
+    def f1(a):
+        if locking:
+            heap_unlock()
+        result = function(a)
         if locking:
             heap_lock()
         return result
@@ -59,7 +75,15 @@ def unlocked(function, arguments):
             heap_lock()
         return result
 
-    return {0: f0, 2: f2, 4: f4}[arguments]
+    def f3(a, b, c):
+        if locking:
+            heap_unlock()
+        result = function(a, b, c)
+        if locking:
+            heap_lock()
+        return result
+
+    return {0: f0, 1: f1, 2: f2, 3: f3, 4: f4}[arguments]
 
 
 class Stream:
@@ -79,18 +103,13 @@ def _write(stream, buf, start, n):
     return n
 
 
-def _edge(pin):
-    """machine.Pin._edge with the handler under the lock."""
-    chip = pin.chip
-    chip.advance(cosim.now)
-    if not chip.alert():
-        cosim.spend(machine.IRQ_ns)
-        if locking:
-            heap_lock()
-        pin.handler(pin)
-        if locking:
-            heap_unlock()
-    machine._arm(chip)
+def call(pin):
+    """machine.call with the handler under the lock."""
+    if locking:
+        heap_lock()
+    pin.handler(pin)
+    if locking:
+        heap_unlock()
 
 
 class Implementation:
@@ -106,23 +125,30 @@ cosim.real = lambda: cosim.now
 cosim._take = lambda: None
 cosim._poll_fd = lambda fd, events, wait: True
 cosim.begin(1_000_000_000, (1 << 30) - 300_000, 15.0)  # ticks_us wraps after 0.3 s
-chip = INA228(Supply(FEED, 15, 10_000, 0).window, cosim.boot, 10_000, 5000, 0.5, 200, -100, 1.0)
-chip.alarm = None
-machine.chips[0x40] = chip
-machine.wires[6] = chip
 
 Stream.readinto = unlocked(_readinto, 2)
 Stream.write = unlocked(_write, 4)
 Sys.stdin = Sys.stdout = Stream()
 Sys.stdin.buffer = Sys.stdin
 usys.modules["sys"] = Sys
+usys.modules["registers"] = registers_model
+usys.modules["adc_ring"] = adc_ring_model
 time.ticks_us = unlocked(time.ticks_us, 0)
 time.ticks_add = unlocked(time.ticks_add, 2)
 time.ticks_diff = unlocked(time.ticks_diff, 2)
 machine.idle = unlocked(machine.idle, 0)
 machine.I2C.readfrom_mem_into = unlocked(machine.I2C.readfrom_mem_into, 4)
-machine.Pin._edge = _edge
+machine.call = call
 select.poll.ipoll = unlocked(select.poll.ipoll, 2)
+
+fifo = i2c_block.install(FIRMWARE + "/i2c_fifo.py")
+fifo["step"] = unlocked(fifo["step"], 1)
+fifo["edge"] = unlocked(fifo["edge"], 3)
+
+import board
+
+board.RAILS = tuple([dict(board.RAILS[0], **row) for row in RAILS])
+wiring.sensors(board.RAILS, Supply(FEED, 15, 10_000, 0).window, cosim.boot, (5000, 0.5, 200, -100, 1.0))
 
 import rig
 
@@ -134,9 +160,9 @@ first_ping = cosim.ticks()
 for k in range(int(ROUNDS) // 50):  # commands that will arrive while the heap is locked
     cosim._input.append([cosim.now + k * 5_000_000, wire.encode(wire.PING, k + 1, struct.pack("<I", k)), 0])
 
+kept = defect = _ = None  # a global's first binding takes memory
 locking = True
 heap_lock()
-kept = 0
 try:
     for _ in range(int(ROUNDS)):
         if not board.turn():

@@ -180,7 +180,7 @@ def _wire_bytes(seconds: int) -> tuple[bytes, int]:
         out.append(wire.encode(wire.SAMPLES, seq, struct.pack(wire.SAMPLES_HEAD, 0, 0, wire.MAX_SAMPLES, 0, k * wire.MAX_SAMPLES, t0) + rows[k].tobytes()))
         seq += 1
         if k % 2:
-            out.append(wire.encode(wire.PONG, seq, struct.pack(wire.PONG_BODY, dice.getrandbits(32), t0)))
+            out.append(wire.encode(wire.PONG, seq, struct.pack(wire.PONG_BODY, dice.getrandbits(32), t0, 0)))
             seq += 1
     return b"".join(out), n * wire.MAX_SAMPLES
 

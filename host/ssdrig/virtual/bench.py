@@ -68,7 +68,7 @@ def start(
     try:
         server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
         drive = _ready(server, folder / "server.log", DriveError, "the virtual drive")
-        board_words = ["--feed", str(feed), "--truth", str(board_truth)]
+        board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
         if faults:
             board_words += ["--faults", json.dumps(faults)]
         board = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")

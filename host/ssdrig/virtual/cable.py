@@ -1,7 +1,7 @@
 """The SIMULATED board behind a pseudo-terminal: the real MicroPython interpreter running the real firmware on stand-ins
 for the Pico's modules (board/), and a cable to it that can be made as bad as one likes.
 
-    python -m ssdrig.virtual.cable --feed FILE --truth FILE [--faults JSON] [--die-with-parent]
+    python -m ssdrig.virtual.cable --feed FILE --truth FILE [--drive ADMIN_SOCKET] [--faults JSON] [--die-with-parent]
 
 prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that draws 2.5 W for 16 s of every 16 s:
 
@@ -34,11 +34,14 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import tty
 from pathlib import Path
 
 from ssdrig import micropython
+from ssdrig.virtual import drivepower
 from ssdrig.errors import RigError, SsdrigError, UsageError
 
 HERE = Path(__file__).resolve().parent
@@ -62,7 +65,19 @@ BOARD = {
     "stalls": [],  # [seconds since boot, ms]: the firmware is held up
     "brownouts": [],  # seconds since boot: the chip loses its supply for a moment
     "nacks": [],  # [seconds since boot, ms]: the chip does not answer
+    "bulk_uF": 470.0,  # capacitance behind the switch, the drive's own included
+    "discharge_mOhm": 2200.0,
+    "uvlo_percent": 80.0,  # of the supply's voltage: below it the drive has no power
+    "leak_mA": 10.0,  # that it draws even so
+    "rise_ms": 3.0,  # of the rail when the switch closes, from 0 to full
+    "gate_us": 10.0,  # from a gate's pin to the switch
+    "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs
+    "rail": {},  # changes to the first row of the firmware's board.RAILS
+    "rails": [],  # more rows for it, each with "simulated": {"A": .., "V": ..}, its constant load
     "stuck_sda": [],  # seconds since boot: the chip holds SDA low
+    "flash": None,  # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is
+    # forgotten in the end for what the board writes
+    "micropython": [1, 26, 0],  # version that the board says it runs
 }
 TRANSPORT = {
     "loss": 0.0,  # probability of a byte on the way to the host to be lost,
@@ -143,12 +158,14 @@ class Delay:
 class Board:
     """The interpreter's process. Raises UsageError, ToolMissing, RigError (it does not stay up)."""
 
-    def __init__(self, feed: Path, truth: Path, settings: dict):
-        self.feed, self.truth, self.settings = feed, truth, settings
+    def __init__(self, feed: Path, truth: Path, settings: dict, flash: Path, drive: Path | None = None):
+        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is told."""
+        self.feed, self.truth, self.settings, self.flash, self.drive = feed, truth, settings, flash, drive
         self.command = micropython.command()
         self.boots = []
         self.early_deaths = 0  # in a row
         self.process = None
+        self.writing = threading.Lock()
 
     def power_on(self) -> None:
         settings = dict(self.settings)
@@ -163,16 +180,24 @@ class Board:
             "t_boot_ns": time.monotonic_ns(),
             "tick0": settings.pop("start_ticks"),
             **settings,
+            "power": [],  # [CLOCK_MONOTONIC ns, whether the drive has power] at each crossing of its lock-out
         }
         self.boots.append(boot)
         self._write_truth()
-        paths = {"feed": str(self.feed.resolve()), "firmware": str(FIRMWARE), "stand_ins": str(STAND_INS)}
-        config = json.dumps({**boot, **paths}).encode()
+        firmware = self.flash if self.settings["flash"] else FIRMWARE
+        paths = {"feed": str(self.feed.resolve()), "firmware": str(firmware), "stand_ins": str(STAND_INS), "flash": str(self.flash)}
+        crossings, power = os.pipe()
+        config = json.dumps({**boot, **paths, "power_fd": power}).encode()
         os.write(self.stdin, struct.pack("<I", len(config)) + config)
         argv = [*self.command, "-X", "heapsize=4M", "run_board.py"]
-        self.process = subprocess.Popen(argv, cwd=STAND_INS, stdin=into, stdout=out, preexec_fn=_die_with_parent)
-        os.close(into)
-        os.close(out)
+        self.process = subprocess.Popen(argv, cwd=STAND_INS, stdin=into, stdout=out, pass_fds=[power], preexec_fn=_die_with_parent)
+        for end in (into, out, power):
+            os.close(end)
+        drivepower.follow(crossings, self.drive, lambda t_ns, powered: self._note_power(boot, t_ns, powered))
+
+    def _note_power(self, boot: dict, t_ns: int, powered: bool) -> None:
+        boot["power"].append([t_ns, powered])
+        self._write_truth()
 
     def power_off(self) -> None:
         if self.process is None:
@@ -191,9 +216,10 @@ class Board:
             raise RigError("a board that stays up", "5 early ends", "read the error above; is the firmware sound?")
 
     def _write_truth(self) -> None:
-        temporary = self.truth.with_name(self.truth.name + ".tmp")
-        temporary.write_text(json.dumps(self.boots))
-        os.replace(temporary, self.truth)
+        with self.writing:
+            temporary = self.truth.with_name(self.truth.name + ".tmp")
+            temporary.write_text(json.dumps(self.boots))
+            os.replace(temporary, self.truth)
 
 
 def _die_with_parent() -> None:
@@ -310,13 +336,17 @@ def settings(faults: dict) -> tuple[dict, dict]:
     return tuple({**kind, **{k: v for k, v in faults.items() if k in kind}} for kind in (BOARD, TRANSPORT))
 
 
-def run(feed: Path, truth: Path, faults: dict) -> None:
+def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises UsageError, ToolMissing, RigError."""
     if not feed.exists():
         raise UsageError("a power feed", f"no file {feed}", "start the virtual drive with --feed first")
     board_settings, transport = settings(faults)
+    with tempfile.TemporaryDirectory(prefix="ssdrig-flash.") as forgotten:
+        _serve(Board(feed, truth, board_settings, Path(board_settings["flash"] or forgotten).resolve(), drive), transport)
+
+
+def _serve(board: Board, transport: dict) -> None:
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)  # inherited by the board: its waits end on time
-    board = Board(feed, truth, board_settings)
     cable = Cable(board, transport)
     wake, signalled = os.pipe()
     os.set_blocking(wake, False)
@@ -349,6 +379,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ssdrig.virtual.cable", description="The SIMULATED board and its cable.")
     parser.add_argument("--feed", type=Path, required=True, help="the virtual drive's power feed")
     parser.add_argument("--truth", type=Path, required=True, help="where to say what is true, for comparison only")
+    parser.add_argument("--drive", type=Path, help="the virtual drive's admin socket: it loses its power when the rail falls")
     names = ", ".join([*BOARD, *TRANSPORT])
     parser.add_argument("--faults", type=json.loads, default={}, help=f"JSON object; names: {names}")
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
@@ -356,7 +387,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.die_with_parent:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
-        run(args.feed, args.truth, args.faults)
+        run(args.feed, args.truth, args.faults, args.drive)
     except SsdrigError as e:
         print(e, file=sys.stderr)
         return e.exit_code

@@ -200,3 +200,11 @@ def output(buf, start, n):
         if stuck:
             spend(1_000_000)
             catch_up()
+
+
+def time_of(count):
+    """The first ns at which ticks() is `count`."""
+    t = boot + int((count - start_ticks) * US / rate)
+    while start_ticks + int((t - boot) * rate) // US < count:
+        t += 1
+    return t

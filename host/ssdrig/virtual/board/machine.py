@@ -1,4 +1,4 @@
-"""`machine` as the firmware uses it on a Raspberry Pi Pico, SIMULATED: I2C bus with INA228 chips, pins, idle, reset.
+"""`machine` as the firmware uses it on a Raspberry Pi Pico, SIMULATED: I2C bus with sensor chips, pins, idle, reset.
 
 Stricter than hardware: an address nobody has, a pin that is not wired, or a bus frequency above 1 MHz is an error.
 """
@@ -12,9 +12,11 @@ EIO, ETIMEDOUT = 5, 110
 
 chips = {}  # address -> INA228 model
 wires = {}  # GPIO of an ALERT line -> chip
+interrupts = []  # pins whose edge has come; the first one's handler runs
 scl_gpio = None
 nack_until = 0
 sda_stuck = False  # a chip holds SDA low until it has seen nine clocks
+gates = None  # switch_model.Gates
 
 
 class Pin:
@@ -27,6 +29,8 @@ class Pin:
         self.chip = wires.get(id)
         self.clocks = 0
         self.handler = None
+        if gates and mode == Pin.IN:
+            gates.let_go(id)
 
     def value(self, x=None):
         global sda_stuck
@@ -54,9 +58,18 @@ class Pin:
         chip = self.chip
         chip.advance(cosim.now)
         if not chip.alert():
-            cosim.spend(IRQ_ns)
-            self.handler(self)
+            interrupts.append(self)
+            if len(interrupts) == 1:  # all pins share one interrupt: a handler is not interrupted by another's edge
+                while interrupts:
+                    cosim.spend(IRQ_ns)
+                    call(interrupts[0])
+                    interrupts.pop(0)
         _arm(chip)
+
+
+def call(pin):
+    """Run a pin's interrupt handler."""
+    pin.handler(pin)
 
 
 def _arm(chip):
@@ -67,13 +80,19 @@ def _arm(chip):
 class I2C:
     def __init__(self, id, *, scl, sda, freq=400_000, timeout=50_000):
         global scl_gpio
-        if freq > 1_000_000:
-            raise ValueError("the RP2 port goes to 1 MHz")
         scl_gpio = scl.id
-        self.bit_ns = 1_000_000_000 // freq
+        self.bit_ns = i2c_block.scl_ns(freq)
+        if self.bit_ns < 1000:
+            raise ValueError("SIMULATED board: SCL goes faster than 1 MHz, fast-mode plus")
         self.timeout_ns = timeout * 1000
+        self.block = i2c_block.get(id)
+        self.block.reset(self.bit_ns)
 
     def _chip(self, address):
+        if self.block.commands:
+            raise ValueError("SIMULATED board: machine.I2C is used while the block works through its FIFO")
+        self.block.enabled = True
+        self.block.target = address
         if sda_stuck:
             cosim.spend(self.timeout_ns)
             raise OSError(ETIMEDOUT)
@@ -114,6 +133,9 @@ class I2C:
         _arm(chip)
 
 
+import i2c_block  # last: the two need each other
+
+
 def idle():
     """Wait for an interrupt or input, at most 1 ms, as the RP2 port does."""
     cosim.spend(10_000)
@@ -123,3 +145,35 @@ def idle():
 
 def reset():
     usys.exit(0)
+
+
+def freq():
+    return 125_000_000
+
+
+_bite = None  # the watchdog's alarm
+
+
+def watchdog(ms):
+    """It resets the board so long from now; 0: it does not."""
+    global _bite
+    if _bite is None:
+        _bite = cosim.add_alarm(reset)
+    cosim.set_alarm(_bite, cosim.now + ms * 1_000_000 if ms else cosim.NEVER)
+
+
+class WDT:
+    def __init__(self, *, timeout):
+        if timeout > 8388:
+            raise ValueError("the RP2040's watchdog counts to 8388 ms")
+        self.timeout = timeout
+        self.feed()
+
+    def feed(self):
+        cosim.spend(2000)
+        watchdog(self.timeout)
+
+
+def unique_id():
+    """Eight bytes, as on the RP2 port, where they are the flash chip's."""
+    return b"\xe6SIMULAT"

@@ -1,7 +1,7 @@
 """Powers on the SIMULATED board. Started by cable.py, which documents the settings; they come first on standard input
 (length u32, JSON), because the interpreter takes no argument above 255 bytes.
 
-Puts the stand-ins before MicroPython's own modules, wires one INA228 to the drive's supply, and runs the firmware's
+Puts the stand-ins before MicroPython's own modules, wires a sensor to the drive's supply, and runs the firmware's
 own main.py, which imports nothing but what it finds on a real board.
 """
 
@@ -12,14 +12,19 @@ import usys
 config = json.loads(usys.stdin.buffer.read(int.from_bytes(usys.stdin.buffer.read(4), "little")))
 usys.path[:] = [config["firmware"], config["stand_ins"], ".frozen"]
 
+import adc_ring_model
 import cosim
+import i2c_block
 import machine
 import os
+import registers_model
+import repl
 import select
-from ina228_model import INA228
-from supply import Supply
+import wiring
+from supply import Load, Supply
+from switch_model import Gates
 
-ADDRESS, ALERT_GPIO, SHUNT_uOhm = 0x40, 6, 10_000
+SHUNT_uOhm = 10_000
 
 
 class _Stdin:
@@ -53,13 +58,14 @@ class _Sys:
         self.stdin = _Stdin()
         self.stdout = _Stdout()
         self.stderr = usys.stderr
+        self.platform = "rp2"
         self.implementation = _Implementation()
         self.print_exception = usys.print_exception
 
 
 class _Implementation:
     name = "micropython"
-    version = usys.implementation.version
+    version = tuple(config["micropython"]) + ("",)
     _machine = "SIMULATED Raspberry Pi Pico with RP2040"
 
 
@@ -85,27 +91,44 @@ def brown_out():
     machine._arm(chip)
 
 
+once_alarms = []
+
+
+def once(t, function):
+    """Call function at t."""
+    for alarm in once_alarms:
+        if alarm[0] == cosim.NEVER:
+            break
+    else:
+        alarm = cosim.add_alarm(None)
+        once_alarms.append(alarm)
+    alarm[1] = function
+    cosim.set_alarm(alarm, t)
+
+
+def tell_drive(powered):
+    """The drive's supply has crossed its lock-out: the cable tells the drive."""
+    if config["power_fd"] >= 0:
+        cosim._write(config["power_fd"], bytes([powered]) + cosim.now.to_bytes(8, "little"), 9)
+
+
 cosim.begin(config["t_boot_ns"], config["tick0"], config["ppm"])
-rail = Supply(config["feed"], config["source_mOhm"], SHUNT_uOhm, int(config["feed_delay_us"] * 1000))
-chip = INA228(
-    rail.window,
-    cosim.boot,
-    SHUNT_uOhm,
-    config["osc_ppm"],
-    config["offset_uV"],
-    config["gain_ppm"],
-    config["vbus_gain_ppm"],
-    config["noise"],
-)
-chip.alarm = None
-machine.chips[ADDRESS] = chip
-machine.wires[ALERT_GPIO] = chip
+load = Load(*[config[name] for name in ("bulk_uF", "discharge_mOhm", "uvlo_percent", "leak_mA", "rise_ms", "gate_us")])
+rail = Supply(config["feed"], config["source_mOhm"], SHUNT_uOhm, int(config["feed_delay_us"] * 1000), load, tell_drive, once)
+machine.gates = Gates({10: rail}, config["edges"], lambda s: cosim.boot + int(s * 1e9))
+usys.modules["registers"] = registers_model
+usys.modules["adc_ring"] = adc_ring_model
+adc_ring_model.inputs[26] = rail, 2
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
-fault_alarms()
+if "board.py" in os.listdir(config["firmware"]):  # a flash without firmware has nothing that says what is wired where
+    i2c_block.install(config["firmware"] + "/i2c_fifo.py")
+    import board
 
-__import__("main")  # runs until the host says quit
+    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + config["rails"])  # as one who builds another board edits its file
+    errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]
+    chip = wiring.sensors(board.RAILS, rail.window, cosim.boot, errors)[0]
+    fault_alarms()
 
-# The firmware has ended. On a board that is the REPL; here is none, but Ctrl-D restarts the board all the same.
-while cosim.input_byte() != 4:
-    pass
+os.chdir(config["flash"])
+repl.start("main")  # runs until the host says quit, and then is what a tool for MicroPython finds

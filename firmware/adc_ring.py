@@ -1,0 +1,51 @@
+"""The ADC runs freely and a DMA channel puts its results into a ring, with no help of the processor: the scope's hardware.
+
+Registers are those of the RP2040 and RP2350 data sheets, section "ADC and Temperature Sensor"; the ADC's clock is 48 MHz.
+Sample k is complete at the start + (k + 1) / rate.
+"""
+
+import sys
+
+import machine
+import rp2
+import uctypes
+
+SIZE = 8192  # samples in the ring
+CLOCK_Hz = 48_000_000
+MOST = 0x0FFFFFFF  # samples that a transfer counts (28 bits on the RP2350): 536 s at 500 kS/s
+_RP2350 = "RP2350" in sys.implementation._machine
+_ADC = 0x400A0000 if _RP2350 else 0x4004C000
+_CS, _FCS, _FIFO, _DIV = _ADC, _ADC + 0x08, _ADC + 0x0C, _ADC + 0x10
+_DREQ = 48 if _RP2350 else 36
+_EN, _START_MANY = 1, 1 << 3
+_FIFO_EN, _DREQ_EN, _THRESH_1 = 1, 1 << 3, 1 << 24
+
+_room = bytearray(4 * SIZE)  # the ring must lie at a multiple of its size, so it gets twice the room
+_address = (uctypes.addressof(_room) + 2 * SIZE - 1) & -(2 * SIZE)
+ring = uctypes.bytearray_at(_address, 2 * SIZE)  # sample k: bytes 2 (k % SIZE) and the next, little endian
+_dma = rp2.DMA()
+
+
+def start(gpio, rate):
+    """Begin with sample 0. rate: samples/s, at most 500 000."""
+    machine.ADC(machine.Pin(gpio))
+    machine.mem32[_CS] = _EN | (gpio - 26) << 12
+    machine.mem32[_FCS] = 0
+    while machine.mem32[_FCS] >> 16 & 15:  # what an earlier run left
+        machine.mem32[_FIFO]
+    machine.mem32[_FCS] = _FIFO_EN | _DREQ_EN | _THRESH_1
+    machine.mem32[_DIV] = (CLOCK_Hz // rate - 1) << 8
+    bits = 0
+    while 1 << bits < 2 * SIZE:
+        bits += 1
+    control = _dma.pack_ctrl(size=1, inc_read=False, inc_write=True, ring_size=bits, ring_sel=True, treq_sel=_DREQ)
+    _dma.config(read=_FIFO, write=_address, count=MOST, ctrl=control, trigger=True)
+    machine.mem32[_CS] = _EN | _START_MANY | (gpio - 26) << 12
+
+
+def stop():
+    """The ring stands still. Returns how many samples there have been."""
+    machine.mem32[_CS] = _EN
+    n = MOST - _dma.count
+    _dma.active(0)
+    return n

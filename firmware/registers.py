@@ -1,0 +1,47 @@
+"""The chip's registers that MicroPython's modules do not reach: start of the PIO by the clock, end of the watchdog.
+
+Addresses are those of the RP2040 and RP2350 data sheets (sections "Address map", "Timer", "PIO", "Watchdog").
+"""
+
+import sys
+
+import machine
+import micropython
+
+_RP2350 = "RP2350" in sys.implementation._machine
+TIMER = 0x400B0000 if _RP2350 else 0x40054000  # TIMER0 on the RP2350
+PIO0_SET = 0x50202000  # alias of PIO0 that sets the bits written: its first word is CTRL
+WATCHDOG_CLEAR = 0x400DB000 if _RP2350 else 0x4005B000  # alias that clears the bits written: its first word is CTRL
+
+
+@micropython.viper
+def _start(timer: ptr32, pio_set: ptr32, mask: int, at: int) -> int:
+    """Wait for a tick of the microsecond timer and enable the state machines of `mask` in one write. timer[10] is
+    TIMERAWL, which ticks_us() reads; the comparison is cyclic. The end of each wait is for a timer that stands still."""
+    word = mask | (mask << 8)  # CTRL: SM_ENABLE, CLKDIV_RESTART
+    limit = 100000
+    if at < 0:
+        before = int(timer[10])
+        while int(timer[10]) == before and limit > 0:
+            limit -= 1
+    else:
+        if ((int(timer[10]) - at) & 0x3FFFFFFF) < 0x20000000:
+            return -1
+        while ((int(timer[10]) - at) & 0x3FFFFFFF) >= 0x20000000 and limit > 0:
+            limit -= 1
+    pio_set[0] = word
+    return int(timer[10]) & 0x3FFFFFFF
+
+
+def start(mask, at=-1):
+    """Enable state machines of PIO0, all in the same cycle, at the tick `at` of ticks_us() (at most 1 ms ahead; -1: at the
+    next one). Returns the ticks_us() of that moment, right to some 0.2 us; -1 if `at` had passed: nothing is started."""
+    state = machine.disable_irq()
+    tick = _start(TIMER, PIO0_SET, mask, at)
+    machine.enable_irq(state)
+    return tick
+
+
+def watchdog_off():
+    """What machine.WDT started ends; MicroPython has no way to."""
+    machine.mem32[WATCHDOG_CLEAR] = 1 << 30

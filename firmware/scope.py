@@ -1,0 +1,110 @@
+"""The scope: a rail's voltage at up to 500 kS/s around a cut, by the ADC (adc_ring.py), sent in W frames when there is room."""
+
+import adc_ring
+import wire
+from clock64 import put32
+from link import HEAD
+from micropython import const
+from switch import Refused, number
+from time import ticks_diff, ticks_us
+
+_PIECE = const(100)  # samples in a W frame
+_ROOM = const(1500)  # bytes of the link's queue that the samples of the sensors keep
+_FIRST = const(24)  # where the samples begin: HEAD and WAVEFORM_HEAD after the kind
+RATES = (500_000, 250_000, 100_000)
+MARGIN = const(512)  # samples that the ring may run on before it is stopped
+LONGEST_us = 500_000_000
+_IDLE, _RUNNING, _SENDING = const(0), const(1), const(2)
+
+
+class Scope:
+    def __init__(self, rows, link, clock):
+        """rows: board.SCOPE."""
+        self.rails = {row["gpio"]: row["rail"] for row in rows}
+        self.rows = rows
+        self.link, self.clock = link, clock
+        self.state = _IDLE
+        self.frame = bytearray(_FIRST + 2 * _PIECE + 4)
+
+    def describe(self):
+        """For H."""
+        return [dict(row, rates=RATES, samples=adc_ring.SIZE - MARGIN) for row in self.rows]
+
+    def now_us(self):
+        self.clock.update()
+        return (self.clock.wraps << 30) + self.clock.ticks
+
+    def command(self, how):
+        """Carry out `s`. Refused."""
+        if not isinstance(how, dict) or set(how) != {"gpio", "rate", "before", "after", "trigger"}:
+            raise Refused("a JSON object with gpio, rate, before, after, trigger was expected")
+        if number(how["gpio"], 0, 29, "gpio") not in self.rails or how["rate"] not in RATES or how["trigger"] not in ("cut", "now"):
+            raise Refused("gpio must be one of %s, rate of %s, trigger cut or now" % (list(self.rails), list(RATES)))
+        before = number(how["before"], 0, adc_ring.SIZE, "before")
+        after = number(how["after"], 1, adc_ring.SIZE, "after")
+        if before + after > adc_ring.SIZE - MARGIN:
+            raise Refused("before and after are %d samples at most" % (adc_ring.SIZE - MARGIN))
+        self.release()
+        self.before, self.after, self.gpio = before, after, how["gpio"]
+        self.dt_ns = 1_000_000_000 // how["rate"]
+        adc_ring.start(self.gpio, how["rate"])
+        self.start_us = self.now_us()
+        self.started = self.stop_at = ticks_us()
+        self.waiting = how["trigger"] == "cut"
+        self.state = _RUNNING
+        if not self.waiting:
+            self.event(self.start_us + before * self.dt_ns // 1000)
+
+    def event(self, t_us):
+        """What is to be in the picture happens at t_us (64 bit), a moment ago or in a moment."""
+        if self.state != _RUNNING:
+            return
+        self.waiting = False
+        self.index = (t_us - self.start_us) * 1000 // self.dt_ns
+        self.stop_at = self.clock.ticks + (t_us - self.now_us()) + (self.after + 8) * self.dt_ns // 1000 & 0x3FFFFFFF
+
+    def release(self):
+        """Stop and forget."""
+        if self.state == _RUNNING:
+            adc_ring.stop()
+        self.state = _IDLE
+
+    def turn(self):
+        """To be called all the time. Allocates only once there is something to send."""
+        if self.state == _IDLE:
+            return
+        now = ticks_us()
+        if self.state == _SENDING:
+            if self.link.room() > _ROOM:
+                self._send()
+        elif self.waiting:
+            if ticks_diff(now, self.started) > LONGEST_us:
+                self.release()
+        elif ticks_diff(now, self.stop_at) >= 0:
+            n = adc_ring.stop()
+            self.at = max(0, self.index - self.before, n - adc_ring.SIZE)
+            self.end = min(n, self.index + self.after)
+            self.first = self.at
+            self.state = _SENDING
+
+    def _send(self):
+        """One piece."""
+        n = min(_PIECE, self.end - self.at)
+        if n <= 0:
+            self.state = _IDLE
+            return
+        frame, ring = self.frame, adc_ring.ring
+        frame[0] = wire.WAVEFORM
+        frame[HEAD], frame[HEAD + 1] = self.rails[self.gpio], self.gpio
+        put32(frame, HEAD + 2, self.at - self.first)
+        t_us = self.start_us + (self.at + 1) * self.dt_ns // 1000
+        put32(frame, HEAD + 6, t_us & 0x3FFFFFFF | (t_us >> 30 & 3) << 30)
+        put32(frame, HEAD + 10, t_us >> 32)
+        put32(frame, HEAD + 14, self.dt_ns)
+        frame[HEAD + 18] = n
+        for k in range(n):
+            from_ = 2 * ((self.at + k) % adc_ring.SIZE)
+            frame[_FIRST + 2 * k] = ring[from_]
+            frame[_FIRST + 2 * k + 1] = ring[from_ + 1]
+        if self.link.put(frame, _FIRST + 2 * n):
+            self.at += n

@@ -1,0 +1,126 @@
+"""The rig in use by hand, without a run: greeted, perhaps streaming, its frames kept in memory instead of a run folder."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdrig import journal, wire
+from ssdrig.errors import RigError
+from ssdrig.frames import Decoder
+from ssdrig.power import Power, assemble
+from ssdrig.rig import Rig
+
+LATE_S = 3.0  # by how much samples may come later than they were taken
+
+
+class Memory:
+    """What Rig writes to a journal, kept in memory. Safe from any thread."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.rows: list[tuple[int, bytes, int]] = []
+
+    def record(self, kind: int, payload: bytes, t_ns: int) -> None:
+        with self._lock:
+            self.rows.append((kind, payload, t_ns))
+
+    def record_all(self, rows) -> None:
+        with self._lock:
+            self.rows.extend(rows)
+
+    def event(self, kind: str, t_ns: int | None = None, **fields) -> None:
+        pass  # hello and loss are read from the rig itself
+
+    def bodies(self, kind: int, since: int = 0) -> list[bytes]:
+        """Bodies of the frames of a kind, from row `since` on."""
+        with self._lock:
+            rows = self.rows[since:]
+        return [p[5:] for k, p, _ in rows if k == journal.FRAME and p[0] == kind]
+
+
+@dataclass
+class Reading:
+    """Samples of one rail over some seconds, as the chip gave them, in V and A before any calibration."""
+
+    rail: dict  # the hello's
+    t_ns: np.ndarray
+    raw_V: np.ndarray
+    raw_A: np.ndarray
+    power: Power
+
+
+class Session:
+    def __init__(self, rig: Rig, memory: Memory, hello: dict):
+        self.rig, self.memory, self.hello = rig, memory, hello
+
+    def rail(self, number: int) -> dict:
+        """The hello's entry of a rail. RigError if there is none."""
+        for rail in self.hello["rails"]:
+            if rail["rail"] == number:
+                return rail
+        there = ", ".join(f"{r['rail']} ({r['name']})" for r in self.hello["rails"])
+        raise RigError(f"rail {number}", f"rails {there}", "name one of these: --rail N")
+
+    def readings(self, rails: list[int], seconds: float) -> dict[int, Reading]:
+        """What the rails measure in the `seconds` from now on. RigError if one does not deliver."""
+        begin_ns = time.monotonic_ns()
+        end_ns = begin_ns + int(seconds * 1e9)
+        deadline = time.monotonic() + seconds + LATE_S
+        time.sleep(seconds)
+        while True:
+            powers = self.powers(rails)
+            late = [n for n in rails if not len(powers[n].t_ns) or powers[n].t_ns[-1] < end_ns]
+            if not late:
+                return {n: self._cut(n, power, begin_ns, end_ns) for n, power in powers.items()}
+            if time.monotonic() > deadline:
+                raise RigError(f"samples of rail {late[0]} up to now", "none", "see its wiring; ./ssdrig rig info says what the board says")
+            self.rig.live()  # raises what the rig's threads met
+            time.sleep(0.1)
+
+    def powers(self, rails: list[int]) -> dict[int, Power]:
+        """All that came so far, decoded and on the host's clock."""
+        with self.memory._lock:
+            rows = list(self.memory.rows)
+        decoder = Decoder()
+        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
+        return {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails}
+
+    def _cut(self, number: int, power: Power, begin_ns: int, end_ns: int) -> Reading:
+        rail = self.rail(number)
+        chosen = slice(*np.searchsorted(power.t_ns, (begin_ns, end_ns)).tolist())
+        volts, amperes = power.vbus[chosen] * (rail["vbus_lsb_nV"] * 1e-9), power.current[chosen] * (rail["current_lsb_pA"] * 1e-12)
+        return Reading(rail, power.t_ns[chosen], volts, amperes, power)
+
+    def logs(self) -> list[str]:
+        """What the board said in words."""
+        return [body.decode(errors="replace") for body in self.memory.bodies(wire.LOG)]
+
+    def store_calibration(self, rail: int, calibration: dict | None, timeout_s: float = 5.0) -> dict:
+        """Keep a rail's calibration on the board (None: forget it); returns the hello that proves it. The stream must not
+        run. RigError: refused, too long, or not confirmed."""
+        body = json.dumps({"rail": rail, "calibration": calibration}, separators=(",", ":")).encode()
+        if len(wire.encode(wire.CALIBRATE, 0, body)) > wire.MAX_COMMAND - 2:
+            raise RigError(f"a calibration below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten the instrument's name")
+        kind, said = self.rig.ask(wire.CALIBRATE, body, (wire.HELLO, wire.REFUSED), timeout_s, "a board that keeps the calibration")
+        if kind == wire.REFUSED:
+            raise RigError("the board to keep the calibration", json.loads(said).get("why", "no"), "correct that and repeat")
+        self.hello = self.rig.greet(timeout_s)  # the first hello may be the answer to an earlier question
+        if self.rail(rail).get("calibration") != calibration:
+            raise RigError("the board to confirm the calibration", "a hello with another one", "repeat; see that its firmware is this ssdrig's")
+        return self.hello
+
+
+@contextmanager
+def session(port: str, stream: bool = True, timeout_s: float = 10.0):
+    """`with session(port) as s`: a Session on a board that answers (and streams). Raises RigError."""
+    memory = Memory()
+    rig = Rig(port, memory)
+    hello = rig.start(timeout_s, stream)
+    try:
+        yield Session(rig, memory, hello)
+    finally:
+        rig.stop()

@@ -1,0 +1,27 @@
+"""Stands for the firmware's registers.py on the SIMULATED board, where there are no registers: the same functions."""
+
+import cosim
+import machine
+import rp2
+
+_M = (1 << 30) - 1
+
+
+def start(mask, at=-1):
+    ticks = cosim.ticks()
+    if at < 0:
+        ahead = 1
+    else:
+        ahead = ((at - ticks + (1 << 29)) & _M) - (1 << 29)
+        if ahead <= 0:
+            return -1
+    cosim.now = max(cosim.now, cosim.time_of(ticks + ahead))  # interrupts are off: what is due comes right after
+    for k, one in rp2.StateMachine.machines.items():
+        if mask >> k & 1:
+            one.start(cosim.now)
+    cosim.spend(1000)
+    return (ticks + ahead) & _M
+
+
+def watchdog_off():
+    machine.watchdog(0)

@@ -1,0 +1,61 @@
+"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rail behind (supply.py)."""
+
+import cosim
+import rp2
+
+
+class Gates:
+    def __init__(self, rails, edges, edge_ns_of):
+        """rails: {gate GPIO: Supply}; edges: [[seconds since boot, gpio, level], ...] of the board's inputs; a level
+        before its first edge is the other one."""
+        self.rails = rails
+        self.cycle_ns = 8 / cosim.rate  # 125 MHz of a crystal that is a little fast
+        self.edges = sorted([[edge_ns_of(s), gpio, level] for s, gpio, level in edges])
+        self.alarm = cosim.add_alarm(self._due)
+        self.driven = {}  # gate -> machine's pins; a gate that nobody drives is pulled low
+        rp2.StateMachine.board = self
+
+    def now(self):
+        return cosim.now
+
+    def spend(self, ns):
+        cosim.spend(ns)
+
+    def level(self, gpio, t_ns):
+        level = None
+        for t, pin, value in self.edges:
+            if pin == gpio and (t <= t_ns or level is None):
+                level = value if t <= t_ns else not value
+        return bool(level)
+
+    def next_change(self, gpio, t_ns):
+        for t, pin, _ in self.edges:
+            if pin == gpio and t > t_ns:
+                return t
+        return rp2.NEVER
+
+    def look(self, machine):
+        """A machine's plan has changed."""
+        times = [m.next_ns() for m in rp2.StateMachine.machines.values() if m.running]
+        cosim.set_alarm(self.alarm, min(times) if times else cosim.NEVER)
+
+    def _due(self):
+        for machine in rp2.StateMachine.machines.values():
+            if machine.running:
+                machine.happen(cosim.now)
+        self.look(None)
+
+    def drive(self, gate, pins, t_ns=None):
+        """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch."""
+        if gate not in self.rails:
+            raise ValueError("SIMULATED board: no gate at GPIO %d" % gate)
+        if pins == 2 or {pins, self.driven.get(gate, 0)} == {0, 3}:
+            raise ValueError("SIMULATED board: the discharge switch and the series switch of GPIO %d are on together" % gate)
+        self.driven[gate] = pins
+        self.rails[gate].gate(cosim.now if t_ns is None else t_ns, pins)
+
+    def let_go(self, gpio):
+        """The pin is an input now: the pulls leave the rail on."""
+        for gate, others in ((gpio, 2), (gpio - 1, 1)):
+            if self.driven.get(gate, 0) & ~others:
+                self.drive(gate, self.driven[gate] & others)

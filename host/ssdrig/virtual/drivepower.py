@@ -1,0 +1,44 @@
+"""The SIMULATED rail's other end: what the board's stand-in says of the drive's supply is told to the virtual drive.
+
+The board writes 9 bytes whenever the supply crosses the drive's under-voltage lock-out: powered u8, CLOCK_MONOTONIC u64 of the
+crossing. A board that ends lets its gates go, which leaves the rail on."""
+
+import os
+import struct
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdrig.errors import DriveError
+from ssdrig.virtual import adminclient
+
+MESSAGE = struct.Struct("<BQ")
+
+
+def follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> threading.Thread:
+    """Read fd to its end in a thread of its own: note(t_ns, powered) each crossing, tell it to the drive behind `admin`."""
+    thread = threading.Thread(target=_follow, args=(fd, admin, note), name="drive-power", daemon=True)
+    thread.start()
+    return thread
+
+
+def _follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> None:
+    powered = True
+    with os.fdopen(fd, "rb") as crossings:
+        while len(message := crossings.read(MESSAGE.size)) == MESSAGE.size:
+            state, t_ns = MESSAGE.unpack(message)
+            powered = bool(state)
+            note(t_ns, powered)
+            _tell(admin, powered)
+    if not powered:
+        _tell(admin, True)
+
+
+def _tell(admin: Path | None, powered: bool) -> None:
+    if admin is None:
+        return
+    try:
+        adminclient.ask(admin, {"op": "power_on" if powered else "power_cut"}, timeout_s=60)
+    except DriveError as error:
+        print(f"the drive was not told of its power: {error}", file=sys.stderr)

@@ -1,0 +1,391 @@
+"""Calibration: the arithmetic against figures worked by hand and against simulated instruments, its place in the decoding,
+and the board's file."""
+
+import importlib.util
+import json
+import math
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stream
+from simboard import ROOT
+from ssdrig import calibrating, calibration, journal, samples, wire
+from ssdrig.calibration import CalibrationError, Meter, Point
+from ssdrig.errors import RigError, UsageError
+from ssdrig.frames import Decoder
+from ssdrig.rig import mean_power_W
+from ssdrig.virtual.board.ina228_model import INA228
+
+RAIL = {
+    "rail": 0, "name": "5 V", "chip": "INA228", "config": 0, "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500,
+    "vbus_lsb_nV": 195_312.5, "adc_config": 0xF500, "shunt_cal": 4096, "conversion_ns": 740_000, "calibration": None,
+}  # fmt: skip
+METER = Meter("Meter 1", percent=0.05, fixed=0.003, digit=0.001)
+
+
+def line_of(gain, offset, low=0.0, high=5.0, meter=METER, u=0.0):
+    """A calibration of a rig whose true value is gain x reading + offset."""
+    return calibration.line(Point(low, u, gain * low + offset), Point(high, u, gain * high + offset), meter, 0.0)
+
+
+# ---- the line and what it is uncertain by
+
+
+def test_gain_and_offset():
+    stored = line_of(1.002, -0.004)
+    assert calibration.gain_offset(stored) == pytest.approx((1.002, -0.004), abs=1e-8)
+    assert all(isinstance(value, int) for value in stored.values()) and set(stored) == set(calibration.LINE)
+
+
+def test_points_may_come_in_any_order():
+    a, b = Point(0.001, 1e-6, 0.0, True), Point(2.01, 2e-6, 2.0)
+    assert calibration.line(a, b, METER, 1e-6) == calibration.line(b, a, METER, 1e-6)
+
+
+def test_uncertainty_worked_by_hand():
+    """Meter +-(0.05 % + 3 mV), last digit 1 mV, points 0 V (meter read there too) and 5 V, rig without noise.
+    At 5 V: 5 x 0.0005/sqrt(3) = 1.4434 mV, 3/sqrt(3) = 1.7321 mV, 1/sqrt(12) = 0.2887 mV: root of the squares 2.2730 mV.
+    At 2.5 V: 0.7217, 1.7321, and 0.2887 x sqrt(1/2) = 0.2041: 1.8875 mV."""
+    stored = line_of(1.0, 0.0)
+    assert calibration.line_uncertainty(stored, 5.0) == pytest.approx(2.2730e-3, rel=1e-3)
+    assert calibration.line_uncertainty(stored, 2.5) == pytest.approx(1.8875e-3, rel=1e-3)
+    assert calibration.line_uncertainty(stored, 0.0) == pytest.approx(math.hypot(1.7321e-3, 0.2887e-3), rel=1e-3)
+
+
+def test_an_exact_zero_has_no_error_of_the_meter():
+    stored = calibration.line(Point(0.00008, 1e-6, 0.0, True), Point(2.0, 1e-5, 2.0), METER, 7.8125e-6)
+    assert calibration.line_uncertainty(stored, 0.0) == pytest.approx(math.hypot(1e-6, 7.8125e-6 / math.sqrt(12)), rel=0.01)
+    assert calibration.line_uncertainty(stored, 1.0) == pytest.approx(math.sqrt((0.0005 / 3**0.5) ** 2 + (0.0015 / 3**0.5) ** 2 + (0.0005 / 12**0.5) ** 2), rel=0.01)
+
+
+def test_beyond_the_points_it_grows():
+    stored = line_of(1.0, 0.0, 1.0, 2.0)
+    own = [calibration.line_uncertainty({**stored, "g_ppb": 0, "c1_n": 0, "c2_n": 0}, v) for v in (1.5, 2.0, 4.0)]
+    assert own[0] < own[1] < own[2] == pytest.approx(math.hypot(2, 3) * 1e-3 / math.sqrt(12), rel=1e-3)
+
+
+def test_without_calibration_the_data_sheet_and_the_shunt_speak():
+    """INA228 on 10 mOhm of 1 %, at 1 A: shunt 10 mA, its drift 0.5 mA, chip 0.5 mA, its drift 0.2 mA, offset 0.1 mA, its drift
+    10 uA; all rectangular: 10.0275/sqrt(3) = 5.789 mA."""
+    assert calibration.uncertainty(RAIL, "I", 1.0) == pytest.approx(5.789e-3, rel=1e-3)
+    assert calibration.uncertainty(RAIL, "I", 0.0) == pytest.approx(math.hypot(1e-4, 1e-5) / 3**0.5, rel=1e-6)
+    better = calibration.uncertainty({**RAIL, "shunt_tolerance_ppm": 1000}, "I", 1.0)
+    assert better == pytest.approx(math.sqrt(1.0**2 + 0.5**2 + 0.5**2 + 0.2**2 + 0.1**2 + 0.01**2) * 1e-3 / 3**0.5, rel=1e-3)
+    watts = calibration.power_uncertainty(RAIL, 5.0, 5.0)
+    assert watts == pytest.approx(2 * math.hypot(5 * 5.789e-3, calibration.uncertainty(RAIL, "V", 5.0)), rel=1e-3)
+
+
+def test_a_calibration_makes_it_better_and_drift_remains():
+    kept = {**RAIL, "calibration": {"I": calibration.line(Point(0, 1e-6, 0.0, True), Point(2, 1e-6, 2), Meter("m", 0.01, 0.0001, 1e-5), 0)}}
+    u = calibration.uncertainty(kept, "I", 1.0)
+    drift = math.sqrt((20 * 10) ** 2 + (50 * 10) ** 2 + (10e-9 / 0.01 * 10 * 1e6) ** 2) * 1e-6 / 3**0.5
+    assert u == pytest.approx(math.hypot(drift, calibration.line_uncertainty(kept["calibration"]["I"], 1.0)), rel=1e-6)
+    assert u < calibration.uncertainty(RAIL, "I", 1.0) / 10
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "meter", "words"),
+    [
+        (Point(4.9, 0, 4.9), Point(5.0, 0, 5.0), METER, "too near"),
+        (Point(0, 0, 0), Point(0, 0, 5.0), METER, "too near"),
+        (Point(5, 0, 0), Point(0, 0, 5.0), METER, "too near"),
+        (Point(0, 0, 0), Point(5.0, 0, 2.5), METER, "more than 10 %"),
+        (Point(0, 0, 0), Point(5, 0, 5), Meter("m", 0, 0, 0.001), "has an uncertainty"),
+        (Point(0, -1, 0), Point(5, 0, 5), METER, "has an uncertainty"),
+        (Point(math.nan, 0, 0), Point(5, 0, 5), METER, "no figure"),
+    ],
+)
+def test_figures_that_make_no_calibration(low, high, meter, words):
+    with pytest.raises(CalibrationError, match=words):
+        calibration.line(low, high, meter, 0.0)
+
+
+def measured(seed, quantity, value, conversions=60):
+    """What a rig with this seed's errors reads at a true value: the register-level model of the chip, noise and all.
+    (mean, its standard uncertainty)"""
+    dice = random.Random(seed)
+    errors = {"gain_ppm": dice.uniform(-10_000, 10_000), "offset_uV": dice.uniform(-1, 1), "vbus_gain_ppm": dice.uniform(-500, 500)}
+    chip = INA228(lambda *_: (value, 3.0) if quantity == "I" else (0.5, value), 0, **errors)
+    chip.write(0x0, 1 << 4, 1_000_000)
+    chip.write(0x2, 4096, 1_000_000)
+    chip.write(0x1, 0xF500, 1_000_000)
+    values = []
+    for k in range(conversions):
+        chip.advance(1_000_000 + (k + 1) * 740_000)
+        values.append(chip.current * 7.8125e-6 if quantity == "I" else chip.vbus * 195.3125e-6)
+    return calibrating.mean_of(np.array(values), 10)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "points", "meter", "checked"),
+    [
+        ("I", (0.0, 2.0), Meter("m", 0.05, 0.0002, 0.0001), (0.05, 0.5, 1.5, 3.0)),
+        ("V", (1.0, 5.5), Meter("m", 0.03, 0.0005, 0.0001), (3.3, 5.0, 12.0)),
+    ],
+)
+def test_the_truth_lies_within_the_stated_uncertainty(quantity, points, meter, checked):
+    """200 rigs with errors drawn over the whole of the data sheet, as many meters with errors drawn over the whole of their
+    limits: k = 2 must hold the truth at least 95 times in 100, and must not be wider than it need be."""
+    before, after, stated = [], [], []
+    for seed in range(200):
+        dice = random.Random(1000 + seed)
+        percent, fixed = dice.uniform(-meter.percent, meter.percent), dice.uniform(-meter.fixed, meter.fixed)
+
+        def shown(true):
+            return round((true * (1 + percent / 100) + fixed) / meter.digit) * meter.digit
+
+        taken = []
+        for k, true in enumerate(points):
+            exact = quantity == "I" and k == 0
+            taken.append(Point(*measured(seed, quantity, true), 0.0 if exact else shown(true), exact))
+        lsb = 7.8125e-6 if quantity == "I" else 195.3125e-6
+        stored = calibration.line(*taken, meter, lsb)
+        gain, offset = calibration.gain_offset(stored)
+        for true in checked:
+            reading, noise = measured(seed, quantity, true)
+            before.append(reading - true)
+            after.append(gain * reading + offset - true)
+            stated.append(math.hypot(calibration.line_uncertainty(stored, gain * reading + offset), noise))
+    before, after, stated = np.array(before), np.array(after), np.array(stated)
+    assert (np.abs(after) <= 2 * stated).mean() >= 0.95
+    assert 0.6 < np.sqrt(np.mean((after / stated) ** 2)) < 1.15  # neither cautious nor bold
+    if quantity == "I":
+        assert np.abs(before).mean() > 5 * np.abs(after).mean()
+        uncalibrated = np.array([calibration.uncertainty(RAIL, "I", true) for true in checked] * 200)
+        assert (np.abs(before) <= 2 * uncalibrated).mean() >= 0.95
+
+
+# ---- from figures, and the residual
+
+
+def figures(meter_at_check=2.5):
+    meter = {"name": "Meter 1", "percent": 0.05, "fixed": 0.003, "digit": 0.001}
+    points = [{"rig": 0.002, "rig_u": 1e-5, "meter": 0.0}, {"rig": 5.011, "rig_u": 1e-5, "meter": 5.0}, {"rig": 2.5065, "rig_u": 1e-5, "meter": meter_at_check}]
+    return {"V": {"meter": meter, "points": points}}
+
+
+def test_from_figures_with_a_check():
+    said = []
+    kept = calibrating.from_figures(figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", said.append)
+    gain, offset = calibration.gain_offset(kept["V"])
+    assert (gain, offset) == pytest.approx((5.0 / 5.009, -0.002 * 5.0 / 5.009), abs=1e-8)
+    assert kept["I"] == line_of(1.01, 0) and kept["board"] == "e66" and kept["V"]["meter"] == "Meter 1" and len(kept["V"]["date"]) == 10
+    assert "gain -1797 ppm" in said[0] and "off by +11.0000 mV" in said[2] and "check at 2.5 V" in said[3]
+    assert len(wire.encode(wire.CALIBRATE, 0, json.dumps({"rail": 0, "calibration": {**kept, "I": {**kept["V"], "meter": "m" * 40}}}).encode())) < wire.MAX_COMMAND
+
+
+def test_a_check_that_fails_keeps_nothing():
+    with pytest.raises(UsageError, match="check at 2.6 V"):
+        calibrating.from_figures(figures(2.6), RAIL, "e66", lambda words: None)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{}, {"P": 1}, {"V": 1}, {"V": {"meter": {}, "points": []}}, {"V": {**figures()["V"], "points": figures()["V"]["points"][:1]}},
+     {"V": {**figures()["V"], "meter": {**figures()["V"]["meter"], "name": "x" * 41}}}],
+)  # fmt: skip
+def test_figures_that_are_refused(broken):
+    with pytest.raises(UsageError):
+        calibrating.from_figures(broken, RAIL, "e66", lambda words: None)
+
+
+def test_the_example_of_the_manual_is_taken():
+    text = (ROOT / "hardware/calibration.md").read_text()
+    example = json.loads(text[text.index('    {"I"') :].split("\n\n")[0])
+    kept = calibrating.from_figures(example, RAIL, "e66", lambda words: None)
+    assert calibration.gain_offset(kept["I"])[0] == pytest.approx(1.0003 / 1.00924, abs=1e-8)
+
+
+# ---- readings
+
+
+def test_still_or_moving():
+    dice = np.random.default_rng(1)
+    steady = 1.0 + 1e-3 * dice.standard_normal(5000)
+    assert calibrating.is_still(steady) and calibrating.is_still(np.full(5000, 3.3))
+    assert not calibrating.is_still(steady + np.linspace(0, 1e-3, 5000))
+    assert not calibrating.is_still(np.full(5000, 3.3) + np.linspace(0, 3e-4, 5000))
+
+
+def test_the_mean_of_a_wandering_reading_is_less_certain():
+    dice = np.random.default_rng(2)
+    white = dice.standard_normal(10_000)
+    mean, u = calibrating.mean_of(white, 10)
+    assert 0.01 <= u < 0.02 and abs(mean) < 4 * u
+    wander = np.repeat(dice.standard_normal(10), 1000)
+    assert calibrating.mean_of(white * 0.01 + wander, 10)[1] > 0.15  # naive s / sqrt(n) would say 0.01
+    with pytest.raises(RigError):
+        calibrating.mean_of(white[:19], 10)
+
+
+def reading(amperes, rail=RAIL):
+    t_ns = (np.arange(len(amperes)) * 1e6).astype(np.int64)
+    return calibrating.Reading(rail, t_ns, np.full(len(amperes), 5.0), amperes, None)
+
+
+def test_noise_figures():
+    dice = np.random.default_rng(3)
+    found = calibrating.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
+    assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
+    assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
+    minute = calibrating.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
+    assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)  # white noise: sd / sqrt(n) of a second
+    assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
+    ramp = calibrating.noise(reading(np.linspace(0, 1e-4, 10_001)))
+    assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(1e-5 / math.sqrt(2), rel=0.01)
+    kept = calibrating.noise_kept(found, RAIL)
+    assert kept["I_sd_n"] == round(found["I_sd"] * 1e9) and kept["adc"] == 0xF500
+
+
+def test_noise_with_something_connected_is_refused():
+    with pytest.raises(RigError, match="no current; seen 20.000 mA"):
+        calibrating.noise(reading(np.full(5000, 0.02)))
+    with pytest.raises(RigError, match="2 s"):
+        calibrating.noise(reading(np.zeros(100)))
+
+
+# ---- where it is applied
+
+
+def calibrated_hello(**lines):
+    hello = json.loads(stream.hello())
+    hello["rails"][0]["calibration"] = lines or None
+    return json.dumps(hello).encode()
+
+
+def run_of(tmp_path, hello):
+    tape = stream.Tape()
+    tape.frame(wire.HELLO, hello)
+    tape.frame(wire.ENERGY, stream.energy(0, tape.t_us, 0.0))
+    index = 0
+    for k in range(20):  # 1 W for 1 s, and the chip's own register says so
+        index = tape.stream(1, index, vbus=25_600, current=25_600)
+        tape.frame(wire.ENERGY, stream.energy(index, tape.t_us, 0.05 * (k + 1)))
+    return samples.load(tape.run(tmp_path))
+
+
+def test_samples_are_calibrated_once_and_closure_is_not_moved(tmp_path):
+    plain = run_of(tmp_path / "plain", calibrated_hello())
+    exact = run_of(tmp_path / "exact", calibrated_hello(V=line_of(1.02, 0.1), I=line_of(0.98, -0.001)))
+    assert plain.P[0] == 1.0 and plain.V[0] == 5.0
+    assert exact.V[0] == pytest.approx(5 * 1.02 + 0.1, abs=1e-7) and exact.I[0] == pytest.approx(0.2 * 0.98 - 0.001, abs=1e-7)
+    assert exact.P == pytest.approx(exact.V * exact.I)
+    assert exact.energy_measured_J / plain.energy_measured_J == pytest.approx(exact.P[0], rel=1e-9)
+    assert exact.closure.raw_percent == pytest.approx(plain.closure.raw_percent, abs=1e-9) and abs(plain.closure.raw_percent) < 0.01
+    assert (exact.vbus == plain.vbus).all() and (exact.current == plain.current).all()  # raw stays raw
+    assert exact.uncertainty_W(1.0) == pytest.approx(calibration.power_uncertainty(exact.facts, exact.V.mean(), 1.0))
+    assert 0 < plain.uncertainty_W(1.0) < 0.02
+
+
+def test_the_live_figure_is_calibrated_too():
+    body = stream.samples(0, np.array([1000, 2000]), [25_600] * 2, [25_600] * 2)
+    hello = json.loads(calibrated_hello(V=line_of(1.02, 0.0), I=line_of(0.98, 0.0)))
+    assert mean_power_W(body, hello) == pytest.approx(1.02 * 0.98, abs=1e-6)
+
+
+def decoded(hello):
+    tape = stream.Tape()
+    tape.frame(wire.HELLO, hello)
+    tape.stream(2)
+    decoder = Decoder()
+    decoder.feed(tape.records())
+    return decoder
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["no", 1, [], {"V": 1}, {"V": {}}, {"V": {**line_of(1, 0), "x2_n": 0}}, {"I": {**line_of(1, 0), "r2_n": 1}}, {"V": {**line_of(1, 0), "u1_n": "1"}},
+     {"V": {**line_of(1, 0), "r2_n": 10**30}}],
+)  # fmt: skip
+def test_a_calibration_that_cannot_be_one_is_counted_and_not_applied(kept):
+    hello = json.loads(stream.hello())
+    hello["rails"][0]["calibration"] = kept
+    decoder = decoded(json.dumps(hello).encode())
+    assert decoder.counts["malformed"] == (1 if kept else 0)
+    power = samples.assemble(decoder.frames(0), decoder.boots, decoder.counts, 0)
+    assert (power.P == 1.0).all() and len(power.P) == 100
+    assert power.uncertainty_W(1.0) == calibration.power_uncertainty(RAIL, 5.0, 1.0)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda x: st.lists(x) | st.dictionaries(st.sampled_from(["V", "I", *calibration.LINE]), x),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ANYTHING)
+def test_no_calibration_stops_the_decoding(kept):
+    hello = json.loads(stream.hello())
+    hello["rails"][0]["calibration"] = kept
+    decoder = decoded(json.dumps(hello).encode())
+    power = samples.assemble(decoder.frames(0), decoder.boots, decoder.counts, 0)
+    applied = [quantity for quantity in ("V", "I") if calibration.kept(power.facts).get(quantity)]
+    assert len(power.P) == 100 and (power.P == 1.0).all() == (not applied)
+
+
+def test_runs_of_protocol_1_are_still_read():
+    assert decoded(stream.hello(protocol=1)).boots[-1].boot == 1
+    assert decoded(stream.hello(protocol=9)).boots[-1].boot is None
+
+
+def test_a_run_folder_keeps_the_calibration(tmp_path):
+    power = run_of(tmp_path, calibrated_hello(V=line_of(1.02, 0)))
+    assert power.facts["calibration"]["V"] == line_of(1.02, 0) and journal.SCHEMA == 1
+
+
+# ---- the board's file
+
+
+@pytest.fixture
+def board_file(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("firmware_calibration", ROOT / "firmware/calibration.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.chdir(tmp_path)
+    return module
+
+
+def command(module, **body):
+    module.command(json.dumps(body).encode(), [0, 2])
+
+
+def test_the_board_keeps_and_forgets(board_file, tmp_path):
+    assert board_file.load() == {}
+    command(board_file, rail=0, calibration={"V": {"x1_n": 5}})
+    command(board_file, rail=2, calibration={"I": {"x1_n": 12_000_000_000}})
+    assert board_file.load() == {"0": {"V": {"x1_n": 5}}, "2": {"I": {"x1_n": 12_000_000_000}}}
+    command(board_file, rail=0, calibration=None)
+    assert board_file.load() == {"2": {"I": {"x1_n": 12_000_000_000}}} and os.listdir(tmp_path) == ["calibration.json"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"rail":1,"calibration":null}', b'{"rail":0,"calibration":3}', b'{"rail":"0","calibration":{}}'])
+def test_the_board_refuses(board_file, tmp_path, body):
+    with pytest.raises(ValueError):
+        board_file.command(body, [0, 2])
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "\x00\xff"])
+def test_a_damaged_file_is_no_calibration(board_file, tmp_path, content):
+    (tmp_path / "calibration.json").write_text(content, "latin-1")
+    assert board_file.load() == {}
+    command(board_file, rail=0, calibration={"a": 1})
+    assert board_file.load() == {"0": {"a": 1}}
+
+
+def test_a_flash_that_is_full_loses_nothing(board_file, monkeypatch):
+    command(board_file, rail=0, calibration={"a": 1})
+
+    def full(old, new):
+        raise OSError(28)
+
+    monkeypatch.setattr(board_file.os, "rename", full)
+    with pytest.raises(ValueError, match="flash refuses"):
+        command(board_file, rail=0, calibration={"a": 2})
+    assert board_file.load() == {"0": {"a": 1}}

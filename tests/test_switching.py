@@ -1,0 +1,226 @@
+"""The switch from the host: words and waiting against the SIMULATED board, and the whole bench, where the virtual drive loses its
+power while fio writes to it and comes back."""
+
+import json
+import subprocess
+import time
+
+import pytest
+from simboard import Board, interpreter
+
+from ssdrig import cli, switching, wire
+from ssdrig.cli import main
+from ssdrig.errors import RigError, UsageError
+from ssdrig.rig import Rig
+from ssdrig.rig_session import Memory
+from ssdrig.virtual import adminclient, bench
+
+
+class Rigged:
+    """`with Rigged(tmp_path, faults) as (rig, board, memory)`: Rig on a SIMULATED board of constant power."""
+
+    def __init__(self, folder, faults=None, watts=2.5):
+        self.board = Board(folder, watts, faults)
+
+    def __enter__(self):
+        self.board.__enter__()
+        self.memory = Memory()
+        self.rig = Rig(self.board_port(), self.memory)
+        self.rig.start()
+        return self.rig, self.board, self.memory
+
+    def board_port(self):
+        import os
+
+        return os.ttyname(self.board.fd)
+
+    def __exit__(self, *what):
+        self.rig.stop()
+        self.board.__exit__(*what)
+
+
+def true_power(board):
+    """[(ns, powered)] of the drive's supply, as the simulation knows it."""
+    return [(t, p) for boot in board.truth() for t, p in boot["power"]]
+
+
+def test_cut_and_back(tmp_path):
+    with Rigged(tmp_path) as (rig, board, _):
+        report = switching.arm_and_cut(rig, profile="crowbar", off_ms=600)
+        (down, off), (up, back) = true_power(board)
+        boot = board.truth()[0]
+    assert report["ok"] and report["rails"][0]["safe"] and (off, back) == (False, True)
+    assert 600_000 <= report["off_us"] < 603_000
+    fired_ns = boot["t_boot_ns"] + (report["fired_us"] - boot["tick0"]) * 1000 / (1 + boot["ppm"] * 1e-6)
+    # gate 10 us, then 4.99 V to 4.00 V: 0.5 A and 2.2 Ohm out of 470 uF
+    assert 150_000 < down - fired_ns < 260_000
+    assert (up - down) / 1000 == pytest.approx(report["off_us"], abs=3000)  # the rail rises to the lock-out in 2.4 ms
+    assert "90 to 10 % in 2." in switching.words_of(report)
+
+
+def test_the_scope_sees_the_fall(tmp_path):
+    """The waveform is that of R C from the edge on: 10 us for the gate, 50 us of dead time, then 2.2 Ohm; the readings of the sensor
+    and the scope agree on it."""
+    import math
+
+    with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
+        scope = {"gpio": 26, "rate": 500_000, "before": 500, "after": 3000}
+        report = switching.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
+        with pytest.raises(RigError, match="gpio must be one of"):
+            switching.scope_now(rig, gpio=27)
+        with pytest.raises(RigError, match="7680 samples at most"):
+            switching.scope_now(rig, before=4000, after=4000)
+        steady = switching.scope_now(rig, after=200)
+    picture = report["waveform"]
+    assert len(picture["volts"]) == 3500 and abs(picture["t0_us"] + 499 * 2 - report["fired_us"]) <= 4
+    for k, v in enumerate(picture["volts"]):
+        since = picture["t0_us"] + 2 * k - report["fired_us"] - 60
+        assert v == pytest.approx(5 if since <= 0 else 5 * math.exp(-since / (2.2 * 470)), abs=0.03)
+    t90 = next(k for k, v in enumerate(picture["volts"]) if v < 4.5)
+    t10 = next(k for k, v in enumerate(picture["volts"]) if v < 0.5)
+    assert 2 * (t10 - t90) == pytest.approx(math.log(9) * 2.2 * 470, abs=15)
+    assert report["rails"][0]["t90_10_us"] == pytest.approx(2 * (t10 - t90), abs=200)
+    assert len(steady["volts"]) == 200 and all(abs(v - 5) < 0.03 for v in steady["volts"])
+    noise = [v - 5 for v in steady["volts"]]
+    assert 0.5e-3 < (sum(v * v for v in noise) / 200) ** 0.5 < 8e-3  # 2 counts of 1.6 mV
+
+
+def test_off_stays_off_until_on(tmp_path):
+    with Rigged(tmp_path) as (rig, board, _):
+        report = switching.off(rig, residual_ms=50)
+        assert report["on_us"] is None and report["off_us"] is None and report["rails"][0]["residual_mV"] < 300
+        assert rig.greet()["switch"]["off"] == [0]
+        time.sleep(0.3)
+        assert [p for _, p in true_power(board)] == [False]
+        with pytest.raises(RigError, match="a cut is off"):
+            switching.off(rig)
+        again = switching.on(rig)
+        assert again["token"] == report["token"] and again["off_us"] > 300_000
+        assert switching.on(rig) is None
+        assert rig.greet()["switch"]["state"] == "idle"
+
+
+def test_another_program_finds_the_rail_off_and_switches_it_on(tmp_path):
+    """The stream is stopped and started between: what was known of the rail is found out again."""
+    with Rigged(tmp_path) as (rig, board, _):
+        switching.off(rig, residual_ms=300)
+        rig.stop()
+        other = Rig(rig.port, Memory())
+        other.start()
+        try:
+            assert switching.on(other)["ok"]
+        finally:
+            other.stop()
+        assert [p for _, p in true_power(board)] == [False, True]
+
+
+def test_a_residual_that_stays_is_unsafe(tmp_path):
+    """1 mF that nothing discharges: power stays off, the words say why, and only `unsafe` gives it back."""
+    with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5}) as (rig, board, _):
+        with pytest.raises(RigError, match="unsafe: rail 0 stands at 3"):
+            switching.arm_and_cut(rig, profile="float", off_ms=1)
+        assert rig.greet()["switch"]["off"] == [0]
+        with pytest.raises(RigError, match="not known to be low"):
+            switching.on(rig)
+        assert [p for _, p in true_power(board)] == [False]
+        report = switching.on(rig, unsafe=True)
+        assert report["ok"] and not report["rails"][0]["safe"] and report["rails"][0]["residual_mV"] > 3000
+
+
+def test_what_does_not_fire_is_called_off(tmp_path):
+    with Rigged(tmp_path) as (rig, board, _):
+        with pytest.raises(RigError, match="within 0.5 s"):
+            switching.arm_and_cut(rig, when={"samples": 10, "above_raw": 500_000, "rail": 0}, off_ms=10, timeout_s=0.5)
+        assert rig.greet()["switch"]["state"] == "idle"
+        with pytest.raises(RigError, match="no edge came"):
+            switching.arm_and_cut(rig, when={"edge": "rising", "gpio": 20, "timeout_ms": 200}, off_ms=10)
+        assert rig.greet()["switch"]["state"] == "idle"
+        assert true_power(board) == []
+
+
+def test_refusals_have_words(tmp_path):
+    with Rigged(tmp_path) as (rig, board, _):
+        for how, words in (
+            ({"profile": "ramp"}, "profile must be one of float, crowbar, glitch"),
+            ({"rails": [3]}, "rails must be some of"),
+            ({"off_ms": -1}, "off_ms must be"),
+            ({"when": {"t_us": 5}}, "possible are 2000"),
+        ):
+            with pytest.raises(RigError, match=words):
+                switching.arm_and_cut(rig, **how)
+        with pytest.raises(UsageError):
+            switching.arm_and_cut(rig, when={"now": "x" * 800})
+        assert true_power(board) == []
+
+
+def test_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(cli.COMMANDS, "rig", ("ssdrig.rig_command", "the rig"))
+    with Board(tmp_path, 2.5, {"edges": [[k / 4, 20, k % 2] for k in range(1, 200)]}) as board:
+        import os
+
+        port = ["--port", os.ttyname(board.fd)]
+        assert main(["rig", "off", *port, "--yes", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["on_us"] is None
+        assert main(["rig", "cut", *port, "--yes"]) == 5  # it is off
+        assert "a cut is off" in capsys.readouterr().err
+        assert main(["rig", "on", *port]) == 0
+        assert "residual 0 mV" in capsys.readouterr().out
+        assert main(["rig", "on", *port]) == 0
+        assert capsys.readouterr().out == "all rails have power\n"
+        assert main(["rig", "cut", *port, "--yes", "--edge", "falling", "--off-ms", "550", "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        edges_us = [board.truth()[0]["tick0"] + k * 250_000 * (1 + 15e-6) for k in range(2, 200, 2)]
+        assert min(abs(report["fired_us"] - e) for e in edges_us) <= 1
+        assert main(["rig", "cut", *port, "--yes", "--profile", "glitch", "--glitch-us", "200"]) == 0
+        assert "off for 0.200 ms" in capsys.readouterr().out
+        monkeypatch.setattr("sys.stdin", open("/dev/null"))
+        assert main(["rig", "cut", *port]) == 2
+
+
+# --- the whole bench
+
+
+@pytest.mark.slow
+def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
+    """Host, wire, firmware, gate, rail, drive: gone within the fall, back with one unsafe shutdown more, the report against the truth."""
+    interpreter()
+    virtual = bench.start("sata-tlc", capacity="512M")
+    admin = virtual.drive["socket"] + ".admin"
+    try:
+        memory = Memory()
+        rig = Rig(virtual.port, memory)
+        rig.start()
+        fio = subprocess.Popen(
+            ["fio", "--name=w", "--ioengine=nbd", f"--uri={virtual.fio_target}", "--rw=randwrite", "--bs=4k", "--iodepth=16", "--time_based", "--runtime=60"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+        )  # fmt: skip
+        try:
+            time.sleep(2)
+            assert fio.poll() is None
+            before = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"]["unsafe_shutdowns"]
+            report = switching.arm_and_cut(rig, profile="crowbar", off_ms=1000)
+            fio.wait(30)
+            assert fio.returncode != 0
+        finally:
+            fio.kill()
+            fio.wait()
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                after = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"]["unsafe_shutdowns"]
+                break
+            except Exception:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        rig.stop()
+        boot = json.loads(virtual.board_truth.read_text())[0]
+    finally:
+        virtual.end()
+    assert after == before + 1
+    (down, _), (up, _) = boot["power"]
+    fired_ns = boot["t_boot_ns"] + (report["fired_us"] - boot["tick0"]) * 1000 / (1 + boot["ppm"] * 1e-6)
+    assert 0 < down - fired_ns < 1_000_000
+    rail = report["rails"][0]
+    assert rail["safe"] and 2000 < rail["t90_10_us"] < 2600 and rail["residual_mV"] < 20 and abs(rail["before_mV"] - 4970) < 60
+    said = [json.loads(body) for body in memory.bodies(wire.CUT_REPORT)]
+    assert said == [report]
