@@ -18,7 +18,7 @@ COMMANDS = {
     "calibrate": ("ssdrig.drive.calibrate", "find the unit of a drive's unknown counters by a counted sequential write"),
     "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
-    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD; its ledger; its ageing"),
+    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD or NVMe/TCP; its ledger; its ageing"),
     "bench": ("ssdrig.benchmarks.__main__", "show the promised figures, each with its bar"),
 }
 
