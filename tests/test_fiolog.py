@@ -216,6 +216,16 @@ def test_rest_at_the_end(tmp_path):
     assert near(s.iops, [100, 100, 100, 40]) and s.partial
 
 
+def test_a_late_closing_io_just_before_the_end_makes_no_second(tmp_path):
+    """The last row was closed 4 ms late by the job's last I/Os: the third second is the last, and no slow fourth one."""
+    io = [x for x in steady(3, 1000) if x[0] < 2990] + [(3004.0, 1_000_000, 1), (3004.2, 1_000_000, 1)]
+    s = fiolog.load(write_step(tmp_path / "s", io, 3005))
+    assert len(s.iops) == 3 and not s.partial and s.iops.sum() == len(io)
+    io = [x for x in steady(3, 1000) if x[0] < 2990] + [(3004.0, 1_000_000, 1), (3400.0, 1_000_000, 1)]
+    s = fiolog.load(write_step(tmp_path / "t", io, 3402))
+    assert len(s.iops) == 4 and s.partial
+
+
 def test_shorter_than_a_second(tmp_path):
     s = fiolog.load(write_step(tmp_path / "s", steady(0.3, 100), 301))
     assert s.iops.tolist() == [30] and s.partial and s.source == "status"

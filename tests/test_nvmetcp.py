@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsule, rw, sqe
+from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsule, sqe
 from nvmetcp_serving import address, host_of, refused, shared  # noqa: F401  fixture
 from serving import run
 

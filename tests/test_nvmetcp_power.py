@@ -1,5 +1,6 @@
 """Power, format and sanitize of the virtual drive over NVMe/TCP: what a cut ends, counts and takes back."""
 
+import json
 import os
 import signal
 import socket
@@ -7,7 +8,7 @@ import struct
 import time
 
 import pytest
-from nvmetcp_initiator import IN_CAPSULE, Host, NvmeError, rw, sqe
+from nvmetcp_initiator import IN_CAPSULE, NvmeError, rw, sqe
 from nvmetcp_serving import address, host_of, number
 from serving import serving  # noqa: F401  fixture
 
@@ -74,6 +75,18 @@ def test_nbd_and_nvme_are_the_same_drive(serving):
         assert host.io[0].read(8, 8) == b"n" * 4096
         host.io[0].write(8, b"v" * 512)
         assert client.read(4096, 600) == b"v" * 512 + b"n" * 88
+
+
+def test_the_truth_is_marked_when_health_is_read(serving, tmp_path):
+    server = start(serving, "--no-latency", "--truth", str(tmp_path / "truth"))
+    with host_of(server) as host:
+        host.io[0].write(0, b"m" * 8192)
+        host.admin.log(0xC0)
+        host.admin.log(0x02)
+        host.io[0].write(0, b"m" * 4096)
+        host.admin.log(0x02)
+    marks = [json.loads(line) for line in (tmp_path / "truth" / "marks.jsonl").read_text().splitlines()]
+    assert [mark["host_write_bytes"] for mark in marks] == [8192, 12288]
 
 
 def test_an_announced_cut_is_safe_until_the_drive_is_used_again(serving):

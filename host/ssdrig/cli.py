@@ -19,7 +19,7 @@ COMMANDS = {
     "rig": ("ssdrig.rig_command", "the rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply"),
     "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
-    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD; its ledger; its ageing"),
+    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD or NVMe/TCP; its ledger; its ageing"),
     "bench": ("ssdrig.benchmarks.__main__", "show the promised figures, each with its bar"),
 }
 

@@ -123,7 +123,11 @@ def from_logs(
     rest = max(0, total["ios"] - int(cells[:, 2].sum()))
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
+    if n > closed and n > 1 and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
+        n -= 1  # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
+        cells[:, 0] = np.minimum(cells[:, 0], n - 1)
     extra, partial = _tail(end_ms - zero_ms - WINDOW_MS * n)
+    partial = partial or n > closed and end_ms - zero_ms < WINDOW_MS * n - TAIL_MS
     n += extra
     into = min(closed, n - 1)  # the rest completed before the next window would have been closed
     rest_bins = bins(last, direction)

@@ -38,16 +38,23 @@ class Program(NamedTuple):
     needed_by: frozenset[str]
     used_by: frozenset[str]
     why: str
-    service: str = ""  # a daemon the package starts on its own: not used here, and open to the network
+    service: str = ""  # a daemon the package starts on its own: not used here, and open to the network or polling drives
 
 
 ALL = frozenset({"demo", "run", "test", "bench"})
+SMART = frozenset({"drives", "wear", "watch", "run", "calibrate"})
 PROGRAMS = (
-    Program("fio", "fio", ALL, ALL, "makes the I/O load"),
+    Program("fio", "fio", ALL | {"calibrate"}, ALL | {"calibrate"}, "makes the I/O load"),
     Program("micropython", "micropython", ALL, ALL, "runs the rig's firmware on the virtual bench"),
     Program("influxd", "influxdb", frozenset(), ALL - {"run"}, "the database that the demo and tests send points to", "influxdb"),
     Program("nbdkit", "nbdkit", frozenset(), frozenset({"test", "bench"}), "the NBD server to compare ours with"),
     Program("gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"),
+    Program("smartctl", "smartmontools", frozenset(), SMART | {"test"}, "reads SMART", "smartmontools"),
+    Program("nvme", "nvme-cli", frozenset(), SMART | {"purge", "test"}, "reads the log pages of NVMe drives, formats and sanitizes them"),
+    Program("hdparm", "hdparm", frozenset(), frozenset({"run", "purge", "calibrate", "test"}), "erases ATA drives"),
+    Program("qemu-system-x86_64", "qemu-system-x86", frozenset(), frozenset({"test"}), "the guest in which real block devices are tested"),
+    Program("busybox", "busybox-static", frozenset(), frozenset({"test"}), "boots that guest"),
+    Program("dmsetup", "dmsetup", frozenset(), frozenset({"test"}), "puts a volume on a disk of that guest"),
     Program("chromium", "chromium", frozenset(), frozenset({"test", "bench"}), "draws the report to be tested"),
     Program("ngspice", "ngspice", frozenset(), frozenset({"test"}), "simulates the rig's power switch"),
 )

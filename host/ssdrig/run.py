@@ -58,7 +58,7 @@ def command(args) -> int:
 def perform(args, show: Progress) -> tuple[Path | None, int]:
     """One run as the arguments say: its folder (None for a dry run) and its exit code."""
     if bool(args.drive) == bool(args.virtual):
-        raise UsageError("one drive to test", "none" if not args.drive else "two", "give --drive SERIAL or --virtual PRESET; none is ever the default")
+        raise UsageError("a drive to test, and only one", "none" if not args.drive else "two", "give --drive SERIAL or --virtual PRESET; none is ever the default")
     on = _on_real if args.drive else _on_virtual
     folder, end = on(args, show)
     if folder is None:

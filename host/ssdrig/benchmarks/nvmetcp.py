@@ -11,8 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig.benchmarks import Figure, at_least
-from ssdrig.benchmarks.nbd import _serving
+from ssdrig.benchmarks import Figure, at_least, exactly
+from ssdrig.benchmarks.nbd import _ledger, _serving
 from ssdrig.virtual.nbdclient import NbdClient
 
 RUN_S = 2
@@ -39,21 +39,26 @@ def throughput() -> list[Figure]:
                         "NVMe/TCP read": (queue, [_capsule(2, i) for i in range(READY)], 24 + 4096 + 24),
                         "NBD read": (nbd.sock, [_request(0, i) for i in range(READY)], 16 + 4096),
                     }
-                    rates = {title: [] for title in runs}
+                    rates, answered = {title: [] for title in runs}, 0
                     for _ in range(PAIRS):
                         for title, run in runs.items():
-                            rates[title].append(_iops(*run))
+                            rate, commands = _iops(*run)
+                            rates[title].append(rate)
+                            answered += commands
+            ledger = _ledger(Path(name) / "drive")
+    counted = ledger["host_write_commands"] + ledger["host_read_commands"]
     write, nbd_write, read, nbd_read = (statistics.median(rates[title]) for title in runs)
     return [
         at_least("4 KiB random write QD 32 over NVMe/TCP", write, "IOPS", 40_000),
         Figure("the same over NBD", nbd_write, "IOPS", "for comparison", True),
         at_least("4 KiB random read QD 32 over NVMe/TCP", read, "IOPS", 40_000),
         Figure("the same over NBD", nbd_read, "IOPS", "for comparison", True),
+        exactly("commands answered but not carried out", abs(answered - counted), "", 0),
     ]
 
 
-def _iops(sock: socket.socket, commands: list[bytes], answer_bytes: int) -> float:
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1) if sock.family == socket.AF_INET else None
+def _iops(sock: socket.socket, commands: list[bytes], answer_bytes: int) -> tuple[float, int]:
+    """(commands a second, commands in all)"""
     buf, came, done, sent = bytearray(1 << 20), 0, 0, QUEUE_DEPTH
     sock.sendall(b"".join(commands[:QUEUE_DEPTH]))
     start = time.monotonic()
@@ -70,7 +75,7 @@ def _iops(sock: socket.socket, commands: list[bytes], answer_bytes: int) -> floa
     while done < sent:
         came += sock.recv_into(buf)
         done, came = done + came // answer_bytes, came % answer_bytes
-    return rate
+    return rate, done
 
 
 def _request(op: int, i: int) -> bytes:
@@ -85,6 +90,7 @@ def _capsule(opcode: int, i: int) -> bytes:
 
 def _connect(sock: socket.socket, nqn: str, qid: int, cntlid: int) -> int:
     """ICReq and Connect; the controller's identifier."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.sendall(struct.pack("<BBBBIHBBI112x", 0, 0, 128, 0, 128, 0, 0, 0, 0))
     _receive(sock, 128)
     command = struct.pack("<BBHB19xQI3xBHHHBBI12x", 0x7F, 0x40, 1, 1, 0, 1024, 0x01, 0, qid, 127, 0, 0, 0)

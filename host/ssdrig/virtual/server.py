@@ -41,7 +41,7 @@ class Server:
     def __init__(self, device: Device, path: str | None, truth_folder: str | None = None, nvme_tcp: tuple[str, int] | None = None):
         self.device, self.nvme_tcp = device, nvme_tcp
         self.truth = TruthFolder(truth_folder, device) if truth_folder else None
-        self.subsystem = Subsystem(device)
+        self.subsystem = Subsystem(device, self._mark)
         self.stopping = False
         self.connections: list[Connection | tcpserver.Connection | admin.LineConnection] = []
         self.listeners: list[tuple[socket.socket, str | None, object]] = []  # (socket, path of a unix socket, make)
@@ -50,19 +50,21 @@ class Server:
         self._parked = None  # keeps the TCP port, not listening, while the drive has no power
         if path:
             self._fronts.append(lambda: (listen(path), path, lambda sock: Connection(sock, device)))
-            self.listeners.append((listen(path + ".admin"), path + ".admin", self._admin_connection))
-            self.listeners.append((listen(path + ".truth"), path + ".truth", self._truth_connection))
         if nvme_tcp:
             self._fronts.append(self._open_nvme_tcp)
         try:
             self._open_fronts()
+            if path:
+                self.listeners.append((listen(path + ".admin"), path + ".admin", self._admin_connection))
+                self.listeners.append((listen(path + ".truth"), path + ".truth", self._truth_connection))
         except UsageError:
             self.close()
             raise
 
     def _open_fronts(self) -> None:
-        self._powered_listeners = [front() for front in self._fronts]
-        self.listeners += self._powered_listeners
+        for front in self._fronts:
+            self._powered_listeners.append(front())
+            self.listeners.append(self._powered_listeners[-1])
 
     def _open_nvme_tcp(self) -> tuple[socket.socket, None, object]:
         listener, self._parked = self._parked or bind_tcp(*self.nvme_tcp), None
@@ -78,9 +80,14 @@ class Server:
 
     def _answer_admin(self, device: Device, request: dict, now_ns: int) -> tuple[dict, int]:
         answer = admin.answer_admin(device, request, now_ns)
-        if self.truth and request["op"] == "log" and request.get("lid") == 0x02:
-            self.truth.mark(now_ns)
+        if request["op"] == "log" and request.get("lid") == 0x02:
+            self._mark(now_ns)
         return answer
+
+    def _mark(self, now_ns: int) -> None:
+        """A host has read the SMART page."""
+        if self.truth:
+            self.truth.mark(now_ns)
 
     def stop(self, *_) -> None:
         self.stopping = True

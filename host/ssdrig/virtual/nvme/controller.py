@@ -6,7 +6,6 @@ Fabrics 1.1 for the properties."""
 import struct
 
 from ssdrig.virtual import smartlog
-from ssdrig.virtual.device import Device
 from ssdrig.virtual.nvme import identify, status
 from ssdrig.virtual.nvme.io import ALL_NAMESPACES, check_common
 from ssdrig.virtual.nvme.status import Refused
@@ -148,6 +147,8 @@ class Controller:
             raise Refused(status.INVALID_FIELD, 48)
         if length > 1 << 20:
             raise Refused(status.INVALID_FIELD, 42)
+        if lid == 0x02:
+            self.subsystem.health_read(now_ns)
         if not cdw10 & _LOG_RETAIN:
             self._masked.discard(lid)
             self._tell()
@@ -195,7 +196,7 @@ class Controller:
         cdw10, value = struct.unpack_from("<II", sqe, 40)
         fid, result, due_ns = cdw10 & 0xFF, 0, now_ns
         if cdw10 >> 31:
-            raise Refused(0x10D, 43)  # Feature Identifier Not Saveable
+            raise Refused(status.FEATURE_NOT_SAVEABLE, 43)
         if fid == TEMPERATURE:
             self._set_threshold(value)
         elif fid == CACHE and identify.write_cache(self.device):

@@ -17,10 +17,10 @@ _NEVER, _DONE, _RUNNING = 0, 1, 2
 
 
 class Subsystem:
-    """`busy` is the status that refuses I/O now, or 0. Times are CLOCK_MONOTONIC ns."""
+    """`health_read(now_ns)` is called each time that a host has read log page 02h. Times are CLOCK_MONOTONIC ns."""
 
-    def __init__(self, device: Device):
-        self.device = device
+    def __init__(self, device: Device, health_read):
+        self.device, self.health_read = device, health_read
         self.nqn = identify.nqn(device)
         self.controllers: dict = {}  # cntlid -> Controller
         self._next_cntlid = 1
@@ -91,6 +91,7 @@ class Subsystem:
     # --- format and sanitize
 
     def busy(self, now_ns: int) -> int:
+        """The status that refuses I/O now, or 0."""
         if now_ns < self.sanitize_until_ns:
             return status.SANITIZE_IN_PROGRESS
         return status.FORMAT_IN_PROGRESS if now_ns < self.format_until_ns else 0

@@ -25,9 +25,8 @@ MAX_WAITING = 1024  # a host keeps at most 128 in a queue
 MAX_TRANSFERS = 8  # ready-to-transfer at a time; further commands wait for their turn
 MAX_UNSENT_BYTES = 8 << 20  # answers that a host does not read; nothing more of it is read then
 LINGER_NS = 1_000_000_000  # for the host to take a C2HTermReq
-FABRICS, PROPERTY_SET, CONNECT, PROPERTY_GET, DISCONNECT = 0x7F, 0x00, 0x01, 0x04, 0x08
+FABRICS, PROPERTY_SET, CONNECT, PROPERTY_GET = 0x7F, 0x00, 0x01, 0x04
 MAX_SQSIZE = 127  # 0's based, as CAP.MQES
-CONNECT_KATO = 48
 
 
 class Connection:

@@ -1,0 +1,296 @@
+"""Boots the guest in QEMU and runs commands in it.
+
+It has the disks of DISKS, on which everything may be written, this machine's root file system read-only with a writable
+layer in memory, and no network but this machine's loopback as 10.0.2.2. TCG, not KVM, for it must run where there is none."""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple
+
+from guest import initramfs
+from guest.kernel import NoKernel, kernel
+
+QEMU = "qemu-system-x86_64"
+BOOT_LIMIT_S = 180
+CPU = "Nehalem"  # the oldest that NumPy's wheels run on; emulating a newer one's features costs time
+FIRST_QEMU_THAT_RACES = 8  # 10.0 dies in one boot of four with two processors ("iotlb_to_section: Assertion"), 7.2 never did
+PR_SET_PDEATHSIG = 1
+AGENT = Path(__file__).resolve().parent / "agent.py"
+CLONE = Path(__file__).resolve().parents[2]
+SSDRIG = (str(CLONE / ".venv/bin/python"), "-P", "-m", "ssdrig")  # what the launcher ends as: it alone costs 2 s here
+
+
+class Disk(NamedTuple):
+    """A disk of the guest and the words of its -device option."""
+
+    id: str
+    serial: str
+    size_bytes: int
+    device: str
+
+
+MIB = 1 << 20
+NVME = Disk("nvme", "NVMEGUEST0001", 256 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
+SATA = Disk("sata", "SATAGUEST0001", 192 * MIB, "ide-hd,bus=ide.0,serial={serial},model=GUEST-SATA-DISK,ver=1.5,wwn=0x5000c50000000001,"
+            "rotation_rate=1,drive={id}-file,id={id}")  # fmt: skip
+SAS = Disk("sas", "SASGUEST0001", 96 * MIB, "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=SAS-DISK,ver=2.5,wwn=0x5000c50000000002,"
+           "rotation_rate=1,drive={id}-file,id={id}")  # fmt: skip
+USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
+BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
+DISKS = (NVME, SATA, SAS, USB, BOOT)
+
+# A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
+OLDEST_QEMU_WITH_FDP = 8
+FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0,drive={id}-file,id={id}")
+FDP_CONTROLLER = ("-device", "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
+                  "-device", f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot1,subsys=fdpsubsystem")  # fmt: skip
+
+
+class Ended(NamedTuple):
+    """A command of the guest that has ended."""
+
+    argv: list[str]
+    exit_code: int | None  # None: it was killed because its time was up
+    stdout: str
+    stderr: str
+    seconds: float
+
+    def json(self):
+        try:
+            return json.loads(self.stdout)
+        except ValueError:
+            raise AssertionError(f"no JSON: {self}") from None
+
+
+class Machine:
+    """A running guest. Use as a context manager, or call end()."""
+
+    def __init__(self, folder: Path):
+        """Boot; disks and sockets lie in folder. Raises NoKernel when that cannot be done here, AssertionError when it fails."""
+        self.folder, self.console = folder, folder / "console.log"
+        if not shutil.which(QEMU):
+            raise NoKernel(f"no {QEMU} (package qemu-system-x86)")
+        self.qemu_version = qemu_version()
+        disks = (*DISKS, FDP) if self.qemu_version[0] >= OLDEST_QEMU_WITH_FDP else DISKS
+        cpus = 2 if self.qemu_version[0] < FIRST_QEMU_THAT_RACES else 1
+        built = kernel()
+        initramfs.build(built, folder / "initrd")
+        for disk in disks:
+            with open(folder / disk.id, "wb") as file:
+                file.truncate(disk.size_bytes)
+        start = time.monotonic()
+        self.process = subprocess.Popen(
+            qemu_argv(folder, built.image, disks, cpus), stdin=subprocess.DEVNULL, stdout=open(folder / "qemu.log", "wb"),
+            stderr=subprocess.STDOUT, preexec_fn=_die_with_parent,
+        )  # fmt: skip
+        try:
+            self._agent = self._connect("agent", start + BOOT_LIMIT_S)
+            self._qmp = self._connect("qmp", start + BOOT_LIMIT_S)
+            self._events: deque[dict] = deque()
+            self._line(self._qmp, start + BOOT_LIMIT_S)  # the greeting
+            self.qmp("qmp_capabilities")
+            ready = self._line(self._agent, start + BOOT_LIMIT_S)
+            assert ready["ready"]
+            self.kernel = ready["kernel"]
+        except BaseException:
+            self.end()
+            raise
+        self.boot_s = time.monotonic() - start
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def run(self, *argv: str, timeout_s: float = 60, stdin: str = "", cwd: str = str(CLONE), **environment: str) -> Ended:
+        """Run argv in the guest and wait for it. A command that outlives timeout_s is killed; its exit code is None."""
+        request = {"argv": [str(word) for word in argv], "stdin": stdin, "cwd": cwd, "env": environment, "timeout_s": timeout_s}
+        self._agent.send(request)
+        reply = self._line(self._agent, time.monotonic() + timeout_s + 60)
+        return Ended(request["argv"], reply["exit_code"], reply["stdout"], reply["stderr"], reply["seconds"])
+
+    def sh(self, script: str, timeout_s: float = 60) -> str:
+        """Run a shell script that must succeed; returns its stdout. It stops at the first command that fails."""
+        done = self.run("sh", "-euc", script, timeout_s=timeout_s)
+        if done.exit_code != 0:
+            raise AssertionError(f"exit {done.exit_code} in the guest of:\n{script}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def ssdrig(self, *words: str, timeout_s: float = 90) -> Ended:
+        """Run this clone's ssdrig in the guest, as its launcher starts it."""
+        return self.run(*SSDRIG, *words, timeout_s=timeout_s, PYTHONPATH=str(CLONE / "host"))
+
+    def start(self, name: str, *argv: str) -> None:
+        """Start argv in the background, without a terminal; ended(name) waits for it."""
+        files = f"/run/guest/job-{name}"
+        script = f'rm -f {files}.*; (code=0; "$@" </dev/null >{files}.out 2>{files}.err || code=$?; echo $code >{files}.code) >/dev/null 2>&1 &'
+        done = self.run("sh", "-euc", script, "sh", *argv, PYTHONPATH=str(CLONE / "host"))
+        assert done.exit_code == 0, done
+
+    def ended(self, name: str, timeout_s: float = 90) -> Ended:
+        """How the command that was started as `name` ended."""
+        files = f"/run/guest/job-{name}"
+        code = self.until(f"grep . {files}.code", timeout_s, show=f"{files}.err")
+        return Ended([name], int(code), self.sh(f"cat {files}.out"), self.sh(f"cat {files}.err"), 0.0)
+
+    def until(self, script: str, timeout_s: float = 60, show: str = "/dev/null") -> str:
+        """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose content a failure tells."""
+        deadline, pause_s = time.monotonic() + timeout_s, 0.2
+        while (done := self.run("sh", "-euc", script)).exit_code != 0:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {timeout_s} s in the guest: {script}\n{done.stdout}{done.stderr}\n{self.sh(f'cat {show}')}")
+            time.sleep(pause_s)
+            pause_s = min(1.5, 1.5 * pause_s)  # each look costs the guest more than 0.1 s of its processor
+        return done.stdout
+
+    def qmp(self, command: str, **arguments) -> dict:
+        """One QMP command; returns what it returns. Raises AssertionError with QEMU's words if it fails."""
+        self._qmp.send({"execute": command, "arguments": arguments})
+        deadline = time.monotonic() + 30
+        while True:
+            reply = self._line(self._qmp, deadline)
+            if "event" in reply:
+                self._events.append(reply)
+            elif "error" in reply:
+                raise AssertionError(f"QMP {command}: {reply['error']['desc']}")
+            else:
+                return reply["return"]
+
+    def wait_event(self, name: str, timeout_s: float = 30, **data) -> dict:
+        """Wait for QMP's event `name` with these fields in its data."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            event = self._events.popleft() if self._events else self._line(self._qmp, deadline)
+            if event.get("event") == name and data.items() <= event.get("data", {}).items():
+                return event
+
+    def unplug(self, disk: Disk) -> None:
+        """Remove the disk while it runs; returns when it is gone."""
+        self.qmp("device_del", id=disk.id)
+        self.wait_event("DEVICE_DELETED", device=disk.id)
+
+    def plug(self, disk: Disk) -> None:
+        """Put in a disk: its file must be one that the guest was started with."""
+        driver, *words = disk.device.format(**disk._asdict()).split(",")
+        self.qmp("device_add", driver=driver, **dict(word.split("=") for word in words))
+
+    def end(self) -> None:
+        for connection in (getattr(self, "_agent", None), getattr(self, "_qmp", None)):
+            if connection:
+                connection.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def console_tail(self, lines: int = 40) -> str:
+        """The last words of the guest's kernel and of QEMU."""
+        text = ""
+        for path in (self.folder / "qemu.log", self.console):
+            with contextlib.suppress(OSError):
+                text += path.read_text(errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _connect(self, name: str, deadline: float) -> "Lines":
+        while True:
+            try:
+                return Lines(str(self.folder / name))
+            except OSError:
+                self._check(deadline, f"{QEMU} does not start")
+                time.sleep(0.02)
+
+    def _line(self, connection: "Lines", deadline: float) -> dict:
+        while (line := connection.line(min(1.0, max(0.0, deadline - time.monotonic())))) is None:
+            self._check(deadline, "no answer from the guest")
+        return json.loads(line)
+
+    def _check(self, deadline: float, what: str) -> None:
+        if self.process.poll() is not None:
+            raise AssertionError(f"the guest has ended (QEMU's exit code {self.process.returncode}):\n{self.console_tail()}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what}:\n{self.console_tail()}")
+
+
+class Lines:
+    """A unix socket that carries one JSON object a line."""
+
+    def __init__(self, path: str):
+        self.socket = socket.socket(socket.AF_UNIX)
+        try:
+            self.socket.connect(path)
+        except OSError:
+            self.socket.close()
+            raise
+        self.pending = bytearray()
+
+    def send(self, message: dict) -> None:
+        self.socket.sendall(json.dumps(message).encode() + b"\n")
+
+    def line(self, timeout_s: float) -> bytes | None:
+        """The next line; None when it does not come within timeout_s."""
+        deadline = time.monotonic() + timeout_s
+        while (end := self.pending.find(b"\n")) < 0:
+            readable, _, _ = select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))
+            if not readable:
+                return None
+            chunk = self.socket.recv(1 << 16)
+            if not chunk:
+                time.sleep(0.05)
+                return None
+            self.pending += chunk
+        line = bytes(self.pending[:end])
+        del self.pending[: end + 1]
+        return line
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def qemu_version() -> tuple[int, ...]:
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    found = re.search(r"version (\d+)\.(\d+)", done.stdout)
+    if not found:
+        raise NoKernel(f"{QEMU} does not start: {done.stderr.strip()[-200:]}")
+    return int(found[1]), int(found[2])
+
+
+def qemu_argv(folder: Path, image: Path, disks: tuple[Disk, ...], cpus: int) -> list[str]:
+    python = Path(sys._base_executable).resolve()
+    words = ["console=ttyS0", "panic=-1", "loglevel=5", "mitigations=off", "nokaslr", "audit=0", "tsc=reliable"]
+    words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]
+    argv = [
+        QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35",
+        "-accel", f"tcg,thread={'multi' if cpus > 1 else 'single'}", "-cpu", CPU, "-smp", str(cpus), "-m", "1536",
+        "-kernel", str(image), "-initrd", str(folder / "initrd"), "-append", " ".join(words),
+        "-serial", f"file:{folder}/console.log", "-qmp", f"unix:{folder}/qmp,server=on,wait=off",
+        "-chardev", f"socket,id=agent,path={folder}/agent,server=on,wait=off",
+        "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=agent",
+        "-virtfs", "local,path=/,security_model=none,readonly=on,multidevs=remap,mount_tag=host",
+        # no default route is set in the guest: of all addresses it reaches 10.0.2.2 alone, which is this machine's loopback
+        "-nic", "user,model=virtio-net-pci,ipv6=off",
+        "-device", "pcie-root-port,id=slot0,chassis=1", "-device", "pcie-root-port,id=slot1,chassis=2",
+        "-device", "mptsas1068,id=sasbus", "-device", "qemu-xhci,id=usbbus",
+    ]  # fmt: skip
+    if FDP in disks:
+        argv += FDP_CONTROLLER
+    for disk in disks:
+        argv += ["-blockdev", f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder / disk.id}"]
+        argv += ["-device", disk.device.format(**disk._asdict())]
+    return argv
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setpgrp()  # Ctrl-C is for the tests; they end the guest

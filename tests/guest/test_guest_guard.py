@@ -1,0 +1,194 @@
+"""The guard on real block devices: what is in use is refused, whatever name it is given by, and stays as it was."""
+
+import contextlib
+import hashlib
+import itertools
+
+import pytest
+
+from guest.machine import BOOT, CLONE, FDP, NVME, SAS, SATA, SSDRIG, USB
+
+pytestmark = pytest.mark.slow
+
+BUSYBOX = "/run/guest/busybox"
+
+
+def refusals(guest, *before: str) -> dict[str, set[str]]:
+    """{serial: checks that refuse it} from `ssdrig drives`; before: words of a command that runs it, such as chroot."""
+    done = guest.run(*before, *SSDRIG, "drives", "--json", "--no-smart", timeout_s=90, PYTHONPATH=f"{CLONE}/host")
+    assert done.exit_code == 0, done
+    rows = done.json()
+    assert all(row["safe"] is not bool(row["refusals"]) for row in rows)
+    return {row["serial"]: {refusal["check"] for refusal in row["refusals"]} for row in rows}
+
+
+def purges(guest, *words: tuple[str, str]) -> tuple[list[int], str]:
+    """`ssdrig purge DRIVE --destroy-data SERIAL` for each (DRIVE, SERIAL), all started at once ("": without the flag): exit codes
+    and all that they said."""
+    for n, (drive, serial) in enumerate(words):
+        guest.start(f"purge{n}", *SSDRIG, "purge", drive, *(("--destroy-data", serial) if serial else ()))
+    ended = [guest.ended(f"purge{n}") for n in range(len(words))]
+    return [one.exit_code for one in ended], "".join(one.stdout + one.stderr for one in ended)
+
+
+def content(guest, *disks) -> str:
+    """A digest of what the disks hold, read from outside of the guest."""
+    guest.sh("sync")
+    digest = hashlib.sha256()
+    for disk in disks:
+        digest.update((guest.folder / disk.id).read_bytes())
+    return digest.hexdigest()
+
+
+def test_disks_are_known_by_serial_and_interface(guest, needs):
+    needs("smartctl")
+    done = guest.run(f"{CLONE}/ssdrig", "drives", "--json")
+    assert done.exit_code == 0, done
+    rows = {row["serial"]: row for row in done.json()}
+    assert {serial: (row["node"], row["interface"], row["capacity_bytes"]) for serial, row in rows.items() if serial != FDP.serial} == {
+        NVME.serial: ("/dev/nvme0n1", "NVMe", NVME.size_bytes),
+        SATA.serial: ("/dev/sda", "SATA", SATA.size_bytes),
+        SAS.serial: ("/dev/sdb", "SAS", SAS.size_bytes),
+        USB.serial: ("/dev/sdc", "USB", USB.size_bytes),
+        BOOT.serial: ("/dev/vda", "virtio", BOOT.size_bytes),
+    }
+    assert rows[SATA.serial]["model"] == "GUEST-SATA-DISK" and rows[SATA.serial]["firmware"] == "1.5"
+    assert rows[SAS.serial]["wwn"] == "naa.5000c50000000002"
+    assert rows[SATA.serial]["link"] == "SATA 1.5 Gb/s" and rows[NVME.serial]["link"].startswith("PCIe")
+    assert rows[NVME.serial]["health_ok"] is True and rows[NVME.serial]["temperature_C"] == 50  # what QEMU's SMART log says
+    assert rows[SATA.serial]["health_ok"] is True and rows[SATA.serial]["percentage_used"] is None
+    assert all(row["safe"] and not row["simulated"] for row in rows.values())
+
+
+def test_disks_in_use_are_refused_and_stay_as_they_were(guest):
+    guest.sh(rf"""
+mkdir -p /mnt/whole /mnt/part
+{BUSYBOX} mke2fs -F /dev/nvme0n1 >/dev/null
+mount -t ext4 -o ro /dev/nvme0n1 /mnt/whole
+printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/sda >/dev/null
+{BUSYBOX} mke2fs -F /dev/sda1 >/dev/null
+mount -t ext4 -o ro /dev/sda1 /mnt/part
+mkswap /dev/sdb >/dev/null
+swapon /dev/sdb
+# a system that runs from a partition of the fifth disk
+printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/vda >/dev/null
+{BUSYBOX} mke2fs -F /dev/vda1 >/dev/null
+mkdir -p /mnt/boot && mount -t ext4 /dev/vda1 /mnt/boot && cd /mnt/boot
+for folder in $(ls /); do
+    if [ -L /$folder ]; then cp -a /$folder .
+    elif [ $folder != mnt ] && [ -d /$folder ]; then mkdir -p $folder && mount --rbind /$folder $folder; fi
+done
+mount -o remount,ro /mnt/boot
+""")
+    disks = (NVME, SATA, SAS, BOOT)
+    before = content(guest, *disks)
+    found = refusals(guest)
+    assert {"mounted", "busy", "signature"} <= found[NVME.serial]
+    assert {"mounted", "busy", "signature"} <= found[SATA.serial]
+    assert {"swap", "busy", "signature"} <= found[SAS.serial]
+    assert {"mounted", "busy"} <= found[BOOT.serial] and "boot" not in found[BOOT.serial]
+    assert found[USB.serial] == set()
+    assert "boot" in refusals(guest, "chroot", "/mnt/boot")[BOOT.serial]
+    link = guest.sh("ls -d /dev/disk/by-id/nvme-*NVMEGUEST0001 2>/dev/null || true").split()[:1]  # none where there is no udev
+    codes, _ = purges(guest, (SATA.serial, SATA.serial), (BOOT.serial, BOOT.serial), ((link or [NVME.serial])[0], NVME.serial))
+    assert codes == [3, 3, 3]
+    assert content(guest, *disks) == before
+
+
+def test_a_volume_on_a_disk_refuses_it(guest, needs):
+    needs("dmsetup")
+    guest.sh(f"DM_DISABLE_UDEV=1 dmsetup create ssdrigtest --table '0 {SATA.size_bytes // 1024} linear /dev/sda 0'")
+    assert {"holder", "busy"} <= refusals(guest)[SATA.serial]
+    codes, words = purges(guest, (SATA.serial, SATA.serial))
+    assert codes == [3] and "ssdrigtest" in words
+
+
+def test_content_and_names_that_do_not_fit(guest):
+    guest.sh(f"{BUSYBOX} mke2fs -F /dev/nvme0n1 >/dev/null")
+    before = content(guest, NVME, SATA)
+    assert refusals(guest)[NVME.serial] == {"signature"}
+    codes, _ = purges(
+        guest,
+        (NVME.serial, ""),  # nobody has said that its data may go
+        (NVME.serial, SATA.serial),
+        ("/dev/nvme0n1", NVME.serial),  # no name for a drive: it moves
+    )
+    assert codes == [3, 3, 2]
+    assert content(guest, NVME, SATA) == before
+
+
+# Holds a drive and does what the lines of a fifo say; each answer is a line of /run/guest/held.
+HOLDER = f"""
+import os, sys
+sys.path.insert(0, {str(CLONE / "host")!r})
+from ssdrig.drive import guard, inventory
+from ssdrig.errors import UnsafeTarget
+drive = inventory.find({NVME.serial!r})
+with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.serial!r}) as held:
+    print("held", drive.node, os.getpid(), file=out)
+    for line in os.fdopen(os.open("/run/guest/tell", os.O_RDWR)):  # O_RDWR: its end does not come with that of a writer
+        try:
+            if line == "end\\n":
+                break
+            print("let go" if line == "let go\\n" and held.let_go() is None else "same " + held.recheck().node, file=out)
+        except UnsafeTarget as error:
+            print("UnsafeTarget", error, file=out)
+"""
+
+
+@contextlib.contextmanager
+def holder(guest):
+    """A process of the guest that holds the NVMe disk: yields tell(line) -> its answer, and what it said first."""
+    guest.run("sh", "-euc", "rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell; cat >/run/guest/holder.py", stdin=HOLDER)
+    guest.start("holder", SSDRIG[0], "-P", "/run/guest/holder.py")
+    lines = itertools.count(1)
+
+    def answer() -> str:
+        return guest.until(f"sed -n {next(lines)}p /run/guest/held | grep .", show="/run/guest/job-holder.err")
+
+    def tell(line: str) -> str:
+        guest.sh(f"echo '{line}' >/run/guest/tell")
+        return answer()
+
+    try:
+        yield tell, answer()
+    finally:
+        guest.run("sh", "-c", "echo end >/run/guest/tell", timeout_s=5)
+        assert guest.ended("holder").exit_code == 0
+
+
+def test_a_second_run_and_a_drive_that_was_exchanged(guest):
+    other = NVME._replace(serial="NVMEGUEST9999")
+    with holder(guest) as (tell, said):
+        assert said.split()[:2] == ["held", "/dev/nvme0n1"]
+        codes, words = purges(guest, (NVME.serial, NVME.serial))
+        assert codes == [3]
+        assert f"process {said.split()[2]}, is at work on this drive" in words
+        assert tell("check") == "same /dev/nvme0n1\n"
+
+        assert tell("let go") == "let go\n"  # as before the power is cut
+        guest.unplug(NVME)
+        guest.plug(NVME)
+        guest.until("[ -b /dev/nvme0n1 ]")
+        assert tell("check") == "same /dev/nvme0n1\n"
+
+        assert tell("let go") == "let go\n"
+        guest.unplug(NVME)
+        guest.plug(other)
+        guest.until("[ -b /dev/nvme0n1 ]")
+        exchanged = tell("check")
+        assert exchanged.startswith("UnsafeTarget") and "NVMEGUEST9999" in exchanged
+
+        guest.unplug(NVME)
+        assert "seen nothing" in tell("check")
+        guest.plug(NVME)
+        guest.until("[ -b /dev/nvme0n1 ]")
+        assert tell("check") == "same /dev/nvme0n1\n"
+        guest.unplug(NVME)  # without letting go: the kernel does not give the old name again
+        guest.plug(NVME)
+        guest.until("[ -b /dev/nvme0n2 ]")
+        moved = tell("check")
+        assert moved.startswith("UnsafeTarget") and "this drive is at /dev/nvme0n2 now" in moved
+    guest.unplug(NVME)
+    guest.plug(NVME)
+    guest.until("[ -b /dev/nvme0n1 ]")

@@ -1,0 +1,195 @@
+"""The SIMULATED drive as a real NVMe controller: an unmodified kernel, smartctl, nvme-cli and fio in the guest use it over
+NVMe/TCP, and its ledger says what really happened."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from serving import Serving
+
+
+from ssdrig.drive import wa
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+PAGE = 4096
+CAPACITY_BYTES = 256 * MIB
+
+
+class Connected:
+    """The drive's server on this machine and the guest's controller that is connected to it."""
+
+    def __init__(self, machine, served: Serving):
+        self.machine, self.served = machine, served
+        self.serial = served.ready["serial"]
+        port = served.ready["nvme_tcp"].rpartition(":")[2]
+        words = served.ready["nvme_connect"].split()
+        words[words.index("-a") + 1], words[words.index("-s") + 1] = "10.0.2.2", port
+        # 5 s, the default, is too short for a guest that gets a fraction of a processor
+        done = machine.run(*words, "--keep-alive-tmo=60")
+        assert done.exit_code == 0, done
+        self.controller = "/dev/" + machine.sh(f"cd /sys/class/nvme; for c in nvme*; do grep -q {self.serial} $c/serial && echo $c; done").strip()
+        self.node = machine.until(f"ls {self.controller}n?").strip()
+
+    def ledger(self) -> dict:
+        return self.served.truth(op="ledger")
+
+    def end(self) -> None:
+        self.machine.run("nvme", "disconnect", "-n", self.served.ready["nqn"])
+        self.served.end()
+
+    def fio(self, *words: str) -> dict:
+        """One fio job on the drive, O_DIRECT; the job's part of fio's JSON."""
+        fixed = ("--name=job", f"--filename={self.node}", "--direct=1", "--output-format=json", "--ioengine=libaio")
+        done = self.machine.run("fio", *fixed, *words, timeout_s=120)
+        assert done.exit_code == 0, done
+        return done.json()["jobs"][0]
+
+    def wait_until_quiet(self) -> dict:
+        """The ledger, once the drive has ended its background work."""
+        before = self.ledger()
+        for _ in range(60):
+            time.sleep(0.5)
+            now = self.ledger()
+            if now["nand_write_bytes"] == before["nand_write_bytes"]:
+                return now
+            before = now
+        raise AssertionError("the drive does not become quiet")
+
+
+@pytest.fixture(scope="module")
+def drive(machine, tmp_path_factory):
+    """A drive whose flash has been written three times over at random, so that its garbage collection works."""
+    folder = tmp_path_factory.mktemp("nvme-tcp")
+    tool = [sys.executable, "-m", "ssdrig.virtual.serve"]
+    aging = ["precondition", "--preset", "sata-tlc", "--capacity", "256MiB", "--fill", "random", "--drive-writes", "3", "--state", folder / "aged"]
+    subprocess.run([*tool, *aging], check=True, capture_output=True)
+    drive = ("--preset", "sata-tlc", "--capacity", "256MiB", "--state", str(folder / "aged"))
+    served = Serving(folder, *drive, "--nvme-tcp", "127.0.0.1:0", "--die-with-parent")
+    try:
+        connected = Connected(machine, served)
+        yield connected
+        connected.end()
+    finally:
+        served.end()
+
+
+def test_identified_as_an_nvme_drive(drive, needs):
+    needs("nvme", "smartctl")
+    machine = drive.machine
+    smart = machine.run("smartctl", "-x", "--json=cv", drive.controller).json()
+    assert (smart["smartctl"]["exit_status"], smart["smart_status"]["passed"]) == (0, True)
+    assert (smart["model_name"], smart["serial_number"]) == (drive.served.ready["model"], drive.serial)
+    assert smart["nvme_total_capacity"] == CAPACITY_BYTES
+    controller = machine.run("nvme", "id-ctrl", drive.controller, "-o", "json").json()
+    assert (controller["mn"].strip(), controller["sn"].strip(), controller["nn"]) == (drive.served.ready["model"], drive.serial, 1)
+    assert controller["oncs"] & 0b1100 == 0b1100  # DSM, write zeroes
+    assert machine.sh(f"cat /sys/block/{drive.node[5:]}/queue/write_cache /sys/block/{drive.node[5:]}/queue/fua") == "write back\n1\n"
+    [row] = [row for row in machine.ssdrig("drives", "--json").json() if row["serial"] == drive.serial]
+    assert (row["interface"], row["simulated"], row["capacity_bytes"], row["health_ok"]) == ("NVMe/TCP", True, CAPACITY_BYTES, True)
+    assert row["link"].startswith("tcp 10.0.2.2:")
+
+
+def test_log_pages_agree_with_the_ledger(drive, needs):
+    needs("nvme")
+    truth = drive.wait_until_quiet()
+    smart = drive.machine.run("nvme", "smart-log", drive.controller, "-o", "json").json()
+    ocp = drive.machine.run("nvme", "ocp", "smart-add-log", drive.controller, "-o", "json").json()
+    group = drive.machine.run("nvme", "endurance-log", drive.controller, "-g", "1", "-o", "json").json()
+    written = truth["host_write_bytes"]
+    assert 0 <= int(smart["data_units_written"]) * 512_000 - written < 512_000  # the page rounds up
+    assert (int(smart["power_cycles"]), int(smart["unsafe_shutdowns"])) == (truth["power_cycles"], truth["unsafe_shutdowns"])
+    assert ocp["Physical media units written"] == {"hi": 0, "lo": truth["nand_write_bytes"]}
+    assert ocp["Max User data erase counts"] == truth["pe_max"]
+    assert 0 <= int(group["media_units_written"]) * 10**9 - truth["nand_write_bytes"] < 10**9
+
+
+def test_flush_fua_and_trim_reach_the_drive(drive, needs):
+    needs("fio", "nvme")
+    machine, small = drive.machine, ("--rw=write", "--bs=4k", "--iodepth=1", "--size=400k")
+
+    def change(before):
+        return {name: value - before[name] for name, value in drive.ledger().items() if isinstance(value, int)}
+
+    before = drive.wait_until_quiet()
+    drive.fio("--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=16m", "--number_ios=600", "--fsync=64", "--verify=crc32c", "--do_verify=1")
+    done = change(before)
+    assert (done["host_write_commands"], done["host_flush_commands"]) == (600, 600 // 64)
+    assert done["host_read_commands"] >= 600  # verified by reading
+
+    before = drive.wait_until_quiet()
+    drive.fio(*small, "--sync=1")
+    with_fua = change(before)
+    before = drive.wait_until_quiet()
+    drive.fio(*small)
+    without = change(before)
+    assert (with_fua["host_write_commands"], without["host_write_commands"]) == (100, 100)
+    # Linux turns an asynchronous O_SYNC write into a write with FUA and no flush. Each must be on NAND before it is answered,
+    # which wastes the rest of a NAND page.
+    assert (with_fua["host_flush_commands"], without["host_flush_commands"]) == (0, 0)
+    assert with_fua["nand_padding_bytes"] >= 100 * PAGE > 2 * without["nand_padding_bytes"]
+
+    before = drive.wait_until_quiet()
+    machine.sh(f"blkdiscard --offset {32 * MIB} --length {8 * MIB} {drive.node}")
+    assert change(before)["trim_bytes"] == 8 * MIB
+    assert machine.sh(f"dd if={drive.node} bs=1M skip=32 count=8 iflag=direct 2>/dev/null | tr -d '\\0' | wc -c") == "0\n"
+
+
+def test_write_amplification_from_outside_agrees_with_the_ledger(drive, needs):
+    needs("fio", "smartctl", "nvme")
+    truth_before = drive.wait_until_quiet()
+    before = drive.machine.ssdrig("wear", drive.serial, "--json").json()
+    drive.fio("--rw=randwrite", "--bs=4k", "--iodepth=32", f"--size={CAPACITY_BYTES}", f"--io_size={32 * MIB}", "--norandommap", "--randrepeat=1")
+    truth_after = drive.wait_until_quiet()
+    after = drive.machine.ssdrig("wear", drive.serial, "--json").json()
+    assert (before["simulated"], before["nand_written_source"], before["host_written_source"]) == (True, "log C0h", "log 02h")
+    found = wa.between(before, after)
+    true_host = truth_after["host_write_bytes"] - truth_before["host_write_bytes"]
+    true_wa = (truth_after["nand_write_bytes"] - truth_before["nand_write_bytes"]) / true_host
+    assert true_host == 32 * MIB
+    assert true_wa > 1.3, "the drive's garbage collection does not work: nothing is proven"
+    assert found.value is not None, found.why
+    assert abs(found.value - true_wa) <= found.error
+    assert found.relative_error < 0.05
+
+
+def test_power_cut_and_return(drive, needs):
+    """The cut is a lost connection to the kernel. It reconnects by itself and writes go on; what the drive had confirmed as
+    durable is there; an unsafe shutdown is counted."""
+    needs("fio", "smartctl")
+    machine, before = drive.machine, drive.ledger()
+    kept = ("--rw=write", "--bs=4k", "--iodepth=4", "--size=1m", "--verify=crc32c")
+    drive.fio(*kept, "--sync=1", "--do_verify=0")
+    load = ("--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=128m", "--time_based", "--runtime=15")
+    machine.start("load", "fio", "--name=load", f"--filename={drive.node}", "--direct=1", "--ioengine=libaio", *load)
+    written = drive.ledger()["host_write_commands"]
+    deadline = time.monotonic() + 60
+    while drive.ledger()["host_write_commands"] < written + 200:
+        assert time.monotonic() < deadline, machine.sh("cat /run/guest/job-load.err")
+        time.sleep(0.05)
+    cut = drive.served.admin(op="power_cut")
+    assert cut["pages_lost"] > 0
+    state = f"/sys/class/nvme/{drive.controller[5:]}/state"
+    machine.until(f"grep connecting {state}")
+    drive.served.admin(op="power_on")
+    machine.until(f"grep live {state}")
+    done = machine.ended("load")
+    assert done.exit_code == 0, done
+    drive.fio(*kept, "--verify_only")
+    smart = machine.run("smartctl", "-A", "--json=cv", drive.controller).json()["nvme_smart_health_information_log"]
+    assert smart["unsafe_shutdowns"] == before["unsafe_shutdowns"] + 1
+    assert smart["power_cycles"] == before["power_cycles"] + 1
+
+
+@pytest.mark.parametrize("method", ["format", "sanitize-block"])
+def test_purge(drive, needs, method):
+    needs("nvme")
+    drive.machine.sh(f"dd if=/dev/urandom of={drive.node} bs=1M count=4 oflag=direct 2>/dev/null")
+    assert drive.ledger()["mapped_pages"] >= 4 * MIB // PAGE
+    done = drive.machine.ssdrig("purge", drive.serial, "--destroy-data", drive.serial, "--method", method, "--json")
+    assert done.exit_code == 0, done
+    assert (done.json()["method"], done.json()["ok"]) == (method, True)
+    assert drive.ledger()["mapped_pages"] == 0
+    assert "SIMULATED" in done.stderr
