@@ -16,9 +16,12 @@ rm -f /run/guest/unclean
 for point in $(sed -n 's#^/dev/[^ ]* \([^ ]*\) .*#\1#p' /proc/mounts | sort -r); do umount -R "$point"; done
 swapoff -a
 if command -v dmsetup >/dev/null; then DM_DISABLE_UDEV=1 dmsetup remove_all --force; fi
-for disk in sda sdb sdc vda nvme0n1; do
-    (dd if=/dev/zero of=/dev/$disk bs=1M count=1 conv=fsync 2>/dev/null && blockdev --rereadpt /dev/$disk || echo $disk >>/run/guest/unclean) &
-done
+empty() {  # udev may be looking at the disk
+    dd if=/dev/zero of=/dev/$1 bs=1M count=1 conv=fsync 2>/dev/null
+    for i in 1 2 3 4 5; do blockdev --rereadpt /dev/$1 && return; sleep 0.3; done
+    echo $1 >>/run/guest/unclean
+}
+for disk in sda sdb sdc vda nvme0n1; do empty $disk & done
 wait
 ! cat /run/guest/unclean 2>/dev/null
 """

@@ -62,16 +62,20 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
 
 def test_disks_in_use_are_refused_and_stay_as_they_were(guest):
     guest.sh(rf"""
+partition() {{  # one over all of the disk; the kernel does not read the table while udev looks at the disk
+    printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/$1 >/dev/null
+    for i in $(seq 20); do [ -b /dev/${{1}}1 ] && return; sleep 0.3; blockdev --rereadpt /dev/$1 || true; done
+}}
 mkdir -p /mnt/whole /mnt/part
 {BUSYBOX} mke2fs -F /dev/nvme0n1 >/dev/null
 mount -t ext4 -o ro /dev/nvme0n1 /mnt/whole
-printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/sda >/dev/null
+partition sda
 {BUSYBOX} mke2fs -F /dev/sda1 >/dev/null
 mount -t ext4 -o ro /dev/sda1 /mnt/part
 mkswap /dev/sdb >/dev/null
 swapon /dev/sdb
 # a system that runs from a partition of the fifth disk
-printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/vda >/dev/null
+partition vda
 {BUSYBOX} mke2fs -F /dev/vda1 >/dev/null
 mkdir -p /mnt/boot && mount -t ext4 /dev/vda1 /mnt/boot && cd /mnt/boot
 for folder in $(ls /); do
