@@ -207,6 +207,12 @@ FILES = {
 }  # fmt: skip
 
 
+def test_a_scsi_drive_without_a_sensor_is_not_freezing():
+    document = json.loads((DATA / "sas.json").read_text()) | {"temperature": {"current": 0, "drive_trip": 0}}
+    got = counters.snapshot({"smartctl": document})
+    assert got["temperature_C"] is None and any(words.startswith("temperature:") for words in got["unknown"])
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_files_written_for_the_project(name):
     got = counters.snapshot({"smartctl": json.loads((DATA / name).read_text())})

@@ -13,7 +13,6 @@ from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
 from ssdrig.virtual import adminclient
 from ssdrig.virtual.bench import VirtualBench
-from ssdrig.virtual.nbdclient import NbdClient
 
 EFFECT_PROBE_BYTES = 4096
 
@@ -36,6 +35,8 @@ class Bench:
 
 def virtual(running: VirtualBench) -> Bench:
     """The virtual bench that runs as `running`."""
+    from ssdrig.virtual.nbdclient import NbdClient  # brings numba, which a run on a real drive has no use for
+
     admin, socket, capacity = running.drive["admin"], running.drive["socket"], running.drive["capacity_bytes"]
 
     def purge_(show: Progress) -> dict:

@@ -49,7 +49,7 @@ def snapshot(document: dict) -> dict:
     out |= _exit_status(document, smartctl, unknown)
     out |= _identity(document, smartctl, unknown)
     if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
-        out |= _common(smartctl, unknown)
+        out |= _common(smartctl, unknown, out["protocol"])
     reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(out["protocol"])
     if reduce:
         # what a protocol's own tables say comes before smartctl's summary of them
@@ -116,12 +116,16 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     }  # fmt: skip
 
 
-def _common(smartctl: dict, unknown: list[str]) -> dict:
+def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:
     """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and newer."""
     passed = inside(smartctl, "smart_status", "passed")
+    temperature = whole(smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300)
+    if protocol == "SCSI" and temperature == 0:  # what smartctl prints where the drive has no sensor
+        temperature = None
+        unknown.append("temperature: smartctl says 0 °C, as of SCSI drives without a sensor")
     return {
         "health_ok": passed if isinstance(passed, bool) else None,
-        "temperature_C": whole(smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300),
+        "temperature_C": temperature,
         "power_on_hours": whole(smartctl.get("power_on_time"), "hours", unknown, "power-on hours"),
         "power_cycles": whole(smartctl, "power_cycle_count", unknown, "power cycles"),
         "percentage_used": whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255),
