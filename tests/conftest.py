@@ -34,6 +34,12 @@ def micropython() -> list[str]:
         pytest.skip(str(error))
 
 
+def pytest_collection_modifyitems(items):
+    """Two workers (`./ssdrig test`): the guest, which waits for its emulated processor, and everything else, one after the other."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("guest" if "guest" in item.path.parts else "host"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """A test that hangs fails: SIGALRM interrupts what the main thread waits for."""

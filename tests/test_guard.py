@@ -549,7 +549,7 @@ def test_real_a_mounted_disk(loop, tmp_path):
     point.mkdir()
     with undone(["mount", loop.node, str(point)], ["umount", str(point)]):
         found = real(loop)
-        assert found["mounted"] == f"{loop.name} on {point}" and "refuses exclusive use" in found["busy"]
+        assert f"{loop.name} on {point}" in found["mounted"].split(", ") and "refuses exclusive use" in found["busy"]
 
 
 def test_real_a_mounted_partition(loop, tmp_path):
@@ -561,7 +561,7 @@ def test_real_a_mounted_partition(loop, tmp_path):
         point.mkdir()
         with undone(["mount", part, str(point)], ["umount", str(point)]):
             found = real(loop)
-            assert found["mounted"] == f"{loop.name}p1 on {point}" and "busy" in found
+            assert f"{loop.name}p1 on {point}" in found["mounted"].split(", ") and "busy" in found
 
 
 def test_real_swap(loop):
