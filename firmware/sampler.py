@@ -149,8 +149,11 @@ class Sampler:
         if kind == SAMPLE:
             self._sample(mem, at)
         elif kind == EXTRA:
+            self.asked = False
             self._energy(mem, at)
-        lane.done()  # a torn one: the count is made when the next conversion is stamped
+        else:  # torn: the count is made when the next conversion is stamped
+            self.asked = False
+        lane.done()
         return True
 
     def _begin(self):
@@ -158,6 +161,7 @@ class Sampler:
         self.chip.begin()
         self.heard = ticks_us()
         self.check_at = self.next + self.per_second // 2
+        self.asked = False  # for the accumulators, instead of a sample
         self.running = True
 
     def _sample(self, mem, at):
@@ -172,7 +176,8 @@ class Sampler:
         if self.accumulates and self.next > self.energy_at:
             if self.beside:
                 self.lane.ask()
-            else:
+            elif not self.asked:  # samples read before the edge that serves it are still to come
+                self.asked = True
                 self.lane.ask_instead()
 
     def _energy(self, mem, at):
