@@ -34,10 +34,16 @@ def micropython() -> list[str]:
         pytest.skip(str(error))
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Two workers (`./ssdrig test`): the guest, which waits for its emulated processor, and everything else, one after the other."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("guest" if "guest" in item.path.parts else "host"))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GuestBesideTheRest(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "guest" if nodeid.startswith("tests/guest/") else "host"
+
+    return GuestBesideTheRest(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -83,7 +83,7 @@ def main(argv: list[str]) -> int:
         os.chdir(ROOT)
         words = argv[:]
         words.remove("test")
-        os.execv(PYTHON, [str(PYTHON), "-m", "pytest", "-n", "2", "--dist", "loadgroup", *words])
+        os.execv(PYTHON, [str(PYTHON), "-m", "pytest", "-n", "2", "--dist", "loadscope", *words])
     os.execv(PYTHON, [str(PYTHON), "-P", "-m", "ssdrig", *argv])
 
 
