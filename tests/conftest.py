@@ -34,6 +34,20 @@ def micropython() -> list[str]:
         pytest.skip(str(error))
 
 
+@pytest.fixture(params=["63-bit", "31-bit"])
+def integers(request, monkeypatch) -> str:
+    """The test runs twice: with MicroPython's integers as this machine has them, and as the board has them."""
+    import micropython32
+    from ssdrig.errors import ToolMissing
+
+    if request.param == "31-bit":
+        try:
+            monkeypatch.setenv("SSDRIG_MICROPYTHON", micropython32.command())
+        except ToolMissing as error:
+            pytest.skip(str(error))
+    return request.param
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Two workers (`./ssdrig test`): the guest, which waits for its emulated processor, and everything else, one after the other."""

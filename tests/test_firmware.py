@@ -7,17 +7,19 @@ import os
 import re
 import statistics
 import struct
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from simboard import CURRENT_A, ENERGY_J, ROOT, VBUS_V, Board, make_feed, run_script
+from simboard import CURRENT_A, ENERGY_J, ROOT, VBUS_V, Board, interpreter, make_feed, run_script
 
 from ssdrig import wire
 
 SET_us = 740 / 1.005 * (1 + 15e-6)  # a conversion in the board's microseconds: chip fast by 5000 ppm, ticks by 15 ppm
 
 
+@pytest.mark.usefixtures("integers")
 def test_parts_on_the_interpreter():
     done = run_script("board_parts.py")
     assert done.returncode == 0, done.stderr
@@ -38,6 +40,7 @@ def stream(done):
     return int(first), frames
 
 
+@pytest.mark.usefixtures("integers")
 def test_sampling_allocates_nothing(tmp_path):
     """26000 rounds with the heap locked: samples, energy, register checks and some 500 pings, across the wrap of ticks_us."""
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
@@ -54,6 +57,7 @@ def test_sampling_allocates_nothing(tmp_path):
     assert sum(kind == wire.ENERGY for _, kind, _, _ in frames) >= 3
 
 
+@pytest.mark.usefixtures("integers")
 def test_a_pongs_time_is_the_middle_of_the_boards_handling(tmp_path):
     """In device time, so exact: between arrival and answer, and on average in the middle, whatever the firmware does
     meanwhile (half the round trip would be the error of a stamp at either end)."""
@@ -77,6 +81,15 @@ def test_the_lock_is_felt(tmp_path):
     done = run_script("heap_locked.py", str(tmp_path / "feed"), "100", "leak", stdin="[{}]")
     assert done.returncode == 3
     assert "MemoryError" in done.stdout
+
+
+def test_the_integers_are_as_short_as_on_the_board(integers):
+    code = "import micropython\ndef f(x):\n micropython.heap_lock()\n x += x\n micropython.heap_unlock()\nf(1 << 28)\nprint(1)\nf(1 << 29)\nprint(2)"
+    done = subprocess.run([*interpreter(), "-c", code], capture_output=True, text=True, timeout=20)
+    if integers == "31-bit":
+        assert done.stdout == "1\n" and "MemoryError" in done.stderr
+    else:
+        assert done.stdout == "1\n2\n"
 
 
 def test_firmware_has_no_floats_in_the_sampling_path():
@@ -108,6 +121,7 @@ def continuous(samples, missed):
     return min(steps) == 1 and sum(step - 1 for step in steps) + samples[0][0] == missed
 
 
+@pytest.mark.usefixtures("integers")
 def test_a_clean_stream(tmp_path):
     """Constant 2.5 W: every sample, the period, the accumulators, and the time across the wrap of ticks_us."""
     with Board(tmp_path, 2.5, {"start_ticks": (1 << 30) - 1_500_000}) as b:
@@ -310,6 +324,7 @@ def test_the_repl_stays_in_reach(tmp_path, before, farewell):
         assert b.hello()["boot"] != first
 
 
+@pytest.mark.usefixtures("integers")
 def test_rubbish_in_does_no_harm(tmp_path):
     """Damaged, endless and unknown commands, NULs: the next sound command is obeyed."""
     with Board(tmp_path) as b:

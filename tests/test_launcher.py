@@ -59,7 +59,7 @@ class Clone:
         package = self.root / "host/ssdrig"
         package.mkdir(parents=True)
         shutil.copy(ROOT / "ssdrig", self.root)
-        for name in ("__init__.py", "errors.py", "micropython.py", "provision.py"):
+        for name in ("__init__.py", "debian.py", "errors.py", "micropython.py", "provision.py"):
             shutil.copy(ROOT / "host/ssdrig" / name, package)
         (package / "__main__.py").write_text(ECHO_TOOL)
         self.wheels = folder / "wheels"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import micropython
+from ssdrig import debian, micropython
 from ssdrig.errors import ToolMissing
 
 
@@ -27,7 +27,6 @@ def machine(tmp_path, monkeypatch) -> Path:
     (tmp_path / ".setup").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("SSDRIG_MICROPYTHON", raising=False)
-    monkeypatch.setattr(micropython, "SETUP", tmp_path / ".setup")
     monkeypatch.setattr(micropython, "PRIVATE", tmp_path / ".setup/micropython")
     return tmp_path
 
@@ -91,12 +90,12 @@ mirror+file:/etc/apt/mirrors/debian.list|bookworm|main|$(ORIGIN)
 cdrom:[Debian]/|bookworm|main|Debian
 http://second.example/debian/|stable|main|Debian
 """
-    assert micropython.debian_mirrors(targets) == [
+    assert debian.debian_mirrors(targets) == [
         "http://deb.example/debian/",
         "http://second.example/debian/",
         "mirror+file:/etc/apt/mirrors/debian.list",
     ]
-    assert micropython.debian_mirrors("") == []
+    assert debian.debian_mirrors("") == []
 
 
 def test_a_machine_without_apt_is_told_what_to_do(machine):
@@ -162,11 +161,15 @@ def setup_folder(tmp_path) -> Path:
     return folder
 
 
+def unpack(mirror: Path, keyring: Path, destination: Path) -> None:
+    debian.unpack(f"copy:{mirror}", keyring, micropython.SUITE, "micropython", destination, micropython.runs, "do something")
+
+
 def test_unpacks_the_program_and_what_it_needs(archive, setup_folder, monkeypatch):
     mirror, keyring = archive
     destination = setup_folder / "micropython"
     (destination / "old").mkdir(parents=True)
-    micropython.unpack(f"copy:{mirror}", keyring, destination)
+    unpack(mirror, keyring, destination)
     assert os.listdir(setup_folder) == ["micropython"]
     assert not (destination / "old").exists()
     monkeypatch.setattr(micropython, "PRIVATE", destination)
@@ -179,7 +182,7 @@ def test_unpacks_the_program_and_what_it_needs(archive, setup_folder, monkeypatc
 
 def refused(mirror: Path, keyring: Path, setup_folder: Path) -> str:
     with pytest.raises(ToolMissing) as caught:
-        micropython.unpack(f"copy:{mirror}", keyring, setup_folder / "micropython")
+        unpack(mirror, keyring, setup_folder / "micropython")
     assert os.listdir(setup_folder) == []
     return caught.value.seen
 

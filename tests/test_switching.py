@@ -39,15 +39,19 @@ class Rigged:
         self.board.__exit__(*what)
 
 
-def true_power(board):
-    """[(ns, powered)] of the drive's supply, as the simulation knows it."""
-    return [(t, p) for boot in board.truth() for t, p in boot["power"]]
+def true_power(board, events=0):
+    """[(ns, powered)] of the drive's supply, as the simulation knows it; waited for, because the cable may hear of them late."""
+    deadline = time.monotonic() + 20
+    while len(known := [(t, p) for boot in board.truth() for t, p in boot["power"]]) < events and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return known
 
 
+@pytest.mark.usefixtures("integers")
 def test_cut_and_back(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
         report = switching.arm_and_cut(rig, profile="crowbar", off_ms=600)
-        (down, off), (up, back) = true_power(board)
+        (down, off), (up, back) = true_power(board, events=2)
         boot = board.truth()[0]
     assert report["ok"] and report["rails"][0]["safe"] and (off, back) == (False, True)
     assert 600_000 <= report["off_us"] < 603_000
@@ -91,7 +95,7 @@ def test_off_stays_off_until_on(tmp_path):
         assert report["on_us"] is None and report["off_us"] is None and report["rails"][0]["residual_mV"] < 300
         assert rig.greet()["switch"]["off"] == [0]
         time.sleep(0.3)
-        assert [p for _, p in true_power(board)] == [False]
+        assert [p for _, p in true_power(board, events=1)] == [False]
         with pytest.raises(RigError, match="a cut is off"):
             switching.off(rig)
         again = switching.on(rig)
@@ -111,7 +115,7 @@ def test_another_program_finds_the_rail_off_and_switches_it_on(tmp_path):
             assert switching.on(other)["ok"]
         finally:
             other.stop()
-        assert [p for _, p in true_power(board)] == [False, True]
+        assert [p for _, p in true_power(board, events=2)] == [False, True]
 
 
 def test_a_residual_that_stays_is_unsafe(tmp_path):
@@ -122,7 +126,7 @@ def test_a_residual_that_stays_is_unsafe(tmp_path):
         assert rig.greet()["switch"]["off"] == [0]
         with pytest.raises(RigError, match="not known to be low"):
             switching.on(rig)
-        assert [p for _, p in true_power(board)] == [False]
+        assert [p for _, p in true_power(board, events=1)] == [False]
         report = switching.on(rig, unsafe=True)
         assert report["ok"] and not report["rails"][0]["safe"] and report["rails"][0]["residual_mV"] > 3000
 

@@ -37,6 +37,7 @@ def test_examples_are_all_there():
     assert len(EXAMPLES) == 26
 
 
+@pytest.mark.usefixtures("integers")
 def test_micropython_decodes_and_encodes_the_same():
     lines = [example(p) for p in EXAMPLES]
     done = run_script("golden.py", stdin="".join(e["frame"] + "\n" for e in lines))
@@ -46,6 +47,7 @@ def test_micropython_decodes_and_encodes_the_same():
         assert answer == expected, path.stem
 
 
+@pytest.mark.usefixtures("integers")
 def test_micropython_agrees_on_random_frames():
     """COBS edge lengths and random bytes, sound and damaged, through wire.py and link.py on the interpreter."""
     import random

@@ -40,7 +40,7 @@ woken = False  # the processor's event register: an interrupt came since the las
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time]
 _pollfd = bytearray(8)
-_timeout = array("q", [0, 0])
+_timespec = array("l", [0, 0])
 _input = []  # [arrival, bytes, position]
 
 
@@ -52,7 +52,19 @@ def begin(boot_ns, ticks, clock_ppm):
 
 
 def real():
+    """CLOCK_MONOTONIC, ns."""
     return utime.ticks_us() * US
+
+
+def _real_32():
+    """The same where MicroPython has 31-bit integers, and its ticks_us wraps."""
+    _clock_gettime(1, _timespec)
+    return _timespec[0] * 1_000_000_000 + _timespec[1]
+
+
+if usys.maxsize < 1 << 32:
+    _clock_gettime = _libc.func("i", "clock_gettime", "ip")
+    real = _real_32
 
 
 def ticks():
@@ -95,9 +107,9 @@ def _poll_fd(fd, events, wait_ns):
     _pollfd[0] = fd
     _pollfd[4] = events
     _pollfd[6] = 0
-    _timeout[0] = wait_ns // 1_000_000_000
-    _timeout[1] = wait_ns % 1_000_000_000
-    return _ppoll(_pollfd, 1, _timeout, None) > 0
+    _timespec[0] = wait_ns // 1_000_000_000
+    _timespec[1] = wait_ns % 1_000_000_000
+    return _ppoll(_pollfd, 1, _timespec, None) > 0
 
 
 def _exactly(n):
