@@ -1,7 +1,7 @@
 """The ADC runs freely and a DMA channel puts its results into a ring, with no help of the processor: the scope's hardware.
 
 Registers are those of the RP2040 and RP2350 data sheets, section "ADC and Temperature Sensor"; the ADC's clock is 48 MHz.
-Sample k is complete at the start + (k + 1) / rate.
+Sample k is complete at the start + (k + 1) / rate. Several inputs are converted in turn, the lowest first (round robin).
 """
 
 import sys
@@ -26,10 +26,14 @@ ring = uctypes.bytearray_at(_address, 2 * SIZE)  # sample k: bytes 2 (k % SIZE) 
 _dma = rp2.DMA()
 
 
-def start(gpio, rate):
-    """Begin with sample 0. rate: samples/s, at most 500 000."""
-    machine.ADC(machine.Pin(gpio))
-    machine.mem32[_CS] = _EN | (gpio - 26) << 12
+def start(gpios, rate):
+    """Begin with sample 0, which is of the first of gpios (ascending). rate: samples/s of all together, at most 500 000."""
+    turns = 0
+    for gpio in gpios:
+        machine.ADC(machine.Pin(gpio))
+        turns |= 1 << gpio - 26
+    inputs = (gpios[0] - 26) << 12 | (turns << 16 if len(gpios) > 1 else 0)
+    machine.mem32[_CS] = _EN | inputs
     machine.mem32[_FCS] = 0
     while machine.mem32[_FCS] >> 16 & 15:  # what an earlier run left
         machine.mem32[_FIFO]
@@ -40,7 +44,7 @@ def start(gpio, rate):
         bits += 1
     control = _dma.pack_ctrl(size=1, inc_read=False, inc_write=True, ring_size=bits, ring_sel=True, treq_sel=_DREQ)
     _dma.config(read=_FIFO, write=_address, count=MOST, ctrl=control, trigger=True)
-    machine.mem32[_CS] = _EN | _START_MANY | (gpio - 26) << 12
+    machine.mem32[_CS] = _EN | _START_MANY | inputs
 
 
 def stop():

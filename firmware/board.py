@@ -1,20 +1,27 @@
-"""The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail (INA228, INA226), up to four."""
+"""The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to four.
+
+A row of RAILS names its chip: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229 with "bus": "SPI0" and the GPIO of its
+chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an INA229's 10 000 samples/s.
+"""
 
 import sys
 from binascii import hexlify
 
 import i2c_fifo
+import spi_lane
 from ina226 import INA226
-from ina228 import INA228
-from machine import I2C, Pin, unique_id
+from ina228 import INA228, INA229
+from machine import I2C, SPI, Pin, unique_id
 
 NAME = sys.implementation._machine
 SERIAL = hexlify(unique_id()).decode()  # also the board's serial number on USB
 SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
 BUS_Hz = 1_096_000  # asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
+MISO, SCK, MOSI = 0, 2, 3
+SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
-# Full scale 4.096 A: 40.96 mV range across 10 mOhm. Current LSB = 4.096 A / 2**19.
+# Full scale 5.12 A: 40.96 mV range across 8 mOhm. Current LSB = 5.12 A / 2**19.
 # 540 us of each 740 us see the current; the bus voltage hardly moves and its short conversion is enough.
 RAILS = (
     {
@@ -24,9 +31,9 @@ RAILS = (
         "bus": "I2C0",
         "address": 0x40,
         "alert": 6,
-        "shunt_uOhm": 10_000,
+        "shunt_uOhm": 8_000,
         "shunt_tolerance_ppm": 10_000,
-        "current_lsb_pA": 7_812_500,
+        "current_lsb_pA": 9_765_625,
         "fine": True,
         "vbus_us": 150,
         "vshunt_us": 540,
@@ -36,8 +43,12 @@ RAILS = (
 
 # Gates of the rails that the rig can cut: `gate` high opens the series switch, `gate` + 1 high closes the discharge switch.
 # Both are pulled down on the board, so that a pin that nobody drives (reset, REPL) leaves the rail on.
-SWITCH = ({"rail": 0, "gate": 10},)
-# ADC inputs of the scope: the rail's voltage through a divider by 2 (10 kOhm + 10 kOhm); a count is 3.3 V / 4096 of the input.
+# discharge_mOhm: the resistor behind the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv, crowbar).
+SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
+SIDEBAND = None  # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
+SYNC = 22  # rises with a cut
+# ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV at 3.3 and
+# 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
 
 
@@ -54,13 +65,28 @@ def clock_out():
         clock.value(1)
 
 
+def spi():
+    """The SPI bus, in the INA229's mode, its chip selects high."""
+    for rail in RAILS:
+        if rail["bus"] == "SPI0":
+            Pin(rail["cs"], Pin.OUT, value=1)
+    return SPI(0, baudrate=SPI_Hz, polarity=0, phase=1, sck=Pin(SCK), mosi=Pin(MOSI), miso=Pin(MISO))
+
+
 def alert_pin(gpio):
     return Pin(gpio, Pin.IN, Pin.PULL_UP)
 
 
 def chips():
     """The driver of each row of RAILS, in order."""
-    wired = [rail for rail in RAILS if rail["bus"] == "I2C0"]
-    lanes = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], [rail["address"] for rail in wired]).lanes
-    lane_of = {rail["rail"]: lane for rail, lane in zip(wired, lanes)}
-    return [{"INA226": INA226, "INA228": INA228}[rail["chip"]](lane_of[rail["rail"]], rail) for rail in RAILS]
+    lane_of = {}
+    on_i2c = [rail for rail in RAILS if rail["bus"] == "I2C0"]
+    on_spi = [rail for rail in RAILS if rail["bus"] == "SPI0"]
+    if on_i2c:
+        lanes = i2c_fifo.Bus(bus, clock_out, i2c_fifo.PAGE[0], [rail["address"] for rail in on_i2c]).lanes
+        lane_of.update({rail["rail"]: lane for rail, lane in zip(on_i2c, lanes)})
+    if on_spi:
+        lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], [(rail["cs"], rail["alert"]) for rail in on_spi]).lanes
+        lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
+    drivers = {"INA226": INA226, "INA228": INA228, "INA229": INA229}
+    return [drivers[rail["chip"]](lane_of[rail["rail"]], rail) for rail in RAILS]

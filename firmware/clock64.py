@@ -5,10 +5,7 @@ It starts at the value of ticks_us() when the clock is made, not at 0.
 """
 
 import micropython
-from micropython import const
 from time import ticks_diff, ticks_us
-
-_WRAP = const(1 << 30)
 
 
 @micropython.viper
@@ -43,12 +40,10 @@ class Clock64:
 
     def put(self, buf, at, tick):
         """Write the 64-bit time of `tick`, a ticks_us() value at most 8 minutes from now, into buf[at:at+8]."""
-        ticks = self.ticks + ticks_diff(tick, self.ticks)
         wraps = self.wraps
-        if ticks < 0:
-            ticks += _WRAP
-            wraps -= 1
-        elif ticks >= _WRAP:
-            ticks -= _WRAP
+        if ticks_diff(tick, self.ticks) < 0:
+            if tick > self.ticks:
+                wraps -= 1
+        elif tick < self.ticks:
             wraps += 1
-        _put_time(buf, at, wraps, ticks)
+        _put_time(buf, at, wraps, tick)

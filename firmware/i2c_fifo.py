@@ -3,7 +3,8 @@ of ALERT (conversion ready) stamps, hands them over and returns, and the block f
 
 Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked for. What a
 script has read goes into the lane's ring of slots with the stamp of its edge. A script that was still reading when the next
-conversion ended, or began too late to be done by then, is marked torn: its values may belong to two conversions.
+conversion ended, or began too late to be done by then, is marked torn: its values may belong to two conversions. Where a lane
+waits for the bus, an alarm (oneshot.py) comes when it gets free, because the main loop would be too late.
 
 All state is one array of 32-bit words, so that interrupt and main loop share it without objects. While the main loop works on
 it LOCK is set and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
@@ -17,6 +18,9 @@ from array import array
 from time import ticks_diff, ticks_us
 
 import micropython
+import oneshot
+from lane import BOTH, EXTRA, Lane
+from machine import freq
 from micropython import const
 
 # The block's address >> 14: a number above 2**30 would be a heap object.
@@ -48,30 +52,40 @@ _PAGE = const(7)
 _LANES = const(8)
 _TURN = const(9)  # the lane that had the bus last
 _TIMER = const(10)
+_WAITING = const(11)  # a lane may have something pending
+_ALARM = const(12)  # page of oneshot.py's block, 0: one lane needs none
+_SET = const(13)  # it counts
+_PER_us = const(14)  # cycles
 _FREE = const(0)  # LOCK: an interrupt works
 _NOTE = const(1)  # it only notes
 _FINISH = const(2)  # and nothing new begins
-# State of lane n, from word _LANE + n * _SIZE on
-_LANE = const(11)
-_ADDRESS = const(0)
-_EDGES = const(1)
-_STAMP = const(2)
-_PENDING = const(3)  # kind of script that waits, 0: none
-_WANT = const(4)  # kind of script for the next edge
-_ERROR = const(5)
-_HEAD = const(6)
-_TAIL = const(7)
-_LATE = const(8)
-_SCRIPT = const(10)  # two of: number of commands, of bytes to come, 16 commands
-_SLOTS = const(46)  # of 8 words each
-_RING = const(16)
-_SIZE = const(174)
+# State of lane n, from word _LANE + n * _SIZE on: first as lane.py has it
+_LANE = const(15)
+_HEAD = const(0)
+_TAIL = const(1)
+_PENDING = const(2)
+_WANT = const(3)
+_ERROR = const(4)
+_LATE = const(5)
+_ADDRESS = const(13)
+_EDGES = const(14)
+_STAMP = const(15)  # of the last edge
+_SCRIPT = const(16)  # two of: number of commands, of bytes to come, 16 commands
+_FULL = const(52)  # nothing is kept until half of the ring is free: each gap costs the main loop time
+_EVERY = const(53)  # us from one conversion to the next, of a fast chip
+_SLOTS = const(54)
+_RING = const(64)  # slots of 8 words
+_EXTRA_us = const(300)  # that EXTRA has the bus, and an interrupt before and behind it
+_TXF = const(4)  # of oneshot.py
+_SOON_us = const(12)  # the least that is worth an alarm
+_LEAD_us = const(35)  # from the alarm to the first look at the block
+_SPIN = const(40)  # such looks, some 60 us
+_SIZE = const(566)
 
-# A slot: kind (| TORN), stamp, number of edges, 12 bytes as read, three to a word, most significant first
-SAMPLE, EXTRA, TORN = 1, 2, 4
-STAMP, EDGE, DATA = 1, 2, 3
 EIO, ETIMEDOUT = 5, 110
 _PATIENCE_us = const(5000)
+_EARLY_us = const(100)  # a lane alone on its bus whose scripts must begin so soon after the edge
+_QUIET_us = const(300)  # and are followed by the next edge by then
 
 
 @micropython.viper
@@ -80,8 +94,11 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
     at = _LANE + lane * _SIZE
     mem[at + _EDGES] = (int(mem[at + _EDGES]) + 1) & 0x3FFFFFFF
     mem[at + _STAMP] = stamp
-    mem[at + _PENDING] = int(mem[at + _WANT])
-    mem[at + _WANT] = 1
+    want = int(mem[at + _WANT])
+    mem[at + _PENDING] = want
+    if want != 3:  # which stands until EXTRA has been read
+        mem[at + _WANT] = 1
+    mem[_WAITING] = 1
     kind = int(mem[_KIND])
     if int(mem[_RUNNING]) == lane and kind > 0:
         block = ptr32(int(mem[_PAGE]) << 14)
@@ -94,28 +111,44 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
 
 @micropython.viper
 def step(mem: ptr32) -> int:
-    """Take what has been read into its slot and start what waits. 1 if a script runs."""
+    """Take what has been read into its slot and start what waits. 1 if a script runs; if another waits, the alarm is set."""
     timer = ptr32(int(mem[_TIMER]) << 14)
     block = ptr32(int(mem[_PAGE]) << 14)
     lane = int(mem[_RUNNING])
     if lane >= 0:
         at = _LANE + lane * _SIZE
         kind = int(mem[_KIND])
-        need = int(mem[at + _SCRIPT + 18 * (kind - 1) + 1])
+        script = at + _SCRIPT + 18 * (kind - 1)
+        need = int(mem[script + 1])
+        if int(mem[_WAITING]) and int(mem[_ALARM]):  # the alarm comes a little early, so that its own delay is over in time
+            left = 31 * (int(mem[script]) - need) + 9 * need  # I2CLane.read_us
+            left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
+            n = _SPIN
+            if left > _LEAD_us:
+                n = 0
+            while n:
+                n -= 1
+                if int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0 or int(block[_RAW_INTR]) & _TX_ABRT:
+                    n = 0
         if int(block[_RAW_INTR]) & _TX_ABRT:
             need = int(block[_CLR_ABRT])
             while int(block[_RXFLR]):
                 need = int(block[_DATA_CMD])
             mem[at + _ERROR] = 5
-        else:
-            if int(block[_RXFLR]) < need:
-                return 1
-            if int(block[_STATUS]) & _BUSY:  # the STOP is still on its way
-                return 1
+            lane = -1
+        elif int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0:  # else it reads, or the STOP is still on its way
             mem[_KIND] = 0  # an edge from now on tears nothing
             head = int(mem[at + _HEAD])
-            slot = at + _SLOTS + 8 * (head & 15)
+            slot = at + _SLOTS + 8 * (head & (_RING - 1))
             room = _RING - ((head - int(mem[at + _TAIL])) & 0xFFFF)
+            if room <= 0:
+                mem[at + _FULL] = 1
+            elif room > _RING >> 1:
+                mem[at + _FULL] = 0
+            if int(mem[at + _FULL]):
+                room = 0
+            if kind == 2:
+                mem[at + _WANT] = 1
             word = slot + 3
             while need > 0:
                 v = 0
@@ -129,51 +162,84 @@ def step(mem: ptr32) -> int:
                 if room > 0:
                     mem[word] = v
                 word += 1
-            if room > 0:  # else the main loop has been away for long: the conversion is lost, and counted by its time
+            if room > 0:  # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
                 mem[slot] = kind | int(mem[_TORN])
                 mem[slot + 1] = int(mem[_STAMP_OF])
                 mem[slot + 2] = int(mem[_EDGES_OF])
                 mem[at + _HEAD] = (head + 1) & 0xFFFF
-        mem[_RUNNING] = -1
-    if int(mem[_LOCK]) == _FINISH:
-        return 0
-    lanes = int(mem[_LANES])
-    lane = int(mem[_TURN])
-    k = 0
-    while k < lanes:
-        lane += 1
-        if lane >= lanes:
-            lane = 0
-        at = _LANE + lane * _SIZE
-        kind = int(mem[at + _PENDING])
-        if kind:
-            mem[at + _PENDING] = 0
-            mem[_TURN] = lane
-            mem[_RUNNING] = lane
-            mem[_KIND] = kind
-            stamp = int(mem[at + _STAMP])
-            mem[_TORN] = 0
-            mem[_STAMP_OF] = stamp
-            mem[_EDGES_OF] = int(mem[at + _EDGES])
-            if int(block[_TAR]) != int(mem[at + _ADDRESS]):
-                block[_ENABLE] = 0
-                block[_TAR] = int(mem[at + _ADDRESS])
-            block[_ENABLE] = 1
-            script = at + _SCRIPT + 18 * (kind - 1)
-            n = int(mem[script])
-            script += 2
-            while n:
-                block[_DATA_CMD] = int(mem[script])
-                script += 1
-                n -= 1
-            now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
-            mem[_STARTED] = now
-            waited = (now - stamp) & 0x3FFFFFFF
-            if waited > int(mem[at + _LATE]):
-                mem[_TORN] = 4
-            return 1
-        k += 1
-    return 0
+            lane = -1
+        mem[_RUNNING] = lane
+    if lane < 0:
+        if int(mem[_LOCK]) == _FINISH:
+            return 0
+        mem[_WAITING] = 0  # an edge sets it again
+        lanes = int(mem[_LANES])
+        next = int(mem[_TURN])
+        k = 0
+        while k < lanes:
+            next += 1
+            if next >= lanes:
+                next = 0
+            at = _LANE + next * _SIZE
+            kind = int(mem[at + _PENDING])
+            if kind == 2:
+                now = int(timer[_TIMERAWL])
+                due = 0  # other lanes whose conversion ends while EXTRA is read: the second would wait too long
+                n = 0
+                while n < lanes:
+                    other = _LANE + n * _SIZE
+                    if n != next and ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF) + _EXTRA_us > int(mem[other + _EVERY]):
+                        due += 1
+                    n += 1
+                if due > 1 or ((now - int(mem[at + _STAMP])) & 0x3FFFFFFF) > int(mem[at + _LATE]):
+                    mem[at + _PENDING] = 0  # or it would itself be torn
+                    kind = 0
+            if kind and lane >= 0:
+                mem[_WAITING] = 1
+            elif kind:
+                lane = next
+                mem[at + _PENDING] = 0
+                if kind == 3:
+                    mem[at + _PENDING] = 2
+                    mem[_WAITING] = 1
+                    kind = 1
+                mem[_TURN] = lane
+                mem[_RUNNING] = lane
+                mem[_KIND] = kind
+                stamp = int(mem[at + _STAMP])
+                mem[_TORN] = 0
+                mem[_STAMP_OF] = stamp
+                mem[_EDGES_OF] = int(mem[at + _EDGES])
+                if int(block[_TAR]) != int(mem[at + _ADDRESS]):
+                    block[_ENABLE] = 0
+                    block[_TAR] = int(mem[at + _ADDRESS])
+                block[_ENABLE] = 1
+                script = at + _SCRIPT + 18 * (kind - 1)
+                n = int(mem[script])
+                script += 2
+                while n:
+                    block[_DATA_CMD] = int(mem[script])
+                    script += 1
+                    n -= 1
+                now = int(timer[_TIMERAWL]) & 0x3FFFFFFF
+                mem[_STARTED] = now
+                waited = (now - stamp) & 0x3FFFFFFF
+                if waited > int(mem[at + _LATE]):
+                    mem[_TORN] = 4
+            k += 1
+        if lane < 0:
+            return 0
+    if int(mem[_WAITING]) and int(mem[_ALARM]) and not int(mem[_SET]):
+        script = _LANE + lane * _SIZE + _SCRIPT + 18 * (int(mem[_KIND]) - 1)
+        left = 31 * (int(mem[script]) - int(mem[script + 1])) + 9 * int(mem[script + 1])  # I2CLane.read_us
+        left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
+        left -= _LEAD_us
+        if left < _SOON_us or left > 1000:
+            left = _SOON_us
+        alarm = ptr32(int(mem[_ALARM]) << 14)
+        mem[_SET] = 1
+        alarm[_TXF] = left * int(mem[_PER_us])
+    return 1
 
 
 @micropython.viper
@@ -196,17 +262,36 @@ class Bus:
         self.mem[_PAGE] = page
         self.mem[_TIMER] = _TIMER_PAGE
         self.mem[_LANES] = len(addresses)
-        self.lanes = [Lane(self, n, address) for n, address in enumerate(addresses)]
+        if len(addresses) > 1:
+            self.mem[_ALARM] = oneshot.PAGE
+            self.mem[_PER_us] = freq() // 1_000_000
+            oneshot.start(self.alarm)
+        self.lanes = [I2CLane(self, n, address) for n, address in enumerate(addresses)]
 
     def poll(self):
         """To be called often: moves on what no interrupt does. A block that hangs is given up: its lane's ETIMEDOUT."""
         mem = self.mem
-        now = ticks_us()
-        mem[_LOCK] = _NOTE
-        if step(mem) and ticks_diff(now, mem[_STARTED]) > _PATIENCE_us:
-            mem[_LANE + mem[_RUNNING] * _SIZE + _ERROR] = ETIMEDOUT
-            halt(mem)
-        mem[_LOCK] = _FREE
+        if mem[_RUNNING] < 0 and not mem[_WAITING]:
+            return
+        if not mem[_ALARM] and mem[_LANE + _LATE] < _EARLY_us and ticks_diff(ticks_us(), mem[_STARTED]) < _QUIET_us:
+            return  # its next edge takes what was read: an edge that finds the lock set begins too late
+        while True:
+            now = ticks_us()
+            mem[_LOCK] = _NOTE
+            if step(mem) and ticks_diff(now, mem[_STARTED]) > _PATIENCE_us:
+                mem[_LANE + mem[_RUNNING] * _SIZE + _ERROR] = ETIMEDOUT
+                halt(mem)
+            mem[_LOCK] = _FREE
+            if not mem[_WAITING] or mem[_RUNNING] >= 0 and (mem[_SET] or not mem[_ALARM]):
+                return
+            # an edge or the alarm came meanwhile and was only noted: until the next turn a script would wait too long
+
+    def alarm(self, _):
+        """Interrupt: the bus should be free for the lane that waits."""
+        mem = self.mem
+        mem[_SET] = 0
+        if not mem[_LOCK]:
+            step(mem)
 
     def hold(self):
         """Let what runs end and begin nothing new, until `release`: in between machine.I2C may use the bus."""
@@ -244,49 +329,45 @@ class Bus:
             self.release()
 
 
-class Lane:
+class I2CLane(Lane):
     """One chip on the bus."""
 
+    BEGIN_us = 20  # from the stamp to the script's begin
+    SOON_us = 30  # from the script's begin until its first byte is taken: of CURRENT, or of EXTRA's CHARGE
+
     def __init__(self, bus, number, address):
-        self.bus = bus
-        self.mem = bus.mem
+        base = _LANE + _SIZE * number
+        super().__init__(bus, address, base, base + _SLOTS, _RING)
         self.number = number
-        self.address = address
-        self.base = _LANE + _SIZE * number
-        self.mem[self.base + _ADDRESS] = address
-        self.mem[self.base + _WANT] = SAMPLE
-        self.slot = 0  # index in mem of the slot that `take` found
+        self.mem[base + _ADDRESS] = address
+        self.delay_us = 5 + 20 * self.mem[_LANES]  # that a stamp may be late: edges at the same time are stamped one after the other
 
     def script(self, kind, reads):
-        """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the clocks
-        that it takes on the bus: two times START and address, the pointer, the data; STOP and pause."""
+        """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the us that it takes."""
         words = []
-        clocks = 0
         for register, n in reads:
             words += [register, 0x500] + [0x100] * (n - 1)
             words[-1] |= 0x200
-            clocks += 31 + 9 * n
         total = sum([n for _, n in reads])
         if len(words) > 16 or total > 12:
             raise ValueError("the script does not fit the FIFO")
         at = self.base + _SCRIPT + 18 * (kind - 1)
         for k, word in enumerate([len(words), total] + words):
             self.mem[at + k] = word
-        return clocks
+        return sum([self.read_us(n) for _, n in reads])
+
+    def read_us(self, n):
+        """Clocks, at 1 MHz: two times START and address, the pointer, n bytes; STOP and pause."""
+        return 31 + 9 * n
+
+    def beside(self, sample_us, extra_us, shunt_us, period_us):
+        """Does EXTRA fit between two conversions behind a sample, and its CHARGE before the next shunt conversion ends? The main
+        loop takes 150 us until it asks for it."""
+        self.mem[self.base + _EVERY] = period_us
+        return sample_us + 150 + extra_us < period_us and sample_us + 150 + 30 < shunt_us
 
     def where(self):
-        return "I2C address 0x%02x" % self.address
-
-    def read_into(self, register, buf):
-        """Register bytes, most significant first. OSError if the chip does not answer."""
-        self.bus.read_into(self.address, register, buf)
-
-    def write(self, register, buf):
-        self.bus.write(self.address, register, buf)
-
-    def free(self):
-        """After a fault: free the bus."""
-        self.bus.free()
+        return "I2C address 0x%02x" % self.at
 
     def interrupt(self, pin):
         """Handler of the ALERT edge (hard)."""
@@ -294,49 +375,12 @@ class Lane:
         if edge(self.mem, self.number, now):
             step(self.mem)
 
-    def restart(self, late_us):
-        """Forget what was measured. A script that begins more than late_us after its edge is torn."""
-        mem, at = self.mem, self.base
-        self.bus.hold()
-        mem[at + _PENDING] = mem[at + _ERROR] = 0
-        mem[at + _WANT] = SAMPLE
-        mem[at + _TAIL] = mem[at + _HEAD]
-        mem[at + _LATE] = late_us
-        self.bus.release()
-
-    def edges(self):
-        return self.mem[self.base + _EDGES]
-
-    def take(self):
-        """Kind of the next slot, whose words begin at mem[slot], until `done`; 0 if there is none. OSError."""
-        mem, at = self.mem, self.base
-        self.bus.poll()
-        if mem[at + _ERROR]:
-            error = mem[at + _ERROR]
-            mem[at + _ERROR] = 0
-            raise OSError(error)
-        tail = mem[at + _TAIL]
-        if tail == mem[at + _HEAD]:
-            return 0
-        self.slot = at + _SLOTS + 8 * (tail & 15)
-        return mem[self.slot]
-
     def waits(self):
-        """Is something of this lane still to be read?"""
         return self.mem[_RUNNING] == self.number or self.mem[self.base + _PENDING]
 
-    def done(self):
-        at = self.base + _TAIL
-        self.mem[at] = (self.mem[at] + 1) & 0xFFFF
-
     def ask(self):
-        """Run EXTRA now, if no edge has come since that of the slot just taken."""
-        mem, at = self.mem, self.base
-        mem[_LOCK] = _NOTE
-        if mem[at + _EDGES] == mem[self.slot + EDGE] and not mem[at + _PENDING]:
-            mem[at + _PENDING] = EXTRA
-        mem[_LOCK] = _FREE
-        self.bus.poll()
+        """At the next edges run SAMPLE and then, as soon as once the bus is free early enough, EXTRA."""
+        self.mem[self.base + _WANT] = BOTH
 
     def ask_instead(self):
         """Run EXTRA instead of SAMPLE at the next edge."""

@@ -25,63 +25,55 @@ def calibration(current_lsb_pA, shunt_uOhm):
 
 class INA226:
     NAME = "INA226"
+    WAKE_us = 40  # from power-down to the first conversion
     VBUS_LSB_nV = 1_250_000
-    SAMPLE = (MASK_ENABLE, 2), (BUS, 2), (CURRENT, 2)
+    BITS, READY, CARE = 16, CNVR, CNVR
+    SAMPLE = (MASK_ENABLE, 2), (CURRENT, 2), (BUS, 2)  # CURRENT first, as with the INA228
     EXTRA = INSTEAD = ()
 
     def __init__(self, lane, rail):
         """`rail`: a row of board.RAILS."""
         self.lane = lane
-        self.two = bytearray(2)
         self.adc = config(rail["vbus_us"], rail["vshunt_us"])
         self.cal = calibration(rail["current_lsb_pA"], rail["shunt_uOhm"])
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"]
+        self.shunt_us = rail["vshunt_us"]  # comes first in a set
         self.flags = self.vbus = self.current = 0
-
-    def read16(self, register):
-        """OSError if the chip does not answer."""
-        self.lane.read_into(register, self.two)
-        return self.two[0] << 8 | self.two[1]
-
-    def write16(self, register, value):
-        self.two[0] = value >> 8
-        self.two[1] = value & 255
-        self.lane.write(register, self.two)
 
     def identify(self):
         """SensorError unless the chip is the right one."""
-        seen = self.read16(MANUFACTURER_ID), self.read16(DIE_ID)
+        seen = self.lane.read16(MANUFACTURER_ID), self.lane.read16(DIE_ID)
         if seen != (0x5449, 0x2260):
             raise SensorError("expected an INA226 at %s, seen IDs %04x %04x" % (self.lane.where(), seen[0], seen[1]))
 
     def sleep(self):
         """Power-down: no conversions, registers kept."""
-        self.write16(CONFIG, self.adc & ~7)
+        self.lane.write16(CONFIG, self.adc & ~7)
 
     def prepare(self):
         """Configure; asleep."""
         self.sleep()
-        self.write16(CALIBRATION, self.cal)
-        self.write16(MASK_ENABLE, CNVR)
-        self.read16(MASK_ENABLE)
+        self.lane.write16(CALIBRATION, self.cal)
+        self.lane.write16(MASK_ENABLE, CNVR)
+        self.lane.read16(MASK_ENABLE)
 
     def begin(self):
         """The first conversion starts with the end of this write."""
-        self.write16(CONFIG, self.adc)
+        self.lane.write16(CONFIG, self.adc)
 
     def check(self):
         """SensorError if the chip was reset by a brown-out since `prepare`: CALIBRATION 0 is what Linux' ina2xx looks for."""
-        seen = self.read16(CONFIG), self.read16(CALIBRATION)
+        seen = self.lane.read16(CONFIG), self.lane.read16(CALIBRATION)
         if seen != (self.adc, self.cal):
             raise SensorError("sensor forgot its configuration (brown-out): registers %04x %04x" % seen)
 
     def decode(self, mem, at):
-        """Flags, BUS and CURRENT (16 bits of two's complement) from SAMPLE's words mem[at:], three bytes each. False if
+        """Flags, CURRENT (16 bits of two's complement) and BUS from SAMPLE's words mem[at:], three bytes each. False if
         the flags are not those that `prepare` has set."""
         a, b = mem[at], mem[at + 1]
         self.flags = a >> 8
-        self.vbus = (a & 0xFF) << 8 | b >> 16
-        self.current = b & 0xFFFF
+        self.current = (a & 0xFF) << 8 | b >> 16
+        self.vbus = b & 0xFFFF
         return self.flags & CNVR
 
     def zero(self):

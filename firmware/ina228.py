@@ -1,6 +1,6 @@
 """Texas Instruments INA228: 20-bit shunt and bus voltage, current, power, energy and charge over I2C.
 
-Registers and formulas are those of the data sheet (SBOSA20); values stay the chip's raw integers. The samples are read by the
+Registers and formulas are those of the data sheet (SLYS021); values stay the chip's raw integers. The samples are read by the
 scripts of a lane (i2c_fifo.py); `decode` and `accumulators` take them apart and allocate nothing.
 """
 
@@ -13,7 +13,7 @@ RANGE_40mV = 1 << 4  # CONFIG.ADCRANGE
 RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
 ALATCH_CNVR = 0xC000  # DIAG_ALRT: ALERT falls at conversion ready, until DIAG_ALRT is read
 VBUS_LSB_nV = 195312.5
-READY = 0xC000  # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since
+READY, CARE = 0xC000, 0xC100  # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
 
 
@@ -37,71 +37,63 @@ def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
 class INA228:
     NAME = "INA228"
     DEVICE = 0x228
+    WAKE_us = 60  # from shutdown to the first conversion
+    BITS, READY, CARE = 20, READY, CARE
     VBUS_LSB_nV = VBUS_LSB_nV
-    SAMPLE = (DIAG_ALRT, 2), (VBUS, 3), (CURRENT, 3)
-    EXTRA = (ENERGY, 5), (CHARGE, 5), (DIETEMP, 2)
-    INSTEAD = (DIAG_ALRT, 2), (ENERGY, 5), (CHARGE, 5)  # where EXTRA does not fit behind SAMPLE within one conversion
+    SAMPLE = (CURRENT, 3), (DIAG_ALRT, 2), (VBUS, 3)  # CURRENT first: the next shunt conversion, not the next set, replaces it
+    EXTRA = (CHARGE, 5), (ENERGY, 5), (DIETEMP, 2)  # CHARGE first, as it goes with CURRENT
+    INSTEAD = (DIAG_ALRT, 2), (CHARGE, 5), (ENERGY, 5)  # where EXTRA does not fit behind SAMPLE within one conversion
 
     def __init__(self, lane, rail):
         """`rail`: a row of board.RAILS."""
         self.lane = lane
-        self.two = bytearray(2)
         self.config = RANGE_40mV if rail["fine"] else 0
         self.adc = adc_config(rail["vbus_us"], rail["vshunt_us"], rail["temp_us"])
         self.cal = shunt_cal(rail["current_lsb_pA"], rail["shunt_uOhm"], rail["fine"])
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"] + (rail["temp_us"] or 0)
+        self.shunt_us = rail["vshunt_us"]  # comes first in a set
         self.flags = self.vbus = self.current = 0
-
-    def read16(self, register):
-        """OSError if the chip does not answer."""
-        self.lane.read_into(register, self.two)
-        return self.two[0] << 8 | self.two[1]
-
-    def write16(self, register, value):
-        self.two[0] = value >> 8
-        self.two[1] = value & 255
-        self.lane.write(register, self.two)
 
     def identify(self):
         """SensorError unless the chip is the right one (any revision)."""
-        seen = self.read16(MANUFACTURER_ID), self.read16(DEVICE_ID)
+        seen = self.lane.read16(MANUFACTURER_ID), self.lane.read16(DEVICE_ID)
         if seen[0] != 0x5449 or seen[1] >> 4 != self.DEVICE:
             raise SensorError("expected an %s at %s, seen IDs %04x %04x" % (self.NAME, self.lane.where(), seen[0], seen[1]))
 
     def sleep(self):
         """Shutdown: no conversions, registers kept."""
-        self.write16(ADC_CONFIG, 0)
+        self.lane.write16(ADC_CONFIG, 0)
 
     def prepare(self):
         """Configure, clear the accumulators; asleep."""
         self.sleep()
-        self.write16(SHUNT_CAL, self.cal)
-        self.write16(DIAG_ALRT, ALATCH_CNVR)
-        self.write16(CONFIG, self.config | RSTACC)
-        self.read16(DIAG_ALRT)
+        self.lane.write16(SHUNT_CAL, self.cal)
+        self.lane.write16(DIAG_ALRT, ALATCH_CNVR)
+        self.lane.write16(CONFIG, self.config | RSTACC)
+        self.lane.read16(DIAG_ALRT)
 
     def begin(self):
         """The first conversion starts with the end of this write."""
-        self.write16(ADC_CONFIG, self.adc)
+        self.lane.write16(ADC_CONFIG, self.adc)
 
     def check(self):
         """SensorError if the chip was reset by a brown-out since `prepare`."""
-        seen = self.read16(CONFIG), self.read16(ADC_CONFIG), self.read16(SHUNT_CAL)
+        seen = self.lane.read16(CONFIG), self.lane.read16(ADC_CONFIG), self.lane.read16(SHUNT_CAL)
         if seen != (self.config, self.adc, self.cal):
             raise SensorError("sensor forgot its configuration (brown-out): registers %04x %04x %04x" % seen)
 
     def state(self):
         """(DIETEMP, DIAG_ALRT)."""
-        return self.read16(DIETEMP), self.read16(DIAG_ALRT)
+        return self.lane.read16(DIETEMP), self.lane.read16(DIAG_ALRT)
 
     def decode(self, mem, at):
-        """Flags, VBUS and CURRENT (20 bits of two's complement) from SAMPLE's words mem[at:], three bytes each. False if
-        the flags are not those that `prepare` has set."""
+        """CURRENT (20 bits of two's complement), flags and VBUS from SAMPLE's words mem[at:], three bytes each. False if
+        the flags are not those that `prepare` has set, or a bit that is always 0 is not."""
         a, b, c = mem[at], mem[at + 1], mem[at + 2]
-        self.flags = a >> 8
-        self.vbus = (a & 0xFF) << 12 | b >> 12
-        self.current = (b & 0xFF) << 12 | c >> 12
-        return self.flags & READY == READY
+        self.flags = b >> 8
+        self.current = a >> 4
+        self.vbus = (b & 0xFF) << 12 | c >> 12
+        return self.flags & CARE == READY and not (a << 8 | c) & 0xF00
 
     def zero(self):
         """Is a value exactly 0, as it is in a chip that was just reset?"""
@@ -110,3 +102,10 @@ class INA228:
     def signed(self):
         """CURRENT as 24 bits of two's complement."""
         return self.current | 0xF00000 if self.current & 0x80000 else self.current
+
+
+class INA229(INA228):
+    """The same with SPI."""
+
+    NAME = "INA229"
+    DEVICE = 0x229

@@ -2,7 +2,11 @@
 
 Two pins: bit 0 opens the series switch, bit 1 closes the discharge switch. A step is a word: pins | (cycles - SHORTEST) << 2.
 The machine waits for its trigger, then carries out the steps in its queue one after the other, and stays in the last one
-until another comes. It says that it has begun by what was left of its count.
+until another comes. It says that it has begun by what was left of its count. More steps than the queue holds come by DMA, which
+needs the interpreter as little.
+
+The two pins of the side-band are driven the same way: bit 0 holds PERST# low, bit 1 isolates the rest. The pin SYNC rises in the
+very cycle of the first step, for an oscilloscope, and stays high until `stop`.
 """
 
 import registers
@@ -12,17 +16,23 @@ from micropython import const
 from time import sleep_us
 
 ON, OPEN, DISCHARGE = 0, 1, 3  # pins of a step; 2 would short the supply through the discharge switch
+RELEASED, RESET, SEALED = 0, 1, 3  # pins of the side-band
+MACHINES = const(4)  # of a PIO block: only these start in one cycle
 SHORTEST = const(4)  # cycles of a step whose count is 0
 _LEAD = const(7)  # cycles from the start to the first step when the count is 0
 _EDGE_LEAD = const(8)  # from the edge to the first step: two to get through the input's synchroniser, then as the program says
 _PER_COUNT = const(3)  # cycles of one turn of the edge programs
+_QUEUE = const(4)  # words
+_TX_DREQ = const(0)  # of machine 0 of PIO0, on RP2040 and RP2350
+
+_feeders = []  # a DMA channel for each machine that needed one
 
 
 def word(pins, cycles):
     return pins | (cycles - SHORTEST) << 2
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
 def _after():
     pull()
     mov(x, osr)
@@ -32,14 +42,14 @@ def _after():
     push(noblock)
     wrap_target()
     pull()
-    out(pins, 2)
+    out(pins, 2).side(1)
     out(y, 30)
     label("hold")
     jmp(y_dec, "hold")
     wrap()
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
 def _rising():
     pull()
     mov(x, osr)
@@ -60,14 +70,14 @@ def _rising():
     push(noblock)
     wrap_target()
     pull()
-    out(pins, 2)
+    out(pins, 2).side(1)
     out(y, 30)
     label("hold")
     jmp(y_dec, "hold")
     wrap()
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
 def _falling():
     pull()
     mov(x, osr)
@@ -87,7 +97,7 @@ def _falling():
     push(noblock)
     wrap_target()
     pull()
-    out(pins, 2)
+    out(pins, 2).side(1)
     out(y, 30)
     label("hold")
     jmp(y_dec, "hold")
@@ -95,19 +105,20 @@ def _falling():
 
 
 class Pulse:
-    """All rails that are cut together: a state machine each, started in the same cycle."""
+    """All gates that move together: a state machine each, started in the same cycle."""
 
-    def __init__(self, gates):
-        """gates: the first of two neighbouring GPIOs for each rail."""
+    def __init__(self, gates, sync):
+        """gates: the first of two neighbouring GPIOs for each rail (and for the side-band). sync: GPIO."""
         self.per_us = freq() // 1_000_000
         self.gates = gates
+        self.sync = sync
         self.mask = (1 << len(gates)) - 1
         self.machines = []
         self.edge = False
 
     def load(self, edge, gpio, count, steps):
         """Set everything up; nothing moves. edge: "", "rising", "falling" of gpio. count: cycles to wait, or turns of
-        the edge's program until it gives up. At most 3 steps, which all rails share."""
+        the edge's program until it gives up. steps: for each gate 1 to 3 words, or an array("I") of more, which must stay as it is."""
         self.stop()
         rp2.PIO(0).remove_program()
         program = _rising if edge == "rising" else _falling if edge else _after
@@ -115,11 +126,18 @@ class Pulse:
         self.count = count
         more = {"jmp_pin": Pin(gpio, Pin.IN)} if edge else {}
         for k, gate in enumerate(self.gates):
-            machine = rp2.StateMachine(k, program, out_base=Pin(gate), **more)
-            machine.put(count)
-            for step in steps:
-                machine.put(step)
+            machine = rp2.StateMachine(k, program, out_base=Pin(gate), sideset_base=Pin(self.sync), **more)
             self.machines.append(machine)
+            machine.put(count)
+            if len(steps[k]) < _QUEUE:
+                for step in steps[k]:
+                    machine.put(step)
+            else:
+                if len(_feeders) <= k:
+                    _feeders.append(rp2.DMA())
+                feeder = _feeders[k]
+                control = feeder.pack_ctrl(size=2, inc_read=True, inc_write=False, treq_sel=_TX_DREQ + k)
+                feeder.config(read=steps[k], write=machine, count=len(steps[k]), ctrl=control, trigger=True)
 
     def start(self, at=-1):
         """registers.start. Nothing is allocated."""
@@ -138,14 +156,26 @@ class Pulse:
             cycles = _PER_COUNT * ((self.count - left) & 0xFFFFFFFF) + _EDGE_LEAD
         return cycles * 1000 // self.per_us
 
-    def step(self, *words):
-        """Go on with these steps now."""
+    def stepping(self):
+        """Are there steps still to come?"""
+        for feeder in _feeders:
+            if feeder.active():
+                return True
         for machine in self.machines:
-            for w in words:
-                machine.put(w)
+            if machine.tx_fifo():
+                return True
+        return False
+
+    def step(self, gate, *words):
+        """This gate goes on with these steps, at most 3, now: none may be still to come."""
+        machine = self.machines[self.gates.index(gate)]
+        for w in words:
+            machine.put(w)
 
     def stop(self):
         """Machines off and pins let go, the discharge switches first: the pulls on the board switch the rails on."""
+        for feeder in _feeders:
+            feeder.active(False)
         for machine in self.machines:
             machine.active(0)
         self.machines = []
@@ -154,3 +184,4 @@ class Pulse:
         sleep_us(50)
         for gate in self.gates:
             Pin(gate, Pin.IN)
+        Pin(self.sync, Pin.OUT, value=0)

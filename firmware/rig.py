@@ -9,20 +9,23 @@ import os
 import sys
 from time import sleep_ms, ticks_diff, ticks_us
 
+import adc_ring  # noqa: F401 first, because its ring needs 32 KiB in one piece: what later imports compile breaks the heap up
 import board
 import calibration
 import machine
 import micropython
 import wire
 from clock64 import Clock64
+from cut import Refused
 from ina228 import SensorError
 from link import Link
 from sampler import Sampler
 from scope import Scope
-from switch import Refused, Switch
+from switch import Switch
 
 FIRMWARE = "0.1.0"
 RETRY_us = 200_000
+PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
 
 
 class Rig:
@@ -31,7 +34,7 @@ class Rig:
         self.clock = Clock64()
         self.link = Link()
         self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
-        self.switch = Switch(board.SWITCH, self.samplers, self.link, self.clock)
+        self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
         self.streaming = False
         self.lost_at = 0  # when a lost sensor was last asked
@@ -65,7 +68,14 @@ class Rig:
     def go(self):
         gc.collect()  # from here to `stop` nothing allocates, so no collection interrupts the sampling
         self.streaming = True
+        ready = []
         for sampler in self.samplers:
+            try:
+                sampler.prepare()
+                ready.append(sampler)
+            except (OSError, SensorError) as why:
+                self.lose(sampler, why)
+        for sampler in ready:
             try:
                 sampler.go()
             except (OSError, SensorError) as why:
@@ -134,8 +144,8 @@ class Rig:
             self.hello()
 
     def turn(self):
-        """One round: at most one byte in and one conversion per rail; if there was neither, one piece out, which can
-        wait. False if there was nothing to do at all."""
+        """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is long, one
+        piece out. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
         if kind != Link.NOTHING:
@@ -154,7 +164,9 @@ class Rig:
         self.switch.turn()
         self.scope.turn()
         self.clock.update()
-        return busy or self.link.send()
+        if busy and self.link.used < PRESSING:
+            return True
+        return self.link.send() or busy
 
 
 def run():

@@ -1,12 +1,12 @@
 """One rail: each conversion of its sensor becomes a sample, stamped at conversion ready, counted, and framed.
 
-The ALERT edge is stamped by an interrupt, which also starts the reading of the values; a lane (i2c_fifo.py) hands
+The ALERT edge is stamped by an interrupt, which also starts the reading of the values; a lane (lane.py) hands
 them over. What was not used is counted from the time that passed: conversions come at a fixed period, which is
 learned from the conversions themselves because the chip's oscillator is off by up to half a percent.
 Between `go` and `stop` nothing here allocates.
 """
 
-from time import ticks_diff, ticks_us
+from time import ticks_add, ticks_diff, ticks_us
 
 import board
 import calibration
@@ -14,16 +14,17 @@ import micropython
 from micropython import const
 import wire
 from clock64 import put32
-from i2c_fifo import DATA, EXTRA, SAMPLE, STAMP
 from ina228 import SensorError
+from lane import DATA, EXTRA, SAMPLE, STAMP
 from link import HEAD
+from switch import IDLE
 
 _FIRST = const(24)  # where the samples begin in an S frame: HEAD and SAMPLES_HEAD after the kind
 _SILENT_us = const(50_000)
 _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
-_LATENCY_us = const(150)  # of the main loop, until it asks for the accumulators
+_WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
 
 
 @micropython.viper
@@ -69,15 +70,17 @@ class Sampler:
         """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else instead
         of one, which is counted as missed."""
         chip, lane = self.chip, self.lane
+        lane.plain(chip.BITS, chip.CARE, chip.READY)
         period_us = chip.conversion_us * 199 // 200  # a fast oscillator
         sample_us = lane.script(SAMPLE, chip.SAMPLE)
-        self.late_us = period_us - sample_us - 25
-        if self.late_us < 20:
+        shunt_us = chip.shunt_us * 199 // 200  # the next one replaces CURRENT and CHARGE
+        self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
+        if self.late_us < lane.BEGIN_us:
             raise ValueError("rail %d: conversions of %d us are too short for this bus" % (self.rail["rail"], chip.conversion_us))
         self.accumulates = bool(chip.EXTRA)
         self.beside = True
         if chip.EXTRA:
-            self.beside = sample_us + lane.script(EXTRA, chip.EXTRA) + _LATENCY_us < period_us
+            self.beside = lane.beside(sample_us, lane.script(EXTRA, chip.EXTRA), shunt_us, period_us)
             if not self.beside:
                 lane.script(EXTRA, chip.INSTEAD)
         self.per_second = _ENERGY_us // chip.conversion_us
@@ -106,20 +109,24 @@ class Sampler:
         self.chip.identify()
         self.chip.sleep()
 
-    def go(self):
-        """Start sampling at index 0 with accumulators at 0. OSError, SensorError."""
+    def prepare(self):
+        """Make ready to sample from index 0 with accumulators at 0. OSError, SensorError."""
         self._close()
         self.next = 0  # conversions since go; index of the next one
         self.missed = 0
-        self.period = self.chip.conversion_us << 8  # us / 256
+        self._set_period(self.chip.conversion_us << 8)
         self.energy_at = self.per_second
         self.last = ticks_us()
         self._learn_from(self.last, -1)
         self.chip.prepare()
         if self.accumulates:
             self._send_energy()
+        self.lane.restart(self.late_us)
+
+    def go(self):
+        """Start. By itself, because other rails that are being prepared hold the bus for too long. OSError, SensorError."""
         self._begin()
-        self.last = self.heard
+        self.last = ticks_add(self.heard, self.chip.WAKE_us)
         self._learn_from(self.last, -1)
 
     def recover(self):
@@ -128,6 +135,7 @@ class Sampler:
         self.chip.identify()
         self.config_id = (self.config_id + 1) & 255
         self.chip.prepare()
+        self.lane.restart(self.late_us)
         self._begin()
         self.energy_at = self.next  # an E frame after the first conversion: the base of the new accumulators
 
@@ -143,26 +151,62 @@ class Sampler:
         if not kind:
             if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():  # none came just now
                 self._ask_why()
-            return False
+            return lane.pending() or self._watched() and lane.waits()  # nothing interrupts when the bus is free for it, or it is read
         self.heard = ticks_us()
+        if kind == SAMPLE and self._drain():
+            return True
         mem, at = lane.mem, lane.slot
         if kind == SAMPLE:
             self._sample(mem, at)
         elif kind == EXTRA:
             self.asked = False
-            self._energy(mem, at)
+            if not self.beside or self.next > self.energy_at and mem[at + STAMP] == self.last:
+                self._energy(mem, at)  # else it goes with a torn sample, or was asked for twice
         else:  # torn: the count is made when the next conversion is stamped
             self.asked = False
         lane.done()
         return True
 
     def _begin(self):
-        self.lane.restart(self.late_us)
         self.chip.begin()
         self.heard = ticks_us()
-        self.check_at = self.next + self.per_second // 2
-        self.asked = False  # for the accumulators, instead of a sample
+        self.asked = False  # for the accumulators
         self.running = True
+
+    def _watched(self):
+        """Does the switch want to see each sample, and soon?"""
+        return self.watch is not None and self.watch.state is not IDLE
+
+    def _drain(self):
+        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one. True if there were any."""
+        n = self.n
+        if n == 0:
+            return False
+        most = min(wire.MAX_SAMPLES - n, self.learn_at - self.next)
+        if self.accumulates and not self.asked:
+            most = min(most, self.energy_at - self.next)
+        watched = self._watched()
+        if watched:
+            most = min(most, _WATCHED)
+        lane = self.lane
+        at, stamp = self.at, self.last
+        moved = lane.drain(self.frame, at, stamp, self.widest, most, self.zero)
+        if not moved:
+            return False
+        if watched:
+            frame = self.frame
+            for _ in range(moved):
+                stamp = ticks_add(stamp, frame[at] | frame[at + 1] << 8)
+                self.watch.sample(self.rail["rail"], stamp, frame, at)
+                at += wire.SAMPLE_BYTES
+        self.chip.flags = lane.flags
+        self.last = lane.stamp
+        self.next += moved
+        self.at += wire.SAMPLE_BYTES * moved
+        self.n = n = n + moved
+        if n == wire.MAX_SAMPLES:
+            self._close()
+        return True
 
     def _sample(self, mem, at):
         chip = self.chip
@@ -173,11 +217,11 @@ class Sampler:
             chip.check()  # exactly 0 is what a chip reads that has just been reset, or a rail that was cut
         self.zero = zero
         self._keep(mem[at + STAMP])
-        if self.accumulates and self.next > self.energy_at:
+        if self.accumulates and self.next > self.energy_at and not self.asked:
+            self.asked = True  # samples read before the edge that serves it are still to come
             if self.beside:
                 self.lane.ask()
-            elif not self.asked:  # samples read before the edge that serves it are still to come
-                self.asked = True
+            else:
                 self.lane.ask_instead()
 
     def _energy(self, mem, at):
@@ -192,8 +236,8 @@ class Sampler:
             self._skip(mem[at - DATA + STAMP])
         frame = self.energy_frame
         for k in range(5):
-            frame[HEAD + 18 - k] = byte(mem, at, first + k)
-            frame[HEAD + 23 - k] = byte(mem, at, first + 5 + k)
+            frame[HEAD + 23 - k] = byte(mem, at, first + k)
+            frame[HEAD + 18 - k] = byte(mem, at, first + 5 + k)
         self._put_energy()
         self.energy_at = self.next + self.per_second
 
@@ -209,6 +253,11 @@ class Sampler:
         self.base_tick = tick
         self.base_index = index
         self.learn_at = index + _LEARN
+
+    def _set_period(self, period):
+        """us / 256."""
+        self.period = period
+        self.widest = min((2 * period - (period >> 1) - 1) >> 8, 65535)  # gap between two stamps up to which none is lost
 
     def _steps(self, stamp):
         """Conversions from the last one to that of `stamp`."""
@@ -243,7 +292,7 @@ class Sampler:
         count = index - self.base_index
         elapsed = ticks_diff(stamp, self.base_tick)
         whole = elapsed // count
-        self.period = (whole << 8) + ((elapsed - whole * count) << 8) // count
+        self._set_period((whole << 8) + ((elapsed - whole * count) << 8) // count)
         self.learn_at = index + _LEARN
         if count >= _BASELINE:
             self._learn_from(stamp, index)
@@ -267,7 +316,7 @@ class Sampler:
         """The E frame of index 0: the cleared accumulators before the first conversion."""
         chip, frame, five = self.chip, self.energy_frame, self.five
         self.temp, chip.flags = chip.state()
-        for at, register in ((HEAD + 14, chip.EXTRA[0][0]), (HEAD + 19, chip.EXTRA[1][0])):
+        for at, register in ((HEAD + 19, chip.EXTRA[0][0]), (HEAD + 14, chip.EXTRA[1][0])):
             self.lane.read_into(register, five)
             for k in range(5):  # registers come most significant byte first, the wire is little endian
                 frame[at + 4 - k] = five[k]

@@ -1,17 +1,18 @@
-"""The scope: a rail's voltage at up to 500 kS/s around a cut, by the ADC (adc_ring.py), sent in W frames when there is room."""
+"""The scope: the voltage of one rail or several, 500 kS/s together, around a cut, by the ADC (adc_ring.py), sent in W frames when
+there is room. A round is a sample of each input."""
 
 import adc_ring
 import wire
 from clock64 import put32
+from cut import Refused, number
 from link import HEAD
 from micropython import const
-from switch import Refused, number
 from time import ticks_diff, ticks_us
 
 _PIECE = const(100)  # samples in a W frame
 _ROOM = const(1500)  # bytes of the link's queue that the samples of the sensors keep
 _FIRST = const(24)  # where the samples begin: HEAD and WAVEFORM_HEAD after the kind
-RATES = (500_000, 250_000, 100_000)
+RATES = (500_000, 250_000, 100_000, 10_000, 2_000)
 MARGIN = const(512)  # samples that the ring may run on before it is stopped
 LONGEST_us = 500_000_000
 _IDLE, _RUNNING, _SENDING = const(0), const(1), const(2)
@@ -38,16 +39,22 @@ class Scope:
         """Carry out `s`. Refused."""
         if not isinstance(how, dict) or set(how) != {"gpio", "rate", "before", "after", "trigger"}:
             raise Refused("a JSON object with gpio, rate, before, after, trigger was expected")
-        if number(how["gpio"], 0, 29, "gpio") not in self.rails or how["rate"] not in RATES or how["trigger"] not in ("cut", "now"):
-            raise Refused("gpio must be one of %s, rate of %s, trigger cut or now" % (list(self.rails), list(RATES)))
+        gpios = how["gpio"] if isinstance(how["gpio"], list) and how["gpio"] else [how["gpio"]]
+        for gpio in gpios:
+            if number(gpio, 0, 29, "gpio") not in self.rails or gpios.count(gpio) > 1:
+                raise Refused("gpio must be one of %s, or a list of some" % list(self.rails))
+        if number(how["rate"], RATES[-1], RATES[0], "rate") not in RATES or how["trigger"] not in ("cut", "now"):
+            raise Refused("rate must be one of %s, trigger cut or now" % list(RATES))
+        most = (adc_ring.SIZE - MARGIN) // len(gpios)
         before = number(how["before"], 0, adc_ring.SIZE, "before")
         after = number(how["after"], 1, adc_ring.SIZE, "after")
-        if before + after > adc_ring.SIZE - MARGIN:
-            raise Refused("before and after are %d samples at most" % (adc_ring.SIZE - MARGIN))
+        if before + after > most:
+            raise Refused("before and after are %d samples at most" % most)
         self.release()
-        self.before, self.after, self.gpio = before, after, how["gpio"]
-        self.dt_ns = 1_000_000_000 // how["rate"]
-        adc_ring.start(self.gpio, how["rate"])
+        self.before, self.after, self.gpios = before, after, sorted(gpios)
+        self.step_ns = 1_000_000_000 // how["rate"]
+        self.dt_ns = self.step_ns * len(gpios)  # of a round
+        adc_ring.start(self.gpios, how["rate"])
         self.start_us = self.now_us()
         self.started = self.stop_at = ticks_us()
         self.waiting = how["trigger"] == "cut"
@@ -81,29 +88,34 @@ class Scope:
             if ticks_diff(now, self.started) > LONGEST_us:
                 self.release()
         elif ticks_diff(now, self.stop_at) >= 0:
-            n = adc_ring.stop()
-            self.at = max(0, self.index - self.before, n - adc_ring.SIZE)
-            self.end = min(n, self.index + self.after)
-            self.first = self.at
+            n, inputs = adc_ring.stop(), len(self.gpios)
+            self.at = self.first = max(0, self.index - self.before, (n - adc_ring.SIZE + inputs - 1) // inputs)
+            self.end = min(n // inputs, self.index + self.after)
+            self.channel = 0
             self.state = _SENDING
 
     def _send(self):
-        """One piece."""
+        """One piece; the inputs one after the other."""
         n = min(_PIECE, self.end - self.at)
         if n <= 0:
-            self.state = _IDLE
+            self.at = self.first
+            self.channel += 1
+            if self.channel == len(self.gpios):
+                self.state = _IDLE
             return
         frame, ring = self.frame, adc_ring.ring
+        inputs, gpio = len(self.gpios), self.gpios[self.channel]
+        sample = self.at * inputs + self.channel
         frame[0] = wire.WAVEFORM
-        frame[HEAD], frame[HEAD + 1] = self.rails[self.gpio], self.gpio
+        frame[HEAD], frame[HEAD + 1] = self.rails[gpio], gpio
         put32(frame, HEAD + 2, self.at - self.first)
-        t_us = self.start_us + (self.at + 1) * self.dt_ns // 1000
+        t_us = self.start_us + (sample + 1) * self.step_ns // 1000
         put32(frame, HEAD + 6, t_us & 0x3FFFFFFF | (t_us >> 30 & 3) << 30)
         put32(frame, HEAD + 10, t_us >> 32)
         put32(frame, HEAD + 14, self.dt_ns)
         frame[HEAD + 18] = n
         for k in range(n):
-            from_ = 2 * ((self.at + k) % adc_ring.SIZE)
+            from_ = 2 * ((sample + k * inputs) % adc_ring.SIZE)
             frame[_FIRST + 2 * k] = ring[from_]
             frame[_FIRST + 2 * k + 1] = ring[from_ + 1]
         if self.link.put(frame, _FIRST + 2 * n):

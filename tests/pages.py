@@ -19,6 +19,11 @@ def items(values: dict, size: int = 512) -> bytes:
     return out.ljust(size, b"\0")
 
 
+def page_c0h(nand_bytes: int) -> bytes:
+    """OCP's log C0h, version 3, that says nothing but the NAND bytes."""
+    return page({0: (16, nand_bytes), 494: (2, 3), 496: (16, int.from_bytes(nvme_pages.C0_GUID, "little"))})
+
+
 PAGE_02H = page({
     0: (1, 4), 1: (2, 313), 3: (1, 97), 4: (1, 10), 5: (1, 101), 32: (16, 15_794_760), 48: (16, 2**70), 64: (16, 97), 80: (16, 98),
     96: (16, 463), 112: (16, 12), 128: (16, 4321), 144: (16, 5), 160: (16, 6), 176: (16, 7), 192: (4, 8), 196: (4, 9),

@@ -1,5 +1,7 @@
 """For tests: the SIMULATED board with a feed of known power, and the least of a host to talk to it."""
 
+import argparse
+import contextlib
 import json
 import os
 import select
@@ -13,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import micropython, wire
+from ssdrig import micropython, rig_command, wire
 from ssdrig.errors import ToolMissing
 from ssdrig.virtual import cable, feed
 
 ROOT = Path(__file__).resolve().parents[1]
-VBUS_V, CURRENT_A = 195.3125e-6, 7.8125e-6
+VBUS_V, CURRENT_A = 195.3125e-6, 9.765625e-6
+SUPPLY_OHM = 0.015 + 0.008  # source with leads, shunt
 ENERGY_J = 16 * 3.2 * CURRENT_A
 
 
@@ -38,44 +41,44 @@ def run_script(name: str, *arguments: str, stdin: str = "") -> subprocess.Comple
 
 def make_feed(path: Path, watts: float, t0_ns: int | None = None, seconds: float = 16) -> None:
     """A feed of constant power from t0_ns (now) on; 0 W after `seconds`."""
-    ring = feed.create(str(path), time.monotonic_ns() if t0_ns is None else t0_ns)
-    cable.fill(ring, watts, range(int(seconds * 1e9 / feed.BIN_NS)))
+    make_steps(path, [(watts, seconds)], t0_ns)
 
 
-class Board:
-    """`with Board(tmp_path, watts, faults) as b`: the cable's process and an open port. frames: [(kind, seq, body)]."""
+def make_steps(path: Path, steps: list[tuple[float, float]], t0_ns: int | None = None) -> int:
+    """A feed of (watts, seconds), one step after the other, from t0_ns (now) on, which is returned; then 0 W."""
+    t0_ns = time.monotonic_ns() if t0_ns is None else t0_ns
+    ring, at = feed.create(str(path), t0_ns), 0
+    for watts, seconds in steps:
+        bins = int(seconds * 1e9 / feed.BIN_NS)
+        cable.fill(ring, watts, range(at, at + bins))
+        at += bins
+    return t0_ns
 
-    def __init__(self, folder: Path, watts: float = 2.5, faults: dict | None = None, feed_path: Path | None = None):
-        interpreter()
-        self.feed = feed_path or folder / "feed"
-        if feed_path is None:
-            make_feed(self.feed, watts)
-        self.truth_path = folder / "truth.json"
-        self.faults = {"noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0, **(faults or {})}
+
+@contextlib.contextmanager
+def lent_port(board: "Board"):
+    """The board's port, for someone else to open as long as this lasts."""
+    port = os.ttyname(board.fd)
+    os.close(board.fd)
+    try:
+        yield port
+    finally:
+        board.fd = os.open(os.devnull, os.O_RDONLY)
+
+
+def run_rig(*words: str) -> int:
+    """The command `rig`; its exit code or the error it raises."""
+    parser = argparse.ArgumentParser()
+    rig_command.add_arguments(parser)
+    return rig_command.command(parser.parse_args(words))
+
+
+class Line:
+    """The least of a host on an open port. frames: [(kind, seq, body)]."""
+
+    def __init__(self, fd: int):
+        self.fd = fd
         self.frames, self.damaged, self.rest, self.seq = [], [], b"", 0
-
-    def __enter__(self):
-        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", str(self.feed), "--truth", str(self.truth_path)]
-        argv += ["--faults", json.dumps(self.faults), "--die-with-parent"]
-        env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
-        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(self.process.stderr.read().decode())
-        self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
-        tty.setraw(self.fd)
-        return self
-
-    def __exit__(self, *_):
-        os.close(self.fd)
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self.process.stdout.close()
-            self.process.stderr.close()
 
     def send(self, kind: int, body: bytes = b"") -> None:
         os.write(self.fd, wire.encode(kind, self.seq, body))
@@ -126,9 +129,6 @@ class Board:
         self.hello()
         self.send(wire.GO)
 
-    def truth(self) -> list[dict]:
-        return json.loads(self.truth_path.read_text())
-
     def logs(self) -> str:
         return "\n".join(body.decode() for body in self.bodies(wire.LOG))
 
@@ -154,6 +154,45 @@ class Board:
             energy, charge = int.from_bytes(energy, "little"), int.from_bytes(charge, "little", signed=True)
             out.append(dict(config=config, index=index, t_us=t_us, energy=energy, charge=charge, temp=temp, diag=diag))
         return out
+
+
+class Board(Line):
+    """`with Board(tmp_path, watts, faults) as b`: the cable's process and an open port. frames: [(kind, seq, body)]."""
+
+    def __init__(self, folder: Path, watts: float = 2.5, faults: dict | None = None, feed_path: Path | None = None):
+        interpreter()
+        self.feed = feed_path or folder / "feed"
+        if feed_path is None:
+            make_feed(self.feed, watts)
+        self.truth_path = folder / "truth.json"
+        self.faults = {"noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0, **(faults or {})}
+        super().__init__(-1)
+
+    def __enter__(self):
+        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", str(self.feed), "--truth", str(self.truth_path)]
+        argv += ["--faults", json.dumps(self.faults), "--die-with-parent"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(self.process.stderr.read().decode())
+        self.fd = os.open(json.loads(line)["port"], os.O_RDWR | os.O_NOCTTY)
+        tty.setraw(self.fd)
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process.stderr.close()
+
+    def truth(self) -> list[dict]:
+        return json.loads(self.truth_path.read_text())
 
     def firmware_pid(self) -> int:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()

@@ -1,6 +1,6 @@
 """Writes run folders whose figures are known beforehand: the journal's schema, made byte by byte from constants.
 
-Nothing of the measuring side is used here except wire.py and the schema's own text, so that a reader's mistake
+Nothing of the measuring side is used to write them except wire.py and the schema's own text, so that a reader's mistake
 cannot hide in the writer. Time zero of `iops` and `watts` is the first I/O of the load, in host seconds.
 """
 
@@ -11,7 +11,8 @@ from zlib import crc32
 
 import numpy as np
 
-from ssdrig import wire
+from ssdrig import analysis, wire
+from ssdrig.figures import figures_of
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
 UTC_RUN_NS = 1_795_177_507_894_000_000
@@ -26,6 +27,9 @@ TICK0_US = 5_000_000
 C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
 HIST_BINS = 1856
 TESTED_BYTES = 3_865_051_136
+# 12 s plateau, then from the zoom at 12 s: 1000 and 3000 in turn, two seconds of nothing, one of 500
+WINDOW = [1000, 3000] * 8 + [0, 0, 500]
+IOPS = [20000] * 12 + WINDOW
 
 
 def hist_bin(ns: int) -> int:
@@ -48,20 +52,11 @@ def watts_at(watts, t_s: np.ndarray) -> np.ndarray:
     return values[np.clip(np.searchsorted(starts, t_s, "right") - 1, 0, None)]
 
 
-def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77) -> bytes:
-    """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, ten pongs a second."""
-
-    def tick(t_ns):
-        return TICK0_US + (np.asarray(t_ns, float) - t0_ns) * (1 + drift_ppm * 1e-6) / 1000
-
-    hello = {
-        "protocol": 1, "boot": boot, "board": "synthetic", "firmware": "0.1.0", "simulated": True,
-        "rails": [{"rail": 0, "name": "5V", "chip": "INA228", "config": 1, "shunt_uOhm": 15000,
-                   "current_lsb_pA": CURRENT_LSB_PA, "vbus_lsb_nV": VBUS_LSB_NV, "adc_config": 0xFB68,
-                   "shunt_cal": 1536, "conversion_ns": CONVERSION_NS}],
-    }  # fmt: skip
-    events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
-    period = CONVERSION_NS / (1 + OSCILLATOR_PPM * 1e-6)
+def rail_events(number: int, watts, conversion_ns: int, gone, t0_ns: int, first_ns: int, end_ns: int, tick) -> list[tuple]:
+    """One rail's samples and energy frames, but for those from `gone` on; a sensor that comes back (gone = (from_s, to_s), of
+    the first I/O) has counted on."""
+    events = []
+    period = conversion_ns / (1 + OSCILLATOR_PPM * 1e-6)
     n = int((end_ns - t0_ns) / period)
     t = t0_ns + period * np.arange(1, n + 1)
     raw = np.rint(watts_at(watts, (t - first_ns) * 1e-9) * WATT).astype("<i4")
@@ -72,17 +67,43 @@ def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, los
     body[:, :2] = dt.astype("<u2").view(np.uint8).reshape(n, 2)
     body[:, 2:5] = np.frombuffer(struct.pack("<I", VBUS_RAW), np.uint8)[:3]
     body[:, 5:8] = raw.view(np.uint8).reshape(n, 4)[:, :3]
+
+    def there(i):
+        return gone is None or not gone[0] <= (t[i] - first_ns) * 1e-9 < gone[1]
+
     for i in range(0, n, wire.MAX_SAMPLES):
         m = min(wire.MAX_SAMPLES, n - i)
-        head = struct.pack(wire.SAMPLES_HEAD, 0, 1, m, 0, i, int(us[i]))
-        events.append((int(t[i + m - 1]), "S", wire.SAMPLES, head + body[i : i + m].tobytes()))
-    energy = np.cumsum(raw) / WATT * CONVERSION_NS * 1e-9 / ENERGY_LSB_J  # the register counts nominal time
-    charge = np.cumsum(raw) * CONVERSION_NS * 1e-9 / 16
+        head = struct.pack(wire.SAMPLES_HEAD, number, 1, m, 0, i, int(us[i]))
+        if there(i) and there(i + m - 1):
+            events.append((int(t[i + m - 1]), "S", wire.SAMPLES, head + body[i : i + m].tobytes()))
+    energy = np.cumsum(raw) / WATT * conversion_ns * 1e-9 / ENERGY_LSB_J  # the register counts nominal time
+    charge = np.cumsum(raw) * conversion_ns * 1e-9 / 16
     per_second = int(1e9 / period)
     for i in [*range(per_second - 1, n, per_second)]:
-        events.append((int(t[i]), "E", wire.ENERGY, struct.pack(
-            wire.ENERGY_BODY, 0, 1, i + 1, int(us[i]), int(energy[i]).to_bytes(5, "little"),
-            int(charge[i]).to_bytes(5, "little"), 3840, 0)))  # fmt: skip
+        if there(i):
+            events.append((int(t[i]), "E", wire.ENERGY, struct.pack(
+                wire.ENERGY_BODY, number, 1, i + 1, int(us[i]), int(energy[i]).to_bytes(5, "little"),
+                int(charge[i]).to_bytes(5, "little"), 3840, 0)))  # fmt: skip
+    return events
+
+
+def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77, more_rails=()) -> bytes:
+    """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, ten pongs a second.
+    more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
+
+    def tick(t_ns):
+        return TICK0_US + (np.asarray(t_ns, float) - t0_ns) * (1 + drift_ppm * 1e-6) / 1000
+
+    rails = [("5V", watts, CONVERSION_NS, None), *more_rails]
+    hello = {
+        "protocol": 1, "boot": boot, "board": "synthetic", "firmware": "0.1.0", "simulated": True,
+        "rails": [{"rail": k, "name": name, "chip": "INA228", "config": 1, "shunt_uOhm": 15000,
+                   "current_lsb_pA": CURRENT_LSB_PA, "vbus_lsb_nV": VBUS_LSB_NV, "adc_config": 0xFB68,
+                   "shunt_cal": 1536, "conversion_ns": conversion_ns} for k, (name, _, conversion_ns, _) in enumerate(rails)],
+    }  # fmt: skip
+    events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
+    for k, (_, of_rail, conversion_ns, gone) in enumerate(rails):
+        events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick)
     rng = np.random.default_rng(1)
     sent = {}
     for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, 100_000_000)):
@@ -183,7 +204,7 @@ def write(
     runs: Path, iops, *, watts=((-100.0, 4.0), (0.0, 2.5)), fill_s: int = 2, zoom_s: int = 10, dilation: int = 1,
     wa: float = 3.0, smart_every_s: int = 5, drift_ppm: float = 80.0, lat_ns: int = 800_000, op_percent=25,
     model: str = "SIMULATED SATA TLC", state: str | None = "complete", temperature_C: int = 40, lose_frames=(),
-    name: str = "consistency-sata-tlc-0001", power: bool = True,
+    name: str = "consistency-sata-tlc-0001", power: bool = True, more_rails=(),
 ) -> Path:  # fmt: skip
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
@@ -247,5 +268,11 @@ def write(
     (run / "events.jsonl").write_text(
         "".join(json.dumps({"t_ns": t, "kind": kind, **more}) + "\n" for t, kind, more in sorted(events, key=lambda e: e[0]))
     )
-    (run / "rig.bin").write_bytes(rig_bin(T, first, end, watts, drift_ppm, lose_frames) if power else b"")
+    (run / "rig.bin").write_bytes(rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails) if power else b"")
     return run
+
+
+def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[analysis.RunData, dict]:
+    """Such a run, read back, and its figures."""
+    data = analysis.load(write(folder, iops, zoom_s=zoom_s, **more))
+    return data, figures_of(data)

@@ -7,60 +7,13 @@ import statistics
 import numpy as np
 import pytest
 import synthetic_run
+from synthetic_run import IOPS, WINDOW, run_of
 
 from ssdrig import analysis
 from ssdrig.errors import JournalError
+from ssdrig.figures import figures_of
 
 BLOCK = 4096
-# 12 s plateau, then from the zoom at 12 s: 1000 and 3000 in turn, two seconds of nothing, one of 500
-WINDOW = [1000, 3000] * 8 + [0, 0, 500]
-IOPS = [20000] * 12 + WINDOW
-
-
-def run_of(tmp_path, iops=IOPS, zoom_s=12, **more):
-    run = synthetic_run.write(tmp_path, iops, zoom_s=zoom_s, **more)
-    data = analysis.load(run)
-    return data, analysis.figures(data)
-
-
-def test_all_keys_are_there_and_are_json(tmp_path):
-    _, f = run_of(tmp_path)
-    assert tuple(f) == analysis.KEYS
-    assert json.loads(json.dumps(f, allow_nan=False)) == f
-    assert f["notes"] == [] and [k for k in f if f[k] is None] == ["why", "idle_mean_W", "idle_uncertainty_W", "wa_settled", "purge"]
-
-
-def test_iops_statistics_are_of_the_window_and_count_zeros(tmp_path):
-    data, f = run_of(tmp_path)
-    assert data.iops.tolist() == IOPS
-    assert f["window_s"] == [12, 31]
-    assert f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
-    assert f["iops_sd"] == pytest.approx(statistics.stdev(WINDOW))
-    assert f["consistency"] == pytest.approx(statistics.mean(WINDOW) / statistics.stdev(WINDOW))
-    assert (f["iops_min"], f["zero_seconds"]) == (0, 2)
-    ordered = sorted(WINDOW)  # 19 values: rank r of percentile q is q/100 x 18, linear between
-    assert (ordered[:4], f["iops_p50"]) == ([0, 0, 500, 1000], 1000)
-    assert f["iops_p5"] == 0.0 and f["iops_p1"] == 0.0  # ranks 0.9 and 0.18
-    assert f["ios"] == sum(IOPS)
-    assert f["iops_all_mean"] == pytest.approx(sum(IOPS) / 31)
-    assert f["zoom_s"] == 12 and f["duration_s"] == 31
-
-
-def test_percentiles_interpolate(tmp_path):
-    _, f = run_of(tmp_path, [5000] * 4 + list(range(1000, 1101, 10)), zoom_s=4)
-    assert [f[k] for k in ("iops_p0_1", "iops_p1", "iops_p5", "iops_p50")] == pytest.approx([1000.1, 1001, 1005, 1050])
-
-
-def test_sd_of_zero_gives_no_consistency(tmp_path):
-    _, f = run_of(tmp_path, [4000] * 20, zoom_s=10)
-    assert (f["iops_mean"], f["iops_sd"], f["consistency"]) == (4000, 0, None)
-    assert "consistency: the standard deviation is 0" in f["notes"]
-
-
-def test_a_zoom_past_the_end_gives_no_statistics(tmp_path):
-    _, f = run_of(tmp_path, [4000] * 8, zoom_s=7)
-    assert f["iops_mean"] is None and f["window_s"] is None and f["iops_all_mean"] == 4000
-    assert any("8 whole seconds, the zoom starts at 7 s" in n for n in f["notes"])
 
 
 def test_constant_power(tmp_path):
@@ -185,7 +138,7 @@ def test_a_died_run_gives_what_is_there(tmp_path):
     rig = (run / "rig.bin").read_bytes()
     (run / "rig.bin").write_bytes(rig[: len(rig) * 2 // 3 + 5])
     data = analysis.load(run)
-    f = analysis.figures(data)
+    f = figures_of(data)
     assert f["state"] == "died" and "its last event is smart.end" in f["why"]
     assert f["ios"] == sum(IOPS) and f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
     assert f["energy_J"] is None and f["time_to_complete_s"] is None
@@ -202,7 +155,7 @@ def test_a_run_without_load_or_power(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, state=None, power=False)
     for path in (run / "fio" / "load").iterdir():
         path.unlink()
-    f = analysis.figures(analysis.load(run))
+    f = figures_of(analysis.load(run))
     assert f["state"] == "died" and f["tested_bytes"] == synthetic_run.TESTED_BYTES and f["fill_MBps"] is not None
     assert [f[k] for k in ("ios", "iops_mean", "iops_all_mean", "lat_mean_us", "energy_J", "power_mean_W", "samples", "wa", "closure_percent")] == [None] * 9
     assert any(n.startswith("load: ") for n in f["notes"]) and any(n.startswith("power: ") for n in f["notes"])
@@ -213,7 +166,7 @@ def test_a_smart_file_that_cannot_be_read_is_said(tmp_path):
     (run / "smart" / "003.json").write_text('{"n": 3')
     data = analysis.load(run)
     assert len(data.snapshots) == len(list((run / "smart").glob("*.json"))) - 1
-    assert any("003.json cannot be read" in n for n in analysis.figures(data)["notes"])
+    assert any("003.json cannot be read" in n for n in figures_of(data)["notes"])
 
 
 def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
@@ -223,7 +176,7 @@ def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
     page = bytearray.fromhex(document["log_c0h"])
     page[:16] = (1).to_bytes(16, "little")
     last.write_text(json.dumps({**document, "log_c0h": page.hex()}))
-    f = analysis.figures(analysis.load(run))
+    f = figures_of(analysis.load(run))
     assert f["wa"] is None and any("NAND counter went back" in n for n in f["notes"])
 
 
@@ -232,7 +185,7 @@ def test_a_run_that_is_still_written_is_running(tmp_path):
     lock = os.open(run / "lock", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        f = analysis.figures(analysis.load(run))
+        f = figures_of(analysis.load(run))
     finally:
         os.close(lock)
     assert (f["state"], f["why"]) == ("running", None)

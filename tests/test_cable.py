@@ -13,8 +13,8 @@ import pytest
 from simboard import ROOT, Board, make_feed
 
 from ssdrig import wire
-from ssdrig.errors import UsageError
 from ssdrig.virtual import cable
+from ssdrig.virtual.faults import BOARD, TRANSPORT
 
 
 def alive(pid: int) -> bool:
@@ -49,7 +49,7 @@ def test_damage_rates():
 
 
 def test_delay_keeps_order_and_gives_its_distribution():
-    faults = {**cable.TRANSPORT, "delay_us": 200, "jitter_us": 300, "outliers": 0.01}
+    faults = {**TRANSPORT, "delay_us": 200, "jitter_us": 300, "outliers": 0.01}
     n, gap = 20_000, 10_000_000
     delays = []
     line = cable.Delay(faults, random.Random(7))
@@ -70,18 +70,11 @@ def test_delay_keeps_order_and_gives_its_distribution():
 
 
 def test_a_pause_holds_back_what_is_sent_in_it():
-    line = cable.Delay(cable.TRANSPORT, random.Random(1))
+    line = cable.Delay(TRANSPORT, random.Random(1))
     line.put(b"a", 10, 0)
     line.put(b"b", 20, 5000)
     line.put(b"c", 30, 5000)
     assert [line.take(t) for t in (10, 4999, 5000)] == [b"a", b"", b"bc"]
-
-
-def test_settings_know_their_names():
-    board, transport = cable.settings({"ppm": 80, "loss": 0.1})
-    assert board == {**cable.BOARD, "ppm": 80} and transport == {**cable.TRANSPORT, "loss": 0.1}
-    with pytest.raises(UsageError, match="lossy"):
-        cable.settings({"lossy": 1})
 
 
 # --- the process
@@ -134,8 +127,8 @@ def test_truth_names_every_setting(tmp_path):
     with Board(tmp_path, 2.5, {"ppm": 80.0}) as b:
         b.hello()
         truth = b.truth()[0]
-    assert truth.keys() == {"boot", "t_boot_ns", "tick0", "power", *cable.BOARD} - {"start_ticks"}
-    assert truth["ppm"] == 80 and truth["tick0"] == cable.BOARD["start_ticks"]
+    assert truth.keys() == {"boot", "t_boot_ns", "tick0", "power", *BOARD} - {"start_ticks"}
+    assert truth["ppm"] == 80 and truth["tick0"] == BOARD["start_ticks"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

@@ -1,17 +1,19 @@
 """Calibration: units from counts, worked by hand and for any unit, offset and write amplification; and once with a real fio on a real device."""
 
+import argparse
+import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
+from drives import a_drive
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loop_device import loop_device
 
-from ssdrig.drive import calibrate
-from ssdrig.drive.inventory import Drive
+from ssdrig.drive import calibrate, guard, inventory
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.progress import Progress
 
@@ -90,20 +92,11 @@ def test_what_went_back_stood_still_or_is_no_write_counter():
     assert set(found) == {"ata:241"} and found["ata:241"]["unit_bytes"] is None and "went back" in found["ata:241"]["words"]
 
 
-def test_words_of_a_vendor_page_that_fit_are_found_and_the_others_not_listed():
-    def page(at_8, at_40, at_48):
-        data = bytearray(512)
-        data[8:16], data[40:48], data[48:56] = (v.to_bytes(8, "little") for v in (at_8, at_40, at_48))
-        return data.hex()
-
-    found = units({"log_cah": page(1, 500, 77)}, {"log_cah": page(10**6, 500 + 1024, 80)})
-    assert list(found) == ["log_cah:40"] and found["log_cah:40"]["unit_bytes"] == 32 * MIB
-
-
-def test_pages_whose_units_are_known_are_left_alone():
-    ocp = bytes(496) + bytes.fromhex(calibrate.OCP_GUID)
-    moved = (1024).to_bytes(8, "little") + ocp[8:]
-    assert units({"log_c0h": ocp.hex(), "log_02h": ocp.hex()}, {"log_c0h": moved.hex(), "log_02h": moved.hex()}) == {}
+def test_pages_of_nvme_drives_are_no_counters_without_a_unit():
+    """Whether a word that moved by what was written counts the host's bytes or the NAND's, no sequential write tells."""
+    before, after = bytes(512), bytes(40) + (1024).to_bytes(8, "little") + bytes(464)
+    for name in ("log_02h", "log_c0h", "log_cah"):
+        assert calibrate.raw_counters({name: after.hex()}) == {} == units({name: before.hex()}, {name: after.hex()})
 
 
 # ---- for anything
@@ -151,8 +144,7 @@ JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st
 def test_odd_documents_give_no_unit_and_no_crash(table, rest, page, written):
     odd = {"smartctl": {"ata_smart_attributes": {"table": table}, "in_smartctl_database": rest}, "log_cah": page}
     for before, after in ((odd, document({241: 5})), (document({241: 5}), odd), ({"smartctl": rest}, {"smartctl": table}), (odd, odd)):
-        for found in calibrate.find_units(before, after, written):
-            assert found["counts"] != 0
+        assert calibrate.find_units(before, after, written) == []
 
 
 # ---- what is kept
@@ -210,25 +202,18 @@ print(json.dumps({{"smartctl": {{"version": [7, 3], "exit_status": 0}}, "in_smar
 @pytest.fixture
 def drive(tmp_path, monkeypatch):
     """A loop device over 96 MiB."""
-    if os.geteuid() or not shutil.which("losetup"):
-        pytest.skip("needs root and losetup")
     backing = tmp_path / "disk.img"
     backing.touch()
     os.truncate(backing, 96 * MIB)
-    made = subprocess.run(["losetup", "--find", "--show", str(backing)], capture_output=True, text=True, timeout=20)
-    if made.returncode:
-        pytest.skip(f"no loop device here: {made.stderr.strip()}")
-    node = made.stdout.strip()
-    name = os.path.basename(node)
-    smartctl = tmp_path / "bin" / "smartctl"
-    smartctl.parent.mkdir()
-    smartctl.write_text(SMARTCTL.format(python=sys.executable, name=name, folder=tmp_path))
-    smartctl.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{smartctl.parent}:{os.environ['PATH']}")
-    try:
-        yield Drive(name, node, None, "UNKNOWN SSD", "S1", "F1", "", 96 * MIB, 512, "other", "", False, 7, 0, None, None, "auto", "", False)
-    finally:
-        subprocess.run(["losetup", "--detach", node], check=True, timeout=20)
+    with loop_device(backing) as node:
+        name = os.path.basename(node)
+        smartctl = tmp_path / "bin" / "smartctl"
+        smartctl.parent.mkdir()
+        smartctl.write_text(SMARTCTL.format(python=sys.executable, name=name, folder=tmp_path))
+        smartctl.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{smartctl.parent}:{os.environ['PATH']}")
+        yield a_drive(name=name, node=node, by_id=None, model="UNKNOWN SSD", serial="S1", firmware="F1", capacity_bytes=96 * MIB, logical_block_bytes=512,
+                      interface="other", controller=None, nsid=None, smartctl_type="auto")  # fmt: skip
 
 
 def test_calibration_of_a_real_device(drive, home):
@@ -255,3 +240,26 @@ def test_a_drive_that_counts_nothing_is_not_written(drive, tmp_path):
     with pytest.raises(DriveError, match="attributes"):
         calibrate.calibrate(drive, 64 * MIB, None, 0.0, Progress(quiet=True))
     assert open(f"/sys/block/{drive.name}/stat").read().split()[6] == before
+
+
+# ---- the command
+
+
+@pytest.mark.parametrize(("unit", "code"), [(MIB, 0), (None, DriveError.exit_code)])
+def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, monkeypatch, capsys, unit, code):
+    (tmp_path / "ssdrig").mkdir()
+    (tmp_path / "ssdrig/warranty.toml").write_text('[[drive]]\nmodel = "UNKNOWN SSD"\ntbw_TB = 1\nsource = "a test"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    drive = a_drive(model="UNKNOWN SSD", serial="S1", firmware="F1", by_id=None, node="/dev/nothing")
+    found = {"key": "ata:241", "name": "Host_Writes", "counts": 7, "unit_bytes": unit, "more_bytes": None, "words": "moved by 7"}
+    asked = []
+    monkeypatch.setattr(inventory, "find", lambda word: drive)
+    monkeypatch.setattr(guard, "hold", lambda drive, serial: contextlib.nullcontext(serial))
+    monkeypatch.setattr(calibrate, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True})
+    parser = argparse.ArgumentParser()
+    calibrate.add_arguments(parser)
+    assert calibrate.command(parser.parse_args(["S1", "--write", "10GB", "--destroy-data", "S1", "--purge", "none", "--json"])) == code
+    out, err = capsys.readouterr()
+    assert asked == [("S1", 10**10, None, 60)] and "writes 10 GB, 1 % of its rated 1 TB" in err
+    assert calibrate.units_for("UNKNOWN SSD", "F1") == ({"ata:241": MIB} if unit else {})
+    assert json.loads(out)["kept_in"] == (str(home) if unit else None)

@@ -9,6 +9,7 @@ import random
 
 import numpy as np
 import pytest
+from chips import ina228_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from ssdrig.calibration import CalibrationError, Meter, Point
 from ssdrig.errors import RigError, UsageError
 from ssdrig.frames import Decoder
 from ssdrig.rig import mean_power_W
-from ssdrig.virtual.board.ina228_model import INA228
 
 RAIL = {
     "rail": 0, "name": "5 V", "chip": "INA228", "config": 0, "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500,
@@ -110,7 +110,7 @@ def measured(seed, quantity, value, conversions=60):
     (mean, its standard uncertainty)"""
     dice = random.Random(seed)
     errors = {"gain_ppm": dice.uniform(-10_000, 10_000), "offset_uV": dice.uniform(-1, 1), "vbus_gain_ppm": dice.uniform(-500, 500)}
-    chip = INA228(lambda *_: (value, 3.0) if quantity == "I" else (0.5, value), 0, **errors)
+    chip = ina228_model.INA228(lambda *_: (value, 3.0) if quantity == "I" else (0.5, value), 0, **errors)
     chip.write(0x0, 1 << 4, 1_000_000)
     chip.write(0x2, 4096, 1_000_000)
     chip.write(0x1, 0xF500, 1_000_000)

@@ -146,9 +146,7 @@ def test_a_clock_that_jumps_is_not_called_exact():
     t1[half:] += 3_000_000
     t4[half:] += 3_000_000
     made = clock.fit(t1, ticks, t4)
-    assert made.strained + made.outliers > 0
-    before = made.bound_ns(ticks[half // 2])
-    assert made.strained == 0 or before > 500_000
+    assert made.strained > 0 and made.bound_ns(ticks[half // 2]) > 500_000
 
 
 def test_the_bound_grows_away_from_the_pings():

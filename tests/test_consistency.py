@@ -46,7 +46,7 @@ def test_durations_that_do_not_fit_are_refused(duration, zoom):
         consistency.plan(GIB, 2 * GIB, None, duration, zoom, None, 1)
 
 
-@given(st.integers(256, 1 << 20), st.floats(0, 60))
+@given(st.integers(16, 400) | st.integers(256, 1 << 20), st.floats(0, 60))
 def test_tested_range_is_never_larger_than_asked(raw_mib, op):
     raw = raw_mib * consistency.MIB
     try:

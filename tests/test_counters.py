@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, items, page
+from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, items, page, page_c0h
 
-from ssdrig.drive import ata_counters, counters, nvme_pages
+from ssdrig.drive import ata_counters, counters
 
 DATA = Path(__file__).parent / "data" / "smartctl"
 MIB = 1 << 20
@@ -53,15 +53,35 @@ def test_snapshot_from_pages():
 def test_snapshot_takes_the_best_nand_counter():
     assert nand_of(counters.snapshot(document(log_c0h=None))) == (120 * 10**9, 10**9, "log 09h")
     assert nand_of(counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))) == (3 * 10**12 + 2, 1, "log 22h")
+    fdp = counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))
+    assert host_of(fdp) == (2**70 * 512_000, 512_000, "log 02h") and fdp["fdp_host_written_bytes"] == 10**12 + 1  # the drive's life, and this group's
+    full = counters.snapshot(document(log_c0h=None, log_22h=(b"\xff" * 16 + PAGE_22H[16:]).hex()))  # HBMW stays at its end
+    assert nand_of(full) == nand_of(fdp) and full["fdp_host_written_bytes"] is None
     got = counters.snapshot(document(log_c0h=bytes(512).hex()))  # a layout that is not OCP's
     assert got["nand_written_source"] == "log 09h" and got["xor_recoveries"] is None and any("log C0h" in words for words in got["unknown"])
     got = counters.snapshot(document(log_c0h=None, log_09h=None))
     assert nand_of(got) == (None, None, None) and any(words.startswith("NAND bytes written") for words in got["unknown"])
 
 
+def test_numbers_that_cannot_be_are_refused_in_words():
+    full = counters.snapshot(document(log_02h=(PAGE_02H[:48] + b"\xff" * 16 + PAGE_02H[64:]).hex(), log_09h=None))
+    assert host_of(full) == (None, None, None) and any(words.startswith("data_units_written") for words in full["unknown"])
+    spare = counters.snapshot(document(log_c0h=(PAGE_C0H[:120] + b"\x65" + PAGE_C0H[121:]).hex()))
+    assert spare["free_blocks_percent"] is None and any(words.startswith("free blocks") for words in spare["unknown"])
+    assert counters.snapshot(document(log_c0h=(PAGE_C0H[:120] + b"\x64" + PAGE_C0H[121:]).hex()))["free_blocks_percent"] == 100
+
+
+def test_a_page_22h_without_data_placement_is_passed_over():
+    for blank in (bytes(64), b"\xff" * 64):
+        got = counters.snapshot(document(log_c0h=None, log_22h=blank.hex()))
+        assert nand_of(got) == (120 * 10**9, 10**9, "log 09h") and got["fdp_host_written_bytes"] is None
+    begun = counters.snapshot(document(log_c0h=None, log_22h=page({0: (16, 4096), 16: (16, 8192)}, 64).hex()))
+    assert nand_of(begun) == (8192, 1, "log 22h") and begun["fdp_host_written_bytes"] == 4096
+
+
 def test_nand_counter_that_does_not_count():
     """0 bytes on the NAND for terabytes of the host is not 0."""
-    blank = page({494: (2, 3), 496: (16, int.from_bytes(nvme_pages.C0_GUID, "little"))})
+    blank = page_c0h(0)
     got = counters.snapshot(document(log_c0h=blank.hex()))
     assert nand_of(got)[2] == "log 09h" and any("log C0h says 0" in words for words in got["unknown"])
     new = counters.snapshot(document(log_02h=page({1: (2, 300), 3: (1, 100)}).hex(), log_c0h=blank.hex(), log_09h=None))
@@ -107,6 +127,12 @@ def test_the_same_format_of_another_maker_must_prove_its_unit():
     for other in ({0xF4: (100, 90_000)}, {0xF4: (100, 90_000 * 65536), 0xF5: (100, 60_000 * 65536)}):  # no F5h; sectors of 512 B
         got = vendor(0x1C5F, log_cah=items(other))
         assert nand_of(got) == (None, None, None) and any("log CAh is not believed" in words for words in got["unknown"])
+    few = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_02h": page({1: (2, 300), 48: (16, 9 * 65_536), 80: (16, 1)}).hex(),
+                             "log_cah": items({0xF4: (100, 9_900), 0xF5: (100, 9_000)}).hex()})  # fmt: skip
+    assert nand_of(few) == (9_900 * 32 * MIB, 32 * MIB, "log CAh")
+    few = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_02h": page({1: (2, 300), 48: (16, 656), 80: (16, 1)}).hex(),
+                             "log_cah": items({0xF4: (100, 11), 0xF5: (100, 10)}).hex()})  # fmt: skip
+    assert nand_of(few) == (None, None, None) and any("too little was written to check it" in words for words in few["unknown"])
     got = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_cah": CAH.hex()})  # nothing to check against
     assert nand_of(got) == (None, None, None)
 

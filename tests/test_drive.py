@@ -46,6 +46,9 @@ def test_flush_and_fua_wait_for_the_program_and_plp_does_not():
         assert (one(drive, FLUSH, t=S) - S > preset.t_PROG_ns) == waits
         assert (one(drive, WRITE, 1, flags=1, t=2 * S) - 2 * S > preset.t_PROG_ns) == waits
         assert one(drive, FLUSH, t=3 * S) - 3 * S < MS
+        one(drive, READ, 1, flags=1, t=4 * S)
+        ledger = drive.ledger()
+        assert (ledger["host_write_commands"], ledger["host_fua_write_commands"], ledger["host_flush_commands"]) == (2, 1, 2)
 
 
 def test_volatile_cache_content():

@@ -2,7 +2,6 @@
 MicroPython's documentation and whose file system and interpreter are the real MicroPython's (unix port). The unix port's own
 prompt has no raw mode, so it cannot stand in by itself. Also what is said to a person in each case that goes wrong."""
 
-import argparse
 import contextlib
 import json
 import os
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simboard import ROOT, Board
+from simboard import ROOT, Board, lent_port, run_rig
 from ssdrig import flash, ports, rig_command
 from ssdrig.errors import RigError, ToolMissing
 
@@ -37,24 +36,13 @@ def board(folder, **faults):
     """(port, flash folder) of a SIMULATED board whose flash is a folder, empty but for what is there already."""
     (folder / "flash").mkdir(exist_ok=True)
     with Board(folder, 2.5, {"flash": str(folder / "flash"), **faults}) as b:
-        port = os.ttyname(b.fd)
-        os.close(b.fd)
-        try:
+        with lent_port(b) as port:
             yield port, folder / "flash"
-        finally:
-            b.fd = os.open(os.devnull, os.O_RDONLY)
-
-
-def run(*words):
-    """The command `rig`; its exit code or the error it raises."""
-    parser = argparse.ArgumentParser()
-    rig_command.add_arguments(parser)
-    return rig_command.command(parser.parse_args(words))
 
 
 def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys):
     with board(tmp_path) as (port, folder):
-        assert run("flash", "--port", port) == 0
+        assert run_rig("flash", "--port", port) == 0
         said = capsys.readouterr()
         assert sorted(p.name for p in folder.glob("*.py")) == NAMES
         assert all((folder / name).read_bytes() == (FIRMWARE / name).read_bytes() for name in NAMES)
@@ -62,7 +50,7 @@ def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys
         # again: nothing is copied, and what else lies there stays, the calibration above all
         (folder / "calibration.json").write_text("{}")
         (folder / "rig.py").write_text("# an older one\n")
-        assert run("flash", "--port", port) == 0
+        assert run_rig("flash", "--port", port) == 0
         said = capsys.readouterr().err
         assert "copying rig.py\n" in said and "left alone on the board: calibration.json" in said
         assert (folder / "rig.py").read_bytes() == (FIRMWARE / "rig.py").read_bytes() and (folder / "calibration.json").read_text() == "{}"
@@ -113,7 +101,7 @@ def test_a_firmware_that_does_not_start_is_said(tmp_path, mpremote, monkeypatch)
     monkeypatch.setattr(rig_command, "BACK_S", 1.0)
     with board(tmp_path) as (port, _):
         with pytest.raises(RigError, match="the firmware to answer after the copy"):
-            run("flash", "--port", port)
+            run_rig("flash", "--port", port)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +119,22 @@ def test_boards_that_are_refused(change, words):
 
 
 @pytest.mark.parametrize(
-    "change", [{}, {"version": [2, 0, 0]}, {"machine": "Raspberry Pi Pico 2 with RP2350"}, {"files": {"main.py": "0"}, "ours": True}]
-)
-def test_boards_that_are_taken(change):
-    flash.check({**PICO, **change})
+    ("change", "but"),
+    [({}, {"platform": "esp32"}), ({"version": [1, 26, 0]}, {"version": [1, 25, 9]}), ({"version": [2, 0, 0]}, {"version": [0, 99, 0]}),
+     ({"machine": "Raspberry Pi Pico 2 with RP2350"}, {"machine": "Raspberry Pi Pico 2 with RP235"}),
+     ({"files": {"main.py": "0"}, "ours": True}, {"ours": False})],
+)  # fmt: skip
+def test_boards_that_are_taken_and_their_opposites(change, but):
+    assert flash.check({**PICO, **change}) is None
+    with pytest.raises(RigError):
+        flash.check({**PICO, **change, **but})
+
+
+def test_another_program_is_replaced_only_when_told():
+    other = {**PICO, "files": {"main.py": "0"}}
+    assert flash.check(other, replace=True) is None
+    with pytest.raises(RigError, match="main.py of something else"):
+        flash.check(other)
 
 
 def test_no_room(monkeypatch):

@@ -145,14 +145,17 @@ def test_a_hello_that_is_none_is_counted_and_changes_nothing(body):
     assert decoder.boots[-1].boot == 11 and decoder.frames(0).boot.tolist() == [0]
 
 
-@given(st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 3, 4, 200]), st.binary(max_size=80), st.integers(0, 2**62)), max_size=30))
-@example([(1, bytes(7 + n), 0) for n in range(3)])  # too short to say how many samples it holds
+@given(st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 3, 4, 200]), st.binary(max_size=80), st.integers(0, 2**62)), max_size=30), st.integers(0, 30))
+@example([(1, bytes(7 + n), 0) for n in range(3)], 3)  # too short to say how many samples it holds
 @settings(max_examples=200, deadline=None)
-def test_nothing_a_board_may_send_raises(rows):
-    """Valid records with any content: kinds, lengths and numbers no board would send."""
+def test_nothing_a_board_may_send_raises(rows, at):
+    """Valid records with any content, kinds, lengths and numbers no board would send, before and after a stretch of sound ones."""
+    tape = stream.started()
+    tape.stream(2)
     rows = [(kind, (bytes([b"HSEPL"[len(p) % 5]]) + p) if kind == 1 else p, t) for kind, p, t in rows]
-    decoder = decoded(rows)
-    assert decoder.counts["frames"] <= len(rows)
+    decoder = decoded(rows[:at] + tape.rows + rows[at:])
+    assert decoder.counts["frames"] <= len(rows) + len(tape.rows)
+    assert 0 in decoder.rails() and (decoder.frames(0).n == 50).sum() == 2
     for rail in decoder.rails():
         frames = decoder.frames(rail)
         assert frames.n.sum() == len(frames.t_us)

@@ -4,17 +4,26 @@ against the chips' models: the same numbers, bit for bit."""
 import sys
 import types
 from array import array
+from unittest import mock
 
 import pytest
+import vipersource
+from chips import ROOT, ina226_model, ina228_model, load
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_ina226_model import model as ina226_model
-from test_ina228_model import ROOT, load
-from test_ina228_model import model as ina228_model
 
 TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR, TIMERAWL = 0x04, 0x10, 0x34, 0x54, 0x6C, 0x70, 0x78, 0x28
 READ, STOP, RESTART = 1 << 8, 1 << 9, 1 << 10
-I2C0, TIMER = 0x40044000, 0x40054000  # RP2040 data sheet 2.2
+SAMPLE, EXTRA, TORN = 1, 2, 4
+I2C0, TIMER, PIO1 = 0x40044000, 0x40054000, 0x50300000  # RP2040 data sheet 2.2
+
+
+class Alarm(list):
+    """What was written to the queue of PIO1's first machine, in us."""
+
+    def __setitem__(self, word, cycles):
+        assert word == 4 and cycles % 125 == 0
+        self.append(cycles // 125)
 
 
 class Registers:
@@ -22,9 +31,11 @@ class Registers:
 
     def __init__(self):
         self.trace, self.answers, self.received, self.now = [], {TAR: 0, RAW_INTR: 0, STATUS: 0}, [], 0
+        self.alarm, self.handlers, self.looks = Alarm(), [], 0
 
     def __getitem__(self, word):
         if 4 * word == RXFLR:
+            self.looks += 1
             return len(self.received)
         if 4 * word == DATA_CMD:
             return self.received.pop(0)
@@ -42,33 +53,20 @@ class Registers:
 def fifo():
     """(names of i2c_fifo.py, registers of I2C0): viper functions as Python, addresses leading to the registers."""
     block = Registers()
-    known = {I2C0: block, TIMER: block}
-    micropython = types.SimpleNamespace(const=lambda x: x, viper=lambda f: f)
     time = types.SimpleNamespace(ticks_us=lambda: block.now, ticks_diff=lambda a, b: a - b)
     fake_sys = types.SimpleNamespace(implementation=types.SimpleNamespace(_machine="Raspberry Pi Pico with RP2040"))
-    fakes = {"micropython": micropython, "time": time, "sys": fake_sys}
-    names = {"ptr32": lambda x: known[x] if isinstance(x, int) else x, "__name__": "i2c_fifo"}
-    source = (ROOT / "firmware/i2c_fifo.py").read_text().replace("ptr32, ", "object, ").replace("mem: ptr32", "mem: object")
-    saved = {name: sys.modules.get(name) for name in fakes}
-    code = compile(source, "i2c_fifo.py", "exec")
-    try:
-        sys.modules.update(fakes)
-        exec(code, names)
-    finally:
-        for name, module in saved.items():
-            if module is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module
-    return names, block
+    oneshot = types.SimpleNamespace(PAGE=PIO1 >> 14, TXF=4, start=lambda handler: block.handlers.append(handler))
+    machine = types.SimpleNamespace(freq=lambda: 125_000_000)
+    fakes = {"time": time, "sys": fake_sys, "machine": machine, "oneshot": oneshot, "lane": vipersource.load("lane", {}, {})}
+    return vipersource.load("i2c_fifo", {I2C0: block, TIMER: block, PIO1: block.alarm}, fakes), block
 
 
 def bus_of(fifo, addresses=(0x40, 0x41)):
     names, block = fifo
-    bus = names["Bus"](lambda: None, lambda: None, names["PAGE"][0], addresses)
+    bus = names.Bus(lambda: None, lambda: None, names.PAGE[0], addresses)
     for lane in bus.lanes:
-        lane.script(names["SAMPLE"], ((0x0B, 2), (0x05, 3), (0x07, 3)))
-        lane.script(names["EXTRA"], ((0x09, 5), (0x0A, 5), (0x06, 2)))
+        lane.script(SAMPLE, ((0x0B, 2), (0x05, 3), (0x07, 3)))
+        lane.script(EXTRA, ((0x09, 5), (0x0A, 5), (0x06, 2)))
         lane.restart(500)
     return bus, block
 
@@ -117,6 +115,72 @@ def test_two_at_once_one_after_the_other(fifo):
     assert bus.lanes[1].take() == 1 and bus.lanes[1].mem[bus.lanes[1].slot + 1] == 10
 
 
+def test_an_alarm_comes_when_the_bus_gets_free_for_the_next(fifo):
+    """Set once, for what is left of the 3 * 31 + 9 * 8 clocks, 35 us early; its handler takes what was read and begins the next."""
+    bus, block = bus_of(fifo, (0x40, 0x41, 0x44))
+    [ring] = block.handlers
+    bus.lanes[0].interrupt(None)
+    assert block.alarm == []  # nobody waits
+    block.now = 40
+    bus.lanes[1].interrupt(None)
+    assert block.alarm == [90]
+    block.now = 50
+    bus.lanes[2].interrupt(None)
+    assert block.alarm == [90] and block.answers[TAR] == 0x40
+    block.now = 130  # it looks again and again, in vain: the block is slower than it should be
+    ring(None)
+    assert block.looks > 40 and block.alarm == [90, 12] and block.answers[TAR] == 0x40
+    block.now, block.received = 177, [5] * 8
+    ring(None)
+    assert block.alarm == [90, 12, 130] and block.answers[TAR] == 0x41
+    block.now, block.received = 342, [6] * 8
+    ring(None)
+    assert len(block.alarm) == 3 and block.answers[TAR] == 0x44  # nobody waits behind it
+    block.received = [7] * 8
+    assert [lane.take() for lane in bus.lanes] == [SAMPLE] * 3
+    assert [lane.mem[lane.slot + 3] for lane in bus.lanes] == [0x050505, 0x060606, 0x070707]
+
+
+def test_an_alarm_while_the_main_loop_works_on_the_state(fifo):
+    """It is only noted; the main loop, done, sees that a lane waits and no alarm is set, and looks again."""
+    names, block = fifo
+    bus, _ = bus_of(fifo)
+    [ring] = block.handlers
+    bus.lanes[0].interrupt(None)
+    block.now = 40
+    bus.lanes[1].interrupt(None)
+    block.received = [5] * 8
+    step, calls = names.step, []
+
+    def interrupted(mem):
+        out = step(mem) if calls else 1  # the first finds the script running; then the alarm comes, the lock still set
+        if not calls:
+            ring(None)
+        calls.append(block.answers[TAR])
+        return out
+
+    with mock.patch.object(names, "step", interrupted):
+        assert bus.lanes[0].take() == SAMPLE
+    assert calls == [0x40, 0x41] and bus.mem[0] == 0
+
+
+def test_a_lane_alone_sets_no_alarm_and_one_that_must_begin_early_is_taken_by_its_edge(fifo):
+    bus, block = bus_of(fifo, (0x40,))
+    lane = bus.lanes[0]
+    assert block.handlers == []
+    lane.restart(44)
+    lane.interrupt(None)
+    block.received = [1] * 8
+    block.now = 234
+    assert lane.take() == 0  # the main loop leaves it alone
+    lane.interrupt(None)
+    assert lane.take() == SAMPLE and block.alarm == []
+    lane.done()
+    block.received = [2] * 8
+    block.now = 234 + 300  # no edge came: the stream ends
+    assert lane.take() == SAMPLE and lane.mem[lane.slot + 3] == 0x020202
+
+
 def test_what_may_belong_to_two_conversions_is_torn(fifo):
     """Begun too late; or still reading when the next edge comes. Complete but not yet fetched is neither."""
     names, block = fifo
@@ -129,17 +193,17 @@ def test_what_may_belong_to_two_conversions_is_torn(fifo):
     bus.mem[0] = 0
     assert lane.take() == 0
     block.received = [1] * 8
-    assert lane.take() == names["SAMPLE"] | names["TORN"]
+    assert lane.take() == SAMPLE | TORN
     lane.done()
     lane.interrupt(None)
     block.received = [1] * 7
     lane.interrupt(None)
     block.received.append(1)
-    assert lane.take() == names["SAMPLE"] | names["TORN"]
+    assert lane.take() == SAMPLE | TORN
     lane.done()
     block.received = [1] * 8
     lane.interrupt(None)
-    assert lane.take() == names["SAMPLE"]
+    assert lane.take() == SAMPLE
 
 
 def test_a_nack_is_an_error_of_its_lane_and_the_next_goes_on(fifo):
@@ -166,39 +230,101 @@ def test_a_block_that_hangs_is_given_up(fifo):
 def test_a_full_ring_drops_the_newest_and_keeps_the_rest(fifo):
     bus, block = bus_of(fifo)
     lane = bus.lanes[0]
-    for k in range(20):
+    for k in range(70):
         block.now = 1000 * k
         lane.interrupt(None)
         block.received = [k] * 8
     stamps = []
-    while lane.take():
-        stamps.append(lane.mem[lane.slot + 1])
-        lane.done()
-    assert stamps[:16] == [1000 * k for k in range(16)]
+
+    def drained(n):
+        while n and lane.take():
+            stamps.append(lane.mem[lane.slot + 1])
+            lane.done()
+            n -= 1
+
+    def more(first):
+        for k in range(first, first + 5):
+            block.now = 1000 * k
+            lane.interrupt(None)
+            block.received = [1] * 8
+
+    drained(20)
+    more(70)  # 20 are free, but a gap behind each few samples would cost the main loop more than it has
+    drained(20)
+    more(75)  # 40 are free
+    drained(64)
+    assert stamps == [1000 * k for k in range(64)] + [1000 * k for k in range(75, 80)]
 
 
-def test_the_accumulators_wait_for_no_edge_but_yield_to_one(fifo):
-    names, block = fifo
-    bus, _ = bus_of(fifo)
-    lane = bus.lanes[0]
-    lane.interrupt(None)
-    block.received = [0] * 8
-    lane.take()
+ACCUMULATORS = [0x09, 0x0A, 0x06]
+
+
+def begun(block):
+    """Registers of the scripts begun since it was asked last."""
+    registers = [v for r, v in block.trace if r == DATA_CMD and v < 256]
     block.trace.clear()
+    return registers
+
+
+def test_the_accumulators_follow_a_sample_or_are_dropped(fifo):
+    """Asked for, they are read right behind the next sample; an edge tears them; too late, they are not begun, but behind a later one."""
+    bus, block = bus_of(fifo)
+    lane = bus.lanes[0]
+
+    def sample():
+        block.received = [0] * 8
+        assert lane.take() == SAMPLE
+        lane.done()
+
     lane.ask()
-    assert [v for r, v in block.trace if r == DATA_CMD and v < 256] == [0x09, 0x0A, 0x06]
-    lane.done()
+    lane.interrupt(None)
+    begun(block)
+    block.now += 501
+    sample()
+    assert begun(block) == [] and not lane.waits()  # too late
+    lane.interrupt(None)
+    begun(block)
+    sample()
+    assert begun(block) == ACCUMULATORS
     lane.interrupt(None)
     block.received = list(range(12))
-    assert lane.take() == names["EXTRA"] | names["TORN"]
+    assert lane.take() == EXTRA | TORN
     lane.done()
-    block.received = [0] * 8
-    assert lane.take() == names["SAMPLE"]
-    bus.mem[0] = 1
+    lane.ask()
+    sample()
+    assert begun(block)[-3:] == ACCUMULATORS
+    block.received = list(range(12))
+    assert lane.take() == EXTRA and begun(block) == []
+    lane.done()
     lane.interrupt(None)
-    bus.mem[0] = 0
-    lane.ask()  # the next edge has come: not now
-    assert bus.mem[2] == names["SAMPLE"]
+    sample()
+    assert begun(block)[-3:] != ACCUMULATORS and not lane.waits()  # once
+
+
+def test_the_accumulators_yield_to_two_other_lanes(fifo):
+    """The second of them would wait too long for the bus."""
+    bus, block = bus_of(fifo, (0x40, 0x41, 0x44))
+    for lane in bus.lanes:
+        lane.beside(165, 201, 540, 970)
+    for now, lane in ((100, bus.lanes[1]), (300, bus.lanes[2]), (900, bus.lanes[0])):
+        block.now = now
+        if lane is bus.lanes[0]:
+            lane.ask()
+        lane.interrupt(None)
+        block.received = [0] * 8
+        begun(block)
+        assert lane.take() == SAMPLE  # lane 1's next edge is due at 1070, lane 2's at 1270
+        lane.done()
+    assert begun(block) == ACCUMULATORS
+    block.received = [0] * 12
+    assert bus.lanes[0].take() == EXTRA
+    bus.lanes[0].done()
+    block.now = 1870
+    bus.lanes[0].ask()
+    bus.lanes[0].interrupt(None)
+    begun(block)
+    block.received = [0] * 8
+    assert bus.lanes[0].take() == SAMPLE and begun(block) == []  # none was seen since: both are overdue
 
 
 def test_a_script_that_does_not_fit_is_refused(fifo):
@@ -239,11 +365,8 @@ def test_ina228_driver_reads_what_the_model_holds(vshunt, vbus, cal, fine):
 @settings(max_examples=200, deadline=None)
 @given(st.integers(-32768, 32767), st.integers(0, 0x7FFF), st.integers(0, 0x7FFF))
 def test_ina226_driver_reads_what_the_model_holds(shunt, bus, cal):
-    sys.modules["ina228"] = load(ROOT / "firmware/ina228.py")
-    try:
+    with mock.patch.dict(sys.modules, ina228=load(ROOT / "firmware/ina228.py")):
         driver = load(ROOT / "firmware/ina226.py")
-    finally:
-        del sys.modules["ina228"]
     d = driver.INA226(None, {"vbus_us": 140, "vshunt_us": 140, "current_lsb_pA": 1_000_000_000, "shunt_uOhm": 2000})
     c = ina226_model.INA226(lambda *t: (0, 0), 0)
     c.reg[6], c.bus = 0x0408, bus

@@ -1,28 +1,14 @@
 """The SIMULATED sensor chip against the data sheet's identities and closed forms, on CPython; one script on both."""
 
-import importlib.util
-import sys
-from pathlib import Path
+import math
 
 import numpy as np
 import pytest
+from chips import ROOT, load
+from chips import ina228_model as model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import run_script
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def load(path):
-    """A MicroPython module that also runs on CPython; the folder is not in sys.path, because its time.py would be."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-model = load(ROOT / "host/ssdrig/virtual/board/ina228_model.py")
-supply_module = load(ROOT / "host/ssdrig/virtual/board/supply.py")
 
 CONFIG, ADC, CAL = 0, 1, 2
 VSHUNT, VBUS, TEMP, CURRENT, POWER, ENERGY, CHARGE, DIAG = range(4, 12)
@@ -90,14 +76,43 @@ def test_reset_values_and_ids():
 def test_values_are_stale_until_conversion_ready():
     c = chip()
     assert c.ready_at() == SET_ns
-    for t in (0, SET_ns - 1):
-        assert read(c, VBUS, t) == 0
+    for t in (0, 539_999):
+        assert [read(c, r, t) for r in (VSHUNT, CURRENT, CHARGE, VBUS, POWER, ENERGY)] == [0] * 6
         assert not read(c, DIAG, t) & 2 and c.alert() == 1
+    assert not read(c, DIAG, SET_ns - 1) & 2 and c.alert() == 1
     assert read(c, VBUS, SET_ns) == 25600
     assert c.alert() == 0
     assert read(c, DIAG, SET_ns) == 0xC003
     assert c.alert() == 1  # the read has released it
     assert c.ready_at() == 2 * SET_ns
+
+
+def test_each_result_is_there_when_its_channel_is_done():
+    """Shunt 540 us, bus 150 us, temperature 50 us: what is read late belongs to the next set."""
+    seen = []
+
+    def supply(t0, t1, t2):
+        seen.append((t0, t1, t2))
+        return (0.5 if t0 < SET_ns else 0.25), (5.0 if t1 < SET_ns else 4.0)
+
+    c = model.INA228(supply, 0, noise=0)
+    for register, value in ((CONFIG, 0x10), (CAL, 4096), (ADC, CONTINUOUS_ALL)):
+        c.write(register, value, 0)
+    values = {t: [read(c, r, t) for r in (VSHUNT, CURRENT, VBUS, POWER, TEMP)] for t in (SET_ns, SET_ns + 540_000, SET_ns + 690_000, 2 * SET_ns)}
+    assert values[SET_ns] == [64_000, 64_000, 25_600, 100_000, 3248]
+    assert values[SET_ns + 540_000] == [32_000, 32_000, 25_600, 100_000, 3248]
+    assert values[SET_ns + 690_000] == values[2 * SET_ns] == [32_000, 32_000, 20_480, 40_000, 3248]
+    assert seen[1:] == [(SET_ns, SET_ns + 540_000, SET_ns + 540_000), (SET_ns + 540_000, SET_ns + 540_000, SET_ns + 690_000)]
+
+
+def test_charge_goes_with_the_current_and_energy_with_the_power():
+    c = chip()
+    t = 1000 * SET_ns
+    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (64_000 * 1000 * SET_ns // 10**9, 100_000 * 1000 * SET_ns // (16 * 10**9))
+    t += 540_000
+    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (64_000 * 1001 * SET_ns // 10**9, 100_000 * 1000 * SET_ns // (16 * 10**9))
+    t += 150_000
+    assert read(c, ENERGY, t) == 100_000 * 1001 * SET_ns // (16 * 10**9)
 
 
 def test_alert_stays_low_and_does_not_fall_again_until_the_flag_is_read():
@@ -108,13 +123,16 @@ def test_alert_stays_low_and_does_not_fall_again_until_the_flag_is_read():
     assert c.ready_at() == 6 * SET_ns
 
 
-def test_without_latch_a_read_does_not_clear():
-    c = chip()
-    c.write(DIAG, 0x4000, 0)
-    assert read(c, DIAG, SET_ns) & 2
-    assert read(c, DIAG, SET_ns) & 2
-    c.write(ADC, CONTINUOUS_ALL, SET_ns)
-    assert not read(c, DIAG, SET_ns) & 2
+def test_conversion_ready_is_only_for_the_latched_mode():
+    with pytest.raises(ValueError, match="CNVR wants ALATCH"):
+        chip().write(DIAG, 0x4000, 0)
+
+
+def test_a_new_configuration_clears_the_flag_but_shutdown_does_not():
+    for adc, kept in ((0, True), (0x8000, True), (CONTINUOUS_ALL, False), (0x7500, False)):
+        c = chip()
+        c.write(ADC, adc, SET_ns)
+        assert bool(read(c, DIAG, SET_ns) & 2) == kept
 
 
 def test_adc_config_write_drops_the_conversion_under_way():
@@ -225,8 +243,9 @@ def test_noise_falls_with_the_root_of_the_conversion_time(code, time_us):
         t = c.end
         values.append((read(c, VSHUNT, t), read(c, VBUS, t)))
     shunt, bus = np.array(values).T
-    assert shunt.std() * 78.125e-9 == pytest.approx(8.6e-6 * (50 / time_us) ** 0.5, rel=0.06)
-    assert bus.std() * 195.3125e-6 == pytest.approx(1.9e-3 * (50 / time_us) ** 0.5, rel=0.06)
+    for readings, lsb_V, noise_V in ((shunt, 78.125e-9, 8.6e-6), (bus, 195.3125e-6, 1.9e-3)):  # and what rounding to whole counts adds
+        expected_V = math.hypot(noise_V * (50 / time_us) ** 0.5, lsb_V / 12**0.5)
+        assert readings.std() * lsb_V == pytest.approx(expected_V, rel=0.06)
     assert shunt.mean() == pytest.approx(64_000, abs=5 * shunt.std() / 63)
 
 
@@ -254,7 +273,8 @@ def test_averaging_takes_n_windows():
     c = model.INA228(supply, 0, noise=0)
     c.write(CONFIG, 0x10, 0)
     c.write(ADC, CONTINUOUS_ALL | 1, 0)  # 4 averages
-    assert c.end == 4 * SET_ns
+    assert c.set_end() == 4 * SET_ns
+    assert read(c, VSHUNT, 4 * SET_ns - 1) == 0  # all results at the end of the set
     assert read(c, VSHUNT, 4 * SET_ns) == round(0.4 * 0.01 / 78.125e-9)
     assert seen == [0, 740_000, 1_480_000, 2_220_000]
 
@@ -267,82 +287,15 @@ def test_triggered_mode_converts_once_and_shutdown_never():
     assert read(c, ENERGY, 10 * SET_ns) == 0  # accumulates in continuous modes only
     c.write(ADC, 0, 10 * SET_ns)
     assert c.end == model.NEVER
+    c.write(ADC, 0x7500, 20 * SET_ns)
+    assert c.end == 21 * SET_ns + 60_000  # it wakes up first
 
 
 def test_the_same_on_micropython():
-    sys.modules["ina228_model"] = model
-    try:
-        script = load(ROOT / "tests/micropython/model.py")
-    finally:
-        del sys.modules["ina228_model"]
+    script = load(ROOT / "tests/micropython/model.py", ina228_model=model)
     expected = []
     script.script(expected.append)
     done = run_script("model.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [str(e) for e in expected]
     assert len(expected) > 350
-
-
-# The supply rail
-
-
-def make_ring(tmp_path, bins, dilation=1, rail_mV=5000):
-    """Feed with {bin: watts}, model time starting at 1 s."""
-    from ssdrig.virtual import feed
-
-    path = tmp_path / "feed"
-    ring = feed.create(str(path), 10**9, dilation, rail_mV)
-    for b, watts in bins.items():
-        ring[b % feed.BINS] = b & 0xFFFFFFFF, round(watts * feed.BIN_NS)
-    return str(path)
-
-
-def test_supply_solves_for_the_drive_side_voltage(tmp_path):
-    """5 W from 5 V through 25 mOhm: I = (5 - sqrt(25 - 0.5)) / 0.05 = 1.005051 A, V = 4.974874 V, V I = 5 W."""
-    rail = supply_module.Supply(make_ring(tmp_path, dict.fromkeys(range(8), 5.0)), 15, 10_000, 0)
-    amps, volts = rail.window(10**9, 10**9 + 540_000, 10**9 + 690_000)
-    assert amps == pytest.approx((5 - 24.5**0.5) / 0.05, rel=1e-9)
-    assert amps * volts == pytest.approx(5, rel=1e-9)
-    assert volts == pytest.approx(5 - amps * 0.025, rel=1e-9)
-
-
-def test_supply_weighs_bins_by_their_share_of_the_window(tmp_path):
-    path = make_ring(tmp_path, {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0})
-    rail = supply_module.Supply(path, 0, 0, 0)  # no resistance: I = P / 5 V
-    t = 10**9
-    mean_W = (200 * 1 + 250 * 2 + 90 * 3) / 540
-    assert rail.window(t + 50_000, t + 590_000, t + 740_000) == pytest.approx((mean_W / 5, 5))
-    assert rail.window(t + 250_000, t + 300_000, t + 350_000)[0] == pytest.approx(0.4)
-    assert rail.window(t + 250_000, t + 500_000, t + 500_000)[0] == pytest.approx(0.4)
-
-
-def test_supply_delay_and_dilation(tmp_path):
-    path = make_ring(tmp_path, {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0}, dilation=10)
-    rail = supply_module.Supply(path, 0, 0, 250_000)
-    assert rail.window(10**9 + 5_000_000, 10**9 + 5_540_000, 10**9 + 5_690_000)[0] == pytest.approx(0.4)  # bin 2 - 1
-
-
-def test_supply_across_the_end_of_the_ring(tmp_path):
-    path = make_ring(tmp_path, {65534: 1.0, 65535: 2.0, 65536: 3.0, 65537: 4.0})
-    rail = supply_module.Supply(path, 0, 0, 0)
-    t = 10**9 + 65534 * 250_000
-    assert rail.window(t, t + 10**6, t + 10**6)[0] == pytest.approx(0.5)
-
-
-def test_dead_drive_draws_nothing_and_the_rail_stands(tmp_path):
-    rail = supply_module.Supply(make_ring(tmp_path, {5: 1.0}), 15, 10_000, 0)
-    t = 10**9
-    assert rail.window(t, t + 540_000, t + 690_000) == (0.0, 5.0)
-    assert rail.window(t - 10**6, t - 500_000, t - 400_000) == (0.0, 5.0)  # before the drive existed
-
-
-def test_a_ring_that_has_gone_past_is_an_error_and_not_zero_watts(tmp_path):
-    rail = supply_module.Supply(make_ring(tmp_path, {0: 1.0, 65537: 4.0}), 15, 10_000, 0)
-    with pytest.raises(supply_module.FeedLost):
-        rail.window(10**9, 10**9 + 540_000, 10**9 + 690_000)
-
-
-def test_no_feed_is_refused(tmp_path):
-    (tmp_path / "feed").write_bytes(bytes(100))
-    with pytest.raises(supply_module.FeedLost):
-        supply_module.Supply(str(tmp_path / "feed"), 15, 10_000, 0)

@@ -55,7 +55,7 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
     influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
     path = "/write?db=ssdrig&precision=ns"
     assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
-    assert influx.stored_counts(to) == {"power": 2, "fio_interval": 1, "ssd_wear": 1, "smart_device": 1, "smart_attribute": 1, "rig_event": 1}
+    assert influx.stored_counts(to) == {"power": 2, "drive_power": 1, "fio_interval": 1, "ssd_wear": 1, "smart_device": 1, "smart_attribute": 1, "rig_event": 1}
     for line in (examples / "bad.lp").read_bytes().splitlines():
         assert influx.request(to, path, line, {}).status == 400, line
 

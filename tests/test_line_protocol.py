@@ -110,7 +110,7 @@ def test_what_is_no_line_of_ours(bad):
 
 def test_the_schema_file_is_good():
     schema = lp.read_schema()
-    assert list(schema) == ["power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"]
+    assert list(schema) == ["power", "drive_power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"]
     assert schema["power"].tags == ("drive", "rail", "run")
     assert schema["power"].fields["samples"] == "i" and schema["ssd_wear"].fields["wa"] == "f"
 

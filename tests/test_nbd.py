@@ -196,11 +196,17 @@ def test_cutting_the_stream_anywhere_gives_the_same_requests(parts, data):
     assert strip(first) + strip(second) == strip(whole)
 
 
-@given(st.binary(max_size=400), st.booleans())
+odd_requests = st.builds(
+    lambda op, offset, length, flags, magic: request(op, offset, length, 1, flags, bytes(length) if op == nbd.WRITE and length < 400 else b"", magic),
+    st.integers(0, 9), st.integers(0, 4096) | st.integers(SIZE - 400, SIZE + 400) | st.integers(0, 2**64 - 1),
+    st.integers(0, 399) | st.integers(0, 2**32 - 1), st.sampled_from([0, 0, 1, 2, 3, 0xFFFF]), st.sampled_from([0x25609513] * 9 + [0]),
+)  # fmt: skip
+
+
+@given(st.lists(odd_requests, max_size=8).map(b"".join), st.integers(0, 400) | st.none(), st.binary(max_size=100))
 @settings(max_examples=300, deadline=None)
-def test_any_bytes_leave_the_parser_inside_its_buffer(data, headed):
-    if headed:
-        data = request(nbd.READ, 0, 4)[:6] + data
+def test_any_bytes_leave_the_parser_inside_its_buffer(data, cut, more):
+    data = data[:cut] + more
     rows, used, need, state = parse(data)
     assert 0 <= used <= len(data) and state in (nbd.MORE, nbd.ENDED, nbd.BROKEN)
     for row in rows:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, page
+from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, page, page_c0h
 
 from ssdrig.drive import nvme_pages
 from ssdrig.errors import DriveError
@@ -62,7 +62,7 @@ def test_c0h_of_version_5():
 
 def test_c0h_counts_bytes():
     """OCP's physical media units are bytes: 2 TB, which the host wrote 1 TB for, are 2 and not 2 x 512 000."""
-    got = nvme_pages.decode_c0h(page({0: (16, 2 * 10**12), 494: (2, 3), 496: (16, int.from_bytes(nvme_pages.C0_GUID, "little"))}))
+    got = nvme_pages.decode_c0h(page_c0h(2 * 10**12))
     assert got["nand_written_bytes"] / 10**12 == 2
 
 

@@ -1,6 +1,7 @@
 """Hosts that talk nonsense: whatever they send, the server goes on for the others. And the fast path of I/O commands says
 the same as the careful one."""
 
+import contextlib
 import struct
 
 import numpy as np
@@ -166,19 +167,48 @@ def test_the_fast_path_takes_only_what_is_right_and_says_the_same(command, held,
         assert used == 0
 
 
+simple = capsule(rw(2, 1, 0, 8, 4096))
+
+
 @settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=400))
-def test_the_fast_path_never_reads_beyond_what_has_come(words):
+@given(st.lists(st.just(simple) | io_commands.map(capsule) | st.binary(max_size=100), max_size=5).map(b"".join), st.integers(0, 400) | st.none())
+def test_the_fast_path_never_reads_beyond_what_has_come(words, cut):
+    """Sound commands that lie behind the end in the buffer change nothing."""
+    words = words[:cut]
     rows, used = parsed(words)
-    assert 0 <= used <= len(words) and used % 8 == 0 or len(rows)
+    assert 0 <= used <= len(words) and all(row[nbd.AT] <= used for row in rows)
+    buf, batch = np.frombuffer(words + 3 * simple, np.uint8).copy(), np.zeros((8, nbd.COLUMNS), np.int64)
+    n, used_there = pdu.parse(buf, 0, len(words), SIZE, SHIFT, 0, batch)
+    assert (batch[:n].tolist(), used_there) == (rows.tolist(), used)
 
 
 def test_a_run_ends_at_the_first_command_that_is_not_simple():
-    simple, other = capsule(rw(2, 1, 0, 8, 4096)), capsule(sqe(9, 2, 1, 0, 4, length=16, sgl=1), bytes(16))
+    other = capsule(sqe(9, 2, 1, 0, 4, length=16, sgl=1), bytes(16))
     rows, used = parsed(simple * 3 + other + simple)
     assert len(rows) == 3 and used == 3 * 72
     rows, used = parsed(simple * 2 + simple[:71])
     assert len(rows) == 2 and used == 144
+
+
+lengths_of = {kind: (hlen, pdu.LONGEST[kind]) for kind, hlen in pdu.HEADER_BYTES.items()}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(lengths_of)).flatmap(lambda kind: st.tuples(st.just(kind), st.integers(*lengths_of[kind]))), st.integers(0, 4), bits[4])
+def test_a_header_is_taken_only_if_each_field_is_right(sound, field, other):
+    """No header makes the server wait for more than the longest PDU of its kind."""
+    kind, plen = sound
+    hlen, longest = lengths_of[kind]
+    plen = max(plen, hlen + (kind == pdu.H2C_DATA))
+    fields = [kind, 0, hlen, hlen, plen]
+    assert pdu.header(struct.pack("<BBBBI", *fields), 0) == (kind, hlen, plen)
+    fields[field] = other if field == 4 else other & 0xFF
+    kind, flags, head, pdo, plen = fields
+    right = kind in lengths_of and head == lengths_of[kind][0] and head + (kind == pdu.H2C_DATA) <= plen <= lengths_of[kind][1]
+    right = right and flags in ((0, pdu.LAST) if kind == pdu.H2C_DATA else (0,))
+    right = right and (pdo == head or plen == head or kind not in (pdu.COMMAND, pdu.H2C_DATA))
+    with contextlib.nullcontext() if right else pytest.raises(pdu.ProtocolError):
+        assert pdu.header(struct.pack("<BBBBI", *fields), 0) == (kind, head, plen)
 
 
 def test_term_request_is_as_long_as_it_says():

@@ -196,7 +196,7 @@ def test_a_run_without_power_or_fio(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False, name="bare")
     shutil.rmtree(run / "fio")
     got = Counter(m for m, *_ in read(emit(run)))
-    assert {"power": 0, "fio_interval": 0, **got} == points.counts(run) and got["rig_event"] > 10
+    assert {"power": 0, "drive_power": 0, "fio_interval": 0, **got} == points.counts(run) and got["rig_event"] > 10
 
 
 def test_events_of_one_kind_and_time_stay_two_points(tmp_path):

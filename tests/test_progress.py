@@ -9,7 +9,7 @@ def test_clock(seconds, words):
 
 
 def test_sparkline_is_logarithmic_and_shows_zero_as_a_hole():
-    assert sparkline([10, 100, 1000]) == "▁▅█" or sparkline([10, 100, 1000]) == "▁▄█"
+    assert sparkline([10, 100, 1000]) == "▁▅█"
     assert sparkline([5, 0, 5]) == "▁ ▁"
     assert sparkline([0, 0]) == "  "
     assert len(sparkline(list(range(1, 100)), width=10)) == 10

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import analysis, report
+from ssdrig import report
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.figures import KEYS
 from ssdrig.report import page
 from ssdrig.report.terms import BARS, BY_KEY, TERMS, number
 
@@ -72,7 +73,7 @@ def test_one_run_writes_page_and_figures_beside_the_run(folders):
 
 def test_json_has_one_object_a_run_in_the_order_given(made):
     assert [f["run"] for f in made[1]] == ["run-0", "run-1", "run-2", "run-3"]
-    assert set(made[1][0]) == set(analysis.KEYS)
+    assert set(made[1][0]) == set(KEYS)
     assert made[1][2]["state"] == "failed" and made[1][3]["state"] == "died"
 
 
@@ -191,7 +192,7 @@ def test_number(value, places, text):
 
 def test_bars_are_terms_with_a_direction():
     assert all(BY_KEY[key].better for key in BARS)
-    assert {t.key for t in TERMS} <= set(analysis.KEYS)
+    assert {t.key for t in TERMS} <= set(KEYS)
     assert len({t.key for t in TERMS}) == len(TERMS)
 
 

@@ -360,6 +360,26 @@ def test_mean_power_needs_a_known_configuration():
     assert rig_module.mean_power_W(stream.samples(0, np.array([1]), [1], [1], config=2), hello) is None
 
 
+def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):
+    rig, seq = Rig("none", book), iter(range(100))
+    two = stream.hello(rails=(0, 1))
+
+    def arrives(kind, body):
+        rig._arrived(wire.encode(kind, next(seq), body), time.monotonic_ns())
+
+    arrives(wire.HELLO, two)
+    arrives(wire.SAMPLES, stream.samples(0, np.array([1000, 2000]), [25_600] * 2, [25_600] * 2))
+    assert rig.rails_W() == {0: pytest.approx(1.0), 1: None} and rig.power_W() is None
+    arrives(wire.SAMPLES, stream.samples(0, np.array([1000, 1740]), [61_440] * 2, [12_800] * 2, rail=1))
+    arrives(wire.SAMPLES, stream.samples(2, np.array([3000, 4000]), [25_600] * 2, [76_800] * 2))
+    assert [rail["rail"] for rail in rig.silent_rails()] == []
+    rig._heard_at[1] -= 20
+    assert [rail["rail"] for rail in rig.silent_rails()] == [1] and rig.silent_s() == 0.0
+    rig._wanted = True
+    assert rig.silent_s() == pytest.approx(20, abs=1)  # of the one that is silent for longest
+    assert rig.rails_W() == {0: pytest.approx(2.0), 1: pytest.approx(1.2)} and rig.power_W() == pytest.approx(3.2)
+
+
 def test_the_simulated_board_end_to_end(micropython):
     """Real firmware in the real interpreter, noise and faults off: 2 W come out as 2 W, on time, closed, nothing lost."""
     exact = {"ppm": 80, "noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0}

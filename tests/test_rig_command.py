@@ -1,25 +1,23 @@
 """The command `rig` end to end: the real firmware in the real interpreter on the SIMULATED board."""
 
-import argparse
 import contextlib
 import json
-import os
 import time
 
 import pytest
 
-from simboard import Board
+from simboard import Board, lent_port, run_rig
 from ssdrig import calibrating, calibration, rig_command, wire
 from ssdrig.errors import RigError, UsageError
 from ssdrig.rig_session import session
 from ssdrig.virtual import cable, feed
 
-OHMS, VOLTS = 0.025, 5.0  # source, leads and shunt of the stand-in; its open voltage
+OHMS, VOLTS = 0.023, 5.0  # source, leads and shunt of the stand-in; its open voltage
 METER = {"name": "Meter 1", "percent": 0.02, "fixed": 0.0001, "digit": 0.00001}
 
 
 def amperes(watts):
-    """What the simulated drive draws: V = V0 - I R, I = P / V (virtual/board/supply.py)."""
+    """What the simulated drive draws: V = V0 - I R, I = P / V (virtual/board/feed_reader.py)."""
     return (VOLTS - (VOLTS**2 - 4 * OHMS * watts) ** 0.5) / (2 * OHMS)
 
 
@@ -41,25 +39,15 @@ def bench(folder, **faults):
     """(Bench, port) of a board with an error of gain, of offset and the chip's noise."""
     load = Bench(folder)
     with Board(folder, faults={"noise": 1, **faults}, feed_path=folder / "feed") as board:
-        load.port = os.ttyname(board.fd)
-        os.close(board.fd)
         load.reset = board.reset
         load.truth = board.truth
-        try:
+        with lent_port(board) as load.port:
             yield load
-        finally:
-            board.fd = os.open(os.devnull, os.O_RDONLY)
-
-
-def run(*words):
-    parser = argparse.ArgumentParser()
-    rig_command.add_arguments(parser)
-    return rig_command.command(parser.parse_args(words))
 
 
 def info(port, capsys, seconds="1"):
     capsys.readouterr()
-    assert run("info", "--port", port, "--seconds", seconds, "--json") == 0
+    assert run_rig("info", "--port", port, "--seconds", seconds, "--json") == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -74,9 +62,9 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
         assert rail["I_sd"] == pytest.approx(rail["I_typical"], rel=0.15) and rail["lost"] == 0 and rail["calibrated"] == {}
         assert 0.005 < rail["P_uncertainty_W"] / rail["P_mean_W"] < 0.02  # the shunt's 1 %
         assert 0 < found["clock"]["bound_us"] < 5000 and found["clock"]["pings"] > 5
-        assert run("info", "--port", load.port, "--seconds", "1") == 0
+        assert run_rig("info", "--port", load.port, "--seconds", "1") == 0
         said = capsys.readouterr().out
-        assert "not calibrated" in said and "samples/s, 0 lost" in said and "(SIMULATED)" in said
+        assert "not calibrated" in said and ", 0 lost" in said and "(SIMULATED)" in said
 
 
 def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, monkeypatch):
@@ -100,7 +88,7 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
             return "\n"
 
         monkeypatch.setattr(rig_command, "_ask", person)
-        assert run("calibrate", "--port", load.port, "--quantity", "I", "--json") == 0
+        assert run_rig("calibrate", "--port", load.port, "--quantity", "I", "--json") == 0
         assert now == [2.5, 0.0, 6.0, 3.0]
         kept = json.loads(capsys.readouterr().out)["calibration"]
         gain, offset = calibration.gain_offset(kept["I"])
@@ -113,7 +101,7 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
         allowed = 2 * calibration.line_uncertainty(kept["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
         assert abs(after["I_mean"] - amperes(2.5)) <= allowed < 1e-3
         assert abs(after["P_mean_W"] - 2.5) <= after["P_uncertainty_W"] < before["P_uncertainty_W"] / 3
-        assert run("calibrate", "--port", load.port, "--forget") == 0
+        assert run_rig("calibrate", "--port", load.port, "--forget") == 0
         assert info(load.port, capsys)["rails"][0]["calibrated"] == {}
 
 
@@ -125,15 +113,15 @@ def load_serial(port):
 def test_noise_self_test(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(rig_command, "NOISE_S", 3.0)
     with bench(tmp_path, gain_ppm=0.0, offset_uV=0.5, noise=3) as load:
-        assert run("calibrate", "--port", load.port, "--noise", "--json") == 0
+        assert run_rig("calibrate", "--port", load.port, "--noise", "--json") == 0
         said = capsys.readouterr()
         kept = json.loads(said.out.splitlines()[-1])["calibration"]["noise"]
-        assert kept["I_mean_n"] == pytest.approx(50_000, abs=40_000)  # 0.5 uV across 10 mOhm
-        assert kept["I_sd_n"] == pytest.approx(3 * 261_700, rel=0.1) and kept["adc"] == 0xF500
+        assert kept["I_mean_n"] == pytest.approx(62_500, abs=50_000)  # 0.5 uV across 8 mOhm
+        assert kept["I_sd_n"] == pytest.approx(3 * 327_100, rel=0.1) and kept["adc"] == 0xF500
         assert "NOISY" in said.out and "noisier than the chip" in said.err
         load.draw(1.0)
         with pytest.raises(RigError, match="no current; seen"):
-            run("calibrate", "--port", load.port, "--noise")
+            run_rig("calibrate", "--port", load.port, "--noise")
 
 
 def test_figures_from_a_file(tmp_path, capsys):
@@ -141,12 +129,12 @@ def test_figures_from_a_file(tmp_path, capsys):
     path = tmp_path / "figures.json"
     path.write_text(json.dumps({"V": {"meter": METER, "points": points}}))
     with bench(tmp_path, vbus_gain_ppm=2000.0) as load:
-        assert run("calibrate", "--port", load.port, "--readings", str(path)) == 0
+        assert run_rig("calibrate", "--port", load.port, "--readings", str(path)) == 0
         assert "gain -1996 ppm" in capsys.readouterr().err
         rail = info(load.port, capsys)["rails"][0]
         assert rail["V_mean"] == pytest.approx(5 * 1.002 / 1.002, abs=1e-3) and set(rail["calibrated"]) == {"V"}
         with pytest.raises(RigError, match="rail 3; seen rails 0"):
-            run("calibrate", "--port", load.port, "--readings", str(path), "--rail", "3")
+            run_rig("calibrate", "--port", load.port, "--readings", str(path), "--rail", "3")
 
 
 def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
@@ -173,7 +161,7 @@ def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
 )
 def test_words_that_do_not_fit(words, says):
     with pytest.raises(UsageError, match=says):
-        run(*words)
+        run_rig(*words)
 
 
 def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
@@ -182,7 +170,7 @@ def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("Meter 1\n"))
     with bench(tmp_path) as load:
         with pytest.raises(UsageError, match="answers on standard input"):
-            run("calibrate", "--port", load.port)
+            run_rig("calibrate", "--port", load.port)
         with session(load.port, stream=False) as here:
             assert here.hello["rails"][0]["calibration"] is None
 
@@ -194,8 +182,11 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
         "vbus_us": 540, "vshunt_us": 540, "temp_us": 540,
     }  # fmt: skip
     rows = [
-        {**row, "rail": n, "name": f"rail number {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.5, "V": 12.0}} for n in (1, 2, 3)
+        {**row, "rail": n, "name": f"rail number {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.5, "V": 12.0, "gate": 10 + 2 * n}}
+        for n in (1, 2, 3)
     ]
+    for n in (0, 1):
+        rows[n]["simulated"]["scope"] = 27 + n
     low, high = calibration.Point(0.0001, 1e-6, 0.0), calibration.Point(12.03, 1e-6, 12.0)
     line = {**calibration.line(low, high, calibration.Meter("m", 0.05, 0.003, 0.001), 0), "date": "2026-01-31", "meter": "m" * calibrating.NAME_CHARS}
     noise = {"I_mean_n": 100_000, "I_sd_n": 261_623, "I_pp_n": 1_609_375, "I_allan_1s_n": 60_043, "V_sd_n": 1_097_793, "seconds": 10, "adc": 62_720}
@@ -206,7 +197,7 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
             for n in range(4):
                 here.store_calibration(n, kept)
             assert [rail["calibration"] for rail in here.hello["rails"]] == [kept] * 4
-            assert 3000 < max(map(len, here.memory.bodies(wire.HELLO))) < wire.MAX_FRAME - 200
+            assert 4000 < max(map(len, here.memory.bodies(wire.HELLO))) < wire.MAX_FRAME - 200
         found = info(load.port, capsys)["rails"]
         assert [rail["rail"] for rail in found] == [0, 1, 2, 3] and [rail["lost"] for rail in found] == [0] * 4
         gain, offset = calibration.gain_offset(line)

@@ -6,10 +6,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from pages import page, page_c0h
 
 from ssdrig import analysis, consistency, journal, points, run
 from ssdrig.bench import Bench
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
 
 SIZE = 64 << 20
@@ -18,12 +20,9 @@ DRIVE = {"model": "FILE", "serial": "F1", "firmware": "", "interface": "file", "
 
 def document(host_units: int, nand_bytes: int) -> dict:
     """A SMART document with a data units counter and OCP's NAND counter."""
-    page, ocp = bytearray(512), bytearray(512)
-    page[48:64], page[3] = host_units.to_bytes(16, "little"), 100
-    ocp[0:16], ocp[494:496] = nand_bytes.to_bytes(16, "little"), b"\x03\x00"
-    ocp[496:512] = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
+    health = page({3: (1, 100), 48: (16, host_units)})
     t_ns = time.monotonic_ns()
-    return {"t_start_ns": t_ns, "t_end_ns": t_ns + 1000, "simulated": False, "smartctl": {}, "log_02h": page.hex(), "log_c0h": ocp.hex(), "log_09h": None}
+    return {"t_start_ns": t_ns, "t_end_ns": t_ns + 1000, "simulated": False, "smartctl": {}, "log_02h": health.hex(), "log_c0h": page_c0h(nand_bytes).hex(), "log_09h": None}
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_settle_and_idle(carried_out):
     assert [reason for t, reason in smart if settle0 < t < idle0] == ["after", "settled"]
     assert not [t for t, _ in smart if idle0 <= t <= idle1] and idle1 - idle0 >= 2e9
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["none"]
-    got = analysis.figures(analysis.load(folder))
+    got = figures_of(analysis.load(folder))
     assert got["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
     assert asked[0] is None and asked[-1] is None and any(like for like in asked), "under load the first document's sources are asked again"
 
@@ -82,13 +81,13 @@ def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
     folder, _, _ = carried_out(polls, settle=True)
     reasons = [e["reason"] for e in journal.events(folder) if e["kind"] == "smart.start"]
     assert reasons.count("settled") == 3
-    got = analysis.figures(analysis.load(folder))
+    got = figures_of(analysis.load(folder))
     assert got["wa_settled"] > got["wa"] and any("not finished" in note for note in got["notes"])
 
 
 def test_without_a_rig_the_report_has_no_power(carried_out):
     folder, end, _ = carried_out([(1000, 10**9)] + [(40_000, 30 * 10**9)] * 9)
-    got = analysis.figures(analysis.load(folder))
+    got = figures_of(analysis.load(folder))
     assert got["power_mean_W"] is None and got["samples"] is None and got["ios"] > 0 and got["purge"] == "none"
     assert any("no rig" in note for note in got["notes"])
     assert got["wa"] == pytest.approx(29 * 10**9 / (39_000 * 512_000))

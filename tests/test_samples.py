@@ -384,6 +384,7 @@ def test_nonsense_with_a_good_checksum_does_not_raise(seed):
         rows += [] if 0.14 < fate < 0.2 else [(kind, payload, t_ns)] * (1 + (fate > 0.97))
     decoder = samples.Decoder()
     decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
+    assert 0 in decoder.rails()
     for rail in decoder.rails():
         p = power.assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)
         energies = decoder.energies()

@@ -107,7 +107,7 @@ def test_smartctl_before_7_is_too_old(tools):
 
 def test_a_version_of_the_wrong_type_is_no_reason_to_stop(tools):
     tools.smartctl({"smartctl": {"version": "7.3", "exit_status": 0}})
-    assert smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10).document
+    assert smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10).document["smartctl"] == {"version": "7.3", "exit_status": 0}
 
 
 # smartctl 7.3 knows neither the bridge nor, with a wrong -d, the drive. Its "Please specify device type with the -d option."
@@ -165,7 +165,7 @@ json_values = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(json_values)
 def test_any_document_can_be_asked(document):
-    assert smartctl.has_data(document) in (True, False)
+    assert type(smartctl.has_data(document)) is bool
     assert all(isinstance(words, str) for words in smartctl.messages(document))
     if isinstance(document, dict):
         version = smartctl._version(document, None)

@@ -1,43 +1,14 @@
 """The switch in the firmware behind the cable: aims, profiles, tokens, interlock, residual, hang, end and nonsense."""
 
 import json
-import struct
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simboard import Board
+from simboard import Board, make_steps
+from switchcuts import answer, arm, cut, streaming, true_us
 
 from ssdrig import wire
-
-def answer(b, kind, body, *kinds):
-    """Send a command, return the first answer of the kinds: (kind, body)."""
-    n = len(b.frames)
-    b.send(kind, body)
-    return b.until(lambda: next(((k, body) for k, _, body in b.frames[n:] if k in kinds), None), 25)
-
-
-def arm(b):
-    return struct.unpack(wire.ARMED_BODY, answer(b, wire.ARM, b"", wire.ARMED)[1])
-
-
-def cut(b, **how):
-    """Arm and cut: the report, or the words of a refusal."""
-    token, _ = arm(b)
-    how = {"token": token, "rails": [0], "profile": "crowbar", "when": {"now": True}, **how}
-    kind, body = answer(b, wire.CUT, json.dumps(how).encode(), wire.CUT_REPORT, wire.REFUSED)
-    return json.loads(body) if kind == wire.CUT_REPORT else json.loads(body)["why"]
-
-
-def streaming(b):
-    b.go()
-    b.until(lambda: len(b.samples()) > 100)
-
-
-def true_us(b, t_ns):
-    boot = b.truth()[0]
-    return boot["tick0"] + (t_ns - boot["t_boot_ns"]) * (1 + boot["ppm"] * 1e-6) / 1000
-
 
 QUICK = {"bulk_uF": 10.0, "gate_us": 0.0, "source_mOhm": 0.0}  # the drive is off 18 us after the edge: 10 uF (5^2 - 4^2) V^2 / (2 x 2.5 W)
 DIES_us = 18
@@ -93,17 +64,10 @@ def test_an_edge_on_an_input(tmp_path, edge):
 
 def test_after_samples_above_a_threshold(tmp_path):
     """Power steps from 1 to 4 W at a known time: the cut comes after the fifth sample above 2 W and within one conversion more."""
-    import time
-
-    from ssdrig.virtual import cable, feed
-
-    t0 = time.monotonic_ns()
-    ring = feed.create(str(tmp_path / "feed"), t0)
-    cable.fill(ring, 1.0, range(16000))
-    cable.fill(ring, 4.0, range(16000, 60000))
+    t0 = make_steps(tmp_path / "feed", [(1.0, 4), (4.0, 11)])
     with Board(tmp_path, faults={"feed_delay_us": 0, "source_mOhm": 0}, feed_path=tmp_path / "feed") as b:
         streaming(b)
-        above = round(0.4 / 7.8125e-6)
+        above = round(0.4 / 9.765625e-6)
         report = cut(b, when={"samples": 5, "above_raw": above, "rail": 0}, off_ms=1, residual_ms=20)
         high = [t for _, t, _, i in b.samples() if i > above and t <= report["fired_us"]]
         assert report["ok"] and len(high) == 5
@@ -177,7 +141,7 @@ JSON = st.recursive(
     lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(["now", "t_us", "random_us", "seed", "samples", "rail", "edge", "x"]), x, max_size=3),
     max_leaves=6,
 )
-HOW = st.dictionaries(st.sampled_from(["rails", "profile", "when", "off_ms", "glitch_us", "residual_mV", "residual_ms", "unsafe", "token"]), JSON, max_size=5)
+HOW = st.dictionaries(st.sampled_from(["rails", "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF", "residual_mV", "residual_ms", "unsafe", "token"]), JSON, max_size=5)
 
 
 def test_nonsense_is_refused_in_words(tmp_path):
@@ -202,10 +166,15 @@ def test_nonsense_is_refused_in_words(tmp_path):
         nasty = [{"rails": [{}]}, {"rails": [[0]]}, {"rails": [0, 0]}, {"rails": {}}, {"rails": [True, True]}, {"rails": [None]}, {"rails": []}, {"profile": {}},
                  {"when": {"samples": 1, "above_raw": 0, "rail": []}}, {"when": {"edge": {}, "gpio": 20, "timeout_ms": 1}}, {"when": []}, {"off_ms": True},
                  {"when": {"edge": "rising", "gpio": 10, "timeout_ms": 1}}, {"when": {"random_us": [5000, 2000], "seed": 1}}, {"when": {"now": True, "t_us": 1}},
-                 {"profile": "glitch", "glitch_us": 5, "off_ms": 5}, {"profile": "glitch"}, {"glitch_us": 5}, {"token": []}, {"x": 1}]  # fmt: skip
+                 {"profile": "glitch", "glitch_us": 5, "off_ms": 5}, {"profile": "glitch"}, {"glitch_us": 5}, {"profile": "ramp"}, {"profile": "ramp", "fall_us": 50000}, {"fall_us": 50000, "bulk_uF": [470]},
+                 {"profile": "ramp", "fall_us": 50000, "bulk_uF": [{}]}, {"profile": "ramp", "fall_us": 1 << 70, "bulk_uF": [470]},
+                 {"profile": "ramp", "fall_us": 0, "bulk_uF": [0]},
+                 {"token": []}, {"x": 1}]  # fmt: skip
         for how in nasty:
             assert isinstance(cut(b, **how), str), how
-        for how in ({"gpio": {}, "rate": [], "before": 0, "after": 1, "trigger": []}, {"gpio": 26}, [], None, 3, "x", {"rails": [[]]}):
+        scope = {"gpio": 26, "rate": 500_000, "before": 0, "after": 1, "trigger": "now"}
+        wrong = [{"gpio": {}}, {"gpio": [26, {}]}, {"gpio": []}, {"gpio": [26, 26]}, {"rate": 500_000.0}, {"rate": []}, {"trigger": []}, {"after": 0}]
+        for how in (*({**scope, **w} for w in wrong), {"gpio": 26}, [], None, 3, "x", {"rails": [[]]}):
             for kind in (wire.SCOPE, wire.ON, wire.CUT):
                 assert answer(b, kind, json.dumps(how).encode(), wire.REFUSED, wire.CUT_REPORT, wire.WAVEFORM)[0] == wire.REFUSED
         assert [t["boot"] for t in b.truth()] == [boot] and b.truth()[0]["power"] == []

@@ -2,11 +2,14 @@
 power while fio writes to it and comes back."""
 
 import json
+import math
+import re
 import subprocess
 import time
 
 import pytest
 from simboard import Board, interpreter
+from switchcuts import twelve
 
 from ssdrig import cli, switching, wire
 from ssdrig.cli import main
@@ -65,8 +68,6 @@ def test_cut_and_back(tmp_path):
 def test_the_scope_sees_the_fall(tmp_path):
     """The waveform is that of R C from the edge on: 10 us for the gate, 50 us of dead time, then 2.2 Ohm; the readings of the sensor
     and the scope agree on it."""
-    import math
-
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, "rate": 500_000, "before": 500, "after": 3000}
         report = switching.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
@@ -87,6 +88,57 @@ def test_the_scope_sees_the_fall(tmp_path):
     assert len(steady["volts"]) == 200 and all(abs(v - 5) < 0.03 for v in steady["volts"])
     noise = [v - 5 for v in steady["volts"]]
     assert 0.5e-3 < (sum(v * v for v in noise) / 200) ** 0.5 < 8e-3  # 2 counts of 1.6 mV
+
+
+def test_the_scope_sees_a_ramp(tmp_path):
+    """A straight line from 5 V to R C before its end, in steps of 1/32 of what is left; by 100 kS/s, so that all of it is seen."""
+    with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
+        scope = {"gpio": 26, **switching._picture(50_000)}
+        assert scope["rate"] == 100_000
+        report = switching.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
+    picture = report["waveform"]
+    assert len(picture["volts"]) == 7500 and picture["dt_ns"] == 10_000
+    for k, v in enumerate(picture["volts"]):
+        since = picture["t0_us"] + 10 * k - report["fired_us"] - 10  # 10 us: the gate
+        line = min(5.0, 5 * (1 - since / 50_000))
+        if since < 48_000:
+            assert line - 0.03 <= v <= max(line, 0) * 32 / 31 + 0.03, (k, v)
+        elif since > 54_000:
+            assert v < 0.03
+    assert report["rails"][0]["t90_10_us"] == pytest.approx(40_000, rel=0.03)
+
+
+def test_two_rails_in_one_picture(tmp_path):
+    """Crowbars of 2.2 Ohm x 470 uF and of 10 Ohm x 300 uF from the same moment on; the inputs share the ADC, a sample each in turn."""
+    with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0, **twelve(A=0.0)}) as (rig, board, _):
+        scope = {"gpio": [26, 27], **switching._picture(0, 2)}
+        report = switching.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
+        with pytest.raises(RigError, match="gpio must be one of .*, or a list of some"):
+            switching.scope_now(rig, gpio=[26, 26])
+        with pytest.raises(RigError, match="3840 samples at most"):
+            switching.scope_now(rig, gpio=[27, 26], before=2000, after=2000)
+        apart = switching.scope_now(rig, gpio=[27, 26], rate=10_000, after=100)
+    for picture, rail, volts, tau_us in zip(report["waveform"], (0, 1), (5, 12), (2.2 * 470, 10 * 300)):
+        assert picture["rail"] == rail and picture["dt_ns"] == 4000 and len(picture["volts"]) == 3750
+        for k, v in enumerate(picture["volts"]):
+            since = picture["t0_us"] + 4 * k - report["fired_us"] - 60
+            assert v == pytest.approx(volts if since <= 0 else volts * math.exp(-since / tau_us), abs=0.08)
+    one, other = report["waveform"]
+    assert other["t0_us"] - one["t0_us"] == 2
+    assert [(p["rail"], p["dt_ns"], len(p["volts"])) for p in apart] == [(1, 200_000, 100), (0, 200_000, 100)]
+    assert apart[0]["t0_us"] - apart[1]["t0_us"] == 100
+    lines = switching.csv_of(report["waveform"]).splitlines()
+    assert lines[0] == "t_us,rail,V" and len(lines) == 7501 and [line.split(",")[1] for line in lines[1:5]] == ["0", "1", "0", "1"]
+
+
+@pytest.mark.parametrize("us, rate", [(0, 500_000), (11_999, 500_000), (12_000, 250_000), (599_999, 10_000), (2_000_000, 2_000)])
+def test_a_picture_holds_the_fall(us, rate):
+    picture = switching._picture(us)
+    assert picture["rate"] == rate and picture["after"] / rate > us * 1e-6 and picture["before"] + picture["after"] <= 7680
+
+
+def test_the_capacitance_from_a_crowbars_fall():
+    assert switching.bulk_uF(math.log(9) * 2.2 * 470, 2200) == pytest.approx(470)
 
 
 def test_off_stays_off_until_on(tmp_path):
@@ -145,7 +197,8 @@ def test_what_does_not_fire_is_called_off(tmp_path):
 def test_refusals_have_words(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
         for how, words in (
-            ({"profile": "ramp"}, "profile must be one of float, crowbar, glitch"),
+            ({"profile": "dip"}, "profile must be one of float, crowbar, ramp, glitch"),
+            ({"profile": "ramp", "fall_us": 2000, "bulk_uF": [470]}, "fall_us must be an integer from 3102 to 1034000"),
             ({"rails": [3]}, "rails must be some of"),
             ({"off_ms": -1}, "off_ms must be"),
             ({"when": {"t_us": 5}}, "possible are 2000"),
@@ -177,6 +230,16 @@ def test_command_line(tmp_path, capsys, monkeypatch):
         assert min(abs(report["fired_us"] - e) for e in edges_us) <= 1
         assert main(["rig", "cut", *port, "--yes", "--profile", "glitch", "--glitch-us", "200"]) == 0
         assert "off for 0.200 ms" in capsys.readouterr().out
+        assert main(["rig", "cut", *port, "--yes", "--off-ms", "600"]) == 0
+        words = capsys.readouterr().err  # 470 uF; the drive's 2.5 W make it look smaller
+        assert 350 < int(re.search(r"rail 0: falls as (\d+) uF through 2.2 Ohm", words)[1]) < 520
+        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470"]) == 0
+        said = capsys.readouterr()
+        assert "was to take 40.00 ms" in said.err and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", said.out)[1]) < 45
+        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000"]) == 2
+        assert main(["rig", "cut", *port, "--yes", "--fall-us", "50000"]) == 2
+        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470", "480"]) == 5
+        assert "a capacitance for each of the rails" in capsys.readouterr().err
         monkeypatch.setattr("sys.stdin", open("/dev/null"))
         assert main(["rig", "cut", *port]) == 2
 

@@ -81,7 +81,8 @@ def test_presets_are_whole(preset):
     assert preset.cache_bytes // 4096 >= 2 * preset.program_pages
     group = preset.planes * preset.nand_page_bytes // 4096
     assert group & (group - 1) == 0 and preset.block_pages % preset.program_pages == 0
-    assert preset.rail_V in (3.3, 5.0) and preset.time_dilation >= 1
+    assert preset.rail_V in (3.3, 5.0, 12.0) and preset.time_dilation >= 1
+    assert all(0 < share < 1 and volts in (3.3, 5.0, 12.0) and volts != preset.rail_V for _, volts, share in preset.more_rails)
 
 
 def test_energy_rises_with_write_amplification():

@@ -204,6 +204,11 @@ def test_settled_shows_background_work():
     assert (got.index, got.background_bytes, got.settled, got.flags) == (1, 5 * GB, True, ())
 
 
+def test_one_count_of_the_host_more_is_no_write_while_the_drive_settles():
+    for more, flags in ((512_000, ()), (512_001, ("host_wrote",))):
+        assert wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), [snap(10 * GB + more, 17 * GB)] * 2).flags == flags
+
+
 def test_settled_needs_two_equal_polls():
     got = wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), [snap(10 * GB, 17 * GB), snap(10 * GB, 18 * GB)])
     assert (got.with_background.value, got.index, got.settled, got.flags) == (1.8, 1, False, ("still_moving",))
@@ -230,6 +235,46 @@ def test_settled_sees_a_counter_that_is_updated_in_batches():
 def test_settled_sees_a_host_that_still_writes():
     got = wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), [snap(11 * GB, 17 * GB)] * 2)
     assert got.flags == ("host_wrote",) and not got.settled
+
+
+# --- flexible data placement: log 22h has a host counter of its own
+
+
+def fdp(host, nand, fdp_host, **more):
+    return snap(host, nand, source="log 22h", fdp_host_written_bytes=fdp_host, **more)
+
+
+def test_media_bytes_of_log_22h_are_held_against_its_own_host_bytes():
+    """HBMW + 4 000 000 B, MBMW + 6 000 000 B: 1.5, to the byte; log 02h, with another group's writes in it, says 512 MB."""
+    got = wa.between(fdp(10 * GB, 100, 40), fdp(10 * GB + 512_000_000, 6_000_100, 4_000_040))
+    assert (got.value, got.host_bytes, got.nand_bytes, got.source, got.flags) == (1.5, 4_000_000, 6_000_000, "log 22h / log 22h", ())
+    assert got.relative_error == pytest.approx(1 / 6e6 + 1 / 4e6, rel=1e-5)
+
+
+def test_without_its_own_host_bytes_log_22h_is_held_against_log_02h():
+    for first, last in ((None, 4_000_000), (0, None)):
+        got = wa.between(fdp(0, 0, first), fdp(512_000_000, 768_000_000, last))
+        assert (got.value, got.host_bytes, got.source) == (1.5, 512_000_000, "log 22h / log 02h")
+
+
+def test_other_nand_counters_are_not_held_against_log_22hs_host_bytes():
+    """OCP's C0h counts the whole drive, as log 02h does."""
+    got = wa.between(snap(0, 0, fdp_host_written_bytes=0), snap(512_000_000, 768_000_000, fdp_host_written_bytes=4_000_000))
+    assert (got.value, got.source) == (1.5, "log C0h / log 02h")
+
+
+def test_placement_that_was_switched_on_or_off_meanwhile_gives_no_figure():
+    """It clears both counters (Base Specification 2.1, figure 286)."""
+    got = wa.between(fdp(0, 6_000_000, 4_000_000), fdp(512_000_000, 100, 50))
+    assert got.value is None and "NAND counter went back" in got.why and got.flags == ("nand_went_back", "host_went_back")
+    got = wa.between(snap(0, 0), fdp(512_000_000, 100, 50))
+    assert got.value is None and "of two kinds" in got.why
+
+
+def test_the_hosts_own_count_and_log_22hs_agree_to_the_byte():
+    got = wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=4_000_000)
+    assert got.value == 1.5 and got.flags == ()
+    assert wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=3_999_000).flags == ("host_differs",)
 
 
 @pytest.mark.parametrize("count, text", [

@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 from fake_influx import FakeInflux, parse_line
+from pages import page, page_c0h
 from ssdrig import influx
 from ssdrig.drive import watch_folder, watch_upload
 from ssdrig.errors import JournalError, UploadIncomplete
@@ -139,12 +140,8 @@ def test_write_amplification_counts_from_the_months_first_poll(kept):
     """Data units of 512 000 bytes; NAND bytes in OCP's log C0h: 2 NAND bytes for each host byte."""
 
     def nvme(n, host_units, nand_bytes):
-        page02, page_c0 = bytearray(512), bytearray(512)
-        page02[1:3], page02[48:64] = (310).to_bytes(2, "little"), host_units.to_bytes(16, "little")
-        page_c0[0:16], page_c0[494:496] = nand_bytes.to_bytes(16, "little"), (3).to_bytes(2, "little")
-        page_c0[496:512] = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
         return record(n) | {"t_start_ns": n * 10**12 + 10, "t_end_ns": n * 10**12 + 20, "smartctl": None, "tools": [], "gaps": [], "units": {},
-                            "simulated": False, "log_02h": page02.hex(), "log_c0h": page_c0.hex()}  # fmt: skip
+                            "simulated": False, "log_02h": page({1: (2, 310), 48: (16, host_units)}).hex(), "log_c0h": page_c0h(nand_bytes).hex()}  # fmt: skip
 
     for n, units in ((0, 1000), (1, 3000), (2, 5000), (400, 9000), (401, 9500)):  # the last two in December
         watch_folder.keep(kept, nvme(n, units, 10**9 + 2 * (units - 1000) * 512_000))

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages import page, page_c0h
 
 from ssdrig.drive import wear, wear_screen
 from ssdrig.errors import JournalError, UsageError
@@ -196,28 +197,32 @@ def test_a_failed_open_is_printed_and_is_a_failure(tmp_path, capsys):
     assert code == 4 and "No such device" in out + err
 
 
+JOURNALED = {"t_start_ns": 10**9, "t_end_ns": 2 * 10**9, "simulated": False, "smartctl": NVME, "tools": [], "gaps": [], "units": {}}
+
+
 def test_a_journal_document(read):
     """What a run keeps: smartctl's object inside, the pages beside it; log C0h has the NAND bytes."""
-    page = bytearray(512)
-    page[0:16] = (512 * 10**12).to_bytes(16, "little")
-    page[494:496] = (3).to_bytes(2, "little")
-    page[496:512] = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
-    document = {"t_start_ns": 10**9, "t_end_ns": 2 * 10**9, "simulated": False, "smartctl": NVME, "log_c0h": page.hex(), "tools": [], "gaps": [], "units": {}}
-    code, got = read(document)
+    code, got = read(JOURNALED | {"log_c0h": page_c0h(512 * 10**12).hex()})
     assert code == 0 and got["nand_written_bytes"] == 512 * 10**12 and got["wa"]["value"] == pytest.approx(2)
     assert got["projection"]["wa_of_life"] == 2
+
+
+def test_data_placement_counts_by_itself_and_not_the_drives_life(read):
+    """Log 22h: 2 TB of the host and 3 TB of media since placement was switched on, 256 TB by log 02h."""
+    code, got = read(JOURNALED | {"log_22h": page({0: (16, 2 * 10**12), 16: (16, 3 * 10**12)}, 64).hex()})
+    assert code == 0 and got["host_written_bytes"] == 256 * 10**12 and got["fdp_host_written_bytes"] == 2 * 10**12
+    assert (got["wa"]["value"], got["wa"]["host_bytes"], got["wa"]["source"]) == (1.5, 2 * 10**12, "log 22h / log 22h")
+    assert got["projection"]["wa_of_life"] is None
 
 
 def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, capsys):
     """Life: 512 of 256 TB, WA 2. The last day: 3 of 1 TB. A pair too close together falls back to its life and says so."""
 
     def document(host_units, nand, time_t):
-        page = bytearray(512)
-        page[0:16], page[494:496], page[496:512] = nand.to_bytes(16, "little"), b"\3\0", bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
         inner = copy.deepcopy(NVME)
         inner["nvme_smart_health_information_log"]["data_units_written"] = host_units
         inner["local_time"]["time_t"] = time_t
-        return {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "smartctl": inner, "log_c0h": page.hex(), "tools": []}
+        return {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "smartctl": inner, "log_c0h": page_c0h(nand).hex(), "tools": []}
 
     def wa_of(*documents):
         paths = [tmp_path / f"{i}.json" for i in range(len(documents))]

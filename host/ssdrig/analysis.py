@@ -1,12 +1,9 @@
-"""A run folder -> what happened second by second on one time axis, and the figures that are told from it. `load` reads,
-`figures` computes; both give what is there of a run that failed or died, and `notes` say what is not and why.
+"""A run folder -> what happened second by second on one time axis. `load` gives what is there of a run that failed or
+died, and `notes` say what is not and why; figures.py tells the run's figures from it.
 
 Time zero is the load's first I/O. The axis is drive time: a SIMULATED drive may be dilated, so that k seconds of the host
 are one of the drive, and this is the one place where that is undone: one row of the grid is k host seconds, its count of
 I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
-
-IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard deviation (n - 1) of the per-second counts from
-the zoom start on, consistency = mean / sd; seconds without I/O count as 0. Percentiles interpolate linearly.
 """
 
 import json
@@ -15,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, journal, samples
+from ssdrig import fiolog, journal, rails, samples
 from ssdrig.drive import counters, wa
 from ssdrig.errors import LoadError, RigError
 
 SECOND_NS = 1_000_000_000
-SLACK_NS = 10_000_000  # samples within this of an edge cover it
 REASONS = {"before": "before the load", "poll": "under load", "after": "after the load", "settled": "when settled"}
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",
@@ -30,14 +26,22 @@ COUNTS = {
     "resets": "resets of the rig's board",
     "unconverted": "samples that no hello explains (not used)",
 }
-KEYS = (
-    "run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s", "time_dilation",
-    "tested_bytes", "ios", "iops_mean", "iops_sd", "consistency", "iops_min", "iops_p0_1", "iops_p1", "iops_p5", "iops_p50",
-    "zero_seconds", "iops_all_mean", "lat_mean_us", "lat_p99_us", "lat_p999_us", "power_mean_W", "power_max_W", "energy_J",
-    "energy_uJ_per_io", "energy_J_per_GB", "iops_per_W", "power_uncertainty_percent", "idle_mean_W", "idle_uncertainty_W", "time_to_complete_s", "host_written_bytes", "nand_written_bytes",
-    "wa", "wa_error", "wa_settled", "purge", "samples", "samples_lost", "closure_percent", "chip_clock_ppm", "clock_error_us", "temperature_max_C",
-    "fill_MBps", "fill_energy_J", "window_s", "notes",
-)  # fmt: skip
+
+
+@dataclass
+class Rail:
+    """What one rail of the rig did in a run; fields as those of RunData, which are of all rails together."""
+
+    rail: int
+    name: str
+    power_mean_W: np.ndarray  # float64 (n,), not-a-number where not known
+    power_max_W: np.ndarray
+    load_energy_J: float | None = None
+    idle_mean_W: float | None = None
+    power_uncertainty_percent: float | None = None
+    sample_count: int = 0
+    samples_lost: int = 0
+    closure: samples.Closure | None = None
 
 
 @dataclass
@@ -63,7 +67,7 @@ class RunData:
     lat_mean_us: np.ndarray = field(default_factory=lambda: np.empty(0))
     lat_p99_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # k > 1: the largest of the k host seconds'
     power_mean_W: np.ndarray = field(default_factory=lambda: np.empty(0))
-    power_min_W: np.ndarray = field(default_factory=lambda: np.empty(0))  # lowest and highest single sample
+    power_min_W: np.ndarray = field(default_factory=lambda: np.empty(0))  # lowest and highest reading, see rails.py
     power_max_W: np.ndarray = field(default_factory=lambda: np.empty(0))
     energy_J: np.ndarray = field(default_factory=lambda: np.empty(0))
     # of the load as a whole, from the samples
@@ -75,7 +79,8 @@ class RunData:
     sample_count: int | None = None
     samples_lost: int | None = None
     clock_error_ns: float | None = None
-    closure: samples.Closure | None = None
+    closure: samples.Closure | None = None  # of several rails the worst
+    rails: list[Rail] = field(default_factory=list)
     # SMART
     snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
     temp_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -178,67 +183,97 @@ def _load_power(data: RunData, run: Path) -> None:
         data.notes.append("power: not measured, the run had no rig")
         return
     try:
-        power = samples.load(run)
+        powers = samples.load_rails(run)
     except RigError as error:
         data.notes.append(f"power: {error}")
         return
-    for name, words in COUNTS.items():
-        if power.counts.get(name):
-            data.notes.append(f"power: {power.counts[name]} {words}")
-    data.closure = power.closure
-    if power.closure is None:
-        data.notes.append("closure_percent: the rig sent fewer than two energy frames of one stretch")
-    data.idle_mean_W = _idle_mean_W(data, power)
-    if data.idle_mean_W is not None:
-        data.idle_uncertainty_W = power.uncertainty_W(data.idle_mean_W)
+    data.rails = [Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers]
+    data.closure = rails.worst([power.closure for power in powers])
+    _note_power(data, powers)
+    _idle(data, powers)
     if data.t0_ns is None:
         return
-    rows = samples.per_second(power, data.t0_ns, n, k * SECOND_NS)
-    ends = rows.t_ns + k * SECOND_NS  # a second at either end of the samples that they do not cover would look idle
-    seen = (rows.samples > 0) & (rows.t_ns >= power.t_ns[0] - SLACK_NS) & (ends <= power.t_ns[-1] + SLACK_NS)
-    data.energy_J = np.where(seen, rows.energy_J / k, np.nan)
+    edges = data.t0_ns + k * SECOND_NS * np.arange(n + 1, dtype=np.int64)
+    data.energy_J = rails.steps_J(powers, edges) / k
     data.power_mean_W = data.energy_J.copy()  # over one second of drive time
-    data.power_min_W, data.power_max_W = np.where(seen, rows.p_min_W, np.nan), np.where(seen, rows.p_max_W, np.nan)
+    data.power_min_W, data.power_max_W = rails.extremes_W(powers, data.t0_ns, n, k * SECOND_NS)
     begin, end = data.t0_ns, data.t0_ns + round(data.load_s * k * SECOND_NS)
-    first, last = np.searchsorted(power.t_ns, [begin, end])
-    in_load = (power.gap >= first) & (power.gap <= last)
-    data.sample_count, data.samples_lost = int(last - first), int(power.gap_lost[in_load].sum())
-    if data.sample_count:
-        data.clock_error_ns = float(power.err_ns[first:last].max())
-    if power.energy_filled_J:
-        data.notes.append(f"power: {power.energy_filled_J:.4g} J of the run lie in gaps and were filled in by interpolation")
-    if seen.all() and _covers(power, begin, end):
-        a, z = samples.integral_J(power, [begin, end])
-        data.load_energy_J = float(z - a) / k
-        watts = float(z - a) / ((end - begin) / SECOND_NS)
-        if watts > 0:
-            data.power_uncertainty_percent = 100 * power.uncertainty_W(watts) / watts
-    else:
-        data.notes.append(f"energy_J: {int((~seen).sum())} of the load's {n} s have no power samples; ratios are of the seconds that have")
-    if data.fill_s:
-        begin = data.fill_t0_ns
-        end = begin + round(data.fill_s * k * SECOND_NS)
-        if _covers(power, begin, end):
-            a, z = samples.integral_J(power, [begin, end])
-            data.fill_energy_J = float(z - a) / k
+    data.load_energy_J, watts = _energy(data, powers, begin, end)
+    if data.load_energy_J is None:
+        dark = int((~np.isfinite(data.energy_J)).sum())
+        data.notes.append(f"energy_J: {dark} of the load's {n} s have no power samples{_of_rails(powers, edges)}; ratios are of the seconds that have")
+    elif data.load_energy_J > 0:
+        data.power_uncertainty_percent = 100 * rails.uncertainty_W(powers, watts) / sum(watts)
+    for rail, power in zip(data.rails, powers, strict=True):
+        if len(powers) == 1:
+            rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W
         else:
+            rail.power_mean_W = rails.steps_J([power], edges) / k
+            rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
+        rail.load_energy_J, (mean_W,) = _energy(data, [power], begin, end)
+        if mean_W:
+            rail.power_uncertainty_percent = 100 * power.uncertainty_W(mean_W) / abs(mean_W)
+        first, last = np.searchsorted(power.t_ns, [begin, end])
+        in_load = (power.gap >= first) & (power.gap <= last)
+        rail.sample_count, rail.samples_lost = int(last - first), int(power.gap_lost[in_load].sum())
+        if rail.sample_count:
+            data.clock_error_ns = max(data.clock_error_ns or 0.0, float(power.err_ns[first:last].max()))
+    data.sample_count, data.samples_lost = (sum(getattr(rail, name) for rail in data.rails) for name in ("sample_count", "samples_lost"))
+    if data.fill_s:
+        data.fill_energy_J = _energy(data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS))[0]
+        if data.fill_energy_J is None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
 
 
-def _idle_mean_W(data: RunData, power: samples.Power) -> float | None:
-    """Mean power of the idle step, in which nothing asks the drive for anything; None if there was none."""
+def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
+    """Energy of the rails together in J of drive time, None where one is not known, and the mean power of each (W)."""
+    each = [rails.energy_J([power], begin_ns, end_ns) for power in powers]
+    if None in each or end_ns <= begin_ns:
+        return None, [0.0] * len(each)
+    return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
+
+
+def _idle(data: RunData, powers: list[samples.Power]) -> None:
+    """Mean power of the idle step, in which nothing asks the drive for anything, if there was one."""
     edges = [e["t_ns"] for kind in ("step.start", "step.end") for e in data.events if e["kind"] == kind and e.get("step") == "idle"]
     if len(edges) != 2:
-        return None
-    if not _covers(power, *edges):
-        data.notes.append("idle_mean_W: power samples do not cover the idle step")
-        return None
-    a, z = samples.integral_J(power, edges)
-    return float(z - a) / ((edges[1] - edges[0]) / SECOND_NS)
+        return
+    for rail, power in zip(data.rails, powers, strict=True):
+        joules, (mean_W,) = _energy(data, [power], *edges)
+        rail.idle_mean_W = None if joules is None else mean_W
+    joules, watts = _energy(data, powers, *edges)
+    if joules is None:
+        data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_of_rails(powers, edges)}")
+        return
+    data.idle_mean_W, data.idle_uncertainty_W = sum(watts), rails.uncertainty_W(powers, watts)
 
 
-def _covers(power: samples.Power, begin_ns: int, end_ns: int) -> bool:
-    return bool(power.t_ns[0] <= begin_ns + SLACK_NS and power.t_ns[-1] >= end_ns - SLACK_NS)
+def _of_rails(powers: list[samples.Power], edges_ns) -> str:
+    """Which of several rails are not known over all the steps, in words."""
+    if len(powers) < 2:
+        return ""
+    dark = [f"{power.rail} ({power.name})" for power in powers if not rails.known([power], edges_ns).all()]
+    return f" of rail {', '.join(dark)}, so the sum is not known there"
+
+
+def _note_power(data: RunData, powers: list[samples.Power]) -> None:
+    """Say what came short of the rig's data."""
+    for name, words in COUNTS.items():
+        count = sum(power.counts[name] for power in powers) if name == "unconverted" else powers[0].counts.get(name)
+        if count:
+            data.notes.append(f"power: {count} {words}")
+    for power in powers:
+        which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        if power.closure is None:
+            data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
+        elif power.closure.instead:
+            data.notes.append(f"samples_lost: {power.closure.instead} conversions of the run{which} were given up to read the chip's accumulators")
+        for begin_ns, end_ns in rails.losses(power):
+            text = f"no samples of rail {power.rail} ({power.name}) for {(end_ns - begin_ns) / SECOND_NS:.1f} s"
+            data.marks.append((float(data.axis_s(begin_ns)), text))
+            data.log.append((float(data.axis_s(begin_ns)), text))
+        if power.energy_filled_J:
+            data.notes.append(f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by interpolation")
 
 
 def _load_smart(data: RunData, run: Path) -> None:
@@ -317,85 +352,7 @@ def _load_events(data: RunData) -> None:
         elif kind == "clock.anchor":
             continue
         data.log.append((t, text))
+    data.log.sort(key=lambda entry: entry[0])
     zoom = data.header["method"].get("zoom_s")
     if zoom:
         data.marks.append((float(zoom), "zoom start"))
-
-
-def figures(data: RunData) -> dict:
-    """The object of `ssdrig report RUN --json`: all KEYS, each a plain number, string or None; `notes` says why one is None."""
-    method, drive = data.header["method"], data.header["drive"]
-    out = dict.fromkeys(KEYS)
-    out |= {
-        "run": data.header["run"], "state": data.state, "why": data.why, "simulated": bool(data.header.get("simulated")),
-        "model": drive.get("model"), "serial": drive.get("serial"), "preset": drive.get("preset"),
-        "op_percent": method.get("op_percent"), "duration_s": method.get("duration_s"), "zoom_s": method.get("zoom_s"),
-        "time_dilation": data.k, "tested_bytes": method.get("tested_bytes"), "ios": data.ios, "notes": list(data.notes),
-    }  # fmt: skip
-    out |= _iops(data, out["zoom_s"] or 0, out["notes"])
-    out |= {f"lat_{name}_us": data.lat_us.get(name) for name in ("mean", "p99", "p999")}
-    out |= _energy(data)
-    out["time_to_complete_s"] = _time_to_complete_s(data, out["notes"])
-    if data.wa_total is not None:
-        out |= {"wa": data.wa_total.value, "wa_error": data.wa_total.error}
-        out |= {"host_written_bytes": data.wa_total.host_bytes, "nand_written_bytes": data.wa_total.nand_bytes}
-    out |= {"samples": data.sample_count, "samples_lost": data.samples_lost}
-    if data.closure is not None:
-        out |= {"closure_percent": data.closure.corrected_percent, "chip_clock_ppm": data.closure.chip_clock_ppm}
-    if data.clock_error_ns is not None:
-        out["clock_error_us"] = data.clock_error_ns / 1000
-    if len(data.temperature_C):
-        out["temperature_max_C"] = float(data.temperature_C.max())
-    if data.fill_s:
-        out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
-    out |= {"fill_energy_J": data.fill_energy_J, "idle_mean_W": data.idle_mean_W, "idle_uncertainty_W": data.idle_uncertainty_W}
-    out["power_uncertainty_percent"] = data.power_uncertainty_percent
-    out["purge"] = next((e.get("method") for e in data.events if e["kind"] == "purge"), None)
-    if data.wa_settled is not None:
-        out["wa_settled"] = data.wa_settled.value
-    return out
-
-
-def _iops(data: RunData, zoom_s: int, notes: list[str]) -> dict:
-    """Statistics of the per-second counts over the window [zoom, end of the last whole second)."""
-    out = {"iops_all_mean": data.ios / data.load_s if data.load_s else None}
-    window = data.iops[zoom_s:]
-    if len(window) < 2:
-        notes.append(f"iops_mean and the like: the load lasted {len(data.iops)} whole seconds, the zoom starts at {zoom_s} s")
-        return out
-    mean, sd = float(window.mean()), float(window.std(ddof=1))
-    if sd == 0:
-        notes.append("consistency: the standard deviation is 0")
-    percentiles = np.percentile(window, [0.1, 1, 5, 50]).tolist()
-    return out | {
-        "iops_mean": mean, "iops_sd": sd, "consistency": mean / sd if sd else None, "iops_min": float(window.min()),
-        **dict(zip(("iops_p0_1", "iops_p1", "iops_p5", "iops_p50"), percentiles, strict=True)),
-        "zero_seconds": int((window == 0).sum()), "window_s": [zoom_s, len(data.iops)],
-    }  # fmt: skip
-
-
-def _energy(data: RunData) -> dict:
-    """Energy figures of the whole load; of the seconds that have power where some have none."""
-    seen = np.isfinite(data.energy_J)
-    if data.load_energy_J is not None:
-        energy_J, ios, moved, seconds = data.load_energy_J, data.ios, data.bytes, data.load_s
-    else:
-        energy_J, ios = float(data.energy_J[seen].sum()), float(data.iops[seen].sum())
-        moved, seconds = float(data.bw_Bps[seen].sum()), float(seen.sum())
-    out = {"energy_J": data.load_energy_J}
-    if not energy_J or not seconds:
-        return out
-    out |= {"power_mean_W": energy_J / seconds, "power_max_W": float(np.nanmax(data.power_max_W)) if seen.any() else None}
-    if ios:
-        out |= {"energy_uJ_per_io": 1e6 * energy_J / ios, "energy_J_per_GB": 1e9 * energy_J / moved, "iops_per_W": ios / energy_J}
-    return out
-
-
-def _time_to_complete_s(data: RunData, notes: list[str]) -> float | None:
-    """From the start of the purge to the end of the load, drive time."""
-    at = {(e["kind"], e.get("step")): e["t_ns"] for e in data.events if e.get("ok", True)}
-    begin, end = at.get(("step.start", "purge")), at.get(("step.end", "load"))
-    if begin is None or end is None:
-        notes.append("time_to_complete_s: the load was not completed")
-        return None
-    return (end - begin) / SECOND_NS / data.k

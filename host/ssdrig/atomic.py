@@ -26,3 +26,15 @@ def fsync_folder(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def append_or_undo(fd: int, block: bytes, size: int) -> None:
+    """Append all of block to the open file of `size` bytes, through to the disk; on OSError the file is as it was."""
+    try:
+        done = 0
+        while done < len(block):
+            done += os.write(fd, block[done:])
+        os.fdatasync(fd)
+    except OSError:
+        os.ftruncate(fd, size)
+        raise

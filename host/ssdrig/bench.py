@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ssdrig.drive import collect, guard, purge, warranty
+from ssdrig.drive import collect, guard, purge
+from ssdrig.drive.endurance import Limits
 from ssdrig.drive.inventory import Drive
 from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
@@ -58,10 +59,11 @@ def virtual(running: VirtualBench) -> Bench:
 
 
 @contextmanager
-def real(drive: Drive, destroy_serial: str | None, purge_method: str, raw_nand_bytes: int | None, port: str | None) -> Iterator[Bench]:
-    """A block device, held by the guard until the end. Raises UnsafeTarget, with all that speaks against it, before
-    anything is touched."""
-    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+def real(
+    drive: Drive, limits: Limits | None, destroy_serial: str | None, purge_method: str, raw_nand_bytes: int | None, port: str | None
+) -> Iterator[Bench]:
+    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with all that speaks
+    against it, before anything is touched."""
     with guard.hold(drive, destroy_serial) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
@@ -78,12 +80,6 @@ def real(drive: Drive, destroy_serial: str | None, purge_method: str, raw_nand_b
             words, drive.node, port, drive.simulated, purge_, lambda like: collect.poll(drive, like=like),
             lambda: flush_cache(drive.node), lambda: held.recheck() and None,
         )  # fmt: skip
-
-
-def rated_bytes(drive: Drive) -> float | None:
-    """Host bytes that the warranty allows, None if the table does not have the drive."""
-    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
-    return limits.tbw_TB * 1e12 if limits and limits.tbw_TB else None
 
 
 def flush_cache(node: str | Path) -> None:

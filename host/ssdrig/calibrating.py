@@ -37,12 +37,13 @@ def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], st
     """The new calibration object of a rail, what it had kept of the quantities not measured now. `ask` shows a prompt and
     returns what is typed. Raises UsageError (figures that make no calibration), RigError (a reading that never holds still)."""
     kept = dict(calibration.kept(session.rail(rail)))
-    for quantity in quantities:
+    steps = 3 * len(quantities)
+    for q, quantity in enumerate(quantities):
         say("\n" + STEPS[quantity][0])
         meter = _meter(quantity, ask)
         points = []
         for k, words in enumerate(STEPS[quantity][1:]):
-            say(words)
+            say(f"[{3 * q + k + 1} of {steps}] {words}")
             if ask("Enter when that is connected" + (", or s to skip this check: " if k == 2 else ": ")).strip() == "s" and k == 2:
                 break
             exact = quantity == "I" and k == 0
@@ -150,7 +151,7 @@ def still(session: Session, rail: int, quantity: str, say: Callable[[str], None]
         mean, u = mean_of(values, BLOCKS)
         if time.monotonic() > deadline:
             raise RigError(f"a reading that holds still within {PATIENCE_S:g} s", f"{mean:.6f} {UNITS[quantity]}, moving", "let the load warm up; see the leads")
-        say(f"  {mean:.6f} {UNITS[quantity]}, still moving")
+        say(f"  {mean:.6f} {UNITS[quantity]}, still moving; given up in {deadline - time.monotonic():.0f} s")
 
 
 def is_still(values: np.ndarray) -> bool:

@@ -40,7 +40,7 @@ class Limits:
     gain_ppm_per_C: float
 
 
-# INA228: TI SBOSA20 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside it
+# INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside it
 # (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
 _INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20)
 CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50)}
@@ -141,6 +141,13 @@ def scales(rail: dict) -> tuple[float, float, float, float]:
 
 def uncertainty(rail: dict, quantity: str, value: float) -> float:
     """Standard uncertainty (k = 1) in V or A of a long mean that came out as `value`, of quantity "V" or "I"."""
+    own, common = parts(rail, quantity, value)
+    return math.hypot(own, *common.values())
+
+
+def parts(rail: dict, quantity: str, value: float) -> tuple[float, dict[tuple, float]]:
+    """The same in parts: what is this rail's and this quantity's alone, and what it has in common with each other rail that the
+    same meter calibrated, named (meter, quantity, "percent" or "fixed")."""
     chip = CHIPS.get(rail.get("chip"), CHIPS["INA226"])
     ohms = rail["shunt_uOhm"] * 1e-6
     offset = chip.bus_offset_V if quantity == "V" else chip.shunt_offset_V / ohms
@@ -150,19 +157,25 @@ def uncertainty(rail: dict, quantity: str, value: float) -> float:
     if not stored:
         gains_ppm.append(chip.bus_gain_ppm if quantity == "V" else chip.shunt_gain_ppm)
         gains_ppm += [rail.get("shunt_tolerance_ppm") or SHUNT_TOLERANCE_ppm] if quantity == "I" else []
-        parts = [offset, offset_per_C * TEMPERATURE_C, *(value * ppm * 1e-6 for ppm in gains_ppm)]
-        return math.sqrt(sum(part**2 for part in parts) / 3)
+        limits = [offset, offset_per_C * TEMPERATURE_C, *(value * ppm * 1e-6 for ppm in gains_ppm)]
+        return math.sqrt(sum(limit**2 for limit in limits) / 3), {}
     drift = [offset_per_C * TEMPERATURE_C, *(value * ppm * 1e-6 for ppm in gains_ppm)]
-    return math.sqrt(line_uncertainty(stored, value) ** 2 + sum(part**2 for part in drift) / 3)
+    own, fixed, percent = line_parts(stored, value)
+    common = {(stored.get("meter"), quantity, "fixed"): fixed, (stored.get("meter"), quantity, "percent"): percent}
+    return math.sqrt(own**2 + sum(limit**2 for limit in drift) / 3), common
 
 
 def line_uncertainty(stored: dict, value: float) -> float:
     """Standard uncertainty in V or A that the calibration itself leaves at a calibrated value, on the day."""
+    return math.hypot(*line_parts(stored, value))
+
+
+def line_parts(stored: dict, value: float) -> tuple[float, float, float]:
+    """Its three parts: each point's own, the meter's fixed limit, its limit in percent of reading."""
     w2 = (value * NANO - stored["r1_n"]) / (stored["r2_n"] - stored["r1_n"])
     w1 = 1 - w2
-    own = (w1 * stored["u1_n"]) ** 2 + (w2 * stored["u2_n"]) ** 2
-    shared = (w1 * stored["c1_n"] + w2 * stored["c2_n"]) ** 2
-    return math.sqrt((value * stored["g_ppb"] * 1e-9) ** 2 + (own + shared) / NANO**2)
+    own = math.hypot(w1 * stored["u1_n"], w2 * stored["u2_n"])
+    return own / NANO, (w1 * stored["c1_n"] + w2 * stored["c2_n"]) / NANO, value * stored["g_ppb"] * 1e-9
 
 
 def is_zero(rail: dict, amperes: float) -> bool:
@@ -172,10 +185,22 @@ def is_zero(rail: dict, amperes: float) -> bool:
 
 def power_uncertainty(rail: dict, volts: float, watts: float) -> float:
     """Expanded uncertainty (k = 2) in W of a mean power, at a mean voltage: GUM 5.1.2 with P = V I, V and I independent."""
-    if not volts:
-        return math.nan
-    amperes = watts / volts
-    return COVERAGE * math.hypot(amperes * uncertainty(rail, "V", volts), volts * uncertainty(rail, "I", amperes))
+    return sum_uncertainty([(rail, volts, watts)])
+
+
+def sum_uncertainty(readings: list[tuple[dict, float, float]]) -> float:
+    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers, each (rail, mean V, mean W). Shunts, chips and
+    their drift are independent from rail to rail and add in squares; the errors of one meter that calibrated
+    several rails are the same in all of them and add up first (GUM 5.2.2, correlation 1). A meter is known by its name."""
+    own, common = 0.0, {}
+    for rail, volts, watts in readings:
+        amperes = watts / volts if volts else 0.0
+        for quantity, value, weight in (("V", volts, amperes), ("I", amperes, volts)):
+            alone, shared = parts(rail, quantity, value)
+            own = math.hypot(own, weight * alone)
+            for name, error in shared.items():
+                common[name] = common.get(name, 0.0) + weight * error
+    return COVERAGE * math.hypot(own, *common.values())
 
 
 def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:

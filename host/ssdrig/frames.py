@@ -6,6 +6,7 @@ hello carries another boot id; it is named by its hello.
 """
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,7 +103,14 @@ class Decoder:
         return np.concatenate(self._energies) if self._energies else np.empty(0, ENERGY)
 
     def rails(self) -> list[int]:
+        """Rails that have sent samples."""
         return sorted(self._rails)
+
+    def rail_names(self) -> dict[int, str]:
+        """Number -> name of every rail that a hello named; one without a name of its own is told by its number."""
+        names = {rail: str(facts.get("name", "")) for boot in self.boots for (rail, _), facts in boot.rails.items() if isinstance(rail, int)}
+        often = Counter(names.values())
+        return {rail: name if name and often[name] == 1 else f"{name or 'rail'} {rail}" for rail, name in names.items()}
 
     # ---- frames of one feed
 

@@ -87,7 +87,9 @@ class Live:
 
     def _heed_rig(self) -> None:
         if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
-            raise RigError("samples from the rig", f"none for {RIG_SILENCE_S} s", "look at its cable, then start the run again")
+            silent = ", ".join(f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(RIG_SILENCE_S))
+            none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
+            raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
 
     def _power_words(self) -> str:
         if not self._rig:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from ssdrig.atomic import append_or_undo, fsync_folder
 from ssdrig.errors import JournalError
 
 
@@ -50,25 +51,14 @@ class Outbox:
 
     def append(self, block: bytes) -> None:
         """Whole lines; all of them or, on OSError, none."""
-        try:
-            done = 0
-            while done < len(block):
-                done += os.write(self._file, block[done:])
-            os.fdatasync(self._file)
-        except OSError:
-            os.ftruncate(self._file, self.size)
-            raise
+        append_or_undo(self._file, block, self.size)
         self.size += len(block)
 
     def empty(self) -> None:
         """Forget lines that a server has acknowledged, and how far it had. The cursor goes first: without it all is sent
         again, which is harmless; with one that points past new lines those would never be sent."""
         (self.folder / "points.cursor").unlink(missing_ok=True)
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        fsync_folder(self.folder)
         os.ftruncate(self._file, 0)
         os.fsync(self._file)
         self.size = 0

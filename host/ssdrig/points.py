@@ -6,6 +6,7 @@ has it may be sent it again (InfluxDB 3 promises nothing for a point that comes 
 """
 
 import bisect
+import functools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, frames, journal, line_protocol, samples, smart_points
+from ssdrig import fiolog, journal, line_protocol, samples, smart_points
 from ssdrig.drive import counters
 from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.outbox import Outbox
@@ -58,6 +59,7 @@ class Emitter:
         self._smart = Smart(self.run)
         self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
+        self._together = samples.Together()
         self._outbox = Outbox(self.run)
         self._held: dict[bytes, int] = {}  # series -> time of its last point in points.lp
         for line in self._outbox.lines():
@@ -110,6 +112,10 @@ class Emitter:
                 yield from self._fio(step)
         for rail, second in self._power.seconds(final):
             yield from self._point("power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns)
+            total = self._together.add(rail, second, self._power.rail_names())
+            if total:
+                t_ns = total.pop("t_ns")
+                yield from self._point("drive_power", {}, total, t_ns)
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
         """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
@@ -205,7 +211,7 @@ def counts(run: Path) -> dict[str, int]:
     """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from points.lp."""
     events = journal.events(run)
     steps = {e["step"] for e in events if e["kind"] == "step.start"}
-    schema, smart = line_protocol.read_schema(), Smart(run)
+    schema, smart, rails = line_protocol.read_schema(), Smart(run), _seconds_with_samples(run)
     polls = Counter(
         measurement
         for event in events if event["kind"] == "smart.end"
@@ -213,21 +219,17 @@ def counts(run: Path) -> dict[str, int]:
         if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
     )  # fmt: skip
     return {
-        "power": sum(len(_seconds_with_samples(run, rail)) for rail in _rails(run)),
+        "power": sum(len(seconds) for seconds in rails),
+        "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
         "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
         **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
         "rig_event": len(events),
     }
 
 
-def _rails(run: Path) -> list[int]:
-    decoder = frames.Decoder()
-    decoder.feed(journal.records(run))
-    return decoder.rails()
-
-
-def _seconds_with_samples(run: Path, rail: int) -> np.ndarray:
+def _seconds_with_samples(run: Path) -> list[np.ndarray]:
+    """Of each rail of the rig the seconds (of CLOCK_MONOTONIC) that have a sample."""
     try:
-        return np.unique(samples.load(run, rail).t_ns // samples.SECOND_NS)
+        return [np.unique(power.t_ns // samples.SECOND_NS) for power in samples.load_rails(run)]
     except RigError:
-        return np.empty(0, np.int64)  # frames of a rail that no hello describes
+        return []

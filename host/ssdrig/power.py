@@ -4,17 +4,18 @@ A sample is one conversion; its time is when the conversion was seen to be ready
 before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands for one
 conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
 
-Chip arithmetic (INA228, TI SBOSA20): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's calibration
-where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, where the chip multiplies with its
-own idea of time: its oscillator's error is taken out by comparing the period of its conversions, measured on the host's clock,
+Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's calibration
+where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x |CURRENT|, where the chip
+multiplies with its own idea of time: its oscillator's error is taken out by comparing the period of its conversions, measured on the host's clock,
 with the nominal one.
 """
 
+import struct
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdrig import calibration, clock
+from ssdrig import calibration, clock, wire
 from ssdrig.frames import Boot, Frames
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
@@ -46,7 +47,7 @@ class Power:
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
-    raw_J: np.ndarray  # float64, energy_J without the calibration: what the chip's own register is compared with
+    raw_J: np.ndarray  # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
     closure: "Closure | None" = field(default=None)
 
     @property
@@ -85,6 +86,8 @@ class Closure:
     host_J: float
     chip_J: float  # as the chip counts
     seconds: float
+    resolution_percent: float  # what the chip's rounding of power and energy leaves open
+    instead: int = 0  # conversions of a fast rail that were not read because the accumulators were
 
 
 def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail: int = 0, recent_pings: int | None = None) -> Power:
@@ -112,7 +115,7 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
     segment, segment_boot = first[starts], boot[starts]
     ends = np.append(segment[1:], total)
     V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
-    raw_P = None  # made where a calibration parts it from P
+    raw_P = None  # made where a calibration or a negative current parts it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
         facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
         v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
@@ -121,6 +124,7 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
         if facts.get("calibration"):
             V[a:z] += v_offset
             I[a:z] += i_offset
+        if facts.get("calibration") or (frames.current[a:z] < 0).any():
             raw_P = np.zeros(total) if raw_P is None else raw_P
         spread = int(sample_index[z - 1] - sample_index[a])
         nominal_ns, measured_ns = facts["conversion_ns"], (t_ns[z - 1] - t_ns[a]) / max(spread, 1)
@@ -133,7 +137,7 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
         for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):  # what the chip itself makes of its readings
             facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
             lsb_W = facts["vbus_lsb_nV"] * 1e-9 * facts["current_lsb_pA"] * 1e-12
-            np.multiply(frames.vbus[a:z].astype(np.int64) * frames.current[a:z], lsb_W, out=raw_P[a:z])
+            np.multiply(np.abs(frames.vbus[a:z].astype(np.int64) * frames.current[a:z]), lsb_W, out=raw_P[a:z])
         raw_J = _energy(t_ns, raw_P, *broken)[0]
     name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")
     return Power(
@@ -203,11 +207,25 @@ def integral_J(power: Power, t_ns) -> np.ndarray:
     return np.interp(np.asarray(t_ns, np.int64) - base, x, np.concatenate([[0.0], power.energy_J]))
 
 
+def mean_power_W(body: bytes, hello: dict | None) -> float | None:
+    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its configuration."""
+    rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+    known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
+    if not known or not n:
+        return None
+    word = np.frombuffer(body, "<i8", n, struct.calcsize(wire.SAMPLES_HEAD))
+    v_scale, v_offset, i_scale, i_offset = calibration.scales(known[0])
+    volts = (word >> 16 & 0xFFFFFF) * v_scale + v_offset
+    amperes = (word >> 40) * i_scale + i_offset
+    return float(np.mean(volts * amperes))
+
+
 def closure(power: Power, energies: np.ndarray) -> Closure | None:
     """Host against chip, summed over all segments that hold at least two energy frames; None if none does.
 
     energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
-    host_J = chip_J = corrected_J = nominal_s = seen_s = 0.0
+    host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = 0.0
+    instead = 0
     ends = np.append(power.segment[1:], len(power.t_ns))
     for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
         mine = energies[(energies["boot"] == b) & (energies["t_us"] >= power.t_us[a]) & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)]
@@ -215,7 +233,9 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
         # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a sample; then
         # the host's end and the chip's are both one conversion apart, at both ends of the interval.
         apart = np.where(holds >= a, mine["index"] - 1 - power.index[holds], 2)
-        exact = apart == (apart.min() if len(apart) and apart.min() <= 1 else 0)
+        least = int(apart.min(initial=2)) % 2
+        exact = apart == least
+        instead += int(exact.sum()) * least
         inside, holds = mine[exact], holds[exact]
         if len(inside) < 2 or len(np.unique(inside["config"])) > 1:
             continue
@@ -227,15 +247,18 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
         steps = np.diff(inside["energy"]) % (1 << 40)
         if (steps > 1 << 39).any():  # it fell: the accumulator was reset without a `go`
             continue
-        joules = float(steps.sum()) * 16 * 3.2 * facts["current_lsb_pA"] * 1e-12
+        power_lsb_W = 3.2 * facts["current_lsb_pA"] * 1e-12
+        joules = float(steps.sum()) * 16 * power_lsb_W
         nominal = conversions * facts["conversion_ns"] * 1e-9
         host_J += float(power.raw_J[i1] - power.raw_J[i0])
         chip_J += joules
         corrected_J += joules * seconds / nominal
+        rounding_J += power_lsb_W * seconds + 16 * power_lsb_W
         nominal_s += nominal
         seen_s += float(seconds)
     if chip_J <= 0:
         return None
     return Closure(
-        100 * (host_J / chip_J - 1), 100 * (host_J / corrected_J - 1), 1e6 * (nominal_s / seen_s - 1), host_J, chip_J, seen_s
-    )
+        100 * (host_J / chip_J - 1), 100 * (host_J / corrected_J - 1), 1e6 * (nominal_s / seen_s - 1), host_J, chip_J, seen_s,
+        100 * rounding_J / chip_J, instead,
+    )  # fmt: skip

@@ -19,13 +19,15 @@ import numpy as np
 import serial
 from serial.tools import list_ports
 
-from ssdrig import calibration, journal, wire
+from ssdrig import journal, wire
 from ssdrig.errors import RigError, SsdrigError
+from ssdrig.power import mean_power_W
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
 SILENT_S = 3.0
 REOPEN_S = 1.0
+STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
 DAMAGE_KEPT = 256  # bytes
 
@@ -52,16 +54,16 @@ class Rig:
         self._ask_due = True
         self._lost_why: str | None = None
         self._next_index: dict[int, int] = {}
+        self._heard_at: dict[int, float] = {}  # rail -> when its last samples came
         self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
 
-    def start(self, timeout_s: float = 10.0, stream: bool = True) -> dict:
-        """Open, greet, start the stream; returns the board's hello once samples have arrived (stream False: at once).
-
-        Raises RigError: no such port, port in use, no answer, another protocol version, no samples."""
+    def start(self, timeout_s: float = 10.0, stream: bool = True, every_rail: bool = True) -> dict:
+        """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail False: of one; stream
+        False: at once). Raises RigError: no such port, port in use, no answer, another protocol version, no samples."""
         self._open()
         for name, loop in (("rig-read", self._read_loop), ("rig-tick", self._tick_loop)):
             thread = threading.Thread(target=self._guarded, args=(loop,), name=name, daemon=True)
@@ -77,7 +79,10 @@ class Rig:
                 self._wanted = self._go_due = True
                 self._started_at = self._samples_at = time.monotonic()
                 before = self._counts["samples"]
+                self._heard_at.clear()
             self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
+            if every_rail:
+                self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (see ./ssdrig rig info)")
         except BaseException:
             self.stop()
             raise
@@ -89,7 +94,7 @@ class Rig:
         if self._serial is not None and self._threads:
             self._send(wire.STOP)
             quiet_from = time.monotonic()
-            while time.monotonic() - quiet_from < 1.0 and time.monotonic() - max(self._samples_at, quiet_from) < 0.25:
+            while time.monotonic() - quiet_from < STOPPING_S and time.monotonic() - max(self._samples_at, quiet_from) < 0.25:
                 time.sleep(0.02)
         self._closing.set()
         for thread in self._threads:
@@ -99,9 +104,7 @@ class Rig:
 
     def live(self) -> dict:
         """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and `state`
-        ("streaming", "lost" or "stopped").
-
-        Raises what the rig's threads met and could not mend (JournalError on a full disk, RigError)."""
+        ("streaming", "lost" or "stopped"). Raises what the rig's threads met and could not mend (JournalError on a full disk, RigError)."""
         if self._failure:
             raise self._failure
         state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
@@ -112,19 +115,33 @@ class Rig:
         return self._counts["lost"]
 
     def silent_s(self) -> float:
-        """Seconds since the last samples arrived, 0 before start(). Raises as live() does."""
+        """Seconds since the last samples arrived of the rail that is silent for longest, 0 before start(). Raises as live() does."""
         if self._failure:
             raise self._failure
-        return time.monotonic() - max(self._samples_at, self._started_at) if self._wanted else 0.0
+        last = min((self._heard_at.get(rail["rail"], 0.0) for rail in (self._hello or {}).get("rails", [])), default=0.0)
+        return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
+
+    def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
+        """Rails of the hello that sent nothing in the last so many seconds."""
+        since = time.monotonic() - within_s
+        return [rail for rail in (self._hello or {}).get("rails", []) if self._heard_at.get(rail["rail"], 0.0) < since]
 
     def power_W(self) -> float | None:
-        """Mean power of the last second, None if nothing came."""
+        """Mean power of the last second, all rails together; None if nothing came of one of them."""
+        each = self.rails_W().values()
+        return sum(each) if each and None not in each else None
+
+    def rails_W(self) -> dict[int, float | None]:
+        """The same of each rail that the board has; None: nothing came of it."""
         with self._news:
             recent, hello = list(self._recent), self._hello
         horizon = time.monotonic() - 1.5
-        powers = [mean_power_W(body, hello) for at, body in recent if at > horizon]
-        powers = [p for p in powers if p is not None]
-        return float(np.mean(powers)) if powers else None
+        out = {}
+        for rail in (hello or {}).get("rails", []):
+            mine = (mean_power_W(body, hello) for at, body in recent if at > horizon and body[0] == rail["rail"])
+            powers = [p for p in mine if p is not None]
+            out[rail["rail"]] = float(np.mean(powers)) if powers else None
+        return out
 
     def ask(self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str) -> tuple[int, bytes]:
         """Send a command and wait for a frame of one of the kinds `answers`: (kind, body). One caller at a time.
@@ -257,6 +274,7 @@ class Rig:
         self._in_seq = seq
         if kind == wire.SAMPLES:
             rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            self._heard_at[rail] = now
             if self._hello and not any(r["rail"] == rail and r["config"] == config for r in self._hello["rails"]):
                 self._ask_due = True  # the hello that explains this configuration was lost
             if self._go_at and not self._go_due:
@@ -273,6 +291,10 @@ class Rig:
             self._recent.append((now, body))
             while self._recent and self._recent[0][0] < now - 1.0:
                 self._recent.popleft()
+        elif kind == wire.ENERGY:
+            rail, _, index = struct.unpack_from("<BBI", body)
+            if index == self._next_index.get(rail, -1) + 1:
+                self._next_index[rail] = index  # a fast rail: its accumulators were read instead of that conversion
         elif kind == wire.PONG:
             self._counts["pongs"] += 1
         elif kind == wire.HELLO:
@@ -375,16 +397,3 @@ class Rig:
                     raise RigError(f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware")
         if self._failure:
             raise self._failure
-
-
-def mean_power_W(body: bytes, hello: dict | None) -> float | None:
-    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its configuration."""
-    rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
-    known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
-    if not known or not n:
-        return None
-    word = np.frombuffer(body, "<i8", n, struct.calcsize(wire.SAMPLES_HEAD))
-    v_scale, v_offset, i_scale, i_offset = calibration.scales(known[0])
-    volts = (word >> 16 & 0xFFFFFF) * v_scale + v_offset
-    amperes = (word >> 40) * i_scale + i_offset
-    return float(np.mean(volts * amperes))

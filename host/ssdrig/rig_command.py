@@ -10,10 +10,12 @@ import numpy as np
 
 from ssdrig import calibrating, calibration, flash, ports, switching
 from ssdrig.errors import RigError, UsageError
+from ssdrig.progress import Progress
 from ssdrig.rig_session import Session, session
 
 BACK_S = 15.0  # a board may take so long from the start of main.py to its hello
 NOISE_S = 10.0
+FIRST_S = 1.0  # within it each rail that is there has sent something
 NOISY = 2.0  # times the typical noise: worth a word
 
 
@@ -48,7 +50,12 @@ def command(args: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    Progress().say(text)
+
+
+def _waiting():
+    """What shows a person that something goes on; a log is not told."""
+    return Progress(quiet=not sys.stderr.isatty()).show
 
 
 # ---- flash
@@ -76,14 +83,22 @@ def _flash(args: argparse.Namespace) -> int:
 
 def about(port: str, hello: dict) -> str:
     """The hello in words, one line and one more per rail."""
+    return "\n".join([board(port, hello), *map(described, hello["rails"])])
+
+
+def board(port: str, hello: dict) -> str:
+    """The board in one line."""
     simulated = " (SIMULATED)" if hello.get("simulated") else ""
-    lines = [f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']}, protocol {hello['protocol']}"]
-    for rail in hello["rails"]:
-        lines.append(
-            f"  rail {rail['rail']} {rail['name']}: {rail['chip']}, shunt {rail['shunt_uOhm'] / 1000:g} mOhm, current LSB {rail['current_lsb_pA'] / 1e6:g} uA,"
-            f" one conversion set {rail['conversion_ns'] / 1000:g} us, {calibrated(rail)}"
-        )
-    return "\n".join(lines)
+    return f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']}, protocol {hello['protocol']}"
+
+
+def described(rail: dict) -> str:
+    """A rail of the hello in one line."""
+    bus = f" on {rail['bus']}" if rail.get("bus") else ""
+    return (
+        f"  rail {rail['rail']} {rail['name']}: {rail['chip']}{bus}, shunt {rail['shunt_uOhm'] / 1000:g} mOhm, current LSB {rail['current_lsb_pA'] / 1e6:g} uA,"
+        f" one conversion set {rail['conversion_ns'] / 1000:g} us, {calibrated(rail)}"
+    )
 
 
 def calibrated(rail: dict) -> str:
@@ -100,32 +115,42 @@ def _info(args: argparse.Namespace) -> int:
     if not 0.5 <= args.seconds <= 600:
         raise UsageError("--seconds from 0.5 to 600", str(args.seconds), "choose one")
     port = ports.find(args.port)
-    with session(port) as here:
+    with session(port, show=_waiting()) as here:
         found = info(here, args.seconds)
     if args.json:
         print(json.dumps({"port": port, **found}))
-        return 0
-    print(about(port, here.hello))
+        return RigError.exit_code if found["silent_rails"] else 0
+    print(board(port, here.hello))
     for row in found["rails"]:
-        print(
-            f"  rail {row['rail']}: {row['rate_per_s']:.1f} samples/s, {row['lost']} lost; {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA,"
-            f" {1e3 * row['P_mean_W']:.2f} mW +- {1e3 * row['P_uncertainty_W']:.2f} (k = 2); noise {1e6 * row['I_sd']:.0f} uA rms"
-            + (f" (chip's typical {1e6 * row['I_typical']:.0f})" if row["I_typical"] else "")
-        )
+        print(described(here.rail(row["rail"])))
+        print(f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA, {1e3 * row['P_mean_W']:.2f} mW +- {1e3 * row['P_uncertainty_W']:.2f} (k = 2)")
+        typical = f" (chip's typical {1e6 * row['I_typical']:.0f})" if row["I_typical"] else ""
+        given_up = f", {row['given_up']} of them given up to read the accumulators" if row["given_up"] else ""
+        rate = f"{row['rate_per_s']:.1f} samples/s of nominal {row['rate_nominal_per_s']:.1f}"
+        print(f"    {rate}, {row['lost']} lost{given_up}; noise {1e6 * row['I_sd']:.0f} uA rms{typical}")
+        if row["closure_percent"] is not None:
+            print(f"    energy closes to {row['closure_percent']:+.3f} % (the chip resolves {row['closure_resolution_percent']:.3f})")
+    if len(found["rails"]) > 1 and found["total"]:
+        print(f"  together: {1e3 * found['total']['P_mean_W']:.2f} mW +- {1e3 * found['total']['P_uncertainty_W']:.2f} (k = 2)")
     clock = found["clock"]
     print(f"  clock: sample times good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm, {clock['pings']} pings")
     for line in found["logs"]:
         print(f"  the board says: {line}")
     for words in found["warnings"]:
         _say(f"warning: {words}")
-    return 0
+    return RigError.exit_code if found["silent_rails"] else 0
 
 
 def info(here: Session, seconds: float) -> dict:
-    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses), `clock`,
-    `frames_lost`, `damaged`, `logs`, `warnings`. Raises RigError if a rail delivers nothing."""
-    readings = here.readings([rail["rail"] for rail in here.hello["rails"]], seconds)
-    rows, warnings = [], []
+    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses, closure), `total` (of
+    all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then), `clock`, `frames_lost`, `damaged`, `logs`,
+    `warnings`. Raises RigError if a rail goes meanwhile."""
+    deadline = time.monotonic() + FIRST_S
+    while here.rig.silent_rails() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    silent = [rail["rail"] for rail in here.rig.silent_rails()]
+    readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
+    rows, warnings = [], [f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as firmware/board.py says?" for n in silent]
     for number, reading in readings.items():
         rail, power, (v_scale, v_offset, i_scale, i_offset) = reading.rail, reading.power, calibration.scales(reading.rail)
         volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset
@@ -139,16 +164,21 @@ def info(here: Session, seconds: float) -> dict:
             "I_typical": calibration.expected_noise(rail), "P_mean_W": watts,
             "P_uncertainty_W": calibration.power_uncertainty(rail, float(volts.mean()), watts),
             "calibrated": {q: kept[q].get("date") for q in ("V", "I") if kept.get(q)},
+            "rate_nominal_per_s": 1e9 / rail["conversion_ns"], "given_up": power.closure.instead if power.closure else 0,
+            "closure_percent": power.closure.corrected_percent if power.closure else None,
+            "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
         })  # fmt: skip
         if rail.get("calibration") and not kept:
             warnings.append(f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget, then anew")
         if kept and kept.get("board") != here.hello.get("serial"):
             warnings.append(f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again")
+    total = [(reading.rail, row["V_mean"], row["P_mean_W"]) for reading, row in zip(readings.values(), rows, strict=True)]
     clock = power.clocks[-1]
     live = here.rig.live()
     return {
         **{name: here.hello.get(name) for name in ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")},
-        "seconds": seconds, "rails": rows, "frames_lost": power.counts["frames_lost"], "damaged": live["damaged"],
+        "total": None if silent else {"P_mean_W": sum(row["P_mean_W"] for row in rows), "P_uncertainty_W": calibration.sum_uncertainty(total)},
+        "silent_rails": silent, "seconds": seconds, "rails": rows, "frames_lost": power.counts["frames_lost"], "damaged": live["damaged"],
         "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
         "logs": here.logs(), "warnings": warnings,
     }  # fmt: skip
@@ -168,7 +198,7 @@ def _calibrate(args: argparse.Namespace) -> int:
             kept = None if args.forget else calibrating.from_figures(figures, rail, here.hello.get("serial", ""), _say)
             here.store_calibration(args.rail, kept)
         return _kept(args, kept)
-    with session(port) as here:
+    with session(port, show=_waiting()) as here:
         rail = here.rail(args.rail)
         _say(about(port, {**here.hello, "rails": [rail]}))
         if args.noise:

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ import numpy as np
 from ssdrig import journal, wire
 from ssdrig.errors import RigError
 from ssdrig.frames import Decoder
-from ssdrig.power import Power, assemble
+from ssdrig.power import Power, assemble, closure
+from ssdrig.progress import clock
 from ssdrig.rig import Rig
 
 LATE_S = 3.0  # by how much samples may come later than they were taken
@@ -54,8 +56,10 @@ class Reading:
 
 
 class Session:
-    def __init__(self, rig: Rig, memory: Memory, hello: dict):
-        self.rig, self.memory, self.hello = rig, memory, hello
+    """show: told what goes on while a person waits; "" when that is over."""
+
+    def __init__(self, rig: Rig, memory: Memory, hello: dict, show: Callable[[str], None]):
+        self.rig, self.memory, self.hello, self.show = rig, memory, hello, show
 
     def rail(self, number: int) -> dict:
         """The hello's entry of a rail. RigError if there is none."""
@@ -70,7 +74,10 @@ class Session:
         begin_ns = time.monotonic_ns()
         end_ns = begin_ns + int(seconds * 1e9)
         deadline = time.monotonic() + seconds + LATE_S
-        time.sleep(seconds)
+        while (left_s := (end_ns - time.monotonic_ns()) * 1e-9) > 0:
+            self.show(f"measuring, {clock(left_s)} to go")
+            time.sleep(min(0.5, left_s))
+        self.show("")
         while True:
             powers = self.powers(rails)
             late = [n for n in rails if not len(powers[n].t_ns) or powers[n].t_ns[-1] < end_ns]
@@ -82,12 +89,15 @@ class Session:
             time.sleep(0.1)
 
     def powers(self, rails: list[int]) -> dict[int, Power]:
-        """All that came so far, decoded and on the host's clock."""
+        """All that came so far, decoded and on the host's clock, closure worked out."""
         with self.memory._lock:
             rows = list(self.memory.rows)
         decoder = Decoder()
         decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
-        return {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails}
+        powers, energies = {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails}, decoder.energies()
+        for n, power in powers.items():
+            power.closure = closure(power, energies[energies["rail"] == n])
+        return powers
 
     def _cut(self, number: int, power: Power, begin_ns: int, end_ns: int) -> Reading:
         rail = self.rail(number)
@@ -115,12 +125,12 @@ class Session:
 
 
 @contextmanager
-def session(port: str, stream: bool = True, timeout_s: float = 10.0):
+def session(port: str, stream: bool = True, timeout_s: float = 10.0, show: Callable[[str], None] = lambda text: None):
     """`with session(port) as s`: a Session on a board that answers (and streams). Raises RigError."""
     memory = Memory()
     rig = Rig(port, memory)
-    hello = rig.start(timeout_s, stream)
+    hello = rig.start(timeout_s, stream, every_rail=False)
     try:
-        yield Session(rig, memory, hello)
+        yield Session(rig, memory, hello, show)
     finally:
         rig.stop()

@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from ssdrig import __version__, bench, consistency, journal, load, push
 from ssdrig.bench import Bench
-from ssdrig.drive import confirm, guard, inventory
+from ssdrig.drive import confirm, guard, inventory, warranty
 from ssdrig.errors import SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
 from ssdrig.live import Live, anchor
 from ssdrig.progress import Progress, clock
@@ -97,7 +96,8 @@ def _on_real(args, show: Progress) -> tuple[Path | None, dict | None]:
     if args.op is not None and raw is None:
         raise UsageError("--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive tells", "no --raw-nand", "take it from the data sheet")
     plan = _plan(args, drive.capacity_bytes, raw, consistency.REAL_DURATION_S)
-    show.say(guard.announcement(drive, "purge, fill and random write", consistency.most_written_bytes(plan, drive.interface), bench.rated_bytes(drive)))
+    limits, most_bytes = warranty.limits_for(drive.model, drive.capacity_bytes), consistency.most_written_bytes(plan, drive.interface)
+    show.say(guard.announcement(drive, "purge, fill and random write", most_bytes, warranty.rated_bytes(limits)))
     describe(plan, {"raw_nand_bytes": raw, "time_dilation": 1, **asdict(drive)}, show)
     if args.dry_run:
         against = guard.refusals(drive, args.destroy_data)
@@ -107,7 +107,7 @@ def _on_real(args, show: Progress) -> tuple[Path | None, dict | None]:
             raise UnsafeTarget(f"{drive.model} {drive.serial} to be free", f"{len(against)} reasons against it", "see above; nothing was touched")
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
-    with bench.real(drive, serial, args.purge, raw, args.rig) as here:
+    with bench.real(drive, limits, serial, args.purge, raw, args.rig) as here:
         return carry_out(args, plan, here, show)
 
 

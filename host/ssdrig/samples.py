@@ -15,7 +15,7 @@ from ssdrig.errors import RigError
 from ssdrig.frames import Decoder
 from ssdrig.power import Closure, Power, assemble, closure, explained, integral_J
 
-__all__ = ["Closure", "Follower", "Power", "Seconds", "Second", "integral_J", "load", "per_second"]
+__all__ = ["Closure", "Follower", "Power", "Seconds", "Second", "integral_J", "load", "load_rails", "per_second"]
 
 SECOND_NS = 10**9
 PIECE_BYTES = 1 << 26
@@ -69,17 +69,39 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
     """All samples of one rail of a run folder, clock fitted over the whole run, closure worked out.
 
     Raises JournalError without a run folder, RigError if no sample of that rail can be told from it."""
+    decoder, left_bytes = _decoded(run)
+    power = _power(decoder, rail, left_bytes)
+    if not len(power.t_ns):
+        raise RigError(f"samples of rail {rail} in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+    return power
+
+
+def load_rails(run: str | os.PathLike) -> list[Power]:
+    """The same of every rail that the rig has, by number; a rail that sent nothing has no samples.
+
+    Raises JournalError without a run folder, RigError if there is no sample of any rail."""
+    decoder, left_bytes = _decoded(run)
+    powers = [_power(decoder, rail, left_bytes) for rail in sorted({*decoder.rails(), *decoder.rail_names()})]
+    if not any(len(power.t_ns) for power in powers):
+        raise RigError(f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+    return powers
+
+
+def _decoded(run: str | os.PathLike) -> tuple[Decoder, int]:
+    """All frames of a run folder, and the bytes at its end that are no record."""
     decoder, at = Decoder(), 0
     while True:
         records = journal.records(run, at, PIECE_BYTES)
         decoder.feed(records)
         if records.next_offset == at:
-            break
+            return decoder, records.left_bytes
         at = records.next_offset
+
+
+def _power(decoder: Decoder, rail: int, left_bytes: int) -> Power:
     power = assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)
-    power.counts["left_bytes"] = records.left_bytes
-    if not len(power.t_ns):
-        raise RigError(f"samples of rail {rail} in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+    power.counts["left_bytes"] = left_bytes
+    power.name = decoder.rail_names().get(rail, power.name)
     energies = decoder.energies()
     power.closure = closure(power, energies[energies["rail"] == rail])
     return power
@@ -122,6 +144,25 @@ def _rows(power: Power, edges: np.ndarray, cuts: np.ndarray) -> Seconds:
     )  # fmt: skip
 
 
+class Together:
+    """Seconds of several rails -> seconds of their sum, each made when the last rail has it; of a second that one rail does not
+    have there is none."""
+
+    def __init__(self):
+        self._waiting: dict[int, dict[str, Second]] = {}
+
+    def add(self, rail: str, second: Second, rails: list[str]) -> dict | None:
+        """Take a second of the rail named `rail`, one of the rig's `rails`. If it completes the sum: t_ns (int), p_mean_W, energy_J
+        (float), rails, samples, lost, t_err_ns (int), else None."""
+        self._waiting.setdefault(second.t_ns, {})[rail] = second
+        if len(self._waiting[second.t_ns]) < len(rails):
+            return None
+        each = self._waiting.pop(second.t_ns).values()
+        self._waiting = {t_ns: there for t_ns, there in self._waiting.items() if t_ns > second.t_ns}  # a rail has left these out
+        total = {name: sum(getattr(one, name) for one in each) for name in ("p_mean_W", "energy_J", "samples", "lost")}
+        return {"t_ns": second.t_ns, **total, "rails": len(each), "t_err_ns": max(one.t_err_ns for one in each)}
+
+
 class Follower:
     """Whole seconds of a run that may still be written, each once, in order, rail by rail.
 
@@ -147,6 +188,10 @@ class Follower:
         if final:
             yield from self._make(self._now_ns + 2 * PATIENCE_NS)
 
+    def rail_names(self) -> list[str]:
+        """Names of the rails that the rig has, as far as it has been followed."""
+        return list(self._decoder.rail_names().values())
+
     def _take(self, records: journal.Records) -> Iterator[tuple[str, Second]]:
         """Decode up to each record that is the first of a new second, and make what is due then."""
         latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
@@ -160,6 +205,7 @@ class Follower:
         self._now_ns = int(latest[-1])
 
     def _make(self, now_ns: int) -> Iterator[tuple[str, Second]]:
+        names = self._decoder.rail_names()
         for rail in self._decoder.rails():
             if not self._explained(rail, now_ns):
                 continue
@@ -177,7 +223,7 @@ class Follower:
             cuts[0] = used  # the clock is refitted meanwhile: a sample at an edge still counts once
             rows = _rows(power, edges, cuts)
             for k in np.flatnonzero(rows.samples).tolist():
-                yield power.name, Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items()))
+                yield names[rail], Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items()))
             self._next_ns[rail] = end_ns
             self._used[rail] = self._forget(rail, int(cuts[-1]))
 

@@ -129,6 +129,7 @@ def test_flush_fua_and_trim_reach_the_drive(drive, needs):
     # Linux turns an asynchronous O_SYNC write into a write with FUA and no flush. Each must be on NAND before it is answered,
     # which wastes the rest of a NAND page.
     assert (with_fua["host_flush_commands"], without["host_flush_commands"]) == (0, 0)
+    assert (with_fua["host_fua_write_commands"], without["host_fua_write_commands"]) == (100, 0)
     assert with_fua["nand_padding_bytes"] >= 100 * PAGE > 2 * without["nand_padding_bytes"]
 
     before = drive.wait_until_quiet()

@@ -49,7 +49,7 @@ rail = {"fine": True, "vbus_us": 150, "vshunt_us": 540, "temp_us": 50, "current_
 chip = ina228.INA228(None, rail)
 sample = bytearray(10)
 for vbus, current in ((0, 0), (25600, 64000), (0x7FFFF, -1), (1, -524288), (0x12345, 524287)):
-    raw = b"\xc0\x03" + (vbus << 4).to_bytes(3, "big") + ((current & 0xFFFFF) << 4).to_bytes(3, "big") + b"\0"
+    raw = b"\xc0\x03" + ((current & 0xFFFFF) << 4).to_bytes(3, "big") + (vbus << 4).to_bytes(3, "big") + b"\0"
     check("flags", chip.decode([0] + [int.from_bytes(raw[k : k + 3], "big") for k in (0, 3, 6)], 1), True)
     check("zero", chip.zero(), vbus == 0 or current == 0)
     sampler.put_sample(sample, 1, 65000, chip.vbus, chip.signed())
@@ -62,6 +62,6 @@ small = ina226.INA226(None, {"vbus_us": 140, "vshunt_us": 204, "current_lsb_pA":
 check("cal", small.cal, 2560)  # TI's example: 1 mA, 2 mOhm
 check("config", small.adc, 0x400F)
 for vbus, current in ((9584, 10000), (0x7FFF, -1), (1, -32768)):  # TI's example: 11.98 V, 10 A
-    raw = b"\x04\x08" + vbus.to_bytes(2, "big") + (current & 0xFFFF).to_bytes(2, "big")
+    raw = b"\x04\x08" + (current & 0xFFFF).to_bytes(2, "big") + vbus.to_bytes(2, "big")
     check("flags", bool(small.decode([int.from_bytes(raw[k : k + 3], "big") for k in (0, 3)], 0)), True)
     check("226", (small.vbus, small.signed()), (vbus, current & 0xFFFFFF))

@@ -29,11 +29,12 @@ import i2c_block
 import machine
 import registers_model
 import select
+import spi_block
 import time
 import wire
 import wiring
 from micropython import heap_lock, heap_unlock
-from supply import Supply
+from feed_reader import Feed
 
 RAILS = json.loads(usys.stdin.read())
 locking = False
@@ -83,7 +84,15 @@ def unlocked(function, arguments):
             heap_lock()
         return result
 
-    return {0: f0, 1: f1, 2: f2, 3: f3, 4: f4}[arguments]
+    def f5(a, b, c, d, e):
+        if locking:
+            heap_unlock()
+        result = function(a, b, c, d, e)
+        if locking:
+            heap_lock()
+        return result
+
+    return {0: f0, 1: f1, 2: f2, 3: f3, 4: f4, 5: f5}[arguments]
 
 
 class Stream:
@@ -144,11 +153,14 @@ select.poll.ipoll = unlocked(select.poll.ipoll, 2)
 fifo = i2c_block.install(FIRMWARE + "/i2c_fifo.py")
 fifo["step"] = unlocked(fifo["step"], 1)
 fifo["edge"] = unlocked(fifo["edge"], 3)
+spi = spi_block.install(FIRMWARE + "/spi_lane.py")
+spi["edge"] = unlocked(spi["edge"], 3)
+spi["exchange"] = unlocked(spi["exchange"], 5)
 
 import board
 
 board.RAILS = tuple([dict(board.RAILS[0], **row) for row in RAILS])
-wiring.sensors(board.RAILS, Supply(FEED, 15, 10_000, 0).window, cosim.boot, (5000, 0.5, 200, -100, 1.0))
+wiring.sensors(board.RAILS, Feed(FEED, 15, board.RAILS[0]["shunt_uOhm"], 0).window, cosim.boot, (5000, 0.5, 200, -100, 1.0))
 
 import rig
 

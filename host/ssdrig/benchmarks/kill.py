@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ssdrig import analysis, journal, points
 from ssdrig.benchmarks import Figure, exactly
+from ssdrig.figures import figures_of
 from ssdrig.report import page
 from ssdrig.virtual import influxd
 
@@ -133,7 +134,7 @@ def _check_kept(run: Path, kept: dict | None) -> list[str]:
 def _check_report(run: Path) -> list[str]:
     try:
         data = analysis.load(run)
-        figures = analysis.figures(data)
+        figures = figures_of(data)
         html = page.render([data], [figures], 0)
     except Exception as error:  # noqa: BLE001 - any failure to build is the finding
         return [f"report does not build: {error!r}"]

@@ -2,31 +2,38 @@
 
 The run is made once and shared by all benches of a call. Comparing is the only thing that reads RUN/truth."""
 
+import atexit
 import functools
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from ssdrig import analysis, fiolog, journal, samples
-from ssdrig.benchmarks import Figure, at_least, at_most, exactly
-from ssdrig.virtual import truth
+from ssdrig import analysis, fiolog, journal, rails, samples
+from ssdrig.benchmarks import Figure, at_least, at_most, clock, exactly
+from ssdrig.figures import figures_of
+from ssdrig.virtual import bench, truth
 
 DURATION_S = 40
+FAST, FAST_S = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}, 10  # its accumulators are read instead of a sample, once a second
 FAULTS = {"ppm": 40, "osc_ppm": 5000}  # the board's crystal, and the sensor's own oscillator 0.5 % off
 
 
 @functools.cache
 def measured_run() -> tuple[Path, dict]:
     """The run folder and its figures. The folder lives until this process ends."""
-    keep = tempfile.TemporaryDirectory(prefix="ssdrig-bench-run-", dir="/var/tmp")
-    measured_run.keep = keep
-    words = [sys.executable, "-m", "ssdrig", "run", "consistency", "--virtual", "sata-tlc", "--capacity", "2GiB"]
-    words += ["--duration", str(DURATION_S), "--runs", keep.name, "--json", "--faults", json.dumps(FAULTS)]
+    return _run(tempfile.mkdtemp(prefix="ssdrig-bench-run-", dir="/var/tmp"), "2GiB", DURATION_S, FAULTS)
+
+
+def _run(folder: str, capacity: str, duration_s: int, faults: dict) -> tuple[Path, dict]:
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    words = [sys.executable, "-m", "ssdrig", "run", "consistency", "--virtual", "sata-tlc", "--capacity", capacity]
+    words += ["--duration", str(duration_s), "--runs", folder, "--json", "--faults", json.dumps(faults)]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
     run = Path(json.loads(done.stdout)["run"])
-    return run, analysis.figures(analysis.load(run))
+    return run, figures_of(analysis.load(run))
 
 
 def _marks(run: Path) -> tuple[dict, dict]:
@@ -37,20 +44,33 @@ def _marks(run: Path) -> tuple[dict, dict]:
 
 
 def energy() -> list[Figure]:
-    run, _ = measured_run()
-    power = samples.load(run)
+    two_rails = FAULTS | bench.rails_for(5, [("12V", 12.0, 0.4)])
+    split, _ = _run(tempfile.mkdtemp(prefix="ssdrig-bench-run-", dir="/var/tmp"), "512MiB", 10, two_rails)
+    return [
+        at_most("energy of the load against the ledger", _energy_off_percent(measured_run()[0]), "%", 0.5),
+        at_most("the same of a drive that draws from two rails", _energy_off_percent(split), "%", 0.5),
+    ]
+
+
+def _energy_off_percent(run: Path) -> float:
+    """How far the energy of the load that the rig's rails measured is off from the drive's ledger."""
+    powers = samples.load_rails(run)
     seconds = fiolog.load(run / "fio" / "load")
-    t0_ns, t1_ns = int(seconds.t_ns[0]), int(seconds.t_ns[-1]) + 10**9
-    t1_ns = min(t1_ns, int(power.t_ns[-1]))
-    edges = samples.integral_J(power, [t0_ns, t1_ns])
-    measured_J = float(edges[1] - edges[0])
+    t0_ns = int(seconds.t_ns[0])
+    t1_ns = min(int(seconds.t_ns[-1]) + 10**9, *(int(power.t_ns[-1]) for power in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)
-    return [at_most("energy of the load against the ledger", abs(measured_J / true_J - 1) * 100, "%", 0.5)]
+    return abs(rails.energy_J(powers, t0_ns, t1_ns) / true_J - 1) * 100
 
 
 def closure() -> list[Figure]:
     _, figures = measured_run()
+    with clock.measured(FAST_S, {"osc_ppm": FAULTS["osc_ppm"], "rail": FAST}) as (run, _, _):
+        fast = samples.load(run)
+    rate = float((fast.index[-1] - fast.index[0]) / (fast.t_ns[-1] - fast.t_ns[0])) * 1e9
     return [
+        at_most("energy closure of a fast rail, corrected", abs(fast.closure.corrected_percent), "%", 0.2),
+        at_least("its conversions, by index, each second of host time", rate, "1/s", 4000),
+        exactly("its samples lost but for those given up for the accumulators", max(0, fast.lost - fast.closure.instead), "samples", 0),
         at_most("energy closure, corrected", abs(figures["closure_percent"]), "%", 0.2),
         at_most("chip clock error found, off from the one set", abs(abs(figures["chip_clock_ppm"]) - FAULTS["osc_ppm"]), "ppm", 250),
     ]

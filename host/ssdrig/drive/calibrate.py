@@ -28,36 +28,28 @@ FEWEST_COUNTS = 5
 HOST_COUNTERS = ("ata:241", "ata:225")  # host writes on every drive that has them: their write amplification is 1
 # Time, temperature, power cycles, host reads: they move, but not by what is written.
 NOT_WRITES = tuple(f"ata:{number}" for number in (9, 12, 190, 192, 193, 194, 240, 242))
-KNOWN_PAGES = ("log_00h", "log_02h", "log_09h", "log_22h")  # their units are the standard's; C0h with OCP's GUID too
-OCP_GUID = "c5af1028eabff2a49c4f6f7cc914d5af"
 MIB = 1 << 20
 WRITE_BLOCK_BYTES, QUEUE_DEPTH = MIB, 8
 SETTLE_STEPS = 10
 
 
 def raw_counters(document: dict) -> dict[str, int]:
-    """All raw counters of a SMART document whose unit the document itself does not tell: {"ata:241": …, "log_cah:40": …}. Pure.
+    """All raw counters of a SMART document whose unit the document itself does not tell, {"ata:241": …}; what is odd is left out. Pure.
 
-    Attributes by their id; of vendor log pages each aligned 64-bit little-endian word, by its byte offset. What is odd is left out."""
-    found = {}
+    ATA attributes only: of an NVMe drive's pages the units are the standard's or the maker's, and where the layout is not known a
+    write tells nothing, because what the host and what the NAND has written move alike."""
+    return {key: row["raw"]["value"] for key, row in _rows(document).items()}
+
+
+def _rows(document: dict) -> dict[str, dict]:
     smartctl = document.get("smartctl")
     attributes = smartctl.get("ata_smart_attributes") if isinstance(smartctl, dict) else None
     table = attributes.get("table") if isinstance(attributes, dict) else None
+    found = {}
     for row in table if isinstance(table, list) else ():
         raw = row.get("raw") if isinstance(row, dict) else None
-        value = raw.get("value") if isinstance(raw, dict) else None
-        if _count(value) and _count(row.get("id")):
-            found[f"ata:{row['id']}"] = value
-    for key, text in document.items():
-        if not (isinstance(key, str) and key.startswith("log_") and isinstance(text, str)) or key in KNOWN_PAGES:
-            continue
-        if key == "log_c0h" and text.lower().endswith(OCP_GUID):
-            continue
-        try:
-            page = bytes.fromhex(text)
-        except ValueError:
-            continue
-        found |= {f"{key}:{at}": int.from_bytes(page[at : at + 8], "little") for at in range(0, len(page) - 7, 8)}
+        if isinstance(raw, dict) and _count(raw.get("value")) and _count(row.get("id")):
+            found[f"ata:{row['id']}"] = row
     return found
 
 
@@ -65,9 +57,8 @@ def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
     """What the counters that moved between two SMART documents tell of their units, written_bytes having been written between. Pure.
 
     [{"key", "name", "in_database" (smartctl knows the drive), "counts", "candidates" (units that fit), "unit_bytes" (None unless just
-    one fits and there are enough counts), "more_bytes" (how many more would settle it; None: none needed, or no number would), "words"}].
-    Words of a vendor page are listed only if they fit something: most of them are no counters of bytes."""
-    old, new, names = raw_counters(before), raw_counters(after), _names(after)
+    one fits and there are enough counts), "more_bytes" (how many more would settle it; None: none needed, or no number would), "words"}]."""
+    old, new, rows = raw_counters(before), raw_counters(after), _rows(after)
     smartctl = after.get("smartctl")
     known = bool(smartctl.get("in_smartctl_database")) if isinstance(smartctl, dict) else False
     out = []
@@ -75,11 +66,9 @@ def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
         counts = new[key] - old[key]
         if not counts or key in NOT_WRITES:
             continue
-        finding = {"key": key, "name": names.get(key, key), "in_database": known, "counts": counts}
-        finding |= _judge(counts, written_bytes, 1.0 if key in HOST_COUNTERS else WA_MOST)
-        if key.startswith("ata:") or (finding["candidates"] and counts >= FEWEST_COUNTS):
-            out.append(finding)
-    return sorted(out, key=lambda f: (f["unit_bytes"] is None, f["key"].partition(":")[0], int(f["key"].partition(":")[2])))
+        finding = {"key": key, "name": str(rows[key].get("name") or rows[key]["id"]), "in_database": known, "counts": counts}
+        out.append(finding | _judge(counts, written_bytes, 1.0 if key in HOST_COUNTERS else WA_MOST))
+    return sorted(out, key=lambda f: (f["unit_bytes"] is None, int(f["key"].partition(":")[2])))
 
 
 def _judge(counts: int, written: int, wa_most: float) -> dict:
@@ -121,12 +110,6 @@ def unit_words(unit: int) -> str:
 
 def _count(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _names(document: dict) -> dict[str, str]:
-    rows = raw_counters(document)  # only where this has found rows is there a table to read
-    table = document["smartctl"]["ata_smart_attributes"]["table"] if any(key.startswith("ata:") for key in rows) else []
-    return {f"ata:{row['id']}": str(row.get("name") or row["id"]) for row in table if isinstance(row, dict) and _count(row.get("id"))}
 
 
 # ---- what earlier calibrations found
@@ -194,7 +177,7 @@ def calibrate(held, written_bytes: int, purge_method: str | None = "auto", settl
         raise UsageError(f"whole MiB, at most the {fit} MiB of the drive", f"{written_bytes} bytes", "give another --write")
     first = collect.poll(drive)
     if not raw_counters(first):
-        raise DriveError("a drive with ATA attributes or vendor log pages", "; ".join(first["gaps"]) or "none", "see ./ssdrig wear DRIVE")
+        raise DriveError("a drive with ATA attributes, which have no unit of their own", "; ".join(first["gaps"]) or "none", "see ./ssdrig wear DRIVE")
     purged = purging.purge(held, purge_method, progress) if purge_method else None
     block.flush(drive.node)
     _rest(settle_s, "the drive rests before the first poll", progress)
@@ -252,7 +235,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """0: at least one unit was found and kept. 4: none was, or the drive failed. 3: refused."""
-    from ssdrig.drive import guard, inventory
+    from ssdrig.drive import guard, inventory, warranty
     from ssdrig.drive.confirm import confirmed
     from ssdrig.sizes import parse_bytes
 
@@ -260,7 +243,8 @@ def command(args: argparse.Namespace) -> int:
     if args.settle < 0:
         raise UsageError("seconds of at least 0", str(args.settle), "correct --settle")
     drive = inventory.find(args.drive)
-    print(guard.announcement(drive, f"calibration of its counters, purge {args.purge}", written), file=sys.stderr)
+    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
+    print(guard.announcement(drive, f"calibration of its counters, purge {args.purge}", written, rated), file=sys.stderr)
     with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
         result = calibrate(held, written, None if args.purge == "none" else args.purge, args.settle)
     found = [f for f in result["units"] if f["unit_bytes"]]

@@ -15,6 +15,7 @@ KEYS = (
     # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are from
     "host_written_bytes", "host_written_unit_bytes", "host_written_source", "host_written_wrap_bytes", "host_read_bytes",
     "nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_wrap_bytes",
+    "fdp_host_written_bytes",  # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
     "nand_written_tlc_bytes",  # without the SLC cache's share, where the drive tells both
     "host_program_pages", "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
     "percentage_used", "available_spare_percent", "available_spare_threshold_percent",

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from dataclasses import asdict
 
-from ssdrig.drive import collect, counters, guard, inventory, uses
+from ssdrig.drive import collect, counters, guard, uses
 from ssdrig.drive.inventory import Drive
 from ssdrig.errors import SsdrigError
 

@@ -223,7 +223,7 @@ def _cycles(snapshot: dict, limits: Limits, host: int | None, rate: Rate | None,
     out = {"rated_pe_cycles": rating, "pe_mean_used_percent": _share(mean, rating), "pe_max_used_percent": _share(highest, rating),
            "pe_source": snapshot.get("pe_cycles_source"), "wa_of_life": None}  # fmt: skip
     nand = snapshot.get("nand_written_bytes")
-    if nand is not None and host:
+    if nand is not None and host and snapshot.get("nand_written_source") != "log 22h":  # counts since data placement was switched on
         out["wa_of_life"] = nand / host
     if mean is not None and rating is None:
         unknown.append("the rated P/E cycles of its flash: give --pe-cycles if the maker told you")

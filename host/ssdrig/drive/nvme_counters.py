@@ -100,9 +100,10 @@ def _from_22h(document: dict, unknown: list[str]) -> dict:
     if not got or got["nand_written_bytes"] in BLANK and got["host_written_bytes"] in BLANK:
         return {}  # no FDP in this group
     out = _nand(got["nand_written_bytes"], 1, "log 22h")
-    if got["host_written_bytes"] == U128:
+    host = got["host_written_bytes"]
+    if host == U128:
         return out
-    return out | {"host_written_bytes": got["host_written_bytes"], "host_written_unit_bytes": 1, "host_written_source": "log 22h"}
+    return out | {"host_written_bytes": host, "host_written_unit_bytes": 1, "host_written_source": "log 22h", "fdp_host_written_bytes": host}
 
 
 def _from_09h(document: dict, unknown: list[str]) -> dict:

@@ -93,8 +93,9 @@ def decode_09h(page: bytes) -> dict:
 
 
 def decode_22h(page: bytes) -> dict:
-    """Flexible Data Placement statistics of one endurance group, in bytes: host_written_bytes (HBMW), nand_written_bytes (MBMW),
-    media_erased_bytes (MBE). The page has 64 bytes; what a longer read brings after them is not looked at."""
+    """Flexible Data Placement statistics of one endurance group, in bytes of user data since it was switched on: host_written_bytes
+    (HBMW), nand_written_bytes (MBMW), media_erased_bytes (MBE); Base Specification 2.1, figure 286. They do not wrap.
+    The page has 64 bytes; what a longer read brings after them is not looked at."""
     return fields(page, FIELDS_22H, "log 22h", FDP_BYTES, exact=False)
 
 

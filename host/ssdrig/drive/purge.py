@@ -262,7 +262,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def command(args: argparse.Namespace) -> int:
     """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0, with words."""
-    from ssdrig.drive import guard, inventory
+    from ssdrig.drive import guard, inventory, warranty
     from ssdrig.drive.confirm import confirmed
 
     drive = inventory.find(args.drive)
@@ -270,7 +270,8 @@ def command(args: argparse.Namespace) -> int:
         return _dry_run(args, drive, guard)
     chosen = choose(methods(drive), args.method)
     writes = drive.capacity_bytes if chosen.name in ONLY_IF_ASKED else 0
-    print(guard.announcement(drive, f"purge by {chosen.name}: {chosen.does}", writes), file=sys.stderr)
+    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
+    print(guard.announcement(drive, f"purge by {chosen.name}: {chosen.does}", writes, rated), file=sys.stderr)
     with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
         result = purge(held, args.method, Progress())
     print(f"{'purged' if result['ok'] else 'done, but'} in {clock(result['duration_s'])}: {result['effect']['words']}", file=sys.stderr)

@@ -58,6 +58,7 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is taken."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
         return _none(f"the snapshots are of two drives, {before['serial']} and {after['serial']}")
+    before, after = _paired(before, after)
     pages = all(s.get("nand_written_bytes") is None and s.get("host_program_pages") is not None and s.get("nand_program_pages") is not None
                 for s in (before, after))  # fmt: skip
     host, host_why, flags = _difference(before, after, "host_written", "host")
@@ -80,6 +81,16 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
             missing = _missing(1.0, after["nand_written_unit_bytes"], host_unit, host)
         return replace(_none(why, host, nand, flags), source=source, **missing)
     return _value(nand, host, after["nand_written_unit_bytes"], host_unit, flags, source, _tlc(before, after))
+
+
+def _paired(before: dict, after: dict) -> tuple[dict, dict]:
+    """Both snapshots with the host counter that belongs to their NAND counter. Log 22h has its own, of the same endurance group and
+    also in bytes (NVMe Base Specification 2.1, figure "FDP Statistics Log Page": HBMW, MBMW, user data both); where the NAND bytes
+    are of that page, log 02h is of the whole drive, of its whole life and in units of 512 000 bytes."""
+    if any(s.get("nand_written_source") != "log 22h" or s.get("fdp_host_written_bytes") is None for s in (before, after)):
+        return before, after
+    return tuple(s | {"host_written_bytes": s["fdp_host_written_bytes"], "host_written_unit_bytes": 1, "host_written_source": "log 22h",
+                      "host_written_wrap_bytes": None} for s in (before, after))  # fmt: skip
 
 
 def host_bytes_for(value: float, eps: float, nand_unit: int, host_unit: int) -> float:

@@ -37,6 +37,11 @@ def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
     return None
 
 
+def rated_bytes(limits: Limits | None) -> float | None:
+    """Host bytes that the warranty allows; None where no table has the drive or its row has no TBW."""
+    return limits.tbw_TB * 1e12 if limits and limits.tbw_TB else None
+
+
 def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
     """The same with TBW from DWPD or DWPD from TBW where years and capacity are known; `basis` says which was computed."""
     if limits.years is None or not capacity_bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ssdrig.atomic import append_or_undo, fsync_folder
 from ssdrig.errors import JournalError
 
 
@@ -69,7 +70,7 @@ class _locked:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         if fresh:
             for folder in (path.parent, path.parent.parent):
-                _fsync_folder(folder)
+                fsync_folder(folder)
 
     def __enter__(self) -> "_locked":
         return self
@@ -96,22 +97,7 @@ class _locked:
         return size - len(torn)
 
     def append(self, line: bytes, size: int) -> None:
-        try:
-            done = 0
-            while done < len(line):
-                done += os.write(self._fd, line[done:])
-            os.fdatasync(self._fd)
-        except OSError:
-            os.ftruncate(self._fd, size)
-            raise
-
-
-def _fsync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+        append_or_undo(self._fd, line, size)
 
 
 class Kept(NamedTuple):

@@ -66,7 +66,7 @@ def report(snapshot: dict, document: dict, limits: endurance.Limits, history: li
         limits = endurance.Limits(start=limits.start)
     lately = wa.between(history[0], snapshot) if history else None
     life = wa.between(snapshot | {name: 0 for name in ("host_written_bytes", "nand_written_bytes", "host_program_pages", "nand_program_pages",
-                                  "nand_written_tlc_bytes") if snapshot[name] is not None}, snapshot)  # fmt: skip
+                                  "nand_written_tlc_bytes", "fdp_host_written_bytes") if snapshot[name] is not None}, snapshot)  # fmt: skip
     rate = rate or endurance.rate_of_history([*history, snapshot]) or endurance.rate_of_life(snapshot, limits.start, today)
     projection = endurance.project(snapshot, limits, rate, lately, today)
     used = [projection[name] for name in ("percentage_used", "tbw_used_percent", "pe_mean_used_percent") if projection[name] is not None]

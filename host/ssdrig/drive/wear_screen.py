@@ -5,7 +5,7 @@ import shutil
 import sys
 import textwrap
 
-from ssdrig.drive.endurance import DAYS_PER, Rate, in_days, rate_words
+from ssdrig.drive.endurance import Rate, in_days, rate_words
 from ssdrig.drive.retention import CAVEAT, period
 from ssdrig.drive.wa import figure, in_words
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ssdrig import analysis
 from ssdrig.atomic import write_atomically
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
 from ssdrig.report import page
 from ssdrig.report.terms import BY_KEY, number
@@ -36,7 +37,7 @@ def command(args) -> int:
     runs, figures = [], []
     for i, data in enumerate(read(folders)):
         runs.append(data)
-        figures.append(analysis.figures(data))
+        figures.append(figures_of(data))
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     html = page.render(runs, figures, chosen(args.review, figures))
@@ -89,10 +90,13 @@ def short_table(figures: list[dict]) -> str:
     """Key figures for a terminal, one column a run, numbers right-aligned."""
     names = [f"{short}{' SIMULATED' if f['simulated'] else ''}" for f, (*_, short) in zip(figures, page.labels(figures), strict=True)]
     rows = [["", *names], ["state", *(f["state"] for f in figures)]]
+    by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
         cells = [number(f[key], term.places) + (f" ± {number(f['wa_error'], 3)}" if key == "wa" and f["wa"] else "") for f in figures]
         rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
+        if key == "power_mean_W":
+            rows += [[f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)] for name in dict.fromkeys(n for of in by_rail for n in of)]
     widths = [max(len(row[c]) for row in rows) for c in range(len(names) + 1)]
     lines = [row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows]
     for f in figures:

@@ -21,6 +21,11 @@ STATES = {
     "running": ("…", "still running"),
 }
 MISSING = 65535
+RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
+    ("power_mean_W", "Mean power", "W", 3), ("share", "of the drive's", "%", 1), ("power_max_W", "Highest sample", "W", 3),
+    ("energy_J", "Energy", "J", 1), ("idle_mean_W", "Idle power", "W", 3), ("power_uncertainty_percent", "Uncertain by", "%", 2),
+    ("samples", "Samples", "", 0), ("samples_lost", "Lost", "", 0), ("closure_percent", "Closure", "%", 3),
+]  # fmt: skip
 
 
 def counts(values: np.ndarray) -> dict:
@@ -81,6 +86,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -
         "lat_mean": logarithmic(data.lat_mean_us), "lat_p99": logarithmic(data.lat_p99_us),
         "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
+        "rails": [{"name": rail.name, "mean": linear(rail.power_mean_W)} for rail in data.rails] if len(data.rails) > 1 else [],
         "polls": [[round(a, 3), round(b, 3)] for a, b, _ in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
     }  # fmt: skip
@@ -115,6 +121,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
             bars(figures, names, review),
             (HERE / "panels.html").read_text(),
             table(figures, names, review),
+            rails_table(figures, names),
             notes(runs, figures, names),
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',
@@ -224,6 +231,23 @@ def table(figures: list[dict], names: list, review: int) -> str:
             out.append("</tr>")
         out.append("</tbody>")
     return "".join(out) + "</table></div></section>"
+
+
+def rails_table(figures: list[dict], names: list) -> str:
+    """What each rail of a rig with several had of the drive's power; nothing where all runs had one rail."""
+    if all(len(f["rails"]) < 2 for f in figures):
+        return ""
+    out = ['<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">The drive\'s power is the sum of its rails.']
+    out.append(" The highest sample is the rail\'s own; the sum's is not the sum of these, because they need not come at one time.</p>")
+    out.append('<div class="scroll"><table class="rails"><thead><tr><th scope="col">Run</th><th scope="col">Rail</th>')
+    out.append("".join(f'<th scope="col">{words}<span class="unit"> {unit}</span></th>' for _, words, unit, _ in RAIL_COLUMNS))
+    out.append("</tr></thead><tbody>")
+    for i, (f, (_, _, label, _)) in enumerate(zip(figures, names, strict=True)):
+        for rail in f["rails"]:
+            share = 100 * rail["power_mean_W"] / f["power_mean_W"] if rail["power_mean_W"] is not None and f["power_mean_W"] else None
+            cells = "".join(f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS)
+            out.append(f'<tr data-run="{i}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>')
+    return "".join(out) + "</tbody></table></div></section>"
 
 
 def notes(runs: list, figures: list[dict], names: list) -> str:

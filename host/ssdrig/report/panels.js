@@ -93,6 +93,19 @@ const Panels = (() => {
     c.setLineDash(dash);
   }
 
+  // The rails of one run as thin lines, each named at its last second.
+  function rails(c, run, x, Y, { left, width }) {
+    const px = devicePixelRatio;
+    c.lineWidth = px;
+    c.font = `${11 * px}px system-ui, sans-serif`;
+    c.textAlign = "right";
+    for (const { name, mean } of run.rails) {
+      line(c, run.n, x, (i) => Y(mean[i]), (i) => Number.isNaN(mean[i]));
+      const last = mean.findLastIndex((v) => !Number.isNaN(v));
+      if (last >= 0) c.fillText(name, Math.min(x(last), left + width - 4 * px), Y(mean[last]) - 4 * px);
+    }
+  }
+
   const KINDS = {
     iops(u, run, top, opts) {
       const c = u.ctx, X = toX(u), Y = toY(u, "y"), x = (i) => X(i), no = () => false;
@@ -112,6 +125,7 @@ const Panels = (() => {
       c.globalAlpha = top ? 1 : 0.6;
       c.lineWidth = (top ? 2 : 1.4) * devicePixelRatio;
       line(c, run.n, x, (i) => Y(run.power_mean[i]), none);
+      if (top) rails(c, run, x, Y, u.bbox);
       if (!u.scales.C) return;
       const C = toY(u, "C"), dash = c.getLineDash();
       c.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);

@@ -19,6 +19,7 @@
   for (const run of RUNS) {
     for (const key of ["iops", "power_mean", "power_min", "power_max", "lat_mean", "lat_p99"]) run[key] = decode(run[key]);
     run.energy = run.iops.map((n, i) => (n ? (run.power_mean[i] / n) * 1e6 : 0)); // µJ per I/O; 0: no I/O to share it
+    for (const rail of run.rails) rail.mean = decode(rail.mean);
     run.trend = Panels.rolling(run.iops, window_s);
   }
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
@@ -198,8 +199,9 @@
   for (const button of $$(".csv")) button.addEventListener("click", () => save(RUNS[button.dataset.run]));
   function csv(run) {
     const keys = ["iops", "lat_mean", "lat_p99", "power_mean", "power_min", "power_max", "energy"];
-    const rows = ["t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io"];
-    for (let i = 0; i < run.n; i++) rows.push([i, ...keys.map((k) => (Number.isNaN(run[k][i]) || (k === "energy" && !run.iops[i]) ? "" : +run[k][i].toPrecision(6)))].join(","));
+    const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (v) => (Number.isNaN(v) ? "" : +v.toPrecision(6));
+    const rows = [["t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io", ...run.rails.map(name)].join(",")];
+    for (let i = 0; i < run.n; i++) rows.push([i, ...keys.map((k) => (k === "energy" && !run.iops[i] ? "" : cell(run[k][i]))), ...run.rails.map((rail) => cell(rail.mean[i]))].join(","));
     return rows.join("\n") + "\n";
   }
   function save(run) {

@@ -1,11 +1,11 @@
 """What each figure is called, its unit, and what it means, in words for a reader. The page, the README and the short table
-on the terminal are made from this list; `analysis.figures` computes the keys."""
+on the terminal are made from this list; `figures.figures_of` computes the keys."""
 
 from typing import NamedTuple
 
 
 class Term(NamedTuple):
-    """One figure: key of `analysis.figures`, label, unit, decimal places, group, meaning, and which way is better."""
+    """One figure: key of `figures.figures_of`, label, unit, decimal places, group, meaning, and which way is better."""
 
     key: str
     label: str
@@ -34,8 +34,8 @@ TERMS = [
     Term("time_to_complete_s", "Time to complete", "s", 1, "Performance", "The whole run in drive time, purge and fill included.", "less"),
     Term("fill_MBps", "Fill speed", "MB/s", 1, "Performance", "Sequential 128 KiB write of the tested range: bytes / time of fio's own count.", "more"),
     Term("power_mean_W", "Mean power", "W", 3, "Power and energy", "Energy of the load divided by its length.", "less"),
-    Term("power_max_W", "Highest sample", "W", 3, "Power and energy", "The highest single reading of the sensor during the load (one reading is one conversion, about a millisecond).", "less"),
-    Term("energy_J", "Energy of the load", "J", 1, "Power and energy", "Integral of voltage × current from the first I/O to the end of the load."),
+    Term("power_max_W", "Highest sample", "W", 3, "Power and energy", "The highest single reading of the sensor during the load (one reading is one conversion, about a millisecond); of several rails the highest mean of their sum over one conversion of the slowest.", "less"),
+    Term("energy_J", "Energy of the load", "J", 1, "Power and energy", "Integral of voltage × current from the first I/O to the end of the load, all rails of the rig together."),
     Term("energy_uJ_per_io", "Energy per I/O", "µJ", 1, "Power and energy", "Energy of the load / I/O completed. Idle power is included: the drive cannot work without it.", "less"),
     Term("energy_J_per_GB", "Energy per gigabyte", "J/GB", 2, "Power and energy", "Energy of the load / bytes moved (1 GB = 10⁹ bytes).", "less"),
     Term("iops_per_W", "IOPS per watt", "1/(s·W)", 0, "Power and energy", "I/O completed per joule.", "more"),
@@ -50,7 +50,7 @@ TERMS = [
     Term("samples", "Power samples", "", 0, "Quality of the measurement", "Readings of voltage and current during the load, each with its own time."),
     Term("samples_lost", "Samples lost", "", 0, "Quality of the measurement", "Conversions of the load that are missing, proven by index and sequence number.", "less"),
     Term("power_uncertainty_percent", "Power, uncertain by", "%", 2, "Quality of the measurement", "Expanded uncertainty (k = 2, about 95 %) of the load's mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the shunt's tolerance.", "less"),
-    Term("closure_percent", "Energy closure", "%", 3, "Quality of the measurement", "Host integral against the sensor chip's own energy register over the same conversions, the chip's clock corrected. 0 is perfect."),
+    Term("closure_percent", "Energy closure", "%", 3, "Quality of the measurement", "Host integral against the sensor chip's own energy register over the same conversions, the chip's clock corrected. 0 is perfect. Of several rails the worst."),
     Term("chip_clock_ppm", "Chip clock error", "ppm", 0, "Quality of the measurement", "How fast the sensor chip's oscillator runs against the host's clock, as measured."),
     Term("clock_error_us", "Clock error, at most", "µs", 0, "Quality of the measurement", "The largest bound during the load on the distance between a sample's time and the host's clock.", "less"),
 ]  # fmt: skip

@@ -21,6 +21,7 @@ import time
 
 from ssdrig.virtual import smartlog
 from ssdrig.virtual.device import Device
+from ssdrig.virtual.waiting import send
 
 MAX_LINE_BYTES = 65536
 
@@ -115,12 +116,10 @@ class LineConnection:
         if self._held and self._held[0][0] <= now_ns:
             self._out += self._held.pop()[1]
         if self._out:
-            try:
-                self._out = self._out[self.sock.send(self._out) :]
-            except BlockingIOError:
-                return
-            except OSError:
+            sent = send(self.sock, self._out)
+            if sent is None:
                 self.close()
                 return
+            self._out = self._out[sent:]
             if not self._out:
                 self._next()

@@ -69,6 +69,7 @@ def start(
         server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
         drive = _ready(server, folder / "server.log", DriveError, "the virtual drive")
         board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
+        faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
         if faults:
             board_words += ["--faults", json.dumps(faults)]
         board = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
@@ -80,6 +81,21 @@ def start(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return VirtualBench(folder, drive, port, server, board, truth, board_truth)
+
+
+def rails_for(volts: float, more_rails: list) -> dict:
+    """The board's settings (faults.BOARD) for a drive that draws from several rails: a sensor for each. Empty for one rail."""
+    if not more_rails:
+        return {}
+    row = {
+        "chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True,
+        "vbus_us": 150, "vshunt_us": 540, "temp_us": 50,
+    }  # fmt: skip
+    rows = [
+        {**row, "rail": n, "name": name, "address": 0x40 + n, "alert": 6 + n, "simulated": {"share": share, "V": volts_here}}
+        for n, (name, volts_here, share) in enumerate(more_rails, 1)
+    ]
+    return {"rail": {"name": f"{volts:g}V"}, "rails": rows}
 
 
 def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:

@@ -41,8 +41,9 @@ import tty
 from pathlib import Path
 
 from ssdrig import micropython
-from ssdrig.virtual import drivepower
 from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.virtual import drivepower
+from ssdrig.virtual.faults import BOARD, TRANSPORT, settings
 
 HERE = Path(__file__).resolve().parent
 STAND_INS = HERE / "board"
@@ -51,50 +52,6 @@ PIECE = 1024  # bytes of input passed to the board at once
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
 PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
-
-BOARD = {
-    "ppm": 15.0,  # board's crystal: ticks run fast by this
-    "start_ticks": (1 << 30) - 5_000_000,  # ticks_us at boot, 5 s before it wraps
-    "osc_ppm": 5000.0,  # sensor chip's oscillator: conversions come fast by this
-    "gain_ppm": 200.0,
-    "vbus_gain_ppm": -100.0,
-    "offset_uV": 0.5,
-    "noise": 1.0,  # times the chip's noise; 0: none
-    "source_mOhm": 15.0,  # of the supply with its leads, before the shunt
-    "feed_delay_us": 2000.0,
-    "stalls": [],  # [seconds since boot, ms]: the firmware is held up
-    "brownouts": [],  # seconds since boot: the chip loses its supply for a moment
-    "nacks": [],  # [seconds since boot, ms]: the chip does not answer
-    "bulk_uF": 470.0,  # capacitance behind the switch, the drive's own included
-    "discharge_mOhm": 2200.0,
-    "uvlo_percent": 80.0,  # of the supply's voltage: below it the drive has no power
-    "leak_mA": 10.0,  # that it draws even so
-    "rise_ms": 3.0,  # of the rail when the switch closes, from 0 to full
-    "gate_us": 10.0,  # from a gate's pin to the switch
-    "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs
-    "rail": {},  # changes to the first row of the firmware's board.RAILS
-    "rails": [],  # more rows for it, each with "simulated": {"A": .., "V": ..}, its constant load
-    "stuck_sda": [],  # seconds since boot: the chip holds SDA low
-    "flash": None,  # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is
-    # forgotten in the end for what the board writes
-    "micropython": [1, 26, 0],  # version that the board says it runs
-}
-TRANSPORT = {
-    "loss": 0.0,  # probability of a byte on the way to the host to be lost,
-    "corrupt": 0.0,  # changed,
-    "duplicate": 0.0,  # doubled
-    "command_loss": 0.0,  # the same on the way to the board
-    "command_corrupt": 0.0,
-    "command_duplicate": 0.0,
-    "delay_us": 0.0,  # least time on the way, each way,
-    "jitter_us": 0.0,  # mean of the exponentially distributed time on top,
-    "outliers": 0.0,  # and the probability of a piece being held up
-    "outlier_us": 5000.0,  # by this
-    "pause_every_s": 0.0,  # mean time between pauses of the cable, 0: none
-    "pause_ms": 0.0,
-    "resets": [],  # seconds since start: the board is reset
-    "seed": None,
-}
 
 
 def fill(ring, watts, bins=None) -> None:
@@ -326,14 +283,6 @@ def _write(fd: int, data: bytes) -> int:
         return 0
     except BrokenPipeError:  # the board has just died: its next read says so
         return len(data)
-
-
-def settings(faults: dict) -> tuple[dict, dict]:
-    """Faults as given -> (board's, transport's) with the defaults filled in. UsageError for a name unknown."""
-    unknown = sorted(faults.keys() - BOARD.keys() - TRANSPORT.keys())
-    if unknown:
-        raise UsageError(f"faults among {', '.join([*BOARD, *TRANSPORT])}", ", ".join(unknown), "correct the name")
-    return tuple({**kind, **{k: v for k, v in faults.items() if k in kind}} for kind in (BOARD, TRANSPORT))
 
 
 def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None) -> None:

@@ -174,6 +174,7 @@ def command(d, op, first, n, flags, t):
     done = ready
     if op == WRITE:
         m[N_WRITE_CMDS] += 1
+        m[N_FUA_CMDS] += flags & FUA
         done = host_write(d, first, n, flags & FUA, ready, t)
     elif op == READ:
         m[N_READ_CMDS] += 1

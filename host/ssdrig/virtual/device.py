@@ -131,6 +131,7 @@ class Device:
             "raw_nand_bytes": int(self.drive.raw_nand_bytes),
             "time_dilation": self.dilation,
             "rail_V": p.rail_V,
+            "more_rails": [list(rail) for rail in p.more_rails],
             "rated_pe_cycles": p.rated_pe_cycles,
             "rated_tbw_TB": p.rated_tbw_TB,
             "write_cache_bytes": p.cache_bytes,

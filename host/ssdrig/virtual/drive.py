@@ -233,6 +233,7 @@ class VirtualDrive:
         return {
             "host_write_commands": n(nand.N_WRITE_CMDS), "host_read_commands": n(nand.N_READ_CMDS),
             "host_trim_commands": n(nand.N_TRIM_CMDS), "host_flush_commands": n(nand.N_FLUSH_CMDS),
+            "host_fua_write_commands": n(nand.N_FUA_CMDS),  # of the write commands: those that had to be on NAND before they were answered
             "host_write_bytes": host, "host_read_bytes": n(nand.N_READ_PAGES) * PAGE,
             "trim_bytes": n(nand.N_TRIM_PAGES) * PAGE,
             **nand_by_cause, "nand_write_bytes": written, "nand_slc_bytes": n(nand.N_SLC) * PAGE,

@@ -251,6 +251,15 @@ def tally(batch, n):
 
 
 @jit
+def stays(waiting, i, left, next_due):
+    """Row i is moved up behind the `left` rows that stay already. Returns (left, next DUE of those that stay), i among them."""
+    if left != i:
+        for c in range(COLUMNS):
+            waiting[left, c] = waiting[i, c]
+    return left + 1, waiting[i, DUE] if next_due < 0 else min(next_due, waiting[i, DUE])
+
+
+@jit
 def collect(waiting, n, now_ns, out, reads):
     """Replies of the requests that are due, in the order of arrival, into `out` (uint8); what stays is moved up.
 
@@ -264,12 +273,7 @@ def collect(waiting, n, now_ns, out, reads):
         if waiting[i, DUE] <= now_ns and not full and used + REPLY_BYTES + data > out.shape[0]:
             full = True
         if waiting[i, DUE] > now_ns or full:
-            if next_due < 0 or waiting[i, DUE] < next_due:
-                next_due = waiting[i, DUE]
-            if left != i:
-                for c in range(COLUMNS):
-                    waiting[left, c] = waiting[i, c]
-            left += 1
+            left, next_due = stays(waiting, i, left, next_due)
             continue
         _put_big_endian(out, used, 4, np.uint64(_REPLY_MAGIC))
         _put_big_endian(out, used + 4, 4, np.uint64(waiting[i, ERROR]))

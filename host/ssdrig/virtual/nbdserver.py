@@ -11,7 +11,7 @@ import numpy as np
 
 from ssdrig.virtual import nbd
 from ssdrig.virtual.device import MAX_BATCH, Device
-from ssdrig.virtual.waiting import Waiting
+from ssdrig.virtual.waiting import Waiting, receive, send
 
 BUFFER_BYTES = 1 << 20
 MAX_WAITING = 16384
@@ -57,14 +57,10 @@ class Connection:
 
     def receive(self) -> None:
         """Read once and act on it."""
-        try:
-            got = self.sock.recv_into(memoryview(self._buf)[self._end :])
-        except BlockingIOError:
-            return
-        except OSError:
-            got = 0
+        got = receive(self.sock, memoryview(self._buf)[self._end :])
         if got == 0:
             self.close()
+        if not got:
             return
         self._end += got
         now = time.monotonic_ns()
@@ -114,13 +110,11 @@ class Connection:
         """Send the replies of all requests that are due at now_ns, as far as the client takes them."""
         while not self.closed:
             if self.wants_write:
-                try:
-                    self._out_at += self.sock.send(memoryview(self._out)[self._out_at : self._out_end])
-                except BlockingIOError:
-                    return
-                except OSError:
+                sent = send(self.sock, memoryview(self._out)[self._out_at : self._out_end])
+                if sent is None:
                     self.close()
                     return
+                self._out_at += sent
                 if self.wants_write:
                     return
             waiting = self.waiting

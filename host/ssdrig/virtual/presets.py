@@ -7,7 +7,7 @@ and steady state is shorter. Sources: [1] datasheets and measurements collected 
 Hardware and AnandTech), [2] NVMeVirt ssd_config.h, [3] SimpleSSD pal/config.cc (25 mA at 3.3 V per operation and die).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MiB, GiB = 1 << 20, 1 << 30
 
@@ -63,6 +63,10 @@ class Preset:
     idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
     idle_ns: int = 500_000_000  # without host commands for so long = idle
     wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
+    more_rails: tuple[tuple[str, float, float], ...] = ()  # name, V, share of the drive's power that it draws there and not at rail_V
+
+    def __post_init__(self):
+        object.__setattr__(self, "more_rails", tuple(map(tuple, self.more_rails)))  # a snapshot's JSON has lists
 
     @property
     def program_pages(self) -> int:
@@ -251,4 +255,14 @@ ENTERPRISE_PLP = Preset(
     gc_pace=1.02,
 )
 
-PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP)}
+U2_TLC = replace(
+    NVME_TLC,
+    name="u2-tlc",
+    model="SIMULATED U.2 TLC 1 TB",
+    source=NVME_TLC.source + "; as nvme-tlc but supplied as U.2 drives are (SFF-8639): 12 V, and 3.3 Vaux for the management"
+    " interface, here by a constant share of the power (assumed)",
+    rail_V=12.0,
+    more_rails=(("3.3Vaux", 3.3, 0.003),),
+)
+
+PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, U2_TLC)}

@@ -1,7 +1,9 @@
-"""Commands of one connection that were carried out and wait until their completion is due.
+"""What connections of all protocols share: how they read and send, and the commands that were carried out and wait until they are due.
 
 Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by what it takes
 until the client's next request is here; in a deep queue that one also waits for its turn behind the others' replies."""
+
+import socket
 
 import numpy as np
 
@@ -15,6 +17,26 @@ DEEP = 8
 # counts as having come then, at most MAKE_UP_NS ago, and the drive works on from where it would be. The power feed lags by
 # 4 ms (nand.LAG_NS), so nothing that it has shown already is changed.
 USUAL_NS, MAKE_UP_NS = 200_000, 2_000_000
+
+
+def receive(sock: socket.socket, room: memoryview) -> int | None:
+    """What has come, into room: how many bytes; None: nothing yet; 0: the other side is gone."""
+    try:
+        return sock.recv_into(room)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return 0
+
+
+def send(sock: socket.socket, words) -> int | None:
+    """How many of the words the other side takes now, 0 too; None: it is gone."""
+    try:
+        return sock.send(words)
+    except BlockingIOError:
+        return 0
+    except OSError:
+        return None
 
 
 class Waiting:

@@ -36,9 +36,9 @@ rate = 1.0
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
 stuck = False  # the host does not read
-woken = False  # the processor's event register: an interrupt came since the last wait, so the next one ends at once
+woken = False  # the processor's event register, which an interrupt sets: one came since the last wait, so the next one ends at once
 event_at = NEVER  # the earliest of all alarms
-_alarms = []  # [time, function called at that time]
+_alarms = []  # [time, function called at that time, time until which the processor will see nothing of it]
 _pollfd = bytearray(8)
 _timespec = array("l", [0, 0])
 _input = []  # [arrival, bytes, position]
@@ -74,20 +74,24 @@ def ticks():
 
 def add_alarm(function):
     """Returns the handle for set_alarm."""
-    alarm = [NEVER, function]
+    alarm = [NEVER, function, NEVER]
     _alarms.append(alarm)
     return alarm
 
 
 def set_alarm(alarm, t):
     global event_at
-    alarm[0] = t
-    event_at = min([a[0] for a in _alarms])
+    before = alarm[0]
+    alarm[0] = alarm[2] = t
+    if t < event_at:
+        event_at = t
+    elif before == event_at:
+        event_at = min([a[0] for a in _alarms])
 
 
 def spend(ns):
     """Let device time pass; what is due in it happens, and takes its own time on top."""
-    global now, woken
+    global now
     end = now + ns
     while event_at <= end:
         for alarm in _alarms:
@@ -96,7 +100,6 @@ def spend(ns):
         if alarm[0] > now:
             now = alarm[0]
         began = now
-        woken = True
         set_alarm(alarm, NEVER)
         alarm[1]()
         end += now - began
@@ -156,25 +159,23 @@ def input_byte():
 
 
 def idle(limit_ns):
-    """Let time pass until something happens: an alarm, input, or the limit."""
+    """Let time pass until an interrupt, input, or the limit."""
     global woken
-    if woken:
-        woken = False
-        return
-    until = now + limit_ns
-    if event_at < until:
-        until = event_at
-    if not _input:
+    end = now + limit_ns
+    while not woken and now < end:
+        until = min(end, min([alarm[2] for alarm in _alarms]))
+        if not _input:
+            if _poll_fd(STDIN, POLLIN, max(0, until - real())):
+                _take()
+        if _input and _input[0][0] < until:
+            until = end = max(now, _input[0][0])
         ahead = until - real()
-        if ahead > 0:
-            _poll_fd(STDIN, POLLIN, ahead)
-        _take()
-    if _input and _input[0][0] < until:
-        until = max(now, _input[0][0])
-    ahead = until - real()
-    if ahead > 0:  # input was queued before; its time has not come
-        utime.sleep_us(ahead // US + 1)
-    spend(until - now)
+        if ahead > 0:  # input was queued before; its time has not come
+            utime.sleep_us(ahead // US + 1)
+        while True:
+            spend(max(0, min(until, event_at) - now))
+            if woken or now >= until:
+                break
     woken = False
 
 

@@ -4,14 +4,15 @@ to this model.
 
 Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause behind it
 are one more each. The chip answers with what its register holds when the first data byte begins.
-Stricter than the block: a FIFO that overflows or is read empty, a new target address while enabled, and commands that leave no
-STOP at their end are errors.
+Stricter than the block: a FIFO that overflows or is read empty, a new target address while enabled, a read without RESTART before
+it, and one of more bytes than the register has are errors.
 """
 
 import cosim
 import machine
 
-TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR = 0x04, 0x10, 0x34, 0x54, 0x6C, 0x70, 0x78
+TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR = 0x04 >> 2, 0x10 >> 2, 0x34 >> 2, 0x54 >> 2, 0x6C >> 2, 0x70 >> 2, 0x78 >> 2
+READ, STOP, RESTART = 1 << 8, 1 << 9, 1 << 10  # of a command
 DEPTH = 16
 ACCESS_ns = 160  # a register access from viper code: some 20 cycles at 125 MHz with its address arithmetic
 CALL_ns = 8000  # and a call of one of its functions from bytecode: assumed, as the interpreter's other calls
@@ -34,122 +35,149 @@ def scl_ns(freq, sys_Hz=125_000_000):
 
 
 class Block:
+    """What viper's ptr32 of the block's address is here: its registers, by words.
+
+    A command is in `commands` until somebody looks after its byte has ended. By itself only that happens in which the chip takes
+    part: where a read begins it says what its register holds."""
+
     def __init__(self):
-        self.alarm = cosim.add_alarm(self.work)
+        self.alarm = cosim.add_alarm(self.settle)
         self.reset(1000)
 
     def reset(self, bit_ns):
         self.bit_ns = bit_ns
         self.target = 0
         self.enabled = True
-        self.commands = []  # (command, time at which its byte begins, time at which it ends)
+        self._drop()
         self.received = []
         self.aborted = False
         self.free_at = 0  # when the last STOP is over
+
+    def _drop(self):
+        """What has not been sent."""
+        self.commands = []  # (command, time at which its byte begins, time at which it ends)
+        self.asked = []  # times at which the chip will be asked
+        self.pointer = None  # the register that was named last
+        self.value = self.left = 0  # what the chip sends, and how many bytes of it are to come
         self.open = False  # between START and STOP
-        self.data = []  # what the chip will send
         cosim.set_alarm(self.alarm, cosim.NEVER)
 
-    def read(self, at):
-        cosim.spend(ACCESS_ns)
-        if at == RXFLR:
-            return len(self.received)
-        if at == STATUS:
-            return 1 << 5 if cosim.now < self.free_at or self.commands else 0
-        if at == RAW_INTR:
-            return 1 << 6 if self.aborted else 0
-        if at == TAR:
-            return self.target
-        if at == DATA_CMD:
+    def __getitem__(self, word):
+        now = cosim.now + ACCESS_ns
+        if now < cosim.event_at:
+            cosim.now = now
+        else:
+            cosim.spend(ACCESS_ns)
+        if word == DATA_CMD:
+            if not self.received:
+                self.settle()
             return self.received.pop(0)  # IndexError: read empty
-        if at == CLR_ABRT:
+        if word == RXFLR:
+            self.settle()
+            return len(self.received)
+        if word == RAW_INTR:
+            self.settle()
+            return 1 << 6 if self.aborted else 0
+        if word == STATUS:
+            return 1 << 5 if self.busy() else 0
+        if word == TAR:
+            return self.target
+        if word == CLR_ABRT:
             self.aborted = False
             return 0
-        raise ValueError("SIMULATED I2C block: register %02x is not modelled" % at)
+        raise ValueError("SIMULATED I2C block: register %02x is not modelled" % (4 * word))
 
-    def write(self, at, value):
-        cosim.spend(ACCESS_ns)
-        if at == DATA_CMD:
-            self.push(value)
-        elif at == ENABLE:
+    def __setitem__(self, word, value):
+        now = cosim.now + ACCESS_ns
+        if now < cosim.event_at:
+            cosim.now = now
+        else:
+            cosim.spend(ACCESS_ns)
+        if word == DATA_CMD:
+            self._push(value)
+        elif word == ENABLE:
             self.enabled = bool(value)
             if not value:
-                self.commands, self.received, self.aborted, self.open = [], [], False, False
+                self._drop()
+                self.received = []
+                self.aborted = False
                 self.free_at = cosim.now
-                cosim.set_alarm(self.alarm, cosim.NEVER)
-        elif at == TAR:
+        elif word == TAR:
             if self.enabled:
                 raise ValueError("SIMULATED I2C block: IC_TAR is written while enabled")
             self.target = value
         else:
-            raise ValueError("SIMULATED I2C block: register %02x cannot be written" % at)
+            raise ValueError("SIMULATED I2C block: register %02x cannot be written" % (4 * word))
 
-    def push(self, command):
+    def busy(self):
+        """Is it at work, or its last STOP on its way?"""
+        self.settle()
+        return bool(self.commands) or cosim.now < self.free_at
+
+    def _push(self, command):
         if not self.enabled:
             raise ValueError("SIMULATED I2C block: a command while disabled")
         if self.aborted:
             return  # held empty until the abort is read
         if len(self.commands) >= DEPTH:
-            raise ValueError("SIMULATED I2C block: the TX FIFO overflows")
+            self.settle()
+            if len(self.commands) >= DEPTH:
+                raise ValueError("SIMULATED I2C block: the TX FIFO overflows")
         begin = max(self.free_at, cosim.now)
         if machine.sda_stuck:
-            begin = self.free_at = cosim.NEVER  # the bus never gets free
-        elif not self.open or command & 1 << 10:
+            begin = cosim.NEVER  # the bus never gets free
+        elif not self.open or command & RESTART:
             begin += 10 * self.bit_ns  # START and address
-        self.open = not command & 1 << 9
+        self.open = not command & STOP
         self.free_at = begin + (9 if self.open else 11) * self.bit_ns
         self.commands.append((command, begin, self.free_at))
-        if len(self.commands) == 1:
-            self.arm()
+        if command & RESTART:
+            self.asked.append(begin)
+            if len(self.asked) == 1:
+                cosim.set_alarm(self.alarm, begin)
+            self.alarm[2] = begin
 
-    def arm(self):
-        """The next thing to happen: the first command's byte begins, or, once the chip has answered, ends."""
-        if not self.commands:
-            cosim.set_alarm(self.alarm, cosim.NEVER)
-            return
-        command, begin, end = self.commands[0]
-        starts = command & 1 << 8 and not self.data
-        cosim.set_alarm(self.alarm, begin if starts and begin >= cosim.now else end)
-
-    def work(self):
-        while self.commands:
-            command, begin, end = self.commands[0]
-            if begin > cosim.now:
-                break
+    def settle(self):
+        """Carry out what is due."""
+        now = cosim.now
+        commands = self.commands
+        while commands:
+            command, begin, end = commands[0]
+            if begin > now:
+                return
             chip = machine.chips.get(self.target)
-            if chip is None or cosim.now < machine.nack_until:
-                self.commands, self.data, self.open, self.aborted = [], [], False, True
-                self.free_at = cosim.now
-                break
-            if command & 1 << 8 and not self.data:
-                value, width = chip.value(chip.pointer, begin)
-                self.data = [value >> 8 * k & 255 for k in range(width - 1, -1, -1)]
+            asks = command & RESTART and self.asked and self.asked[0] == begin
+            if chip is None or begin < machine.nack_until and (asks or not command & READ):
+                self._drop()
+                self.aborted = True
+                self.free_at = now
+                return
+            if asks:
+                if chip.pointer == self.pointer:
+                    self.value, self.left = chip.value(chip.pointer, begin)
+                else:  # reset since, it does not know that it is addressed, and SDA stays high
+                    self.value, self.left = (1 << 40) - 1, 5
+                self.asked.pop(0)
+                if self.asked:
+                    cosim.set_alarm(self.alarm, self.asked[0])
+                    self.alarm[2] = self.asked[-1]
+                else:
+                    cosim.set_alarm(self.alarm, cosim.NEVER)
                 machine._arm(chip)
-            if end > cosim.now:
-                break
-            self.commands.pop(0)
-            if command & 1 << 8:
+            if end > now:
+                return
+            commands.pop(0)
+            if command & READ:
+                if not self.left:
+                    raise ValueError("SIMULATED I2C block: more is read than register %02x has" % self.pointer)
                 if len(self.received) >= DEPTH:
                     raise ValueError("SIMULATED I2C block: the RX FIFO overflows")
-                self.received.append(self.data.pop(0))
-                if command & 1 << 9:
-                    self.data = []
+                self.left -= 1
+                self.received.append(self.value >> 8 * self.left & 255)
+                if command & STOP:
+                    self.left = 0
             else:
-                chip.pointer = command & 255
-        self.arm()
-
-
-class Registers:
-    """What viper's ptr32 of an address is here."""
-
-    def __init__(self, block):
-        self.block = block
-
-    def __getitem__(self, word):
-        return self.block.read(4 * word)
-
-    def __setitem__(self, word, value):
-        self.block.write(4 * word, value)
+                chip.pointer = self.pointer = command & 255
 
 
 class Timer:
@@ -165,22 +193,25 @@ class Timer:
 def ptr32(x):
     if not isinstance(x, int):
         return x
-    if x in TIMERS:
-        return timer
-    if x & 0x3FFF or x >> 14 not in BLOCKS:
+    there = known.get(x)
+    if there is None:
         raise ValueError("SIMULATED board: there is nothing at %08x" % x)
-    return registers[BLOCKS[x >> 14]]
+    return there
 
 
+known = {}  # address -> what is there
 timer = Timer()
-registers = {}
+for address in TIMERS:
+    known[address] = timer
 
 
 def get(number):
     """The block of that number."""
     if number not in blocks:
         blocks[number] = Block()
-        registers[number] = Registers(blocks[number])
+        for page, its in BLOCKS.items():
+            if its == number:
+                known[page << 14] = blocks[number]
     return blocks[number]
 
 
@@ -213,8 +244,10 @@ def timed(function):
 
 def install(path):
     """What `import i2c_fifo` will give: the firmware's file at `path`. Returns its globals."""
+    import oneshot_model
     import usys
 
+    usys.modules["oneshot"] = oneshot_model
     names = bytecode(path)
     for name in ("edge", "step"):
         names[name] = timed(names[name])

@@ -1,40 +1,59 @@
-"""Register-level model of TI's INA228 (SBOSA20), SIMULATED. Runs on MicroPython and on CPython.
+"""Register-level model of TI's INA228 (SLYS021), SIMULATED. Runs on MicroPython and on CPython.
 
-Modelled: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt ranges, the schedule of
-conversions by the chip's own oscillator (shunt, bus and temperature one after the other, each seeing only its own
-window), noise that falls with the root of the conversion time, offset, gain error, saturation, CURRENT, POWER, MATHOF,
-ENERGY and CHARGE with their fractions kept and by the chip's own idea of time, CNVRF and ALERT at conversion ready,
-latched or transparent, loss of everything at a brown-out.
-Not modelled: the limit comparators (their registers keep what is written), TEMPCOMP (the die is at 25 C: no effect).
-All results of a set appear together at its end. Times are ns of real (not of the chip's) time.
+Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt ranges,
+saturation, CURRENT, POWER, MATHOF, temperature compensation of the shunt, ENERGY and CHARGE with their fractions kept, by the
+chip's own idea of time and of every cycle, the six limits with their flags, ALERT, loss of everything at a brown-out.
+
+A limit is compared with the upper 16 bits of its result (TEMP_LIMIT with all of DIETEMP), as their units say, each time this
+result is there: in every cycle, or with SLOWALERT once a set, with the average. The limits of the reset state are never passed.
+Latched (ALATCH), a flag stays until DIAG_ALRT is read; transparent, it follows its comparison. ALERT is what the flags say, CNVRF
+among them if CNVR is set.
+
+Stricter than the chip, because the data sheet leaves it open or the firmware has no business with it: reserved bits and read-only
+registers must not be written, registers that do not exist not be read, and conversion ready on ALERT, or an interrupt by a limit,
+asks for the latched mode (transparent it is a pulse of a length that is not given). Assumed: averages and the compensated
+current are cut off. Not modelled: MEMSTAT is always 1; the SMBus alert response address is not answered.
 """
 
-from random import getrandbits
+from ina_model import AVERAGES, BUS, DIE, NEVER, SHUNT, Sensor
 
-NEVER = 1 << 62
 CT_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
-AVERAGES = (1, 4, 16, 64, 128, 256, 512, 1024)
-RESET = {0x0: 0, 0x1: 0xFB68, 0x2: 0x1000, 0x3: 0, 0xB: 1, 0xC: 0x7FFF, 0xD: 0x8000, 0xE: 0x7FFF, 0xF: 0, 0x10: 0x7FFF}
-RESET[0x11] = 0xFFFF
-WIDTH = {0x4: 3, 0x5: 3, 0x7: 3, 0x8: 3, 0x9: 5, 0xA: 5}  # bytes; the others have 2
-WRITABLE = {0x2: 0x7FFF, 0x3: 0x3FFF, 0xC: 0xFFFF, 0xD: 0xFFFF, 0xE: 0x7FFF, 0xF: 0x7FFF, 0x10: 0xFFFF, 0x11: 0xFFFF}
-IDS = {0x3E: 0x5449, 0x3F: 0x2281}
-CNVR, APOL, ENERGYOF, CHARGEOF, MATHOF, CNVRF = 1 << 14, 1 << 12, 1 << 11, 1 << 10, 1 << 9, 1 << 1
+CONFIG, ADC_CONFIG, SHUNT_CAL, SHUNT_TEMPCO, DIAG_ALRT = 0x0, 0x1, 0x2, 0x3, 0xB
+SOVL, SUVL, BOVL, BUVL, TEMP_LIMIT, PWR_LIMIT = 0xC, 0xD, 0xE, 0xF, 0x10, 0x11
+LIMITS = {SOVL: 0x7FFF, SUVL: 0x8000, BOVL: 0x7FFF, BUVL: 0, TEMP_LIMIT: 0x7FFF, PWR_LIMIT: 0xFFFF}  # as reset: never passed
+RESET = {CONFIG: 0, ADC_CONFIG: 0xFB68, SHUNT_CAL: 0x1000, SHUNT_TEMPCO: 0, DIAG_ALRT: 1}
+RESET.update(LIMITS)
+WRITABLE = {SHUNT_CAL: 0x7FFF, SHUNT_TEMPCO: 0x3FFF, SOVL: 0xFFFF, SUVL: 0xFFFF, BOVL: 0x7FFF, BUVL: 0x7FFF, TEMP_LIMIT: 0xFFFF, PWR_LIMIT: 0xFFFF}
+ALATCH, CNVR, SLOWALERT, APOL = 1 << 15, 1 << 14, 1 << 13, 1 << 12
+ENERGYOF, CHARGEOF, MATHOF = 1 << 11, 1 << 10, 1 << 9
+TMPOL, SHNTOL, SHNTUL, BUSOL, BUSUL, POL, CNVRF = 1 << 7, 1 << 6, 1 << 5, 1 << 4, 1 << 3, 1 << 2, 1 << 1
+OUT_OF_RANGE = TMPOL | SHNTOL | SHNTUL | BUSOL | BUSUL | POL
+TEMPCOMP, ADCRANGE = 1 << 5, 1 << 4  # of CONFIG
 VBUS_LSB_V = 195.3125e-6
 SHUNT_LSB_V = (312.5e-9, 78.125e-9)  # by ADCRANGE
+TEMP_LSB_C = 7.8125e-3
 SHUNT_NOISE_V = 8.6e-6  # rms at 50 us: 12.5 noise-free bits of 327.68 mV, peak to peak = 6.6 rms
 VBUS_NOISE_V = 1.9e-3
-STARTUP_ns = 300_000  # from reset to the first conversion
+NOMINAL = 128_000_000  # ppm in 1, times counts of DIETEMP in 1 C
 
 
-def current_register(vshunt, shunt_cal):
-    """CURRENT = VSHUNT * 4096 / SHUNT_CAL, cut towards zero; (value, out of range). 0 when SHUNT_CAL is 0."""
+def current_register(vshunt, shunt_cal, resistance=NOMINAL):
+    """CURRENT = VSHUNT * 4096 / SHUNT_CAL, cut towards zero; (value, out of range). 0 when SHUNT_CAL is 0.
+    resistance: the shunt's, as `compensated` has it."""
     if shunt_cal == 0:
         return 0, False
-    value = abs(vshunt) * 4096 // shunt_cal
+    if resistance == NOMINAL:
+        value = abs(vshunt) * 4096 // shunt_cal
+    else:
+        value = abs(vshunt) * 4096 * NOMINAL // (shunt_cal * resistance)
     over = value > 524287
     value = 524287 if over else value
     return (-value if vshunt < 0 else value), over
+
+
+def compensated(temp, tempco):
+    """NOMINAL * R_ADJ / R_NOM of R_ADJ = R_NOM + R_NOM * (DIETEMP - 25 C) * SHUNT_TEMPCO * 1e-6 (SLYS021 7.3.5, equation 1)."""
+    return NOMINAL + (temp - 3200) * tempco
 
 
 def power_register(vbus, current):
@@ -43,177 +62,204 @@ def power_register(vbus, current):
     return (0xFFFFFF, True) if value > 0xFFFFFF else (value, False)
 
 
-def _normal():
-    """A number with mean 0 and standard deviation 1: four dice of 256 sides."""
-    r = getrandbits(32)
-    return ((r & 255) + (r >> 8 & 255) + (r >> 16 & 255) + (r >> 24) - 510) * 0.006765
+def signed16(value):
+    return value - 0x10000 if value & 0x8000 else value
 
 
-class INA228:
-    def __init__(self, supply, t, shunt_uOhm=10000, osc_ppm=0, offset_uV=0, gain_ppm=0, vbus_gain_ppm=0, noise=1.0):
-        """`supply(t0, t1, t2)` -> (mean current in A over t0..t1, mean voltage in V over t1..t2).
-        osc_ppm > 0: the chip's oscillator is fast. noise scales the noise; 0 is none."""
-        self.supply = supply
-        self.ohms = shunt_uOhm * 1e-6
-        self.speed = 1 + osc_ppm * 1e-6
-        self.offset = offset_uV * 1e-6
-        self.gain = 1 + gain_ppm * 1e-6
-        self.vbus_gain = 1 + vbus_gain_ppm * 1e-6
-        self.noise = noise
-        self.power_on(t)
+class INA228(Sensor):
+    NAME = "INA228"
+    RESET = RESET
+    IDS = {0x3E: 0x5449, 0x3F: 0x2281}
+    STARTUP_ns = 300_000  # from reset to the first conversion
+    WAKE_ns = 60_000  # and from shutdown
+    HEATING_C = 640e-6 * 3.3 * 177.6  # quiescent current at 3.3 V, junction to ambient of the VSSOP: 0.4 C
 
-    def power_on(self, t):
-        """Power-on reset, also what a brown-out leaves."""
-        self.reg = dict(RESET)
-        self.pointer = 0
-        self.vshunt = self.vbus = self.current = self.power = 0
-        self.temp = 0
+    def _clear(self):
+        self.vshunt = self.vbus = self.current = self.power = self.temp = 0
+        self.cycle_current = 0
+        self.watched = False  # a limit can be passed
         self._clear_accumulators()
-        self._begin(t + STARTUP_ns)
 
     def _clear_accumulators(self):
         self.energy = self.energy_part = self.charge = self.charge_part = 0
 
-    def _begin(self, t):
+    def _configure(self, t):
         """A new ADC_CONFIG: the conversion under way is dropped, the first of the new kind starts now."""
-        adc = self.reg[0x1]
+        adc = self.reg[ADC_CONFIG]
         mode = adc >> 12
-        self.channels = mode & 7
-        self.continuous = mode > 8
-        self.averages = AVERAGES[adc & 7]
-        vbus, vshunt, temp = CT_us[adc >> 9 & 7], CT_us[adc >> 6 & 7], CT_us[adc >> 3 & 7]
-        shunt_us = vshunt if mode & 2 else 0
-        bus_us = vbus if mode & 1 else 0
-        temp_us = temp if mode & 4 else 0
-        self.set_ns = (shunt_us + bus_us + temp_us) * 1000 * self.averages  # by the chip's own clock
-        self.shunt_ns = round(shunt_us * 1000 / self.speed)
-        self.bus_ns = round(bus_us * 1000 / self.speed)
-        self.one_ns = self.set_ns / self.averages / self.speed
-        self.shunt_lsb = SHUNT_LSB_V[self.reg[0x0] >> 4 & 1]
-        self.shunt_noise = self.noise * SHUNT_NOISE_V * (50 / vshunt) ** 0.5
-        self.vbus_noise = self.noise * VBUS_NOISE_V * (50 / vbus) ** 0.5
-        self.reg[0xB] &= ~CNVRF
-        whole = self.set_ns / self.speed
-        self.period = int(whole)
-        self.period_part = whole - self.period
-        self.part = 0.0
-        delay = (self.reg[0x0] >> 6 & 0xFF) * 2_000_000
-        self.start = t + delay
-        self.end = self.start + self.period if self.set_ns else NEVER
+        bus_us, shunt_us, die_us = CT_us[adc >> 9 & 7], CT_us[adc >> 6 & 7], CT_us[adc >> 3 & 7]
+        self.shunt_noise = self.noise * SHUNT_NOISE_V * (50 / shunt_us) ** 0.5
+        self.bus_noise = self.noise * VBUS_NOISE_V * (50 / bus_us) ** 0.5
+        self.shunt_lsb = SHUNT_LSB_V[self.reg[CONFIG] >> 4 & 1]
+        self.sums = [0] * 5  # of a set: VSHUNT, CURRENT, VBUS, POWER, DIETEMP
+        if mode & 7:
+            self.reg[DIAG_ALRT] &= ~CNVRF
+            t += (self.reg[CONFIG] >> 6 & 0xFF) * 2_000_000
+        averages = AVERAGES[adc & 7]
+        self.slow = averages > 1 and bool(self.reg[DIAG_ALRT] & SLOWALERT)  # limits are for the average
+        self._schedule(t, shunt_us if mode & 2 else 0, bus_us if mode & 1 else 0, die_us if mode & 4 else 0, averages, mode > 8)
 
     def ready_at(self):
-        """When ALERT falls next, if nothing is written or read before."""
-        flags = self.reg[0xB]
-        return self.end if flags & CNVR and not flags & CNVRF else NEVER
+        """When ALERT next becomes active, or may become it by a limit, if nothing is written or read before."""
+        flags = self.reg[DIAG_ALRT]
+        if flags & OUT_OF_RANGE or flags & CNVR and flags & CNVRF:
+            return NEVER
+        if self.watched:
+            if not flags & ALATCH:
+                raise ValueError("SIMULATED %s: an interrupt by a limit wants ALATCH" % self.NAME)
+            return min(self.early, self.end)
+        return self.set_end() if flags & CNVR else NEVER
 
     def alert(self):
         """Level of the ALERT line (open drain, pulled up)."""
-        asserted = self.reg[0xB] & CNVR and self.reg[0xB] & CNVRF
-        return 1 if bool(asserted) == bool(self.reg[0xB] & APOL) else 0
+        flags = self.reg[DIAG_ALRT]
+        active = flags & OUT_OF_RANGE or flags & CNVR and flags & CNVRF
+        return 1 if bool(active) == bool(flags & APOL) else 0
 
-    def advance(self, t):
-        """Carry out all conversions that end until t."""
-        while self.end <= t:
-            self._convert()
-            if not self.continuous:
-                self.end = NEVER
-                return
-            self.start = self.end
-            self.part += self.period_part
-            self.end += self.period
-            if self.part >= 1:
-                self.part -= 1
-                self.end += 1
-
-    def _convert(self):
-        n = self.averages
-        if n == 1:
-            t1 = self.start + self.shunt_ns
-            amps, volts = self.supply(self.start, t1, t1 + self.bus_ns)
+    def _shunt(self, volts):
+        v = round(volts / self.shunt_lsb)
+        if v > 524287:
+            v = 524287
+        elif v < -524288:
+            v = -524288
+        resistance = NOMINAL
+        if self.reg[CONFIG] & TEMPCOMP:
+            if not self.channels & DIE:
+                raise ValueError("SIMULATED %s: TEMPCOMP wants a mode that measures the temperature" % self.NAME)
+            resistance = compensated(self.temp, self.reg[SHUNT_TEMPCO])
+        current, over = current_register(v, self.reg[SHUNT_CAL], resistance)
+        self.cycle_current = current
+        if over:
+            self.reg[DIAG_ALRT] |= MATHOF
         else:
-            amps = volts = 0.0
-            for k in range(n):
-                t = self.start + int(k * self.one_ns)
-                a, v = self.supply(t, t + self.shunt_ns, t + self.shunt_ns + self.bus_ns)
-                amps += a / n
-                volts += v / n
-        rms = n**-0.5 if self.noise else 0
-        if self.channels & 2:
-            v = amps * self.ohms * self.gain + self.offset
-            if rms:
-                v += self.shunt_noise * rms * _normal()
-            self.vshunt = max(-524288, min(524287, round(v / self.shunt_lsb)))
-        if self.channels & 1:
-            v = volts * self.vbus_gain
-            if rms:
-                v += self.vbus_noise * rms * _normal()
-            self.vbus = max(0, min(524287, round(v / VBUS_LSB_V)))
-        if self.channels & 4:
-            self.temp = 3200  # 25 C
-        self.current, over = current_register(self.vshunt, self.reg[0x2])
-        self.power, over2 = power_register(self.vbus, self.current)
-        flags = self.reg[0xB] & ~MATHOF | CNVRF
-        if over or over2:
-            flags |= MATHOF
+            self.reg[DIAG_ALRT] &= ~MATHOF
         if self.continuous:
-            part = self.energy_part + self.power * self.set_ns  # LSB = 16 * POWER's LSB * 1 s
-            self.energy += part // 16_000_000_000
-            self.energy_part = part % 16_000_000_000
-            if self.energy >> 40:
-                self.energy &= 0xFFFFFFFFFF
-                flags |= ENERGYOF
-            part = self.charge_part + self.current * self.set_ns  # LSB = CURRENT's LSB * 1 s
+            part = self.charge_part + current * self.cycle_ns  # LSB = CURRENT's LSB * 1 s
             self.charge += part // 1_000_000_000
             self.charge_part = part % 1_000_000_000
             if not -(1 << 39) <= self.charge < 1 << 39:
                 self.charge = (self.charge + (1 << 39)) % (1 << 40) - (1 << 39)
-                flags |= CHARGEOF
-        self.reg[0xB] = flags
+                self.reg[DIAG_ALRT] |= CHARGEOF
+        if self.averages == 1:
+            self.vshunt, self.current = v, current
+        else:
+            self.sums[0] += v
+            self.sums[1] += current
+        if self.watched and not self.slow:
+            self._limit_shunt(v)
+
+    def _bus(self, volts):
+        v = round(volts / VBUS_LSB_V)
+        if v > 524287:
+            v = 524287
+        elif v < 0:
+            v = 0
+        power, over = power_register(v, self.cycle_current)
+        if over:
+            self.reg[DIAG_ALRT] |= MATHOF
+        if self.continuous:
+            part = self.energy_part + power * self.cycle_ns  # LSB = 16 * POWER's LSB * 1 s
+            self.energy += part // 16_000_000_000
+            self.energy_part = part % 16_000_000_000
+            if self.energy >> 40:
+                self.energy &= 0xFFFFFFFFFF
+                self.reg[DIAG_ALRT] |= ENERGYOF
+        if self.averages == 1:
+            self.vbus, self.power = v, power
+        else:
+            self.sums[2] += v
+            self.sums[3] += power
+        if self.watched and not self.slow:
+            self._limit_bus(v, power)
+
+    def _die(self, celsius):
+        v = round(celsius / TEMP_LSB_C)
+        if self.averages == 1:
+            self.temp = v
+        else:
+            self.sums[4] += v
+        if self.watched and not self.slow:
+            self._limit(TMPOL, v > signed16(self.reg[TEMP_LIMIT]))
+
+    def _ready(self):
+        if self.averages > 1:
+            vshunt, current, vbus, power, temp = [s // self.averages for s in self.sums]
+            self.sums = [0] * 5
+            if self.channels & SHUNT:
+                self.vshunt, self.current = vshunt, current
+            if self.channels & BUS:
+                self.vbus, self.power = vbus, power
+            if self.channels & DIE:
+                self.temp = temp
+            if self.watched and self.slow:
+                self._limit_shunt(self.vshunt)
+                self._limit_bus(self.vbus, self.power)
+                self._limit(TMPOL, self.temp > signed16(self.reg[TEMP_LIMIT]))
+        self.reg[DIAG_ALRT] |= CNVRF
+
+    def _limit_shunt(self, vshunt):
+        self._limit(SHNTOL, vshunt >> 4 > signed16(self.reg[SOVL]))
+        self._limit(SHNTUL, vshunt >> 4 < signed16(self.reg[SUVL]))
+
+    def _limit_bus(self, vbus, power):
+        self._limit(BUSOL, vbus >> 4 > self.reg[BOVL])
+        self._limit(BUSUL, vbus >> 4 < self.reg[BUVL])
+        self._limit(POL, power >> 8 > self.reg[PWR_LIMIT])
+
+    def _limit(self, flag, beyond):
+        flags = self.reg[DIAG_ALRT]
+        if beyond:
+            self.reg[DIAG_ALRT] = flags | flag
+        elif not flags & ALATCH:
+            self.reg[DIAG_ALRT] = flags & ~flag
 
     def value(self, register, t):
-        """(value, bytes) as a read at t gives it, with the read's effects."""
+        """(value, bytes) as a read at t gives it, with the read's effects. ValueError: there is no such register."""
         self.advance(t)
-        width = WIDTH.get(register, 2)
+        if register == DIAG_ALRT:
+            v = self.reg[DIAG_ALRT]
+            if v & ALATCH:
+                self.reg[DIAG_ALRT] = v & ~(CNVRF | OUT_OF_RANGE)
+            return v, 2
+        if register == 0x7:
+            return self.current << 4 & 0xFFFFFF, 3
+        if register == 0x5:
+            return self.vbus << 4, 3
         if register == 0x4:
-            v = self.vshunt << 4
-        elif register == 0x5:
-            v = self.vbus << 4
-        elif register == 0x6:
-            v = self.temp
-        elif register == 0x7:
-            v = self.current << 4
-        elif register == 0x8:
-            v = self.power
-        elif register == 0x9:
-            v = self.energy
-            self.reg[0xB] &= ~ENERGYOF
-        elif register == 0xA:
-            v = self.charge
-            self.reg[0xB] &= ~CHARGEOF
-        elif register == 0xB:
-            v = self.reg[0xB]
-            if v & 0x8000:
-                self.reg[0xB] = v & ~CNVRF
-        else:
-            v = self.reg.get(register, IDS.get(register, 0))
-        return v & ((1 << 8 * width) - 1), width
+            return self.vshunt << 4 & 0xFFFFFF, 3
+        if register == 0x6:
+            return self.temp & 0xFFFF, 2
+        if register == 0x8:
+            return self.power, 3
+        if register == 0x9:
+            self.reg[DIAG_ALRT] &= ~ENERGYOF
+            return self.energy, 5
+        if register == 0xA:
+            self.reg[DIAG_ALRT] &= ~CHARGEOF
+            return self.charge & 0xFFFFFFFFFF, 5
+        return self.stored(register), 2
 
     def write(self, register, value, t):
-        """A 16-bit write that ends at t. Writes to read-only registers do nothing."""
+        """A 16-bit write that ends at t. ValueError: of what must not be written."""
         self.advance(t)
-        if register == 0x0:
+        if register == CONFIG:
             if value & 0x8000:
                 self.power_on(t)
                 return
             if value & 0x4000:
                 self._clear_accumulators()
-                self.reg[0xB] &= ~MATHOF
-            self.reg[0x0] = value & 0x3FF0
+                self.reg[DIAG_ALRT] &= ~MATHOF
+            self.keep(CONFIG, value & 0x3FFF, 0x3FF0)
             self.shunt_lsb = SHUNT_LSB_V[value >> 4 & 1]
-        elif register == 0x1:
-            self.reg[0x1] = value
-            self._begin(t)
-        elif register == 0xB:
-            self.reg[0xB] = value & 0xF000 | self.reg[0xB] & 0x0FFF
-        elif register in WRITABLE:
-            self.reg[register] = value & WRITABLE[register]
+        elif register == ADC_CONFIG:
+            self.reg[ADC_CONFIG] = value
+            self._configure(t)
+        elif register == DIAG_ALRT:
+            if value & (CNVR | ALATCH) == CNVR:
+                raise ValueError("SIMULATED %s: CNVR wants ALATCH" % self.NAME)
+            self.reg[DIAG_ALRT] = value & 0xF000 | self.reg[DIAG_ALRT] & 0x0FFF
+            self.slow = self.averages > 1 and bool(value & SLOWALERT)
+        else:
+            self.keep(register, value, WRITABLE.get(register, 0))
+            self.watched = any([self.reg[r] != off for r, off in LIMITS.items()])
+            self.early = self._early()

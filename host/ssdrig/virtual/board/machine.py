@@ -12,7 +12,7 @@ EIO, ETIMEDOUT = 5, 110
 
 chips = {}  # address -> INA228 model
 wires = {}  # GPIO of an ALERT line -> chip
-interrupts = []  # pins whose edge has come; the first one's handler runs
+interrupts = []  # what interrupts, each with its `handler`; the first one's runs
 scl_gpio = None
 nack_until = 0
 sda_stuck = False  # a chip holds SDA low until it has seen nine clocks
@@ -29,6 +29,8 @@ class Pin:
         self.chip = wires.get(id)
         self.clocks = 0
         self.handler = None
+        if mode == Pin.OUT:
+            spi_block.sio.output(id, value)
         if gates and mode == Pin.IN:
             gates.let_go(id)
 
@@ -58,18 +60,23 @@ class Pin:
         chip = self.chip
         chip.advance(cosim.now)
         if not chip.alert():
-            interrupts.append(self)
-            if len(interrupts) == 1:  # all pins share one interrupt: a handler is not interrupted by another's edge
-                while interrupts:
-                    cosim.spend(IRQ_ns)
-                    call(interrupts[0])
-                    interrupts.pop(0)
+            interrupt(self)
         _arm(chip)
 
 
-def call(pin):
-    """Run a pin's interrupt handler."""
-    pin.handler(pin)
+def interrupt(source):
+    """Run a source's handler, or after the one that runs: all have the same priority."""
+    cosim.woken = True
+    interrupts.append(source)
+    if len(interrupts) == 1:
+        while interrupts:
+            cosim.spend(IRQ_ns)
+            call(interrupts[0])
+            interrupts.pop(0)
+
+
+def call(source):
+    source.handler(source)
 
 
 def _arm(chip):
@@ -89,7 +96,7 @@ class I2C:
         self.block.reset(self.bit_ns)
 
     def _chip(self, address):
-        if self.block.commands:
+        if self.block.busy():
             raise ValueError("SIMULATED board: machine.I2C is used while the block works through its FIFO")
         self.block.enabled = True
         self.block.target = address
@@ -133,14 +140,15 @@ class I2C:
         _arm(chip)
 
 
-import i2c_block  # last: the two need each other
+import i2c_block  # last: these need each other
+import spi_block
+from spi_block import SPI  # noqa: F401
 
 
 def idle():
     """Wait for an interrupt or input, at most 1 ms, as the RP2 port does."""
     cosim.spend(10_000)
-    if not cosim.input_ready():
-        cosim.idle(1_000_000)
+    cosim.idle(1_000_000)
 
 
 def reset():

@@ -9,15 +9,17 @@ A machine runs ahead of time until it waits for a word: what it does to pins and
 NEVER = 1 << 62
 _MASK = 0xFFFFFFFF
 _SYNCHRONISER = 2  # cycles until a machine sees a change of an input
+_QUEUE = 4  # words
 _WORDS = {"pins": 0, "x": 1, "y": 2, "isr": 6, "osr": 7}
 _CONDITIONS = {"not_x": 1, "x_dec": 2, "not_y": 3, "y_dec": 4, "x_not_y": 5, "pin": 6, "not_osre": 7}
 
 
 class Program:
-    def __init__(self, out_init, out_shiftdir):
+    def __init__(self, out_init, sideset_init, out_shiftdir):
         self.codes, self.labels = [], {}
         self.wrap_target, self.wrap = 0, None
         self.out_init, self.right = out_init, out_shiftdir == PIO.SHIFT_RIGHT
+        self.side = sideset_init is not None  # one pin, set by some instructions only: the upper two bits of the delay
 
 
 class _Assembler:
@@ -40,7 +42,15 @@ class _Assembler:
         return self
 
     def __getitem__(self, delay):
+        if delay > (7 if self.program.side else 31):
+            raise ValueError("delay too large")
         self.codes[-1] |= delay << 8
+        return self
+
+    def side(self, value):
+        if not self.program.side or value not in (0, 1):
+            raise ValueError("no such side-set")
+        self.codes[-1] |= 1 << 12 | value << 11
         return self
 
     def label(self, name):
@@ -73,9 +83,9 @@ class _Assembler:
         return self._add(0xA000 | _WORDS[to] << 5 | _WORDS[source])
 
 
-def asm_pio(*, out_init=None, out_shiftdir=0):
+def asm_pio(*, out_init=None, sideset_init=None, out_shiftdir=0):
     def assemble(function):
-        program = Program(out_init, out_shiftdir)
+        program = Program(out_init, sideset_init, out_shiftdir)
         space = function.__globals__
         kept = dict(space)
         for final in (False, True):
@@ -97,7 +107,8 @@ def asm_pio(*, out_init=None, out_shiftdir=0):
 
 class Core:
     """One state machine without a clock of its own: cycles count from its start. `effects` collects [cycle, kind, value] with
-    kind "pins" or "push"; `level(cycle)` and `next_change(cycle)` are the input that `jmp(pin)` looks at."""
+    kind "pins", "side" or "push"; `level(cycle)` and `next_change(cycle)` are the input that `jmp(pin)` looks at. `fed` is what DMA
+    puts behind `tx` as soon as there is room."""
 
     def __init__(self, program, level=None, next_change=None):
         self.program, self.codes = program, program.codes
@@ -105,6 +116,8 @@ class Core:
         self.pc = self.x = self.y = self.isr = self.osr = 0
         self.cycle = 0
         self.tx = []
+        self.fed = []
+        self.pulls = []  # cycle of each word taken
         self.effects = []
         self.turns = {}  # pc of a jump -> [cycle, x, number of effects] when it was last carried out
 
@@ -113,10 +126,17 @@ class Core:
         while self._one():
             pass
 
+    def feed(self):
+        """DMA fills the queue."""
+        while self.fed and len(self.tx) < _QUEUE:
+            self.tx.append(self.fed.pop(0))
+
     def _one(self):
         code = self.codes[self.pc]
         operation, argument, operand = code >> 13, code >> 5 & 7, code & 31
-        cost = 1 + (code >> 8 & 31)
+        cost = 1 + (code >> 8 & (7 if self.program.side else 31))
+        if self.program.side and code >> 12 & 1:
+            self.effects.append([self.cycle, "side", code >> 11 & 1])
         here = self.pc
         self.pc = self.program.wrap_target if here == self.program.wrap else here + 1
         if operation == 0:
@@ -126,6 +146,8 @@ class Core:
                 self.pc = here
                 return False
             self.osr = self.tx.pop(0)
+            self.pulls.append(self.cycle)
+            self.feed()
         elif operation == 4:
             self.effects.append([self.cycle, "push", self.isr])
             self.isr = 0
@@ -216,15 +238,20 @@ class StateMachine:
     machines = {}  # id -> the machine
     board = None  # switch_model.Gates: its clock, its pins
 
-    def __init__(self, id, program, *, out_base=None, jmp_pin=None):
+    def __init__(self, id, program, *, out_base=None, sideset_base=None, jmp_pin=None):
         if program not in PIO.loaded:
             PIO.loaded.append(program)
             if sum([len(p.codes) for p in PIO.loaded]) > 32:
                 raise OSError(12)
+        if any([channel.feeds(id) for channel in DMA.channels]):
+            raise ValueError("SIMULATED DMA: what is left of an older feed would go to machine %d" % id)
         board = self.board
         board.spend(60_000)
         self.gate = out_base.id
         board.drive(self.gate, 0)
+        if (sideset_base is not None) != program.side:
+            raise ValueError("SIMULATED PIO: a program with side-set needs a base, and no other")
+        self.sync = sideset_base.id if program.side else None
         gpio = jmp_pin.id if jmp_pin else None
         self.core = Core(
             program,
@@ -233,8 +260,10 @@ class StateMachine:
         )
         self.start_ns = None
         self.running = False
-        self.done = 0  # effects on pins that have happened
+        self.done = 0  # effects that have happened
         self.taken = 0  # of what was pushed
+        self.loaded = 0  # words ever put or fed
+        self.id = id
         self.machines[id] = self
 
     def _ns(self, cycle):
@@ -253,9 +282,10 @@ class StateMachine:
 
     def next_ns(self):
         """When it will change its pins next."""
-        for effect in self.core.effects[self.done :]:
-            if effect[1] == "pins":
-                return self._ns(effect[0])
+        effects = self.core.effects
+        for k in range(self.done, len(effects)):
+            if effects[k][1] != "push":
+                return self._ns(effects[k][0])
         return NEVER
 
     def happen(self, t_ns):
@@ -265,17 +295,38 @@ class StateMachine:
             cycle, kind, value = effects[self.done]
             if kind == "pins":
                 self.board.drive(self.gate, value, self._ns(cycle + 1))
+            elif kind == "side":
+                self.board.sync(self.sync, value, self._ns(cycle + 1))
             self.done += 1
 
     def put(self, value):
         board = self.board
         board.spend(10_000)
-        if len(self.core.tx) >= 4:
+        if self.tx_fifo() >= _QUEUE:
             raise ValueError("SIMULATED PIO: a put into a full FIFO would block for ever")
-        self.core.tx.append(value & _MASK)
+        self._take([value & _MASK])
+
+    def _take(self, words):
+        self.loaded += len(words)
+        self.core.fed += words
+        self.core.feed()
         if self.running:
-            self.core.cycle = max(self.core.cycle, self._cycle(board.now()))
+            self.core.cycle = max(self.core.cycle, self._cycle(self.board.now()))
             self._run()
+
+    def waiting(self):
+        """Words that the machine has not taken by now, those that DMA still has included."""
+        taken = 0
+        if self.start_ns is not None:
+            now, pulls = self.board.now(), self.core.pulls
+            taken = len(pulls)
+            while taken and self._ns(pulls[taken - 1]) > now:
+                taken -= 1
+        return self.loaded - taken
+
+    def tx_fifo(self):
+        self.board.spend(5_000)
+        return min(_QUEUE, self.waiting())
 
     def _pushed(self):
         t = self.board.now()
@@ -296,4 +347,41 @@ class StateMachine:
             raise ValueError("SIMULATED board: machines are started by the clock, see registers.py")
         self.happen(self.board.now())
         self.running = False
+        del self.core.pulls[self.loaded - self.waiting() :]
         self.board.look(self)
+
+
+class DMA:
+    """A channel that feeds a state machine's queue with words of an array."""
+
+    channels = []
+
+    def __init__(self):
+        self.machine = None
+        self.channels.append(self)
+
+    def pack_ctrl(self, **fields):
+        return fields
+
+    def config(self, *, read, write, count, ctrl, trigger):
+        if ctrl != {"size": 2, "inc_read": True, "inc_write": False, "treq_sel": write.id} or count != len(read) or not trigger:
+            raise ValueError("SIMULATED DMA: only words from memory into the queue of PIO 0's machine that asks for them")
+        write.board.spend(50_000)
+        self.machine = write
+        write._take(list(read))
+
+    def active(self, value=None):
+        machine = self.machine
+        if machine is None:
+            return False
+        machine.board.spend(5_000)
+        if value is False:
+            if machine.waiting() > _QUEUE:
+                machine.running = False  # pulse.py stops it next; what it would still do with its queue is left out
+            self.machine = None
+            return False
+        return self.feeds(machine.id)
+
+    def feeds(self, id):
+        """Has it words for that machine?"""
+        return self.machine is not None and self.machine.id == id and self.machine.waiting() > _QUEUE

@@ -14,17 +14,19 @@ usys.path[:] = [config["firmware"], config["stand_ins"], ".frozen"]
 
 import adc_ring_model
 import cosim
+import feed_reader
 import i2c_block
 import machine
 import os
 import registers_model
 import repl
 import select
+import spi_block
 import wiring
 from supply import Load, Supply
 from switch_model import Gates
 
-SHUNT_uOhm = 10_000
+SCOPE_12V_nV = 4_467_773  # a count of the 12 V divider, hardware/README.md
 
 
 class _Stdin:
@@ -73,10 +75,15 @@ def fault_alarms():
     """Faults of the board itself, at set times: [seconds since boot, ...]."""
     for at, ms in config["stalls"]:
         _at(at, lambda ms=ms: cosim.spend(int(ms * 1e6)))
+    for at in config["defects"]:
+        _at(at, defect)
     for at in config["brownouts"]:
         _at(at, brown_out)
     for at, ms in config["nacks"]:
         _at(at, lambda ms=ms: setattr(machine, "nack_until", cosim.now + int(ms * 1e6)))
+    for at, ms, level in config["stuck_miso"]:
+        _at(at, lambda level=level: setattr(spi_block, "miso", level))
+        _at(at + ms / 1000, lambda: setattr(spi_block, "miso", None))
     for at in config["stuck_sda"]:
         _at(at, lambda: setattr(machine, "sda_stuck", True))
 
@@ -91,41 +98,70 @@ def brown_out():
     machine._arm(chip)
 
 
-once_alarms = []
+def defect():
+    raise RuntimeError("a defect of the firmware, SIMULATED")
 
 
-def once(t, function):
-    """Call function at t."""
-    for alarm in once_alarms:
-        if alarm[0] == cosim.NEVER:
-            break
-    else:
-        alarm = cosim.add_alarm(None)
-        once_alarms.append(alarm)
-    alarm[1] = function
-    cosim.set_alarm(alarm, t)
+def switched(source, settings, gate):
+    """A rail behind the switch at a gate. settings: those of BOARD in cable.py that name its load."""
+    load = Load(*[settings[name] for name in ("bulk_uF", "discharge_mOhm", "uvlo_percent", "leak_mA", "rise_ms", "gate_us", "side_V", "side_ohm")])
+    rail = Supply(source, load, lambda powered: tell_drive(rail, powered))
+    alarm = cosim.add_alarm(rail.due)
+    rail.alarm = lambda t: cosim.set_alarm(alarm, t)
+    gates[gate] = rail
+    return rail
 
 
-def tell_drive(powered):
-    """The drive's supply has crossed its lock-out: the cable tells the drive."""
-    if config["power_fd"] >= 0:
+def tell_drive(rail, powered):
+    """A rail has crossed the drive's lock-out. The drive needs all of them; the cable tells it."""
+    others = [other.powered for other in gates.values() if other is not rail]
+    if config["power_fd"] >= 0 and False not in others:
         cosim._write(config["power_fd"], bytes([powered]) + cosim.now.to_bytes(8, "little"), 9)
 
 
+def feed(shunt_uOhm, share, volts=None):
+    """What a rail has of the drive's power."""
+    return feed_reader.Feed(config["feed"], config["source_mOhm"], shunt_uOhm, int(config["feed_delay_us"] * 1000), share, volts)
+
+
+def more_rails():
+    """The rows that the settings add to board.py's tables, as one who builds another board edits its file."""
+    for row in config["rails"]:
+        load = row["simulated"]
+        if "share" in load:
+            load["window"] = feed(row["shunt_uOhm"], load["share"], load["V"]).window
+        if "gate" in load:
+            source = feed(row["shunt_uOhm"], load["share"], load["V"]) if "share" in load else feed_reader.Constant(load["A"], load["V"])
+            rail = switched(source, dict(config, **load), load["gate"])
+            load["window"] = rail.window
+            board.SWITCH += ({"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(rail.load.discharge * 1000)},)
+            if "scope" in load:
+                board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
+                adc_ring_model.inputs[load["scope"]] = rail, SCOPE_12V_nV
+    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + config["rails"])
+    board.SIDEBAND = machine.gates.sideband
+
+
 cosim.begin(config["t_boot_ns"], config["tick0"], config["ppm"])
-load = Load(*[config[name] for name in ("bulk_uF", "discharge_mOhm", "uvlo_percent", "leak_mA", "rise_ms", "gate_us")])
-rail = Supply(config["feed"], config["source_mOhm"], SHUNT_uOhm, int(config["feed_delay_us"] * 1000), load, tell_drive, once)
-machine.gates = Gates({10: rail}, config["edges"], lambda s: cosim.boot + int(s * 1e9))
 usys.modules["registers"] = registers_model
 usys.modules["adc_ring"] = adc_ring_model
-adc_ring_model.inputs[26] = rail, 2
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
-if "board.py" in os.listdir(config["firmware"]):  # a flash without firmware has nothing that says what is wired where
+has_firmware = "board.py" in os.listdir(config["firmware"])  # else nothing says what is wired where
+shunt_uOhm = 0
+if has_firmware:
     i2c_block.install(config["firmware"] + "/i2c_fifo.py")
+    spi_block.install(config["firmware"] + "/spi_lane.py")
+    spi_block.charge_drain()
     import board
 
-    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + config["rails"])  # as one who builds another board edits its file
+    shunt_uOhm = dict(board.RAILS[0], **config["rail"])["shunt_uOhm"]
+gates = {}
+rail = switched(feed(shunt_uOhm, 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])), config, 10)
+machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
+if has_firmware:
+    adc_ring_model.inputs[26] = rail, board.SCOPE[0]["nV_per_count"]
+    more_rails()
     errors = [config[name] for name in ("osc_ppm", "offset_uV", "gain_ppm", "vbus_gain_ppm", "noise")]
     chip = wiring.sensors(board.RAILS, rail.window, cosim.boot, errors)[0]
     fault_alarms()

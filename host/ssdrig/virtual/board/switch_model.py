@@ -1,14 +1,14 @@
-"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rail behind (supply.py)."""
+"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rails behind (supply.py)."""
 
 import cosim
 import rp2
 
 
 class Gates:
-    def __init__(self, rails, edges, edge_ns_of):
+    def __init__(self, rails, edges, edge_ns_of, sideband=None):
         """rails: {gate GPIO: Supply}; edges: [[seconds since boot, gpio, level], ...] of the board's inputs; a level
-        before its first edge is the other one."""
-        self.rails = rails
+        before its first edge is the other one. sideband: GPIO of PERST_LOW, the next one is SIDEBAND_OFF."""
+        self.rails, self.sideband = rails, sideband
         self.cycle_ns = 8 / cosim.rate  # 125 MHz of a crystal that is a little fast
         self.edges = sorted([[edge_ns_of(s), gpio, level] for s, gpio, level in edges])
         self.alarm = cosim.add_alarm(self._due)
@@ -46,16 +46,29 @@ class Gates:
         self.look(None)
 
     def drive(self, gate, pins, t_ns=None):
-        """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch."""
+        """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch; of the side-band:
+        bit 0 holds PERST# low, bit 1 isolates."""
+        t_ns = cosim.now if t_ns is None else t_ns
+        before, self.driven[gate] = self.driven.get(gate, 0), pins
+        if gate == self.sideband:
+            if before & 2 and not pins & 1:
+                raise ValueError("SIMULATED board: PERST# is released while CLKREQ# and the others are isolated")
+            for rail in self.rails.values():
+                rail.side_band(t_ns, pins & 2 == 0)
+            return
         if gate not in self.rails:
             raise ValueError("SIMULATED board: no gate at GPIO %d" % gate)
-        if pins == 2 or {pins, self.driven.get(gate, 0)} == {0, 3}:
+        if pins == 2 or {pins, before} == {0, 3}:
             raise ValueError("SIMULATED board: the discharge switch and the series switch of GPIO %d are on together" % gate)
-        self.driven[gate] = pins
-        self.rails[gate].gate(cosim.now if t_ns is None else t_ns, pins)
+        self.rails[gate].gate(t_ns, pins)
+
+    def sync(self, gpio, level, t_ns):
+        """The output for an oscilloscope, which nobody here looks at."""
+        if gpio != 22 or level != 1:
+            raise ValueError("SIMULATED board: GPIO %d is no SYNC that rises" % gpio)
 
     def let_go(self, gpio):
-        """The pin is an input now: the pulls leave the rail on."""
+        """The pin is an input now: the pulls leave the rail on and the side-band joined."""
         for gate, others in ((gpio, 2), (gpio - 1, 1)):
             if self.driven.get(gate, 0) & ~others:
                 self.drive(gate, self.driven[gate] & others)

@@ -1,10 +1,12 @@
 """Which SIMULATED sensor chips are on the board: one for each row of the firmware's board.RAILS, wired as the row says."""
 
 import machine
+import spi_block
 from ina226_model import INA226
 from ina228_model import INA228
+from ina229_model import INA229
 
-MODELS = {"INA226": INA226, "INA228": INA228}
+MODELS = {"INA226": INA226, "INA228": INA228, "INA229": INA229}
 
 
 def constant(amps, volts):
@@ -14,14 +16,19 @@ def constant(amps, volts):
 
 def sensors(rows, window, t, errors):
     """Chips for `rows`, powered on at t and on their bus. The first senses `window` (supply.py); the others, which a row's
-    "simulated" {"A", "V"} describes, a constant load. errors: osc_ppm, offset_uV, gain_ppm, vbus_gain_ppm, noise."""
+    "simulated" {"A", "V"} describes, a constant load, or its "window"; its "osc_ppm" comes on top; nobody answers for one that is
+    "absent". errors: osc_ppm, offset_uV, gain_ppm, vbus_gain_ppm, noise."""
     chips = []
     for row in rows:
         load = row.get("simulated")
-        sees = window if load is None else constant(load["A"], load["V"])
-        chip = MODELS[row["chip"]](sees, t, row["shunt_uOhm"], *errors)
+        sees = window if load is None else load.get("window") or constant(load["A"], load["V"])
+        osc_ppm = errors[0] + (load.get("osc_ppm", 0) if load else 0)
+        chip = MODELS[row["chip"]](sees, t, row["shunt_uOhm"], osc_ppm, *errors[1:])
         chip.alarm = None
-        machine.chips[row["address"]] = chip
+        if row["bus"] == "SPI0":
+            spi_block.chips[row["cs"]] = chip
+        elif not (load and load.get("absent")):
+            machine.chips[row["address"]] = chip
         machine.wires[row["alert"]] = chip
         chips.append(chip)
     return chips

@@ -181,12 +181,7 @@ def collect(waiting, n, now_ns, sqhd, data_at, out, reads):
         if waiting[i, DUE] <= now_ns and not full and used + need > out.shape[0]:
             full = True
         if waiting[i, DUE] > now_ns or full:
-            if next_due < 0 or waiting[i, DUE] < next_due:
-                next_due = waiting[i, DUE]
-            if left != i:
-                for c in range(COLUMNS):
-                    waiting[left, c] = waiting[i, c]
-            left += 1
+            left, next_due = nbd.stays(waiting, i, left, next_due)
             continue
         cid = waiting[i, COOKIE]
         if length:

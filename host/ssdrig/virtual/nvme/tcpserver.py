@@ -18,7 +18,7 @@ from ssdrig.virtual.nvme.controller import Controller
 from ssdrig.virtual.nvme.pdu import ProtocolError
 from ssdrig.virtual.nvme.status import Refused
 from ssdrig.virtual.nvme.subsystem import CONNECT_DATA_BYTES, Subsystem
-from ssdrig.virtual.waiting import Waiting
+from ssdrig.virtual.waiting import Waiting, receive, send
 
 BUFFER_BYTES = 2 << 20
 MAX_WAITING = 1024  # a host keeps at most 128 in a queue
@@ -99,14 +99,10 @@ class Connection:
 
     def receive(self) -> None:
         """Read once and act on it."""
-        try:
-            got = self.sock.recv_into(memoryview(self._buf)[self._end :])
-        except BlockingIOError:
-            return
-        except OSError:
-            got = 0
+        got = receive(self.sock, memoryview(self._buf)[self._end :])
         if got == 0:
             self.close()
+        if not got:
             return
         if self._ended_ns:
             return
@@ -353,13 +349,11 @@ class Connection:
             return
         while not self.closed:
             if self._sending:
-                try:
-                    self._sending = self._sending[self.sock.send(self._sending) :]
-                except BlockingIOError:
-                    return
-                except OSError:
+                sent = send(self.sock, self._sending)
+                if sent is None:
                     self.close()
                     return
+                self._sending = self._sending[sent:]
                 if self._sending:
                     return
             if self._answers and any(due <= now_ns for due, _ in self._answers):

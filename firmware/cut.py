@@ -1,0 +1,149 @@
+"""What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be carried out is Refused in words."""
+
+from time import ticks_add, ticks_us
+
+import ramp
+from machine import freq
+from pulse import DISCHARGE, MACHINES, ON, OPEN, SEALED, SHORTEST, word
+
+PROFILES = ("float", "crowbar", "ramp", "glitch")
+DEAD_us = 50  # series switch off -> discharge switch on, and back; a load switch needs some 10 us to let go
+LATEST_us = 500_000_000
+SLOWEST_us = 2_000_000  # a ramp
+PULSE_uJ = 72_000  # 1000 uF at 12 V: the most that hardware/spice lets a discharge resistor take
+_KEYS = {"token", "rails", "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF", "residual_mV", "residual_ms"}
+
+
+class Refused(Exception):
+    """A command that is not carried out; the words say why."""
+
+
+def number(value, low, high, name):
+    """value, if it is an integer between low and high."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise Refused("%s must be an integer from %d to %d" % (name, low, high))
+    return value
+
+
+def draw(low, high, seed):
+    """A number from low to high, uniform; the same for the same seed. (One step of a 31-bit congruential generator each
+    for stirring and for the result.)"""
+    for _ in range(3):
+        seed = (seed * 1103515245 + 12345) & 0x7FFFFFFF
+    return low + (seed * (high - low + 1) >> 31)
+
+
+def rails_of(rails, rows):
+    """rails, if it is a list of different rails that have a switch. rows: {rail: row of board.SWITCH}."""
+    for rail in rails if isinstance(rails, list) and rails else (None,):
+        if not isinstance(rail, int) or isinstance(rail, bool) or rail not in rows or rails.count(rail) > 1:
+            raise Refused("rails must be some of %s" % sorted(rows))
+    return rails
+
+
+class Cut:
+    """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of pulse.py's program,
+    or the tick `at`, or `need` samples of `count_rail` above `above`, or none of these: now."""
+
+    edge = ""
+    gpio = turns = need = above = count_rail = 0
+    at = None
+
+    def __init__(self, how, rows, watches, clock, sideband):
+        """how: the object of `c`. rows, watches: by rail. sideband: whether the board drives PERST# and the side-band.
+        Refused if anything of it is not as wire.py says."""
+        unknown = set(how) - _KEYS
+        if unknown:
+            raise Refused("unknown: %s" % ", ".join(sorted(unknown)))
+        self.token = how["token"]
+        self.rails = rails_of(how.get("rails"), rows)
+        self.watches = [watches[rail] for rail in self.rails]
+        for w in self.watches:
+            if not w.sampler.running:
+                raise Refused("rail %d is not being measured; the stream must run" % w.rail)
+        self.profile = how.get("profile")
+        if self.profile not in PROFILES:
+            raise Refused("profile must be one of %s" % ", ".join(PROFILES))
+        self.sideband = sideband and self.profile != "glitch"
+        if len(self.rails) + self.sideband > MACHINES:
+            raise Refused("with the side-band, rails must be %d at most" % (MACHINES - 1))
+        off_ms, self.glitch_us = how.get("off_ms"), how.get("glitch_us")
+        self.off_us = None if off_ms is None else number(off_ms, 1, 500_000, "off_ms") * 1000
+        if (self.profile == "glitch") == (self.glitch_us is None) or (self.profile == "glitch" and off_ms is not None):
+            raise Refused("glitch_us belongs to glitch, off_ms to the others")
+        if self.profile == "glitch":
+            number(self.glitch_us, 1, 1_000_000, "glitch_us")
+        self._ramp(how.get("fall_us"), how.get("bulk_uF"), rows)
+        self.residual_mV = number(how.get("residual_mV", 300), 1, 2000, "residual_mV")
+        self.residual_us = number(how.get("residual_ms", 500), 1, 60_000, "residual_ms") * 1000
+        taken = [row["gate"] for row in rows.values()]
+        self._trigger(how.get("when"), watches, clock, taken + [gate + 1 for gate in taken])
+
+    def _ramp(self, fall_us, bulk_uF, rows):
+        """fall_us, and R C of each rail."""
+        self.fall_us, self.taus_us = 0, []
+        if (self.profile == "ramp") != (fall_us is not None) or (fall_us is None) != (bulk_uF is None):
+            raise Refused("fall_us and bulk_uF belong to ramp")
+        if fall_us is None:
+            return
+        if not isinstance(bulk_uF, list) or len(bulk_uF) != len(self.rails):
+            raise Refused("bulk_uF must be a list, a capacitance for each of the rails")
+        self.fall_us = number(fall_us, ramp.FASTEST * ramp.LEAST_us, SLOWEST_us, "fall_us")
+        for w, bulk in zip(self.watches, bulk_uF):
+            milliohms = rows[w.rail]["discharge_mOhm"]
+            tau = number(bulk, 1, 20_000, "bulk_uF") * milliohms // 1000
+            name = "rail %d: %d mOhm x %d uF = %d us; " % (w.rail, milliohms, bulk, tau)
+            if tau < ramp.LEAST_us:
+                raise Refused(name + "below %d us its pulses are too short for the switch" % ramp.LEAST_us)
+            number(fall_us, ramp.FASTEST * tau, ramp.SLOWEST * tau, name + "fall_us")
+            if bulk * w.mV(w.v) // 1000 * w.mV(w.v) // 2000 > PULSE_uJ:
+                raise Refused(name + "at %d mV that is more than the %d mJ of its resistor" % (w.mV(w.v), PULSE_uJ // 1000))
+            self.taus_us.append(tau)
+        if self.off_us is not None and self.off_us < fall_us:
+            raise Refused("off_ms is shorter than the fall")
+
+    def _trigger(self, when, watches, clock, taken):
+        keys = set(when) if isinstance(when, dict) else set()
+        if keys == {"now"}:
+            return
+        if keys == {"t_us"}:
+            clock.update()
+            ahead = number(when["t_us"], 0, 1 << 52, "t_us") - ((clock.wraps << 30) + clock.ticks)
+            if not 2000 <= ahead <= LATEST_us:
+                raise Refused("t_us is %d us ahead; possible are 2000 to %d" % (ahead, LATEST_us))
+            self.at = ticks_add(clock.ticks, ahead)
+        elif keys == {"random_us", "seed"}:
+            span = when["random_us"]
+            if not isinstance(span, list) or len(span) != 2:
+                raise Refused("random_us must be [a, b]")
+            low = number(span[0], 2000, LATEST_us, "random_us")
+            ahead = draw(low, number(span[1], low, LATEST_us, "random_us"), number(when["seed"], 0, 0x7FFFFFFF, "seed"))
+            self.at = ticks_add(ticks_us(), ahead)
+        elif keys == {"samples", "above_raw", "rail"}:
+            self.count_rail = number(when["rail"], 0, 255, "rail")
+            if self.count_rail not in watches:
+                raise Refused("no rail %s is measured here" % when["rail"])
+            self.need = number(when["samples"], 1, 1_000_000, "samples")
+            self.above = number(when["above_raw"], -(1 << 19), 1 << 19, "above_raw")
+        elif keys == {"edge", "gpio", "timeout_ms"}:
+            if when["edge"] not in ("rising", "falling"):
+                raise Refused("edge must be rising or falling")
+            self.gpio = number(when["gpio"], 0, 29, "gpio")
+            if self.gpio in taken:
+                raise Refused("GPIO %d is a gate" % self.gpio)
+            self.turns = number(when["timeout_ms"], 1, 60_000, "timeout_ms") * (freq() // 1000) // 3
+            self.edge = when["edge"]
+        else:
+            raise Refused("when must be now, t_us, random_us, samples or edge, with what belongs to it")
+
+    def steps(self, per_us):
+        """The words for pulse.py, for each rail and then for the side-band, which is isolated and its PERST# low from the first step."""
+        if self.profile == "ramp":
+            steps = [ramp.words(self.fall_us, tau, DEAD_us, per_us) for tau in self.taus_us]
+        elif self.profile == "glitch":
+            steps = [(word(OPEN, self.glitch_us * per_us), word(ON, SHORTEST))] * len(self.rails)
+        elif self.profile == "crowbar":
+            steps = [(word(OPEN, DEAD_us * per_us), word(DISCHARGE, SHORTEST))] * len(self.rails)
+        else:
+            steps = [(word(OPEN, SHORTEST),)] * len(self.rails)
+        return steps + [(word(SEALED, SHORTEST),)] if self.sideband else steps

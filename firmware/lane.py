@@ -1,0 +1,181 @@
+"""What the lanes of every bus have in common: the ring between the interrupt, which stamps and reads, and the main loop.
+
+A lane is one chip. Its state lies in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt and main
+loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, number of edges, and the bytes of a
+script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
+"""
+
+import micropython
+from micropython import const
+
+# A lane's words. i2c_fifo.py and spi_lane.py name them too, because viper code needs constants of its own file.
+_HEAD = const(0)  # slots filled, and
+_TAIL = const(1)  # slots done with, 16 bits
+_PENDING = const(2)  # kind of script that waits, 0: none
+_WANT = const(3)  # kind of script for the next edge
+_ERROR = const(4)
+_LATE = const(5)
+_SLOTS = const(6)  # word of `mem` at which the ring begins
+_MASK = const(7)  # its number of slots, a power of two, less one
+# Of a plain sample, for `drain`:
+_BITS = const(8)  # of a value: 16 or 20
+_CARE = const(9)  # bits of its flags that matter
+_READY = const(10)  # and how they stand
+_FLAGS = const(11)  # flags and
+_STAMP = const(12)  # stamp of the last that was moved
+# from 13 on: the bus' own
+
+SAMPLE, EXTRA, BOTH, TORN = 1, 2, 3, 4  # BOTH is only asked for: SAMPLE, then EXTRA
+STAMP, EDGE, DATA = 1, 2, 3  # words of a slot; the first is its kind
+
+
+@micropython.viper
+def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, most: int, zeros: int) -> int:
+    """Move up to `most` plain samples from the ring of the lane at mem[at:] to frame[to:], as the wire has them. Returns how many.
+    Plain is: nothing torn, flags as they should be, no reserved bit set, neither value 0 (with `zeros`: one of them 0), and not
+    more than `widest` us after the sample before (`last` is the stamp of the first one's). The first that is not plain stays, and all
+    behind it."""
+    tail = int(mem[at + _TAIL])
+    head = int(mem[at + _HEAD])
+    slots = int(mem[at + _SLOTS])
+    mask = int(mem[at + _MASK])
+    wide = int(mem[at + _BITS]) == 20
+    care = int(mem[at + _CARE])
+    ready = int(mem[at + _READY])
+    moved = 0
+    while moved < most and tail != head:
+        slot = slots + 8 * (tail & mask)
+        stamp = int(mem[slot + 1])
+        gap = (stamp - last) & 0x3FFFFFFF
+        if int(mem[slot]) != 1 or gap == 0 or gap > widest:
+            break
+        a = int(mem[slot + 3])
+        b = int(mem[slot + 4])
+        flags = a >> 8
+        if wide:
+            flags = b >> 8
+        if flags & care != ready:
+            break
+        if wide:
+            c = int(mem[slot + 5])
+            if (a << 8 | c) & 0xF00:
+                break
+            current = a >> 4
+            vbus = (b & 255) << 12 | c >> 12
+            if current & 0x80000:
+                current |= 0xF00000
+        else:
+            current = (a & 255) << 8 | b >> 16
+            vbus = b & 0xFFFF
+            if current & 0x8000:
+                current |= 0xFF0000
+        zero = 0
+        if vbus == 0 or current == 0:
+            zero = 1
+        if zero != zeros:
+            break
+        frame[to] = gap & 255
+        frame[to + 1] = gap >> 8
+        frame[to + 2] = vbus & 255
+        frame[to + 3] = (vbus >> 8) & 255
+        frame[to + 4] = vbus >> 16
+        frame[to + 5] = current & 255
+        frame[to + 6] = (current >> 8) & 255
+        frame[to + 7] = current >> 16
+        to += 8
+        last = stamp
+        tail = (tail + 1) & 0xFFFF
+        moved += 1
+        mem[at + _FLAGS] = flags
+    if moved:
+        mem[at + _STAMP] = last
+        mem[at + _TAIL] = tail
+    return moved
+
+
+class Lane:
+    """The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus knows it by."""
+
+    def __init__(self, bus, at, base, ring, slots):
+        self.bus = bus
+        self.at = at
+        self.mem = mem = bus.mem
+        self.base = base
+        mem[base + _SLOTS] = ring
+        mem[base + _MASK] = slots - 1
+        mem[base + _WANT] = SAMPLE
+        self.slot = 0  # index in mem of the slot that `take` found
+        self.flags = self.stamp = 0
+        self.two = bytearray(2)
+
+    def plain(self, bits, care, ready):
+        """What `drain` takes for plain: the chip's values have 20 or 16 bits, its flags & care are `ready`."""
+        mem, at = self.mem, self.base
+        mem[at + _BITS], mem[at + _CARE], mem[at + _READY] = bits, care, ready
+
+    def read_into(self, register, buf):
+        """Register bytes, most significant first. OSError if the bus says that the chip does not answer."""
+        self.bus.read_into(self.at, register, buf)
+
+    def write(self, register, buf):
+        self.bus.write(self.at, register, buf)
+
+    def free(self):
+        """After a fault: free the bus."""
+        self.bus.free()
+
+    def read16(self, register):
+        """A register of 16 bits. OSError if the chip does not answer."""
+        self.read_into(register, self.two)
+        return self.two[0] << 8 | self.two[1]
+
+    def write16(self, register, value):
+        """OSError if the chip does not answer."""
+        self.two[0] = value >> 8
+        self.two[1] = value & 255
+        self.write(register, self.two)
+
+    def restart(self, late_us):
+        """Forget what was measured. A script that begins more than late_us after its edge is torn."""
+        mem, at = self.mem, self.base
+        self.bus.hold()
+        mem[at + _PENDING] = mem[at + _ERROR] = 0
+        mem[at + _WANT] = SAMPLE
+        mem[at + _TAIL] = mem[at + _HEAD]
+        mem[at + _LATE] = late_us
+        self.bus.release()
+
+    def take(self):
+        """Kind of the next slot, whose words begin at mem[slot], until `done`; 0 if there is none. OSError."""
+        mem, at = self.mem, self.base
+        self.bus.poll()
+        if mem[at + _ERROR]:
+            error = mem[at + _ERROR]
+            mem[at + _ERROR] = 0
+            raise OSError(error)
+        tail = mem[at + _TAIL]
+        if tail == mem[at + _HEAD]:
+            return 0
+        self.slot = mem[at + _SLOTS] + 8 * (tail & mem[at + _MASK])
+        return mem[self.slot]
+
+    def pending(self):
+        """Does a script wait for the bus?"""
+        return self.mem[self.base + _PENDING] != 0
+
+    def done(self):
+        at = self.base + _TAIL
+        self.mem[at] = (self.mem[at] + 1) & 0xFFFF
+
+    def drain(self, frame, to, last, widest, most, zeros):
+        """See the function. `flags` and `stamp` are then those of the last one moved."""
+        mem, at = self.mem, self.base
+        moved = drain(mem, at, frame, to, last, widest, most, zeros)
+        if moved:
+            self.flags = mem[at + _FLAGS]
+            self.stamp = mem[at + _STAMP]
+        return moved
+
+    def waits(self):
+        """Is something of this lane still to be read?"""
+        return self.mem[self.base + _PENDING]

@@ -1,0 +1,115 @@
+"""What a SIMULATED drive draws, from its power feed (feed.py) or constant: current and voltage at the sensor while the rail is on.
+
+The drive draws power P. The source with its leads and the shunt have the resistance R, so the drive sees
+V = V0 - I R and draws I = P / V, which gives I = (V0 - sqrt(V0^2 - 4 R P)) / 2R. VBUS is sensed on the drive's side of
+the shunt. Power is constant within a bin of the feed.
+
+The chip sees the feed `delay_ns` of model time late: the drive is another process, and what it does now may reach its
+bin a little after the bin's time.
+"""
+
+from array import array
+from math import sqrt
+
+_HEADER = 64
+
+
+class FeedLost(Exception):
+    """The feed is not one, or its ring no longer holds the time asked for."""
+
+
+class Constant:
+    """A load that draws `amps` at `volts`, behind no resistance."""
+
+    def __init__(self, amps, volts):
+        self.amps, self.volts = amps, volts
+
+    def window(self, t0, t1, t2):
+        return self.amps, self.volts
+
+
+class Feed:
+    def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None):
+        """share: how much of the drive's power this rail carries. volts: of the open supply; None: as the feed says."""
+        self.file = open(path, "rb", 0)
+        head = self.file.read(_HEADER)
+        if len(head) != _HEADER or head[:8] != b"SSDRPWR1":
+            raise FeedLost("expected a power feed in %s, seen %r" % (path, head[:8]))
+        self.bins = int.from_bytes(head[8:12], "little")
+        self.bin_ns = int.from_bytes(head[12:16], "little")
+        self.t0 = int.from_bytes(head[16:24], "little")
+        self.dilation = int.from_bytes(head[24:28], "little")
+        self.volts = volts or int.from_bytes(head[28:32], "little") * 1e-3
+        self.share = share
+        self.ohms = source_mOhm * 1e-3 + shunt_uOhm * 1e-6
+        self.delay = delay_ns
+        self.slots = array("I", [0] * 2)
+        self.amps = [0.0]
+
+    def window(self, t0, t1, t2):
+        """(mean current in A over t0..t1, mean voltage in V over t1..t2); CLOCK_MONOTONIC, ns."""
+        a = (t0 - self.t0) // self.dilation - self.delay
+        b = (t1 - self.t0) // self.dilation - self.delay
+        c = (t2 - self.t0) // self.dilation - self.delay
+        first = a // self.bin_ns
+        self._load(first, max(b, c - 1) // self.bin_ns - first + 1)
+        current = self._mean(a, b, first)
+        return current, self.volts - (self._mean(b, c, first) if c > b else current) * self.ohms
+
+    def _mean(self, a, b, first):
+        """Mean current over a..b of the bins loaded."""
+        amps = self.amps
+        size = self.bin_ns
+        if b <= a:
+            return amps[0]
+        k = a // size - first
+        end = (first + k + 1) * size
+        if b <= end:
+            return amps[k]
+        total = (end - a) * amps[k]
+        while True:
+            k += 1
+            if end + size >= b:
+                return (total + (b - end) * amps[k]) / (b - a)
+            total += size * amps[k]
+            end += size
+
+    def _load(self, first, n):
+        """Currents of n bins from bin number `first` on, into self.amps."""
+        if len(self.slots) != 2 * n:
+            self.slots = array("I", [0] * (2 * n))
+            self.amps = [0.0] * n
+        slots, amps = self.slots, self.amps
+        slot = first % self.bins
+        run = min(n, self.bins - slot)
+        self.file.seek(_HEADER + 8 * slot)
+        if run == n:
+            self.file.readinto(slots)
+        else:  # the ring's end lies between
+            split = array("I", self.file.read(8 * run))
+            self.file.seek(_HEADER)
+            split.extend(array("I", self.file.read(8 * (n - run))))
+            self.slots = slots = split
+        energy = -1
+        amp = 0.0
+        for k in range(n):
+            tag = slots[2 * k]
+            e = slots[2 * k + 1] if tag == (first + k) & 0xFFFFFFFF else self._empty(tag, first + k)
+            if e != energy:
+                energy = e
+                amp = self._current(e * self.share / self.bin_ns)
+            amps[k] = amp
+
+    def _empty(self, tag, number):
+        """Energy of a bin that is not there: 0, unless the ring has gone past it."""
+        if number >= 0 and 0 < (tag - number) & 0xFFFFFFFF < 0x80000000:
+            raise FeedLost("the board fell behind the power feed by more than its ring holds")
+        return 0
+
+    def _current(self, watts):
+        if self.ohms == 0:
+            return watts / self.volts
+        d = self.volts * self.volts - 4 * self.ohms * watts
+        if d <= 0:  # more than the source can deliver
+            return self.volts / (2 * self.ohms)
+        return (self.volts - sqrt(d)) / (2 * self.ohms)

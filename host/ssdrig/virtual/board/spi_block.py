@@ -1,0 +1,207 @@
+"""The RP2's SPI block (ARM PrimeCell PL022) with its FIFOs, and the GPIO registers of the SIO, SIMULATED, as firmware/spi_lane.py
+uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its very source, its addresses leading to these models.
+
+A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer. Stricter than the
+hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip select that rises while the block
+is busy or that is no output, pins that the block does not reach, and more than 10 MHz or another mode than the chip's are errors.
+"""
+
+import cosim
+import i2c_block
+import machine
+
+DR, SR = 0x08, 0x0C
+RNE, BSY = 1 << 2, 1 << 4
+GPIO_IN, OUT_SET, OUT_CLR = 0x04, 0x14, 0x18  # of the RP2040
+DEPTH = 8
+MAX_Hz = 10_000_000
+PINS = {0: ((0, 4, 16, 20), (2, 6, 18, 22), (3, 7, 19, 23)), 1: ((8, 12, 24, 28), (10, 14, 26), (11, 15, 27))}  # RX, SCK, TX
+PAGES = {0x1000F: 0, 0x10010: 1, 0x10020: 0, 0x10022: 1}  # address >> 14 -> SPI number
+SIO_PAGE = 0x34000
+DRAINED_ns = 2000  # a sample that lane.drain moves: some 200 instructions, assumed
+
+chips = {}  # GPIO of a chip select -> INA229 model
+miso = None  # level that MISO is stuck at
+
+
+def sck_Hz(asked, sys_Hz=125_000_000):
+    """The rate that the SDK's spi_set_baudrate makes: the first even prescaler and the least divider that do not go above it."""
+    prescale = 2
+    while sys_Hz >= prescale * 256 * asked:
+        prescale += 2
+    divider = 256
+    while divider > 1 and sys_Hz <= asked * prescale * (divider - 1):
+        divider -= 1
+    return sys_Hz // (prescale * divider)
+
+
+class SPI:
+    """machine.SPI, which only sets the block up."""
+
+    MSB, LSB = 1, 0
+
+    def __init__(self, id, *, baudrate, polarity, phase, sck, mosi, miso, bits=8, firstbit=MSB):
+        for pin, allowed in zip((miso, sck, mosi), PINS[id]):
+            if pin.id not in allowed:
+                raise ValueError("SIMULATED SPI%d: GPIO %d is not a pin of it" % (id, pin.id))
+        if (polarity, phase, bits, firstbit) != (0, 1, 8, SPI.MSB):
+            raise ValueError("SIMULATED INA229: SPI mode 1, bytes, most significant bit first")
+        freq = sck_Hz(baudrate)
+        if freq > MAX_Hz:
+            raise ValueError("SIMULATED INA229: SCK goes faster than 10 MHz")
+        blocks[id].enable(8_000_000_000 // freq)
+
+
+class Block:
+    def __init__(self):
+        self.byte_ns = 0  # 0: off
+        self.sending = []  # [byte, time at which it ends]
+        self.received = []
+        self.busy_until = 0
+
+    def enable(self, byte_ns):
+        self.byte_ns = byte_ns
+        self.sending, self.received = [], []
+        self.busy_until = cosim.now
+
+    def work(self):
+        """Carry out the bytes that have ended."""
+        while self.sending and self.sending[0][1] <= cosim.now:
+            byte, end = self.sending.pop(0)
+            chip = sio.selected
+            if chip is None:
+                raise ValueError("SIMULATED SPI block: it clocks while no chip is selected")
+            back = chip.exchange(byte, end)
+            if len(self.received) >= DEPTH:
+                raise ValueError("SIMULATED SPI block: the RX FIFO overflows")
+            self.received.append(back if miso is None else 255 * miso)
+            machine._arm(chip)
+
+    def __getitem__(self, word):
+        cosim.spend(i2c_block.ACCESS_ns)
+        self.work()
+        if word == SR >> 2:
+            if not self.received and cosim.now < self.busy_until:  # whoever waits reads on until it changes
+                cosim.spend((self.sending[0][1] if self.sending else self.busy_until) - cosim.now)
+                self.work()
+            return (RNE if self.received else 0) | (BSY if cosim.now < self.busy_until else 0)
+        if word == DR >> 2:
+            return self.received.pop(0)  # IndexError: read empty
+        raise ValueError("SIMULATED SPI block: register %02x is not modelled" % (4 * word))
+
+    def __setitem__(self, word, value):
+        cosim.spend(i2c_block.ACCESS_ns)
+        self.work()
+        if word != DR >> 2:
+            raise ValueError("SIMULATED SPI block: register %02x cannot be written" % (4 * word))
+        if not self.byte_ns:
+            raise ValueError("SIMULATED SPI block: it is off")
+        if len(self.sending) >= DEPTH:
+            raise ValueError("SIMULATED SPI block: the TX FIFO overflows")
+        end = max(cosim.now, self.sending[-1][1] if self.sending else 0) + self.byte_ns
+        self.sending.append([value & 255, end])
+        self.busy_until = end + self.byte_ns // 16
+
+
+class Sio:
+    """GPIO levels: ALERT lines to read, chip selects to write."""
+
+    def __init__(self):
+        self.outputs = 0  # mask
+        self.selected = None
+
+    def output(self, gpio, value):
+        """A Pin becomes an output."""
+        self.outputs |= 1 << gpio
+        if gpio in chips and not value:
+            raise ValueError("SIMULATED board: chip select GPIO %d begins low" % gpio)
+
+    def __getitem__(self, word):
+        if word != GPIO_IN >> 2:
+            raise ValueError("SIMULATED SIO: register %02x is not modelled" % (4 * word))
+        cosim.spend(i2c_block.ACCESS_ns)
+        levels = 0
+        for gpio, chip in machine.wires.items():
+            chip.advance(cosim.now)
+            levels |= chip.alert() << gpio
+        return levels
+
+    def __setitem__(self, word, value):
+        cosim.spend(i2c_block.ACCESS_ns)
+        if value & ~self.outputs:
+            raise ValueError("SIMULATED SIO: not all of GPIO mask %x are outputs" % value)
+        for gpio, chip in chips.items():
+            if not value >> gpio & 1:
+                continue
+            if word == OUT_CLR >> 2:
+                if self.selected is not None:
+                    raise ValueError("SIMULATED SPI: two chips are selected")
+                self.selected = chip
+                chip.select()
+            elif word == OUT_SET >> 2:
+                for block in blocks.values():
+                    block.work()
+                    if cosim.now < block.busy_until:
+                        raise ValueError("SIMULATED SPI: the chip select rises while the block is busy")
+                if self.selected is chip:
+                    self.selected = None
+                    chip.deselect()
+                    machine._arm(chip)
+            else:
+                raise ValueError("SIMULATED SIO: register %02x cannot be written" % (4 * word))
+
+
+sio = Sio()
+blocks = {0: Block(), 1: Block()}
+
+
+def ptr32(x):
+    if isinstance(x, int):
+        if x == SIO_PAGE << 14:
+            return sio
+        if x & 0x3FFF == 0 and x >> 14 in PAGES:
+            return blocks[PAGES[x >> 14]]
+    return i2c_block.ptr32(x)
+
+
+def timed(function, arguments):
+    """A call of it costs device time beside its register accesses."""
+
+    def call3(a, b, c):
+        cosim.spend(i2c_block.CALL_ns)
+        return function(a, b, c)
+
+    def call5(a, b, c, d, e):
+        cosim.spend(i2c_block.CALL_ns)
+        return function(a, b, c, d, e)
+
+    return {3: call3, 5: call5}[arguments]
+
+
+def charge_drain():
+    """lane.drain, which touches no registers and so runs here as it is, gets its costs."""
+    import lane
+
+    drain = lane.drain
+
+    def timed_drain(mem, at, frame, to, last, widest, most, zeros):
+        moved = drain(mem, at, frame, to, last, widest, most, zeros)
+        cosim.spend(i2c_block.CALL_ns + DRAINED_ns * moved)
+        return moved
+
+    lane.drain = timed_drain
+
+
+def install(path):
+    """What `import spi_lane` will give: the firmware's file at `path`. Returns its globals."""
+    import usys
+
+    names = i2c_block.bytecode(path)
+    names["ptr32"] = ptr32
+    names["edge"] = timed(names["edge"], 3)
+    names["exchange"] = timed(names["exchange"], 5)
+    module = i2c_block._Module()
+    for name in names:
+        setattr(module, name, names[name])
+    usys.modules["spi_lane"] = module
+    return names

@@ -1,0 +1,165 @@
+"""For tests: the firmware in the real RP2 port of MicroPython on an emulated RP2040 (tests/emulator), spoken to by the raw REPL and by frames."""
+
+import json
+import os
+import select
+import shutil
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+from ssdrig import wire
+
+ROOT = Path(__file__).resolve().parents[1]
+EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"
+FIRMWARE = ROOT / "firmware"
+RAW = b"raw REPL; CTRL-B to exit\r\n>"
+
+
+def missing() -> str:
+    """Why the emulator cannot run here; empty if it can."""
+    if shutil.which("node") is None:
+        return "no node"
+    if not os.environ.get("SSDRIG_UF2"):
+        return "SSDRIG_UF2 does not name a UF2 file of MicroPython for the Pico (tests/emulator/build.sh makes one)"
+    if not (Path(os.environ.get("SSDRIG_RP2040JS", "")) / "rp2040js").is_dir():
+        return "SSDRIG_RP2040JS does not name a node_modules folder with rp2040js"
+    return ""
+
+
+class Emulated:
+    """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or with the block."""
+
+    def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
+        argv = ["node", str(EMULATOR), os.environ["SSDRIG_RP2040JS"], os.environ["SSDRIG_UF2"], json.dumps(sensors), json.dumps(gpios)]
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        self.input = b""
+        self.frames = []  # (kind, seq, body)
+        self.seq = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def read(self, wait_s: float) -> None:
+        ready, _, _ = select.select([self.process.stdout], [], [], wait_s)
+        if ready:
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise EOFError(self.process.stderr.read().decode())
+            self.input += data
+
+    def until(self, mark: bytes, limit_s: float = 60) -> bytes:
+        """All input up to and with `mark`. TimeoutError."""
+        end = time.monotonic() + limit_s
+        while mark not in self.input:
+            if time.monotonic() > end:
+                raise TimeoutError(f"{mark!r} did not come, but {self.input[-500:]!r}")
+            self.read(1)
+        at = self.input.index(mark) + len(mark)
+        data, self.input = self.input[:at], self.input[at:]
+        return data
+
+    def write(self, data: bytes) -> None:
+        self.process.stdin.write(data)
+
+    def raw_repl(self) -> None:
+        """From the program's start to the raw REPL."""
+        end = time.monotonic() + 60
+        while RAW not in self.input:
+            if time.monotonic() > end:
+                raise TimeoutError(f"no raw REPL, but {self.input[-500:]!r}")
+            self.write(b"\r\x03\x01")
+            self.read(1)
+        self.read(0.5)
+        self.input = b""
+
+    def run(self, code: str, limit_s: float = 200) -> str:
+        """What the code prints in the raw REPL. RuntimeError with the board's traceback."""
+        self.write(code.encode() + b"\x04")
+        self.until(b"OK", limit_s)
+        out = self.until(b"\x04", limit_s)[:-1]
+        error = self.until(b"\x04>", limit_s)[:-2]
+        if error:
+            raise RuntimeError(error.decode())
+        return out.decode().replace("\r\n", "\n")
+
+    def copy(self, folder: Path = FIRMWARE) -> None:
+        """The firmware onto the board's flash, all but main.py."""
+        for path in sorted(folder.glob("*.py")):
+            if path.name != "main.py":
+                data = path.read_bytes()
+                self.run(f"f=open({path.name!r},'wb');w=f.write")
+                for at in range(0, len(data), 2048):
+                    self.run(f"w({data[at : at + 2048]!r})")
+                self.run("f.close()")
+
+    def start(self, code: str) -> None:
+        """Let the code run; from now on it is frames that come."""
+        self.write(code.encode() + b"\x04")
+        self.until(b"OK")
+
+    def send(self, kind: int, body: bytes = b"") -> None:
+        self.write(b"\0" + wire.encode(kind, self.seq, body))
+        self.seq += 1
+
+    def listen(self, enough, limit_s: float = 150) -> None:
+        """Take frames until enough(). TimeoutError; wire.WireError if one is damaged."""
+        end = time.monotonic() + limit_s
+        while not enough():
+            if time.monotonic() > end:
+                last = [(chr(kind), body[:40]) for kind, _, body in self.frames[-3:]]
+                raise TimeoutError(f"{len(self.frames)} frames, the last ones {last}, then {self.input[-500:]!r}")
+            self.read(0.2)
+            *whole, self.input = self.input.split(b"\0")
+            self.frames += [wire.decode(frame) for frame in whole if frame]
+
+    def bodies(self, kind: int) -> list[bytes]:
+        return [body for k, _, body in self.frames if k == kind]
+
+    def end(self) -> dict:
+        """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions", "unread", "edges_ns"}],
+        "changes": [[cycle, GPIO, level]], "interrupts": {exception: {"count", "total_us", "most_us"}}}."""
+        self.process.stdin.close()
+        self.process.stdin = None
+        _, report = self.process.communicate(timeout=60)
+        return json.loads(report)
+
+
+def rows(conversions) -> list[dict]:
+    """Rows of board.RAILS for INA228s at 0x40 on, ALERT at GPIO 6 on, with these {"vbus_us", "vshunt_us", "temp_us"}."""
+    common = {"chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True}
+    return [{**common, **c, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n} for n, c in enumerate(conversions)]
+
+
+def values(n: int) -> tuple[int, int]:
+    """VBUS and CURRENT of the sensor's conversion n (ina228.mjs)."""
+    return 20000 + n % 30011, n * 37 % 500009 - 250007
+
+
+def samples(board: Emulated, rail: int = 0) -> list[tuple[int, int, int, int]]:
+    """(index, t_us, VBUS, CURRENT) of all that came of a rail."""
+    out = []
+    head = struct.calcsize(wire.SAMPLES_HEAD)
+    for body in board.bodies(wire.SAMPLES):
+        number, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
+        for k in range(n if number == rail else 0):
+            at = head + wire.SAMPLE_BYTES * k
+            t += int.from_bytes(body[at : at + 2], "little")
+            vbus, current = (int.from_bytes(body[at + j : at + j + 3], "little", signed=True) for j in (2, 5))
+            out.append((index + k, t, vbus, current))
+    return out
+
+
+def missed(board: Emulated, rail: int = 0) -> int:
+    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in board.bodies(wire.SAMPLES) if body[0] == rail][-1]
+
+
+def latencies_us(seen, report: dict, rail: int = 0) -> list[float]:
+    """From each edge of ALERT to its stamp, sorted. Only where no edge failed to come (a sensor not read in time makes none)."""
+    edges = report["sensors"][rail]["edges_ns"]
+    return sorted(t - edges[index] / 1000 for index, t, _, _ in seen if index < len(edges))

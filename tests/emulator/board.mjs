@@ -1,0 +1,151 @@
+// A Raspberry Pi Pico with real MicroPython: the RP2040 of rp2040js with what that lacks (rom.mjs, usb.mjs) and sensors on I2C0 or SPI0.
+//
+//   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS]]
+//
+// NODE_MODULES: the folder that has rp2040js. SENSORS: JSON, [{"address", "alert" (GPIO), "fast_ppm"}], INA228s; with "cs" (GPIO)
+// an INA229. GPIOS: JSON, outputs that are recorded.
+// stdin and stdout are the board's USB serial port. When stdin ends the board is switched off and a report is written to stderr, JSON.
+// An instruction takes the cycles that rp2040js counts; flash answers without wait states, as if its cache always hit.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
+import { INA228, wire } from './ina228.mjs';
+import { wireSpi } from './ina229.mjs';
+import { install } from './rom.mjs';
+import { Host } from './usb.mjs';
+
+const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]'] = process.argv.slice(2);
+const { RP2040, USBCDC, GPIOPinState, ConsoleLogger, LogLevel } = createRequire(join(resolve(modules), 'x.js'))('rp2040js');
+const CYCLE_ns = 8; // 125 MHz
+const SLICE_ns = 1_000_000; // of emulated time between two looks at stdin
+
+const mcu = new RP2040();
+mcu.logger = new ConsoleLogger(LogLevel.Error);
+const { clock, core } = mcu;
+
+let extra = 0; // cycles of a boot ROM function
+const answer = install(mcu);
+mcu.onBreak = (number) => {
+  extra += answer(number);
+};
+
+const image = readFileSync(uf2);
+for (let at = 0; at < image.length; at += 512) {
+  const block = image.subarray(at, at + 512);
+  if (block.readUInt32LE(0) !== 0x0a324655) throw new Error(`${uf2} is no UF2 file`);
+  mcu.flash.set(block.subarray(32, 32 + block.readUInt32LE(16)), block.readUInt32LE(12) - 0x10000000);
+}
+core.SP = 0x20041f00;
+core.LR = 0; // the second stage of the boot then starts the program
+core.PC = 0x10000000;
+
+const chips = JSON.parse(sensorsText).map(({ address, alert, fast_ppm, cs }) => {
+  const pin = mcu.gpio[alert];
+  let level = true;
+  pin.setInputValue(true);
+  const drive = (up) => {
+    if (up !== level) pin.setInputValue((level = up));
+  };
+  return [address, new INA228(clock, drive, fast_ppm), cs];
+});
+wire(mcu.i2c[0], clock, CYCLE_ns, Object.fromEntries(chips.filter(([, , cs]) => cs === undefined)));
+wireSpi(mcu.spi[0], clock, Object.fromEntries(chips.filter(([, , cs]) => cs !== undefined).map(([, chip, cs]) => [cs, chip])), (gpio, told) =>
+  mcu.gpio[gpio].addListener((state) => told(GPIOPinState[state] === 'Low')),
+);
+
+const changes = []; // [cycle of the state machines, GPIO, level]
+let cycles = 0;
+let stepped = 0;
+for (const gpio of JSON.parse(gpiosText)) {
+  mcu.gpio[gpio].addListener((state) => changes.push([stepped, gpio, GPIOPinState[state]]));
+}
+
+// Time that each exception takes, from its entry to its return; one that interrupts another counts in both.
+const interrupts = {};
+const open = [];
+const [enter, leave] = [core.exceptionEntry.bind(core), core.exceptionReturn.bind(core)];
+core.exceptionEntry = (number) => {
+  open.push([number, clock.nanos]);
+  enter(number);
+};
+core.exceptionReturn = (value) => {
+  const [number, began] = open.pop();
+  const us = (clock.nanos - began) / 1000;
+  const seen = (interrupts[number] ??= { count: 0, total_us: 0, most_us: 0 });
+  seen.count += 1;
+  seen.total_us += us;
+  seen.most_us = Math.max(seen.most_us, us);
+  leave(value);
+};
+
+// rp2040js steps a state machine without the delays of its instructions: they are counted here.
+const rest = new Map();
+function stepPio(pio, cycle) {
+  stepped = cycle;
+  for (const machine of pio.machines) {
+    if (!machine.enabled) continue;
+    const left = rest.get(machine) ?? 0;
+    if (left) {
+      rest.set(machine, left - 1);
+      continue;
+    }
+    const before = machine.cycles;
+    machine.step();
+    rest.set(machine, Math.max(0, machine.cycles - before - 1));
+  }
+  pio.checkChangedPins();
+}
+
+for (const pio of mcu.pio) pio.run = () => {}; // rp2040js would step it beside the clock
+
+const [pio0, pio1] = mcu.pio;
+function fed() {
+  return !pio0.stopped && mcu.dma.channels.some((channel) => channel.active); // a ramp: DMA sends in the cycle in which a machine asks
+}
+
+function advance(n) {
+  if (n > 1 && fed()) {
+    for (; n > 0; n--) advance(1);
+    return;
+  }
+  cycles += n;
+  if (!pio0.stopped) for (let k = n; k > 0; k--) stepPio(pio0, cycles - k);
+  if (!pio1.stopped) for (let k = n; k > 0; k--) stepPio(pio1, cycles - k);
+  const then = clock.nanosCounter + n * CYCLE_ns;
+  const alarm = clock.nextAlarm;
+  if (alarm !== null && alarm.nanos <= then) clock.tick(n * CYCLE_ns);
+  else clock.nanosCounter = then; // what tick would do, without the call: this runs once an instruction
+}
+
+const host = new Host(mcu, USBCDC, (bytes) => process.stdout.write(bytes));
+let ended = false;
+process.stdin.on('data', (bytes) => host.send(bytes));
+process.stdin.on('end', () => (ended = true));
+const started = process.hrtime.bigint();
+
+function run() {
+  const until = clock.nanos + SLICE_ns;
+  while (clock.nanos < until) {
+    if (core.waiting) {
+      const idle_ns = Math.min(clock.nanosToNextAlarm || SLICE_ns, until - clock.nanos);
+      advance(Math.max(1, Math.ceil(idle_ns / CYCLE_ns)));
+    } else {
+      const n = core.executeInstruction() + extra;
+      extra = 0;
+      advance(n);
+    }
+  }
+  if (ended) {
+    const sensors = chips.map(([address, chip]) => {
+      const { number, unread, edges, current_read_ns } = chip;
+      return { address, conversions: number + 1, unread, edges_ns: edges, current_read_ns };
+    });
+    process.stderr.write(JSON.stringify({ emulated_s: clock.nanos / 1e9, sensors, changes, interrupts }));
+    return;
+  }
+  const ahead_ms = (clock.nanos - Number(process.hrtime.bigint() - started)) / 1e6;
+  if (ahead_ms > 0) setTimeout(run, ahead_ms); // an idle board does not run ahead of the host
+  else setImmediate(run);
+}
+
+run();

@@ -1,0 +1,54 @@
+#!/bin/sh
+# MicroPython 1.25 for the Raspberry Pi Pico (RP2040) from Debian's packages alone: FOLDER/pico.uf2.
+#
+#   tests/emulator/build.sh FOLDER
+#
+# Needs cmake, make, gcc, python3, gcc-arm-none-eabi, libnewlib-arm-none-eabi and libstdc++-arm-none-eabi-newlib. The sources are those of
+# Debian 13, fetched by apt from this machine's own mirror, with lists and cache of their own: its package sources stay as they are.
+#
+# Then: npm install --prefix FOLDER rp2040js@1.4.1
+#       SSDRIG_UF2=FOLDER/pico.uf2 SSDRIG_RP2040JS=FOLDER/node_modules PYTHONPATH=host .venv/bin/python -m pytest tests/test_emulated.py
+# Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
+set -eu
+folder=$(realpath -m "${1:?usage: build.sh FOLDER}")
+mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/sources"
+cd "$folder"
+
+mirror=$(apt-get indextargets --format '$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' |
+    awk -F'|' '$1 == "Debian" && $2 == "main" && $3 !~ /-/ { print $4; exit }')
+: "${mirror:?expected a Debian mirror among the apt sources of this machine, seen none: add one and run apt-get update}"
+for kind in deb deb-src; do
+    echo "$kind [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main"
+done >apt/sources.list
+: >apt/status
+get() {
+    apt-get -q -o Dir::Etc::sourcelist="$folder/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$folder/apt/lists" \
+        -o Dir::State::status="$folder/apt/status" -o Dir::Cache::archives="$folder/apt/archives" \
+        -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root "$@"
+}
+get update
+(cd sources && get source --download-only micropython && get download pico-sdk-source tinyusb-source)
+
+rm -rf micropython debian build
+mkdir micropython
+tar xf sources/micropython_*.orig.tar.xz -C micropython --strip-components=1
+for package in sources/*.deb; do dpkg-deb -x "$package" debian; done
+cd micropython
+rm -rf lib/tinyusb lib/pico-sdk
+ln -s "$folder/debian/usr/src/tinyusb" lib/tinyusb
+ln -s "$folder/debian/usr/src/pico-sdk" lib/pico-sdk
+touch lib/micropython-lib/README.md # whether it is there is asked; it is not used
+sed -i 's/set(MICROPY_SSL_MBEDTLS ON)/set(MICROPY_SSL_MBEDTLS OFF)/; /micropy_lib_mbedtls/d; /mbedtls_port.c/d' ports/rp2/CMakeLists.txt
+for name in MICROPY_SSL_MBEDTLS MICROPY_PY_SSL MICROPY_PY_CRYPTOLIB MICROPY_PY_HASHLIB_SHA1; do
+    sed -i "s/^#define $name .*/#define $name (0)/" ports/rp2/mpconfigport.h
+done
+echo 'freeze("$(PORT_DIR)/modules")' >"$folder/manifest.py"
+
+jobs=$(nproc)
+make -C mpy-cross -j"$jobs"
+cmake -S ports/rp2 -B "$folder/build" -DMICROPY_BOARD=RPI_PICO -DPICO_NO_PICOTOOL=1 -DMICROPY_FROZEN_MANIFEST="$folder/manifest.py"
+make -C "$folder/build" -j"$jobs"
+cd "$folder"
+arm-none-eabi-objcopy -O binary build/firmware.elf pico.bin
+python3 micropython/tools/uf2conv.py -b 0x10000000 -f 0xe48bff56 -c -o pico.uf2 pico.bin
+ls -l "$folder/pico.uf2"

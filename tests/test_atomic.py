@@ -1,0 +1,77 @@
+"""What is written whole, or not at all: with a disk that is full, one that fails, and a process that is killed in between."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from ssdrig import atomic
+
+
+def fails(monkeypatch, name, after=0):
+    """os.NAME fails as on a full disk, from its call `after` on."""
+    real, calls = getattr(os, name), []
+
+    def call(*args):
+        calls.append(args)
+        if len(calls) > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*args)
+
+    monkeypatch.setattr(os, name, call)
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    target = tmp_path / "a"
+    for content in (b"old", b"new and longer", b""):
+        atomic.write_atomically(target, content)
+        assert target.read_bytes() == content and os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("what", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_the_old_content(tmp_path, monkeypatch, what):
+    target = tmp_path / "a"
+    target.write_bytes(b"old")
+    fails(monkeypatch, what)
+    with pytest.raises(OSError, match="No space"):
+        atomic.write_atomically(target, b"new")
+    assert target.read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
+
+
+def test_content_is_on_the_disk_before_its_name_is_and_then_the_name(tmp_path, monkeypatch):
+    done, fsync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "content"), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("name"), replace(*names)))
+    atomic.write_atomically(tmp_path / "a", b"x")
+    assert done == ["content", "name", "folder"]
+
+
+@pytest.fixture
+def log(tmp_path):
+    """(descriptor, path) of a file of 4 bytes, opened for appending."""
+    path = tmp_path / "log"
+    path.write_bytes(b"one\n")
+    fd = os.open(path, os.O_RDWR | os.O_APPEND)
+    yield fd, path
+    os.close(fd)
+
+
+def test_a_block_is_appended_however_little_the_disk_takes_at_a_time(log, monkeypatch):
+    fd, path = log
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+    atomic.append_or_undo(fd, b"two and three\n", 4)
+    assert path.read_bytes() == b"one\ntwo and three\n"
+
+
+@pytest.mark.parametrize(("what", "after"), [("write", 0), ("write", 2), ("fdatasync", 0)])
+def test_a_block_that_does_not_fit_is_undone(log, monkeypatch, what, after):
+    fd, path = log
+    write = os.write
+    if what == "write":
+        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+    fails(monkeypatch, what, after)
+    with pytest.raises(OSError, match="No space"):
+        atomic.append_or_undo(fd, b"two and three\n", 4)
+    assert path.read_bytes() == b"one\n"

@@ -1,0 +1,87 @@
+"""`rig info` on rigs with several rails and with a fast one; what a person sees while it measures."""
+
+import json
+import math
+
+import pytest
+from simboard import Board, lent_port, run_rig
+from test_rig_command import Bench
+
+from ssdrig import calibrating, rig_command
+from ssdrig.errors import RigError
+from ssdrig.rig import Rig
+from ssdrig.rig_session import Memory, session
+from ssdrig.virtual import bench
+
+
+def told(tmp_path, capsys, faults, watts=5.0):
+    """(what `rig info --json` prints, what `rig info` does) of a SIMULATED board with an exact chip."""
+    load = Bench(tmp_path)
+    load.draw(watts)
+    with Board(tmp_path, faults={"noise": 1, **faults}, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+        assert run_rig("info", "--port", port, "--seconds", "2.5", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        load.draw(watts)
+        assert run_rig("info", "--port", port, "--seconds", "2.5") == 0
+        return found, capsys.readouterr().out
+
+
+def test_several_rails_and_their_sum(tmp_path, capsys):
+    faults = bench.rails_for(5, [("12V", 12.0, 0.4), ("3.3Vaux", 3.3, 0.01)])
+    slow = {"vbus_us": 540, "vshunt_us": 1052, "temp_us": 540}  # three rails are much for a busy machine
+    faults = {"rail": faults["rail"] | slow, "rails": [row | slow for row in faults["rails"]]}
+    found, text = told(tmp_path, capsys, faults)
+    assert [(row["rail"], row["name"], row["lost"]) for row in found["rails"]] == [(0, "5V", 0), (1, "12V", 0), (2, "3.3Vaux", 0)]
+    assert [row["P_mean_W"] for row in found["rails"]] == pytest.approx([2.95, 2.0, 0.05], rel=2e-3)
+    assert [row["V_mean"] for row in found["rails"]] == pytest.approx([4.986, 11.996, 3.3], abs=2e-3)
+    assert found["total"]["P_mean_W"] == pytest.approx(5.0, rel=1e-3)
+    assert found["total"]["P_uncertainty_W"] == pytest.approx(math.hypot(*(row["P_uncertainty_W"] for row in found["rails"])), rel=1e-9)
+    for row in found["rails"][:2]:
+        assert row["given_up"] == 0 and row["rate_nominal_per_s"] == pytest.approx(1e6 / 2132)
+        assert abs(row["closure_percent"]) < 0.2 and row["closure_resolution_percent"] < 0.05
+    assert found["rails"][2]["closure_resolution_percent"] > 0.3  # 50 mW: little of it for the chip's own steps
+    lines = text.splitlines()
+    assert [line.split(":")[0].strip() for line in lines if line.startswith("  rail")] == ["rail 0 5V", "rail 1 12V", "rail 2 3.3Vaux"]
+    (together,) = [line for line in lines if line.startswith("  together: ")]
+    assert float(together.split()[1]) == pytest.approx(5000, rel=1e-3)
+
+
+def test_a_fast_rail(tmp_path, capsys):
+    found, text = told(tmp_path, capsys, {"rail": {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}})
+    (row,) = found["rails"]
+    assert row["rate_nominal_per_s"] == pytest.approx(1e6 / 234) and row["rate_per_s"] == pytest.approx(1.005e6 / 234, rel=2e-3)
+    assert row["lost"] - row["given_up"] in (0, -1) and row["given_up"] in (2, 3)
+    assert "of nominal 4273.5" in text and "given up to read the accumulators" in text and "together" not in text
+
+
+def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
+    """A countdown while readings are taken, and which of how many steps; nothing of that in a log."""
+    load = Bench(tmp_path)
+    shown, said, answers = [], [], iter(["M 1", "0.01", "0.001", "0.0001", "", "0.0", "", "", "s"])
+    monkeypatch.setattr(calibrating, "_point", lambda *a: calibrating.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrating.Point(5.0, 1e-6, 5.0))
+    with Board(tmp_path, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+        load.draw(1.0)
+        with session(port, show=shown.append) as here:
+            here.readings([0], 1.2)
+            calibrating.guided(here, 0, "V", lambda words: next(answers), said.append)
+    assert shown[0].endswith("0:01 to go") and len(shown) >= 3 and shown[-1] == ""
+    steps = [line.split("]")[0] + "]" for line in said if line.startswith("[")]
+    assert steps == ["[1 of 3]", "[2 of 3]", "[3 of 3]"]
+    assert rig_command._waiting()("text") is None and capsys.readouterr().err == ""
+
+
+def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
+    """Nobody answers at its address: the others are told all the same, there is no sum, and a run does not begin."""
+    rows = bench.rails_for(5, [("12V", 12.0, 0.4)])
+    rows["rails"][0]["simulated"]["absent"] = True
+    load = Bench(tmp_path)
+    load.draw(5.0)
+    with Board(tmp_path, faults=rows, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+        assert run_rig("info", "--port", port, "--seconds", "1", "--json") == RigError.exit_code
+        found = json.loads(capsys.readouterr().out)
+        assert run_rig("info", "--port", port, "--seconds", "1") == RigError.exit_code
+        said = capsys.readouterr()
+        with pytest.raises(RigError, match="samples of every rail"):
+            Rig(port, Memory()).start()
+    assert [row["name"] for row in found["rails"]] == ["5V"] and found["silent_rails"] == [1] and found["total"] is None
+    assert "rail 1 (12V): no samples; is its sensor there" in said.err and "the board says: rail 1:" in said.out and "together" not in said.out
