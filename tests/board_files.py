@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 HARDWARE = ROOT / "hardware"
 BOARD = HARDWARE / "board"
@@ -13,9 +15,20 @@ import circuit  # noqa: E402
 import draw  # noqa: E402, F401
 import export  # noqa: E402
 
+from ssdrig.errors import ToolMissing  # noqa: E402
+
 README = (HARDWARE / "README.md").read_text()
 NETS = export.connections((BOARD / "ssdrig.net").read_text())
 PARTS = {part.ref: part for part in circuit.PARTS}
+
+
+@pytest.fixture(scope="session")
+def kicad():
+    """KiCad 9 is there; fetched where the machine has none."""
+    try:
+        export.provision()
+    except ToolMissing as missing:
+        pytest.skip(f"not checked by KiCad: {missing}")
 
 
 def table(path):

@@ -1,30 +1,14 @@
 """The board: generated files, KiCad's rule check, netlist, what the circuit must have, pins."""
 
-import ast
 import html
 import math
 import re
-import shutil
 
 import pytest
-from board_files import BOARD, NETS, PARTS, PINS, README, ROOT, at, circuit, draw, export, farad, ohm
+from board_files import BOARD, NETS, PARTS, PINS, README, ROOT, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401
 from board_files import at as net_at
 
 
-def kicad_is_missing():
-    """Why the checks by KiCad cannot run, or "". KiCad 6 (Debian 12 without backports) has no rule check on the command line."""
-    if not shutil.which("kicad-cli"):
-        return "no kicad-cli: install KiCad 9 (Debian 12: package kicad of bookworm-backports)"
-    version = export.kicad("version").stdout.strip()
-    return (
-        ""
-        if version[:1].isdigit() and int(version.split(".")[0]) >= 9
-        else f"kicad-cli is {version or 'not able to say its version'}: 9 or newer is needed"
-    )
-
-
-KICAD_MISSING = kicad_is_missing()
-needs_kicad = pytest.mark.skipif(bool(KICAD_MISSING), reason=KICAD_MISSING)
 SOURCE = {}
 for _part in circuit.PARTS:
     for _pin, _net in _part.nets.items():
@@ -55,19 +39,19 @@ def test_a_wire_between_two_nets_is_refused():
         draw.sheet(circuit.PARTS, [*circuit.WIRES, ("R101.2", "R105.1", "x")], ())
 
 
-@needs_kicad
-def test_electrical_rule_check_has_nothing_to_say(tmp_path):
+@pytest.mark.slow  # KiCad may have to be fetched
+def test_electrical_rule_check_has_nothing_to_say(kicad, tmp_path):
     ok, report = export.rule_check(BOARD / "ssdrig.kicad_sch", tmp_path / "erc.txt")
     assert ok, report
     assert "ERC messages: 0" in report
 
 
-@needs_kicad
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ref, nets, complaint",
     [("#FLG0", None, "power_pin_not_driven"), ("U2", {"3": "CROWBAR0"}, "pin_to_pin"), ("R105", {"1": "NOWHERE"}, "label_dangling")],
 )
-def test_rule_check_finds_a_fault(tmp_path, monkeypatch, ref, nets, complaint):
+def test_rule_check_finds_a_fault(kicad, tmp_path, monkeypatch, ref, nets, complaint):
     """Without the flag that says where ground comes from; with two outputs tied together; with an OFF line that leads nowhere."""
     changed = [part if part.ref != ref else nets and part._replace(nets=part.nets | nets) for part in circuit.PARTS]
     monkeypatch.setattr(circuit, "PARTS", [part for part in changed if part])
@@ -82,8 +66,8 @@ def test_netlist_names_no_place_of_one_machine():
     assert not re.search(r'(source|uri) "/', (BOARD / "ssdrig.net").read_text())
 
 
-@needs_kicad
-def test_netlist_and_drawing_are_kicads(tmp_path):
+@pytest.mark.slow
+def test_netlist_and_drawing_are_kicads(kicad, tmp_path):
     text = export.netlist(BOARD / "ssdrig.kicad_sch", tmp_path)
     assert export.connections(text) == NETS
     assert components(text) == components((BOARD / "ssdrig.net").read_text())
@@ -172,14 +156,9 @@ def test_scope_divider(n):
     upper, lower, c_upper, c_lower = circuit.RAILS[n][3]
     ratio = ohm(lower) / (ohm(upper) + ohm(lower))
     assert 1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0  # 10 % above nominal stays below the ADC's 3.3 V
-    assert ohm(upper) * farad(c_upper) == pytest.approx(ohm(lower) * farad(c_lower), rel=0.1)  # flat: no edge is rounded or raised
+    tau_s = ohm(upper) * ohm(lower) / (ohm(upper) + ohm(lower)) * (farad(c_upper) + farad(c_lower))
+    assert 1e-6 < tau_s < 2e-6  # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
     assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
-
-
-def test_firmwares_scope_has_the_divider_of_its_rail():
-    for row in firmware_constants((ROOT / "firmware/board.py").read_text())["SCOPE"]:
-        upper, lower, *_ = circuit.RAILS[row["rail"]][3]
-        assert row["nV_per_count"] == round(3.3e9 / 4096 * (ohm(upper) + ohm(lower)) / ohm(lower))
 
 
 def test_gate_supply_voltage():
@@ -223,61 +202,3 @@ def test_interlock_delay_is_what_the_readme_says():
     tau_us = value["interlock_resistor"] * value["interlock_capacitor"] * 1e6
     low, high = (tau_us * math.log(value["logic"] / (value["logic"] - value[f"schmitt_vt_plus_{end}"])) for end in ("min", "max"))
     assert f"high for {low:.0f} to {high:.0f} us" in README
-
-
-# ---- pins
-
-
-def test_pins_are_the_picos_and_the_netlists():
-    ground_and_power = {3, 8, 13, 18, 23, 28, 30, 33, 35, 36, 37, 38, 39, 40}
-    order = [pin for pin in range(1, 41) if pin not in ground_and_power]  # GP0-22 round the board, then 26-28
-    gpio = dict(zip(order, [*range(23), 26, 27, 28]))
-    for row in PINS:
-        assert int(row["gpio"]) == gpio[int(row["pico_pin"])], row
-        assert at("U1", row["pico_pin"]) == row["net"], row
-    assert len({row["pico_pin"] for row in PINS}) == len(PINS) == 26
-
-
-def firmware_constants(text):
-    """{name: value} of the literal assignments of board.py."""
-    found = {}
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
-            pairs = zip(target.elts, value.elts) if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [(target, value)]
-            for name, expression in pairs:
-                try:
-                    found[name.id] = ast.literal_eval(expression)
-                except (ValueError, TypeError, AttributeError):
-                    pass  # not a literal: not a pin
-    return found
-
-
-def pin_faults(constants):
-    """What board.py says of pins and pins.csv does not."""
-    net = {int(row["gpio"]): row["net"] for row in PINS}
-    wanted = {constants["SDA"]: "SDA", constants["SCL"]: "SCL"}
-    faults = [f"GPIO {gpio} is {net.get(gpio)}, not {name}" for gpio, name in wanted.items() if net.get(gpio) != name]
-    for rail in constants["RAILS"]:
-        if net.get(rail["alert"]) != f"ALERT{rail['rail']}":
-            faults.append(f"GPIO {rail['alert']} is {net.get(rail['alert'])}, not ALERT{rail['rail']}")
-    for row in constants["SWITCH"]:
-        for gpio, name in ((row["gate"], f"OFF{row['rail']}"), (row["gate"] + 1, f"DISCHARGE{row['rail']}")):
-            if net.get(gpio) != name:
-                faults.append(f"GPIO {gpio} is {net.get(gpio)}, not {name}")
-    for row in constants["SCOPE"]:
-        if net.get(row["gpio"]) != f"SCOPE{row['rail']}":
-            faults.append(f"GPIO {row['gpio']} is {net.get(row['gpio'])}, not SCOPE{row['rail']}")
-    return faults
-
-
-def test_firmware_uses_these_pins():
-    constants = firmware_constants((ROOT / "firmware/board.py").read_text())
-    assert {"SDA", "SCL", "RAILS", "SWITCH", "SCOPE"} <= set(constants)
-    assert pin_faults(constants) == []
-
-
-def test_a_firmware_with_other_pins_is_found():
-    constants = firmware_constants((ROOT / "firmware/board.py").read_text())
-    assert pin_faults(constants | {"SDA": 6}) == ["GPIO 6 is ALERT0, not SDA"]
-    assert pin_faults(constants | {"SWITCH": ({"rail": 1, "gate": 10},)}) == ["GPIO 10 is OFF0, not OFF1", "GPIO 11 is DISCHARGE0, not DISCHARGE1"]

@@ -15,6 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import circuit
+import footprints
+import place
 from symbols import POWER, SYMBOLS
 
 GRID_mm = 2.54
@@ -114,7 +116,7 @@ def placed(part):
     for field, text, dx, dy, hide in (
         ("Reference", part.ref, rx, ry, power),
         ("Value", part.value, vx, vy, part.symbol == "PWR_FLAG"),
-        ("Footprint", "", 0, 0, True),
+        ("Footprint", "" if power else f"{NAME}:{footprints.footprint(part).name}", 0, 0, True),
         ("Datasheet", "", 0, 0, True),
         ("Description", "", 0, 0, True),
         ("Part", part.item, 0, 0, True),
@@ -243,7 +245,7 @@ def files():
         "meta": {"filename": f"{NAME}.kicad_pro", "version": 3},
         "schematic": {"legacy_lib_dir": "", "legacy_lib_list": []},
         "sheets": [[ROOT, "Root"]],
-    }
+    } | place.project_rules()
     table = (
         "(sym_lib_table\n  (version 7)\n"
         f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.kicad_sym") (options "") (descr "symbols of this board"))\n)\n'

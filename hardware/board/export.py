@@ -2,8 +2,8 @@
 
     python hardware/board/export.py [FOLDER]
 
-kicad-cli is found through PATH; Debian 12: package kicad of bookworm-backports (9.0.8). The netlist loses KiCad's date and
-the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of the bytes) give way to its own text elements.
+kicad-cli is the one of host/ssdrig/kicad.py: of PATH, or Debian's unpacked into .setup. The netlist loses KiCad's date,
+both its version, and the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of the bytes) give way to its own text elements.
 """
 
 import os
@@ -14,13 +14,15 @@ import tempfile
 from pathlib import Path
 
 BOARD = Path(__file__).resolve().parent
+sys.path.insert(0, str(BOARD.parents[1] / "host"))
+from ssdrig.kicad import command, provision  # noqa: E402
 
 
 def kicad(*arguments):
     """Run kicad-cli with an empty configuration of its own, so that a person's KiCad settings change nothing."""
     with tempfile.TemporaryDirectory() as config:
         environment = os.environ | {"KICAD_CONFIG_HOME": config, "HOME": config}
-        return subprocess.run(["kicad-cli", *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run([*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120)
 
 
 def rule_check(schematic, report):
@@ -34,6 +36,7 @@ def netlist(schematic, folder):
     done.check_returncode()
     text = (folder / "raw.net").read_text()
     text = re.sub(r'\((source|uri) "[^"]*/', r'(\1 "', text)
+    text = re.sub(r'\(tool "Eeschema [^"]*"\)', '(tool "Eeschema")', text, count=1)
     return re.sub(r'\n\s*\(date "[^"]*"\)', "", text, count=1)
 
 
@@ -47,6 +50,7 @@ def drawing(schematic, folder):
         pieces.append(f' font-family="sans-serif" stroke="none" fill="{colour}"' if piece.startswith(" opacity") else piece)
     text = "".join(pieces)
     text = re.sub(r"<title>[^<]*</title>", "<title>ssdrig</title>", text, count=1)
+    text = re.sub(r"KiCad E\.D\.A\. [\d.]+", "KiCad E.D.A.", text)
     return "\n".join(filter(None, (line.rstrip() for line in text.splitlines()))) + "\n"
 
 
@@ -61,6 +65,7 @@ def connections(text):
 
 
 def main(folder):
+    provision()
     schematic = BOARD / "ssdrig.kicad_sch"
     with tempfile.TemporaryDirectory() as temporary:
         ok, report = rule_check(schematic, Path(temporary) / "erc.txt")

@@ -42,6 +42,13 @@ def rows(text, kind="passive"):
     return [(*word.split(":"), kind) if ":" in word else None for word in text.split()]
 
 
+def quad(left, letter, kind, description):
+    """Four gates in a 14-pin package: eight pins at the left, outputs 1`letter` to 4`letter` and the supply at the right."""
+    out = {n: (pin, f"{n}{letter}", kind) for n, pin in enumerate(("3", "6", "8", "11"), 1)}
+    right = [("14", "VCC", "power_in"), out[1], None, out[2], None, out[3], ("7", "GND", "power_in"), out[4]]
+    return box("U", left, right, 6, description)
+
+
 def fet(drains, sources, gate):
     """N-channel, drawn along the current: drain left, source right, gate below."""
     pins = {gate: ("G", "input", 0, -2, 90, 1)}
@@ -116,25 +123,7 @@ SYMBOLS = {
         6,
         "85 V, 20-bit power monitor",
     ),
-    "74HC132": box(
-        "U",
-        [
-            (n, name, "input")
-            for n, name in (("1", "1A"), ("2", "1B"), ("4", "2A"), ("5", "2B"), ("9", "3A"), ("10", "3B"), ("12", "4A"), ("13", "4B"))
-        ],
-        [
-            ("14", "VCC", "power_in"),
-            ("3", "1Y", "output"),
-            None,
-            ("6", "2Y", "output"),
-            None,
-            ("8", "3Y", "output"),
-            ("7", "GND", "power_in"),
-            ("11", "4Y", "output"),
-        ],
-        6,
-        "quad 2-input Schmitt NAND",
-    ),
+    "74HC132": quad(rows("1:1A 2:1B 4:2A 5:2B 9:3A 10:3B 12:4A 13:4B", "input"), "Y", "output", "quad 2-input Schmitt NAND"),
     "TPS61040": box(
         "U",
         [("5", "VIN", "power_in"), ("4", "EN", "input"), ("2", "GND", "power_in")],
@@ -142,29 +131,10 @@ SYMBOLS = {
         5,
         "boost converter, 28 V, 0.4 A",
     ),
-    "74CBTLV3125": box(
-        "U",
-        [
-            ("1", "~{1OE}", "input"),
-            ("2", "1A", "passive"),
-            ("4", "~{2OE}", "input"),
-            ("5", "2A", "passive"),
-            ("10", "~{3OE}", "input"),
-            ("9", "3A", "passive"),
-            ("13", "~{4OE}", "input"),
-            ("12", "4A", "passive"),
-        ],
-        [
-            ("14", "VCC", "power_in"),
-            ("3", "1B", "passive"),
-            None,
-            ("6", "2B", "passive"),
-            None,
-            ("8", "3B", "passive"),
-            ("7", "GND", "power_in"),
-            ("11", "4B", "passive"),
-        ],
-        6,
+    "74CBTLV3125": quad(
+        [(number, name, "input" if "OE" in name else kind) for number, name, kind in rows("1:~{1OE} 2:1A 4:~{2OE} 5:2A 10:~{3OE} 9:3A 13:~{4OE} 12:4A")],
+        "B",
+        "passive",
         "quad bus switch, isolates when unpowered",
     ),
     "Pico": pico(),

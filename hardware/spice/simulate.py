@@ -9,6 +9,7 @@ rail and changes in PICTURES.
 """
 
 import csv
+import math
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LIMIT_s = 60
+FAILED = r"simulation(\(s\))? aborted|Timestep too small|fatal|^Error(?!: measure)"  # in what ngspice says
 
 
 def values(rail: str) -> dict[str, float]:
@@ -42,6 +44,39 @@ def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str
     return text, "".join(f".param {name}={value}\n" for name, value in params.items())
 
 
+SHORTEST_us, DEAD_us = 2, 50  # of a pulse or gap of the crowbar; from the opening of the series switch to the first pulse
+
+
+def pulses(fall_us: float, tau_us: float) -> list[tuple[float, float]]:
+    """(start, end) of the crowbar's pulses in a ramp, in us after the series switch has opened; the last one has no end (inf).
+
+    The rule of firmware/ramp.py, not its code: a pulse of -tau ln(1 - f) takes the fraction f of the voltage, so pulse k ends when
+    (1 - f)^k of fall_us is left; from tau_us on, or where no gap is left, the crowbar stays closed. fall_us is at least 3 tau_us;
+    f is 1/8 to 1/32, the least with a pulse of 2 us or more.
+    """
+    f = 1 / max(n for n in (8, 16, 32) if n == 8 or tau_us // n >= SHORTEST_us)
+    width, left = -tau_us * math.log(1 - f), fall_us * (1 - f)
+    start = max(fall_us - left - width, DEAD_us)
+    made = [(start, start + width)]
+    while left > tau_us and left * f - width >= SHORTEST_us:
+        left *= 1 - f
+        gap = left * f / (1 - f) - width
+        start = made[-1][1] + gap
+        made.append((start, start + width))
+    return [*made[:-1], (made[-1][0], math.inf)]
+
+
+def pulses_source(text: str, params: dict[str, float | str]) -> str:
+    """The voltage source of study ramp: its pulses from 1 ms on, for the capacitance that the command assumes."""
+    given = {name: float(re.search(rf"\b{name}=(\S+)", text)[1].replace("m", "e-3")) for name in ("fall_time", "assumed")}
+    points = ["0 0"]
+    for start, end in pulses(given["fall_time"] * 1e6, float(params["crowbar"]) * given["assumed"] * 1e6):
+        points += [f"{1e-3 + start * 1e-6:.9f} 0", f"{1e-3 + start * 1e-6 + 1e-8:.9f} {params['logic']}"]
+        if end < math.inf:
+            points += [f"{1e-3 + end * 1e-6:.9f} {params['logic']}", f"{1e-3 + end * 1e-6 + 1e-8:.9f} 0"]
+    return "Vpulses pulses 0 pwl(\n+ " + "\n+ ".join(points) + ")\n"
+
+
 def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[str, float], list[str], list[list[float]]]:
     """Run a study: ({measure: value}, names of the curves, rows of the curves; the first column is time in s, or the swept
     current in A). A measure that was not reached is missing. Raises RuntimeError with ngspice's words when it failed.
@@ -52,9 +87,11 @@ def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[
         library = (HERE / "rig.lib").read_text()
         (place / "rig.lib").write_text(f"* rail {rail}\n{params}{library}")
         (place / f"{study}.cir").write_text(text)
+        if "pulses.inc" in text:
+            (place / "pulses.inc").write_text(pulses_source(text, values(rail) | changes))
         done = subprocess.run(["ngspice", "-b", f"{study}.cir"], cwd=place, capture_output=True, text=True, timeout=LIMIT_s)
         said = done.stdout + done.stderr
-        if not (place / "curves.txt").exists() or re.search("simulation aborted|Timestep too small|fatal|^Error(?!: measure)", said, re.M | re.I):
+        if not (place / "curves.txt").exists() or re.search(FAILED, said, re.M | re.I):
             raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{said[-3000:]}")
         lines = (place / "curves.txt").read_text().splitlines()
     measures = {name: float(value) for name, value in re.findall(r"^(\w+)\s+=\s+([-+.\deE]+)", said, re.M)}
@@ -78,6 +115,9 @@ PICTURES = {
     "dip": ("3.3 V, 470 uF, drive at 3 W: OFF for 20, 100, 300 us and 5 ms", [
         (0, 16e-3, "ms", "V", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "v(drive)") for w in (2e-5, 1e-4, 3e-4, 5e-3)]),
         (0.9e-3, 1.8e-3, "ms", "A", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "i(Vi)") for w in (2e-5, 1e-4, 3e-4)])]),
+    "ramp": ("Ramps of 20 and 100 ms on 470 uF, nothing else on the rail: 3.3 V (above), 12 V (below)", [
+        (0, 120e-3, "ms", "V", [(f"{ms} ms", rail, {"fall_time": f"{ms}m", "stop": "120m", "leakage_off": 1e-6}, "v(drive)") for ms in (20, 100)])
+        for rail in ("m2_3v3", "sata_12v")]),
     "short": ("12 V shorted while on, supply of 60 A (above); FET junction when switched on into the short (below)", [
         (79e-3, 140e-3, "ms", "A", [("on", "sata_12v", {}, "i(v.xq.vfuse)")]),
         (6e-3, 30e-3, "ms", "C", [("60 A", "sata_12v", INTO, "v(tj)"), ("150 A", "sata_12v", INTO | {"source_limit": 150}, "v(tj)")])]),

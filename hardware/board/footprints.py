@@ -1,0 +1,129 @@
+"""Land patterns of the board, drawn by us in mm, y downwards, centred on the part (headers: on pin 1); pad 1 as KiCad's libraries have it.
+
+Sizes follow IPC-7351 (nominal density) or the drawing that a row names; tests compare them with KiCad's own library where
+that is installed. A part's package is the column `package` of bom.csv.
+"""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+SMD, THT, NPTH = "smd", "thru_hole", "np_thru_hole"
+
+
+class Pad(NamedTuple):
+    number: str
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
+    drill: float = 0.0
+    thermal: bool = True  # a plated hole in a plane of its net: joined by spokes
+
+
+class Footprint(NamedTuple):
+    name: str
+    what: str
+    pads: tuple[Pad, ...]
+    body: tuple[float, float, float, float]  # x0, y0, x1, y1 of the part, drawn on silk screen where no pad is
+    margin: float  # courtyard around body and pads
+    round_body: bool = False
+
+
+def two(name, what, x, width, height, body):
+    """Two pads side by side, pad 1 to the left."""
+    pads = tuple(Pad(number, SMD, side * x, 0, width, height) for number, side in (("1", -1), ("2", 1)))
+    return Footprint(name, what, pads, (-body[0] / 2, -body[1] / 2, body[0] / 2, body[1] / 2), 0.25)
+
+
+def dual(name, what, pins, pitch, x, width, height, body, left=None, right=None):
+    """Gull-wing leads at both sides, numbered downwards on the left and upwards on the right. left, right: rows in use."""
+    half = pins // 2
+    left, right = left or range(half), right or range(half)
+    top = -(half - 1) / 2 * pitch
+    places = [(-x, top + row * pitch) for row in left] + [(x, top + row * pitch) for row in reversed(right)]
+    pads = tuple(Pad(str(i + 1), SMD, px, py, width, height) for i, (px, py) in enumerate(places))
+    return Footprint(name, what, pads, (-body[0] / 2, -body[1] / 2, body[0] / 2, body[1] / 2), 0.25)
+
+
+def header(pins):
+    pads = tuple(Pad(str(i + 1), THT, i * 2.54, 0, 1.7, 1.7, 1.0) for i in range(pins))
+    return Footprint(f"Header_{pins}", "pin header, 2.54 mm", pads, (-1.27, -1.27, 2.54 * pins - 1.27, 1.27), 0.25)
+
+
+def sata_wires():
+    """The cut end of a SATA power cable: a hole for the wire of each group of three contacts, small holes for the other contacts.
+
+    The land pattern of a connector was not found with a source; every such cable fits these holes (18 AWG: 1.2 mm).
+    """
+    wire = {"P3": 0, "P5": 1, "P8": 2, "P12": 3, "P14": 4}
+    pads = []
+    for group in range(5):
+        small = [-1.27, 1.27]
+        for pin in (f"P{3 * group + i}" for i in (1, 2, 3)):
+            if pin in wire:
+                pads.append(Pad(pin, THT, (group - 2) * 5.08, 0, 3.0, 3.0, 1.6))
+            else:
+                pads.append(Pad(pin, THT, (group - 2) * 5.08 + small.pop(0), 3.3, 1.4, 1.4, 0.8))
+    ties = (Pad("", NPTH, side * 14.2, 0, 2.5, 2.5, 2.5) for side in (-1, 1))  # for a cable tie: the joints must not carry the pull
+    return Footprint("SATA_Wires", "holes for the wires of a SATA power cable", (*pads, *ties), (-12.5, -2.0, 12.5, 4.4), 0.25)
+
+
+def pico():
+    left = [Pad(str(i + 1), THT, -8.89, (i - 9.5) * 2.54, 1.6, 1.6, 1.0) for i in range(20)]
+    right = [Pad(str(40 - i), THT, 8.89, (i - 9.5) * 2.54, 1.6, 1.6, 1.0) for i in range(20)]
+    what = "Raspberry Pi Pico in two 20-pin sockets (Pico data sheet, figure 3)"
+    return Footprint("Pico_Socket", what, (*left, *right), (-10.5, -25.5, 10.5, 25.5), 0.1)
+
+
+def row(pins, pitch, size, drill):
+    return tuple(Pad(str(i + 1), THT, (i - (pins - 1) / 2) * pitch, 0, size, size, drill) for i in range(pins))
+
+
+DPAK = (Pad("1", SMD, -5.04, -2.28, 2.2, 1.2), Pad("3", SMD, -5.04, 2.28, 2.2, 1.2), Pad("2", SMD, 1.26, 0, 6.4, 5.8))
+FUSE = tuple(Pad(n, THT, x, y, 2.8, 2.8, 1.6) for n, x in (("1", -6.735), ("2", 6.735)) for y in (-1.7, 1.7))
+BY_PACKAGE = {
+    "0603": two("R_0603", "0603 (1608 metric)", 0.825, 0.8, 0.95, (1.6, 0.8)),
+    "0805": two("C_0805", "0805 (2012 metric)", 0.95, 1.0, 1.45, (2.0, 1.25)),
+    "1206": two("R_1206", "1206 (3216 metric)", 1.4625, 1.125, 1.75, (3.2, 1.6)),
+    "1812": two("L_1812", "1812 (4532 metric)", 2.1375, 1.125, 3.4, (4.5, 3.2)),
+    "2512": two("R_2512", "2512 (6332 metric)", 2.9625, 1.225, 3.35, (6.3, 3.2)),
+    "SOD-123": two("SOD-123", "SOD-123, pad 1 the cathode", 1.65, 0.9, 1.2, (2.7, 1.6)),
+    "SOT-23": dual("SOT-23", "SOT-23, JEDEC TO-236", 6, 0.95, 0.9375, 1.475, 0.6, (1.3, 2.9), (0, 2), (1,)),
+    "SOT-23-5": dual("SOT-23-5", "SOT-23-5, JEDEC MO-178", 6, 0.95, 1.1375, 1.325, 0.6, (1.6, 2.9), (0, 1, 2), (0, 2)),
+    "VSSOP-10": dual("VSSOP-10", "VSSOP-10, 3 x 3 mm, 0.5 mm", 10, 0.5, 2.2, 1.45, 0.3, (3.0, 3.0)),
+    "SO-14": dual("SO-14", "SO-14, JEDEC MS-012AB", 14, 1.27, 2.475, 1.95, 0.6, (3.9, 8.65)),
+    "TSSOP-14": dual("TSSOP-14", "TSSOP-14, JEDEC MO-153", 14, 0.65, 2.8625, 1.475, 0.4, (4.4, 5.0)),
+    "DPAK": Footprint("DPAK", "DPAK, TO-252; pad 2 the drain", DPAK, (-4.0, -3.3, 4.4, 3.3), 0.25),
+    "radial 10 x 16": Footprint(
+        "CP_Radial_10", "electrolytic, 10 mm, 5 mm apart, pad 1 plus", row(2, 5.0, 2.0, 1.0), (-5, -5, 5, 5), 0.25, round_body=True
+    ),
+    "ATO blade": Footprint("Fuse_ATO", "ATO blade fuse in Keystone 3557-2", FUSE, (-9.91, -3.37, 9.91, 3.37), 0.25),
+    "5.08 mm": Footprint("Terminal_4", "screw terminal, 4 x 5.08 mm, wires from below (y+)", row(4, 5.08, 2.6, 1.3), (-10.16, -5.2, 10.16, 4.6), 0.25),
+    "module": pico(),
+    "SATA 15 plug": sata_wires(),
+    "SATA 15 receptacle": sata_wires(),
+}
+HOLE = Footprint("Hole_M3", "M3 screw", (Pad("", NPTH, 0, 0, 3.2, 3.2, 3.2),), (-3.1, -3.1, 3.1, 3.1), 0.1, round_body=True)
+
+
+def packages():
+    """{item of circuit.py: package of bom.csv}."""
+    with open(Path(__file__).parent / "bom.csv", newline="") as file:
+        return {row["item"]: row["package"] for row in csv.DictReader(file)}
+
+
+PACKAGE = packages()
+
+
+def footprint(part):
+    """The Footprint of a part of circuit.py. Raises KeyError naming a package that has none."""
+    package = PACKAGE[part.item]
+    return header(len(part.nets)) if package == "2.54 mm" else BY_PACKAGE[package]
+
+
+def extent(shape):
+    """x0, y0, x1, y1 of body and pads."""
+    boxes = [shape.body] + [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in shape.pads]
+    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)

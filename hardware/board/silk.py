@@ -1,0 +1,137 @@
+"""What is printed on the board: outlines, references (placed where nothing is in the way), names and warnings."""
+
+from typing import NamedTuple
+
+import footprints
+import place
+from footprints import NPTH
+
+CLEAR_mm = 0.2  # of print to pads
+REFERENCE_mm = 0.8
+
+SATA = ((-10.16, "PWDIS"), (-5.08, "GND"), (0, "5V"), (5.08, "GND"), (10.16, "12V"))
+SIDE_BAND = ("CLKREQ", "PEWAKE", "SMBCLK", "SMBDAT")
+TEXTS = [  # x, y, size, angle, text
+    (41.0, 1.0, 0.9, 0, "SUPPLY IN: PLUG END OF A CUT SATA CABLE"),
+    *((41.0 + dx, 2.3, 0.8, 0, name) for dx, name in SATA),
+    *((41.0 + dx, 76.6, 0.8, 0, name) for dx, name in SATA),
+    (41.0, 78.3, 0.9, 0, "DRIVE OUT: RECEPTACLE END OF THE CABLE"),
+    *((9.2, 41.0 + 5.08 * i, 0.9, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+    (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
+    *((128.3, 48.0 - 5.08 * i, 0.9, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
+    (134.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
+    *((x, 23.4 + 1.6 * i, 1.0, 0, name) for x, names in ((50.5, ("RAIL 1", "5V 5A")), (70.6, ("RAIL 2", "12V 5A"))) for i, name in enumerate(names)),
+    (39.5, 18.6, 0.9, 0, "10A"),
+    (61.5, 18.6, 0.9, 0, "7.5A"),
+    (8.9, 12.8, 0.9, 0, "24V"),
+    (90.09, 3.2, 1.0, 0, "USB THIS SIDE"),
+    (90.09, 5.2, 1.0, 0, "PICO OR PICO 2"),
+    (90.09, 7.2, 1.0, 0, "IN SOCKETS"),
+    (17.0, 73.0, 0.8, 0, "5V AND 12V MIXED UP"),
+    (17.0, 74.6, 0.8, 0, "DESTROY THE DRIVE: MEASURE"),
+    (17.0, 76.2, 0.8, 0, "BEFORE YOU PLUG ONE IN"),
+    (66.5, 76.6, 0.9, 0, "R108-R408 GET HOT"),
+    (66.5, 78.2, 0.9, 0, "ssdrig rev A"),
+    *((106.5 + 2.54 * i, 6.6, 0.8, 90, name) for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))),
+    *((131.0, 12.0 + 2.54 * i, 0.8, 0, name) for i, name in enumerate(("TRIG", "SYNC", "USB5V", "GND"))),
+    *((79.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name) for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))),
+    *((104.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name) for i, name in enumerate((*SIDE_BAND, "PERST", "ACTIVITY", "GND", "GND"))),
+]
+
+
+class Label(NamedTuple):
+    x: float
+    y: float
+    angle: float
+    size: float  # 0: found no place, not printed
+
+
+def outline(shape):
+    """[(x0, y0, x1, y1)]: the body's edges, left out where a pad is near."""
+    if shape.round_body:
+        return []
+    x0, y0, x1, y1 = (round(v, 3) for v in (shape.body[0] - 0.1, shape.body[1] - 0.1, shape.body[2] + 0.1, shape.body[3] + 0.1))
+    pieces = []
+    for ax, ay, bx, by in ((x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)):
+        flat = ay == by
+        low, high = sorted((ax, bx) if flat else (ay, by))
+        across = ay if flat else ax
+        gaps = []
+        for pad in shape.pads:
+            along, off = (pad.x, pad.y) if flat else (pad.y, pad.x)
+            half, half_off = (pad.width / 2, pad.height / 2) if flat else (pad.height / 2, pad.width / 2)
+            if abs(across - off) < half_off + CLEAR_mm + 0.06:
+                gaps.append((along - half - CLEAR_mm - 0.06, along + half + CLEAR_mm + 0.06))
+        for start, end in sorted(gaps) + [(high, high)]:
+            if start - low > 0.3:
+                stop = min(start, high)
+                pieces.append((low, across, stop, across) if flat else (across, low, across, stop))
+            low = max(low, end)
+    return [tuple(round(v, 3) for v in piece) for piece in pieces]
+
+
+def circles(shape):
+    """[(x, y, radius)]: the outline of a round body, a dot at pin 1 where turning the part matters."""
+    found = [(0, 0, shape.body[2] + 0.1)] if shape.round_body and shape.pads[0].kind != NPTH else []
+    numbers = {pad.number for pad in shape.pads}
+    if len(numbers) >= 5 or shape.name in ("SOD-123", "CP_Radial_10"):
+        first = shape.pads[0]
+        if shape.pads[0].kind == footprints.SMD:
+            found.append((round(first.x - first.width / 2 - 0.45, 3), first.y, 0.15))
+        elif shape.round_body:
+            found.append((first.x, round(first.height / 2 + 0.55, 3), 0.2))
+    return found
+
+
+def overlap(a, b):
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def text_box(x, y, angle, size, text):
+    half_w, half_h = (size * 0.92 * len(text) + 0.1) / 2, size * 0.6
+    if angle % 180:
+        half_w, half_h = half_h, half_w
+    return x - half_w, y - half_h, x + half_w, y + half_h
+
+
+def printed(shape, x, y, angle):
+    """Boxes of a part's own print on the board."""
+    found = []
+    for x0, y0, x1, y1 in [*outline(shape), *((cx - r, cy - r, cx + r, cy + r) for cx, cy, r in circles(shape) if r < 1)]:
+        (ax, ay), (bx, by) = place.turned(x0, y0, angle), place.turned(x1, y1, angle)
+        found.append((x + min(ax, bx) - 0.2, y + min(ay, by) - 0.2, x + max(ax, bx) + 0.2, y + max(ay, by) + 0.2))
+    return found
+
+
+def labels(parts, places, lands, tracks):
+    """{reference: Label}: beside, above or below its part, or on it; the nearest place that is free."""
+    half = [(land, land.width / 2 + CLEAR_mm, land.height / 2 + CLEAR_mm) for land in lands]
+    taken = [(land.x - w, land.y - h, land.x + w, land.y + h) for land, w, h in half]
+    holes = [(x - 0.32, y - 0.32, x + 0.32, y + 0.32) for _, layer, _, points in tracks if layer == "via" for x, y in points]
+    shapes = {ref: footprints.footprint(parts[ref]) for ref in places}
+    for ref, at in places.items():
+        taken += printed(shapes[ref], *at)
+    taken += [text_box(x, y, angle, size, text) for x, y, size, angle, text in TEXTS]
+    found = {}
+    for ref, (x, y, angle) in places.items():
+        ex0, ey0, ex1, ey1 = footprints.extent(shapes[ref])
+        (ax, ay), (bx, by) = place.turned(ex0, ey0, angle), place.turned(ex1, ey1, angle)
+        x0, x1, y0, y1 = x + min(ax, bx), x + max(ax, bx), y + min(ay, by), y + max(ay, by)
+        long, high = (REFERENCE_mm * 0.92 * len(ref) + 0.1) / 2, REFERENCE_mm * 0.6
+        mx, my = (x0 + x1) / 2, (y0 + y1) / 2
+        spots = [(mx, my, 0), (mx, my, 90)] if (x1 - x0) * (y1 - y0) > 15 else []
+        for more in (0.24, 0.4, 0.8, 1.3, 1.9):
+            for slide in (0, 0.5, -0.5, 1.0, -1.0, 1.6, -1.6):
+                spots += [(mx + slide, y0 - high - more, 0), (mx + slide, y1 + high + more, 0)]
+                spots += [(x1 + long + more, my + slide, 0), (x0 - long - more, my + slide, 0)]
+                spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]
+        found[ref] = Label(0, 0, 0, 0)
+        clear = taken + holes
+        for obstacles, (lx, ly, turn) in [(clear, spot) for spot in spots] + [(taken, spot) for spot in spots]:  # on a via only if need be
+            area = text_box(lx, ly, turn, REFERENCE_mm, ref)
+            if area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5:
+                if not any(overlap(area, other) for other in obstacles):
+                    found[ref] = Label(round(lx, 3), round(ly, 3), turn, REFERENCE_mm)
+                    taken.append(area)
+                    break
+    return found
