@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -48,16 +49,23 @@ def integers(request, monkeypatch) -> str:
     return request.param
 
 
+# Files whose tests do not mind a busy neighbour: what they look at keeps no time. All others run one after the other.
+TIMELESS = re.compile(
+    r"tests/(guest/|test_(ata_|block|calibrate|collect|confirm|counters|drives|endurance|figures|ftl|guard|hardware(?!_firmware)|inventory|kicad|launcher"
+    r"|micropython|nvme_|pcb|program|purge|retention|smart|spice|theory|vendor_|wa\b|warranty|wear))"
+)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Two workers (`./ssdrig test`): the guest, which waits for its emulated processor, and everything else, one after the other."""
+    """Two workers (`./ssdrig test`): what keeps time on one, and beside it the guest and what is timeless."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class GuestBesideTheRest(LoadScopeScheduling):
+    class TwoWorkers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "guest" if nodeid.startswith("tests/guest/") else "host"
+            return "timeless" if TIMELESS.match(nodeid) else "keeps time"
 
-    return GuestBesideTheRest(config, log)
+    return TwoWorkers(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,6 +27,22 @@ def missing() -> str:
         return "SSDRIG_RP2040JS does not name a node_modules folder with rp2040js"
     return ""
 
+# What the board runs, with `r`, its Rig: rounds as in rig.run, with the heap locked until a sample
+LOCKED = """
+micropython.kbd_intr(-1)
+locked = False
+while not r.link.escape:
+    if not r.turn():
+        machine.idle()
+    if 100 < r.samplers[0].next < 1000 and not locked:
+        micropython.heap_lock()
+        locked = True
+    if locked and r.samplers[0].next > %d:
+        micropython.heap_unlock()
+        locked = False
+micropython.kbd_intr(3)
+"""
+
 
 class Emulated:
     """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or with the block."""

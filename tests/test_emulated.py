@@ -11,20 +11,6 @@ import pytest
 from ssdrig import wire
 
 pytestmark = pytest.mark.slow
-STREAM = """
-micropython.kbd_intr(-1)
-locked = False
-while not r.link.escape:
-    if not r.turn():
-        machine.idle()
-    if 100 < r.samplers[0].next < 1000 and not locked:
-        micropython.heap_lock()
-        locked = True
-    if locked and r.samplers[0].next > 1400:
-        micropython.heap_unlock()
-        locked = False
-micropython.kbd_intr(3)
-"""
 CUT = """
 from pulse import DISCHARGE, ON, OPEN, Pulse, word
 p = Pulse([10], 22)
@@ -46,7 +32,7 @@ def seen():
         board.copy()
         board.run("import gc,machine,micropython,time,rig;r=rig.Rig();gc.collect();micropython.alloc_emergency_exception_buf(200)")
         free = int(board.run("print(gc.mem_free())"))
-        board.start(STREAM)
+        board.start(emulated.LOCKED % 1400)
         board.send(wire.ASK_HELLO)
         board.send(wire.GO)
         board.listen(lambda: sum(body[2] for body in board.bodies(wire.SAMPLES)) > 1500)

@@ -14,21 +14,6 @@ RAIL = {
     "current_lsb_pA": 9_765_625, "fine": True, "vbus_us": 50, "vshunt_us": 50, "temp_us": None,
 }  # fmt: skip
 MADE = "import board;board.RAILS=(%r,);import gc,machine,micropython,rig;r=rig.Rig();gc.collect();micropython.alloc_emergency_exception_buf(200)"
-STREAM = """
-micropython.kbd_intr(-1)
-locked = False
-while not r.link.escape:
-    if not r.turn():
-        machine.idle()
-    if 100 < r.samplers[0].next < 1000 and not locked:
-        micropython.heap_lock()
-        locked = True
-    if locked and r.samplers[0].next > 11000:
-        micropython.heap_unlock()
-        r.stop()
-        locked = False
-micropython.kbd_intr(3)
-"""
 
 
 @pytest.mark.parametrize("fast_ppm", [0, 5000])
@@ -41,7 +26,7 @@ def test_ten_thousand_a_second_without_loss(fast_ppm):
         board.raw_repl()
         board.copy()
         board.run(MADE % RAIL)
-        board.start(STREAM)
+        board.start(emulated.LOCKED % 11000)
         board.send(wire.ASK_HELLO)
         board.send(wire.GO)
         board.listen(lambda: sum(body[2] for body in board.bodies(wire.SAMPLES)) >= 11_000, 150)

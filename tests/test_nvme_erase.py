@@ -122,13 +122,18 @@ def test_what_would_take_another_namespace_with_it_is_refused(machine, tmp_path)
     assert offered["format"] and offered["format-secure"] and not offered["sanitize-block"]
 
 
+def heed_ctrl_c():
+    """In the child: who starts the tests in the background of a shell lets them inherit that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(seconds=1.5)
     code = (
         "import json, sys\nfrom ssdrig.drive import purge\nfrom ssdrig.drive.inventory import Drive\n"
         "purge.purge(Drive(**json.loads(sys.argv[1])), 'format', root=sys.argv[2])"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     try:
         deadline = time.monotonic() + 30
         while not state.with_suffix(".formatting").exists() and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""The guest that all tests of this folder share: one boot a session. What it cannot run here is skipped with the reason."""
+"""The guest that all tests of this folder share: one boot, and off behind the last of them. What it cannot run here is skipped with the reason."""
 
 import shutil
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ wait
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def machine(tmp_path_factory) -> Iterator[Machine]:
     """The running guest; with udev where this machine has it, so that /dev/disk/by-id is filled as on any machine."""
     try:

@@ -49,7 +49,7 @@ rail = {"fine": True, "vbus_us": 150, "vshunt_us": 540, "temp_us": 50, "current_
 chip = ina228.INA228(None, rail)
 sample = bytearray(10)
 for vbus, current in ((0, 0), (25600, 64000), (0x7FFFF, -1), (1, -524288), (0x12345, 524287)):
-    raw = b"\xc0\x03" + ((current & 0xFFFFF) << 4).to_bytes(3, "big") + (vbus << 4).to_bytes(3, "big") + b"\0"
+    raw = ((current & 0xFFFFF) << 4).to_bytes(3, "big") + b"\xc0\x03" + (vbus << 4).to_bytes(3, "big") + b"\0"
     check("flags", chip.decode([0] + [int.from_bytes(raw[k : k + 3], "big") for k in (0, 3, 6)], 1), True)
     check("zero", chip.zero(), vbus == 0 or current == 0)
     sampler.put_sample(sample, 1, 65000, chip.vbus, chip.signed())
@@ -57,7 +57,7 @@ for vbus, current in ((0, 0), (25600, 64000), (0x7FFFF, -1), (1, -524288), (0x12
     check("vbus", int.from_bytes(sample[3:6], "little"), vbus)
     check("current", int.from_bytes(sample[6:9], "little"), current & 0xFFFFFF)
 check("untouched", (sample[0], sample[9]), (0, 0))
-check("reset", chip.decode([0x0001_00, 0, 0], 0), False)
+check("reset", chip.decode([0, 0x0001_00, 0], 0), False)
 small = ina226.INA226(None, {"vbus_us": 140, "vshunt_us": 204, "current_lsb_pA": 1_000_000_000, "shunt_uOhm": 2_000})
 check("cal", small.cal, 2560)  # TI's example: 1 mA, 2 mOhm
 check("config", small.adc, 0x400F)
