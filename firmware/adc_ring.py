@@ -1,8 +1,9 @@
-"""The ADC runs freely and a DMA channel puts its results into a ring, with no help of the processor: the scope's hardware.
+"""The ADC runs freely and a DMA channel puts its results into a ring, with no help of the processor: the scope's
+hardware.
 
-Registers are those of the RP2040 and RP2350 data sheets, section "ADC and Temperature Sensor"; the ADC's clock is 48 MHz.
-Sample k is complete at the start + (k + 1) / rate. Several inputs are converted in turn, the lowest first (round robin).
-"""
+Registers are those of the RP2040 and RP2350 data sheets, section "ADC and Temperature Sensor"; the ADC's clock is 48
+MHz. Sample k is complete at the start + (k + 1) / rate. Several inputs are converted in turn, the lowest first (round
+robin)."""
 
 import sys
 
@@ -27,7 +28,8 @@ _dma = rp2.DMA()
 
 
 def start(gpios, rate):
-    """Begin with sample 0, which is of the first of gpios (ascending). rate: samples/s of all together, at most 500 000."""
+    """Begin with sample 0, which is of the first of gpios (ascending). rate: samples/s of all together, at most 500
+    000."""
     turns = 0
     for gpio in gpios:
         machine.ADC(machine.Pin(gpio))

@@ -1,7 +1,8 @@
-"""The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to four.
+"""The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
+four.
 
-A row of RAILS names its chip: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229 with "bus": "SPI0" and the GPIO of its
-chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an INA229's 10 000 samples/s.
+A row of RAILS names its chip: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229 with "bus": "SPI0" and
+the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an INA229's 10 000 samples/s.
 """
 
 import sys
@@ -17,7 +18,9 @@ NAME = sys.implementation._machine
 SERIAL = hexlify(unique_id()).decode()  # also the board's serial number on USB
 SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
-BUS_Hz = 1_096_000  # asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
+BUS_Hz = (
+    1_096_000  # asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
+)
 MISO, SCK, MOSI = 0, 2, 3
 SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
@@ -41,14 +44,17 @@ RAILS = (
     },
 )
 
-# Gates of the rails that the rig can cut: `gate` high opens the series switch, `gate` + 1 high closes the discharge switch.
-# Both are pulled down on the board, so that a pin that nobody drives (reset, REPL) leaves the rail on.
-# discharge_mOhm: the resistor behind the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv, crowbar).
+# Gates of the rails that the rig can cut: `gate` high opens the series switch, `gate` + 1 high closes the discharge
+# switch. Both are pulled down on the board, so that a pin that nobody drives (reset, REPL) leaves the rail on.
+# discharge_mOhm: the resistor behind the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv,
+# crowbar).
 SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
-SIDEBAND = None  # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
+SIDEBAND = (
+    None  # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
+)
 SYNC = 22  # rises with a cut
-# ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV at 3.3 and
-# 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
+# ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
+# at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
 
 

@@ -1,6 +1,6 @@
 """Calibration of the rails, kept on the board through resets and new firmware. The host makes it and applies it (its
-calibration.py says what is in it); here it is stored and told in H. Integers and text only: the board's floats are single
-precision. Allocates, so it is not used while samples are taken.
+calibration.py says what is in it); here it is stored and told in H. Integers and text only: the board's floats are
+single precision. Allocates, so it is not used while samples are taken.
 """
 
 import json
@@ -32,8 +32,8 @@ def store(rail, calibration):
 
 
 def command(body, rails):
-    """Carry out `k`: body is JSON {"rail", "calibration": object or null}, rails the numbers there are. ValueError says why
-    it was refused."""
+    """Carry out `k`: body is JSON {"rail", "calibration": object or null}, rails the numbers there are. ValueError says
+    why it was refused."""
     try:
         wanted = json.loads(body)
         rail, calibration = wanted["rail"], wanted["calibration"]

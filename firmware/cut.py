@@ -1,4 +1,5 @@
-"""What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be carried out is Refused in words."""
+"""What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be carried out is Refused in
+words."""
 
 from time import ticks_add, ticks_us
 
@@ -42,8 +43,8 @@ def rails_of(rails, rows):
 
 
 class Cut:
-    """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of pulse.py's program,
-    or the tick `at`, or `need` samples of `count_rail` above `above`, or none of these: now."""
+    """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
+    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `above`, or none of these: now."""
 
     edge = ""
     gpio = turns = need = above = count_rail = 0
@@ -97,7 +98,9 @@ class Cut:
                 raise Refused(name + "below %d us its pulses are too short for the switch" % ramp.LEAST_us)
             number(fall_us, ramp.FASTEST * tau, ramp.SLOWEST * tau, name + "fall_us")
             if bulk * w.mV(w.v) // 1000 * w.mV(w.v) // 2000 > PULSE_uJ:
-                raise Refused(name + "at %d mV that is more than the %d mJ of its resistor" % (w.mV(w.v), PULSE_uJ // 1000))
+                raise Refused(
+                    name + "at %d mV that is more than the %d mJ of its resistor" % (w.mV(w.v), PULSE_uJ // 1000)
+                )
             self.taus_us.append(tau)
         if self.off_us is not None and self.off_us < fall_us:
             raise Refused("off_ms is shorter than the fall")
@@ -137,7 +140,8 @@ class Cut:
             raise Refused("when must be now, t_us, random_us, samples or edge, with what belongs to it")
 
     def steps(self, per_us):
-        """The words for pulse.py, for each rail and then for the side-band, which is isolated and its PERST# low from the first step."""
+        """The words for pulse.py, for each rail and then for the side-band, which is isolated and its PERST# low from
+        the first step."""
         if self.profile == "ramp":
             steps = [ramp.words(self.fall_us, tau, DEAD_us, per_us) for tau in self.taus_us]
         elif self.profile == "glitch":

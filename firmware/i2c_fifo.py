@@ -1,17 +1,19 @@
-"""A whole sample by the RP2's I2C block alone: the commands of several register reads fit its 16-deep FIFO, so the interrupt
-of ALERT (conversion ready) stamps, hands them over and returns, and the block fetches the bytes while Python does other things.
+"""A whole sample by the RP2's I2C block alone: the commands of several register reads fit its 16-deep FIFO, so the
+interrupt of ALERT (conversion ready) stamps, hands them over and returns, and the block fetches the bytes while Python
+does other things.
 
-Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked for. What a
-script has read goes into the lane's ring of slots with the stamp of its edge. A script that was still reading when the next
-conversion ended, or began too late to be done by then, is marked torn: its values may belong to two conversions. Where a lane
-waits for the bus, an alarm (oneshot.py) comes when it gets free, because the main loop would be too late.
+Up to four chips (lanes) share a bus. Each has two scripts: SAMPLE, run at every conversion, and EXTRA, run when asked
+for. What a script has read goes into the lane's ring of slots with the stamp of its edge. A script that was still
+reading when the next conversion ended, or began too late to be done by then, is marked torn: its values may belong to
+two conversions. Where a lane waits for the bus, an alarm (oneshot.py) comes when it gets free, because the main loop
+would be too late.
 
-All state is one array of 32-bit words, so that interrupt and main loop share it without objects. While the main loop works on
-it LOCK is set and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
+All state is one array of 32-bit words, so that interrupt and main loop share it without objects. While the main loop
+works on it LOCK is set and an interrupt only notes its edge. Nothing here allocates between `go` and `stop`.
 
-Registers: RP2040 data sheet 4.3.17, RP2350 data sheet 12.2.17 (the same Synopsys DW_apb_i2c at another address). IC_DATA_CMD
-takes data | READ << 8 | STOP << 9 | RESTART << 10. A NACK empties the FIFO and is shown until IC_CLR_TX_ABRT is read.
-"""
+Registers: RP2040 data sheet 4.3.17, RP2350 data sheet 12.2.17 (the same Synopsys DW_apb_i2c at another address).
+IC_DATA_CMD takes data | READ << 8 | STOP << 9 | RESTART << 10. A NACK empties the FIFO and is shown until
+IC_CLR_TX_ABRT is read."""
 
 import sys
 from array import array
@@ -111,7 +113,8 @@ def edge(mem: ptr32, lane: int, stamp: int) -> int:
 
 @micropython.viper
 def step(mem: ptr32) -> int:
-    """Take what has been read into its slot and start what waits. 1 if a script runs; if another waits, the alarm is set."""
+    """Take what has been read into its slot and start what waits. 1 if a script runs; if another waits, the alarm is
+    set."""
     timer = ptr32(int(mem[_TIMER]) << 14)
     block = ptr32(int(mem[_PAGE]) << 14)
     lane = int(mem[_RUNNING])
@@ -120,7 +123,9 @@ def step(mem: ptr32) -> int:
         kind = int(mem[_KIND])
         script = at + _SCRIPT + 18 * (kind - 1)
         need = int(mem[script + 1])
-        if int(mem[_WAITING]) and int(mem[_ALARM]):  # the alarm comes a little early, so that its own delay is over in time
+        if int(mem[_WAITING]) and int(
+            mem[_ALARM]
+        ):  # the alarm comes a little early, so that its own delay is over in time
             left = 31 * (int(mem[script]) - need) + 9 * need  # I2CLane.read_us
             left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
             n = _SPIN
@@ -136,7 +141,9 @@ def step(mem: ptr32) -> int:
                 need = int(block[_DATA_CMD])
             mem[at + _ERROR] = 5
             lane = -1
-        elif int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0:  # else it reads, or the STOP is still on its way
+        elif (
+            int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0
+        ):  # else it reads, or the STOP is still on its way
             mem[_KIND] = 0  # an edge from now on tears nothing
             head = int(mem[at + _HEAD])
             slot = at + _SLOTS + 8 * (head & (_RING - 1))
@@ -162,7 +169,9 @@ def step(mem: ptr32) -> int:
                 if room > 0:
                     mem[word] = v
                 word += 1
-            if room > 0:  # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
+            if (
+                room > 0
+            ):  # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
                 mem[slot] = kind | int(mem[_TORN])
                 mem[slot + 1] = int(mem[_STAMP_OF])
                 mem[slot + 2] = int(mem[_EDGES_OF])
@@ -188,7 +197,9 @@ def step(mem: ptr32) -> int:
                 n = 0
                 while n < lanes:
                     other = _LANE + n * _SIZE
-                    if n != next and ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF) + _EXTRA_us > int(mem[other + _EVERY]):
+                    if n != next and ((now - int(mem[other + _STAMP])) & 0x3FFFFFFF) + _EXTRA_us > int(
+                        mem[other + _EVERY]
+                    ):
                         due += 1
                     n += 1
                 if due > 1 or ((now - int(mem[at + _STAMP])) & 0x3FFFFFFF) > int(mem[at + _LATE]):
@@ -340,10 +351,13 @@ class I2CLane(Lane):
         super().__init__(bus, address, base, base + _SLOTS, _RING)
         self.number = number
         self.mem[base + _ADDRESS] = address
-        self.delay_us = 5 + 20 * self.mem[_LANES]  # that a stamp may be late: edges at the same time are stamped one after the other
+        self.delay_us = (
+            5 + 20 * self.mem[_LANES]
+        )  # that a stamp may be late: edges at the same time are stamped one after the other
 
     def script(self, kind, reads):
-        """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the us that it takes."""
+        """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the us that
+        it takes."""
         words = []
         for register, n in reads:
             words += [register, 0x500] + [0x100] * (n - 1)
@@ -361,8 +375,8 @@ class I2CLane(Lane):
         return 31 + 9 * n
 
     def beside(self, sample_us, extra_us, shunt_us, period_us):
-        """Does EXTRA fit between two conversions behind a sample, and its CHARGE before the next shunt conversion ends? The main
-        loop takes 150 us until it asks for it."""
+        """Does EXTRA fit between two conversions behind a sample, and its CHARGE before the next shunt conversion ends?
+        The main loop takes 150 us until it asks for it."""
         self.mem[self.base + _EVERY] = period_us
         return sample_us + 150 + extra_us < period_us and sample_us + 150 + 30 < shunt_us
 

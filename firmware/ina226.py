@@ -1,5 +1,5 @@
-"""Texas Instruments INA226: 16-bit shunt and bus voltage, current and power over I2C. The cheap alternative to the INA228
-behind the same interface, without accumulators; its offset of up to 10 uV hides an idle drive (1 mA at 10 mOhm).
+"""Texas Instruments INA226: 16-bit shunt and bus voltage, current and power over I2C. The cheap alternative to the
+INA228 behind the same interface, without accumulators; its offset of up to 10 uV hides an idle drive (1 mA at 10 mOhm).
 
 Registers and formulas are those of the data sheet (SBOS547); values stay the chip's raw integers.
 """
@@ -62,7 +62,8 @@ class INA226:
         self.lane.write16(CONFIG, self.adc)
 
     def check(self):
-        """SensorError if the chip was reset by a brown-out since `prepare`: CALIBRATION 0 is what Linux' ina2xx looks for."""
+        """SensorError if the chip was reset by a brown-out since `prepare`: CALIBRATION 0 is what Linux' ina2xx looks
+        for."""
         seen = self.lane.read16(CONFIG), self.lane.read16(CALIBRATION)
         if seen != (self.adc, self.cal):
             raise SensorError("sensor forgot its configuration (brown-out): registers %04x %04x" % seen)

@@ -1,8 +1,9 @@
-"""What the lanes of every bus have in common: the ring between the interrupt, which stamps and reads, and the main loop.
+"""What the lanes of every bus have in common: the ring between the interrupt, which stamps and reads, and the main
+loop.
 
-A lane is one chip. Its state lies in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt and main
-loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, number of edges, and the bytes of a
-script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
+A lane is one chip. Its state lies in the array of 32-bit words `mem` of its bus, from word `base` on, so that interrupt
+and main loop share it without objects. The ring's slots have 8 words each: kind (| TORN), stamp, number of edges, and
+the bytes of a script as read, most significant first, three to a word. Nothing here allocates between `go` and `stop`.
 """
 
 import micropython
@@ -31,10 +32,10 @@ STAMP, EDGE, DATA = 1, 2, 3  # words of a slot; the first is its kind
 
 @micropython.viper
 def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, most: int, zeros: int) -> int:
-    """Move up to `most` plain samples from the ring of the lane at mem[at:] to frame[to:], as the wire has them. Returns how many.
-    Plain is: nothing torn, flags as they should be, no reserved bit set, neither value 0 (with `zeros`: one of them 0), and not
-    more than `widest` us after the sample before (`last` is the stamp of the first one's). The first that is not plain stays, and all
-    behind it."""
+    """Move up to `most` plain samples from the ring of the lane at mem[at:] to frame[to:], as the wire has them.
+    Returns how many. Plain is: nothing torn, flags as they should be, no reserved bit set, neither value 0 (with
+    `zeros`: one of them 0), and not more than `widest` us after the sample before (`last` is the stamp of the first
+    one's). The first that is not plain stays, and all behind it."""
     tail = int(mem[at + _TAIL])
     head = int(mem[at + _HEAD])
     slots = int(mem[at + _SLOTS])
@@ -94,7 +95,8 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
 
 
 class Lane:
-    """The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus knows it by."""
+    """The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus
+    knows it by."""
 
     def __init__(self, bus, at, base, ring, slots):
         self.bus = bus

@@ -150,9 +150,7 @@ class Link:
             self.length = n + 1
             # No frame starts with one of these: its second byte is the kind, a letter.
             # "\r Ctrl-C" is what mpremote sends, three Ctrl-C what a person does.
-            if b == 3 and (
-                (n == 1 and self.line[0] == 13) or (n == 2 and self.line[0] == 3 and self.line[1] == 3)
-            ):
+            if b == 3 and ((n == 1 and self.line[0] == 13) or (n == 2 and self.line[0] == 3 and self.line[1] == 3)):
                 self.escape = True
             return Link.PART
         self.length = 0
@@ -199,7 +197,8 @@ class Link:
 
     def pong(self, clock):
         """Answer the ping in `line`. Its time is the middle between the ping's first byte and now, so that the time
-        the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased; that time is said too."""
+        the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased; that time is
+        said too."""
         buf = self.pong_buf
         buf[0] = wire.PONG
         for k in range(4):

@@ -1,12 +1,12 @@
 """The gates of one rail, driven by a PIO state machine: nothing that the interpreter does can stretch a step.
 
-Two pins: bit 0 opens the series switch, bit 1 closes the discharge switch. A step is a word: pins | (cycles - SHORTEST) << 2.
-The machine waits for its trigger, then carries out the steps in its queue one after the other, and stays in the last one
-until another comes. It says that it has begun by what was left of its count. More steps than the queue holds come by DMA, which
-needs the interpreter as little.
+Two pins: bit 0 opens the series switch, bit 1 closes the discharge switch. A step is a word: pins | (cycles - SHORTEST)
+<< 2. The machine waits for its trigger, then carries out the steps in its queue one after the other, and stays in the
+last one until another comes. It says that it has begun by what was left of its count. More steps than the queue holds
+come by DMA, which needs the interpreter as little.
 
-The two pins of the side-band are driven the same way: bit 0 holds PERST# low, bit 1 isolates the rest. The pin SYNC rises in the
-very cycle of the first step, for an oscilloscope, and stays high until `stop`.
+The two pins of the side-band are driven the same way: bit 0 holds PERST# low, bit 1 isolates the rest. The pin SYNC
+rises in the very cycle of the first step, for an oscilloscope, and stays high until `stop`.
 """
 
 import registers
@@ -20,7 +20,9 @@ RELEASED, RESET, SEALED = 0, 1, 3  # pins of the side-band
 MACHINES = const(4)  # of a PIO block: only these start in one cycle
 SHORTEST = const(4)  # cycles of a step whose count is 0
 _LEAD = const(7)  # cycles from the start to the first step when the count is 0
-_EDGE_LEAD = const(8)  # from the edge to the first step: two to get through the input's synchroniser, then as the program says
+_EDGE_LEAD = const(
+    8
+)  # from the edge to the first step: two to get through the input's synchroniser, then as the program says
 _PER_COUNT = const(3)  # cycles of one turn of the edge programs
 _QUEUE = const(4)  # words
 _TX_DREQ = const(0)  # of machine 0 of PIO0, on RP2040 and RP2350
@@ -32,7 +34,9 @@ def word(pins, cycles):
     return pins | (cycles - SHORTEST) << 2
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(
+    out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT
+)
 def _after():
     pull()
     mov(x, osr)
@@ -49,7 +53,9 @@ def _after():
     wrap()
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(
+    out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT
+)
 def _rising():
     pull()
     mov(x, osr)
@@ -77,7 +83,9 @@ def _rising():
     wrap()
 
 
-@rp2.asm_pio(out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT)
+@rp2.asm_pio(
+    out_init=(rp2.PIO.OUT_LOW, rp2.PIO.OUT_LOW), sideset_init=rp2.PIO.OUT_LOW, out_shiftdir=rp2.PIO.SHIFT_RIGHT
+)
 def _falling():
     pull()
     mov(x, osr)
@@ -118,7 +126,8 @@ class Pulse:
 
     def load(self, edge, gpio, count, steps):
         """Set everything up; nothing moves. edge: "", "rising", "falling" of gpio. count: cycles to wait, or turns of
-        the edge's program until it gives up. steps: for each gate 1 to 3 words, or an array("I") of more, which must stay as it is."""
+        the edge's program until it gives up. steps: for each gate 1 to 3 words, or an array("I") of more, which must
+        stay as it is."""
         self.stop()
         rp2.PIO(0).remove_program()
         program = _rising if edge == "rising" else _falling if edge else _after

@@ -17,7 +17,8 @@ WATCHDOG_CLEAR = 0x400DB000 if _RP2350 else 0x4005B000  # alias that clears the 
 @micropython.viper
 def _start(timer: ptr32, pio_set: ptr32, mask: int, at: int) -> int:
     """Wait for a tick of the microsecond timer and enable the state machines of `mask` in one write. timer[10] is
-    TIMERAWL, which ticks_us() reads; the comparison is cyclic. The end of each wait is for a timer that stands still."""
+    TIMERAWL, which ticks_us() reads; the comparison is cyclic. The end of each wait is for a timer that stands
+    still."""
     word = mask | (mask << 8)  # CTRL: SM_ENABLE, CLKDIV_RESTART
     limit = 100000
     if at < 0:
@@ -34,8 +35,9 @@ def _start(timer: ptr32, pio_set: ptr32, mask: int, at: int) -> int:
 
 
 def start(mask, at=-1):
-    """Enable state machines of PIO0, all in the same cycle, at the tick `at` of ticks_us() (at most 1 ms ahead; -1: at the
-    next one). Returns the ticks_us() of that moment, right to some 0.2 us; -1 if `at` had passed: nothing is started."""
+    """Enable state machines of PIO0, all in the same cycle, at the tick `at` of ticks_us() (at most 1 ms ahead; -1: at
+    the next one). Returns the ticks_us() of that moment, right to some 0.2 us; -1 if `at` had passed: nothing is
+    started."""
     state = machine.disable_irq()
     tick = _start(TIMER, PIO0_SET, mask, at)
     machine.enable_irq(state)

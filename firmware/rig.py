@@ -81,7 +81,9 @@ class Rig:
                 sampler.go()
             except (OSError, SensorError) as why:
                 self.lose(sampler, why)
-            if k < len(ready) - 1:  # rails that want the bus at different times wait less; all begin before the first one's edge
+            if (
+                k < len(ready) - 1
+            ):  # rails that want the bus at different times wait less; all begin before the first one's edge
                 sleep_us(max(0, sampler.chip.conversion_us // len(ready) - _BEGIN_us))
 
     def stop(self):
@@ -147,8 +149,8 @@ class Rig:
             self.hello()
 
     def turn(self):
-        """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is long, one
-        piece out. False if there was nothing to do at all."""
+        """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is
+        long, one piece out. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
         if kind != Link.NOTHING:

@@ -53,7 +53,9 @@ class Sampler:
         self.config_id = 0
         self.running = False
         self.next = self.missed = 0
-        self.last = self.heard = ticks_us()  # stamp of the last conversion, and when something was last heard of the chip
+        self.last = self.heard = (
+            ticks_us()
+        )  # stamp of the last conversion, and when something was last heard of the chip
         self.frame = bytearray(_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
         self.n = 0
         self.at = _FIRST
@@ -67,8 +69,8 @@ class Sampler:
         pin.irq(self.lane.interrupt, pin.IRQ_FALLING, hard=True)
 
     def plan(self):
-        """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else instead
-        of one, which is counted as missed."""
+        """What is read when. The accumulators are read behind a sample, if that fits between two conversions, else
+        instead of one, which is counted as missed."""
         chip, lane = self.chip, self.lane
         lane.plain(chip.BITS, chip.CARE, chip.READY)
         period_us = chip.conversion_us * 199 // 200  # a fast oscillator
@@ -76,7 +78,9 @@ class Sampler:
         shunt_us = chip.shunt_us * 199 // 200  # the next one replaces CURRENT and CHARGE
         self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
         if self.late_us < lane.BEGIN_us:
-            raise ValueError("rail %d: conversions of %d us are too short for this bus" % (self.rail["rail"], chip.conversion_us))
+            raise ValueError(
+                "rail %d: conversions of %d us are too short for this bus" % (self.rail["rail"], chip.conversion_us)
+            )
         self.accumulates = bool(chip.EXTRA)
         self.beside = True
         if chip.EXTRA:
@@ -124,7 +128,8 @@ class Sampler:
         self.lane.restart(self.late_us)
 
     def go(self):
-        """Start. By itself, because other rails that are being prepared hold the bus for too long. OSError, SensorError."""
+        """Start. By itself, because other rails that are being prepared hold the bus for too long. OSError,
+        SensorError."""
         self._begin()
         self.last = ticks_add(self.heard, self.chip.WAKE_us)
         self._learn_from(self.last, -1)
@@ -149,9 +154,13 @@ class Sampler:
         lane = self.lane
         kind = lane.take()
         if not kind:
-            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():  # none came just now
+            if (
+                ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take()
+            ):  # none came just now
                 self._ask_why()
-            return lane.pending() or self._watched() and lane.waits()  # nothing interrupts when the bus is free for it, or it is read
+            return (
+                lane.pending() or self._watched() and lane.waits()
+            )  # nothing interrupts when the bus is free for it, or it is read
         self.heard = ticks_us()
         if kind == SAMPLE and self._drain():
             return True
@@ -178,7 +187,8 @@ class Sampler:
         return self.watch is not None and self.watch.state is not IDLE
 
     def _drain(self):
-        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one. True if there were any."""
+        """Put plain samples into the frame, many at once, just as `_sample` does it with one by one. True if there were
+        any."""
         n = self.n
         if n == 0:
             return False
@@ -257,7 +267,9 @@ class Sampler:
     def _set_period(self, period):
         """us / 256."""
         self.period = period
-        self.widest = min((2 * period - (period >> 1) - 1) >> 8, 65535)  # gap between two stamps up to which none is lost
+        self.widest = min(
+            (2 * period - (period >> 1) - 1) >> 8, 65535
+        )  # gap between two stamps up to which none is lost
 
     def _steps(self, stamp):
         """Conversions from the last one to that of `stamp`."""

@@ -1,5 +1,5 @@
-"""The scope: the voltage of one rail or several, 500 kS/s together, around a cut, by the ADC (adc_ring.py), sent in W frames when
-there is room. A round is a sample of each input."""
+"""The scope: the voltage of one rail or several, 500 kS/s together, around a cut, by the ADC (adc_ring.py), sent in W
+frames when there is room. A round is a sample of each input."""
 
 import adc_ring
 import wire

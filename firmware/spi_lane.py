@@ -1,15 +1,16 @@
-"""A whole sample over SPI within the interrupt of ALERT (conversion ready): three frames take 10 us of the bus, so there is nothing
-to come back for. The interrupt stamps, reads and puts the sample into the lane's ring (lane.py).
+"""A whole sample over SPI within the interrupt of ALERT (conversion ready): three frames take 10 us of the bus, so
+there is nothing to come back for. The interrupt stamps, reads and puts the sample into the lane's ring (lane.py).
 
-Several chips (lanes) share a bus, with a chip select each. SAMPLE is run at every conversion; EXTRA with it when it was asked for,
-so that it costs no sample: then what the next shunt conversion replaces is read first, flags, CURRENT and CHARGE. While the main loop itself uses the bus LOCK is set and an interrupt only notes its edge. What
-may belong to two conversions is marked torn: read too late after its edge, or ALERT low again when all has been read (the first
-register read is the one that lets ALERT go, so only the next conversion can have pulled it).
+Several chips (lanes) share a bus, with a chip select each. SAMPLE is run at every conversion; EXTRA with it when it was
+asked for, so that it costs no sample: then what the next shunt conversion replaces is read first, flags, CURRENT and
+CHARGE. While the main loop itself uses the bus LOCK is set and an interrupt only notes its edge. What may belong to two
+conversions is marked torn: read too late after its edge, or ALERT low again when all has been read (the first register
+read is the one that lets ALERT go, so only the next conversion can have pulled it).
 
-A frame is a byte register << 2 | 1 to read, | 0 to write, then the register, most significant first, in SPI mode 1 (CPOL 0, CPHA 1;
-SLYS023 7.5.1). Registers: RP2040 data sheet 4.4.4 and 2.3.1.7, RP2350 data sheet 12.3.5 and 3.1.11 (the same PL022; the SIO's moved).
-The chip select is an ordinary output, because the PL022's own is let go only when its FIFO runs empty. Its FIFOs have 8 entries,
-more than any frame's bytes.
+A frame is a byte register << 2 | 1 to read, | 0 to write, then the register, most significant first, in SPI mode 1
+(CPOL 0, CPHA 1; SLYS023 7.5.1). Registers: RP2040 data sheet 4.4.4 and 2.3.1.7, RP2350 data sheet 12.3.5 and 3.1.11
+(the same PL022; the SIO's moved). The chip select is an ordinary output, because the PL022's own is let go only when
+its FIFO runs empty. Its FIFOs have 8 entries, more than any frame's bytes.
 """
 
 import sys
@@ -53,7 +54,9 @@ _LATE = const(5)
 _CS = const(13)  # bit of the GPIO
 _ALERT = const(14)
 _NOTED = const(15)  # stamp of the edge that waits
-_SCRIPT = const(16)  # two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
+_SCRIPT = const(
+    16
+)  # two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
 _FULL = const(60)  # nothing is kept until half of the ring is free: each gap costs the main loop time
 _SLOTS = const(61)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s
@@ -167,8 +170,8 @@ def edge(mem: ptr32, at: int, noted: int):
 
 @micropython.viper
 def exchange(mem: ptr32, at: int, first: int, buf: ptr8, n: int) -> int:
-    """A frame of the main loop: `first`, then n bytes, which are read into buf if bit 0 of `first` is set, else written from it.
-    0, or EIO."""
+    """A frame of the main loop: `first`, then n bytes, which are read into buf if bit 0 of `first` is set, else written
+    from it. 0, or EIO."""
     spi = ptr32(int(mem[_PAGE]) << 14)
     sio = ptr32(int(mem[_SIO]) << 14)
     patience = _PATIENCE
@@ -198,7 +201,8 @@ def exchange(mem: ptr32, at: int, first: int, buf: ptr8, n: int) -> int:
 
 
 class Bus:
-    """The bus with its lanes. `make()` returns a machine.SPI, its chip selects high. chips: (GPIO of chip select, of ALERT)."""
+    """The bus with its lanes. `make()` returns a machine.SPI, its chip selects high. chips: (GPIO of chip select, of
+    ALERT)."""
 
     def __init__(self, make, page, chips):
         self.make = make
@@ -254,7 +258,8 @@ class SPILane(Lane):
 
     delay_us = 25  # that a stamp may be late
     BEGIN_us = 10  # from the stamp to the script's begin
-    SOON_us = 13  # from the script's begin until CHARGE, or CURRENT alone, has been taken: flags, CURRENT and CHARGE's first byte
+    # from the script's begin until CHARGE, or CURRENT alone, has been taken: flags, CURRENT and CHARGE's first byte
+    SOON_us = 13
 
     def __init__(self, bus, number, cs, alert):
         base = _LANE + _SIZE * number
@@ -264,12 +269,18 @@ class SPILane(Lane):
         self.mem[base + _ALERT] = 1 << alert
 
     def script(self, kind, reads):
-        """What SAMPLE reads, and what EXTRA: (register, bytes) in order, at most 12 bytes each. Returns the us that it takes."""
+        """What SAMPLE reads, and what EXTRA: (register, bytes) in order, at most 12 bytes each. Returns the us that it
+        takes."""
         if sum([n for _, n in reads]) > 12 or len(reads) > 3:
             raise ValueError("the script does not fit its slot")
         if kind == EXTRA:
             sample = self.reads
-            frames = [(r, 0) for r in sample[:2]] + [(r, 1) for r in reads[:1]] + [(r, 0) for r in sample[2:]] + [(r, 1) for r in reads[1:]]
+            frames = (
+                [(r, 0) for r in sample[:2]]
+                + [(r, 1) for r in reads[:1]]
+                + [(r, 0) for r in sample[2:]]
+                + [(r, 1) for r in reads[1:]]
+            )
         else:
             self.reads = reads
             frames = [(r, 0) for r in reads]

@@ -1,11 +1,12 @@
 """Takes power from the drive, measures how it goes, and gives it back when it is safe. wire.py has the commands.
 
-    idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low) --> idle
-The rails are on unless a state machine (pulse.py) drives their gates. From its start on the watchdog runs: firmware that hangs is
-reset, which switches them on. What a cut may say is read in cut.py.
+    idle --cut--> waiting --trigger--> fired --rails low--> off --on--> rising --rails high--> (held, PERST# still low)
+    --> idle
+The rails are on unless a state machine (pulse.py) drives their gates. From its start on the watchdog runs: firmware
+that hangs is reset, which switches them on. What a cut may say is read in cut.py.
 
-The side-band, where board.py names it, goes with the rails: isolated and PERST# low in the cycle of the cut, joined when the rails
-are back, PERST# released PERST_us later. A glitch leaves it alone.
+The side-band, where board.py names it, goes with the rails: isolated and PERST# low in the cycle of the cut, joined
+when the rails are back, PERST# released PERST_us later. A glitch leaves it alone.
 """
 
 import json
@@ -26,7 +27,8 @@ VALID_us = 10_000_000  # of a token
 SOON_us = 500_000  # a cut at a time is handed to the PIO so long before it
 GIVE_UP_us = 10_000_000  # after off_ms, for the residual to fall
 RISE_us = 500_000
-PERST_us = 120_000  # from 90 % of the rails on: PCIe wants PERST# low for 100 ms after power is stable (CEM specification, T_PVPERL)
+# from 90 % of the rails on: PCIe wants PERST# low for 100 ms after power is stable (CEM specification, T_PVPERL)
+PERST_us = 120_000
 WATCHDOG_ms = 8000
 
 
@@ -58,7 +60,10 @@ class Switch:
         if not self.rows:
             return None
         return {
-            "rails": [dict(rail=rail, profiles=PROFILES, discharge_mOhm=row["discharge_mOhm"]) for rail, row in self.rows.items()],
+            "rails": [
+                dict(rail=rail, profiles=PROFILES, discharge_mOhm=row["discharge_mOhm"])
+                for rail, row in self.rows.items()
+            ],
             "sideband": bool(self.sideband),
             "resolution_ns": 1000_000_000 // machine.freq(),
             "dead_us": DEAD_us,
@@ -116,7 +121,9 @@ class Switch:
     def _go_at(self):
         """The PIO counts from a moment that is set just ahead to the time of the cut."""
         for k in range(4):
-            begin = ticks_add(ticks_us(), 400 << k)  # loading takes 200 us, 900 with three gates and DMA; more, if something came between
+            begin = ticks_add(
+                ticks_us(), 400 << k
+            )  # loading takes 200 us, 900 with three gates and DMA; more, if something came between
             ahead = ticks_diff(self.now.at, begin)
             if ahead < 50:
                 break

@@ -25,9 +25,10 @@
                          o  on       JSON {"rails": [..], "unsafe": bool}: rails that are off get power again; or
                                      {"call_off": true}: a cut that has not fired does not. Answered by C, or N
                          s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together), "before", "after" (samples
-                                     of each), "trigger": "cut" or "now"}: answered by H, then W; or N; a `c` comes behind it if its
-                                     cut is to be in the picture
-                         k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H, or N
+                                     of each), "trigger": "cut" or "now"}: answered by H, then W; or N; a `c` comes
+                                     behind it if its cut is to be in the picture
+                         k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H,
+                         or N
                                      (also while the stream runs)
 
 Guarantees. seq rises by one per frame and direction, from 0 at boot, over all kinds: a lost frame is seen. t_us is
@@ -36,47 +37,50 @@ sample; each dt_us is the distance to the sample before (0 for the first). index
 names the first sample of the frame, so index + n of one frame is the index of the next unless conversions were lost;
 `missed` is how many the rig knows it lost since `go`. Registers are the chip's raw integers (INA228: 20-bit values,
 already shifted right by 4).
-An E frame comes at `go` (index 0, registers 0), then about once a second (later, while other rails want the bus at the same
-moments), right after a conversion, whose time t_us is. Its registers hold exactly the conversions before its `index`,
-since `go` or, if `config` has changed since, within this config: when a sensor has lost its supply the rig says so (L),
-configures it under a new config id, sends H again, and an E frame at once, which is the base of the accumulators' new count.
-H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware", "simulated", "rails": [{"rail",
-"name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config", "shunt_cal", "conversion_ns"}]};
-all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry. Since protocol 2 a rail has "bus" and
-"calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that `k` stored; what is in it, all integers
-and text, is said in the host's calibration.py), and H has "serial" (hexadecimal, the board's own), and "switch": null, or
-{"rails": [{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that have
-no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most at once)}].
-W frames come one after the other, one channel after the other: channel is the GPIO, values are counts, first is the number of the
-piece's first sample in the channel's picture, whose time is t0_us, dt_ns from one of them to the next; the picture holds `before`
-samples before the event (fewer if it was too early) and `after`.
+An E frame comes at `go` (index 0, registers 0), then about once a second (later, while other rails want the bus at the
+same moments), right after a conversion, whose time t_us is. Its registers hold exactly the conversions before its
+`index`, since `go` or, if `config` has changed since, within this config: when a sensor has lost its supply the rig
+says so (L), configures it under a new config id, sends H again, and an E frame at once, which is the base of the
+accumulators' new count. H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware",
+"simulated", "rails": [{"rail", "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config",
+"shunt_cal", "conversion_ns"}]}; all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry.
+Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
+`k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
+(hexadecimal, the board's own), and "switch": null, or {"rails": [{"rail", "profiles", "discharge_mOhm"}], "sideband":
+bool, "resolution_ns", "dead_us", "state", "off": [rails that have no power]}, and "scope": [{"rail", "gpio",
+"nV_per_count", "rates", "samples" (most at once)}]. W frames come one after the other, one channel after the other:
+channel is the GPIO, values are counts, first is the number of the piece's first sample in the channel's picture, whose
+time is t0_us, dt_ns from one of them to the next; the picture holds `before` samples before the event (fewer if it was
+too early) and `after`.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
-    {"token", "rails": [..], "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF": [..], "residual_mV", "residual_ms"}
-profile: "float" (series switch opens), "crowbar" (and the discharge switch closes after the dead time), "glitch" (off for
-glitch_us, timed by hardware, and on again; the discharge switch stays open), "ramp". A ramp opens the series switch and closes the
-discharge switch in pulses, timed by hardware, such that a rail with the capacitance bulk_uF (one for each of rails) and no load
-falls evenly from all to nothing in fall_us: 3 to 1000 times R C of the rail, 2 s at most; the last part, R C / fall_us of the voltage,
-falls as with crowbar. It is no regulator: it cannot hold a rail up, so what the drive draws makes the fall faster, in steps of 1/32
-to 1/8, and another capacitance C' bends the line to (1 - t / fall_us)^(bulk_uF / C'). C has what became of it. A crowbar's t90_10_us
-tells a rail's R C: it is 2.2 of them, with a drive that draws little. when, one of
+    {"token", "rails": [..], "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF": [..], "residual_mV",
+    "residual_ms"}
+profile: "float" (series switch opens), "crowbar" (and the discharge switch closes after the dead time), "glitch" (off
+for glitch_us, timed by hardware, and on again; the discharge switch stays open), "ramp". A ramp opens the series switch
+and closes the discharge switch in pulses, timed by hardware, such that a rail with the capacitance bulk_uF (one for
+each of rails) and no load falls evenly from all to nothing in fall_us: 3 to 1000 times R C of the rail, 2 s at most;
+the last part, R C / fall_us of the voltage, falls as with crowbar. It is no regulator: it cannot hold a rail up, so
+what the drive draws makes the fall faster, in steps of 1/32 to 1/8, and another capacitance C' bends the line to (1 - t
+/ fall_us)^(bulk_uF / C'). C has what became of it. A crowbar's t90_10_us tells a rail's R C: it is 2.2 of them, with a
+drive that draws little. when, one of
     {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
     {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
     {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i
     {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
-Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a ramp): power
-returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for residual_ms (500); until then it
-stays off, and after 10 s more C says so: such a rail gets power by an `o` with "unsafe": true only, and none during a ramp.
-A board that drives PERST# and the side-band ("sideband" of H) holds PERST# low and isolates the rest in the cycle of the cut, joins
-it when the rails are back at 90 %, and releases PERST# 120 ms later; a glitch leaves them alone. Such a cut is of 3 rails at most.
-The stream must run: what cannot be measured is not cut. C comes when power has returned, or, without off_ms, when the rails
-are known to be off, and again after `o`:
-    {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us", "residual_mV",
-    "low_us", "samples", "safe"}]}
-fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two; perst_us: board
-time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of before_mV as VBUS conversions saw it,
-interpolated, null if it did not fall so far; residual_mV: the latest (glitch: the lowest) reading before power returned; low_us: from
-the edge to the first reading below residual_mV.
+Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a
+ramp): power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for
+residual_ms (500); until then it stays off, and after 10 s more C says so: such a rail gets power by an `o` with
+"unsafe": true only, and none during a ramp. A board that drives PERST# and the side-band ("sideband" of H) holds PERST#
+low and isolates the rest in the cycle of the cut, joins it when the rails are back at 90 %, and releases PERST# 120 ms
+later; a glitch leaves them alone. Such a cut is of 3 rails at most. The stream must run: what cannot be measured is not
+cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and again after `o`:
+    {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
+    "residual_mV", "low_us", "samples", "safe"}]}
+fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
+perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
+before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest (glitch: the
+lowest) reading before power returned; low_us: from the edge to the first reading below residual_mV.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 

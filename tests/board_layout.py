@@ -41,7 +41,10 @@ class Board:
 
     def __init__(self, text):
         self.tree = parsed(text)
-        self.parts, self.pads = {}, {}  # {ref: (footprint, value)}, {(ref, number): [(net, x, y, width, height, drill)]}
+        self.parts, self.pads = (
+            {},
+            {},
+        )  # {ref: (footprint, value)}, {(ref, number): [(net, x, y, width, height, drill)]}
         for item in every(self.tree, "footprint"):
             properties = {field[1]: field[2] for field in every(item, "property")}
             x, y, *angle = map(float, value(item, "at"))
@@ -59,13 +62,24 @@ class Board:
         names = {number: plain(name) for _, number, name in every(self.tree, "net")}
         point = lambda node, name: tuple(map(float, value(node, name)[:2]))  # noqa: E731
         self.tracks = [
-            (names[value(s, "net")[0]], value(s, "layer")[0], float(value(s, "width")[0]), point(s, "start"), point(s, "end"))
+            (
+                names[value(s, "net")[0]],
+                value(s, "layer")[0],
+                float(value(s, "width")[0]),
+                point(s, "start"),
+                point(s, "end"),
+            )
             for s in every(self.tree, "segment")
         ]
-        self.vias = [(names[value(v, "net")[0]], point(v, "at"), float(value(v, "drill")[0])) for v in every(self.tree, "via")]
+        self.vias = [
+            (names[value(v, "net")[0]], point(v, "at"), float(value(v, "drill")[0])) for v in every(self.tree, "via")
+        ]
         self.pours = []  # (net, layer, [polygon])
         for zone in every(self.tree, "zone"):
-            polygons = [[tuple(map(float, xy[1:])) for xy in every(value(p, "pts"), "xy")] for p in every(zone, "filled_polygon")]
+            polygons = [
+                [tuple(map(float, xy[1:])) for xy in every(value(p, "pts"), "xy")]
+                for p in every(zone, "filled_polygon")
+            ]
             self.pours.append((plain(value(zone, "net_name")[0]), value(zone, "layer")[0], polygons))
 
 

@@ -1,5 +1,5 @@
-"""A headless Chromium that opens a local page and evaluates JavaScript in it, over its debugging pipe (two inherited file
-descriptors, messages ended by a zero byte; Chrome DevTools Protocol). No port is opened and no network is used."""
+"""A headless Chromium that opens a local page and evaluates JavaScript in it, over its debugging pipe (two inherited
+file descriptors, messages ended by a zero byte; Chrome DevTools Protocol). No port is opened and no network is used."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-    " --disable-sync --disable-default-apps --disable-extensions --disable-breakpad --disable-crash-reporter --disable-dev-shm-usage"
-    " --host-resolver-rules=MAP*~NOTFOUND --remote-debugging-pipe"
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --disable-default-apps --disable-extensions --disable-breakpad"
+    " --disable-crash-reporter --disable-dev-shm-usage --host-resolver-rules=MAP*~NOTFOUND --remote-debugging-pipe"
 ).split()
 
 
@@ -32,8 +32,12 @@ class Browser:
         flags = [*FLAGS, f"--user-data-dir={self._folder}", f"--window-size={width},{height}"]
         self._process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "chromium", find(), *flags, "about:blank"],
-            pass_fds=(to_read, to_write), start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            pass_fds=(to_read, to_write),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_read)
         os.close(to_write)
         self._n, self._rest, self.events = 0, b"", []
@@ -44,7 +48,9 @@ class Browser:
             for domain in ("Page", "Runtime", "Log", "Network"):
                 self.send(f"{domain}.enable")
             if dark:
-                self.send("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]})
+                self.send(
+                    "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+                )
         except BaseException:
             self.end()
             raise
@@ -90,7 +96,9 @@ class Browser:
         message, self._rest = self._rest.split(b"\0", 1)
         return json.loads(message)
 
-    def open(self, path: Path, fragment: str = "", ready: str = "document.readyState === 'complete'", limit_s: float = 40) -> None:
+    def open(
+        self, path: Path, fragment: str = "", ready: str = "document.readyState === 'complete'", limit_s: float = 40
+    ) -> None:
         """Load a file and wait until the expression `ready` is true in it."""
         self.events.clear()
         self.send("Page.navigate", {"url": "about:blank"})
@@ -101,7 +109,9 @@ class Browser:
         deadline = time.monotonic() + limit_s
         while not self.js(f"Boolean({expression})"):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{expression} did not become true; {self.js('document.body.outerHTML.slice(0, 300)')}")
+                raise TimeoutError(
+                    f"{expression} did not become true; {self.js('document.body.outerHTML.slice(0, 300)')}"
+                )
             time.sleep(0.05)
 
     def js(self, expression: str):
@@ -117,7 +127,9 @@ class Browser:
         bad = []
         for event in self.events:
             method, p = event.get("method"), event.get("params", {})
-            if method == "Runtime.exceptionThrown" or (method == "Runtime.consoleAPICalled" and p["type"] in ("error", "warning")):
+            if method == "Runtime.exceptionThrown" or (
+                method == "Runtime.consoleAPICalled" and p["type"] in ("error", "warning")
+            ):
                 bad.append(json.dumps(p)[:300])
             elif method == "Log.entryAdded" and p["entry"]["level"] in ("error", "warning"):
                 bad.append(p["entry"]["text"])

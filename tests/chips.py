@@ -1,4 +1,5 @@
-"""The SIMULATED sensor chips on CPython. They are MicroPython modules, whose folder is not in sys.path, because its time.py would be."""
+"""The SIMULATED sensor chips on CPython. They are MicroPython modules, whose folder is not in sys.path, because its
+time.py would be."""
 
 import importlib.util
 import sys

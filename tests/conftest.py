@@ -20,7 +20,9 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
 os.environ.__setitem__(*SESSION.split("="))
-os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")  # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
+os.environ.setdefault(
+    "PYTEST_DEBUG_TEMPROOT", "/var/tmp"
+)  # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
 
 
 @pytest.fixture
@@ -100,7 +102,8 @@ def no_process_left():
 
 
 def processes_of(session: str) -> dict[int, str]:
-    """{pid: command line and the test that started it} of the live processes, but us, with session in their environment.
+    """{pid: command line and the test that started it} of the live processes, but us, with session in their
+    environment.
 
     Found by environment and not by parent, so a process that made itself a daemon is found too.
     """
@@ -114,6 +117,8 @@ def processes_of(session: str) -> dict[int, str]:
         except OSError:
             continue  # gone, or another user's
         if session.encode() in environment and words and "multiprocessing.resource_tracker" not in words:
-            test = [entry.decode().partition("=")[2] for entry in environment if entry.startswith(b"PYTEST_CURRENT_TEST=")]
+            test = [
+                entry.decode().partition("=")[2] for entry in environment if entry.startswith(b"PYTEST_CURRENT_TEST=")
+            ]
             found[int(folder.name)] = f"{words} started by {' '.join(test) or 'no test'}"
     return found

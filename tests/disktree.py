@@ -1,6 +1,7 @@
-"""A machine's /sys, /proc, /dev and /run as files below a folder, laid out as Linux lays them out (looked up on 6.1 and 6.18:
-block devices are links from /sys/block, /sys/class/block and /sys/dev/block into /sys/devices, partitions are folders in their
-disk, by-id links are relative). Nodes are sparse files of the disk's size, so that programs can look into them."""
+"""A machine's /sys, /proc, /dev and /run as files below a folder, laid out as Linux lays them out (looked up on 6.1 and
+6.18: block devices are links from /sys/block, /sys/class/block and /sys/dev/block into /sys/devices, partitions are
+folders in their disk, by-id links are relative). Nodes are sparse files of the disk's size, so that programs can look
+into them."""
 
 import os
 from pathlib import Path
@@ -28,8 +29,19 @@ class DiskTree:
 
     def __init__(self, root: Path):
         self.root = root
-        for folder in ("sys/block", "sys/class/block", "sys/dev/block", "sys/class/nvme", "sys/devices", "proc/self", "dev/disk/by-id", "dev/mapper",
-                       "run/lock", "run/udev/data", "tmp"):  # fmt: skip
+        for folder in (
+            "sys/block",
+            "sys/class/block",
+            "sys/dev/block",
+            "sys/class/nvme",
+            "sys/devices",
+            "proc/self",
+            "dev/disk/by-id",
+            "dev/mapper",
+            "run/lock",
+            "run/udev/data",
+            "tmp",
+        ):
             (root / folder).mkdir(parents=True, exist_ok=True)
         self.write("proc/self/mountinfo", "22 27 0:21 / /proc rw,relatime - proc proc rw\n")
         self.write("proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
@@ -52,8 +64,16 @@ class DiskTree:
         """The part that all block devices have."""
         self.appearances += 1
         self.numbers[name] = number
-        for file, content in (("dev", number), ("size", size_bytes // 512), ("ro", 0), ("removable", 0), ("hidden", 0),
-                              ("diskseq", self.appearances), ("queue/rotational", rotational), ("queue/logical_block_size", 512)):  # fmt: skip
+        for file, content in (
+            ("dev", number),
+            ("size", size_bytes // 512),
+            ("ro", 0),
+            ("removable", 0),
+            ("hidden", 0),
+            ("diskseq", self.appearances),
+            ("queue/rotational", rotational),
+            ("queue/logical_block_size", 512),
+        ):
             self.write(f"{folder}/{file}", f"{content}\n")
         for empty in ("holders", "slaves"):
             (self.root / folder / empty).mkdir(exist_ok=True)
@@ -67,13 +87,30 @@ class DiskTree:
         self.write(f"dev/{name}", b"")
         os.truncate(self.root / "dev" / name, size_bytes)
 
-    def nvme(self, index=0, serial="S6Z1NX0W100001", model="Samsung SSD 990 PRO 2TB", firmware="4B2QJXD7", size_bytes=2_000_398_934_016, nsid=1,
-             speed="16.0 GT/s PCIe", width=4, number=None):  # fmt: skip
+    def nvme(
+        self,
+        index=0,
+        serial="S6Z1NX0W100001",
+        model="Samsung SSD 990 PRO 2TB",
+        firmware="4B2QJXD7",
+        size_bytes=2_000_398_934_016,
+        nsid=1,
+        speed="16.0 GT/s PCIe",
+        width=4,
+        number=None,
+    ):
         """A PCIe drive without native multipath."""
         pci = f"sys/devices/pci0000:00/0000:00:06.0/0000:0{index + 1}:00.0"
         controller = f"{pci}/nvme/nvme{index}"
-        for file, content in (("model", model.ljust(40)), ("serial", serial.ljust(20)), ("firmware_rev", firmware.ljust(8)), ("transport", "pcie"),
-                              ("address", f"0000:0{index + 1}:00.0"), ("state", "live"), ("subsysnqn", f"nqn.2014.08.org.nvmexpress:{serial}")):  # fmt: skip
+        for file, content in (
+            ("model", model.ljust(40)),
+            ("serial", serial.ljust(20)),
+            ("firmware_rev", firmware.ljust(8)),
+            ("transport", "pcie"),
+            ("address", f"0000:0{index + 1}:00.0"),
+            ("state", "live"),
+            ("subsysnqn", f"nqn.2014.08.org.nvmexpress:{serial}"),
+        ):
             self.write(f"{controller}/{file}", content + "\n")
         for which, s, w in (("current", speed, width), ("max", "16.0 GT/s PCIe", 4)):
             self.write(f"{pci}/{which}_link_speed", f"{s}\n")
@@ -88,18 +125,37 @@ class DiskTree:
         self.link(f"{folder}/device", controller)
         return name
 
-    def nvme_multipath(self, index=0, serial="FABRIC01", model="SIMULATED SATA TLC", transport="tcp",
-                       address="traddr=127.0.0.1,trsvcid=4420,src_addr=127.0.0.1",
-                       states=("live",), size_bytes=4 << 30):  # fmt: skip
-        """A namespace of a subsystem: its `device` is the subsystem, which links to the controllers; each path is hidden."""
+    def nvme_multipath(
+        self,
+        index=0,
+        serial="FABRIC01",
+        model="SIMULATED SATA TLC",
+        transport="tcp",
+        address="traddr=127.0.0.1,trsvcid=4420,src_addr=127.0.0.1",
+        states=("live",),
+        size_bytes=4 << 30,
+    ):
+        """A namespace of a subsystem: its `device` is the subsystem, which links to the controllers; each path is
+        hidden."""
         subsystem = f"sys/devices/virtual/nvme-subsystem/nvme-subsys{index}"
-        for file, content in (("model", model), ("serial", serial), ("firmware_rev", "1"), ("subsysnqn", "nqn.2014-08.org.nvmexpress:uuid:1")):
+        for file, content in (
+            ("model", model),
+            ("serial", serial),
+            ("firmware_rev", "1"),
+            ("subsysnqn", "nqn.2014-08.org.nvmexpress:uuid:1"),
+        ):
             self.write(f"{subsystem}/{file}", content + "\n")
         for path, state in enumerate(states):
             nvme = index + path
             controller = f"sys/devices/virtual/nvme-fabrics/ctl/nvme{nvme}"
-            for file, content in (("model", model), ("serial", serial), ("firmware_rev", "1"), ("transport", transport),
-                                  ("address", address), ("state", state)):  # fmt: skip
+            for file, content in (
+                ("model", model),
+                ("serial", serial),
+                ("firmware_rev", "1"),
+                ("transport", transport),
+                ("address", address),
+                ("state", state),
+            ):
                 self.write(f"{controller}/{file}", content + "\n")
             self.link(f"sys/class/nvme/nvme{nvme}", controller)
             self.link(f"{subsystem}/nvme{nvme}", controller)
@@ -114,18 +170,34 @@ class DiskTree:
         self.link(f"{subsystem}/{name}/device", subsystem)
         return name
 
-    def sata(self, name="sda", serial="S3Z9NB0K100001", model="Samsung SSD 860 EVO 500GB", firmware="RVT04B6Q", port=1, speed="6.0 Gbps",
-             size_bytes=500_107_862_016, page_89h=True):  # fmt: skip
+    def sata(
+        self,
+        name="sda",
+        serial="S3Z9NB0K100001",
+        model="Samsung SSD 860 EVO 500GB",
+        firmware="RVT04B6Q",
+        port=1,
+        speed="6.0 Gbps",
+        size_bytes=500_107_862_016,
+        page_89h=True,
+    ):
         ata = f"sys/devices/pci0000:00/0000:00:17.0/ata{port}"
         self.write(f"{ata}/link{port}/ata_link/link{port}/sata_spd", speed + "\n")
         device = f"{ata}/host{port}/target{port}:0:0/{port}:0:0:0"
-        self.scsi(name, device, "ATA", model[:16], firmware[-4:], serial.rjust(20), size_bytes, wwid=f"naa.5002538e{port:08x}")
+        self.scsi(
+            name, device, "ATA", model[:16], firmware[-4:], serial.rjust(20), size_bytes, wwid=f"naa.5002538e{port:08x}"
+        )
         if page_89h:
             self.write(f"{device}/vpd_pg89", identify_page(serial.rjust(20), firmware, model))
         return name
 
     def scsi(self, name, device, vendor, model, rev, serial, size_bytes, wwid="", rotational=0):
-        for file, content in (("vendor", vendor.ljust(8)), ("model", model.ljust(16)), ("rev", rev.ljust(4)), ("wwid", wwid)):
+        for file, content in (
+            ("vendor", vendor.ljust(8)),
+            ("model", model.ljust(16)),
+            ("rev", rev.ljust(4)),
+            ("wwid", wwid),
+        ):
             self.write(f"{device}/{file}", content + "\n")
         if serial is not None:
             self.write(f"{device}/vpd_pg80", serial_page(serial))
@@ -134,17 +206,45 @@ class DiskTree:
         self.link(f"{folder}/device", device)
         return name
 
-    def sas(self, name="sdb", serial="ZC1A0B2C", vendor="SEAGATE", model="XS960SE70104", rate="12.0 Gbit", size_bytes=960_197_124_096):
+    def sas(
+        self,
+        name="sdb",
+        serial="ZC1A0B2C",
+        vendor="SEAGATE",
+        model="XS960SE70104",
+        rate="12.0 Gbit",
+        size_bytes=960_197_124_096,
+    ):
         port = "sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0/host9/port-9:0"
         self.write(f"{port}/phy-9:0/sas_phy/phy-9:0/negotiated_linkrate", rate + "\n")
-        return self.scsi(name, f"{port}/end_device-9:0/target9:0:0/9:0:0:0", vendor, model, "0003", serial, size_bytes, wwid="naa.5000c500a0b1c2d3")
+        return self.scsi(
+            name,
+            f"{port}/end_device-9:0/target9:0:0/9:0:0:0",
+            vendor,
+            model,
+            "0003",
+            serial,
+            size_bytes,
+            wwid="naa.5000c500a0b1c2d3",
+        )
 
-    def usb(self, name="sdc", serial="", bridge_serial="MSFT30012345678", vendor="ASMT", model="2115", speed=10000, size_bytes=250_059_350_016):
+    def usb(
+        self,
+        name="sdc",
+        serial="",
+        bridge_serial="MSFT30012345678",
+        vendor="ASMT",
+        model="2115",
+        speed=10000,
+        size_bytes=250_059_350_016,
+    ):
         device = "sys/devices/pci0000:00/0000:00:14.0/usb2/2-1"
         for file, content in (("idVendor", "174c"), ("idProduct", "55aa"), ("serial", bridge_serial), ("speed", speed)):
             self.write(f"{device}/{file}", f"{content}\n")
         self.write("sys/devices/pci0000:00/0000:00:14.0/usb2/idVendor", "1d6b\n")  # the root hub, further up
-        return self.scsi(name, f"{device}/2-1:1.0/host6/target6:0:0/6:0:0:0", vendor, model, "0", serial, size_bytes, rotational=1)
+        return self.scsi(
+            name, f"{device}/2-1:1.0/host6/target6:0:0/6:0:0:0", vendor, model, "0", serial, size_bytes, rotational=1
+        )
 
     def virtio(self, name="vda", serial="vol-0abc", size_bytes=256 << 30):
         folder = f"sys/devices/pci0000:00/0000:00:02.0/virtio1/block/{name}"
@@ -183,7 +283,10 @@ class DiskTree:
         return f"/dev/disk/by-id/{link}"
 
     def mount(self, device, point, kind="ext4", number=None, source=None, options="rw", process="self"):
-        line = f"90 27 {number or self.numbers[device]} / {point} rw,relatime shared:1 - {kind} {source or f'/dev/{device}'} {options}\n"
+        line = (
+            f"90 27 {number or self.numbers[device]} / {point} rw,relatime shared:1 - {kind}"
+            f" {source or f'/dev/{device}'} {options}\n"
+        )
         path = self.root / "proc" / process / "mountinfo"
         self.write(f"proc/{process}/mountinfo", (path.read_text() if path.exists() else "") + line)
 
@@ -201,6 +304,11 @@ class DiskTree:
     def remove(self, name):
         """A disk that vanishes."""
         folder = os.path.realpath(self.root / "sys/block" / name)
-        for link in (f"sys/block/{name}", f"sys/class/block/{name}", f"sys/dev/block/{self.numbers[name]}", f"dev/{name}"):
+        for link in (
+            f"sys/block/{name}",
+            f"sys/class/block/{name}",
+            f"sys/dev/block/{self.numbers[name]}",
+            f"dev/{name}",
+        ):
             (self.root / link).unlink()
         os.rename(folder, f"{folder}.gone-{self.appearances}")

@@ -1,4 +1,5 @@
-"""For tests: the firmware in the real RP2 port of MicroPython on an emulated RP2040 (tests/emulator), spoken to by the raw REPL and by frames."""
+"""For tests: the firmware in the real RP2 port of MicroPython on an emulated RP2040 (tests/emulator), spoken to by the
+raw REPL and by frames."""
 
 import json
 import os
@@ -27,6 +28,7 @@ def missing() -> str:
         return "SSDRIG_RP2040JS does not name a node_modules folder with rp2040js"
     return ""
 
+
 # What the board runs, with `r`, its Rig: rounds as in rig.run, with the heap locked until a sample
 LOCKED = """
 micropython.kbd_intr(-1)
@@ -45,11 +47,21 @@ micropython.kbd_intr(3)
 
 
 class Emulated:
-    """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or with the block."""
+    """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or
+    with the block."""
 
     def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
-        argv = ["node", str(EMULATOR), os.environ["SSDRIG_RP2040JS"], os.environ["SSDRIG_UF2"], json.dumps(sensors), json.dumps(gpios)]
-        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        argv = [
+            "node",
+            str(EMULATOR),
+            os.environ["SSDRIG_RP2040JS"],
+            os.environ["SSDRIG_UF2"],
+            json.dumps(sensors),
+            json.dumps(gpios),
+        ]
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
         self.input = b""
         self.frames = []  # (kind, seq, body)
         self.seq = 0
@@ -138,8 +150,9 @@ class Emulated:
         return [body for k, _, body in self.frames if k == kind]
 
     def end(self) -> dict:
-        """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions", "unread", "edges_ns"}],
-        "changes": [[cycle, GPIO, level]], "interrupts": {exception: {"count", "total_us", "most_us"}}}."""
+        """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions", "unread",
+        "edges_ns"}], "changes": [[cycle, GPIO, level]], "interrupts": {exception: {"count", "total_us",
+        "most_us"}}}."""
         self.process.stdin.close()
         self.process.stdin = None
         _, report = self.process.communicate(timeout=60)
@@ -147,9 +160,20 @@ class Emulated:
 
 
 def rows(conversions) -> list[dict]:
-    """Rows of board.RAILS for INA228s at 0x40 on, ALERT at GPIO 6 on, with these {"vbus_us", "vshunt_us", "temp_us"}."""
-    common = {"chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True}
-    return [{**common, **c, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n} for n, c in enumerate(conversions)]
+    """Rows of board.RAILS for INA228s at 0x40 on, ALERT at GPIO 6 on, with these {"vbus_us", "vshunt_us",
+    "temp_us"}."""
+    common = {
+        "chip": "INA228",
+        "bus": "I2C0",
+        "shunt_uOhm": 8000,
+        "shunt_tolerance_ppm": 10_000,
+        "current_lsb_pA": 9_765_625,
+        "fine": True,
+    }
+    return [
+        {**common, **c, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n}
+        for n, c in enumerate(conversions)
+    ]
 
 
 def values(n: int) -> tuple[int, int]:
@@ -172,10 +196,13 @@ def samples(board: Emulated, rail: int = 0) -> list[tuple[int, int, int, int]]:
 
 
 def missed(board: Emulated, rail: int = 0) -> int:
-    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in board.bodies(wire.SAMPLES) if body[0] == rail][-1]
+    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in board.bodies(wire.SAMPLES) if body[0] == rail][
+        -1
+    ]
 
 
 def latencies_us(seen, report: dict, rail: int = 0) -> list[float]:
-    """From each edge of ALERT to its stamp, sorted. Only where no edge failed to come (a sensor not read in time makes none)."""
+    """From each edge of ALERT to its stamp, sorted. Only where no edge failed to come (a sensor not read in time makes
+    none)."""
     edges = report["sensors"][rail]["edges_ns"]
     return sorted(t - edges[index] / 1000 for index, t, _, _ in seen if index < len(edges))

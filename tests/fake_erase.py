@@ -1,8 +1,8 @@
-"""Stand-ins for `nvme` and `hdparm` that erase a file: told by a JSON state file which drive they are and how it misbehaves.
+"""Stand-ins for `nvme` and `hdparm` that erase a file: told by a JSON state file which drive they are and how it
+misbehaves.
 
-Words, exit codes and layouts as in nvme-cli 2.3 and hdparm 9.65 (Debian 12), read there and in their sources. Started as
-`fake_erase.py STATE nvme|hdparm ARGS…` by the two scripts that `install` makes. Not a test itself.
-"""
+Words, exit codes and layouts as in nvme-cli 2.3 and hdparm 9.65 (Debian 12), read there and in their sources. Started
+as `fake_erase.py STATE nvme|hdparm ARGS…` by the two scripts that `install` makes. Not a test itself."""
 
 import json
 import os
@@ -11,7 +11,8 @@ import time
 
 
 def install(folder, backing, **drive):
-    """Make folder/nvme and folder/hdparm (put folder first on PATH) for a drive that keeps its data in `backing`. Returns the state's path."""
+    """Make folder/nvme and folder/hdparm (put folder first on PATH) for a drive that keeps its data in `backing`.
+    Returns the state's path."""
     state = folder / "drive.json"
     state.write_text(json.dumps({"backing": str(backing), "calls": [], **drive}))
     for name in ("nvme", "hdparm"):
@@ -81,7 +82,9 @@ def nvme(drive: dict, args: list[str]) -> int:
     elif what == "sanitize":
         drive["sanitize"] = {"action": int(args[args.index("-a") + 1]), "polls": 0}
         if drive.get("refuses"):
-            return status("Invalid Field in Command: A reserved coded value or an unsupported value in a defined field", 0x4002)
+            return status(
+                "Invalid Field in Command: A reserved coded value or an unsupported value in a defined field", 0x4002
+            )
     else:
         print(f"fake nvme: unknown {args}", file=sys.stderr)
         return 22
@@ -90,7 +93,9 @@ def nvme(drive: dict, args: list[str]) -> int:
 
 def format_(drive: dict, option: dict) -> int:
     if drive.get("refuses"):
-        return status("Access Denied: Access to the namespace and/or LBA range is denied due to lack of access rights", 0x4286)
+        return status(
+            "Access Denied: Access to the namespace and/or LBA range is denied due to lack of access rights", 0x4286
+        )
     open(os.path.join(os.path.dirname(drive["backing"]), "drive.formatting"), "w").close()
     time.sleep(drive.get("seconds", 0))
     erase(drive)
@@ -159,7 +164,7 @@ def hdparm(drive: dict, args: list[str]) -> int:
         return 0
     what = next(a for a in args if a.startswith("--security-") and a != "--security-mode")
     password = args[args.index(what) + 1]
-    print(f" Issuing {what[2:].replace('-', '_').upper()} command, password=\"{password}\", user=user")
+    print(f' Issuing {what[2:].replace("-", "_").upper()} command, password="{password}", user=user')
     wrong = drive.get("password") not in (None, password)
     if drive.get("frozen") or wrong or what in drive.get("fails", ()):
         print(f"{what[2:].replace('-', '_').upper()}: Input/output error", file=sys.stderr)

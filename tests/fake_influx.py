@@ -1,4 +1,5 @@
-"""A scripted InfluxDB: answers a write as the named generation was seen or is documented to, and remembers what it stored.
+"""A scripted InfluxDB: answers a write as the named generation was seen or is documented to, and remembers what it
+stored.
 
 Its reader of line protocol is written from the servers' rules and shares nothing with the encoder it judges. Sources:
 1.6.7, 1.13.2 and 2.7.12 by experiment in 2026; 3.x from InfluxData's documentation of 2026-08.
@@ -27,7 +28,11 @@ from urllib.parse import parse_qs, urlsplit
 _KEY = rb"(?:[^,= \\]|\\[,= ]|\\(?![,= ]))+"
 _LINE = re.compile(
     rb"(?P<m>(?:[^, \\]|\\[, ]|\\(?![, ]))+)(?P<tags>(?:," + _KEY + rb"=" + _KEY + rb")*)"
-    rb" (?P<fields>" + _KEY + rb'=(?:"(?:[^"\\]|\\.)*"|[^, "]+)(?:,' + _KEY + rb'=(?:"(?:[^"\\]|\\.)*"|[^, "]+))*)(?: (?P<t>-?\d+))?'
+    rb" (?P<fields>"
+    + _KEY
+    + rb'=(?:"(?:[^"\\]|\\.)*"|[^, "]+)(?:,'
+    + _KEY
+    + rb'=(?:"(?:[^"\\]|\\.)*"|[^, "]+))*)(?: (?P<t>-?\d+))?'
 )
 _TAG = re.compile(rb",(" + _KEY + rb")=(" + _KEY + rb")")
 _FIELD = re.compile(rb"(" + _KEY + rb')=("(?:[^"\\]|\\.)*"|[^, "]+)(?:,|$)')
@@ -81,7 +86,16 @@ class FakeInflux:
     """Context manager. url has the database in it. `stored`: (measurement, tags, t) -> fields; `changed` counts points
     that came again with other fields than before, which InfluxDB 3 does not promise to keep right."""
 
-    def __init__(self, generation="1.6.7", databases=("db",), user="", password="", script=(), max_body=25_000_000, oldest_ns=-(2**63)):
+    def __init__(
+        self,
+        generation="1.6.7",
+        databases=("db",),
+        user="",
+        password="",
+        script=(),
+        max_body=25_000_000,
+        oldest_ns=-(2**63),
+    ):
         self.generation, self.databases = generation, set(databases)
         self.credentials = (user, password)
         self.script, self.max_body, self.oldest_ns = list(script), max_body, oldest_ns
@@ -185,7 +199,10 @@ class FakeInflux:
         sent = base64.b64decode(h.headers.get("Authorization", "Basic ").removeprefix("Basic ")).decode()
         right = sent == f"{user}:{password}" if g.startswith("1.") else sent.endswith(f":{password}")
         if password and not right:
-            return 401, {"error": "authorization failed"} if g.startswith("1.") else {"code": "unauthorized", "message": "unauthorized access"}
+            return 401, {"error": "authorization failed"} if g.startswith("1.") else {
+                "code": "unauthorized",
+                "message": "unauthorized access",
+            }
         if query.get("precision") != "ns":
             raise AssertionError("precision=ns must be spelled out")
         if query["db"] not in self.databases:
@@ -210,7 +227,10 @@ class FakeInflux:
             data = [{"line_number": 1, "error_message": why} for why in bad + refused]
             return 400, {"error": "partial write of line protocol occurred", "data": data[:100]}
         if refused and g.startswith("2"):
-            return 422, {"code": "unprocessable entity", "message": f"failure writing points to database: partial write: {refused[0]}"}
+            return 422, {
+                "code": "unprocessable entity",
+                "message": f"failure writing points to database: partial write: {refused[0]}",
+            }
         if bad or refused:
             return 400, {"error": f"partial write: {(bad + refused)[0]} dropped={len(refused)}"}
         return 204, None

@@ -1,5 +1,6 @@
-"""Stand-ins for smartctl and nvme on PATH: small shell scripts in a folder of the test's own. What they print is what the real ones
-print; each test says of which version. The folder's file `calls` lists how they were called, a line each."""
+"""Stand-ins for smartctl and nvme on PATH: small shell scripts in a folder of the test's own. What they print is what
+the real ones print; each test says of which version. The folder's file `calls` lists how they were called, a line
+each."""
 
 import json
 import os
@@ -15,7 +16,9 @@ class Tools:
     def __init__(self, folder: Path, monkeypatch):
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")  # sh, cat, sleep; Debian's smartctl is in /usr/sbin
+        monkeypatch.setenv(
+            "PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"
+        )  # sh, cat, sleep; Debian's smartctl is in /usr/sbin
 
     def put(self, name: str, script: str, mode: int = 0o755) -> None:
         path = self.folder / name
@@ -24,18 +27,22 @@ class Tools:
 
     def smartctl(self, document, exit_code: int = 0) -> None:
         """A smartctl that prints this (an object as JSON, bytes as they are) and ends so."""
-        (self.folder / "smartctl.out").write_bytes(document if isinstance(document, bytes) else json.dumps(document).encode())
+        (self.folder / "smartctl.out").write_bytes(
+            document if isinstance(document, bytes) else json.dumps(document).encode()
+        )
         self.put("smartctl", f"cat smartctl.out\nexit {exit_code}")
 
     def nvme(self, pages: dict[str, bytes], refusal: str = NO_PAGE_2_3) -> None:
-        """An nvme-cli 2.3 of a drive that has these pages: "id-ctrl", "id-ns", "id-uuid", "02", "c0" …; all others are refused."""
+        """An nvme-cli 2.3 of a drive that has these pages: "id-ctrl", "id-ns", "id-uuid", "02", "c0" …; all others are
+        refused."""
         for name, page in pages.items():
             (self.folder / f"page.{name}").write_bytes(page)
         (self.folder / "refusal").write_text(refusal + "\n")
         self.put(
             "nvme",
-            'page=$1\nif [ "$1" = get-log ]; then for word in "$@"; do case $word in --log-id=0x*) page=${word#--log-id=0x};; esac; done; fi\n'
-            '[ -f "page.$page" ] && exec cat "page.$page"\ncat refusal >&2\nexit 1',
+            'page=$1\nif [ "$1" = get-log ]; then for word in "$@"; do case $word in --log-id=0x*)'
+            ' page=${word#--log-id=0x};; esac; done; fi\n[ -f "page.$page" ] && exec cat "page.$page"\ncat refusal'
+            " >&2\nexit 1",
         )
 
     def calls(self) -> list[str]:
@@ -50,7 +57,8 @@ def answer_of_smartctl(exit_status: int = 0, **more) -> dict:
 
 
 def identity(vid: int = 0x1234, serial: str = "0001", lpa: int = 0, ctratt: int = 0, endgidmax: int = 0) -> bytes:
-    """An Identify Controller structure with these fields; their places as in NVMe Base Specification 2.0, figure 275."""
+    """An Identify Controller structure with these fields; their places as in NVMe Base Specification 2.0, figure
+    275."""
     page = bytearray(4096)
     page[0:2] = vid.to_bytes(2, "little")
     page[4:24] = serial.ljust(20).encode()

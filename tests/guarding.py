@@ -1,4 +1,5 @@
-"""What the tests of the guard share: a machine with two disks that nobody uses, drives made by hand, a disk with a file system."""
+"""What the tests of the guard share: a machine with two disks that nobody uses, drives made by hand, a disk with a file
+system."""
 
 import shutil
 import subprocess
@@ -30,8 +31,22 @@ def against(tree, name="sda", serial=None) -> dict[str, str]:
 
 
 def by_hand(name, major, minor, size_bytes) -> Drive:
-    return a_drive(name=name, node=f"/dev/{name}", by_id=None, model="by hand", serial="HAND", firmware="", capacity_bytes=size_bytes,
-                   logical_block_bytes=512, interface="other", major=major, minor=minor, controller=None, nsid=None, smartctl_type="auto")  # fmt: skip
+    return a_drive(
+        name=name,
+        node=f"/dev/{name}",
+        by_id=None,
+        model="by hand",
+        serial="HAND",
+        firmware="",
+        capacity_bytes=size_bytes,
+        logical_block_bytes=512,
+        interface="other",
+        major=major,
+        minor=minor,
+        controller=None,
+        nsid=None,
+        smartctl_type="auto",
+    )
 
 
 def make_ext4(node) -> None:

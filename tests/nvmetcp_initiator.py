@@ -1,5 +1,5 @@
-"""A small NVMe/TCP host for tests: blocking, one command after another or pipelined by hand. Written from the specifications,
-sharing no code with the server: NVMe/TCP Transport 1.0, NVMe over Fabrics 1.1, NVM Express Base 1.4."""
+"""A small NVMe/TCP host for tests: blocking, one command after another or pipelined by hand. Written from the
+specifications, sharing no code with the server: NVMe/TCP Transport 1.0, NVMe over Fabrics 1.1, NVM Express Base 1.4."""
 
 import socket
 import struct
@@ -25,8 +25,12 @@ class Terminated(Exception):
         self.fes, self.fei, self.culprit = fes, fei, culprit
 
 
-def sqe(opcode, cid, nsid=0, cdw10=0, cdw11=0, cdw12=0, cdw13=0, cdw14=0, cdw15=0, length=0, sgl=TRANSPORT, flags=0x40) -> bytes:
-    return struct.pack("<BBHI16xQI3xB6I", opcode, flags, cid, nsid, 0, length, sgl, cdw10, cdw11, cdw12, cdw13, cdw14, cdw15)
+def sqe(
+    opcode, cid, nsid=0, cdw10=0, cdw11=0, cdw12=0, cdw13=0, cdw14=0, cdw15=0, length=0, sgl=TRANSPORT, flags=0x40
+) -> bytes:
+    return struct.pack(
+        "<BBHI16xQI3xB6I", opcode, flags, cid, nsid, 0, length, sgl, cdw10, cdw11, cdw12, cdw13, cdw14, cdw15
+    )
 
 
 def rw(opcode, cid, slba, blocks, length, fua=False, **how) -> bytes:
@@ -40,8 +44,24 @@ def capsule(command: bytes, data: bytes = b"") -> bytes:
 class Queue:
     """One connection. connect=False: only the transport's own greeting; initialise=False: not even that."""
 
-    def __init__(self, address, qid=0, nqn="", cntlid=0xFFFF, *, sqsize=31, kato_ms=0, attributes=0, hpda=0, hostnqn=HOSTNQN,
-                 hostid=None, recfmt=0, initialise=True, connect=True, timeout_s=20):  # fmt: skip
+    def __init__(
+        self,
+        address,
+        qid=0,
+        nqn="",
+        cntlid=0xFFFF,
+        *,
+        sqsize=31,
+        kato_ms=0,
+        attributes=0,
+        hpda=0,
+        hostnqn=HOSTNQN,
+        hostid=None,
+        recfmt=0,
+        initialise=True,
+        connect=True,
+        timeout_s=20,
+    ):
         self.sock = socket.create_connection(address, timeout_s)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.qid, self._cid, self.sqhd, self.r2ts = qid, 0, None, 0
@@ -54,8 +74,22 @@ class Queue:
         if initialise and connect:
             hostid = uuid.UUID(hostnqn[-36:]).bytes if hostid is None else hostid
             data = hostid + struct.pack("<H238x256s256s256x", cntlid, nqn.encode(), hostnqn.encode())
-            command = struct.pack("<BBHB19xQI3xBHHHBBI12x", 0x7F, 0x40, self.cid(), 1, 0, 1024, IN_CAPSULE, recfmt, qid, sqsize,
-                                  attributes, 0, kato_ms)  # fmt: skip
+            command = struct.pack(
+                "<BBHB19xQI3xBHHHBBI12x",
+                0x7F,
+                0x40,
+                self.cid(),
+                1,
+                0,
+                1024,
+                IN_CAPSULE,
+                recfmt,
+                qid,
+                sqsize,
+                attributes,
+                0,
+                kato_ms,
+            )
             self.cntlid = self.run(command, data)[0] & 0xFFFF
 
     def __enter__(self):
@@ -88,7 +122,8 @@ class Queue:
         return kind, head + rest[: hlen - 8], rest[(pdo or plen) - 8 :]
 
     def send(self, command: bytes, data: bytes = b"") -> int:
-        """Send a command without waiting. Data goes into the capsule if the descriptor says so. Returns its identifier."""
+        """Send a command without waiting. Data goes into the capsule if the descriptor says so. Returns its
+        identifier."""
         self.sock.sendall(capsule(command, data if command[39] == IN_CAPSULE else b""))
         return struct.unpack_from("<H", command, 2)[0]
 
@@ -97,7 +132,8 @@ class Queue:
         return self.wait(self.send(command, data), data, pieces)
 
     def wait(self, cid: int, data: bytes = b"", pieces: int = 1 << 20) -> tuple[int, bytes]:
-        """Serve the connection until `cid` is complete; a transfer is sent as `data` in H2CData PDUs of up to `pieces` bytes."""
+        """Serve the connection until `cid` is complete; a transfer is sent as `data` in H2CData PDUs of up to `pieces`
+        bytes."""
         came = {}
         while cid not in self.completions:
             kind, head, content = self.pdu()
@@ -126,7 +162,9 @@ class Queue:
         for at in range(0, len(data), pieces):
             part = data[at : at + pieces]
             last = 4 if at + len(part) == len(data) else 0
-            self.sock.sendall(struct.pack("<BBBBIHHII4x", 6, last, 24, 24, 24 + len(part), cid, tag, offset + at, len(part)) + part)
+            self.sock.sendall(
+                struct.pack("<BBBBIHHII4x", 6, last, 24, 24, 24 + len(part), cid, tag, offset + at, len(part)) + part
+            )
 
     # --- admin
 
@@ -147,10 +185,19 @@ class Queue:
     def identify(self, cns: int, nsid: int = 0) -> bytes:
         return self.admin(0x06, nsid=nsid, cdw10=cns, length=4096)[1]
 
-    def log(self, lid: int, length: int = 512, offset: int = 0, lsi: int = 0, nsid: int = 0xFFFFFFFF, rae: int = 0) -> bytes:
+    def log(
+        self, lid: int, length: int = 512, offset: int = 0, lsi: int = 0, nsid: int = 0xFFFFFFFF, rae: int = 0
+    ) -> bytes:
         dwords = length // 4 - 1
-        return self.admin(0x02, nsid=nsid, cdw10=lid | rae << 15 | (dwords & 0xFFFF) << 16, cdw11=dwords >> 16 | lsi << 16,
-                          cdw12=offset & 0xFFFFFFFF, cdw13=offset >> 32, length=length)[1]  # fmt: skip
+        return self.admin(
+            0x02,
+            nsid=nsid,
+            cdw10=lid | rae << 15 | (dwords & 0xFFFF) << 16,
+            cdw11=dwords >> 16 | lsi << 16,
+            cdw12=offset & 0xFFFFFFFF,
+            cdw13=offset >> 32,
+            length=length,
+        )[1]
 
     # --- I/O, in blocks of 512 bytes unless told
 

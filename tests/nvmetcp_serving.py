@@ -21,7 +21,16 @@ def host_of(server, *args, **how) -> Host:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """One fast server for the tests that leave it as it was."""
-    server = Serving(tmp_path_factory.mktemp("nvmetcp"), "--preset", "sata-tlc", "--capacity", "1GiB", "--no-latency", "--nvme-tcp", "127.0.0.1:0")
+    server = Serving(
+        tmp_path_factory.mktemp("nvmetcp"),
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "1GiB",
+        "--no-latency",
+        "--nvme-tcp",
+        "127.0.0.1:0",
+    )
     yield server
     server.end()
 

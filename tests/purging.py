@@ -1,4 +1,5 @@
-"""What the tests of `ssdrig purge` share: drives that are files behind the fake nvme and hdparm, and a loop device of the real kernel."""
+"""What the tests of `ssdrig purge` share: drives that are files behind the fake nvme and hdparm, and a loop device of
+the real kernel."""
 
 import os
 
@@ -15,13 +16,25 @@ SIZE = 4 << 20
 
 def drive_at(node, interface="NVMe", name="nvme0n1", size=SIZE) -> Drive:
     nvme = interface.startswith("NVMe")
-    return a_drive(name=name, node=str(node), by_id=None, model="Model A", serial="SERIAL0001", capacity_bytes=size, logical_block_bytes=512,
-                   interface=interface, controller="/dev/nvme0" if nvme else None, nsid=1 if nvme else None, smartctl_type="auto")  # fmt: skip
+    return a_drive(
+        name=name,
+        node=str(node),
+        by_id=None,
+        model="Model A",
+        serial="SERIAL0001",
+        capacity_bytes=size,
+        logical_block_bytes=512,
+        interface=interface,
+        controller="/dev/nvme0" if nvme else None,
+        nsid=1 if nvme else None,
+        smartctl_type="auto",
+    )
 
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """machine(interface=…, **how the drive behaves) -> (drive, state file), with random data on the drive and a /sys without others."""
+    """machine(interface=…, **how the drive behaves) -> (drive, state file), with random data on the drive and a /sys
+    without others."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
     def make(interface="NVMe", data=True, **behaviour):
@@ -37,7 +50,11 @@ def the_purge(drive, method="auto", **kw):
 
 
 def commands(state) -> list[list[str]]:
-    return [call for call in fake_erase.read(state)["calls"] if call[1] in ("format", "sanitize") or any("--security" in a for a in call)]
+    return [
+        call
+        for call in fake_erase.read(state)["calls"]
+        if call[1] in ("format", "sanitize") or any("--security" in a for a in call)
+    ]
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""What the tests of the sender share: lines, a run folder with lines, a sender on a clock of its own, a killed pusher."""
+"""What the tests of the sender share: lines, a run folder with lines, a sender on a clock of its own, a killed
+pusher."""
 
 import os
 import signal
@@ -16,7 +17,12 @@ HOST = Path(__file__).resolve().parents[1] / "host"
 
 def lines(n, start=0, run="r"):
     return [
-        lp.encode(POWER, {"drive": "d 1", "rail": "5V", "run": run}, {"p_mean_W": 0.1 * i, "samples": i}, 1_700_000_000_000_000_000 + i * 10**9).line
+        lp.encode(
+            POWER,
+            {"drive": "d 1", "rail": "5V", "run": run},
+            {"p_mean_W": 0.1 * i, "samples": i},
+            1_700_000_000_000_000_000 + i * 10**9,
+        ).line
         for i in range(start, start + n)
     ]
 
@@ -77,7 +83,11 @@ while s.pending():
 
 def pusher_killed(run, url, die, after_s=0.0, reached=None):
     """Start a sending process and kill -9 it: where it says it is, or once `reached` is set, plus after_s."""
-    process = subprocess.Popen([sys.executable, "-c", PUSHER, str(run), url, die], stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(HOST)})
+    process = subprocess.Popen(
+        [sys.executable, "-c", PUSHER, str(run), url, die],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(HOST)},
+    )
     try:
         if reached:
             assert reached.wait(30)
@@ -91,4 +101,9 @@ def pusher_killed(run, url, die, after_s=0.0, reached=None):
     assert process.returncode == -signal.SIGKILL
 
 
-BAD = [b"power,run=r p_mean_W=1i 1700000000000000000", b'power,run=r samples="many" 1700000000000000000', b"power,run=r samples=abc 5", b"no line at all"]
+BAD = [
+    b"power,run=r p_mean_W=1i 1700000000000000000",
+    b'power,run=r samples="many" 1700000000000000000',
+    b"power,run=r samples=abc 5",
+    b"no line at all",
+]

@@ -24,8 +24,10 @@ class Serving:
         with open(folder / "err", "wb") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", self.socket, *words],
-                stdout=subprocess.PIPE, stderr=err, start_new_session=True,
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                stderr=err,
+                start_new_session=True,
+            )
         line = self.process.stdout.readline()
         assert line, (folder / "err").read_text()
         self.ready = json.loads(line)

@@ -35,7 +35,15 @@ def interpreter() -> list[str]:
 
 def run_script(name: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess:
     """Run tests/micropython/NAME with the firmware and the stand-ins in its path."""
-    argv = [*interpreter(), "-X", "heapsize=8M", f"tests/micropython/{name}", "firmware", "host/ssdrig/virtual/board", *arguments]
+    argv = [
+        *interpreter(),
+        "-X",
+        "heapsize=8M",
+        f"tests/micropython/{name}",
+        "firmware",
+        "host/ssdrig/virtual/board",
+        *arguments,
+    ]
     return subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=100)
 
 
@@ -136,7 +144,7 @@ class Line:
         """(index, t_us, vbus, current) of every sample."""
         out = []
         for body in self.bodies(wire.SAMPLES):
-            _, _, n, _, index, t, = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            _, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
             for k in range(n):
                 at = struct.calcsize(wire.SAMPLES_HEAD) + wire.SAMPLE_BYTES * k
                 t += int.from_bytes(body[at : at + 2], "little")

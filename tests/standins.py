@@ -99,7 +99,9 @@ def firmware():
     rp2 = load(STAND_INS / "rp2.py", "rp2_stand_in")
     registers = types.SimpleNamespace()
     board = types.SimpleNamespace(Pin=Pin, freq=lambda: MHz * 1_000_000)
-    clock = types.SimpleNamespace(sleep_us=lambda us: Pin.board.spend(1000 * us), ticks_us=lambda: 0, ticks_add=lambda a, b: a + b & 0x3FFFFFFF)
+    clock = types.SimpleNamespace(
+        sleep_us=lambda us: Pin.board.spend(1000 * us), ticks_us=lambda: 0, ticks_add=lambda a, b: a + b & 0x3FFFFFFF
+    )
     common = {"micropython": MICROPYTHON, "machine": board, "time": clock}
     pulse = load(ROOT / "firmware/pulse.py", "pulse", rp2=rp2, registers=registers, **common)
     ramp = load(ROOT / "firmware/ramp.py", "ramp", pulse=pulse, **common)

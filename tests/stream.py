@@ -1,4 +1,5 @@
-"""Makes what a rig would have sent, frame by frame from wire.py, as records of rig.bin. For tests of the decoding side."""
+"""Makes what a rig would have sent, frame by frame from wire.py, as records of rig.bin. For tests of the decoding
+side."""
 
 import json
 import struct
@@ -15,11 +16,24 @@ TICK0_US = 1_000_000
 
 def hello(boot=1, configs=(0,), protocol=wire.PROTOCOL, rails=(0,), conversion_ns=CONVERSION_NS) -> bytes:
     rails = [
-        {"rail": r, "name": f"{r + 1} V", "chip": "INA228", "config": c, "shunt_uOhm": 10_000, "current_lsb_pA": CURRENT_LSB_PA,
-         "vbus_lsb_nV": VBUS_LSB_NV, "adc_config": 0xFB68, "shunt_cal": 4096, "conversion_ns": conversion_ns}
-        for r in rails for c in configs
-    ]  # fmt: skip
-    return json.dumps({"protocol": protocol, "boot": boot, "board": "b", "firmware": "f", "simulated": True, "rails": rails}).encode()
+        {
+            "rail": r,
+            "name": f"{r + 1} V",
+            "chip": "INA228",
+            "config": c,
+            "shunt_uOhm": 10_000,
+            "current_lsb_pA": CURRENT_LSB_PA,
+            "vbus_lsb_nV": VBUS_LSB_NV,
+            "adc_config": 0xFB68,
+            "shunt_cal": 4096,
+            "conversion_ns": conversion_ns,
+        }
+        for r in rails
+        for c in configs
+    ]
+    return json.dumps(
+        {"protocol": protocol, "boot": boot, "board": "b", "firmware": "f", "simulated": True, "rails": rails}
+    ).encode()
 
 
 def samples(index, t_us, vbus, current, rail=0, config=0, missed=0) -> bytes:
@@ -31,17 +45,22 @@ def samples(index, t_us, vbus, current, rail=0, config=0, missed=0) -> bytes:
 
 def energy(index, t_us, joules, rail=0, config=0) -> bytes:
     register = int(joules / (16 * 3.2 * CURRENT_LSB_PA * 1e-12)) & ((1 << 40) - 1)
-    return struct.pack(wire.ENERGY_BODY, rail, config, index, int(t_us), register.to_bytes(5, "little"), bytes(5), 3840, 0)
+    return struct.pack(
+        wire.ENERGY_BODY, rail, config, index, int(t_us), register.to_bytes(5, "little"), bytes(5), 3840, 0
+    )
 
 
 class Tape:
-    """Records in the making. Time goes on with `to`; host time and board time run at the same rate, TICK0_US at T0_NS."""
+    """Records in the making. Time goes on with `to`; host time and board time run at the same rate, TICK0_US at
+    T0_NS."""
 
     def __init__(self):
         self.rows, self.seq, self.t_us, self.tick_base, self.token = [], 0, TICK0_US, 0, 0
 
     def host_ns(self, t_us=None) -> int:
-        return T0_NS + (self.t_us + self.tick_base - TICK0_US if t_us is None else t_us + self.tick_base - TICK0_US) * 1000
+        return (
+            T0_NS + (self.t_us + self.tick_base - TICK0_US if t_us is None else t_us + self.tick_base - TICK0_US) * 1000
+        )
 
     def frame(self, kind, body, lost=False):
         if not lost:
@@ -60,8 +79,8 @@ class Tape:
         self.seq, self.t_us = 0, TICK0_US
 
     def stream(self, frames, first_index=0, n=50, vbus=25_600, current=25_600, lose=(), skip=0, period_us=1000, **more):
-        """`frames` full frames of constant power (1 W with the defaults), a ping behind each; those in `lose` do not arrive.
-        skip: conversions that pass before the first one."""
+        """`frames` full frames of constant power (1 W with the defaults), a ping behind each; those in `lose` do not
+        arrive. skip: conversions that pass before the first one."""
         index = first_index
         self.t_us += skip * period_us
         for k in range(frames):

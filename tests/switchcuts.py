@@ -6,14 +6,40 @@ import struct
 from ssdrig import wire
 
 TWELVE = {
-    "rail": 1, "name": "12 V", "chip": "INA228", "bus": "I2C0", "address": 0x41, "alert": 7, "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000,
-    "current_lsb_pA": 7_812_500, "fine": True, "vbus_us": 150, "vshunt_us": 540, "temp_us": 50,
-}  # fmt: skip
+    "rail": 1,
+    "name": "12 V",
+    "chip": "INA228",
+    "bus": "I2C0",
+    "address": 0x41,
+    "alert": 7,
+    "shunt_uOhm": 10_000,
+    "shunt_tolerance_ppm": 10_000,
+    "current_lsb_pA": 7_812_500,
+    "fine": True,
+    "vbus_us": 150,
+    "vshunt_us": 540,
+    "temp_us": 50,
+}
 
 
 def twelve(**simulated):
     """Settings of a board with a second rail of 12 V and 0.2 A, 300 uF, 10 Ohm, at GPIO 12, its scope at GPIO 27."""
-    return {"rails": [{**TWELVE, "simulated": {"A": 0.2, "V": 12.0, "gate": 12, "scope": 27, "discharge_mOhm": 10_000, "bulk_uF": 300, **simulated}}]}
+    return {
+        "rails": [
+            {
+                **TWELVE,
+                "simulated": {
+                    "A": 0.2,
+                    "V": 12.0,
+                    "gate": 12,
+                    "scope": 27,
+                    "discharge_mOhm": 10_000,
+                    "bulk_uF": 300,
+                    **simulated,
+                },
+            }
+        ]
+    }
 
 
 def answer(b, kind, body, *kinds):

@@ -52,9 +52,11 @@ def watts_at(watts, t_s: np.ndarray) -> np.ndarray:
     return values[np.clip(np.searchsorted(starts, t_s, "right") - 1, 0, None)]
 
 
-def rail_events(number: int, watts, conversion_ns: int, gone, t0_ns: int, first_ns: int, end_ns: int, tick) -> list[tuple]:
-    """One rail's samples and energy frames, but for those from `gone` on; a sensor that comes back (gone = (from_s, to_s), of
-    the first I/O) has counted on."""
+def rail_events(
+    number: int, watts, conversion_ns: int, gone, t0_ns: int, first_ns: int, end_ns: int, tick
+) -> list[tuple]:
+    """One rail's samples and energy frames, but for those from `gone` on; a sensor that comes back (gone = (from_s,
+    to_s), of the first I/O) has counted on."""
     events = []
     period = conversion_ns / (1 + OSCILLATOR_PPM * 1e-6)
     n = int((end_ns - t0_ns) / period)
@@ -81,13 +83,30 @@ def rail_events(number: int, watts, conversion_ns: int, gone, t0_ns: int, first_
     per_second = int(1e9 / period)
     for i in [*range(per_second - 1, n, per_second)]:
         if there(i):
-            events.append((int(t[i]), "E", wire.ENERGY, struct.pack(
-                wire.ENERGY_BODY, number, 1, i + 1, int(us[i]), int(energy[i]).to_bytes(5, "little"),
-                int(charge[i]).to_bytes(5, "little"), 3840, 0)))  # fmt: skip
+            events.append(
+                (
+                    int(t[i]),
+                    "E",
+                    wire.ENERGY,
+                    struct.pack(
+                        wire.ENERGY_BODY,
+                        number,
+                        1,
+                        i + 1,
+                        int(us[i]),
+                        int(energy[i]).to_bytes(5, "little"),
+                        int(charge[i]).to_bytes(5, "little"),
+                        3840,
+                        0,
+                    ),
+                )
+            )
     return events
 
 
-def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77, more_rails=()) -> bytes:
+def rig_bin(
+    t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77, more_rails=()
+) -> bytes:
     """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, ten pongs a second.
     more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
 
@@ -96,11 +115,27 @@ def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, los
 
     rails = [("5V", watts, CONVERSION_NS, None), *more_rails]
     hello = {
-        "protocol": 1, "boot": boot, "board": "synthetic", "firmware": "0.1.0", "simulated": True,
-        "rails": [{"rail": k, "name": name, "chip": "INA228", "config": 1, "shunt_uOhm": 15000,
-                   "current_lsb_pA": CURRENT_LSB_PA, "vbus_lsb_nV": VBUS_LSB_NV, "adc_config": 0xFB68,
-                   "shunt_cal": 1536, "conversion_ns": conversion_ns} for k, (name, _, conversion_ns, _) in enumerate(rails)],
-    }  # fmt: skip
+        "protocol": 1,
+        "boot": boot,
+        "board": "synthetic",
+        "firmware": "0.1.0",
+        "simulated": True,
+        "rails": [
+            {
+                "rail": k,
+                "name": name,
+                "chip": "INA228",
+                "config": 1,
+                "shunt_uOhm": 15000,
+                "current_lsb_pA": CURRENT_LSB_PA,
+                "vbus_lsb_nV": VBUS_LSB_NV,
+                "adc_config": 0xFB68,
+                "shunt_cal": 1536,
+                "conversion_ns": conversion_ns,
+            }
+            for k, (name, _, conversion_ns, _) in enumerate(rails)
+        ],
+    }
     events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
     for k, (_, of_rail, conversion_ns, gone) in enumerate(rails):
         events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick)
@@ -124,15 +159,18 @@ def rig_bin(t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, los
 
 
 def hist_windows(iops) -> list[tuple[int, int]]:
-    """(stamp in ms since the first I/O, count) of each row of fio's histogram log. The row of a window is written by the
-    first completion after the window's end, which it counts too; after a stall the rows of all windows that had to wait
-    are written one a completion. Here that first completion comes just when a window ends, or with the I/O after a stall."""
+    """(stamp in ms since the first I/O, count) of each row of fio's histogram log. The row of a window is written by
+    the first completion after the window's end, which it counts too; after a stall the rows of all windows that had to
+    wait are written one a completion. Here that first completion comes just when a window ends, or with the I/O after a
+    stall."""
     rows, owed = [], 0
     for second, count in enumerate(iops):
         if count == 0:
             owed += 1
             continue
-        if owed and rows:  # the window before the stall, then one row for each idle second, closed by the first I/O after it
+        if (
+            owed and rows
+        ):  # the window before the stall, then one row for each idle second, closed by the first I/O after it
             before = rows.pop()
             at = second * 1000 + 500
             rows += [(at, before[1] + 1)] + [(at, 1)] * owed
@@ -167,17 +205,26 @@ def fio_step(folder: Path, first_ns: int, iops, block: int, lat_ns: int, name: s
         total, runtime = int(np.sum(iops[:end])), end * 1000
         bins = {str(lat_ns): total}
         write = {
-            "io_bytes": total * block, "total_ios": total, "runtime": runtime,
-            "clat_ns": {"mean": float(lat_ns), "N": total, "percentile": {"99.000000": lat_ns, "99.900000": lat_ns}, "bins": bins},
+            "io_bytes": total * block,
+            "total_ios": total,
+            "runtime": runtime,
+            "clat_ns": {
+                "mean": float(lat_ns),
+                "N": total,
+                "percentile": {"99.000000": lat_ns, "99.900000": lat_ns},
+                "bins": bins,
+            },
             "lat_ns": {"mean": float(lat_ns), "N": total},
-        }  # fmt: skip
+        }
         none = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0, "bins": {}}}
         job = {"jobname": name, "error": 0, "job_runtime": runtime, "read": none, "write": write, "trim": none}
         documents.append(json.dumps({"fio version": "fio-3.33", "timestamp_ms": utc_ms + runtime, "jobs": [job]}))
     (folder / "out.json").write_text("\n".join(documents) + "\n")
 
 
-def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: int, temperature_C: int, took_ns: int) -> dict:
+def smart_document(
+    n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: int, temperature_C: int, took_ns: int
+) -> dict:
     page02, pageC0 = bytearray(512), bytearray(512)
     struct.pack_into("<BHBBB", page02, 0, 0, temperature_C + 273, 100, 10, 1)
     units = -(-host_bytes // 512_000)
@@ -187,25 +234,64 @@ def smart_document(n: int, reason: str, t_ns: int, host_bytes: int, nand_bytes: 
     pageC0[0:16] = nand_bytes.to_bytes(16, "little")
     pageC0[494:496] = (3).to_bytes(2, "little")
     pageC0[496:512] = C0_GUID
-    health = {"critical_warning": 0, "temperature": temperature_C, "available_spare": 100, "available_spare_threshold": 10,
-              "percentage_used": 1, "data_units_read": 0, "data_units_written": units, "host_reads": 0, "host_writes": 0,
-              "power_cycles": 1, "power_on_hours": 12, "unsafe_shutdowns": 0, "media_errors": 0}  # fmt: skip
+    health = {
+        "critical_warning": 0,
+        "temperature": temperature_C,
+        "available_spare": 100,
+        "available_spare_threshold": 10,
+        "percentage_used": 1,
+        "data_units_read": 0,
+        "data_units_written": units,
+        "host_reads": 0,
+        "host_writes": 0,
+        "power_cycles": 1,
+        "power_on_hours": 12,
+        "unsafe_shutdowns": 0,
+        "media_errors": 0,
+    }
     return {
-        "n": n, "reason": reason, "t_start_ns": t_ns, "t_end_ns": t_ns + took_ns, "simulated": True,
-        "smartctl": {"json_format_version": [1, 0], "smartctl": {"version": [7, 3], "exit_status": 0},
-                     "device": {"type": "nvme", "protocol": "NVMe"}, "model_name": "SIMULATED",
-                     "temperature": {"current": temperature_C}, "nvme_smart_health_information_log": health,
-                     "power_on_time": {"hours": 12}, "power_cycle_count": 1},
-        "log_02h": page02.hex(), "log_c0h": pageC0.hex(), "log_09h": None,
-    }  # fmt: skip
+        "n": n,
+        "reason": reason,
+        "t_start_ns": t_ns,
+        "t_end_ns": t_ns + took_ns,
+        "simulated": True,
+        "smartctl": {
+            "json_format_version": [1, 0],
+            "smartctl": {"version": [7, 3], "exit_status": 0},
+            "device": {"type": "nvme", "protocol": "NVMe"},
+            "model_name": "SIMULATED",
+            "temperature": {"current": temperature_C},
+            "nvme_smart_health_information_log": health,
+            "power_on_time": {"hours": 12},
+            "power_cycle_count": 1,
+        },
+        "log_02h": page02.hex(),
+        "log_c0h": pageC0.hex(),
+        "log_09h": None,
+    }
 
 
 def write(
-    runs: Path, iops, *, watts=((-100.0, 4.0), (0.0, 2.5)), fill_s: int = 2, zoom_s: int = 10, dilation: int = 1,
-    wa: float = 3.0, smart_every_s: int = 5, drift_ppm: float = 80.0, lat_ns: int = 800_000, op_percent=25,
-    model: str = "SIMULATED SATA TLC", state: str | None = "complete", temperature_C: int = 40, lose_frames=(),
-    name: str = "consistency-sata-tlc-0001", power: bool = True, more_rails=(),
-) -> Path:  # fmt: skip
+    runs: Path,
+    iops,
+    *,
+    watts=((-100.0, 4.0), (0.0, 2.5)),
+    fill_s: int = 2,
+    zoom_s: int = 10,
+    dilation: int = 1,
+    wa: float = 3.0,
+    smart_every_s: int = 5,
+    drift_ppm: float = 80.0,
+    lat_ns: int = 800_000,
+    op_percent=25,
+    model: str = "SIMULATED SATA TLC",
+    state: str | None = "complete",
+    temperature_C: int = 40,
+    lose_frames=(),
+    name: str = "consistency-sata-tlc-0001",
+    power: bool = True,
+    more_rails=(),
+) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
     Returns the run's folder."""
@@ -221,16 +307,36 @@ def write(
     load1 = first + seconds * 1_000_000_000
     end = load1 + 3_000_000_000
     header = {
-        "schema": 1, "run": name, "ssdrig": "0.1.0", "simulated": True,
+        "schema": 1,
+        "run": name,
+        "ssdrig": "0.1.0",
+        "simulated": True,
         "started": {"t_ns": T, "utc_ns": UTC_RUN_NS},
-        "method": {"name": "consistency", "duration_s": seconds // dilation, "zoom_s": zoom_s, "op_percent": op_percent,
-                   "tested_bytes": TESTED_BYTES, "block_bytes": block, "queue_depth": 32,
-                   "fill_block_bytes": 131072, "smart_interval_s": smart_every_s, "seed": 4242},
-        "drive": {"model": model, "serial": "SIM0001", "firmware": "1", "capacity_bytes": 4294967296,
-                  "raw_nand_bytes": 5153960755, "interface": "nbd", "preset": "sata-tlc", "time_dilation": dilation},
+        "method": {
+            "name": "consistency",
+            "duration_s": seconds // dilation,
+            "zoom_s": zoom_s,
+            "op_percent": op_percent,
+            "tested_bytes": TESTED_BYTES,
+            "block_bytes": block,
+            "queue_depth": 32,
+            "fill_block_bytes": 131072,
+            "smart_interval_s": smart_every_s,
+            "seed": 4242,
+        },
+        "drive": {
+            "model": model,
+            "serial": "SIM0001",
+            "firmware": "1",
+            "capacity_bytes": 4294967296,
+            "raw_nand_bytes": 5153960755,
+            "interface": "nbd",
+            "preset": "sata-tlc",
+            "time_dilation": dilation,
+        },
         "rig": {"port": "synthetic", "simulated": True},
         "host": {"python": "3.11.2", "fio": "fio-3.33", "kernel": "6.1", "cpus": 2},
-    }  # fmt: skip
+    }
     (run / "run.json").write_text(json.dumps(header))
     (run / "lock").write_text("")
     events = [(T, "run.start", {"pid": 1}), (T, "clock.anchor", {"utc_ns": UTC_RUN_NS})]
@@ -245,13 +351,22 @@ def write(
     step("load", load0, load1 + 50_000_000)
     step("flush", load1 + 100_000_000, load1 + 600_000_000)
     fill_count = TESTED_BYTES // 131072
-    fio_step(run / "fio" / "fill", fill0, [fill_count // fill_s] * (fill_s - 1) + [fill_count - fill_count // fill_s * (fill_s - 1)],
-             131072, 1_000_000, "fill")  # fmt: skip
+    fio_step(
+        run / "fio" / "fill",
+        fill0,
+        [fill_count // fill_s] * (fill_s - 1) + [fill_count - fill_count // fill_s * (fill_s - 1)],
+        131072,
+        1_000_000,
+        "fill",
+    )
     fio_step(run / "fio" / "load", first, iops, block, lat_ns, "load")
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]
-    polls += [(first + s * 1_000_000_000, "poll", int(done[s])) for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)]
+    polls += [
+        (first + s * 1_000_000_000, "poll", int(done[s]))
+        for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)
+    ]
     polls += [(load1 + 700_000_000, "after", int(done[-1]))]
     (run / "smart").mkdir()
     for n, (t_ns, reason, count) in enumerate(polls):
@@ -264,11 +379,17 @@ def write(
     events.append((end, "clock.anchor", {"utc_ns": UTC_RUN_NS + end - T}))
     if state:
         why = "" if state == "complete" else "synthetic failure"
-        events.append((end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4}))
+        events.append(
+            (end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4})
+        )
     (run / "events.jsonl").write_text(
-        "".join(json.dumps({"t_ns": t, "kind": kind, **more}) + "\n" for t, kind, more in sorted(events, key=lambda e: e[0]))
+        "".join(
+            json.dumps({"t_ns": t, "kind": kind, **more}) + "\n" for t, kind, more in sorted(events, key=lambda e: e[0])
+        )
     )
-    (run / "rig.bin").write_bytes(rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails) if power else b"")
+    (run / "rig.bin").write_bytes(
+        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails) if power else b""
+    )
     return run
 
 

@@ -57,7 +57,12 @@ def good(request: dict) -> bytes:
 def test_poll_makes_the_document(tmp_path):
     with Drive(tmp_path / "admin", good) as drive:
         got = adminclient.poll(tmp_path / "admin")
-    assert drive.asked == [{"op": "log", "lid": 2}, {"op": "log", "lid": 192}, {"op": "log", "lid": 9}, {"op": "smartctl"}]
+    assert drive.asked == [
+        {"op": "log", "lid": 2},
+        {"op": "log", "lid": 192},
+        {"op": "log", "lid": 9},
+        {"op": "smartctl"},
+    ]
     assert set(got) == {"t_start_ns", "t_end_ns", "simulated", "smartctl", "log_02h", "log_c0h", "log_09h"}
     assert got["smartctl"]["model_name"] == "SIMULATED" and got["simulated"] is True
     assert 0 < got["t_start_ns"] < got["t_end_ns"]
@@ -82,9 +87,24 @@ def test_a_page_that_cannot_be_made_is_not_a_page_that_is_missing(tmp_path, lid)
         adminclient.poll(tmp_path / "admin")
 
 
-@pytest.mark.parametrize("answer", [b"", b'{"hex": "00', b"nonsense\n", b"[1]\n", b"{}\n", b'{"hex": "00"}\n', b'{"hex": 7}\n', b'{"error": "the drive has no power"}\n'])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b'{"hex": "00',
+        b"nonsense\n",
+        b"[1]\n",
+        b"{}\n",
+        b'{"hex": "00"}\n',
+        b'{"hex": 7}\n',
+        b'{"error": "the drive has no power"}\n',
+    ],
+)
 def test_a_drive_that_answers_badly(tmp_path, answer):
-    with Drive(tmp_path / "admin", lambda request: answer), pytest.raises(DriveError, match="admin|no power|bytes as hex"):
+    with (
+        Drive(tmp_path / "admin", lambda request: answer),
+        pytest.raises(DriveError, match="admin|no power|bytes as hex"),
+    ):
         adminclient.poll(tmp_path / "admin")
 
 
@@ -101,5 +121,8 @@ def test_a_drive_that_does_not_answer(tmp_path):
 def test_ask(tmp_path):
     with Drive(tmp_path / "admin", lambda request: b'{"model": "x"}\n'):
         assert adminclient.ask(tmp_path / "admin", {"op": "identify"}) == {"model": "x"}
-    with Drive(tmp_path / "admin2", lambda request: b'{"error": "unknown op"}\n'), pytest.raises(DriveError, match="unknown op"):
+    with (
+        Drive(tmp_path / "admin2", lambda request: b'{"error": "unknown op"}\n'),
+        pytest.raises(DriveError, match="unknown op"),
+    ):
         adminclient.ask(tmp_path / "admin2", {"op": "x"})

@@ -85,15 +85,42 @@ def test_latency_and_completion(tmp_path):
 
 def test_time_dilation_is_undone(tmp_path):
     """The same drive, run ten times slower: 30 s of its time are 300 of the host's."""
-    plain_data, plain = run_of(tmp_path / "plain", [2000] * 10 + [500, 700] * 10, zoom_s=10, watts=((-100, 1.0), (0, 3.0), (10, 2.0)))
+    plain_data, plain = run_of(
+        tmp_path / "plain", [2000] * 10 + [500, 700] * 10, zoom_s=10, watts=((-100, 1.0), (0, 3.0), (10, 2.0))
+    )
     slow = [200] * 100 + ([50] * 10 + [70] * 10) * 10
     data, f = run_of(
-        tmp_path / "slow", slow, zoom_s=10, dilation=10, watts=((-100, 1.0), (0, 3.0), (100, 2.0)), lat_ns=8_000_000, fill_s=20
+        tmp_path / "slow",
+        slow,
+        zoom_s=10,
+        dilation=10,
+        watts=((-100, 1.0), (0, 3.0), (100, 2.0)),
+        lat_ns=8_000_000,
+        fill_s=20,
     )
     assert data.iops.tolist() == plain_data.iops.tolist()
-    for key in ("iops_mean", "iops_sd", "consistency", "iops_all_mean", "ios", "lat_mean_us", "lat_p99_us", "zero_seconds", "window_s", "duration_s"):
+    for key in (
+        "iops_mean",
+        "iops_sd",
+        "consistency",
+        "iops_all_mean",
+        "ios",
+        "lat_mean_us",
+        "lat_p99_us",
+        "zero_seconds",
+        "window_s",
+        "duration_s",
+    ):
         assert f[key] == pytest.approx(plain[key]), key
-    for key in ("energy_J", "energy_uJ_per_io", "energy_J_per_GB", "power_mean_W", "power_max_W", "fill_energy_J", "fill_MBps"):
+    for key in (
+        "energy_J",
+        "energy_uJ_per_io",
+        "energy_J_per_GB",
+        "power_mean_W",
+        "power_max_W",
+        "fill_energy_J",
+        "fill_MBps",
+    ):
         assert f[key] == pytest.approx(plain[key], rel=1e-3), key
     assert (f["time_dilation"], plain["time_dilation"]) == (10, 1)
     assert data.power_mean_W == pytest.approx(plain_data.power_mean_W, rel=1e-3)
@@ -157,7 +184,20 @@ def test_a_run_without_load_or_power(tmp_path):
         path.unlink()
     f = figures_of(analysis.load(run))
     assert f["state"] == "died" and f["tested_bytes"] == synthetic_run.TESTED_BYTES and f["fill_MBps"] is not None
-    assert [f[k] for k in ("ios", "iops_mean", "iops_all_mean", "lat_mean_us", "energy_J", "power_mean_W", "samples", "wa", "closure_percent")] == [None] * 9
+    assert [
+        f[k]
+        for k in (
+            "ios",
+            "iops_mean",
+            "iops_all_mean",
+            "lat_mean_us",
+            "energy_J",
+            "power_mean_W",
+            "samples",
+            "wa",
+            "closure_percent",
+        )
+    ] == [None] * 9
     assert any(n.startswith("load: ") for n in f["notes"]) and any(n.startswith("power: ") for n in f["notes"])
 
 

@@ -19,9 +19,9 @@ def test_ata_erase_sets_and_clears_a_password(machine, tmp_path, method):
     drive, state = machine("SATA", enhanced=1)
     result = the_purge(drive, method, root=tmp_path)
     assert result["ok"] and result["tool"] == "hdparm v9.65" and result["effect"]["zeros"] == 66
-    assert [next(a for a in call if a.startswith("--security-") and a != "--security-mode") for call in commands(state)] == [
-        "--security-set-pass", ata_security.SWITCH[method],
-    ]  # fmt: skip
+    assert [
+        next(a for a in call if a.startswith("--security-") and a != "--security-mode") for call in commands(state)
+    ] == ["--security-set-pass", ata_security.SWITCH[method]]
     after = fake_erase.read(state)
     assert after["enabled"] == 0 and after["password"] is None
 
@@ -35,9 +35,14 @@ def test_a_frozen_drive_is_explained_and_not_touched(machine, tmp_path):
 
 @pytest.mark.parametrize(
     ("behaviour", "words"),
-    [({"security": 0}, "no security feature"), ({"enabled": 1}, "--security-disable ssdrig"), ({"enabled": 1, "locked": 1}, "--security-unlock ssdrig"),
-     ({"expired": 1}, "wrong passwords"), ({"garbage": 1}, "IDENTIFY DEVICE")],
-)  # fmt: skip
+    [
+        ({"security": 0}, "no security feature"),
+        ({"enabled": 1}, "--security-disable ssdrig"),
+        ({"enabled": 1, "locked": 1}, "--security-unlock ssdrig"),
+        ({"expired": 1}, "wrong passwords"),
+        ({"garbage": 1}, "IDENTIFY DEVICE"),
+    ],
+)
 def test_other_security_states_are_explained_and_not_touched(machine, tmp_path, behaviour, words):
     drive, state = machine("SATA", **behaviour)
     with pytest.raises(DriveError, match=words):
@@ -70,7 +75,9 @@ def test_ctrl_c_leaves_no_password_unless_the_drive_is_erasing(machine, tmp_path
 
     def identify(drive):
         asked.append(drive)
-        return interrupt() if len(asked) == 4 else real(drive)  # offers, promise, erase, and the one after the password was set
+        return (
+            interrupt() if len(asked) == 4 else real(drive)
+        )  # offers, promise, erase, and the one after the password was set
 
     if when == "before the erase":
         monkeypatch.setattr(ata_security, "identify", identify)
@@ -108,7 +115,13 @@ def test_a_drive_locked_in_the_middle_is_unlocked(machine, tmp_path):
 
 def test_a_drive_that_stays_locked_comes_with_the_commands_that_free_it(machine, tmp_path):
     drive, state = machine("SATA", power_lost=True, fails=["--security-unlock", "--security-disable"])
-    with pytest.raises(DriveError, match=r"STILL HAS THE PASSWORD 'ssdrig'.*hdparm --user-master u --security-unlock ssdrig .*--security-disable ssdrig"):
+    with pytest.raises(
+        DriveError,
+        match=(
+            r"STILL HAS THE PASSWORD 'ssdrig'.*hdparm --user-master u --security-unlock ssdrig .*--security-disable"
+            r" ssdrig"
+        ),
+    ):
         the_purge(drive, "ata-secure-erase", root=tmp_path)
     assert fake_erase.read(state)["locked"] == 1
 
@@ -130,14 +143,21 @@ def test_identify_words_mean_what_the_real_hdparm_says():
     """The same 256 words through `hdparm --Istdin`, which decodes them as it decodes a drive's."""
     if not shutil.which("hdparm"):
         pytest.skip("hdparm is not installed: apt-get install hdparm")
-    for behaviour in ({"frozen": 1}, {"enabled": 1, "locked": 1, "enhanced": 1}, {"expired": 1, "word69": 0x4020}, {"word89": 84, "enhanced": 1, "word90": 3}):
+    for behaviour in (
+        {"frozen": 1},
+        {"enabled": 1, "locked": 1, "enhanced": 1},
+        {"expired": 1, "word69": 0x4020},
+        {"word89": 84, "enhanced": 1, "word90": 3},
+    ):
         words = fake_erase.identify_words(behaviour)
         text = "\n".join(" ".join(f"{w:04x}" for w in words[at : at + 8]) for at in range(0, 256, 8))
         said = subprocess.run(["hdparm", "--Istdin"], input=text, capture_output=True, text=True, timeout=20).stdout
         security = ata_security.decode(ata_security.parse(text))
         lines = [" ".join(line.split()) for line in said.splitlines()]
         for name in ("enabled", "locked", "frozen"):
-            assert (name in lines) == getattr(security, name) and (f"not {name}" in lines) != getattr(security, name), name
+            assert (name in lines) == getattr(security, name) and (f"not {name}" in lines) != getattr(security, name), (
+                name
+            )
         assert ("expired: security count" in lines) == security.expired
         assert ("supported: enhanced erase" in lines) == security.enhanced
         assert any(line.startswith(f"{security.erase_s // 60}min for SECURITY ERASE UNIT") for line in lines)

@@ -1,4 +1,5 @@
-"""What is written whole, or not at all: with a disk that is full, one that fails, and a process that is killed in between."""
+"""What is written whole, or not at all: with a disk that is full, one that fails, and a process that is killed in
+between."""
 
 import errno
 import os
@@ -41,7 +42,9 @@ def test_a_write_that_fails_leaves_the_old_content(tmp_path, monkeypatch, what):
 
 def test_content_is_on_the_disk_before_its_name_is_and_then_the_name(tmp_path, monkeypatch):
     done, fsync, replace = [], os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda fd: (done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "content"), fsync(fd)))
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "content"), fsync(fd))
+    )
     monkeypatch.setattr(os, "replace", lambda *names: (done.append("name"), replace(*names)))
     atomic.write_atomically(tmp_path / "a", b"x")
     assert done == ["content", "name", "folder"]

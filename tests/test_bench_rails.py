@@ -1,4 +1,5 @@
-"""A whole virtual run of a drive that draws from two rails: firmware, wire, host, points and figures against the drive's ledger."""
+"""A whole virtual run of a drive that draws from two rails: firmware, wire, host, points and figures against the
+drive's ledger."""
 
 import json
 import os
@@ -28,11 +29,27 @@ def test_rails_of_a_preset_are_a_board_s_settings():
 @pytest.mark.slow
 def test_the_rails_together_are_the_drive(tmp_path):
     faults = {"ppm": 40, **bench.rails_for(5, [("12V", 12.0, 0.4)])}
-    words = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet", "--jsonl", "--duration", "6", "--op", "25"]
+    words = [
+        "run",
+        "consistency",
+        "--virtual",
+        "sata-tlc",
+        "--capacity",
+        "512MiB",
+        "--quiet",
+        "--jsonl",
+        "--duration",
+        "6",
+        "--op",
+        "25",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "ssdrig", *words, "--runs", str(tmp_path), "--faults", json.dumps(faults)],
-        env=os.environ | {"PYTHONPATH": str(HOST)}, text=True, capture_output=True, timeout=110,
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": str(HOST)},
+        text=True,
+        capture_output=True,
+        timeout=110,
+    )
     assert done.returncode == 0, done.stderr
     *seconds, end = map(json.loads, done.stdout.splitlines())
     run = Path(end["run"])

@@ -1,4 +1,5 @@
-"""The whole bench: firmware in MicroPython, virtual drive, fio, run folder, influxd, figures; compared with the drive's ledger."""
+"""The whole bench: firmware in MicroPython, virtual drive, fio, run folder, influxd, figures; compared with the drive's
+ledger."""
 
 import json
 import os
@@ -24,7 +25,14 @@ pytestmark = pytest.mark.slow
 
 
 def ssdrig(*words, **options) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "ssdrig", *map(str, words)], env=ENV, text=True, capture_output=True, timeout=150, **options)
+    return subprocess.run(
+        [sys.executable, "-m", "ssdrig", *map(str, words)],
+        env=ENV,
+        text=True,
+        capture_output=True,
+        timeout=150,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +97,11 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
-    assert set(kept) == {"power", "drive_power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"} and min(kept.values()) > 1
+    assert (
+        set(kept)
+        == {"power", "drive_power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"}
+        and min(kept.values()) > 1
+    )
     assert database.counts(list(kept), run.name) == kept
 
 
@@ -107,12 +119,17 @@ def test_nothing_that_measures_can_see_the_truth():
     for path in measuring:
         text = path.read_text()
         assert ".truth" not in text, path
-        assert "import truth" not in text and "ledger" not in text.lower().replace("virtual ledger", "").replace("its ledger", ""), path
+        assert "import truth" not in text and "ledger" not in text.lower().replace("virtual ledger", "").replace(
+            "its ledger", ""
+        ), path
 
 
 def test_ctrl_c_ends_a_run_cleanly(tmp_path):
     process = subprocess.Popen(
-        [sys.executable, "-m", "ssdrig", *SMALL, "--duration", "60", "--runs", str(tmp_path), "--jsonl"], env=ENV, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "ssdrig", *SMALL, "--duration", "60", "--runs", str(tmp_path), "--jsonl"],
+        env=ENV,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         first = json.loads(process.stdout.readline())
@@ -127,7 +144,9 @@ def test_ctrl_c_ends_a_run_cleanly(tmp_path):
 
 
 def test_a_dry_run_touches_nothing(tmp_path):
-    done = ssdrig("run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--dry-run", "--runs", tmp_path / "runs")
+    done = ssdrig(
+        "run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--dry-run", "--runs", tmp_path / "runs"
+    )
     assert done.returncode == 0 and "purge, fill" in done.stderr
     assert not (tmp_path / "runs").exists()
 

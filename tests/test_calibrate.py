@@ -1,4 +1,5 @@
-"""Calibration: units from counts, worked by hand and for any unit, offset and write amplification; and once with a real fio on a real device."""
+"""Calibration: units from counts, worked by hand and for any unit, offset and write amplification; and once with a real
+fio on a real device."""
 
 import argparse
 import contextlib
@@ -22,7 +23,10 @@ N = 32 * GIB
 
 
 def document(counters: dict[int, int], known=False, **pages) -> dict:
-    table = [{"id": number, "name": f"Attribute_{number}", "raw": {"value": value, "string": str(value)}} for number, value in counters.items()]
+    table = [
+        {"id": number, "name": f"Attribute_{number}", "raw": {"value": value, "string": str(value)}}
+        for number, value in counters.items()
+    ]
     return {"smartctl": {"in_smartctl_database": known, "ata_smart_attributes": {"table": table}}, **pages}
 
 
@@ -39,12 +43,19 @@ def counted(number: int, counts: int, written=N, start=1000) -> dict:
 
 @pytest.mark.parametrize(
     ("number", "counts", "unit"),
-    [(241, 32 * GIB // 512, 512),  # total LBAs written, as drives with a known unit have it
-     (241, 1024, 32 * MIB),  # 32 GiB are 1024 times 32 MiB
-     (249, 1110, 32 * MIB),  # NAND at a write amplification of 1.084
-     (241, 32, GIB), (241, 34, 10**9),  # 34.36 GB
-     (249, 36000, MIB), (246, 8 * MIB, 4096), (247, 2 * MIB, 16384), (249, 520, 64 * MIB), (249, 256, 128 * MIB)],
-)  # fmt: skip
+    [
+        (241, 32 * GIB // 512, 512),  # total LBAs written, as drives with a known unit have it
+        (241, 1024, 32 * MIB),  # 32 GiB are 1024 times 32 MiB
+        (249, 1110, 32 * MIB),  # NAND at a write amplification of 1.084
+        (241, 32, GIB),
+        (241, 34, 10**9),  # 34.36 GB
+        (249, 36000, MIB),
+        (246, 8 * MIB, 4096),
+        (247, 2 * MIB, 16384),
+        (249, 520, 64 * MIB),
+        (249, 256, 128 * MIB),
+    ],
+)
 def test_units_by_hand(number, counts, unit):
     found = counted(number, counts)
     assert (found["unit_bytes"], found["candidates"], found["more_bytes"]) == (unit, [unit], None)
@@ -52,9 +63,14 @@ def test_units_by_hand(number, counts, unit):
 
 def test_a_known_good_drive_in_lbas_calibrates_to_512():
     """As a Samsung 850 shows its attribute 241: the raw value is sectors of 512 bytes, exactly."""
-    before, after = document({241: 58_202_114_331, 9: 20_000}, known=True), document({241: 58_202_114_331 + N // 512, 9: 20_001}, known=True)
+    before, after = (
+        document({241: 58_202_114_331, 9: 20_000}, known=True),
+        document({241: 58_202_114_331 + N // 512, 9: 20_001}, known=True),
+    )
     found = calibrate.find_units(before, after, N)
-    assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in found] == [("ata:241", 512, True, "Attribute_241")]
+    assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in found] == [
+        ("ata:241", 512, True, "Attribute_241")
+    ]
 
 
 def test_one_gigabyte_or_one_gibibyte_of_nand_cannot_be_told():
@@ -66,7 +82,9 @@ def test_one_gigabyte_or_one_gibibyte_of_nand_cannot_be_told():
 def test_of_host_writes_they_can_be_told_after_30_GB():
     found = counted(241, 10, 10 * 10**9)
     assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB]
-    assert found["more_bytes"] == calibrate.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9 == pytest.approx(19.12e9, rel=1e-3)
+    assert (
+        found["more_bytes"] == calibrate.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9 == pytest.approx(19.12e9, rel=1e-3)
+    )
 
 
 def test_too_few_counts_say_how_much_more():
@@ -88,12 +106,19 @@ def test_host_writes_have_no_write_amplification():
 
 
 def test_what_went_back_stood_still_or_is_no_write_counter():
-    found = units(document({241: 5000, 233: 7, 194: 30, 9: 100, 242: 0}), document({241: 10, 233: 7, 194: 34, 9: 101, 242: 1024}))
-    assert set(found) == {"ata:241"} and found["ata:241"]["unit_bytes"] is None and "went back" in found["ata:241"]["words"]
+    found = units(
+        document({241: 5000, 233: 7, 194: 30, 9: 100, 242: 0}), document({241: 10, 233: 7, 194: 34, 9: 101, 242: 1024})
+    )
+    assert (
+        set(found) == {"ata:241"}
+        and found["ata:241"]["unit_bytes"] is None
+        and "went back" in found["ata:241"]["words"]
+    )
 
 
 def test_pages_of_nvme_drives_are_no_counters_without_a_unit():
-    """Whether a word that moved by what was written counts the host's bytes or the NAND's, no sequential write tells."""
+    """Whether a word that moved by what was written counts the host's bytes or the NAND's, no sequential write
+    tells."""
     before, after = bytes(512), bytes(40) + (1024).to_bytes(8, "little") + bytes(464)
     for name in ("log_02h", "log_c0h", "log_cah"):
         assert calibrate.raw_counters({name: after.hex()}) == {} == units({name: before.hex()}, {name: after.hex()})
@@ -103,13 +128,21 @@ def test_pages_of_nvme_drives_are_no_counters_without_a_unit():
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(calibrate.UNITS), st.floats(1.0, 1.1), st.integers(0, 10**15), st.integers(1, 256 * 1024), st.booleans())
+@given(
+    st.sampled_from(calibrate.UNITS),
+    st.floats(1.0, 1.1),
+    st.integers(0, 10**15),
+    st.integers(1, 256 * 1024),
+    st.booleans(),
+)
 def test_the_true_unit_always_fits_and_no_other_is_ever_said(unit, wa, start, written_mib, is_host):
     written = written_mib * MIB
     nand = written if is_host else int(written * wa)
     counts = (start + nand) // unit - start // unit
     number = 241 if is_host else 249
-    found = units(document({number: start // unit}), document({number: start // unit + counts}), written).get(f"ata:{number}")
+    found = units(document({number: start // unit}), document({number: start // unit + counts}), written).get(
+        f"ata:{number}"
+    )
     if counts == 0:
         assert found is None
         return
@@ -122,7 +155,8 @@ def test_the_true_unit_always_fits_and_no_other_is_ever_said(unit, wa, start, wr
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(calibrate.UNITS), st.integers(0, 10**12), st.integers(1, 64 * 1024))
 def test_the_bytes_that_are_asked_for_suffice(unit, start, written_mib):
-    """Host counter: after writing more_bytes more there are enough counts, and after at most one more round the unit is known."""
+    """Host counter: after writing more_bytes more there are enough counts, and after at most one more round the unit is
+    known."""
     written = written_mib * MIB
     for _ in range(3):
         counts = (start + written) // unit - start // unit
@@ -135,15 +169,27 @@ def test_the_bytes_that_are_asked_for_suffice(unit, start, written_mib):
     assert found["unit_bytes"] == unit
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8), lambda inner: st.lists(inner, max_size=3)
-                    | st.dictionaries(st.sampled_from(["id", "name", "raw", "value", "table", "smartctl", "log_cah", "x"]), inner, max_size=4))  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "name", "raw", "value", "table", "smartctl", "log_cah", "x"]), inner, max_size=4
+        )
+    ),
+)
 
 
 @settings(max_examples=200, deadline=None)
 @given(JSON, JSON, JSON, st.integers(1, 10**13))
 def test_odd_documents_give_no_unit_and_no_crash(table, rest, page, written):
     odd = {"smartctl": {"ata_smart_attributes": {"table": table}, "in_smartctl_database": rest}, "log_cah": page}
-    for before, after in ((odd, document({241: 5})), (document({241: 5}), odd), ({"smartctl": rest}, {"smartctl": table}), (odd, odd)):
+    for before, after in (
+        (odd, document({241: 5})),
+        (document({241: 5}), odd),
+        ({"smartctl": rest}, {"smartctl": table}),
+        (odd, odd),
+    ):
         assert calibrate.find_units(before, after, written) == []
 
 
@@ -164,12 +210,28 @@ def test_units_are_kept_by_model_and_firmware(home):
     assert calibrate.units_for("M", "F2") == {} and calibrate.units_for("M2", "F1") == {}
     calibrate.save_units("M", "F2", "S2", list(units(document({241: 0}), document({241: 32})).values()), N)
     calibrate.save_units("M", "F1", "S3", list(units(document({241: 0}), document({241: 32})).values()), N)
-    assert calibrate.units_for("M", "F1") == {"ata:241": GIB, "ata:249": MIB} and calibrate.units_for("M", "F2") == {"ata:241": GIB}
+    assert calibrate.units_for("M", "F1") == {"ata:241": GIB, "ata:249": MIB} and calibrate.units_for("M", "F2") == {
+        "ata:241": GIB
+    }
     rows = json.loads(home.read_text())["units"]
-    assert len(rows) == 3 and {"serial": "S3", "written_bytes": N, "counts": 32}.items() <= rows[-1].items() and rows[-1]["utc"].endswith("Z")
+    assert (
+        len(rows) == 3
+        and {"serial": "S3", "written_bytes": N, "counts": 32}.items() <= rows[-1].items()
+        and rows[-1]["utc"].endswith("Z")
+    )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"units": 3}', '{"units": [{"model": "M"}]}', '{"units": [{"model":"M","firmware":"F","key":"ata:241","unit_bytes":0}]}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"units": 3}',
+        '{"units": [{"model": "M"}]}',
+        '{"units": [{"model":"M","firmware":"F","key":"ata:241","unit_bytes":0}]}',
+    ],
+)
 def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
     home.parent.mkdir(parents=True)
     home.write_text(text)
@@ -181,7 +243,10 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
 
 
 def test_a_poll_does_not_wait_for_numpy():
-    code = "import sys; from ssdrig.drive import calibrate, purge; calibrate.units_for('M', 'F'); sys.exit('numpy' in sys.modules)"
+    code = (
+        "import sys; from ssdrig.drive import calibrate, purge; calibrate.units_for('M', 'F'); sys.exit('numpy' in"
+        " sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
@@ -212,8 +277,20 @@ def drive(tmp_path, monkeypatch):
         smartctl.write_text(SMARTCTL.format(python=sys.executable, name=name, folder=tmp_path))
         smartctl.chmod(0o755)
         monkeypatch.setenv("PATH", f"{smartctl.parent}:{os.environ['PATH']}")
-        yield a_drive(name=name, node=node, by_id=None, model="UNKNOWN SSD", serial="S1", firmware="F1", capacity_bytes=96 * MIB, logical_block_bytes=512,
-                      interface="other", controller=None, nsid=None, smartctl_type="auto")  # fmt: skip
+        yield a_drive(
+            name=name,
+            node=node,
+            by_id=None,
+            model="UNKNOWN SSD",
+            serial="S1",
+            firmware="F1",
+            capacity_bytes=96 * MIB,
+            logical_block_bytes=512,
+            interface="other",
+            controller=None,
+            nsid=None,
+            smartctl_type="auto",
+        )
 
 
 def test_calibration_of_a_real_device(drive, home):
@@ -251,14 +328,28 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
     (tmp_path / "ssdrig/warranty.toml").write_text('[[drive]]\nmodel = "UNKNOWN SSD"\ntbw_TB = 1\nsource = "a test"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     drive = a_drive(model="UNKNOWN SSD", serial="S1", firmware="F1", by_id=None, node="/dev/nothing")
-    found = {"key": "ata:241", "name": "Host_Writes", "counts": 7, "unit_bytes": unit, "more_bytes": None, "words": "moved by 7"}
+    found = {
+        "key": "ata:241",
+        "name": "Host_Writes",
+        "counts": 7,
+        "unit_bytes": unit,
+        "more_bytes": None,
+        "words": "moved by 7",
+    }
     asked = []
     monkeypatch.setattr(inventory, "find", lambda word: drive)
     monkeypatch.setattr(guard, "hold", lambda drive, serial: contextlib.nullcontext(serial))
-    monkeypatch.setattr(calibrate, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True})
+    monkeypatch.setattr(
+        calibrate, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True}
+    )
     parser = argparse.ArgumentParser()
     calibrate.add_arguments(parser)
-    assert calibrate.command(parser.parse_args(["S1", "--write", "10GB", "--destroy-data", "S1", "--purge", "none", "--json"])) == code
+    assert (
+        calibrate.command(
+            parser.parse_args(["S1", "--write", "10GB", "--destroy-data", "S1", "--purge", "none", "--json"])
+        )
+        == code
+    )
     out, err = capsys.readouterr()
     assert asked == [("S1", 10**10, None, 60)] and "writes 10 GB, 1 % of its rated 1 TB" in err
     assert calibrate.units_for("UNKNOWN SSD", "F1") == ({"ata:241": MIB} if unit else {})

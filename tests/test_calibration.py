@@ -1,5 +1,5 @@
-"""Calibration: the arithmetic against figures worked by hand and against simulated instruments, its place in the decoding,
-and the board's file."""
+"""Calibration: the arithmetic against figures worked by hand and against simulated instruments, its place in the
+decoding, and the board's file."""
 
 import importlib.util
 import json
@@ -22,9 +22,19 @@ from ssdrig.frames import Decoder
 from ssdrig.rig import mean_power_W
 
 RAIL = {
-    "rail": 0, "name": "5 V", "chip": "INA228", "config": 0, "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500,
-    "vbus_lsb_nV": 195_312.5, "adc_config": 0xF500, "shunt_cal": 4096, "conversion_ns": 740_000, "calibration": None,
-}  # fmt: skip
+    "rail": 0,
+    "name": "5 V",
+    "chip": "INA228",
+    "config": 0,
+    "shunt_uOhm": 10_000,
+    "shunt_tolerance_ppm": 10_000,
+    "current_lsb_pA": 7_812_500,
+    "vbus_lsb_nV": 195_312.5,
+    "adc_config": 0xF500,
+    "shunt_cal": 4096,
+    "conversion_ns": 740_000,
+    "calibration": None,
+}
 METER = Meter("Meter 1", percent=0.05, fixed=0.003, digit=0.001)
 
 
@@ -49,8 +59,8 @@ def test_points_may_come_in_any_order():
 
 def test_uncertainty_worked_by_hand():
     """Meter +-(0.05 % + 3 mV), last digit 1 mV, points 0 V (meter read there too) and 5 V, rig without noise.
-    At 5 V: 5 x 0.0005/sqrt(3) = 1.4434 mV, 3/sqrt(3) = 1.7321 mV, 1/sqrt(12) = 0.2887 mV: root of the squares 2.2730 mV.
-    At 2.5 V: 0.7217, 1.7321, and 0.2887 x sqrt(1/2) = 0.2041: 1.8875 mV."""
+    At 5 V: 5 x 0.0005/sqrt(3) = 1.4434 mV, 3/sqrt(3) = 1.7321 mV, 1/sqrt(12) = 0.2887 mV: root of the squares 2.2730
+    mV. At 2.5 V: 0.7217, 1.7321, and 0.2887 x sqrt(1/2) = 0.2041: 1.8875 mV."""
     stored = line_of(1.0, 0.0)
     assert calibration.line_uncertainty(stored, 5.0) == pytest.approx(2.2730e-3, rel=1e-3)
     assert calibration.line_uncertainty(stored, 2.5) == pytest.approx(1.8875e-3, rel=1e-3)
@@ -59,8 +69,12 @@ def test_uncertainty_worked_by_hand():
 
 def test_an_exact_zero_has_no_error_of_the_meter():
     stored = calibration.line(Point(0.00008, 1e-6, 0.0, True), Point(2.0, 1e-5, 2.0), METER, 7.8125e-6)
-    assert calibration.line_uncertainty(stored, 0.0) == pytest.approx(math.hypot(1e-6, 7.8125e-6 / math.sqrt(12)), rel=0.01)
-    assert calibration.line_uncertainty(stored, 1.0) == pytest.approx(math.sqrt((0.0005 / 3**0.5) ** 2 + (0.0015 / 3**0.5) ** 2 + (0.0005 / 12**0.5) ** 2), rel=0.01)
+    assert calibration.line_uncertainty(stored, 0.0) == pytest.approx(
+        math.hypot(1e-6, 7.8125e-6 / math.sqrt(12)), rel=0.01
+    )
+    assert calibration.line_uncertainty(stored, 1.0) == pytest.approx(
+        math.sqrt((0.0005 / 3**0.5) ** 2 + (0.0015 / 3**0.5) ** 2 + (0.0005 / 12**0.5) ** 2), rel=0.01
+    )
 
 
 def test_beyond_the_points_it_grows():
@@ -70,18 +84,25 @@ def test_beyond_the_points_it_grows():
 
 
 def test_without_calibration_the_data_sheet_and_the_shunt_speak():
-    """INA228 on 10 mOhm of 1 %, at 1 A: shunt 10 mA, its drift 0.5 mA, chip 0.5 mA, its drift 0.2 mA, offset 0.1 mA, its drift
-    10 uA; all rectangular: 10.0275/sqrt(3) = 5.789 mA."""
+    """INA228 on 10 mOhm of 1 %, at 1 A: shunt 10 mA, its drift 0.5 mA, chip 0.5 mA, its drift 0.2 mA, offset 0.1 mA,
+    its drift 10 uA; all rectangular: 10.0275/sqrt(3) = 5.789 mA."""
     assert calibration.uncertainty(RAIL, "I", 1.0) == pytest.approx(5.789e-3, rel=1e-3)
     assert calibration.uncertainty(RAIL, "I", 0.0) == pytest.approx(math.hypot(1e-4, 1e-5) / 3**0.5, rel=1e-6)
     better = calibration.uncertainty({**RAIL, "shunt_tolerance_ppm": 1000}, "I", 1.0)
-    assert better == pytest.approx(math.sqrt(1.0**2 + 0.5**2 + 0.5**2 + 0.2**2 + 0.1**2 + 0.01**2) * 1e-3 / 3**0.5, rel=1e-3)
+    assert better == pytest.approx(
+        math.sqrt(1.0**2 + 0.5**2 + 0.5**2 + 0.2**2 + 0.1**2 + 0.01**2) * 1e-3 / 3**0.5, rel=1e-3
+    )
     watts = calibration.power_uncertainty(RAIL, 5.0, 5.0)
     assert watts == pytest.approx(2 * math.hypot(5 * 5.789e-3, calibration.uncertainty(RAIL, "V", 5.0)), rel=1e-3)
 
 
 def test_a_calibration_makes_it_better_and_drift_remains():
-    kept = {**RAIL, "calibration": {"I": calibration.line(Point(0, 1e-6, 0.0, True), Point(2, 1e-6, 2), Meter("m", 0.01, 0.0001, 1e-5), 0)}}
+    kept = {
+        **RAIL,
+        "calibration": {
+            "I": calibration.line(Point(0, 1e-6, 0.0, True), Point(2, 1e-6, 2), Meter("m", 0.01, 0.0001, 1e-5), 0)
+        },
+    }
     u = calibration.uncertainty(kept, "I", 1.0)
     drift = math.sqrt((20 * 10) ** 2 + (50 * 10) ** 2 + (10e-9 / 0.01 * 10 * 1e6) ** 2) * 1e-6 / 3**0.5
     assert u == pytest.approx(math.hypot(drift, calibration.line_uncertainty(kept["calibration"]["I"], 1.0)), rel=1e-6)
@@ -109,7 +130,11 @@ def measured(seed, quantity, value, conversions=60):
     """What a rig with this seed's errors reads at a true value: the register-level model of the chip, noise and all.
     (mean, its standard uncertainty)"""
     dice = random.Random(seed)
-    errors = {"gain_ppm": dice.uniform(-10_000, 10_000), "offset_uV": dice.uniform(-1, 1), "vbus_gain_ppm": dice.uniform(-500, 500)}
+    errors = {
+        "gain_ppm": dice.uniform(-10_000, 10_000),
+        "offset_uV": dice.uniform(-1, 1),
+        "vbus_gain_ppm": dice.uniform(-500, 500),
+    }
     chip = ina228_model.INA228(lambda *_: (value, 3.0) if quantity == "I" else (0.5, value), 0, **errors)
     chip.write(0x0, 1 << 4, 1_000_000)
     chip.write(0x2, 4096, 1_000_000)
@@ -129,8 +154,8 @@ def measured(seed, quantity, value, conversions=60):
     ],
 )
 def test_the_truth_lies_within_the_stated_uncertainty(quantity, points, meter, checked):
-    """200 rigs with errors drawn over the whole of the data sheet, as many meters with errors drawn over the whole of their
-    limits: k = 2 must hold the truth at least 95 times in 100, and must not be wider than it need be."""
+    """200 rigs with errors drawn over the whole of the data sheet, as many meters with errors drawn over the whole of
+    their limits: k = 2 must hold the truth at least 95 times in 100, and must not be wider than it need be."""
     before, after, stated = [], [], []
     for seed in range(200):
         dice = random.Random(1000 + seed)
@@ -165,7 +190,11 @@ def test_the_truth_lies_within_the_stated_uncertainty(quantity, points, meter, c
 
 def figures(meter_at_check=2.5):
     meter = {"name": "Meter 1", "percent": 0.05, "fixed": 0.003, "digit": 0.001}
-    points = [{"rig": 0.002, "rig_u": 1e-5, "meter": 0.0}, {"rig": 5.011, "rig_u": 1e-5, "meter": 5.0}, {"rig": 2.5065, "rig_u": 1e-5, "meter": meter_at_check}]
+    points = [
+        {"rig": 0.002, "rig_u": 1e-5, "meter": 0.0},
+        {"rig": 5.011, "rig_u": 1e-5, "meter": 5.0},
+        {"rig": 2.5065, "rig_u": 1e-5, "meter": meter_at_check},
+    ]
     return {"V": {"meter": meter, "points": points}}
 
 
@@ -174,9 +203,23 @@ def test_from_figures_with_a_check():
     kept = calibrating.from_figures(figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", said.append)
     gain, offset = calibration.gain_offset(kept["V"])
     assert (gain, offset) == pytest.approx((5.0 / 5.009, -0.002 * 5.0 / 5.009), abs=1e-8)
-    assert kept["I"] == line_of(1.01, 0) and kept["board"] == "e66" and kept["V"]["meter"] == "Meter 1" and len(kept["V"]["date"]) == 10
+    assert (
+        kept["I"] == line_of(1.01, 0)
+        and kept["board"] == "e66"
+        and kept["V"]["meter"] == "Meter 1"
+        and len(kept["V"]["date"]) == 10
+    )
     assert "gain -1797 ppm" in said[0] and "off by +11.0000 mV" in said[2] and "check at 2.5 V" in said[3]
-    assert len(wire.encode(wire.CALIBRATE, 0, json.dumps({"rail": 0, "calibration": {**kept, "I": {**kept["V"], "meter": "m" * 40}}}).encode())) < wire.MAX_COMMAND
+    assert (
+        len(
+            wire.encode(
+                wire.CALIBRATE,
+                0,
+                json.dumps({"rail": 0, "calibration": {**kept, "I": {**kept["V"], "meter": "m" * 40}}}).encode(),
+            )
+        )
+        < wire.MAX_COMMAND
+    )
 
 
 def test_a_check_that_fails_keeps_nothing():
@@ -186,9 +229,15 @@ def test_a_check_that_fails_keeps_nothing():
 
 @pytest.mark.parametrize(
     "broken",
-    [{}, {"P": 1}, {"V": 1}, {"V": {"meter": {}, "points": []}}, {"V": {**figures()["V"], "points": figures()["V"]["points"][:1]}},
-     {"V": {**figures()["V"], "meter": {**figures()["V"]["meter"], "name": "x" * 41}}}],
-)  # fmt: skip
+    [
+        {},
+        {"P": 1},
+        {"V": 1},
+        {"V": {"meter": {}, "points": []}},
+        {"V": {**figures()["V"], "points": figures()["V"]["points"][:1]}},
+        {"V": {**figures()["V"], "meter": {**figures()["V"]["meter"], "name": "x" * 41}}},
+    ],
+)
 def test_figures_that_are_refused(broken):
     with pytest.raises(UsageError):
         calibrating.from_figures(broken, RAIL, "e66", lambda words: None)
@@ -234,10 +283,14 @@ def test_noise_figures():
     assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
     assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
     minute = calibrating.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
-    assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)  # white noise: sd / sqrt(n) of a second
+    assert minute["I_allan_1s"] == pytest.approx(
+        2.6e-4 / math.sqrt(1000), rel=0.2
+    )  # white noise: sd / sqrt(n) of a second
     assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
     ramp = calibrating.noise(reading(np.linspace(0, 1e-4, 10_001)))
-    assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(1e-5 / math.sqrt(2), rel=0.01)
+    assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(
+        1e-5 / math.sqrt(2), rel=0.01
+    )
     kept = calibrating.noise_kept(found, RAIL)
     assert kept["I_sd_n"] == round(found["I_sd"] * 1e9) and kept["adc"] == 0xF500
 
@@ -273,10 +326,15 @@ def test_samples_are_calibrated_once_and_closure_is_not_moved(tmp_path):
     plain = run_of(tmp_path / "plain", calibrated_hello())
     exact = run_of(tmp_path / "exact", calibrated_hello(V=line_of(1.02, 0.1), I=line_of(0.98, -0.001)))
     assert plain.P[0] == 1.0 and plain.V[0] == 5.0
-    assert exact.V[0] == pytest.approx(5 * 1.02 + 0.1, abs=1e-7) and exact.I[0] == pytest.approx(0.2 * 0.98 - 0.001, abs=1e-7)
+    assert exact.V[0] == pytest.approx(5 * 1.02 + 0.1, abs=1e-7) and exact.I[0] == pytest.approx(
+        0.2 * 0.98 - 0.001, abs=1e-7
+    )
     assert exact.P == pytest.approx(exact.V * exact.I)
     assert exact.energy_measured_J / plain.energy_measured_J == pytest.approx(exact.P[0], rel=1e-9)
-    assert exact.closure.raw_percent == pytest.approx(plain.closure.raw_percent, abs=1e-9) and abs(plain.closure.raw_percent) < 0.01
+    assert (
+        exact.closure.raw_percent == pytest.approx(plain.closure.raw_percent, abs=1e-9)
+        and abs(plain.closure.raw_percent) < 0.01
+    )
     assert (exact.vbus == plain.vbus).all() and (exact.current == plain.current).all()  # raw stays raw
     assert exact.uncertainty_W(1.0) == pytest.approx(calibration.power_uncertainty(exact.facts, exact.V.mean(), 1.0))
     assert 0 < plain.uncertainty_W(1.0) < 0.02
@@ -299,9 +357,18 @@ def decoded(hello):
 
 @pytest.mark.parametrize(
     "kept",
-    ["no", 1, [], {"V": 1}, {"V": {}}, {"V": {**line_of(1, 0), "x2_n": 0}}, {"I": {**line_of(1, 0), "r2_n": 1}}, {"V": {**line_of(1, 0), "u1_n": "1"}},
-     {"V": {**line_of(1, 0), "r2_n": 10**30}}],
-)  # fmt: skip
+    [
+        "no",
+        1,
+        [],
+        {"V": 1},
+        {"V": {}},
+        {"V": {**line_of(1, 0), "x2_n": 0}},
+        {"I": {**line_of(1, 0), "r2_n": 1}},
+        {"V": {**line_of(1, 0), "u1_n": "1"}},
+        {"V": {**line_of(1, 0), "r2_n": 10**30}},
+    ],
+)
 def test_a_calibration_that_cannot_be_one_is_counted_and_not_applied(kept):
     hello = json.loads(stream.hello())
     hello["rails"][0]["calibration"] = kept
@@ -364,7 +431,18 @@ def test_the_board_keeps_and_forgets(board_file, tmp_path):
     assert board_file.load() == {"2": {"I": {"x1_n": 12_000_000_000}}} and os.listdir(tmp_path) == ["calibration.json"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"rail":1,"calibration":null}', b'{"rail":0,"calibration":3}', b'{"rail":"0","calibration":{}}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"rail":1,"calibration":null}',
+        b'{"rail":0,"calibration":3}',
+        b'{"rail":"0","calibration":{}}',
+    ],
+)
 def test_the_board_refuses(board_file, tmp_path, body):
     with pytest.raises(ValueError):
         board_file.command(body, [0, 2])

@@ -21,7 +21,9 @@ def pings(rng, seconds, ppm, hz=10, there_us=(60, 80), back_us=(120, 150), held_
     n = max(1, int(seconds * hz))
     device_us = np.cumsum(rng.uniform(0.8, 1.2, n) * 1e6 / hz)
     at = true_ns(device_us, ppm)
-    delays = [1e3 * (base + rng.exponential(mean, n)) + 5e6 * (rng.random(n) < held_up) for base, mean in (there_us, back_us)]
+    delays = [
+        1e3 * (base + rng.exponential(mean, n)) + 5e6 * (rng.random(n) < held_up) for base, mean in (there_us, back_us)
+    ]
     t1, t4 = np.floor(at - delays[0]).astype(np.int64) + HOST0, np.ceil(at + delays[1]).astype(np.int64) + HOST0
     return t1, np.floor(device_us).astype(np.int64) + TICK0, t4
 
@@ -73,7 +75,9 @@ def test_what_the_rig_held_is_taken_off_and_the_bound_still_holds(seed, ppm, hel
     error, bound = errors(made, np.random.default_rng(1), seconds, ppm)
     assert (np.abs(error) <= bound).all() and made.outliers == 0 and made.strained == 0
     blind = clock.fit(*late[:3])
-    assert made.knot_bound_ns[1:-1].max() <= clock.fit(t1, tick, t4).knot_bound_ns[1:-1].max() + 3 * held_us + 3000  # ns: 1000 ppm of it, more at the ends
+    assert (
+        made.knot_bound_ns[1:-1].max() <= clock.fit(t1, tick, t4).knot_bound_ns[1:-1].max() + 3 * held_us + 3000
+    )  # ns: 1000 ppm of it, more at the ends
     if held_us > 5000 and len(tick) > 20:
         assert bound.max() < blind.bound_ns(tick).max()
 

@@ -1,5 +1,5 @@
-"""Closure of a fast rail, whose accumulators are read instead of a sample once a second: against a stream made by hand from a
-known power, and through the SIMULATED board."""
+"""Closure of a fast rail, whose accumulators are read instead of a sample once a second: against a stream made by hand
+from a known power, and through the SIMULATED board."""
 
 import time
 
@@ -18,9 +18,9 @@ NOMINAL_US = 84 + 150
 
 
 def fast_run(tmp_path, watts, seconds=8, oscillator=1.005, lie=1.0, lose=()):
-    """Conversions of nominally 234 us by a chip whose clock is off; after each second of them the accumulators are read instead of
-    the values of one. watts: of the time in s. The chip's energy is that of all conversions, in its own time. lose: numbers of
-    S frames that do not arrive."""
+    """Conversions of nominally 234 us by a chip whose clock is off; after each second of them the accumulators are read
+    instead of the values of one. watts: of the time in s. The chip's energy is that of all conversions, in its own
+    time. lose: numbers of S frames that do not arrive."""
     tape = stream.started(conversion_ns=NOMINAL_US * 1000)
     per_second = 1_000_000 // NOMINAL_US
     n = seconds * per_second
@@ -33,7 +33,9 @@ def fast_run(tmp_path, watts, seconds=8, oscillator=1.005, lie=1.0, lose=()):
         while at < end - 1:
             size = min(50, end - 1 - at)
             tape.t_us = int(t_us[at + size - 1])
-            body = stream.samples(at, t_us[at : at + size], [25_600] * size, raw[at : at + size].tolist(), missed=missed)
+            body = stream.samples(
+                at, t_us[at : at + size], [25_600] * size, raw[at : at + size].tolist(), missed=missed
+            )
             tape.frame(wire.SAMPLES, body, lost=frames in lose)
             frames += 1
             at += size
@@ -51,7 +53,9 @@ def sine(t):
 def test_known_energy_closes(tmp_path):
     power, per_second = fast_run(tmp_path, sine)
     c = power.closure
-    assert c.corrected_percent == pytest.approx(0, abs=0.005) and c.raw_percent == pytest.approx(100 * (1 / 1.005 - 1), abs=0.01)
+    assert c.corrected_percent == pytest.approx(0, abs=0.005) and c.raw_percent == pytest.approx(
+        100 * (1 / 1.005 - 1), abs=0.01
+    )
     assert c.chip_clock_ppm == pytest.approx(5000, abs=5)
     assert c.seconds == pytest.approx(7 * per_second * NOMINAL_US * 1e-6 / 1.005, rel=1e-6) and c.instead == 8
     assert power.lost == 7 and power.counts["missed"] == 7  # the last one has no sample behind it
@@ -63,7 +67,8 @@ def test_a_wrong_energy_is_seen(tmp_path):
 
 
 def test_a_step_right_where_the_accumulators_are_read(tmp_path):
-    """The host's ends lie one conversion before the chip's: with a step of 4 W just there, that is 4 W x 234 us of 4.7 s x 3 W."""
+    """The host's ends lie one conversion before the chip's: with a step of 4 W just there, that is 4 W x 234 us of 4.7
+    s x 3 W."""
 
     def step(t):
         return 1.0 if t < 1.0 or 3.0 < t < 4.0 else 5.0
@@ -72,8 +77,8 @@ def test_a_step_right_where_the_accumulators_are_read(tmp_path):
 
 
 def test_an_energy_frame_whose_samples_were_lost_is_not_used(tmp_path):
-    """Frame 85 of a second (4250 of 4273 conversions read by then) is its last: without it, the accumulators of that second stand
-    on nothing; the others still close."""
+    """Frame 85 of a second (4250 of 4273 conversions read by then) is its last: without it, the accumulators of that
+    second stand on nothing; the others still close."""
     frames_per_second = -(-(1_000_000 // NOMINAL_US - 1) // 50)
     power, per_second = fast_run(tmp_path, sine, lose={frames_per_second - 1, 3 * frames_per_second - 1})
     assert power.closure.instead == 6 and power.closure.corrected_percent == pytest.approx(0, abs=0.05)

@@ -16,7 +16,9 @@ from ssdrig.errors import DriveError, JournalError, ToolMissing
 
 NVME = a_drive(node="/dev/nvme7n1", controller="/dev/nvme7")
 SATA = a_drive(name="sdz", node="/dev/sdz", interface="SATA", controller=None, nsid=None, smartctl_type="sat")
-USB = a_drive(name="sdy", node="/dev/sdy", interface="USB", controller=None, nsid=None, smartctl_type="auto", usb_id="0bda:9210")
+USB = a_drive(
+    name="sdy", node="/dev/sdy", interface="USB", controller=None, nsid=None, smartctl_type="auto", usb_id="0bda:9210"
+)
 PAGE = bytes(512)
 
 
@@ -43,17 +45,41 @@ def asked(tools: Tools) -> list[str]:
 def test_document_of_a_sata_drive(tools):
     tools.smartctl(answer_of_smartctl(4, model_name="X"), 4)
     document = collect.poll(SATA)
-    assert list(document) == ["t_start_ns", "t_end_ns", "simulated", "drive", "smartctl", "smartctl_text", "tools", "gaps", "units"]
+    assert list(document) == [
+        "t_start_ns",
+        "t_end_ns",
+        "simulated",
+        "drive",
+        "smartctl",
+        "smartctl_text",
+        "tools",
+        "gaps",
+        "units",
+    ]
     assert document["drive"] == {
-        "model": "TEST", "serial": "0001", "firmware": "1.0", "by_id": "/dev/disk/by-id/nvme-TEST_0001", "node": "/dev/sdz", "interface": "SATA",
-        "capacity_bytes": 10**9, "smartctl_type": "sat",
-    }  # fmt: skip
+        "model": "TEST",
+        "serial": "0001",
+        "firmware": "1.0",
+        "by_id": "/dev/disk/by-id/nvme-TEST_0001",
+        "node": "/dev/sdz",
+        "interface": "SATA",
+        "capacity_bytes": 10**9,
+        "smartctl_type": "sat",
+    }
     assert document["smartctl"]["model_name"] == "X" and document["smartctl_text"] is None and document["units"] == {}
     (tool,) = document["tools"]
-    assert tool["argv"] == ["smartctl", "--json=cv", "-x", "-d", "sat", "/dev/sdz"] and tool["exit_code"] == 4 and tool["why"] is None
+    assert (
+        tool["argv"] == ["smartctl", "--json=cv", "-x", "-d", "sat", "/dev/sdz"]
+        and tool["exit_code"] == 4
+        and tool["why"] is None
+    )
     assert document["t_start_ns"] <= tool["t_ns"] <= document["t_end_ns"]
     (gap,) = document["gaps"]
-    assert gap == "smartctl, exit status bit 2: a SMART or other command to the drive failed, or a SMART structure has a wrong checksum"
+    assert (
+        gap
+        == "smartctl, exit status bit 2: a SMART or other command to the drive failed, or a SMART structure has a wrong"
+        " checksum"
+    )
     json.dumps(document)
 
 
@@ -66,13 +92,17 @@ def test_what_the_drive_says_of_itself_is_no_gap(tools, status):
 @pytest.mark.parametrize("status", [1, 2, 3, 255])
 def test_no_data_is_a_drive_error_with_smartctls_words(tools, status):
     document = answer_of_smartctl(status)
-    document["smartctl"]["messages"] = [{"string": "Smartctl open device: /dev/sdz failed: No such device", "severity": "error"}]
+    document["smartctl"]["messages"] = [
+        {"string": "Smartctl open device: /dev/sdz failed: No such device", "severity": "error"}
+    ]
     tools.smartctl(document, status)
     with pytest.raises(DriveError, match="No such device"):
         collect.poll(SATA)
 
 
-@pytest.mark.parametrize("printed", [b"", b"garbage", b"{}", b'{"smartctl": {}}', b'{"smartctl": {"exit_status": "0"}}', b"[]"])
+@pytest.mark.parametrize(
+    "printed", [b"", b"garbage", b"{}", b'{"smartctl": {}}', b'{"smartctl": {"exit_status": "0"}}', b"[]"]
+)
 def test_garbage_alone_is_a_drive_error(tools, printed):
     tools.smartctl(printed)
     with pytest.raises(DriveError):
@@ -94,27 +124,51 @@ def test_pages_are_read_together_before_smartctl(tools):
 @pytest.mark.parametrize(
     "vid, pages",
     [
-        (0x8086, ["ca"]), (0x025E, ["ca"]), (0x1C5F, ["ca"]), (0x1344, ["d0", "fb", "e1"]), (0x1B96, ["ca", "d0", "fb"]),
-        (0x15B7, ["ca", "d0", "fb"]), (0x144D, []), (0x1E0F, []), (0x1C5C, []), (0x1B36, []),
+        (0x8086, ["ca"]),
+        (0x025E, ["ca"]),
+        (0x1C5F, ["ca"]),
+        (0x1344, ["d0", "fb", "e1"]),
+        (0x1B96, ["ca", "d0", "fb"]),
+        (0x15B7, ["ca", "d0", "fb"]),
+        (0x144D, []),
+        (0x1E0F, []),
+        (0x1C5C, []),
+        (0x1B36, []),
     ],
-)  # fmt: skip
+)
 def test_pages_by_maker(tools, vid, pages):
     tools.nvme({"id-ctrl": identity(vid), "02": PAGE, **{name: PAGE for name in pages}})
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
     assert asked(tools) == ["id-ctrl", "02", "c0", *pages, "smartctl -x"]
     assert document["drive"]["pci_vendor_id"] == f"{vid:04x}"
-    assert document["log_c0h"] is None and all(document[f"log_{name}h"] == PAGE.hex() for name in pages) and document["gaps"] == []
+    assert (
+        document["log_c0h"] is None
+        and all(document[f"log_{name}h"] == PAGE.hex() for name in pages)
+        and document["gaps"] == []
+    )
 
 
 def test_endurance_group_and_fdp(tools):
     namespace = bytearray(4096)
     namespace[102] = 5
-    tools.nvme({"id-ctrl": identity(ctratt=1 << 19 | 1 << 4, endgidmax=8), "id-ns": bytes(namespace), "02": PAGE, "09": PAGE, "22": bytes(64)})
+    tools.nvme(
+        {
+            "id-ctrl": identity(ctratt=1 << 19 | 1 << 4, endgidmax=8),
+            "id-ns": bytes(namespace),
+            "02": PAGE,
+            "09": PAGE,
+            "22": bytes(64),
+        }
+    )
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
     assert asked(tools) == ["id-ctrl", "id-ns", "02", "c0", "09 --lsi=5", "22 --lsi=5", "smartctl -x"]
-    assert document["log_22h"] == bytes(64).hex() and document["log_09h"] == PAGE.hex() and document["drive"]["endurance_group"] == 5
+    assert (
+        document["log_22h"] == bytes(64).hex()
+        and document["log_09h"] == PAGE.hex()
+        and document["drive"]["endurance_group"] == 5
+    )
 
 
 def test_a_namespace_in_no_group_is_asked_of_the_first(tools):
@@ -125,19 +179,26 @@ def test_a_namespace_in_no_group_is_asked_of_the_first(tools):
 
 
 def test_the_list_of_pages_is_believed(tools):
-    """Log page 00h has 02h and D0h but not C0h, FBh, E1h: those are not asked, for that would raise the drive's error count."""
+    """Log page 00h has 02h and D0h but not C0h, FBh, E1h: those are not asked, for that would raise the drive's error
+    count."""
     listed = b"".join((1 if lid in (0x00, 0x02, 0xD0) else 0).to_bytes(4, "little") for lid in range(256))
     tools.nvme({"id-ctrl": identity(0x1344, lpa=1 << 5), "00": listed, "02": PAGE, "d0": PAGE})
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
     assert asked(tools) == ["id-ctrl", "00", "02", "d0", "smartctl -x"]
-    assert document["log_c0h"] is document["log_fbh"] is document["log_e1h"] is None and document["log_d0h"] == PAGE.hex()
+    assert (
+        document["log_c0h"] is document["log_fbh"] is document["log_e1h"] is None and document["log_d0h"] == PAGE.hex()
+    )
 
 
 def test_without_a_list_of_pages_all_are_asked(tools):
     tools.nvme({"id-ctrl": identity(lpa=1 << 5), "02": PAGE})  # says that it has log 00h, and refuses it
     tools.smartctl(answer_of_smartctl())
-    assert asked(tools) == [] and "log_00h" not in collect.poll(NVME) and asked(tools) == ["id-ctrl", "00", "02", "c0", "smartctl -x"]
+    assert (
+        asked(tools) == []
+        and "log_00h" not in collect.poll(NVME)
+        and asked(tools) == ["id-ctrl", "00", "02", "c0", "smartctl -x"]
+    )
 
 
 def test_ocps_page_is_asked_by_ocps_uuid(tools):
@@ -146,7 +207,10 @@ def test_ocps_page_is_asked_by_ocps_uuid(tools):
     tools.nvme({"id-ctrl": identity(ctratt=1 << 9), "id-uuid": bytes(uuids), "02": PAGE, "c0": PAGE})
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
-    assert asked(tools) == ["id-ctrl", "id-uuid", "02", "c0 --uuid-index=2", "smartctl -x"] and document["drive"]["ocp_uuid_index"] == 2
+    assert (
+        asked(tools) == ["id-ctrl", "id-uuid", "02", "c0 --uuid-index=2", "smartctl -x"]
+        and document["drive"]["ocp_uuid_index"] == 2
+    )
     collect.poll(NVME, like=document)
     assert asked(tools)[-3:] == ["02", "c0 --uuid-index=2", "smartctl -i -A -H"]
 
@@ -154,16 +218,30 @@ def test_ocps_page_is_asked_by_ocps_uuid(tools):
 def test_the_light_poll_asks_only_what_there_was(tools):
     namespace = bytearray(4096)
     namespace[102] = 2
-    tools.nvme({"id-ctrl": identity(0x1344, endgidmax=2), "id-ns": bytes(namespace), "02": PAGE, "09": PAGE, "d0": PAGE})
+    tools.nvme(
+        {"id-ctrl": identity(0x1344, endgidmax=2), "id-ns": bytes(namespace), "02": PAGE, "09": PAGE, "d0": PAGE}
+    )
     tools.smartctl(answer_of_smartctl())
     first = collect.poll(NVME)
-    assert [key for key in first if key.startswith("log_")] == ["log_02h", "log_c0h", "log_d0h", "log_fbh", "log_e1h", "log_09h"]
+    assert [key for key in first if key.startswith("log_")] == [
+        "log_02h",
+        "log_c0h",
+        "log_d0h",
+        "log_fbh",
+        "log_e1h",
+        "log_09h",
+    ]
     (tools.folder / "calls").unlink()
     second = collect.poll(NVME, like=json.loads(json.dumps(first)))
     assert asked(tools) == ["02", "d0", "09 --lsi=2", "smartctl -i -A -H"]
     assert {key: page for key, page in second.items() if key.startswith("log_")} == {
-        "log_02h": PAGE.hex(), "log_c0h": None, "log_d0h": PAGE.hex(), "log_fbh": None, "log_e1h": None, "log_09h": PAGE.hex()
-    }  # fmt: skip
+        "log_02h": PAGE.hex(),
+        "log_c0h": None,
+        "log_d0h": PAGE.hex(),
+        "log_fbh": None,
+        "log_e1h": None,
+        "log_09h": PAGE.hex(),
+    }
     assert second["drive"] == first["drive"]
     assert collect.poll(NVME, like=second)["drive"] == first["drive"]  # and so on
 
@@ -181,7 +259,10 @@ def test_the_bridges_type_is_remembered(tools):
     (tools.folder / "yes").write_text(json.dumps(answer_of_smartctl()))
     tools.put("smartctl", 'case "$*" in *"-d sntrealtek "*) cat yes;; *) cat no; exit 1;; esac')
     document = collect.poll(USB)
-    assert document["drive"]["smartctl_type"] == "sntrealtek" and [tool["exit_code"] for tool in document["tools"]] == [1, 0]
+    assert document["drive"]["smartctl_type"] == "sntrealtek" and [tool["exit_code"] for tool in document["tools"]] == [
+        1,
+        0,
+    ]
     assert document["gaps"] == []
     collect.poll(USB, like=document)
     assert len(tools.calls()) == 3 and "-d sntrealtek" in tools.calls()[-1]
@@ -190,7 +271,10 @@ def test_the_bridges_type_is_remembered(tools):
 def test_a_like_of_another_kind_or_broken_is_no_reason_to_stop(tools):
     tools.nvme({"02": PAGE})
     tools.smartctl(answer_of_smartctl())
-    for like in ({"smartctl": None, "log_02h": "00"}, {"drive": None, "log_xx": "1", "log_00h": "00", "log_02h": "00", "smartctl": []}):
+    for like in (
+        {"smartctl": None, "log_02h": "00"},
+        {"drive": None, "log_xx": "1", "log_00h": "00", "log_02h": "00", "smartctl": []},
+    ):
         assert collect.poll(NVME, like=like)["log_02h"] == PAGE.hex()
 
 
@@ -226,7 +310,9 @@ def test_without_smartctl_the_pages_are_enough(tools, monkeypatch):
 def test_a_page_that_hangs_leaves_time_for_smartctl(tools):
     tools.nvme({"id-ctrl": identity(), "02": PAGE})
     script = (tools.folder / "nvme").read_text()
-    (tools.folder / "nvme").write_text(script.replace("#!/bin/sh", '#!/bin/sh\ncase "$*" in *0xc0*) exec sleep 300;; esac', 1))
+    (tools.folder / "nvme").write_text(
+        script.replace("#!/bin/sh", '#!/bin/sh\ncase "$*" in *0xc0*) exec sleep 300;; esac', 1)
+    )
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME, timeout_s=3)
     assert document["log_02h"] == PAGE.hex() and "log_c0h" not in document and document["smartctl"]
@@ -251,11 +337,15 @@ def test_another_drive_at_this_node_is_said(tools):
 
 
 def test_many_at_once_in_order_and_none_waits_for_a_hung_one(tools):
-    """The hung drive's smartctl waits on a pipe that only its end at the time limit closes; the others' answers are complete."""
+    """The hung drive's smartctl waits on a pipe that only its end at the time limit closes; the others' answers are
+    complete."""
     (tools.folder / "yes").write_text(json.dumps(answer_of_smartctl()))
     tools.put("smartctl", 'case "$*" in *sdhung) exec sleep 300;; esac\ncat yes')
     names = ["sda", "sdhung", "sdb", "sdc"]
-    drives = [a_drive(name=name, node=f"/dev/{name}", interface="SATA", controller=None, smartctl_type="sat") for name in names]
+    drives = [
+        a_drive(name=name, node=f"/dev/{name}", interface="SATA", controller=None, smartctl_type="sat")
+        for name in names
+    ]
     documents = collect.poll_all(drives, timeout_s=3.0)
     assert [document["drive"]["node"] for document in documents] == [f"/dev/{name}" for name in names]
     assert [collect.answered(document) for document in documents] == [True, False, True, True]
@@ -267,14 +357,19 @@ def test_all_at_once_run_at_the_same_time(tools):
     """Each of three smartctl waits until all three have started: one after the other they would hang."""
     (tools.folder / "yes").write_text(json.dumps(answer_of_smartctl()))
     tools.put("smartctl", 'touch here.$$\nwhile [ "$(ls here.* | wc -l)" -lt 3 ]; do sleep 0.02; done\ncat yes')
-    drives = [a_drive(name=name, node=f"/dev/{name}", interface="SATA", controller=None) for name in ("sda", "sdb", "sdc")]
+    drives = [
+        a_drive(name=name, node=f"/dev/{name}", interface="SATA", controller=None) for name in ("sda", "sdb", "sdc")
+    ]
     assert all(collect.answered(document) for document in collect.poll_all(drives, timeout_s=30))
 
 
 def test_likes_belong_to_their_drives(tools):
     tools.smartctl(answer_of_smartctl())
     collect.poll_all([SATA, USB], likes=[collect.poll(SATA), None])
-    assert sorted(tools.calls()[1:]) == ["smartctl --json=cv -i -A -H -d sat /dev/sdz", "smartctl --json=cv -x -d auto /dev/sdy"]
+    assert sorted(tools.calls()[1:]) == [
+        "smartctl --json=cv -i -A -H -d sat /dev/sdz",
+        "smartctl --json=cv -x -d auto /dev/sdy",
+    ]
 
 
 def test_a_defect_of_ours_is_not_swallowed(tools, monkeypatch):
@@ -303,22 +398,70 @@ def test_numpy_is_not_loaded():
     assert collect.program.run([sys.executable, "-c", code], 60).exit_code == 0
 
 
-numbers = st.integers() | st.integers(2**53, 2**140) | st.floats(allow_nan=False, allow_infinity=False) | st.just(10**400)
+numbers = (
+    st.integers() | st.integers(2**53, 2**140) | st.floats(allow_nan=False, allow_infinity=False) | st.just(10**400)
+)
 few = st.lists(numbers, max_size=3) | st.dictionaries(st.text(max_size=4), numbers, max_size=2)
 wrong = st.none() | st.booleans() | numbers | st.text(max_size=6) | few
 fields = st.sampled_from(
-    ["smartctl", "device", "model_name", "serial_number", "firmware_version", "user_capacity", "in_smartctl_database", "model_family", "smart_status",
-     "temperature", "power_on_time", "power_cycle_count", "nvme_smart_health_information_log", "ata_smart_attributes", "ata_device_statistics",
-     "logical_block_size", "scsi_error_counter_log", "endurance_used", "spare_available", "nvme_pci_vendor"]
-)  # fmt: skip
+    [
+        "smartctl",
+        "device",
+        "model_name",
+        "serial_number",
+        "firmware_version",
+        "user_capacity",
+        "in_smartctl_database",
+        "model_family",
+        "smart_status",
+        "temperature",
+        "power_on_time",
+        "power_cycle_count",
+        "nvme_smart_health_information_log",
+        "ata_smart_attributes",
+        "ata_device_statistics",
+        "logical_block_size",
+        "scsi_error_counter_log",
+        "endurance_used",
+        "spare_available",
+        "nvme_pci_vendor",
+    ]
+)
 inner = st.dictionaries(
-    st.sampled_from(["data_units_written", "data_units_written_s", "percentage_used", "temperature", "table", "pages", "id", "raw", "value",
-                     "hours", "current", "passed", "protocol", "exit_status", "version", "messages", "bytes", "number", "name"]), wrong, max_size=6,
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "data_units_written",
+            "data_units_written_s",
+            "percentage_used",
+            "temperature",
+            "table",
+            "pages",
+            "id",
+            "raw",
+            "value",
+            "hours",
+            "current",
+            "passed",
+            "protocol",
+            "exit_status",
+            "version",
+            "messages",
+            "bytes",
+            "number",
+            "name",
+        ]
+    ),
+    wrong,
+    max_size=6,
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(fields, wrong | inner | st.lists(inner, max_size=3), max_size=8), st.integers(0, 255), st.binary(max_size=600))
+@given(
+    st.dictionaries(fields, wrong | inner | st.lists(inner, max_size=3), max_size=8),
+    st.integers(0, 255),
+    st.binary(max_size=600),
+)
 def test_no_answer_of_smartctl_or_the_drive_crashes_the_way_to_the_counters(tools, document, status, page):
     """A drive whose smartctl JSON has missing, wrong-typed and huge fields, and whose log pages are of any length."""
     try:

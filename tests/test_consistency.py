@@ -36,7 +36,13 @@ def test_nothing_left_is_refused():
 
 def test_defaults_follow_the_reviews():
     p = consistency.plan(240_000_000_000, 256 * GIB, None, 2000, None, None, 1)
-    assert (p.zoom_s, p.smart_interval_s, p.block_bytes, p.queue_depth, p.fill_block_bytes) == (1400, 60, 4096, 32, 131072)
+    assert (p.zoom_s, p.smart_interval_s, p.block_bytes, p.queue_depth, p.fill_block_bytes) == (
+        1400,
+        60,
+        4096,
+        32,
+        131072,
+    )
     assert p.tested_bytes == 240_000_000_000 // consistency.MIB * consistency.MIB
 
 

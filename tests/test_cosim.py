@@ -1,4 +1,5 @@
-"""Device time of the SIMULATED board, and its I2C block, on CPython: real time, Linux and the cable are stood for by numbers."""
+"""Device time of the SIMULATED board, and its I2C block, on CPython: real time, Linux and the cable are stood for by
+numbers."""
 
 import sys
 import types

@@ -1,4 +1,5 @@
-"""SMART documents reduced to wear numbers: hand-made documents, files written for this project, real smartctl output."""
+"""SMART documents reduced to wear numbers: hand-made documents, files written for this project, real smartctl
+output."""
 
 import json
 import math
@@ -23,8 +24,17 @@ def no_table_of_the_user(tmp_path, monkeypatch):
 
 
 def document(**more) -> dict:
-    return {"n": 3, "reason": "poll", "t_start_ns": 1_000, "t_end_ns": 3_000, "simulated": True, "smartctl": {}, "log_02h": PAGE_02H.hex(),
-            "log_c0h": PAGE_C0H.hex(), "log_09h": PAGE_09H.hex()} | more  # fmt: skip
+    return {
+        "n": 3,
+        "reason": "poll",
+        "t_start_ns": 1_000,
+        "t_end_ns": 3_000,
+        "simulated": True,
+        "smartctl": {},
+        "log_02h": PAGE_02H.hex(),
+        "log_c0h": PAGE_C0H.hex(),
+        "log_09h": PAGE_09H.hex(),
+    } | more
 
 
 def nand_of(got: dict) -> tuple:
@@ -39,36 +49,81 @@ def test_snapshot_from_pages():
     got = counters.snapshot(document())
     assert tuple(got) == counters.KEYS
     assert {name: value for name, value in got.items() if value is not None} == {
-        "t_ns": 2_000, "t_start_ns": 1_000, "t_end_ns": 3_000, "reason": "poll", "simulated": True, "protocol": "NVMe", "exit_status_bits": [],
-        "health_ok": False, "critical_warning": 4, "host_written_bytes": 2**70 * 512_000, "host_written_unit_bytes": 512_000,
-        "host_written_source": "log 02h", "host_read_bytes": 15_794_760 * 512_000, "nand_written_bytes": 3 * 2**65, "nand_written_unit_bytes": 1,
-        "nand_written_source": "log C0h", "percentage_used": 101, "available_spare_percent": 97, "available_spare_threshold_percent": 10,
-        "pe_cycles_min": 123, "pe_cycles_max": 321, "pe_cycles_source": "log C0h", "temperature_C": 40, "power_on_hours": 4321, "power_cycles": 12,
-        "unsafe_shutdowns": 5, "media_errors": 6, "error_log_entries": 7, "warning_temp_min": 8, "critical_temp_min": 9, "lifetime_energy_Wh": 1500,
-        "uncorrectable_reads": 3, "soft_ecc_errors": 22, "xor_recoveries": 21, "refreshes": 23, "bad_user_blocks": 2**40, "free_blocks_percent": 77,
+        "t_ns": 2_000,
+        "t_start_ns": 1_000,
+        "t_end_ns": 3_000,
+        "reason": "poll",
+        "simulated": True,
+        "protocol": "NVMe",
+        "exit_status_bits": [],
+        "health_ok": False,
+        "critical_warning": 4,
+        "host_written_bytes": 2**70 * 512_000,
+        "host_written_unit_bytes": 512_000,
+        "host_written_source": "log 02h",
+        "host_read_bytes": 15_794_760 * 512_000,
+        "nand_written_bytes": 3 * 2**65,
+        "nand_written_unit_bytes": 1,
+        "nand_written_source": "log C0h",
+        "percentage_used": 101,
+        "available_spare_percent": 97,
+        "available_spare_threshold_percent": 10,
+        "pe_cycles_min": 123,
+        "pe_cycles_max": 321,
+        "pe_cycles_source": "log C0h",
+        "temperature_C": 40,
+        "power_on_hours": 4321,
+        "power_cycles": 12,
+        "unsafe_shutdowns": 5,
+        "media_errors": 6,
+        "error_log_entries": 7,
+        "warning_temp_min": 8,
+        "critical_temp_min": 9,
+        "lifetime_energy_Wh": 1500,
+        "uncorrectable_reads": 3,
+        "soft_ecc_errors": 22,
+        "xor_recoveries": 21,
+        "refreshes": 23,
+        "bad_user_blocks": 2**40,
+        "free_blocks_percent": 77,
         "unknown": [],
-    }  # fmt: skip
+    }
 
 
 def test_snapshot_takes_the_best_nand_counter():
     assert nand_of(counters.snapshot(document(log_c0h=None))) == (120 * 10**9, 10**9, "log 09h")
     assert nand_of(counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))) == (3 * 10**12 + 2, 1, "log 22h")
     fdp = counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))
-    assert host_of(fdp) == (2**70 * 512_000, 512_000, "log 02h") and fdp["fdp_host_written_bytes"] == 10**12 + 1  # the drive's life, and this group's
-    full = counters.snapshot(document(log_c0h=None, log_22h=(b"\xff" * 16 + PAGE_22H[16:]).hex()))  # HBMW stays at its end
+    assert (
+        host_of(fdp) == (2**70 * 512_000, 512_000, "log 02h") and fdp["fdp_host_written_bytes"] == 10**12 + 1
+    )  # the drive's life, and this group's
+    full = counters.snapshot(
+        document(log_c0h=None, log_22h=(b"\xff" * 16 + PAGE_22H[16:]).hex())
+    )  # HBMW stays at its end
     assert nand_of(full) == nand_of(fdp) and full["fdp_host_written_bytes"] is None
     got = counters.snapshot(document(log_c0h=bytes(512).hex()))  # a layout that is not OCP's
-    assert got["nand_written_source"] == "log 09h" and got["xor_recoveries"] is None and any("log C0h" in words for words in got["unknown"])
+    assert (
+        got["nand_written_source"] == "log 09h"
+        and got["xor_recoveries"] is None
+        and any("log C0h" in words for words in got["unknown"])
+    )
     got = counters.snapshot(document(log_c0h=None, log_09h=None))
-    assert nand_of(got) == (None, None, None) and any(words.startswith("NAND bytes written") for words in got["unknown"])
+    assert nand_of(got) == (None, None, None) and any(
+        words.startswith("NAND bytes written") for words in got["unknown"]
+    )
 
 
 def test_numbers_that_cannot_be_are_refused_in_words():
     full = counters.snapshot(document(log_02h=(PAGE_02H[:48] + b"\xff" * 16 + PAGE_02H[64:]).hex(), log_09h=None))
-    assert host_of(full) == (None, None, None) and any(words.startswith("data_units_written") for words in full["unknown"])
+    assert host_of(full) == (None, None, None) and any(
+        words.startswith("data_units_written") for words in full["unknown"]
+    )
     spare = counters.snapshot(document(log_c0h=(PAGE_C0H[:120] + b"\x65" + PAGE_C0H[121:]).hex()))
     assert spare["free_blocks_percent"] is None and any(words.startswith("free blocks") for words in spare["unknown"])
-    assert counters.snapshot(document(log_c0h=(PAGE_C0H[:120] + b"\x64" + PAGE_C0H[121:]).hex()))["free_blocks_percent"] == 100
+    assert (
+        counters.snapshot(document(log_c0h=(PAGE_C0H[:120] + b"\x64" + PAGE_C0H[121:]).hex()))["free_blocks_percent"]
+        == 100
+    )
 
 
 def test_a_page_22h_without_data_placement_is_passed_over():
@@ -102,7 +157,11 @@ def test_a_page_that_is_none(raw):
     got = counters.snapshot(document(log_02h=raw, smartctl={"nvme_smart_health_information_log": log}))
     assert (got["host_written_bytes"], got["percentage_used"]) == (7 * 512_000, 3)
     got = counters.snapshot(document(log_02h=raw, log_c0h=None, log_09h=None))
-    assert got["host_written_bytes"] is None and got["power_cycles"] is None and any("log 02h" in words for words in got["unknown"])
+    assert (
+        got["host_written_bytes"] is None
+        and got["power_cycles"] is None
+        and any("log 02h" in words for words in got["unknown"])
+    )
 
 
 HOST = page({1: (2, 300), 48: (16, 60_000 * 32 * MIB // 512_000)})  # what 60 000 x 32 MiB are in data units
@@ -110,13 +169,26 @@ CAH = items({0xAD: (98, bytes([10, 0, 44, 0, 27, 0])), 0xE2: (100, 1536), 0xF4: 
 
 
 def vendor(id_, **pages):
-    return counters.snapshot({"log_02h": HOST.hex(), "smartctl": {"nvme_pci_vendor": {"id": id_}}, **{name: raw.hex() for name, raw in pages.items()}})
+    return counters.snapshot(
+        {
+            "log_02h": HOST.hex(),
+            "smartctl": {"nvme_pci_vendor": {"id": id_}},
+            **{name: raw.hex() for name, raw in pages.items()},
+        }
+    )
 
 
 def test_intel_cah():
     got = vendor(0x8086, log_cah=CAH)
-    assert nand_of(got) == (90_000 * 32 * MIB, 32 * MIB, "log CAh") and got["nand_written_wrap_bytes"] == 2**48 * 32 * MIB
-    assert (got["pe_cycles_min"], got["pe_cycles_max"], got["pe_cycles_mean"], got["pe_cycles_source"]) == (10, 44, 27, "log CAh")
+    assert (
+        nand_of(got) == (90_000 * 32 * MIB, 32 * MIB, "log CAh") and got["nand_written_wrap_bytes"] == 2**48 * 32 * MIB
+    )
+    assert (got["pe_cycles_min"], got["pe_cycles_max"], got["pe_cycles_mean"], got["pe_cycles_source"]) == (
+        10,
+        44,
+        27,
+        "log CAh",
+    )
     assert got["workload_wear_percent"] == 1.5 and host_of(got)[2] == "log 02h"
     got = counters.snapshot({"drive": {"pci_vendor_id": "8086"}, "smartctl": None, "log_cah": CAH.hex()})
     assert host_of(got) == (60_000 * 32 * MIB, 32 * MIB, "log CAh") and got["protocol"] == "NVMe"
@@ -124,16 +196,35 @@ def test_intel_cah():
 
 def test_the_same_format_of_another_maker_must_prove_its_unit():
     assert nand_of(vendor(0x1C5F, log_cah=CAH))[0] == 90_000 * 32 * MIB  # F5h x 32 MiB is what log 02h says
-    for other in ({0xF4: (100, 90_000)}, {0xF4: (100, 90_000 * 65536), 0xF5: (100, 60_000 * 65536)}):  # no F5h; sectors of 512 B
+    for other in (
+        {0xF4: (100, 90_000)},
+        {0xF4: (100, 90_000 * 65536), 0xF5: (100, 60_000 * 65536)},
+    ):  # no F5h; sectors of 512 B
         got = vendor(0x1C5F, log_cah=items(other))
-        assert nand_of(got) == (None, None, None) and any("log CAh is not believed" in words for words in got["unknown"])
-    few = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_02h": page({1: (2, 300), 48: (16, 9 * 65_536), 80: (16, 1)}).hex(),
-                             "log_cah": items({0xF4: (100, 9_900), 0xF5: (100, 9_000)}).hex()})  # fmt: skip
+        assert nand_of(got) == (None, None, None) and any(
+            "log CAh is not believed" in words for words in got["unknown"]
+        )
+    few = counters.snapshot(
+        {
+            "smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}},
+            "log_02h": page({1: (2, 300), 48: (16, 9 * 65_536), 80: (16, 1)}).hex(),
+            "log_cah": items({0xF4: (100, 9_900), 0xF5: (100, 9_000)}).hex(),
+        }
+    )
     assert nand_of(few) == (9_900 * 32 * MIB, 32 * MIB, "log CAh")
-    few = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_02h": page({1: (2, 300), 48: (16, 656), 80: (16, 1)}).hex(),
-                             "log_cah": items({0xF4: (100, 11), 0xF5: (100, 10)}).hex()})  # fmt: skip
-    assert nand_of(few) == (None, None, None) and any("too little was written to check it" in words for words in few["unknown"])
-    got = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_cah": CAH.hex()})  # nothing to check against
+    few = counters.snapshot(
+        {
+            "smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}},
+            "log_02h": page({1: (2, 300), 48: (16, 656), 80: (16, 1)}).hex(),
+            "log_cah": items({0xF4: (100, 11), 0xF5: (100, 10)}).hex(),
+        }
+    )
+    assert nand_of(few) == (None, None, None) and any(
+        "too little was written to check it" in words for words in few["unknown"]
+    )
+    got = counters.snapshot(
+        {"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_cah": CAH.hex()}
+    )  # nothing to check against
     assert nand_of(got) == (None, None, None)
 
 
@@ -144,37 +235,93 @@ def test_pages_of_another_layout_are_refused():
     got = vendor(0x15B7, log_cah=page({0: (16, 2**100)}))
     assert got["nand_written_bytes"] is None and any("log CAh is not believed" in words for words in got["unknown"])
     got = vendor(0x144D, log_cah=CAH)
-    assert got["nand_written_bytes"] is None and any("maker whose layout is not known" in words for words in got["unknown"])
+    assert got["nand_written_bytes"] is None and any(
+        "maker whose layout is not known" in words for words in got["unknown"]
+    )
 
 
 def test_micron_and_wdc():
     got = vendor(0x1344, log_d0h=page({12: (4, 3), 144: (16, 1), 176: (8, 5 * 10**12)}))
-    assert nand_of(got) == (5 * 10**12, 1, "log D0h") and (got["bad_user_blocks"], got["program_fails"], got["erase_fails"]) == (3, 1, 0)
+    assert nand_of(got) == (5 * 10**12, 1, "log D0h") and (
+        got["bad_user_blocks"],
+        got["program_fails"],
+        got["erase_fails"],
+    ) == (3, 1, 0)
     got = vendor(0x15B7, log_cah=page({0: (16, 4 * 10**12)}), log_d0h=page({0x14: (4, 210), 0x40: (4, 9)}))
     assert nand_of(got) == (4 * 10**12, 1, "log CAh") and got["read_disturbs"] == 9
 
 
 def test_integers_past_2_53_come_from_their_exact_forms():
-    for log in ({"data_units_written": 2**63, "data_units_written_s": str(2**70 + 1)},
-                {"data_units_written": 1.1805916207174113e21, "data_units_written_le": list((2**70 + 1).to_bytes(16, "little"))}):  # fmt: skip
+    for log in (
+        {"data_units_written": 2**63, "data_units_written_s": str(2**70 + 1)},
+        {
+            "data_units_written": 1.1805916207174113e21,
+            "data_units_written_le": list((2**70 + 1).to_bytes(16, "little")),
+        },
+    ):
         got = counters.snapshot({"smartctl": {"nvme_smart_health_information_log": log | {"percentage_used": 3}}})
-        assert got["host_written_bytes"] == (2**70 + 1) * 512_000 and got["percentage_used"] == 3 and got["temperature_C"] is None
-    got = counters.snapshot({"smartctl": {"nvme_smart_health_information_log": {"data_units_written": 1.1805916207174113e21, "percentage_used": 3}}})
-    assert got["host_written_bytes"] is None and any("data_units_written" in words for words in got["unknown"])  # rounded: no counter
+        assert (
+            got["host_written_bytes"] == (2**70 + 1) * 512_000
+            and got["percentage_used"] == 3
+            and got["temperature_C"] is None
+        )
+    got = counters.snapshot(
+        {
+            "smartctl": {
+                "nvme_smart_health_information_log": {"data_units_written": 1.1805916207174113e21, "percentage_used": 3}
+            }
+        }
+    )
+    assert got["host_written_bytes"] is None and any(
+        "data_units_written" in words for words in got["unknown"]
+    )  # rounded: no counter
 
 
 def test_a_drive_that_says_nothing():
-    for nothing in ({}, {"smartctl": None}, {"smartctl": {}}, {"smartctl": {"ata_smart_attributes": {"table": []}}}, [], None, 3):
+    for nothing in (
+        {},
+        {"smartctl": None},
+        {"smartctl": {}},
+        {"smartctl": {"ata_smart_attributes": {"table": []}}},
+        [],
+        None,
+        3,
+    ):
         got = counters.snapshot(nothing)
         assert tuple(got) == counters.KEYS and got["unknown"]
         left = {name for name, value in got.items() if value is not None}
-        assert left <= {"simulated", "exit_status_bits", "unknown", "protocol"} and got["simulated"] is False and got["exit_status_bits"] == []
+        assert (
+            left <= {"simulated", "exit_status_bits", "unknown", "protocol"}
+            and got["simulated"] is False
+            and got["exit_status_bits"] == []
+        )
 
 
-@pytest.mark.parametrize("status, bits", [(0, []), (1, [0]), (2, [1]), (64, [6]), (212, [2, 4, 6, 7]), (255, list(range(8))), (256, []), ("2", []), (-1, [])])
+@pytest.mark.parametrize(
+    "status, bits",
+    [
+        (0, []),
+        (1, [0]),
+        (2, [1]),
+        (64, [6]),
+        (212, [2, 4, 6, 7]),
+        (255, list(range(8))),
+        (256, []),
+        ("2", []),
+        (-1, []),
+    ],
+)
 def test_exit_status(status, bits):
-    got = counters.snapshot({"smartctl": {"smartctl": {"exit_status": status, "messages": [{"string": "Open failed", "severity": "error"}, 3]}}})
-    assert got["exit_status_bits"] == bits and got["exit_status"] == (sum(1 << bit for bit in bits) if status in range(256) else None)
+    got = counters.snapshot(
+        {
+            "smartctl": {
+                "smartctl": {"exit_status": status, "messages": [{"string": "Open failed", "severity": "error"}, 3]}
+            }
+        }
+    )
+    assert got["exit_status_bits"] == bits and got["exit_status"] == (
+        sum(1 << bit for bit in bits) if status in range(256) else None
+    )
     assert any("Open failed" in words for words in got["unknown"]) == bool({0, 1} & set(bits))
 
 
@@ -184,53 +331,156 @@ def test_exit_status_of_a_tool_without_json():
 
 
 def test_smartctl_8_says_host_writes_itself():
-    smartctl = {"device": {"protocol": "ATA"}, "host_writes": {"units": 100, "bytes_per_unit": 33554432}, "host_reads": {"units": 3, "bytes_per_unit": 512}}
+    smartctl = {
+        "device": {"protocol": "ATA"},
+        "host_writes": {"units": 100, "bytes_per_unit": 33554432},
+        "host_reads": {"units": 3, "bytes_per_unit": 512},
+    }
     got = counters.snapshot({"smartctl": smartctl})
     assert host_of(got) == (100 * 32 * MIB, 32 * MIB, "smartctl's host_writes") and got["host_read_bytes"] == 1536
     got = counters.snapshot({"smartctl": smartctl | {"host_writes": {"units": 100}}})
     assert got["host_written_bytes"] is None  # a unit that is not told
 
 
-@pytest.mark.parametrize("value", ["98765,432", "1e5", "-3.0", "", " 7", 98765.432, 7, True, None, ["1"], "1" * 400, "٣"])
+@pytest.mark.parametrize(
+    "value", ["98765,432", "1e5", "-3.0", "", " 7", 98765.432, 7, True, None, ["1"], "1" * 400, "٣"]
+)
 def test_scsi_gigabytes_that_are_none(value):
     got = counters.snapshot({"smartctl": {"scsi_error_counter_log": {"write": {"gigabytes_processed": value}}}})
-    assert got["host_written_bytes"] is None and any("write" in words or "host bytes written" in words for words in got["unknown"])
+    assert got["host_written_bytes"] is None and any(
+        "write" in words or "host bytes written" in words for words in got["unknown"]
+    )
 
 
-# Figures by hand from the files in data/smartctl, which were written for this project in the form that smartctl 7.3 prints.
+# Figures by hand from the files in data/smartctl, which were written for this project in the form that smartctl 7.3
+# prints.
 FILES = {
     "sata-samsung.json": {  # 97 656 250 000 x 512 B; 100 - 93; no NAND counter in consumer drives
-        "model": "Samsung SSD 860 EVO 500GB", "serial": "SYNTHETIC0001", "protocol": "ATA", "host_written_bytes": 50 * 10**12, "host_read_bytes": None,
-        "nand_written_bytes": None, "percentage_used": 7, "pe_cycles_mean": 112, "available_spare_percent": None, "power_on_hours": 9421,
-        "power_cycles": 312, "unsafe_shutdowns": 41, "media_errors": 3, "temperature_C": 34, "exit_status_bits": []},
-    "sata-intel-dc.json": {  # statistics: 393 216 001 234 x 512 B (6 000 000 x 32 MiB says attribute 241); NAND 9 000 000 x 32 MiB; exit status 64
-        "protocol": "ATA", "host_written_bytes": 201_326_592_631_808, "host_written_unit_bytes": 512, "host_read_bytes": 134_217_728_397_824,
-        "nand_written_bytes": 301_989_888_000_000, "percentage_used": 5, "workload_wear_percent": 5.0, "workload_timer_min": 1_199_000,
-        "available_spare_percent": 100, "available_spare_threshold_percent": 10, "unsafe_shutdowns": 12, "temperature_C": 31, "temperature_max_C": 58,
-        "exit_status_bits": [6], "unknown": []},
+        "model": "Samsung SSD 860 EVO 500GB",
+        "serial": "SYNTHETIC0001",
+        "protocol": "ATA",
+        "host_written_bytes": 50 * 10**12,
+        "host_read_bytes": None,
+        "nand_written_bytes": None,
+        "percentage_used": 7,
+        "pe_cycles_mean": 112,
+        "available_spare_percent": None,
+        "power_on_hours": 9421,
+        "power_cycles": 312,
+        "unsafe_shutdowns": 41,
+        "media_errors": 3,
+        "temperature_C": 34,
+        "exit_status_bits": [],
+    },
+    # statistics: 393 216 001 234 x 512 B (6 000 000 x 32 MiB says attribute 241); NAND 9 000 000 x 32 MiB; exit status
+    # 64
+    "sata-intel-dc.json": {
+        "protocol": "ATA",
+        "host_written_bytes": 201_326_592_631_808,
+        "host_written_unit_bytes": 512,
+        "host_read_bytes": 134_217_728_397_824,
+        "nand_written_bytes": 301_989_888_000_000,
+        "percentage_used": 5,
+        "workload_wear_percent": 5.0,
+        "workload_timer_min": 1_199_000,
+        "available_spare_percent": 100,
+        "available_spare_threshold_percent": 10,
+        "unsafe_shutdowns": 12,
+        "temperature_C": 31,
+        "temperature_max_C": 58,
+        "exit_status_bits": [6],
+        "unknown": [],
+    },
     "sata-micron.json": {  # 50 000 000 000 x 512 B; pages 800 000 000 and + 1 200 000 000
-        "host_written_bytes": 25_600_000_000_000, "nand_written_bytes": None, "host_program_pages": 800_000_000, "nand_program_pages": 2_000_000_000,
-        "percentage_used": 23, "pe_cycles_mean": 355, "reallocated": 4, "xor_recoveries": 1, "soft_ecc_errors": 17, "temperature_C": 40},
+        "host_written_bytes": 25_600_000_000_000,
+        "nand_written_bytes": None,
+        "host_program_pages": 800_000_000,
+        "nand_program_pages": 2_000_000_000,
+        "percentage_used": 23,
+        "pe_cycles_mean": 355,
+        "reallocated": 4,
+        "xor_recoveries": 1,
+        "soft_ecc_errors": 17,
+        "temperature_C": 40,
+    },
     "nvme-big.json": {  # 2^70 + 1 units; 2^53 + 1 units, which a float would round to 2^53
-        "protocol": "NVMe", "host_written_bytes": (2**70 + 1) * 512_000, "host_read_bytes": (2**53 + 1) * 512_000, "nand_written_bytes": None,
-        "percentage_used": 107, "available_spare_percent": 9, "available_spare_threshold_percent": 10, "critical_warning": 4, "health_ok": False,
-        "power_on_hours": 40001, "power_cycles": 41, "unsafe_shutdowns": 11, "media_errors": 2, "error_log_entries": 63, "temperature_C": 61,
-        "warning_temp_min": 17, "critical_temp_min": 3, "capacity_bytes": 15_362_991_415_296, "exit_status_bits": [3]},
+        "protocol": "NVMe",
+        "host_written_bytes": (2**70 + 1) * 512_000,
+        "host_read_bytes": (2**53 + 1) * 512_000,
+        "nand_written_bytes": None,
+        "percentage_used": 107,
+        "available_spare_percent": 9,
+        "available_spare_threshold_percent": 10,
+        "critical_warning": 4,
+        "health_ok": False,
+        "power_on_hours": 40001,
+        "power_cycles": 41,
+        "unsafe_shutdowns": 11,
+        "media_errors": 2,
+        "error_log_entries": 63,
+        "temperature_C": 61,
+        "warning_temp_min": 17,
+        "critical_temp_min": 3,
+        "capacity_bytes": 15_362_991_415_296,
+        "exit_status_bits": [3],
+    },
     "sas.json": {  # 98 765.432 GB, 212 345.678 GB of 10^9 bytes; 1 + 2 + 4 uncorrected
-        "protocol": "SCSI", "model": "SYNTH SAS SSD 960", "firmware": "0101", "host_written_bytes": 98_765_432_000_000,
-        "host_written_unit_bytes": 10**6, "host_read_bytes": 212_345_678_000_000, "nand_written_bytes": None, "percentage_used": 12, "power_on_hours": 18000,
-        "power_cycles": 91, "media_errors": 7, "uncorrectable_reads": 1, "reallocated": 6, "temperature_C": 38, "available_spare_percent": None},
-    "sata-unknown.json": {  # not in the database: 241 might be sectors, MiB, 32 MiB or GiB, 177 and 231 and 233 anything
-        "host_written_bytes": None, "host_read_bytes": None, "nand_written_bytes": None, "percentage_used": None, "pe_cycles_mean": None,
-        "power_on_hours": 700, "power_cycles": 1210, "reallocated": 0, "temperature_C": 33, "in_database": False, "exit_status_bits": [2]},
+        "protocol": "SCSI",
+        "model": "SYNTH SAS SSD 960",
+        "firmware": "0101",
+        "host_written_bytes": 98_765_432_000_000,
+        "host_written_unit_bytes": 10**6,
+        "host_read_bytes": 212_345_678_000_000,
+        "nand_written_bytes": None,
+        "percentage_used": 12,
+        "power_on_hours": 18000,
+        "power_cycles": 91,
+        "media_errors": 7,
+        "uncorrectable_reads": 1,
+        "reallocated": 6,
+        "temperature_C": 38,
+        "available_spare_percent": None,
+    },
+    # not in the database: 241 might be sectors, MiB, 32 MiB or GiB, 177 and 231 and 233 anything
+    "sata-unknown.json": {
+        "host_written_bytes": None,
+        "host_read_bytes": None,
+        "nand_written_bytes": None,
+        "percentage_used": None,
+        "pe_cycles_mean": None,
+        "power_on_hours": 700,
+        "power_cycles": 1210,
+        "reallocated": 0,
+        "temperature_C": 33,
+        "in_database": False,
+        "exit_status_bits": [2],
+    },
     "usb-bridge.json": {  # a bridge that fills the health log with zeros: nothing of it is believed
-        "model": "SYNTHETIC USB NVMe 1TB", "protocol": "NVMe", "host_written_bytes": None, "percentage_used": None, "available_spare_percent": None,
-        "power_on_hours": None, "power_cycles": None, "temperature_C": None, "media_errors": None, "health_ok": None, "capacity_bytes": 1_000_204_886_016},
+        "model": "SYNTHETIC USB NVMe 1TB",
+        "protocol": "NVMe",
+        "host_written_bytes": None,
+        "percentage_used": None,
+        "available_spare_percent": None,
+        "power_on_hours": None,
+        "power_cycles": None,
+        "temperature_C": None,
+        "media_errors": None,
+        "health_ok": None,
+        "capacity_bytes": 1_000_204_886_016,
+    },
     "sata-wd.json": {  # 14 800 GiB host; 18 500 + 21 000 GiB on the NAND, of these 18 500 past the SLC cache
-        "host_written_bytes": 15_891_378_995_200, "host_read_bytes": 10_630_044_057_600, "nand_written_bytes": 42_412_802_048_000,
-        "nand_written_tlc_bytes": 19_864_223_744_000, "percentage_used": None, "pe_cycles_min": 21, "pe_cycles_mean": 37, "pe_cycles_max": 74,
-        "unsafe_shutdowns": 8, "available_spare_percent": 100},
-}  # fmt: skip
+        "host_written_bytes": 15_891_378_995_200,
+        "host_read_bytes": 10_630_044_057_600,
+        "nand_written_bytes": 42_412_802_048_000,
+        "nand_written_tlc_bytes": 19_864_223_744_000,
+        "percentage_used": None,
+        "pe_cycles_min": 21,
+        "pe_cycles_mean": 37,
+        "pe_cycles_max": 74,
+        "unsafe_shutdowns": 8,
+        "available_spare_percent": 100,
+    },
+}
 
 
 def test_a_scsi_drive_without_a_sensor_is_not_freezing():
@@ -260,14 +510,35 @@ SAMPLES = {
     "scrutiny-smart-ata.json": (None, None, None, None, 1730, 9, None, None, 32),
     "scrutiny-smart-fail.json": (None, None, None, None, None, None, None, None, None),
     "scrutiny-smart-nvme.json": (3_979_996_672_000, 4_870_071_808_000, 0, 100, 2401, 266, 43, 0, 36),
-    "scrutiny-smart-sat.json": (None, None, None, None, 2725, 354, None, 0, 29),  # hours: the low 24 bits of attribute 9
+    "scrutiny-smart-sat.json": (
+        None,
+        None,
+        None,
+        None,
+        2725,
+        354,
+        None,
+        0,
+        29,
+    ),  # hours: the low 24 bits of attribute 9
     "scrutiny-smart-scsi.json": (86_472_611_000_000, 176_987_332_000_000, None, None, 43549, None, None, 0, 34),
 }
-COLUMNS = ("host_written_bytes", "host_read_bytes", "percentage_used", "available_spare_percent", "power_on_hours", "power_cycles",
-           "unsafe_shutdowns", "media_errors", "temperature_C")  # fmt: skip
+COLUMNS = (
+    "host_written_bytes",
+    "host_read_bytes",
+    "percentage_used",
+    "available_spare_percent",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "temperature_C",
+)
 
 
-@pytest.mark.skipif(not os.environ.get("SSDRIG_SAMPLES"), reason="SSDRIG_SAMPLES names no folder with smartctl outputs of real drives")
+@pytest.mark.skipif(
+    not os.environ.get("SSDRIG_SAMPLES"), reason="SSDRIG_SAMPLES names no folder with smartctl outputs of real drives"
+)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_real_smartctl_outputs(name):
     path = Path(os.environ["SSDRIG_SAMPLES"]) / name
@@ -278,18 +549,78 @@ def test_real_smartctl_outputs(name):
     assert got["nand_written_bytes"] is None and got["exit_status_bits"] == ([1] if "fail" in name else [])
 
 
-numbers = st.one_of(st.integers(-3, 300), st.integers(2**60, 2**130), st.just(10**400), st.builds(lambda: -(10**5000)), st.floats(), st.booleans(), st.none())
-junk = st.recursive(numbers | st.text(max_size=6), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.sampled_from(["current", "hours", "bytes", "exit_status", "id", "passed", "protocol", "units", "bytes_per_unit", "write", "gigabytes_processed",
-                     "data_units_written", "data_units_written_s", "data_units_written_le", "temperature", "power_cycles", "critical_warning"]),
-    inner, max_size=4), max_leaves=8)  # fmt: skip
-TOP = ["smartctl", "device", "model_name", "model_family", "user_capacity", "temperature", "power_on_time", "power_cycle_count", "smart_status",
-       "nvme_smart_health_information_log", "nvme_pci_vendor", "scsi_error_counter_log", "scsi_grown_defect_list", "endurance_used", "host_writes"]  # fmt: skip
+numbers = st.one_of(
+    st.integers(-3, 300),
+    st.integers(2**60, 2**130),
+    st.just(10**400),
+    st.builds(lambda: -(10**5000)),
+    st.floats(),
+    st.booleans(),
+    st.none(),
+)
+junk = st.recursive(
+    numbers | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "current",
+                    "hours",
+                    "bytes",
+                    "exit_status",
+                    "id",
+                    "passed",
+                    "protocol",
+                    "units",
+                    "bytes_per_unit",
+                    "write",
+                    "gigabytes_processed",
+                    "data_units_written",
+                    "data_units_written_s",
+                    "data_units_written_le",
+                    "temperature",
+                    "power_cycles",
+                    "critical_warning",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+TOP = [
+    "smartctl",
+    "device",
+    "model_name",
+    "model_family",
+    "user_capacity",
+    "temperature",
+    "power_on_time",
+    "power_cycle_count",
+    "smart_status",
+    "nvme_smart_health_information_log",
+    "nvme_pci_vendor",
+    "scsi_error_counter_log",
+    "scsi_grown_defect_list",
+    "endurance_used",
+    "host_writes",
+]
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.dictionaries(st.sampled_from(TOP), junk, max_size=8) | junk, st.sampled_from(["NVMe", "ATA", "SCSI", None]),
-       st.dictionaries(st.sampled_from(["t_start_ns", "t_end_ns", "tools", "units", "drive", "reason", "log_02h", "log_c0h", "log_cah"]), junk, max_size=4))  # fmt: skip
+@given(
+    st.dictionaries(st.sampled_from(TOP), junk, max_size=8) | junk,
+    st.sampled_from(["NVMe", "ATA", "SCSI", None]),
+    st.dictionaries(
+        st.sampled_from(
+            ["t_start_ns", "t_end_ns", "tools", "units", "drive", "reason", "log_02h", "log_c0h", "log_cah"]
+        ),
+        junk,
+        max_size=4,
+    ),
+)
 def test_any_document(smartctl, protocol, more):
     """Never an exception, always all keys, never a number that is negative or not finite."""
     if protocol and isinstance(smartctl, dict):
@@ -303,12 +634,27 @@ def test_any_document(smartctl, protocol, more):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(["log_02h", "log_c0h", "log_09h", "log_22h", "log_cah", "log_d0h"]), st.integers(0, 511), st.sampled_from([0x8086, 0x1344, 0x15B7]))
+@given(
+    st.sampled_from(["log_02h", "log_c0h", "log_09h", "log_22h", "log_cah", "log_d0h"]),
+    st.integers(0, 511),
+    st.sampled_from([0x8086, 0x1344, 0x15B7]),
+)
 def test_a_page_that_is_cut_off(name, size, maker):
     """What was cut off is not there, and words say so, except for pages whose content ends before their cut."""
-    pages = {"log_02h": PAGE_02H, "log_c0h": PAGE_C0H, "log_09h": PAGE_09H, "log_22h": PAGE_22H, "log_cah": CAH, "log_d0h": page({176: (8, 5 * 10**12)})}
+    pages = {
+        "log_02h": PAGE_02H,
+        "log_c0h": PAGE_C0H,
+        "log_09h": PAGE_09H,
+        "log_22h": PAGE_22H,
+        "log_cah": CAH,
+        "log_d0h": page({176: (8, 5 * 10**12)}),
+    }
     got = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": maker}}, name: pages[name][:size].hex()})
-    needed = {"log_22h": 64, "log_cah": 32 if maker == 0x15B7 else 12, "log_d0h": 184 if maker == 0x1344 else 0x68}.get(name, 512)
+    needed = {"log_22h": 64, "log_cah": 32 if maker == 0x15B7 else 12, "log_d0h": 184 if maker == 0x1344 else 0x68}.get(
+        name, 512
+    )
     if size < needed:
-        assert got["nand_written_bytes"] is None and got["host_written_bytes"] is None and got["percentage_used"] is None
+        assert (
+            got["nand_written_bytes"] is None and got["host_written_bytes"] is None and got["percentage_used"] is None
+        )
         assert any(words.startswith(("log ", "NAND bytes", "health", "everything")) for words in got["unknown"])

@@ -48,7 +48,11 @@ def test_flush_and_fua_wait_for_the_program_and_plp_does_not():
         assert one(drive, FLUSH, t=3 * S) - 3 * S < MS
         one(drive, READ, 1, flags=1, t=4 * S)
         ledger = drive.ledger()
-        assert (ledger["host_write_commands"], ledger["host_fua_write_commands"], ledger["host_flush_commands"]) == (2, 1, 2)
+        assert (ledger["host_write_commands"], ledger["host_fua_write_commands"], ledger["host_flush_commands"]) == (
+            2,
+            1,
+            2,
+        )
 
 
 def test_volatile_cache_content():
@@ -76,7 +80,9 @@ def test_an_idle_drive_drains_its_cache():
 @pytest.mark.parametrize("preset", [SATA_MLC, SATA_TLC, NVME_TLC], ids=lambda p: p.name)
 def test_sequential_write_rate_is_that_of_the_dies(preset):
     drive = VirtualDrive(replace(preset, slc_blocks=0), capacity_bytes=2 << 30)
-    counts, _ = drive.closed_loop(queue_depth=32, t_ns=0, duration_ns=800 * MS, window_ns=100 * MS, npages=32, random=False)
+    counts, _ = drive.closed_loop(
+        queue_depth=32, t_ns=0, duration_ns=800 * MS, window_ns=100 * MS, npages=32, random=False
+    )
     rate = preset.dies * preset.program_pages * 4096 / preset.t_PROG_ns  # bytes per ns
     assert counts[5:].mean() * 131072 / (100 * MS) == pytest.approx(rate, rel=0.02)
 
@@ -117,8 +123,15 @@ def test_latency_model_changes_times_only():
     timed, untimed = (d.ledger() for d in drives)
     assert timed["nand_gc_bytes"] > 10 * QUARTER_GIB / 100
     for key in timed:
-        if key not in ("energy_J", "energy_static_J", "energy_controller_J", "energy_read_J", "energy_transfer_J",
-                       "nand_reads", "nand_read_bytes"):  # fmt: skip
+        if key not in (
+            "energy_J",
+            "energy_static_J",
+            "energy_controller_J",
+            "energy_read_J",
+            "energy_transfer_J",
+            "nand_reads",
+            "nand_read_bytes",
+        ):
             assert timed[key] == untimed[key], key
     assert (drives[0].l2p == drives[1].l2p).all()
 
@@ -140,8 +153,9 @@ def test_every_nanojoule_of_the_ledger_lies_in_the_feed(preset, latency):
     rng, t = np.random.default_rng(2), 3 * S
     for i in range(300):
         n = 64
-        done = drive.submit(rng.choice([WRITE, READ], n), rng.integers(0, drive.pages - 8, n), rng.integers(1, 8, n),
-                            [0] * n, t)  # fmt: skip
+        done = drive.submit(
+            rng.choice([WRITE, READ], n), rng.integers(0, drive.pages - 8, n), rng.integers(1, 8, n), [0] * n, t
+        )
         t = int(done.max()) + int(rng.integers(1, 20)) * MS + (5 * S if i % 100 == 99 else 0)
     t = drive.format(t) + 20 * S
     drive.advance(t)
@@ -292,7 +306,9 @@ def test_the_spare_area_leaves_no_file(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("op, page, n", [(WRITE, -1, 1), (WRITE, 1 << 40, 1), (READ, 65_535, 2), (TRIM, 0, -1), (9, 0, 1)])
+@pytest.mark.parametrize(
+    "op, page, n", [(WRITE, -1, 1), (WRITE, 1 << 40, 1), (READ, 65_535, 2), (TRIM, 0, -1), (9, 0, 1)]
+)
 def test_commands_outside_the_drive_are_refused(op, page, n):
     drive = VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB)
     with pytest.raises(DriveError):
@@ -328,8 +344,13 @@ def test_raw_capacity_and_ledger_of_each_preset(preset):
     assert drive.raw_nand_bytes * 0.75 < drive.capacity_bytes  # 25 % of raw can be set aside
     ledger = drive.ledger()
     assert ledger["wa"] is None and ledger["host_write_bytes"] == 0 and ledger["free_blocks"] == drive.m[nand.K_UNITS]
-    causes = [k for k in ledger if k.startswith("nand_") and k.endswith("_bytes")
-              and k not in ("nand_write_bytes", "nand_read_bytes", "nand_slc_bytes")]  # fmt: skip
+    causes = [
+        k
+        for k in ledger
+        if k.startswith("nand_")
+        and k.endswith("_bytes")
+        and k not in ("nand_write_bytes", "nand_read_bytes", "nand_slc_bytes")
+    ]
     drive.precondition("random", 0.01)
     ledger = drive.ledger()
     assert sum(ledger[k] for k in causes) == ledger["nand_write_bytes"] > 0

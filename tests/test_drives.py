@@ -11,13 +11,41 @@ from ssdrig.errors import ToolMissing
 
 def nvme_document(used=3, celsius=41, gaps=()):
     """What collect.poll makes of a drive that smartctl 7.3 answers for, cut to what counters.snapshot takes."""
-    return {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "gaps": list(gaps), "tools": [], "units": {}, "smartctl_text": None, "smartctl": {
-        "smartctl": {"version": [7, 3], "exit_status": 0}, "device": {"protocol": "NVMe"}, "model_name": "x", "smart_status": {"passed": True},
-        "nvme_smart_health_information_log": {"critical_warning": 0, "temperature": celsius, "available_spare": 100, "percentage_used": used,
-                                              "data_units_written": 1, "data_units_read": 1, "power_on_hours": 5}}}  # fmt: skip
+    return {
+        "t_start_ns": 1,
+        "t_end_ns": 2,
+        "simulated": False,
+        "gaps": list(gaps),
+        "tools": [],
+        "units": {},
+        "smartctl_text": None,
+        "smartctl": {
+            "smartctl": {"version": [7, 3], "exit_status": 0},
+            "device": {"protocol": "NVMe"},
+            "model_name": "x",
+            "smart_status": {"passed": True},
+            "nvme_smart_health_information_log": {
+                "critical_warning": 0,
+                "temperature": celsius,
+                "available_spare": 100,
+                "percentage_used": used,
+                "data_units_written": 1,
+                "data_units_read": 1,
+                "power_on_hours": 5,
+            },
+        },
+    }
 
 
-SILENT = {"t_start_ns": 1, "t_end_ns": 2, "smartctl": None, "smartctl_text": "oops", "gaps": ["smartctl: no answer in 20 s, killed"], "tools": [], "units": {}}
+SILENT = {
+    "t_start_ns": 1,
+    "t_end_ns": 2,
+    "smartctl": None,
+    "smartctl_text": "oops",
+    "gaps": ["smartctl: no answer in 20 s, killed"],
+    "tools": [],
+    "units": {},
+}
 
 
 @pytest.fixture
@@ -40,8 +68,15 @@ def tree(tmp_path, monkeypatch):
 
 def test_each_drive_with_its_refusals_and_health(tree):
     sda, nvme = drives.survey(root=tree.root)
-    assert nvme["safe"] and nvme["refusals"] == [] and nvme["serial"] == "S6Z1NX0W100001" and nvme["link"] == "PCIe 4.0 x4"
-    assert (nvme["health_ok"], nvme["percentage_used"], nvme["temperature_C"], nvme["smart_trouble"]) == (True, 3, 41, None)
+    assert (
+        nvme["safe"] and nvme["refusals"] == [] and nvme["serial"] == "S6Z1NX0W100001" and nvme["link"] == "PCIe 4.0 x4"
+    )
+    assert (nvme["health_ok"], nvme["percentage_used"], nvme["temperature_C"], nvme["smart_trouble"]) == (
+        True,
+        3,
+        41,
+        None,
+    )
     assert not sda["safe"] and [r["check"] for r in sda["refusals"]] == ["mounted", "boot", "signature"]
     assert sda["refusals"][2]["override"] == "--destroy-data S3Z9NB0K100001"
     assert (sda["health_ok"], sda["percentage_used"], sda["temperature_C"]) == (None, None, None)
@@ -114,7 +149,14 @@ def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
     code, out, _ = run(capsys, "--json")
     rows = json.loads(out)
     assert code == 0 and [row["name"] for row in rows] == ["sda", "nvme0n1"]
-    fields = set(inventory.Drive.__annotations__) | {"safe", "refusals", "health_ok", "percentage_used", "temperature_C", "smart_trouble"}
+    fields = set(inventory.Drive.__annotations__) | {
+        "safe",
+        "refusals",
+        "health_ok",
+        "percentage_used",
+        "temperature_C",
+        "smart_trouble",
+    }
     assert all(set(row) == fields for row in rows)
 
 

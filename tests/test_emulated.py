@@ -1,5 +1,6 @@
-"""The firmware on a Raspberry Pi Pico that is emulated instruction by instruction, in the RP2 port of MicroPython itself: its compiler, its
-viper code, its machine.I2C, its interrupts and USB, the RP2040's registers. One session is recorded; the tests look at what came of it."""
+"""The firmware on a Raspberry Pi Pico that is emulated instruction by instruction, in the RP2 port of MicroPython
+itself: its compiler, its viper code, its machine.I2C, its interrupts and USB, the RP2040's registers. One session is
+recorded; the tests look at what came of it."""
 
 import json
 import struct
@@ -30,7 +31,10 @@ def seen():
         board.raw_repl()
         about = board.run("import sys;print(sys.implementation._machine);print(sys.maxsize)").split("\n")
         board.copy()
-        board.run("import gc,machine,micropython,time,rig;r=rig.Rig();gc.collect();micropython.alloc_emergency_exception_buf(200)")
+        board.run(
+            "import"
+            " gc,machine,micropython,time,rig;r=rig.Rig();gc.collect();micropython.alloc_emergency_exception_buf(200)"
+        )
         free = int(board.run("print(gc.mem_free())"))
         board.start(emulated.LOCKED % 1400)
         board.send(wire.ASK_HELLO)
@@ -66,7 +70,9 @@ def test_the_accumulators_are_those_of_their_index(seen):
     ends = [struct.unpack(wire.ENERGY_BODY, body) for body in seen.board.bodies(wire.ENERGY)]
     assert len(ends) >= 2 and ends[-1][2] > 1300
     for _, _, index, _, energy, charge, temp, flags in ends:
-        assert int.from_bytes(charge, "little") == index and int.from_bytes(energy, "little") == 16 * index  # ina228.mjs
+        assert (
+            int.from_bytes(charge, "little") == index and int.from_bytes(energy, "little") == 16 * index
+        )  # ina228.mjs
         assert temp in (0, 3200) and flags & 0xC000 == 0xC000
 
 
@@ -77,7 +83,8 @@ def test_a_stamp_is_right_after_its_edge(seen):
 
 
 def test_a_cut_takes_the_cycles_that_it_says(seen):
-    """The series switch opens, 50 us later the discharge switch closes, 100 us after that both let go; the start is said to 8 ns."""
+    """The series switch opens, 50 us later the discharge switch closes, 100 us after that both let go; the start is
+    said to 8 ns."""
     levels = [(cycle, gpio) for cycle, gpio, level in seen.report["changes"] if level == "High" and gpio in (10, 11)]
     (opened, _), (closed, _) = levels[-2:]
     assert [gpio for _, gpio in levels[-2:]] == [10, 11]

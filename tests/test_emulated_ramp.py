@@ -1,5 +1,5 @@
-"""Two ramps and the side-band on an emulated RP2040 in the RP2 port of MicroPython itself: its assembler's programs, its rp2.DMA, the
-state machines. Every edge at the pins is compared with the words, to the cycle."""
+"""Two ramps and the side-band on an emulated RP2040 in the RP2 port of MicroPython itself: its assembler's programs,
+its rp2.DMA, the state machines. Every edge at the pins is compared with the words, to the cycle."""
 
 import json
 from types import SimpleNamespace
@@ -44,7 +44,13 @@ def seen():
         said, words_us, load_us = json.loads(board.run(SCRIPT))
         changes = board.end()["changes"]
     runs = [k for k, (_, gpio, level) in enumerate(changes) if (gpio, level) == (22, "High")]
-    return SimpleNamespace(said=said, words_us=words_us, load_us=load_us, first=changes[runs[0] - 8 : runs[1] - 8], second=changes[runs[1] - 8 :])
+    return SimpleNamespace(
+        said=said,
+        words_us=words_us,
+        load_us=load_us,
+        first=changes[runs[0] - 8 : runs[1] - 8],
+        second=changes[runs[1] - 8 :],
+    )
 
 
 def levels(changes, gpio, t0):
@@ -59,7 +65,13 @@ def began(changes):
 def test_all_begin_in_one_cycle(seen):
     """Both series switches, PERST#, the isolation of the side-band, and SYNC."""
     for changes in (seen.first, seen.second):
-        assert {gpio for cycle, gpio, level in changes if cycle == began(changes) and level == "High"} == {10, 12, 18, 19, 22}
+        assert {gpio for cycle, gpio, level in changes if cycle == began(changes) and level == "High"} == {
+            10,
+            12,
+            18,
+            19,
+            22,
+        }
 
 
 @pytest.mark.parametrize("gate", RAMPS)
@@ -87,5 +99,6 @@ def test_a_ramp_that_is_stopped_ends_there(seen):
 
 
 def test_a_command_does_not_hold_the_sampler_up(seen):
-    """Its words and loading, two rails and the side-band: less than the ring of a sensor bridges, 16 conversions of 0.5 ms."""
+    """Its words and loading, two rails and the side-band: less than the ring of a sensor bridges, 16 conversions of 0.5
+    ms."""
     assert seen.words_us < 4000 and seen.load_us < 1500

@@ -1,4 +1,5 @@
-"""The highest rates in the RP2 port of MicroPython on an emulated RP2040: what the interpreter itself costs is all there."""
+"""The highest rates in the RP2 port of MicroPython on an emulated RP2040: what the interpreter itself costs is all
+there."""
 
 import emulated
 import pytest
@@ -12,12 +13,14 @@ SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}
 
 @pytest.mark.parametrize("conversions, rate", [([SLOW] * 3, 1025), ([FAST], 4250)], ids=["three rails", "fast rail"])
 def test_nothing_is_lost(conversions, rate):
-    """V and I of each conversion, of chips whose oscillators differ so that their edges meet in every way; but for the one conversion
-    a second that the fast rail gives up for its accumulators."""
+    """V and I of each conversion, of chips whose oscillators differ so that their edges meet in every way; but for the
+    one conversion a second that the fast rail gives up for its accumulators."""
     if why := emulated.missing():
         pytest.skip(why)
     rails = range(len(conversions))
-    with emulated.Emulated([{"address": 0x40 + n, "alert": 6 + n, "fast_ppm": (0, 3000, -3000)[n]} for n in rails]) as board:
+    with emulated.Emulated(
+        [{"address": 0x40 + n, "alert": 6 + n, "fast_ppm": (0, 3000, -3000)[n]} for n in rails]
+    ) as board:
         board.raw_repl()
         board.copy()
         board.run(f"import board\nboard.RAILS={tuple(emulated.rows(conversions))!r}\nimport rig")

@@ -16,7 +16,13 @@ MINE = Limits(tbw_TB=72, years=3, mileage=True, drive_class="client", start=date
 
 
 def snap(host=None, **more) -> dict:
-    return {"host_written_bytes": host, "host_written_unit_bytes": 512_000, "host_written_source": "log 02h", "capacity_bytes": TB, **more}
+    return {
+        "host_written_bytes": host,
+        "host_written_unit_bytes": 512_000,
+        "host_written_source": "log 02h",
+        "capacity_bytes": TB,
+        **more,
+    }
 
 
 def rate(per_day, low=None, high=None) -> Rate:
@@ -24,7 +30,8 @@ def rate(per_day, low=None, high=None) -> Rate:
 
 
 def test_formulas():
-    """1 TB, 600 TBW, 5 years: 0.329 DWPD; and back. 1 TiB of NAND, 3000 cycles, WA 2.5, 0.95 of the wear levelled: 1253 TB."""
+    """1 TB, 600 TBW, 5 years: 0.329 DWPD; and back. 1 TiB of NAND, 3000 cycles, WA 2.5, 0.95 of the wear levelled: 1253
+    TB."""
     assert endurance.dwpd_of_tbw(600, TB, 5) == pytest.approx(0.32877, rel=1e-4)
     assert endurance.tbw_of_dwpd(0.32877, TB, 5) == pytest.approx(600, rel=1e-4)
     assert endurance.tbw_of_dwpd(10, 2 * TB, 5) == pytest.approx(36_500)  # Intel P3700 2 TB: 36.5 PBW
@@ -41,28 +48,42 @@ def test_tbw_and_dwpd_are_each_others_inverse(tbw, capacity, years):
     assert endurance.tbw_of_dwpd(endurance.dwpd_of_tbw(tbw, capacity, years), capacity, years) == pytest.approx(tbw)
 
 
-@pytest.mark.parametrize("text, per_day", [
-    ("50GB/day", 50e9), ("1.2TB/month", 1.2e12 / 30.4375), ("1.2 TB per month", 1.2e12 / 30.4375), ("10MB/hour", 240e6),
-    ("7TiB/week", 2**40), ("3.6525PB/year", 1e13),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, per_day",
+    [
+        ("50GB/day", 50e9),
+        ("1.2TB/month", 1.2e12 / 30.4375),
+        ("1.2 TB per month", 1.2e12 / 30.4375),
+        ("10MB/hour", 240e6),
+        ("7TiB/week", 2**40),
+        ("3.6525PB/year", 1e13),
+    ],
+)
 def test_parse_rate(text, per_day):
     got = endurance.parse_rate(text)
-    assert got.bytes_per_day == pytest.approx(per_day) and (got.low, got.high) == (got.bytes_per_day,) * 2 and got.calendar
+    assert (
+        got.bytes_per_day == pytest.approx(per_day) and (got.low, got.high) == (got.bytes_per_day,) * 2 and got.calendar
+    )
 
 
-@pytest.mark.parametrize("text", ["", "50", "50GB", "GB/day", "-1GB/day", "0GB/day", "50GB/fortnight", "5 0GB/day", "50gb/day", "1e3GB/day"])
+@pytest.mark.parametrize(
+    "text", ["", "50", "50GB", "GB/day", "-1GB/day", "0GB/day", "50GB/fortnight", "5 0GB/day", "50gb/day", "1e3GB/day"]
+)
 def test_a_rate_that_is_none(text):
     with pytest.raises(UsageError):
         endurance.parse_rate(text)
 
 
 def test_tbw_reached_before_the_years():
-    """36 of 72 TB used, 100 GB a day: 360 days; one of the three years is left, 365 days: 36 TB / 365 a day are allowed."""
+    """36 of 72 TB used, 100 GB a day: 360 days; one of the three years is left, 365 days: 36 TB / 365 a day are
+    allowed."""
     got = endurance.project(snap(36 * TB), MINE, rate(100 * GB, 80 * GB, 120 * GB), today=TODAY)
     assert got["tbw_used_percent"] == 50 and got["rated_tbw_bytes"] == 72 * TB and got["tbw_source"] == "data sheet"
     assert [a["limit"] for a in got["ahead"]] == ["tbw", "warranty_time"] and got["first"]["limit"] == "tbw"
     assert got["first"]["days"] == pytest.approx(360) and got["first"]["date"] == "2027-02-24"
-    assert got["first"]["days_low"] == pytest.approx(300, abs=1e-4) and got["first"]["days_high"] == pytest.approx(450, abs=1e-4)
+    assert got["first"]["days_low"] == pytest.approx(300, abs=1e-4) and got["first"]["days_high"] == pytest.approx(
+        450, abs=1e-4
+    )
     assert (got["first"]["date_low"], got["first"]["date_high"]) == ("2026-12-25", "2027-05-25")
     assert got["warranty_end"] == "2027-03-01" and got["warranty_days_left"] == 365
     assert got["warranty_used_percent"] == pytest.approx(100 * 730 / 1095)
@@ -97,7 +118,12 @@ def test_no_start_of_the_warranty():
     assert got["warranty_end"] is None and got["warranty_days_left"] is None
     assert got["warranty_days_left_at_most"] == pytest.approx(365.25)
     assert [a["limit"] for a in got["ahead"]] == ["tbw"] and any("--start" in words for words in got["unknown"])
-    assert endurance.project(snap(TB, power_on_hours=99_999), Limits(years=3), None, today=TODAY)["warranty_days_left_at_most"] == 0
+    assert (
+        endurance.project(snap(TB, power_on_hours=99_999), Limits(years=3), None, today=TODAY)[
+            "warranty_days_left_at_most"
+        ]
+        == 0
+    )
 
 
 def test_percentage_used():
@@ -105,9 +131,15 @@ def test_percentage_used():
     host = 58_195_344_896_000
     got = endurance.project(snap(host, percentage_used=16), Limits(), rate(GB), today=TODAY)
     assert got["projected_tbw_TB"] == pytest.approx(363.72, abs=0.01)
-    assert (got["projected_tbw_low_TB"], got["projected_tbw_high_TB"]) == (pytest.approx(342.33, abs=0.01), pytest.approx(387.97, abs=0.01))
+    assert (got["projected_tbw_low_TB"], got["projected_tbw_high_TB"]) == (
+        pytest.approx(342.33, abs=0.01),
+        pytest.approx(387.97, abs=0.01),
+    )
     (ahead,) = got["ahead"]
-    assert ahead["days"] == pytest.approx((host * 100 / 16 - host) / GB) and ahead["days_low"] < ahead["days"] < ahead["days_high"]
+    assert (
+        ahead["days"] == pytest.approx((host * 100 / 16 - host) / GB)
+        and ahead["days_low"] < ahead["days"] < ahead["days_high"]
+    )
     young = endurance.project(snap(host, percentage_used=4), Limits(), rate(GB), today=TODAY)
     assert young["projected_tbw_TB"] is None and any("it stands at 4 %" in words for words in young["unknown"])
     over = endurance.project(snap(host, percentage_used=130), Limits(), rate(GB), today=TODAY)
@@ -122,7 +154,9 @@ def test_cycles():
     assert (got["pe_mean_used_percent"], got["pe_max_used_percent"]) == (40, 50)
     assert got["wa_of_life"] == 3 and got["first"]["limit"] == "pe_cycles"
     assert got["first"]["days"] == pytest.approx(150)
-    assert got["first"]["days_low"] == pytest.approx(1799 / 1201 * 100) and got["first"]["days_high"] == pytest.approx(1801 / 1199 * 100)
+    assert got["first"]["days_low"] == pytest.approx(1799 / 1201 * 100) and got["first"]["days_high"] == pytest.approx(
+        1801 / 1199 * 100
+    )
     unit = dict(nand_written_unit_bytes=1, nand_written_source="log C0h")
     mine = wa.between(snap(0, nand_written_bytes=0, **unit), snap(10 * TB, nand_written_bytes=15 * TB, **unit))
     half = endurance.project(snap(100 * TB, **worn), limits, rate(TB), mine, TODAY)
@@ -137,29 +171,44 @@ def test_timed_workload():
     assert got["workload_life_days"] == pytest.approx(25)
 
 
-@pytest.mark.parametrize("start, years, end", [
-    (date(2024, 5, 1), 3, "2027-05-01"), (date(2024, 2, 29), 5, "2029-03-01"), (date(2024, 5, 1), 2.5, "2026-10-31"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "start, years, end",
+    [(date(2024, 5, 1), 3, "2027-05-01"), (date(2024, 2, 29), 5, "2029-03-01"), (date(2024, 5, 1), 2.5, "2026-10-31")],
+)
 def test_end_of_the_warranty(start, years, end):
     assert endurance.project(snap(TB), Limits(years=years, start=start), None, today=TODAY)["warranty_end"] == end
 
 
 def test_a_reading_from_before_the_warranty_says_nothing_of_its_time():
     got = endurance.project(snap(TB), MINE, rate(GB), today=date(2009, 2, 13))
-    assert got["warranty_used_percent"] is None and got["warranty_days_left"] is None and got["warranty_end"] == "2027-03-01"
+    assert (
+        got["warranty_used_percent"] is None
+        and got["warranty_days_left"] is None
+        and got["warranty_end"] == "2027-03-01"
+    )
     assert [a["limit"] for a in got["ahead"]] == ["tbw"]
     assert any("before its first day, 2024-03-01" in words for words in got["unknown"])
 
 
 def history(host_at, days, unit=512_000, source="log 02h") -> list[dict]:
     """Snapshots whose host counter shows whole units of host_at(day)."""
-    return [snap(int(host_at(d)) // unit * unit) | {"utc_ns": 10**18 + round(d * DAY), "host_written_unit_bytes": unit, "host_written_source": source} for d in days]
+    return [
+        snap(int(host_at(d)) // unit * unit)
+        | {"utc_ns": 10**18 + round(d * DAY), "host_written_unit_bytes": unit, "host_written_source": source}
+        for d in days
+    ]
 
 
 @settings(max_examples=150)
-@given(st.floats(1e6, 1e14), st.floats(0, 1e15), st.sampled_from([512, 512_000, 32 << 20, GIB]), st.lists(st.floats(0, 400), min_size=2, max_size=60, unique=True))
+@given(
+    st.floats(1e6, 1e14),
+    st.floats(0, 1e15),
+    st.sampled_from([512, 512_000, 32 << 20, GIB]),
+    st.lists(st.floats(0, 400), min_size=2, max_size=60, unique=True),
+)
 def test_the_range_of_a_history_holds_its_steady_rate(true_rate, start, unit, days):
-    """A workload of a known rate, seen through a counter that rounds, polled whenever: the true rate is within the range."""
+    """A workload of a known rate, seen through a counter that rounds, polled whenever: the true rate is within the
+    range."""
     if max(days) - min(days) < 1 / 24:
         return
     got = endurance.rate_of_history(history(lambda d: start + true_rate * d, days, unit))
@@ -187,17 +236,28 @@ def test_spread_of_a_rate():
 
 def test_a_history_begins_anew_where_the_counter_did():
     """Ten days at 1 TB, then the counter is reset and runs at 2 TB."""
-    readings = history(lambda d: 100 * TB + d * TB, range(11)) + [s | {"utc_ns": s["utc_ns"] + 11 * DAY} for s in history(lambda d: d * 2 * TB, range(5))]
+    readings = history(lambda d: 100 * TB + d * TB, range(11)) + [
+        s | {"utc_ns": s["utc_ns"] + 11 * DAY} for s in history(lambda d: d * 2 * TB, range(5))
+    ]
     got = endurance.rate_of_history(readings)
     assert got.bytes_per_day == pytest.approx(2 * TB) and got.source.startswith("5 polls over 4.0 days")
-    other = readings[-5:] + [s | {"utc_ns": s["utc_ns"] + 20 * DAY} for s in history(lambda d: 50 * TB + d * 3 * TB, range(3), source="attribute 241 (1 GiB)")]
+    other = readings[-5:] + [
+        s | {"utc_ns": s["utc_ns"] + 20 * DAY}
+        for s in history(lambda d: 50 * TB + d * 3 * TB, range(3), source="attribute 241 (1 GiB)")
+    ]
     assert endurance.rate_of_history(other).bytes_per_day == pytest.approx(3 * TB)
 
 
-@pytest.mark.parametrize("readings", [
-    [], history(lambda d: d, [0]), history(lambda d: d, [0, 0]),
-    [{"utc_ns": 1, "host_written_bytes": None, "host_written_unit_bytes": 1}] * 3, [{"host_written_bytes": 1, "host_written_unit_bytes": 1}] * 3,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "readings",
+    [
+        [],
+        history(lambda d: d, [0]),
+        history(lambda d: d, [0, 0]),
+        [{"utc_ns": 1, "host_written_bytes": None, "host_written_unit_bytes": 1}] * 3,
+        [{"host_written_bytes": 1, "host_written_unit_bytes": 1}] * 3,
+    ],
+)
 def test_no_history_no_rate(readings):
     assert endurance.rate_of_history(readings) is None
 
@@ -212,11 +272,18 @@ def test_rate_of_a_life():
     """58.2 TB in 10423 power-on hours are 134 GB per day of them; with a first day it is by the calendar."""
     s = snap(58_195_344_896_000, power_on_hours=10423)
     got = endurance.rate_of_life(s, None, TODAY)
-    assert got.bytes_per_day == pytest.approx(134.0e9, rel=1e-3) and not got.calendar and "10423 power-on hours" in got.source
+    assert (
+        got.bytes_per_day == pytest.approx(134.0e9, rel=1e-3)
+        and not got.calendar
+        and "10423 power-on hours" in got.source
+    )
     assert endurance.rate_of_life(s, date(2025, 3, 1), TODAY).bytes_per_day == pytest.approx(58_195_344_896_000 / 365)
     dates = endurance.project(s, Limits(tbw_TB=100), got, today=TODAY)["first"]
     assert dates["days"] > 0 and dates["date"] is None
-    assert endurance.rate_of_life(snap(TB), None, TODAY) is None and endurance.rate_of_life(snap(TB, power_on_hours=0), None, TODAY) is None
+    assert (
+        endurance.rate_of_life(snap(TB), None, TODAY) is None
+        and endurance.rate_of_life(snap(TB, power_on_hours=0), None, TODAY) is None
+    )
     assert endurance.rate_of_life(s, TODAY, TODAY) is None
 
 
@@ -235,19 +302,51 @@ def test_projections_are_monotone(host, more, per_day, faster, tbw):
 
 
 @settings(max_examples=150)
-@given(*[st.none() | st.integers(0, 2**70)] * 3, *[st.none() | st.integers(0, 300)] * 2, st.none() | st.floats(1e-3, 1e6), st.none() | st.floats(0.1, 20),
-       st.none() | st.floats(1, 1e6), st.none() | st.floats(0, 1e18), st.none() | st.dates(date(2000, 1, 1), date(2040, 1, 1)))  # fmt: skip
-def test_project_takes_whatever_a_drive_says(host, nand, hours, percent, cycles, tbw, years, rated_cycles, per_day, start):
-    s = snap(host, nand_written_bytes=nand, power_on_hours=hours, percentage_used=percent, pe_cycles_mean=cycles, pe_cycles_max=cycles)
-    got = endurance.project(s, Limits(tbw_TB=tbw, years=years, pe_cycles=rated_cycles, start=start), None if per_day is None else rate(per_day), today=TODAY)
+@given(
+    *[st.none() | st.integers(0, 2**70)] * 3,
+    *[st.none() | st.integers(0, 300)] * 2,
+    st.none() | st.floats(1e-3, 1e6),
+    st.none() | st.floats(0.1, 20),
+    st.none() | st.floats(1, 1e6),
+    st.none() | st.floats(0, 1e18),
+    st.none() | st.dates(date(2000, 1, 1), date(2040, 1, 1)),
+)
+def test_project_takes_whatever_a_drive_says(
+    host, nand, hours, percent, cycles, tbw, years, rated_cycles, per_day, start
+):
+    s = snap(
+        host,
+        nand_written_bytes=nand,
+        power_on_hours=hours,
+        percentage_used=percent,
+        pe_cycles_mean=cycles,
+        pe_cycles_max=cycles,
+    )
+    got = endurance.project(
+        s,
+        Limits(tbw_TB=tbw, years=years, pe_cycles=rated_cycles, start=start),
+        None if per_day is None else rate(per_day),
+        today=TODAY,
+    )
     days = [a["days"] for a in got["ahead"]]
     assert days == sorted(days) and got["first"] == (got["ahead"][0] if days else None)
     for a in got["ahead"]:
-        assert 0 <= a["days_low"] <= a["days"] * (1 + 1e-9) and (a["days_high"] is None or a["days"] <= a["days_high"] * (1 + 1e-9))
+        assert 0 <= a["days_low"] <= a["days"] * (1 + 1e-9) and (
+            a["days_high"] is None or a["days"] <= a["days_high"] * (1 + 1e-9)
+        )
 
 
-@pytest.mark.parametrize("days, text", [
-    (5, "5.0 days"), (45, "45 days"), (100, "3.3 months"), (950, "31 months"), (1500, "4.1 years"), (4000, "11 years"), (1e9, "over 1000 years"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "days, text",
+    [
+        (5, "5.0 days"),
+        (45, "45 days"),
+        (100, "3.3 months"),
+        (950, "31 months"),
+        (1500, "4.1 years"),
+        (4000, "11 years"),
+        (1e9, "over 1000 years"),
+    ],
+)
 def test_in_days(days, text):
     assert endurance.in_days(days) == text

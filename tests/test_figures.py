@@ -12,7 +12,13 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     _, f = run_of(tmp_path)
     assert tuple(f) == KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
-    assert f["notes"] == [] and [k for k in f if f[k] is None] == ["why", "idle_mean_W", "idle_uncertainty_W", "wa_settled", "purge"]
+    assert f["notes"] == [] and [k for k in f if f[k] is None] == [
+        "why",
+        "idle_mean_W",
+        "idle_uncertainty_W",
+        "wa_settled",
+        "purge",
+    ]
 
 
 def test_iops_statistics_are_of_the_window_and_count_zeros(tmp_path):
@@ -64,4 +70,8 @@ def test_what_the_drive_wrote_afterwards_is_told_apart(tmp_path):
 def test_energy_per_io_is_of_the_whole_load_also_its_last_part_of_a_second(tmp_path):
     data, f = run_of(tmp_path)
     more = figures_of(replace(data, load_energy_J=100.0, load_s=31.5))
-    assert (more["energy_J"], more["power_mean_W"], more["iops_per_W"]) == (100.0, pytest.approx(100 / 31.5), sum(IOPS) / 100)
+    assert (more["energy_J"], more["power_mean_W"], more["iops_per_W"]) == (
+        100.0,
+        pytest.approx(100 / 31.5),
+        sum(IOPS) / 100,
+    )

@@ -25,7 +25,9 @@ def fio_plat_index(ns: int) -> int:
     return min(((error_bits + 1) << 6) + ((64 - 1) & (ns >> error_bits)), 29 * 64 - 1)
 
 
-def write_step(folder: Path, io, runtime_ms: int, *, started=True, name="load", block=4096, number=1, documents=True) -> Path:
+def write_step(
+    folder: Path, io, runtime_ms: int, *, started=True, name="load", block=4096, number=1, documents=True
+) -> Path:
     """A step's folder as fio 3.33 leaves it. io = [(ms since job start, latency ns, direction)] in order of completion;
     the loops below follow add_clat_sample and add_log_sample of stat.c."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,10 +69,11 @@ def document(io, upto_ms: int, block=4096) -> dict:
             middle = str(int(fiotext.plat_ns(fio_plat_index(ns))))
             bins[middle] = bins.get(middle, 0) + 1
         job[name] = {
-            "io_bytes": block * len(done), "total_ios": len(done),
+            "io_bytes": block * len(done),
+            "total_ios": len(done),
             "clat_ns": {"N": len(done), "bins": bins},
             "lat_ns": {"N": len(done), "mean": float(np.mean(done)) if done else 0.0},
-        }  # fmt: skip
+        }
     return {"fio version": "fio-3.33", "timestamp_ms": START_MS + UTC_MINUS_MONOTONIC_MS + upto_ms, "jobs": [job]}
 
 
@@ -87,7 +90,9 @@ def steady(seconds: float, iops: int, ns: int = 1_000_000, d: int = 1, first_ms:
 
 def near(iops, want) -> bool:
     """A closing I/O up to 1 ms late is counted one second early; a second without I/O is exact all the same."""
-    return len(iops) == len(want) and all(got == w if w == 0 else abs(got - w) <= 1 for got, w in zip(iops, want, strict=True))
+    return len(iops) == len(want) and all(
+        got == w if w == 0 else abs(got - w) <= 1 for got, w in zip(iops, want, strict=True)
+    )
 
 
 # the recorded run
@@ -96,8 +101,23 @@ def near(iops, want) -> bool:
 def test_recorded_run_with_a_stall():
     s = fiolog.load(RECORDED)
     assert s.iops.tolist() == [
-        13992, 13471, 14085, 14434, 14482, 14247, 281, 0, 0, 5516, 14620, 14613, 14533, 14581, 14524, 14530,
-    ]  # fmt: skip
+        13992,
+        13471,
+        14085,
+        14434,
+        14482,
+        14247,
+        281,
+        0,
+        0,
+        5516,
+        14620,
+        14613,
+        14533,
+        14581,
+        14524,
+        14530,
+    ]
     assert s.iops.sum() == 177_909 == s.totals["ios"]
     assert s.zero_seconds == 2 and not s.partial and s.torn_bytes == 0
     assert s.source == "logs" and s.directions == ("write",)
@@ -105,7 +125,9 @@ def test_recorded_run_with_a_stall():
     assert s.t_ns[0] == 1_485_044_000_000 and np.all(np.diff(s.t_ns) == 10**9)
     assert s.lat_mean_ns[:2].tolist() == [2_283_783, 2_372_881]
     assert s.lat_mean_ns[7] == 0
-    assert s.lat_max_ns[6] < 3_000_000 < 3_600_000_000 < s.lat_max_ns[9] < 3_700_000_000  # those that hung ended in second 9
+    assert (
+        s.lat_max_ns[6] < 3_000_000 < 3_600_000_000 < s.lat_max_ns[9] < 3_700_000_000
+    )  # those that hung ended in second 9
     assert s.totals["clat_ns"]["99.000000"] == 2_768_896
 
 
@@ -217,7 +239,8 @@ def test_rest_at_the_end(tmp_path):
 
 
 def test_a_late_closing_io_just_before_the_end_makes_no_second(tmp_path):
-    """The last row was closed 4 ms late by the job's last I/Os: the third second is the last, and no slow fourth one."""
+    """The last row was closed 4 ms late by the job's last I/Os: the third second is the last, and no slow fourth
+    one."""
     io = [x for x in steady(3, 1000) if x[0] < 2990] + [(3004.0, 1_000_000, 1), (3004.2, 1_000_000, 1)]
     s = fiolog.load(write_step(tmp_path / "s", io, 3005))
     assert len(s.iops) == 3 and not s.partial and s.iops.sum() == len(io)
@@ -238,8 +261,12 @@ def test_latency_of_a_second(tmp_path):
     s = fiolog.load(write_step(tmp_path / "s", io, 2003))
     assert s.iops.tolist() == [201, 199]
     assert s.lat_mean_ns[0] == round((199 * 500_000 + 2_000_000 + 50_000_000) / 201)
-    for got, want in ((s.lat_p50_ns, (500_000, 2_000_000)), (s.lat_p99_ns, (500_000, 2_000_000)), (s.lat_p999_ns, (50_000_000,) * 2),
-                      (s.lat_max_ns, (50_000_000,) * 2)):  # fmt: skip
+    for got, want in (
+        (s.lat_p50_ns, (500_000, 2_000_000)),
+        (s.lat_p99_ns, (500_000, 2_000_000)),
+        (s.lat_p999_ns, (50_000_000,) * 2),
+        (s.lat_max_ns, (50_000_000,) * 2),
+    ):
         assert got.tolist() == pytest.approx(want, rel=1 / 64)
 
 
@@ -315,12 +342,24 @@ def test_documents_in_any_pieces(data):
 
 def test_garbage_between_documents():
     one = json.dumps({"jobs": []}, indent=2)
-    text = f"fio: warning {{x}}\n{one}\n{{broken\nnonsense\n{one}\nio_u error\n{{\n  \"jobs\""
+    text = f'fio: warning {{x}}\n{one}\n{{broken\nnonsense\n{one}\nio_u error\n{{\n  "jobs"'
     found, rest = fiotext.documents(text)
     assert len(found) == 2 and rest == '{\n  "jobs"'
 
 
-pieces = st.sampled_from(["{\n", "}\n", '{"jobs": []}\n', '{"jobs": 1}\n', '{"x": {}}\n', '{"jobs": [{"a": "}{"}]}\n', "fio: what\n", '"jobs"', "\n"])
+pieces = st.sampled_from(
+    [
+        "{\n",
+        "}\n",
+        '{"jobs": []}\n',
+        '{"jobs": 1}\n',
+        '{"x": {}}\n',
+        '{"jobs": [{"a": "}{"}]}\n',
+        "fio: what\n",
+        '"jobs"',
+        "\n",
+    ]
+)
 
 
 @given(st.lists(pieces | st.text(alphabet='{}[]":, \njobs1', max_size=30), max_size=6).map("".join))
@@ -328,7 +367,9 @@ def test_documents_of_noise(text):
     found, rest = fiotext.documents(text)
     assert all(isinstance(d["jobs"], list) for d in found) and text.endswith(rest)
     good = '\n{"jobs": [1]}\n'
-    assert fiotext.documents(text + good)[0] == [*found, {"jobs": [1]}] or rest.startswith("{"), "what stands before it hides no document"
+    assert fiotext.documents(text + good)[0] == [*found, {"jobs": [1]}] or rest.startswith("{"), (
+        "what stands before it hides no document"
+    )
 
 
 def test_rows_by_column_count():
@@ -353,7 +394,14 @@ def test_rows_of_noise(data):
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(1, 2**40), st.integers(0, 2), st.dictionaries(st.integers(0, 1855), st.integers(1, 10**9), max_size=5)), max_size=5),
+    st.lists(
+        st.tuples(
+            st.integers(1, 2**40),
+            st.integers(0, 2),
+            st.dictionaries(st.integers(0, 1855), st.integers(1, 10**9), max_size=5),
+        ),
+        max_size=5,
+    ),
     st.integers(0, 4000),
     st.sampled_from([1, 6000, 4 << 20]),
 )

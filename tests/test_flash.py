@@ -1,6 +1,7 @@
 """Flashing: the real mpremote against the SIMULATED board, whose raw prompt (virtual/board/repl.py) is scripted after
-MicroPython's documentation and whose file system and interpreter are the real MicroPython's (unix port). The unix port's own
-prompt has no raw mode, so it cannot stand in by itself. Also what is said to a person in each case that goes wrong."""
+MicroPython's documentation and whose file system and interpreter are the real MicroPython's (unix port). The unix
+port's own prompt has no raw mode, so it cannot stand in by itself. Also what is said to a person in each case that goes
+wrong."""
 
 import contextlib
 import json
@@ -19,7 +20,14 @@ from ssdrig.errors import RigError, ToolMissing
 
 FIRMWARE = ROOT / "firmware"
 NAMES = sorted(p.name for p in FIRMWARE.glob("*.py"))
-PICO = {"platform": "rp2", "version": [1, 26, 0], "machine": "Raspberry Pi Pico with RP2040", "files": {}, "ours": False, "free": 10**6}
+PICO = {
+    "platform": "rp2",
+    "version": [1, 26, 0],
+    "machine": "Raspberry Pi Pico with RP2040",
+    "files": {},
+    "ours": False,
+    "free": 10**6,
+}
 
 
 @pytest.fixture
@@ -53,7 +61,9 @@ def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys
         assert run_rig("flash", "--port", port) == 0
         said = capsys.readouterr().err
         assert "copying rig.py\n" in said and "left alone on the board: calibration.json" in said
-        assert (folder / "rig.py").read_bytes() == (FIRMWARE / "rig.py").read_bytes() and (folder / "calibration.json").read_text() == "{}"
+        assert (folder / "rig.py").read_bytes() == (FIRMWARE / "rig.py").read_bytes() and (
+            folder / "calibration.json"
+        ).read_text() == "{}"
 
 
 def test_a_board_with_another_program_is_left_alone_unless_told(tmp_path, mpremote):
@@ -120,10 +130,14 @@ def test_boards_that_are_refused(change, words):
 
 @pytest.mark.parametrize(
     ("change", "but"),
-    [({}, {"platform": "esp32"}), ({"version": [1, 26, 0]}, {"version": [1, 25, 9]}), ({"version": [2, 0, 0]}, {"version": [0, 99, 0]}),
-     ({"machine": "Raspberry Pi Pico 2 with RP2350"}, {"machine": "Raspberry Pi Pico 2 with RP235"}),
-     ({"files": {"main.py": "0"}, "ours": True}, {"ours": False})],
-)  # fmt: skip
+    [
+        ({}, {"platform": "esp32"}),
+        ({"version": [1, 26, 0]}, {"version": [1, 25, 9]}),
+        ({"version": [2, 0, 0]}, {"version": [0, 99, 0]}),
+        ({"machine": "Raspberry Pi Pico 2 with RP2350"}, {"machine": "Raspberry Pi Pico 2 with RP235"}),
+        ({"files": {"main.py": "0"}, "ours": True}, {"ours": False}),
+    ],
+)
 def test_boards_that_are_taken_and_their_opposites(change, but):
     assert flash.check({**PICO, **change}) is None
     with pytest.raises(RigError):
@@ -149,8 +163,8 @@ def test_without_mpremote(monkeypatch):
         flash.look("port")
 
 
-# What mpremote 1.29 prints: main.py for a port that cannot be opened; transport_serial.py, its traceback cut to the last line,
-# for a port behind which nobody knows Ctrl-A.
+# What mpremote 1.29 prints: main.py for a port that cannot be opened; transport_serial.py, its traceback cut to the
+# last line, for a port behind which nobody knows Ctrl-A.
 IN_USE = "mpremote: failed to access /dev/ttyACM0 (it may be in use by another program)"
 NO_PROMPT = """b'ERROR\\r\\n'
 Traceback (most recent call last):
@@ -158,7 +172,11 @@ mpremote.transport.TransportError: could not enter raw repl"""
 
 
 @pytest.mark.parametrize(
-    ("printed", "words"), [(IN_USE, "in use by another program"), (NO_PROMPT, "MicroPython's prompt on /dev/ttyACM0; seen no answer to it.*ERROR")]
+    ("printed", "words"),
+    [
+        (IN_USE, "in use by another program"),
+        (NO_PROMPT, "MicroPython's prompt on /dev/ttyACM0; seen no answer to it.*ERROR"),
+    ],
 )
 def test_what_mpremote_says_is_passed_on(monkeypatch, tmp_path, printed, words):
     fake = tmp_path / "python"
@@ -213,7 +231,9 @@ def test_two_boards_are_named_and_not_guessed_between(tmp_path):
     assert error.value.exit_code == 2
 
 
-@pytest.mark.parametrize(("pid", "words"), [("0003", "RP2040.*RPI_PICO .*RPI-RP2"), ("000f", "RP2350.*RPI_PICO2 .*RP2350")])
+@pytest.mark.parametrize(
+    ("pid", "words"), [("0003", "RP2040.*RPI_PICO .*RPI-RP2"), ("000f", "RP2350.*RPI_PICO2 .*RP2350")]
+)
 def test_a_board_without_a_program_is_told_what_to_put_on_it(tmp_path, pid, words):
     with pytest.raises(RigError, match=words) as error:
         ports.find(None, usb(tmp_path, ("1d6b", "0002"), ("2e8a", pid)), [])
@@ -273,5 +293,7 @@ def test_the_look_is_one_line_of_json(tmp_path, mpremote):
     (tmp_path / "flash/a.txt").write_text("abc")
     with board(tmp_path) as (port, _):
         found = flash.look(port)
-    assert found["files"] == {"a.txt": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}  # SHA-256 of "abc", FIPS 180
+    assert found["files"] == {
+        "a.txt": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    }  # SHA-256 of "abc", FIPS 180
     assert found["platform"] == "rp2" and found["version"] == [1, 26, 0] and not found["ours"] and json.dumps(found)

@@ -1,4 +1,5 @@
-"""Records into raw tables: whatever a line does to the stream, what comes out is what was sent, or is counted as lost."""
+"""Records into raw tables: whatever a line does to the stream, what comes out is what was sent, or is counted as
+lost."""
 
 import struct
 
@@ -23,7 +24,11 @@ def decoded(tape_or_rows, pieces=1):
 sample = st.tuples(st.integers(0, 65535), st.integers(0, 2**20 - 1), st.integers(-(2**19), 2**19 - 1))
 
 
-@given(st.lists(st.lists(sample, min_size=1, max_size=wire.MAX_SAMPLES), min_size=1, max_size=6), st.integers(0, 2**50), st.integers(1, 5))
+@given(
+    st.lists(st.lists(sample, min_size=1, max_size=wire.MAX_SAMPLES), min_size=1, max_size=6),
+    st.integers(0, 2**50),
+    st.integers(1, 5),
+)
 @settings(max_examples=40, deadline=None)
 def test_every_raw_integer_comes_back(frames, t0_us, pieces):
     tape, index, want = stream.started(), 0, {"t_us": [], "vbus": [], "current": []}
@@ -44,7 +49,17 @@ def test_every_raw_integer_comes_back(frames, t0_us, pieces):
 
 def test_energy_frames_come_back():
     tape = stream.started()
-    body = struct.pack(wire.ENERGY_BODY, 2, 5, 77, 1 << 40, (0xABCDEF0123).to_bytes(5, "little"), (2**40 - 3).to_bytes(5, "little"), -300, 0xC001)
+    body = struct.pack(
+        wire.ENERGY_BODY,
+        2,
+        5,
+        77,
+        1 << 40,
+        (0xABCDEF0123).to_bytes(5, "little"),
+        (2**40 - 3).to_bytes(5, "little"),
+        -300,
+        0xC001,
+    )
     tape.frame(wire.ENERGY, body)
     row = decoded(tape).energies()[0]
     assert row.tolist() == (0, 2, 5, 77, 1 << 40, 0xABCDEF0123, -3, -300, 0xC001)
@@ -135,7 +150,10 @@ def test_a_hello_of_another_boot_is_a_reset_even_if_nothing_fell_back():
     assert decoded(tape).frames(0).boot.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"\xff\xff", b"[]", b"{}", b'{"boot": 3, "protocol": 1}', b'{"boot": 3, "protocol": 1, "rails": [{}]}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff\xff", b"[]", b"{}", b'{"boot": 3, "protocol": 1}', b'{"boot": 3, "protocol": 1, "rails": [{}]}'],
+)
 def test_a_hello_that_is_none_is_counted_and_changes_nothing(body):
     tape = stream.started(boot=11)
     tape.frame(wire.HELLO, body)
@@ -145,11 +163,17 @@ def test_a_hello_that_is_none_is_counted_and_changes_nothing(body):
     assert decoder.boots[-1].boot == 11 and decoder.frames(0).boot.tolist() == [0]
 
 
-@given(st.lists(st.tuples(st.sampled_from([1, 1, 1, 2, 3, 4, 200]), st.binary(max_size=80), st.integers(0, 2**62)), max_size=30), st.integers(0, 30))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 1, 1, 2, 3, 4, 200]), st.binary(max_size=80), st.integers(0, 2**62)), max_size=30
+    ),
+    st.integers(0, 30),
+)
 @example([(1, bytes(7 + n), 0) for n in range(3)], 3)  # too short to say how many samples it holds
 @settings(max_examples=200, deadline=None)
 def test_nothing_a_board_may_send_raises(rows, at):
-    """Valid records with any content, kinds, lengths and numbers no board would send, before and after a stretch of sound ones."""
+    """Valid records with any content, kinds, lengths and numbers no board would send, before and after a stretch of
+    sound ones."""
     tape = stream.started()
     tape.stream(2)
     rows = [(kind, (bytes([b"HSEPL"[len(p) % 5]]) + p) if kind == 1 else p, t) for kind, p, t in rows]

@@ -60,8 +60,14 @@ def check_books(drive, mapped, formatted=False):
 
 
 COMMANDS = st.lists(
-    st.tuples(st.sampled_from([WRITE, WRITE, WRITE, TRIM, ZEROES, FLUSH, READ]), st.floats(0, 1), st.integers(1, 40),
-              st.booleans()), max_size=60)  # fmt: skip
+    st.tuples(
+        st.sampled_from([WRITE, WRITE, WRITE, TRIM, ZEROES, FLUSH, READ]),
+        st.floats(0, 1),
+        st.integers(1, 40),
+        st.booleans(),
+    ),
+    max_size=60,
+)
 
 
 @settings(max_examples=40, deadline=None)

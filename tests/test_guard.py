@@ -101,7 +101,14 @@ def test_the_boot_disk_below_encryption_volumes_and_a_raid(tree):
 
 def test_the_boot_disk_below_an_overlay(tree):
     tree.mount("sda", "/run/live", source="/dev/sda")
-    tree.mount("sda", "/", kind="overlay", number="0:50", source="overlay", options="rw,lowerdir=/run/live/rootfs:/x,upperdir=/run/rw/up,workdir=/run/rw/w")
+    tree.mount(
+        "sda",
+        "/",
+        kind="overlay",
+        number="0:50",
+        source="overlay",
+        options="rw,lowerdir=/run/live/rootfs:/x,upperdir=/run/rw/up,workdir=/run/rw/w",
+    )
     assert against(tree)["boot"] == "this system runs from it (/)"
     assert "boot" not in against(tree, "nvme0n1")
 
@@ -157,11 +164,15 @@ def test_a_node_that_does_not_open(tree):
     assert found == {"open": "/dev/sda does not open: No such file or directory"}
 
 
-@pytest.mark.parametrize("name, kind", [("loop0", "loop device"), ("dm-0", "device-mapper volume"), ("md0", "software RAID")])
+@pytest.mark.parametrize(
+    "name, kind", [("loop0", "loop device"), ("dm-0", "device-mapper volume"), ("md0", "software RAID")]
+)
 def test_software_is_no_target(tree, name, kind):
     tree.volume(name)
     drive = by_hand(name, *map(int, tree.numbers[name].split(":")), 64 << 20)
-    assert ("kind", f"/dev/{name} is no whole disk: {kind}", None) in [(r.check, r.why, r.override) for r in guard.refusals(drive, "HAND", tree.root)]
+    assert ("kind", f"/dev/{name} is no whole disk: {kind}", None) in [
+        (r.check, r.why, r.override) for r in guard.refusals(drive, "HAND", tree.root)
+    ]
 
 
 def test_a_partition_is_no_target(tree):
@@ -184,13 +195,47 @@ def test_all_failures_are_listed(tree):
     tree.volume("dm-0", "sda1")
     tree.swap("/dev/sda1")
     tree.write("sys/block/sda/ro", "1\n")
-    assert list(against(tree, serial="X")) == ["read-only", "holder", "mounted", "boot", "swap", "destroy-data", "signature"]
+    assert list(against(tree, serial="X")) == [
+        "read-only",
+        "holder",
+        "mounted",
+        "boot",
+        "swap",
+        "destroy-data",
+        "signature",
+    ]
 
 
 @settings(max_examples=60, deadline=None)
-@given(words=st.one_of(st.binary(max_size=200), st.lists(st.sampled_from(
-    [b"8:0", b"0:44", b"..", b"/", b"/mnt", b"-", b"btrfs", b"overlay", b"/dev/sda", b"/dev/\\000", b"\\777", b"lowerdir=/:/x", b"1", b"\n", b"", b"rw"]),
-    max_size=24).map(b" ".join)), file=st.sampled_from(["proc/self/mountinfo", "proc/1/mountinfo", "proc/swaps", "proc/77/fdinfo/7"]))  # fmt: skip
+@given(
+    words=st.one_of(
+        st.binary(max_size=200),
+        st.lists(
+            st.sampled_from(
+                [
+                    b"8:0",
+                    b"0:44",
+                    b"..",
+                    b"/",
+                    b"/mnt",
+                    b"-",
+                    b"btrfs",
+                    b"overlay",
+                    b"/dev/sda",
+                    b"/dev/\\000",
+                    b"\\777",
+                    b"lowerdir=/:/x",
+                    b"1",
+                    b"\n",
+                    b"",
+                    b"rw",
+                ]
+            ),
+            max_size=24,
+        ).map(b" ".join),
+    ),
+    file=st.sampled_from(["proc/self/mountinfo", "proc/1/mountinfo", "proc/swaps", "proc/77/fdinfo/7"]),
+)
 def test_odd_tables_of_the_kernel_are_no_crash(shared_tree, words, file):
     """And what the other tables say stays known."""
     path = shared_tree.root / file
@@ -229,7 +274,10 @@ def test_a_wrong_serial_is_refused_with_both_named(tree):
     found = against(tree, serial="S6Z1NX0W100001")
     assert found["destroy-data"] == f"--destroy-data names S6Z1NX0W100001, this drive is {SERIAL}"
     assert found["signature"] == "ext4"
-    with pytest.raises(UnsafeTarget, match="give --destroy-data that drive's serial"), guard.hold(find(SERIAL, tree.root), "S6Z1NX0W100001", tree.root):
+    with (
+        pytest.raises(UnsafeTarget, match="give --destroy-data that drive's serial"),
+        guard.hold(find(SERIAL, tree.root), "S6Z1NX0W100001", tree.root),
+    ):
         pass
 
 
@@ -238,22 +286,36 @@ def test_a_serial_that_is_nearly_right_is_wrong_also_where_there_is_nothing_to_d
     assert list(against(tree, serial=serial)) == ["destroy-data"]
 
 
-@pytest.mark.parametrize("script, why", [
-    ('echo \'{"signatures": [{"device":"sda","offset":"0x218","type":"LVM2_member","uuid":"x","label":null}]}\'', "LVM2_member"),
-    # what wipefs of util-linux 2.38 prints where a GPT and a file system lie on one disk
-    ('echo \'{"signatures": [{"type":"gpt"},{"type":"zfs_member"},{"type":"zfs_member"},{"type":"PMBR"}]}\'', "PMBR, gpt, zfs_member"),
-    ("", ""),
-    ("echo '{\"signatures\": [\n\n   ]\n}'", ""),
-    ("echo garbage", "could not be seen"),
-    ("echo '{}'", "could not be seen"),
-    ("echo '[1]'", "could not be seen"),
-    ("echo '{\"signatures\": [1]}'", "could not be seen"),
-    ("echo 'wipefs: error: /dev/sda: probing initialization failed: No medium found' >&2; exit 1", "No medium found"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "script, why",
+    [
+        (
+            'echo \'{"signatures": [{"device":"sda","offset":"0x218","type":"LVM2_member","uuid":"x","label":null}]}\'',
+            "LVM2_member",
+        ),
+        # what wipefs of util-linux 2.38 prints where a GPT and a file system lie on one disk
+        (
+            'echo \'{"signatures": [{"type":"gpt"},{"type":"zfs_member"},{"type":"zfs_member"},{"type":"PMBR"}]}\'',
+            "PMBR, gpt, zfs_member",
+        ),
+        ("", ""),
+        ("echo '{\"signatures\": [\n\n   ]\n}'", ""),
+        ("echo garbage", "could not be seen"),
+        ("echo '{}'", "could not be seen"),
+        ("echo '[1]'", "could not be seen"),
+        ("echo '{\"signatures\": [1]}'", "could not be seen"),
+        (
+            "echo 'wipefs: error: /dev/sda: probing initialization failed: No medium found' >&2; exit 1",
+            "No medium found",
+        ),
+    ],
+)
 def test_what_wipefs_says(tree, tmp_path, monkeypatch, script, why):
     fake_wipefs(tmp_path, monkeypatch, script)
     found = against(tree)
-    assert found.get("signature", "") == why if "could" not in why and "medium" not in why else why in found["signature"]
+    assert (
+        found.get("signature", "") == why if "could" not in why and "medium" not in why else why in found["signature"]
+    )
 
 
 def test_a_wipefs_that_hangs_or_is_missing_counts_as_content(tree, tmp_path, monkeypatch):

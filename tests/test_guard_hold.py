@@ -1,4 +1,5 @@
-"""Holding a drive: the lock against other processes, the node kept open, and the drive looked at again after it was away."""
+"""Holding a drive: the lock against other processes, the node kept open, and the drive looked at again after it was
+away."""
 
 import contextlib
 import os
@@ -41,7 +42,9 @@ with guard.hold(inventory.find(serial, root), serial, root):
 
 @contextlib.contextmanager
 def holder(root, serial=SERIAL):
-    with subprocess.Popen([sys.executable, "-c", HOLDER, root, serial], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, root, serial], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout.readline() == "held\n"
             yield process
@@ -65,7 +68,10 @@ def test_a_second_process_is_refused_and_named_and_a_killed_one_leaves_no_lock(t
 
 def test_asking_whether_a_drive_is_busy_does_not_make_it_so(tree):
     drive = find(SERIAL, tree.root)
-    code = "import sys\nfrom ssdrig.drive import guard\nprint(flush=True)\nwhile True: guard.busy(sys.argv[2], sys.argv[1])"
+    code = (
+        "import sys\nfrom ssdrig.drive import guard\nprint(flush=True)\nwhile True: guard.busy(sys.argv[2],"
+        " sys.argv[1])"
+    )
     with subprocess.Popen([sys.executable, "-c", code, tree.root, SERIAL], stdout=subprocess.PIPE) as asking:
         try:
             assert asking.stdout.readline() == b"\n"
@@ -95,7 +101,10 @@ def test_no_folder_for_a_lock_refuses(tree):
     shutil.rmtree(tree.root / "run/lock")
     shutil.rmtree(tree.root / "run")
     shutil.rmtree(tree.root / "tmp")
-    with pytest.raises(UnsafeTarget, match="no lock can be taken"), guard.hold(find(SERIAL, tree.root), None, tree.root):
+    with (
+        pytest.raises(UnsafeTarget, match="no lock can be taken"),
+        guard.hold(find(SERIAL, tree.root), None, tree.root),
+    ):
         pass
 
 
@@ -112,7 +121,10 @@ def test_a_drive_that_was_exchanged_while_a_person_thought_about_it_is_refused(t
     drive = find(SERIAL, tree.root)
     tree.remove("sda")
     tree.sata(serial="OTHER", size_bytes=64 << 20)
-    with pytest.raises(UnsafeTarget, match=f"changed: /dev/sda was Samsung SSD 860 EVO 500GB, serial {SERIAL}, and is .*serial OTHER now"):
+    with pytest.raises(
+        UnsafeTarget,
+        match=f"changed: /dev/sda was Samsung SSD 860 EVO 500GB, serial {SERIAL}, and is .*serial OTHER now",
+    ):
         with guard.hold(drive, SERIAL, tree.root):
             pass
 
@@ -123,7 +135,9 @@ def test_a_drive_that_came_back_as_itself_is_held_again(tree):
         tree.remove("sda")
         tree.sata(size_bytes=64 << 20)  # the same one; the kernel counts a new appearance
         assert held.recheck().serial == SERIAL
-        assert os.fstat(held.fd).st_ino == os.stat(tree.root / "dev/sda").st_ino, "the new node is open, not the old one"
+        assert os.fstat(held.fd).st_ino == os.stat(tree.root / "dev/sda").st_ino, (
+            "the new node is open, not the old one"
+        )
         assert held.recheck().serial == SERIAL and before >= 0
 
 
@@ -135,9 +149,14 @@ def test_a_drive_let_go_for_a_cut_stays_locked_and_is_taken_again(tree):
         assert held.fd >= 0
 
 
-@pytest.mark.parametrize("serial, model, seen", [
-    ("OTHER", "Samsung SSD 860 EVO 500GB", "serial OTHER"), (SERIAL, "Another model", "Another model"), ("", "", "serial unknown"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "serial, model, seen",
+    [
+        ("OTHER", "Samsung SSD 860 EVO 500GB", "serial OTHER"),
+        (SERIAL, "Another model", "Another model"),
+        ("", "", "serial unknown"),
+    ],
+)
 def test_another_drive_at_the_node_is_refused(tree, serial, model, seen):
     with guard.hold(find(SERIAL, tree.root), SERIAL, tree.root) as held:
         tree.remove("sda")
@@ -193,8 +212,9 @@ def test_what_a_run_itself_wrote_to_the_disk_is_no_reason_against_it(tree):
 def test_the_announcement(tree):
     tree.by_id("ata-x", "sda")
     drive = find(SERIAL, tree.root)
-    assert guard.announcement(drive, "fill and 4 KiB random writes", 4.3e12, 600e12) == (
-        f"ALL DATA WILL BE LOST on Samsung SSD 860 EVO 500GB, serial {SERIAL}, 67.11 MB (/dev/disk/by-id/ata-x).\n"
+    assert (
+        guard.announcement(drive, "fill and 4 KiB random writes", 4.3e12, 600e12)
+        == f"ALL DATA WILL BE LOST on Samsung SSD 860 EVO 500GB, serial {SERIAL}, 67.11 MB (/dev/disk/by-id/ata-x).\n"
         "fill and 4 KiB random writes: writes 4.3 TB, 0.72 % of its rated 600 TB."
     )
     assert "its rated endurance is not known" in guard.announcement(drive, "purge", 0)

@@ -17,7 +17,8 @@ from ssdrig.drive.inventory import all_drives
 
 @pytest.fixture
 def loop(tmp_path):
-    """A Drive made by hand of a loop device on a file: refused by its kind, so that only the other refusals are looked at."""
+    """A Drive made by hand of a loop device on a file: refused by its kind, so that only the other refusals are looked
+    at."""
     file = tmp_path / "disk"
     file.touch()
     os.truncate(file, 64 << 20)
@@ -60,7 +61,12 @@ def test_real_a_partition_table_that_the_kernel_has_not_read(loop):
     """An MBR (UEFI 2.10, 5.2.1) with one Linux partition."""
     with open(loop.node, "r+b") as disk:
         mbr = bytearray(512)
-        mbr[446 + 4], mbr[446 + 8], mbr[446 + 12 : 446 + 16], mbr[510:512] = 0x83, 1, (2048).to_bytes(4, "little"), b"\x55\xaa"
+        mbr[446 + 4], mbr[446 + 8], mbr[446 + 12 : 446 + 16], mbr[510:512] = (
+            0x83,
+            1,
+            (2048).to_bytes(4, "little"),
+            b"\x55\xaa",
+        )
         disk.write(mbr)
     assert real(loop, None) == {"signature": "dos"}
 
@@ -114,7 +120,9 @@ def test_real_an_exclusive_open(loop):
 
 
 def test_real_a_program_that_writes(loop):
-    with subprocess.Popen(["sh", "-c", f"exec 3<>{loop.node}; echo ready; read x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+    with subprocess.Popen(
+        ["sh", "-c", f"exec 3<>{loop.node}; echo ready; read x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
         try:
             writer.stdout.readline()
             assert real(loop) == {"writer": f"open for writing by process {writer.pid} (sh)"}
@@ -140,14 +148,20 @@ def test_real_holding_is_seen_by_the_kernel(loop, monkeypatch):
         with pytest.raises(OSError, match="busy"):
             os.open(loop.node, os.O_RDONLY | os.O_EXCL)
         assert subprocess.run(["mkfs.ext4", "-q", loop.node], capture_output=True).returncode, "others are kept off"
-        assert held.recheck() == loop and held.fd >= 0 and held.sequence == open(f"/sys/block/{loop.name}/diskseq").read().strip()
+        assert (
+            held.recheck() == loop
+            and held.fd >= 0
+            and held.sequence == open(f"/sys/block/{loop.name}/diskseq").read().strip()
+        )
     os.close(os.open(loop.node, os.O_RDONLY | os.O_EXCL))
     os.unlink("/tmp/ssdrig-HAND")
 
 
 def test_real_the_disk_of_this_system_is_refused():
     found = {d.name: guard.refusals(d, d.serial) for d in all_drives()}
-    source = subprocess.run(["findmnt", "--noheadings", "--output", "SOURCE", "/"], capture_output=True, text=True).stdout.strip()
+    source = subprocess.run(
+        ["findmnt", "--noheadings", "--output", "SOURCE", "/"], capture_output=True, text=True
+    ).stdout.strip()
     disk = next((name for name in found if source.startswith(f"/dev/{name}")), None)
     if disk is None:
         pytest.skip(f"the root file system is on {source or 'nothing'}, which is no disk seen here")

@@ -8,7 +8,6 @@ import pytest
 from board_files import BOARD, NETS, PARTS, PINS, README, ROOT, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401
 from board_files import at as net_at
 
-
 SOURCE = {}
 for _part in circuit.PARTS:
     for _pin, _net in _part.nets.items():
@@ -31,7 +30,9 @@ def test_kicad_files_are_those_that_draw_py_writes():
 
 def test_committed_netlist_joins_the_pins_that_the_source_joins():
     assert NETS == SOURCE
-    assert components((BOARD / "ssdrig.net").read_text()) == {ref: part.value for ref, part in PARTS.items() if not ref.startswith("#")}
+    assert components((BOARD / "ssdrig.net").read_text()) == {
+        ref: part.value for ref, part in PARTS.items() if not ref.startswith("#")
+    }
 
 
 def test_a_wire_between_two_nets_is_refused():
@@ -49,10 +50,15 @@ def test_electrical_rule_check_has_nothing_to_say(kicad, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "ref, nets, complaint",
-    [("#FLG0", None, "power_pin_not_driven"), ("U2", {"3": "CROWBAR0"}, "pin_to_pin"), ("R105", {"1": "NOWHERE"}, "label_dangling")],
+    [
+        ("#FLG0", None, "power_pin_not_driven"),
+        ("U2", {"3": "CROWBAR0"}, "pin_to_pin"),
+        ("R105", {"1": "NOWHERE"}, "label_dangling"),
+    ],
 )
 def test_rule_check_finds_a_fault(kicad, tmp_path, monkeypatch, ref, nets, complaint):
-    """Without the flag that says where ground comes from; with two outputs tied together; with an OFF line that leads nowhere."""
+    """Without the flag that says where ground comes from; with two outputs tied together; with an OFF line that leads
+    nowhere."""
     changed = [part if part.ref != ref else nets and part._replace(nets=part.nets | nets) for part in circuit.PARTS]
     monkeypatch.setattr(circuit, "PARTS", [part for part in changed if part])
     for name, text in draw.files().items():
@@ -71,7 +77,9 @@ def test_netlist_and_drawing_are_kicads(kicad, tmp_path):
     text = export.netlist(BOARD / "ssdrig.kicad_sch", tmp_path)
     assert export.connections(text) == NETS
     assert components(text) == components((BOARD / "ssdrig.net").read_text())
-    assert drawn_texts(export.drawing(BOARD / "ssdrig.kicad_sch", tmp_path)) == drawn_texts((BOARD / "ssdrig.svg").read_text())
+    assert drawn_texts(export.drawing(BOARD / "ssdrig.kicad_sch", tmp_path)) == drawn_texts(
+        (BOARD / "ssdrig.svg").read_text()
+    )
 
 
 def drawn_texts(svg):
@@ -128,17 +136,34 @@ def check_rail(n, nets):
     assert at(ref("R11"), "1") == f"DISCHARGE{n}" and at(ref("R11"), "2") == "GND" and value("R11") <= 8000
     assert at(ref("R05"), "1") == f"OFF{n}" and at(ref("Q03"), "2") == "GND"
     # the gates' current comes from the gate supply, without the microcontroller
-    assert at(ref("R03"), "1") == "VGATE" and at(ref("R03"), "2") == at(ref("R14"), "2") and at(ref("R14"), "1") == f"GATE{n}"
+    assert (
+        at(ref("R03"), "1") == "VGATE"
+        and at(ref("R03"), "2") == at(ref("R14"), "2")
+        and at(ref("R14"), "1") == f"GATE{n}"
+    )
     # crowbar before the shunt; its gate is the AND of DISCHARGE and the late OFF
-    assert at(ref("R08"), "1") == f"SW{n}" and at(ref("R08"), "2") == at(ref("Q04"), "3") and at(ref("Q04"), "2") == "GND"
+    assert (
+        at(ref("R08"), "1") == f"SW{n}" and at(ref("R08"), "2") == at(ref("Q04"), "3") and at(ref("Q04"), "2") == "GND"
+    )
     assert at(ref("R10"), "1") == f"OFF{n}" and at(ref("R10"), "2") == f"LATE{n}" == at(ref("C03"), "1")
-    chip, a, b, block, both, fire = (("U2", "U3")[n // 2], *(("1", "2", "3", ("4", "5"), "6"), ("9", "10", "8", ("12", "13"), "11"))[n % 2])
+    chip, a, b, block, both, fire = (
+        ("U2", "U3")[n // 2],
+        *(("1", "2", "3", ("4", "5"), "6"), ("9", "10", "8", ("12", "13"), "11"))[n % 2],
+    )
     assert (at(chip, a), at(chip, b)) == (f"LATE{n}", f"DISCHARGE{n}")
     assert {at(chip, pin) for pin in both} == {at(chip, block)} == {f"BLOCK{n}"}
     assert at(chip, fire) == f"CROWBAR{n}" == at(ref("R09"), "1")
-    assert at(ref("R15"), "1") == at(ref("Q04"), "1") and at(ref("R15"), "2") == "GND"  # the logic may be without supply
+    assert (
+        at(ref("R15"), "1") == at(ref("Q04"), "1") and at(ref("R15"), "2") == "GND"
+    )  # the logic may be without supply
     # the sensor lives on the microcontroller's 3.3 V and senses the drive's side of the shunt
-    assert [at(ref("U01"), pin) for pin in ("6", "7", "10", "9", "8")] == ["+3V3", "GND", f"SW{n}", f"RAIL{n}_OUT", f"RAIL{n}_OUT"]
+    assert [at(ref("U01"), pin) for pin in ("6", "7", "10", "9", "8")] == [
+        "+3V3",
+        "GND",
+        f"SW{n}",
+        f"RAIL{n}_OUT",
+        f"RAIL{n}_OUT",
+    ]
     assert at(ref("U01"), "3") == f"ALERT{n}"
     # behind the shunt there is the drive's connector and nothing that draws current
     behind = {node[0] for node in nets[f"RAIL{n}_OUT"]}
@@ -155,9 +180,13 @@ def test_addresses_are_those_that_jumpers_can_set():
 def test_scope_divider(n):
     upper, lower, c_upper, c_lower = circuit.RAILS[n][3]
     ratio = ohm(lower) / (ohm(upper) + ohm(lower))
-    assert 1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0  # 10 % above nominal stays below the ADC's 3.3 V
+    assert (
+        1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0
+    )  # 10 % above nominal stays below the ADC's 3.3 V
     tau_s = ohm(upper) * ohm(lower) / (ohm(upper) + ohm(lower)) * (farad(c_upper) + farad(c_lower))
-    assert 1e-6 < tau_s < 2e-6  # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
+    assert (
+        1e-6 < tau_s < 2e-6
+    )  # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
     assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
 
 
@@ -166,7 +195,11 @@ def test_gate_supply_voltage():
     gate_V = feedback_V * (1 + ohm(PARTS["R13"].value) / ohm(PARTS["R14"].value))
     wanted = circuit.VALUES["all", "gate_supply"].value
     assert gate_V == pytest.approx(wanted, rel=circuit.VALUES["all", "gate_supply_tolerance"].value)
-    assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == ("FEEDBACK", "VGATE", "RAIL1_IN")  # before rail 1's switch: always on
+    assert (at("U5", "3"), at("R13", "1"), at("U5", "5")) == (
+        "FEEDBACK",
+        "VGATE",
+        "RAIL1_IN",
+    )  # before rail 1's switch: always on
 
 
 def test_bus_pull_ups_for_1_MHz():
@@ -189,7 +222,9 @@ def test_side_band_pulls_do_not_fight_the_host():
     assert at("Q1", "3") == at("J6", "5") == "PERST" and ohm(PARTS["R15"].value) >= 1000
     for pin in ("1", "4", "10", "13"):
         assert at("U4", pin) == "SIDEBAND_OFF"
-    assert at("R9", "1") == "PERST_LOW" == at("Q1", "1") and at("R10", "1") == "SIDEBAND_OFF"  # low at reset: released, joined
+    assert (
+        at("R9", "1") == "PERST_LOW" == at("Q1", "1") and at("R10", "1") == "SIDEBAND_OFF"
+    )  # low at reset: released, joined
 
 
 def test_the_12_V_rail_serves_sata_and_u2():
@@ -200,5 +235,7 @@ def test_the_12_V_rail_serves_sata_and_u2():
 def test_interlock_delay_is_what_the_readme_says():
     value = {name: quantity.value for (rail, name), quantity in circuit.VALUES.items() if rail == "all"}
     tau_us = value["interlock_resistor"] * value["interlock_capacitor"] * 1e6
-    low, high = (tau_us * math.log(value["logic"] / (value["logic"] - value[f"schmitt_vt_plus_{end}"])) for end in ("min", "max"))
+    low, high = (
+        tau_us * math.log(value["logic"] / (value["logic"] - value[f"schmitt_vt_plus_{end}"])) for end in ("min", "max")
+    )
     assert f"high for {low:.0f} to {high:.0f} us" in README

@@ -1,4 +1,5 @@
-"""What firmware/board.py and the README's rows for other builds say of pins, shunts, addresses, dividers and resistors, against hardware/."""
+"""What firmware/board.py and the README's rows for other builds say of pins, shunts, addresses, dividers and resistors,
+against hardware/."""
 
 import ast
 import re
@@ -36,7 +37,11 @@ def firmware_constants(text):
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign):
             target, value = node.targets[0], node.value
-            pairs = zip(target.elts, value.elts) if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [(target, value)]
+            pairs = (
+                zip(target.elts, value.elts)
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+                else [(target, value)]
+            )
             for name, expression in pairs:
                 try:
                     found[name.id] = ast.literal_eval(expression)
@@ -67,34 +72,62 @@ def pin_faults(constants):
         wanted |= {constants["SYNC"]: "SYNC"}
     for rail in constants["RAILS"]:
         if rail["bus"] == "SPI0":
-            wanted |= {constants["MISO"]: "SPI_MISO", constants["SCK"]: "SPI_SCK", constants["MOSI"]: "SPI_MOSI", rail["cs"]: "SPI_CS"}
-    return faults + [f"GPIO {gpio} is {net.get(gpio)}, not {name}" for gpio, name in wanted.items() if net.get(gpio) != name]
+            wanted |= {
+                constants["MISO"]: "SPI_MISO",
+                constants["SCK"]: "SPI_SCK",
+                constants["MOSI"]: "SPI_MOSI",
+                rail["cs"]: "SPI_CS",
+            }
+    return faults + [
+        f"GPIO {gpio} is {net.get(gpio)}, not {name}" for gpio, name in wanted.items() if net.get(gpio) != name
+    ]
 
 
 def value_faults(constants):
-    """What board.py says of shunts, addresses, dividers and discharge resistors, and hardware/ does not. A rail whose name is none of
-    values.csv is the board's rail of its number."""
+    """What board.py says of shunts, addresses, dividers and discharge resistors, and hardware/ does not. A rail whose
+    name is none of values.csv is the board's rail of its number."""
     faults = []
 
     def compare(what, seen, wanted):
         if seen not in wanted:
             faults.append(f"{what} is {seen}, not {' or '.join(map(str, wanted))}")
 
-    named = {rail["rail"]: rail["name"] if (rail["name"], "shunt") in circuit.VALUES else circuit.RAILS[rail["rail"]][0] for rail in constants["RAILS"]}
+    named = {
+        rail["rail"]: rail["name"] if (rail["name"], "shunt") in circuit.VALUES else circuit.RAILS[rail["rail"]][0]
+        for rail in constants["RAILS"]
+    }
     for rail in constants["RAILS"]:
         n, name = rail["rail"], named[rail["rail"]]
-        shunts = [round(circuit.VALUES[name, "shunt"].value * 1e6)] + [READY_MADE_uOhm] * (name == rail["name"] and rail["chip"] == "INA228")
+        shunts = [round(circuit.VALUES[name, "shunt"].value * 1e6)] + [READY_MADE_uOhm] * (
+            name == rail["name"] and rail["chip"] == "INA228"
+        )
         compare(f"shunt_uOhm of rail {n}", rail["shunt_uOhm"], shunts)
-        scale_nV, steps = (81_920_000, 2**15) if rail["chip"] == "INA226" else (40_960_000 if rail["fine"] else 163_840_000, 2**19)
-        compare(f"current_lsb_pA of rail {n}", rail["current_lsb_pA"], [scale_nV * 10**9 // (rail["shunt_uOhm"] * steps)])
+        scale_nV, steps = (
+            (81_920_000, 2**15) if rail["chip"] == "INA226" else (40_960_000 if rail["fine"] else 163_840_000, 2**19)
+        )
+        compare(
+            f"current_lsb_pA of rail {n}", rail["current_lsb_pA"], [scale_nV * 10**9 // (rail["shunt_uOhm"] * steps)]
+        )
         if rail["bus"] == "I2C0":
             levels = {"GND": 0, "+3V3": 1}
-            compare(f"address of rail {n}", hex(rail["address"]), [hex(0x40 + 4 * levels[at(f"U{n + 1}01", "1")] + levels[at(f"U{n + 1}01", "2")])])
+            compare(
+                f"address of rail {n}",
+                hex(rail["address"]),
+                [hex(0x40 + 4 * levels[at(f"U{n + 1}01", "1")] + levels[at(f"U{n + 1}01", "2")])],
+            )
     for row in constants["SWITCH"]:
-        compare(f"discharge_mOhm of rail {row['rail']}", row["discharge_mOhm"], [round(circuit.VALUES[named[row["rail"]], "crowbar"].value * 1000)])
+        compare(
+            f"discharge_mOhm of rail {row['rail']}",
+            row["discharge_mOhm"],
+            [round(circuit.VALUES[named[row["rail"]], "crowbar"].value * 1000)],
+        )
     for row in constants["SCOPE"]:
         upper, lower, *_ = next(divider for name, _, _, divider in circuit.RAILS if name == named[row["rail"]])
-        compare(f"nV_per_count of rail {row['rail']}", row["nV_per_count"], [round(3.3e9 / 4096 * (ohm(upper) + ohm(lower)) / ohm(lower))])
+        compare(
+            f"nV_per_count of rail {row['rail']}",
+            row["nV_per_count"],
+            [round(3.3e9 / 4096 * (ohm(upper) + ohm(lower)) / ohm(lower))],
+        )
     return faults
 
 
@@ -105,7 +138,8 @@ def test_firmware_uses_these_pins():
 
 
 def test_firmware_as_it_is_fits_rail_0_of_the_board():
-    """A shunt of 8 mOhm in the fine range: 5.12 A. With another one every current, and every threshold of a cut, is wrong by its ratio."""
+    """A shunt of 8 mOhm in the fine range: 5.12 A. With another one every current, and every threshold of a cut, is
+    wrong by its ratio."""
     constants = firmware_constants(BOARD_PY)
     assert value_faults(constants) == []
     rail = constants["RAILS"][0]
@@ -119,7 +153,9 @@ def test_rows_of_the_readme_fit_their_build(block):
     assert value_faults(constants) == []
     assert len(constants["RAILS"]) == len(constants["SWITCH"]) == (2, 4, 1)[block]
     for rail in constants["RAILS"]:
-        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina228.INA229}[rail["chip"]](None, rail)  # KeyError: a key is missing
+        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina228.INA229}[rail["chip"]](
+            None, rail
+        )  # KeyError: a key is missing
         assert driver.cal == {"INA226": 2048}.get(rail["chip"], 4096)
         assert driver.conversion_us in (740, 920, 1252, 100)
     assert set(constants["RAILS"][0]) - {"cs"} >= set(firmware_constants(BOARD_PY)["RAILS"][0]) - {"address"}
@@ -132,8 +168,14 @@ def test_readme_has_no_other_rows():
 def test_a_firmware_with_other_pins_is_found():
     constants = firmware_constants((ROOT / "firmware/board.py").read_text())
     assert pin_faults(constants | {"SDA": 6}) == ["GPIO 6 is ALERT0, not SDA"]
-    assert pin_faults(constants | {"SWITCH": ({"rail": 1, "gate": 10},)}) == ["GPIO 10 is OFF0, not OFF1", "GPIO 11 is DISCHARGE0, not DISCHARGE1"]
-    assert pin_faults(constants | {"SIDEBAND": 17}) == ["GPIO 17 is DISCHARGE3, not PERST_LOW", "GPIO 18 is PERST_LOW, not SIDEBAND_OFF"]
+    assert pin_faults(constants | {"SWITCH": ({"rail": 1, "gate": 10},)}) == [
+        "GPIO 10 is OFF0, not OFF1",
+        "GPIO 11 is DISCHARGE0, not DISCHARGE1",
+    ]
+    assert pin_faults(constants | {"SIDEBAND": 17}) == [
+        "GPIO 17 is DISCHARGE3, not PERST_LOW",
+        "GPIO 18 is PERST_LOW, not SIDEBAND_OFF",
+    ]
 
 
 def test_a_firmware_with_other_values_is_found():
@@ -145,11 +187,21 @@ def test_a_firmware_with_other_values_is_found():
         "current_lsb_pA of rail 0 is 5208333, not 7812500",
         "address of rail 1 is 0x40, not 0x41",
     ]
-    swapped = constants | {"SWITCH": ({"rail": 1, "gate": 12, "discharge_mOhm": 2200},), "SCOPE": ({"rail": 1, "gpio": 27, "nV_per_count": 1_611_328},)}
-    assert value_faults(swapped) == ["discharge_mOhm of rail 1 is 2200, not 10000", "nV_per_count of rail 1 is 1611328, not 4467773"]
+    swapped = constants | {
+        "SWITCH": ({"rail": 1, "gate": 12, "discharge_mOhm": 2200},),
+        "SCOPE": ({"rail": 1, "gpio": 27, "nV_per_count": 1_611_328},),
+    }
+    assert value_faults(swapped) == [
+        "discharge_mOhm of rail 1 is 2200, not 10000",
+        "nV_per_count of rail 1 is 1611328, not 4467773",
+    ]
 
 
-@pytest.mark.parametrize(("block", "at_least"), [(0, (1345, 1080)), (1, (795,) * 4), (2, (9950,))], ids=["documented build", "four rails", "INA229"])
+@pytest.mark.parametrize(
+    ("block", "at_least"),
+    [(0, (1345, 1080)), (1, (795,) * 4), (2, (9950,))],
+    ids=["documented build", "four rails", "INA229"],
+)
 def test_rows_of_the_readme_measure_without_loss(tmp_path, block, at_least):
     """On the SIMULATED board; its chips' clocks are 0.5 % fast."""
     first, *others = firmware_constants(BLOCKS[block])["RAILS"]
@@ -158,7 +210,9 @@ def test_rows_of_the_readme_measure_without_loss(tmp_path, block, at_least):
     with Board(tmp_path, 2.5, {"rail": first, "rails": rows}) as b:
         hello = b.hello()
         b.send(wire.GO)
-        received = lambda rail: sum(len(body) for body in b.bodies(wire.SAMPLES) if body[0] == rail) // wire.SAMPLE_BYTES  # noqa: E731
+        received = lambda rail: (
+            sum(len(body) for body in b.bodies(wire.SAMPLES) if body[0] == rail) // wire.SAMPLE_BYTES
+        )  # noqa: E731
         b.until(lambda: all(received(row["rail"]) > 1.2 * n for row, n in zip((first, *others), at_least)), 60)
     assert [rail["name"] for rail in hello["rails"]] == [row["name"] for row in (first, *others)]
     assert b.damaged == [] and b.logs() == ""

@@ -1,4 +1,5 @@
-"""Bills of material, costs, shunt table, first power-up figures, wiring of the breakout build: each worked out again."""
+"""Bills of material, costs, shunt table, first power-up figures, wiring of the breakout build: each worked out
+again."""
 
 import datetime
 import html
@@ -18,8 +19,12 @@ def test_board_bill_counts_the_netlists_parts():
     for ref, part in PARTS.items():
         if not ref.startswith("#"):
             used.setdefault(part.item, []).append(ref)
-    assert {item: row["references"].split() for item, row in listed.items()} == {item: sorted(refs) for item, refs in used.items()}
-    assert {item: int(row["quantity"]) for item, row in listed.items()} == {item: len(refs) for item, refs in used.items()}
+    assert {item: row["references"].split() for item, row in listed.items()} == {
+        item: sorted(refs) for item, refs in used.items()
+    }
+    assert {item: int(row["quantity"]) for item, row in listed.items()} == {
+        item: len(refs) for item, refs in used.items()
+    }
 
 
 def test_board_bill_names_the_parts_that_the_simulation_used():
@@ -35,9 +40,14 @@ def test_board_bill_names_the_parts_that_the_simulation_used():
     for (rail, name), quantity in circuit.VALUES.items():
         if rail not in rails or not quantity.part:
             continue
-        item = same.get(name) or (f"{name} {rail}" if name == "crowbar" or (name == "fuse" and quantity.value) else None)
+        item = same.get(name) or (
+            f"{name} {rail}" if name == "crowbar" or (name == "fuse" and quantity.value) else None
+        )
         if item:
-            assert listed[item] == re.split(r" \(|,? / ", quantity.part.replace(" (board, DPAK)", " (board)"))[0], (rail, name)
+            assert listed[item] == re.split(r" \(|,? / ", quantity.part.replace(" (board, DPAK)", " (board)"))[0], (
+                rail,
+                name,
+            )
 
 
 @pytest.mark.parametrize("path", ["board/bom.csv", "breakout/bom.csv"])
@@ -61,10 +71,14 @@ def test_costs_are_what_the_readme_says_and_the_documented_build_is_below_60_USD
         assert f"| {column} | {cost_usd(path, column):.2f} | {cost_usd(path, column, ('quoted',)):.2f} |" in README
     assert "| **two rails: INA228 board on 5 V, INA226 board on 12 V** | two_rails |" in README
     assert all(cost_usd("breakout/bom.csv", name) < 60 for name in columns if name != "two_ina228_boards")
-    assert cost_usd("breakout/bom.csv", "two_rails") > cost_usd("breakout/bom.csv", "one_rail") + 10  # nothing of the second rail was forgotten
+    assert (
+        cost_usd("breakout/bom.csv", "two_rails") > cost_usd("breakout/bom.csv", "one_rail") + 10
+    )  # nothing of the second rail was forgotten
 
 
-@pytest.mark.parametrize("column", ["one_rail", "two_rails", "two_ina228_boards", "two_ina228_chips", "one_ina229_rail", "one_m2_rail"])
+@pytest.mark.parametrize(
+    "column", ["one_rail", "two_rails", "two_ina228_boards", "two_ina228_chips", "one_ina229_rail", "one_m2_rail"]
+)
 def test_a_build_has_all_that_a_rail_needs(column):
     """A sensor a rail, a shunt where it has none of its own, and the parts that rig.lib gives each rail."""
     count = {row["item"]: int(row[column]) for row in table("breakout/bom.csv")}
@@ -74,28 +88,43 @@ def test_a_build_has_all_that_a_rail_needs(column):
     assert count["shunt, 8 mOhm"] == chips + count["INA226 board"] + (column == "one_m2_rail")
     assert count["VSSOP-10 adapter"] == count["decoupling of a chip"] == chips
     assert count["series FET"] == count["small FET"] == count["SOT-23 adapter"] == 2 * rails
-    assert {count[name] for name in ("gate clamp", "gate capacitor", "input bulk", "crowbar", "interlock capacitor")} == {rails}
+    assert {
+        count[name] for name in ("gate clamp", "gate capacitor", "input bulk", "crowbar", "interlock capacitor")
+    } == {rails}
     assert count["fuse"] == count["fuse holder"] == (0 if column == "one_m2_rail" else rails)
-    assert {count[name] for name in ("microcontroller", "gate supply", "interlock", "SATA power cable", "prototyping board")} == {1}
+    assert {
+        count[name] for name in ("microcontroller", "gate supply", "interlock", "SATA power cable", "prototyping board")
+    } == {1}
     assert count["3.3 V converter"] == count["M.2 adapter"] == (column == "one_m2_rail")
 
 
 def test_breakout_bill_names_the_parts_that_the_simulation_used():
     listed = " ".join(row["part_number"] for row in table("breakout/bom.csv"))
-    wanted = {quantity.part.split(" / ")[1].split(" (")[0] for quantity in circuit.VALUES.values() if " / " in quantity.part}
+    wanted = {
+        quantity.part.split(" / ")[1].split(" (")[0] for quantity in circuit.VALUES.values() if " / " in quantity.part
+    }
     assert {"IRLB8743PBF", "SQP500JB-2R2", "SQP500JB-10R", "MT3608 module"} <= wanted
     assert [part for part in wanted if part not in listed] == []
 
 
 def test_breakout_bill_has_the_resistors_of_a_rail():
-    per_rail = [part for part in circuit.PARTS if part.ref.startswith("R1") and len(part.ref) == 4 and part.ref not in ("R107", "R108")]  # shunt, crowbar
+    per_rail = [
+        part
+        for part in circuit.PARTS
+        if part.ref.startswith("R1") and len(part.ref) == 4 and part.ref not in ("R107", "R108")
+    ]  # shunt, crowbar
     (row,) = [row for row in table("breakout/bom.csv") if row["item"] == "resistors"]
-    assert (int(row["one_rail"]), int(row["two_rails"])) == (len(per_rail) + 2, 2 * len(per_rail) + 2)  # 2: pull-ups of the bus
+    assert (int(row["one_rail"]), int(row["two_rails"])) == (
+        len(per_rail) + 2,
+        2 * len(per_rail) + 2,
+    )  # 2: pull-ups of the bus
 
 
 # ---- shunts: every row of the README's table worked out again
 
-CHIPS = {  # full scale (V), steps in it, offset (V), offset drift (V/K), gain error, gain drift (1/K): data sheets of INA228 and INA226
+# full scale (V), steps in it, offset (V), offset drift (V/K), gain error, gain drift (1/K): data sheets of INA228 and
+# INA226
+CHIPS = {
     ("INA228", "fine"): (0.04096, 2**19, 1e-6, 10e-9, 0.0005, 20e-6),
     ("INA228", "coarse"): (0.16384, 2**19, 1e-6, 10e-9, 0.0005, 20e-6),
     ("INA226", "-"): (0.08192, 2**15, 10e-6, 100e-9, 0.001, 50e-6),
@@ -113,15 +142,29 @@ def shunt_row(build, rail, volt, chip, measuring_range, shunt_mOhm):
     offset_A = (offset_V + drift_V * WARMER_K) / shunt
     of_reading = gain + gain_drift * WARMER_K + SHUNT_TOLERANCE + SHUNT_PPM * 1e-6 * WARMER_K
     return [
-        build, rail, f"{volt:g}", chip, measuring_range, f"{shunt_mOhm:g}", f"{full_A:.2f}", f"{full_A / steps * 1e6:.2f}", f"{3 * shunt * 1e3:.0f}",
-        f"{3 * shunt / volt * 100:.2f}", f"{5 * shunt * 1e3:.0f}" if full_A >= 5 else "saturates",
-        f"{offset_A * 1e3:.3f}", f"{offset_A * volt * 1e3:.2f}",
+        build,
+        rail,
+        f"{volt:g}",
+        chip,
+        measuring_range,
+        f"{shunt_mOhm:g}",
+        f"{full_A:.2f}",
+        f"{full_A / steps * 1e6:.2f}",
+        f"{3 * shunt * 1e3:.0f}",
+        f"{3 * shunt / volt * 100:.2f}",
+        f"{5 * shunt * 1e3:.0f}" if full_A >= 5 else "saturates",
+        f"{offset_A * 1e3:.3f}",
+        f"{offset_A * volt * 1e3:.2f}",
         f"{(offset_A + of_reading) * 100:.2f}",
-    ]  # fmt: skip
+    ]
 
 
 def readme_rows(first_cell):
-    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in README.splitlines() if line.startswith("| ")]
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in README.splitlines()
+        if line.startswith("| ")
+    ]
     return [row for row in rows if row[0] in first_cell]
 
 
@@ -130,7 +173,9 @@ def test_shunt_table():
     for row in rows:
         assert row == shunt_row(row[0], row[1], float(row[2]), row[3], row[4], float(row[5]))
     assert {row[1] for row in rows if row[0] == "board"} == {rail for rail, *_ in circuit.RAILS}
-    assert {float(row[5]) for row in rows if row[0] == "board"} == {circuit.VALUES[rail, "shunt"].value * 1e3 for rail, *_ in circuit.RAILS}
+    assert {float(row[5]) for row in rows if row[0] == "board"} == {
+        circuit.VALUES[rail, "shunt"].value * 1e3 for rail, *_ in circuit.RAILS
+    }
     assert len(rows) == 12
 
 
@@ -144,7 +189,9 @@ def test_settings_for_board_py():
     rows = readme_rows(("8 mOhm, fine", "15 mOhm, fine", "15 mOhm, coarse", "8 mOhm, INA226"))
     assert len(rows) == 4
     for name, shunt_uOhm, lsb_pA, fine, full_A in rows:
-        scale_V, steps, *_ = CHIPS[("INA226", "-") if fine == "-" else ("INA228", "fine" if fine == "True" else "coarse")]
+        scale_V, steps, *_ = CHIPS[
+            ("INA226", "-") if fine == "-" else ("INA228", "fine" if fine == "True" else "coarse")
+        ]
         assert float(name.split()[0]) * 1000 == int(shunt_uOhm)
         assert int(lsb_pA) == int(scale_V / int(shunt_uOhm) * 1e6 / steps * 1e12 + 1e-3)
         assert float(full_A) == pytest.approx(scale_V / int(shunt_uOhm) * 1e6, abs=0.005)
@@ -171,11 +218,16 @@ def cable_rows(text):
 
 def test_wiring_uses_these_pins():
     text = (HARDWARE / "breakout/wiring.yml").read_text()
-    numbers, labels = (re.split(", *", listed) for listed in re.search(r"  PICO:\n.*?pins: \[(.*?)\]\n *pinlabels: \[(.*?)\]", text, re.DOTALL).groups())
+    numbers, labels = (
+        re.split(", *", listed)
+        for listed in re.search(r"  PICO:\n.*?pins: \[(.*?)\]\n *pinlabels: \[(.*?)\]", text, re.DOTALL).groups()
+    )
     pins = dict(zip(numbers, labels, strict=True))
     assert (pins.pop("36"), pins.pop("38")) == ("3V3", "GND")
     assert pins == {row["pico_pin"]: row["net"] for row in PINS if row["pico_pin"] in pins}
-    assert {end.removeprefix("PICO.") for end in wires(text) if end.startswith("PICO.")} == set(labels)  # each one is wired
+    assert {end.removeprefix("PICO.") for end in wires(text) if end.startswith("PICO.")} == set(
+        labels
+    )  # each one is wired
 
 
 def wires(text):
@@ -183,7 +235,9 @@ def wires(text):
     joined = {}
     for line in re.findall(r"^  - \[(.+)\]$", text, re.MULTILINE):
         steps = re.findall(r"(\w+): \[([^\]]+)\]", line)
-        (one, ends), (_, numbers), (other, others) = ((name, re.findall(r'"([^"]+)"|([^\s,"]+)', listed)) for name, listed in steps)
+        (one, ends), (_, numbers), (other, others) = (
+            (name, re.findall(r'"([^"]+)"|([^\s,"]+)', listed)) for name, listed in steps
+        )
         assert len(ends) == len(numbers) == len(others), line
         for (a, b), (c, d) in zip(ends, others):
             left, right = f"{one}.{a or b}", f"{other}.{c or d}"
@@ -192,7 +246,12 @@ def wires(text):
     return joined
 
 
-INSIDE = {"SWITCH0.RAIL_IN": "SWITCH0.SW", "SWITCH1.RAIL_IN": "SWITCH1.SW", "INA228.VIN+": "INA228.VIN-", "INA226.IN+": "INA226.IN-"}
+INSIDE = {
+    "SWITCH0.RAIL_IN": "SWITCH0.SW",
+    "SWITCH1.RAIL_IN": "SWITCH1.SW",
+    "INA228.VIN+": "INA228.VIN-",
+    "INA226.IN+": "INA226.IN-",
+}
 
 
 def reached(joined, start):
@@ -216,7 +275,15 @@ def test_each_voltage_comes_to_its_own_wire_of_the_drive_through_switch_and_shun
     assert not five & twelve
     assert not any(end.startswith("PICO") for end in five | twelve)
     ground = reached(wires(text), "PSU.GND black")
-    assert {"DRIVE.GND black", "BOOST.IN-", "SWITCH0.GND", "SWITCH1.GND", "PICO.GND", "INA228.GND", "INA226.GND"} <= ground
+    assert {
+        "DRIVE.GND black",
+        "BOOST.IN-",
+        "SWITCH0.GND",
+        "SWITCH1.GND",
+        "PICO.GND",
+        "INA228.GND",
+        "INA226.GND",
+    } <= ground
     crossed = text.replace('POWER_OUT1: [1], DRIVE: ["12 V yellow"]', 'POWER_OUT1: [1], DRIVE: ["5 V red"]')
     assert crossed != text and reached(wires(crossed), "PSU.5 V red") & reached(wires(crossed), "PSU.12 V yellow")
 
@@ -243,7 +310,9 @@ def test_drawing_of_the_wiring_is_wirevizs(tmp_path):
     from wireviz.wireviz import parse
 
     parse(tmp_path / "wiring.yml", output_formats=("svg",), output_dir=tmp_path, output_name="wiring")
-    assert cable_rows((tmp_path / "wiring.svg").read_text()) == cable_rows((HARDWARE / "breakout/wiring.svg").read_text())
+    assert cable_rows((tmp_path / "wiring.svg").read_text()) == cable_rows(
+        (HARDWARE / "breakout/wiring.svg").read_text()
+    )
 
 
 # ---- the text
@@ -264,6 +333,10 @@ def test_first_power_up_table():
         volt, upper, lower = value["voltage"], *(ohm(PARTS[f"R{n + 1}{which}"].value) for which in ("12", "13"))
         gate = min(gate_supply, volt + value["gate_clamp"])
         assert cells == [
-            f"{volt:g}", f"{(upper + lower) / 1000:.1f}", f"{volt * lower / (upper + lower):.2f}", f"{gate:.1f}", f"{volt / value['crowbar']:.2f}",
+            f"{volt:g}",
+            f"{(upper + lower) / 1000:.1f}",
+            f"{volt * lower / (upper + lower):.2f}",
+            f"{gate:.1f}",
+            f"{volt / value['crowbar']:.2f}",
             f"{2.2 * value['crowbar'] * 470e-6 * 1e3:.2f}",
-        ]  # fmt: skip
+        ]

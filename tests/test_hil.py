@@ -1,4 +1,5 @@
-"""The tests for a real rig (tests/hil), all of them, on the SIMULATED board's port; and that they refuse what they must refuse."""
+"""The tests for a real rig (tests/hil), all of them, on the SIMULATED board's port; and that they refuse what they must
+refuse."""
 
 import contextlib
 import os
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.slow
 
 @contextlib.contextmanager
 def bench(folder, switch=True, **faults):
-    """The port of a board whose flash holds the firmware (switch False: with a board.py that names no switch), with a load that lasts."""
+    """The port of a board whose flash holds the firmware (switch False: with a board.py that names no switch), with a
+    load that lasts."""
     flash = folder / "flash"
     flash.mkdir()
     for path in (ROOT / "firmware").glob("*.py"):
@@ -48,7 +50,10 @@ def bench(folder, switch=True, **faults):
     filler = threading.Thread(target=keep_full)
     filler.start()
     try:
-        with Board(folder, faults={"noise": 1, "flash": str(flash), **faults}, feed_path=folder / "feed") as board, lent_port(board) as port:
+        with (
+            Board(folder, faults={"noise": 1, "flash": str(flash), **faults}, feed_path=folder / "feed") as board,
+            lent_port(board) as port,
+        ):
             yield port
     finally:
         over.set()
@@ -58,12 +63,21 @@ def bench(folder, switch=True, **faults):
 def hil(*words):
     """pytest on tests/hil, as a person would run it."""
     argv = [sys.executable, "-m", "pytest", "tests/hil", "-q", "-p", "no:cacheprovider", *map(str, words)]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=240, env={**os.environ, "PYTHONPATH": str(ROOT / "host")})
+    return subprocess.run(
+        argv,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "host")},
+    )
 
 
 def test_all_of_them_pass_on_the_simulated_board(tmp_path):
     """Of two rails, each with its switch and its input of the scope."""
-    twelve = rails_for(5, [("12V", 12.0, 0.0)])["rails"][0] | {"simulated": {"A": 0.4, "V": 12.0, "gate": 12, "scope": 27}}
+    twelve = rails_for(5, [("12V", 12.0, 0.0)])["rails"][0] | {
+        "simulated": {"A": 0.4, "V": 12.0, "gate": 12, "scope": 27}
+    }
     with bench(tmp_path, rails=[twelve]) as port:
         done = hil("--hil-port", port, "--hil-serial", SERIAL, "--hil-cut", "--hil-seconds", 4, "--hil-deaf", 5)
     assert done.returncode == 0, done.stdout
@@ -75,14 +89,26 @@ def test_without_leave_nothing_is_switched_and_another_rig_is_refused(tmp_path):
     with bench(tmp_path) as port:
         other = hil("--hil-port", port, "--hil-serial", "e660000000000000", "-x")
         tame = hil("--hil-port", port, "--hil-serial", SERIAL, "-k", "cut_and_back or a_reset_gives or says_what")
-    assert other.returncode == 1 and f"expected the rig with serial e660000000000000 on {port}; seen serial {SERIAL}" in other.stdout
+    assert (
+        other.returncode == 1
+        and f"expected the rig with serial e660000000000000 on {port}; seen serial {SERIAL}" in other.stdout
+    )
     assert "passed" not in other.stdout
     assert tame.returncode == 0 and "1 passed, 3 skipped" in tame.stdout and "give --hil-cut" in tame.stdout
 
 
 def test_a_rig_that_loses_samples_fails(tmp_path):
     with bench(tmp_path, nacks=[[s, 40] for s in range(2, 40, 2)]) as port:
-        done = hil("--hil-port", port, "--hil-serial", SERIAL, "--hil-seconds", 4, "-k", "nothing_is_lost or delivers_the_rate or energy_closes")
+        done = hil(
+            "--hil-port",
+            port,
+            "--hil-serial",
+            SERIAL,
+            "--hil-seconds",
+            4,
+            "-k",
+            "nothing_is_lost or delivers_the_rate or energy_closes",
+        )
     assert done.returncode == 1 and "1 failed, 2 passed" in done.stdout, done.stdout
     assert "conversions lost, 0 given up for the accumulators" in done.stdout
 
@@ -100,6 +126,16 @@ def test_they_are_never_run_by_accident():
     assert bare.returncode == 5 and "no tests ran" in bare.stdout
     half = hil("--hil-port", "/dev/ttyACM0")
     assert half.returncode == 4 and "belong together" in half.stderr
-    argv = [sys.executable, "-m", "pytest", "tests/hil", "tests/test_hil.py", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/hil",
+        "tests/test_hil.py",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
     every = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert "tests/test_hil.py" in every.stdout and "tests/hil/" not in every.stdout

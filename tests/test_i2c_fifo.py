@@ -1,5 +1,5 @@
-"""firmware/i2c_fifo.py, its very source, on CPython against registers that record what is done to them; and the chips' drivers
-against the chips' models: the same numbers, bit for bit."""
+"""firmware/i2c_fifo.py, its very source, on CPython against registers that record what is done to them; and the chips'
+drivers against the chips' models: the same numbers, bit for bit."""
 
 import sys
 import types
@@ -57,7 +57,13 @@ def fifo():
     fake_sys = types.SimpleNamespace(implementation=types.SimpleNamespace(_machine="Raspberry Pi Pico with RP2040"))
     oneshot = types.SimpleNamespace(PAGE=PIO1 >> 14, TXF=4, start=lambda handler: block.handlers.append(handler))
     machine = types.SimpleNamespace(freq=lambda: 125_000_000)
-    fakes = {"time": time, "sys": fake_sys, "machine": machine, "oneshot": oneshot, "lane": vipersource.load("lane", {}, {})}
+    fakes = {
+        "time": time,
+        "sys": fake_sys,
+        "machine": machine,
+        "oneshot": oneshot,
+        "lane": vipersource.load("lane", {}, {}),
+    }
     return vipersource.load("i2c_fifo", {I2C0: block, TIMER: block, PIO1: block.alarm}, fakes), block
 
 
@@ -77,11 +83,21 @@ def test_a_sample_is_eleven_commands(fifo):
     block.now = 1000
     bus.lanes[1].interrupt(None)
     assert block.trace == [
-        (ENABLE, 0), (TAR, 0x41), (ENABLE, 1),
-        (DATA_CMD, 0x0B), (DATA_CMD, RESTART | READ), (DATA_CMD, READ | STOP),
-        (DATA_CMD, 0x05), (DATA_CMD, RESTART | READ), (DATA_CMD, READ), (DATA_CMD, READ | STOP),
-        (DATA_CMD, 0x07), (DATA_CMD, RESTART | READ), (DATA_CMD, READ), (DATA_CMD, READ | STOP),
-    ]  # fmt: skip
+        (ENABLE, 0),
+        (TAR, 0x41),
+        (ENABLE, 1),
+        (DATA_CMD, 0x0B),
+        (DATA_CMD, RESTART | READ),
+        (DATA_CMD, READ | STOP),
+        (DATA_CMD, 0x05),
+        (DATA_CMD, RESTART | READ),
+        (DATA_CMD, READ),
+        (DATA_CMD, READ | STOP),
+        (DATA_CMD, 0x07),
+        (DATA_CMD, RESTART | READ),
+        (DATA_CMD, READ),
+        (DATA_CMD, READ | STOP),
+    ]
     block.received = list(range(8))
     assert bus.lanes[0].take() == 0 and bus.lanes[1].take() == 1
     lane = bus.lanes[1]
@@ -116,7 +132,8 @@ def test_two_at_once_one_after_the_other(fifo):
 
 
 def test_an_alarm_comes_when_the_bus_gets_free_for_the_next(fifo):
-    """Set once, for what is left of the 3 * 31 + 9 * 8 clocks, 35 us early; its handler takes what was read and begins the next."""
+    """Set once, for what is left of the 3 * 31 + 9 * 8 clocks, 35 us early; its handler takes what was read and begins
+    the next."""
     bus, block = bus_of(fifo, (0x40, 0x41, 0x44))
     [ring] = block.handlers
     bus.lanes[0].interrupt(None)
@@ -267,7 +284,8 @@ def begun(block):
 
 
 def test_the_accumulators_follow_a_sample_or_are_dropped(fifo):
-    """Asked for, they are read right behind the next sample; an edge tears them; too late, they are not begun, but behind a later one."""
+    """Asked for, they are read right behind the next sample; an edge tears them; too late, they are not begun, but
+    behind a later one."""
     bus, block = bus_of(fifo)
     lane = bus.lanes[0]
 
@@ -351,7 +369,14 @@ def signed24(value):
 @given(st.integers(-(2**19), 2**19 - 1), st.integers(0, 2**19 - 1), st.integers(1, 0x7FFF), st.booleans())
 def test_ina228_driver_reads_what_the_model_holds(vshunt, vbus, cal, fine):
     driver = load(ROOT / "firmware/ina228.py")
-    rail = {"fine": fine, "vbus_us": 150, "vshunt_us": 540, "temp_us": 50, "current_lsb_pA": 7_812_500, "shunt_uOhm": 10_000}
+    rail = {
+        "fine": fine,
+        "vbus_us": 150,
+        "vshunt_us": 540,
+        "temp_us": 50,
+        "current_lsb_pA": 7_812_500,
+        "shunt_uOhm": 10_000,
+    }
     d = driver.INA228(None, rail)
     c = ina228_model.INA228(lambda *t: (0, 0), 0)
     c.reg[0xB], c.reg[2], c.vshunt, c.vbus = 0xC003, cal, vshunt, vbus

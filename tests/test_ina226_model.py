@@ -94,9 +94,17 @@ def test_saturation_and_overflow():
 
 @pytest.mark.parametrize(
     "function, limit, beyond",
-    [(model.SOL, 7999, True), (model.SOL, 8000, False), (model.SUL, 8001, True), (model.SUL, 8000, False),
-     (model.BOL, 9583, True), (model.BUL, 9584, False), (model.POL, 4791, True), (model.POL, 4792, False)],
-)  # fmt: skip
+    [
+        (model.SOL, 7999, True),
+        (model.SOL, 8000, False),
+        (model.SUL, 8001, True),
+        (model.SUL, 8000, False),
+        (model.BOL, 9583, True),
+        (model.BUL, 9584, False),
+        (model.POL, 4791, True),
+        (model.POL, 4792, False),
+    ],
+)
 def test_alert_limits(function, limit, beyond):
     c = chip()
     c.write(LIMIT, limit, 0)

@@ -1,5 +1,5 @@
-"""The SIMULATED INA228's limits, ALERT, temperature, and what it refuses, on CPython. Expected flags come from volts, amperes and
-degrees and the units of the data sheet's register tables, not from the model's own comparisons."""
+"""The SIMULATED INA228's limits, ALERT, temperature, and what it refuses, on CPython. Expected flags come from volts,
+amperes and degrees and the units of the data sheet's register tables, not from the model's own comparisons."""
 
 import math
 
@@ -43,8 +43,8 @@ def flags(c, t):
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_flags_follow_from_the_units(fine, lsb_V, data):
-    """Analogue values half a count of the limit's unit away from any edge, and limits near them: over means more than a count
-    above, under less."""
+    """Analogue values half a count of the limit's unit away from any edge, and limits near them: over means more than a
+    count above, under less."""
     full_V = 32767 * lsb_V
     shunt = data.draw(st.integers(-32000, 32000))
     bus = data.draw(st.integers(0, 27000))  # 85 V
@@ -70,11 +70,18 @@ def test_flags_follow_from_the_units(fine, lsb_V, data):
 
 @pytest.mark.parametrize(
     "register, limit, name",
-    [(SOVL, 4000, "SHNTOL"), (SUVL, 4000, "SHNTUL"), (BOVL, 1600, "BUSOL"), (BUVL, 1600, "BUSUL"), (TEMP_LIMIT, 3248, "TMPOL"),
-     (PWR_LIMIT, 390, "POL")],
-)  # fmt: skip
+    [
+        (SOVL, 4000, "SHNTOL"),
+        (SUVL, 4000, "SHNTUL"),
+        (BOVL, 1600, "BUSOL"),
+        (BUVL, 1600, "BUSUL"),
+        (TEMP_LIMIT, 3248, "TMPOL"),
+        (PWR_LIMIT, 390, "POL"),
+    ],
+)
 def test_the_limit_itself_is_not_beyond(register, limit, name):
-    """0.5 A on 10 mOhm: 5 mV = 4000 x 1.25 uV; 5 V = 1600 x 3.125 mV; 2.5 W = 390.6 x 256 x 25 uW; 25.375 C = 3248 x 7.8125 mC."""
+    """0.5 A on 10 mOhm: 5 mV = 4000 x 1.25 uV; 5 V = 1600 x 3.125 mV; 2.5 W = 390.6 x 256 x 25 uW; 25.375 C = 3248 x
+    7.8125 mC."""
     over = name.endswith("OL")
     for step, flagged in ((0, False), (-1 if over else 1, True)):
         c = chip((0.5, 5.0), limits={register: limit + step})
@@ -84,8 +91,11 @@ def test_the_limit_itself_is_not_beyond(register, limit, name):
 def test_negative_limits_are_twos_complement():
     """-0.5 A is -4000; with a negative over-limit 0 V is beyond it."""
     for amps, limits, seen in (
-        (-0.5, {SOVL: -4001}, {"SHNTOL"}), (-0.5, {SOVL: -4000}, set()), (-0.5, {SUVL: -3999}, {"SHNTUL"}), (0.0, {SOVL: -1}, {"SHNTOL"}),
-    ):  # fmt: skip
+        (-0.5, {SOVL: -4001}, {"SHNTOL"}),
+        (-0.5, {SOVL: -4000}, set()),
+        (-0.5, {SUVL: -3999}, {"SHNTUL"}),
+        (0.0, {SOVL: -1}, {"SHNTOL"}),
+    ):
         assert flags(chip((amps, 5.0), limits=limits), SET_ns) == seen
     assert flags(chip((0.0, 5.0), ambient_C=-20.0, limits={TEMP_LIMIT: round(-21 / 7.8125e-3)}), SET_ns) == {"TMPOL"}
     assert flags(chip((0.0, 5.0), ambient_C=-20.0, limits={TEMP_LIMIT: round(-19 / 7.8125e-3)}), SET_ns) == set()
@@ -100,7 +110,12 @@ def test_the_limits_of_the_reset_state_are_never_passed(amps, volts):
 def test_a_flag_is_there_as_soon_as_its_channel_is_done():
     """The shunt is compared after 540 us, the bus and the power after 690, the temperature after 740."""
     limits = {SOVL: 3000, BUVL: 1700, PWR_LIMIT: 300, TEMP_LIMIT: 3200}
-    for t, seen in ((539_999, set()), (540_000, {"SHNTOL"}), (690_000, {"SHNTOL", "BUSUL", "POL"}), (SET_ns, {"SHNTOL", "BUSUL", "POL", "TMPOL"})):
+    for t, seen in (
+        (539_999, set()),
+        (540_000, {"SHNTOL"}),
+        (690_000, {"SHNTOL", "BUSUL", "POL"}),
+        (SET_ns, {"SHNTOL", "BUSUL", "POL", "TMPOL"}),
+    ):
         c = chip((0.5, 5.0), limits=limits)
         assert c.ready_at() == 540_000
         assert flags(c, t) == seen
@@ -207,7 +222,8 @@ def test_die_temperature_is_the_ambients_and_its_own(ambient_C):
 
 @pytest.mark.parametrize("ambient_C, tempco", [(85.0, 3900), (-40.0, 50), (24.625, 16383)])
 def test_compensation_of_the_shunt(ambient_C, tempco):
-    """R = R25 (1 + TC (T - 25 C)): a copper shunt of 10 mOhm at 85.375 C has 12.3546 mOhm, and the current is that much less."""
+    """R = R25 (1 + TC (T - 25 C)): a copper shunt of 10 mOhm at 85.375 C has 12.3546 mOhm, and the current is that much
+    less."""
     c = chip((0.5, 5.0), ambient_C=ambient_C)
     c.write(TEMPCO, tempco, 0)
     c.write(CONFIG, 0x30, 0)
@@ -236,8 +252,19 @@ def test_a_register_that_does_not_exist_is_not_read(register):
 
 @pytest.mark.parametrize(
     "register, value",
-    [(CONFIG, 0x0001), (CAL, 0x8000), (TEMPCO, 0x4000), (BOVL, 0x8000), (BUVL, 0xFFFF), (0x4, 1), (0x9, 1), (0x12, 1), (0x3E, 0x5449), (0x3F, 1)],
-)  # fmt: skip
+    [
+        (CONFIG, 0x0001),
+        (CAL, 0x8000),
+        (TEMPCO, 0x4000),
+        (BOVL, 0x8000),
+        (BUVL, 0xFFFF),
+        (0x4, 1),
+        (0x9, 1),
+        (0x12, 1),
+        (0x3E, 0x5449),
+        (0x3F, 1),
+    ],
+)
 def test_reserved_bits_and_read_only_registers_are_not_written(register, value):
     c = chip((0.5, 5.0))
     before = dict(c.reg)

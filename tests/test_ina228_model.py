@@ -98,19 +98,31 @@ def test_each_result_is_there_when_its_channel_is_done():
     c = model.INA228(supply, 0, noise=0)
     for register, value in ((CONFIG, 0x10), (CAL, 4096), (ADC, CONTINUOUS_ALL)):
         c.write(register, value, 0)
-    values = {t: [read(c, r, t) for r in (VSHUNT, CURRENT, VBUS, POWER, TEMP)] for t in (SET_ns, SET_ns + 540_000, SET_ns + 690_000, 2 * SET_ns)}
+    values = {
+        t: [read(c, r, t) for r in (VSHUNT, CURRENT, VBUS, POWER, TEMP)]
+        for t in (SET_ns, SET_ns + 540_000, SET_ns + 690_000, 2 * SET_ns)
+    }
     assert values[SET_ns] == [64_000, 64_000, 25_600, 100_000, 3248]
     assert values[SET_ns + 540_000] == [32_000, 32_000, 25_600, 100_000, 3248]
     assert values[SET_ns + 690_000] == values[2 * SET_ns] == [32_000, 32_000, 20_480, 40_000, 3248]
-    assert seen[1:] == [(SET_ns, SET_ns + 540_000, SET_ns + 540_000), (SET_ns + 540_000, SET_ns + 540_000, SET_ns + 690_000)]
+    assert seen[1:] == [
+        (SET_ns, SET_ns + 540_000, SET_ns + 540_000),
+        (SET_ns + 540_000, SET_ns + 540_000, SET_ns + 690_000),
+    ]
 
 
 def test_charge_goes_with_the_current_and_energy_with_the_power():
     c = chip()
     t = 1000 * SET_ns
-    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (64_000 * 1000 * SET_ns // 10**9, 100_000 * 1000 * SET_ns // (16 * 10**9))
+    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (
+        64_000 * 1000 * SET_ns // 10**9,
+        100_000 * 1000 * SET_ns // (16 * 10**9),
+    )
     t += 540_000
-    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (64_000 * 1001 * SET_ns // 10**9, 100_000 * 1000 * SET_ns // (16 * 10**9))
+    assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (
+        64_000 * 1001 * SET_ns // 10**9,
+        100_000 * 1000 * SET_ns // (16 * 10**9),
+    )
     t += 150_000
     assert read(c, ENERGY, t) == 100_000 * 1001 * SET_ns // (16 * 10**9)
 
@@ -243,7 +255,10 @@ def test_noise_falls_with_the_root_of_the_conversion_time(code, time_us):
         t = c.end
         values.append((read(c, VSHUNT, t), read(c, VBUS, t)))
     shunt, bus = np.array(values).T
-    for readings, lsb_V, noise_V in ((shunt, 78.125e-9, 8.6e-6), (bus, 195.3125e-6, 1.9e-3)):  # and what rounding to whole counts adds
+    for readings, lsb_V, noise_V in (
+        (shunt, 78.125e-9, 8.6e-6),
+        (bus, 195.3125e-6, 1.9e-3),
+    ):  # and what rounding to whole counts adds
         expected_V = math.hypot(noise_V * (50 / time_us) ** 0.5, lsb_V / 12**0.5)
         assert readings.std() * lsb_V == pytest.approx(expected_V, rel=0.06)
     assert shunt.mean() == pytest.approx(64_000, abs=5 * shunt.std() / 63)

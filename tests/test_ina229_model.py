@@ -1,4 +1,5 @@
-"""The SIMULATED INA229: what SPI adds to the INA228's model; and the SIMULATED SPI block on the interpreter, stricter than the chip."""
+"""The SIMULATED INA229: what SPI adds to the INA228's model; and the SIMULATED SPI block on the interpreter, stricter
+than the chip."""
 
 import pytest
 from hypothesis import given, settings

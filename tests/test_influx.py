@@ -15,6 +15,7 @@ from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError
 
+
 @pytest.mark.parametrize(
     ("url", "want", "words"),
     [
@@ -35,7 +36,20 @@ def test_credentials_from_the_environment_win():
     assert (got.user, got.password) == ("me", "token")
 
 
-@pytest.mark.parametrize("url", ["", "h:1/db", "ftp://h/db", "http://h:1", "http://h:1/", "http://h:x/db", "http://u:secret@h:99999/db", "http://u:secret@h/db?p=1", "http://[::1/db"])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "h:1/db",
+        "ftp://h/db",
+        "http://h:1",
+        "http://h:1/",
+        "http://h:x/db",
+        "http://u:secret@h:99999/db",
+        "http://u:secret@h/db?p=1",
+        "http://[::1/db",
+    ],
+)
 def test_what_is_no_address_is_refused_without_showing_a_password(url):
     with pytest.raises(UsageError) as error:
         influx.target(url, {})
@@ -44,13 +58,24 @@ def test_what_is_no_address_is_refused_without_showing_a_password(url):
 
 @pytest.mark.parametrize(
     ("value", "want"),
-    [(None, 0), ("", 0), ("7", 7), ("-3", 0), ("99999", 600), ("soon", 0), (email.utils.formatdate(1_000_030, usegmt=True), 30), (email.utils.formatdate(5, usegmt=True), 0)],  # fmt: skip
+    [
+        (None, 0),
+        ("", 0),
+        ("7", 7),
+        ("-3", 0),
+        ("99999", 600),
+        ("soon", 0),
+        (email.utils.formatdate(1_000_030, usegmt=True), 30),
+        (email.utils.formatdate(5, usegmt=True), 0),
+    ],
 )
 def test_retry_after(value, want):
     assert influx.retry_after_s(value, 1_000_000.0) == want
 
 
-@pytest.mark.parametrize("status", [influx.NO_ANSWER, influx.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize(
+    "status", [influx.NO_ANSWER, influx.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504]
+)
 def test_what_is_retried_for_ever(status):
     assert influx.classify(status, 5000) == influx.classify(status, 1) == "retry"
 
@@ -61,7 +86,11 @@ def test_what_is_split_refused_and_done():
     assert influx.classify(204, 1) == influx.classify(204, 5000) == "sent"
 
 
-@given(st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b), max_size=8), st.binary(max_size=8).filter(lambda b: b"\n" not in b), st.integers(1, 9))
+@given(
+    st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b), max_size=8),
+    st.binary(max_size=8).filter(lambda b: b"\n" not in b),
+    st.integers(1, 9),
+)
 @settings(max_examples=60)
 def test_a_batch_is_whole_lines(content, torn, n):
     block = b"".join(c + b"\n" for c in content) + torn
@@ -81,13 +110,19 @@ def test_all_generations_take_all_of_it_once(generation, tmp_path):
         s = sender(tmp_path, fake.url.replace("//", "//me:secret@"))
         assert drain(s) == []
         assert fake.count("power") == 12_000 and s.done == 12_000 and s.rejected == 0
-        assert [(x.status, x.lines, x.gzip) for x in fake.seen] == [(204, 5000, True), (204, 5000, True), (204, 2000, True)]
+        assert [(x.status, x.lines, x.gzip) for x in fake.seen] == [
+            (204, 5000, True),
+            (204, 5000, True),
+            (204, 2000, True),
+        ]
         assert all(x.query == {"db": "db", "precision": "ns"} for x in fake.seen)
         key, fields = list(fake.stored.items())[7]
         assert key == ("power", (("drive", "d 1"), ("rail", "5V"), ("run", "r")), 1_700_000_007_000_000_000)
         assert fields == {"p_mean_W": 0.1 * 7, "samples": 7}
         outbox(tmp_path, lines(3, start=12_000))
-        assert drain(s) == [] and fake.count("power") == 12_003 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
+        assert (
+            drain(s) == [] and fake.count("power") == 12_003 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
+        )
     assert json.loads((tmp_path / "points.cursor").read_text())["to"] == f"http://127.0.0.1:{fake.port}/db"
 
 
@@ -112,7 +147,18 @@ def test_the_cursor_survives_and_belongs_to_one_database(tmp_path):
         assert other.done == 0 and other.pending() == 10
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"schema": 1}', b'{"schema": 2, "to": "%s", "offset": 5, "lines": 1}', b'{"schema": 1, "to": "%s", "offset": 5, "lines": 1}', b'{"schema": 1, "to": "%s", "offset": 99999, "lines": 1}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"schema": 1}',
+        b'{"schema": 2, "to": "%s", "offset": 5, "lines": 1}',
+        b'{"schema": 1, "to": "%s", "offset": 5, "lines": 1}',
+        b'{"schema": 1, "to": "%s", "offset": 99999, "lines": 1}',
+    ],
+)
 def test_a_doubtful_cursor_starts_again(content, tmp_path):
     outbox(tmp_path, lines(2))
     url = "http://127.0.0.1:9/db"
@@ -124,11 +170,22 @@ def test_a_doubtful_cursor_starts_again(content, tmp_path):
 @pytest.mark.parametrize(
     "script",
     [
-        [(401, {})], [(403, {})], [(404, {})], [(408, {})], [(500, {})] * 2, [(502, {})], [(503, {})], [(301, {"Location": "http://x/"})], [(200, {})],
-        ["drop"], ["drop-mid-body"], ["store-then-drop"], ["drop", "store-then-drop", (500, {}), "drop-mid-body"],
+        [(401, {})],
+        [(403, {})],
+        [(404, {})],
+        [(408, {})],
+        [(500, {})] * 2,
+        [(502, {})],
+        [(503, {})],
+        [(301, {"Location": "http://x/"})],
+        [(200, {})],
+        ["drop"],
+        ["drop-mid-body"],
+        ["store-then-drop"],
+        ["drop", "store-then-drop", (500, {}), "drop-mid-body"],
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("generation", ["1.6.7", "2.7.12", "3.11"])
 def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
     outbox(tmp_path, lines(300))
@@ -136,10 +193,14 @@ def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
         s = sender(tmp_path, fake.url)
         waits = drain(s)
         assert fake.count("power") == 300 and fake.changed == 0 and s.rejected == 0 and s.trouble is None
-        expected_waits = 0 if generation == "1.6.7" and script == [(404, {})] else len(script)  # there CREATE DATABASE helps
+        expected_waits = (
+            0 if generation == "1.6.7" and script == [(404, {})] else len(script)
+        )  # there CREATE DATABASE helps
         assert len(waits) == expected_waits
         assert all(0.5 * 2**i <= w <= 2**i for i, w in enumerate(waits))
-        assert len(s.said) <= len(set(map(str, script))) + 1 and (not waits or s.said[-1].endswith("takes points again"))
+        assert len(s.said) <= len(set(map(str, script))) + 1 and (
+            not waits or s.said[-1].endswith("takes points again")
+        )
 
 
 @pytest.mark.parametrize("status", [429, 503])
@@ -267,12 +328,18 @@ def test_a_server_that_takes_little_at_a_time_gets_little_at_a_time(tmp_path):
 
 
 def test_one_line_that_is_too_long_goes_aside(tmp_path):
-    long = lp.encode(lp.read_schema()["rig_event"], {"run": "r"}, {"text": random.Random(1).randbytes(6000).hex()}, 5).line
+    long = lp.encode(
+        lp.read_schema()["rig_event"], {"run": "r"}, {"text": random.Random(1).randbytes(6000).hex()}, 5
+    ).line
     outbox(tmp_path, [*lines(3), long, *lines(3, start=3)])
 
     class Polite(FakeInflux):
         def _write(self, h, query, lines):
-            return (413, {"error": "Request Entity Too Large"}) if int(h.headers["Content-Length"]) > 3000 else super()._write(h, query, lines)
+            return (
+                (413, {"error": "Request Entity Too Large"})
+                if int(h.headers["Content-Length"]) > 3000
+                else super()._write(h, query, lines)
+            )
 
     with Polite("1.13.2") as fake:
         s = sender(tmp_path, fake.url)
@@ -295,7 +362,9 @@ def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
     outbox(tmp_path, lines(3))
     with FakeInflux() as fake:
         s = sender(tmp_path, fake.url)
-        monkeypatch.setattr(influx, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        monkeypatch.setattr(
+            influx, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        )
         with pytest.raises(OSError, match="No space"):
             s.attempt()
         assert fake.count("power") == 3 and not (tmp_path / "points.cursor").exists()
@@ -305,6 +374,7 @@ def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
 
 
 # kill -9 of the sending process
+
 
 @pytest.mark.parametrize("die", ["before-post", "after-204", "before-rename", "no-answer"])
 def test_kill_9_in_each_state(die, tmp_path):

@@ -55,7 +55,15 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
     influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
     path = "/write?db=ssdrig&precision=ns"
     assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
-    assert influx.stored_counts(to) == {"power": 2, "drive_power": 1, "fio_interval": 1, "ssd_wear": 1, "smart_device": 1, "smart_attribute": 1, "rig_event": 1}
+    assert influx.stored_counts(to) == {
+        "power": 2,
+        "drive_power": 1,
+        "fio_interval": 1,
+        "ssd_wear": 1,
+        "smart_device": 1,
+        "smart_attribute": 1,
+        "rig_event": 1,
+    }
     for line in (examples / "bad.lp").read_bytes().splitlines():
         assert influx.request(to, path, line, {}).status == 400, line
 
@@ -93,7 +101,9 @@ def test_real_authentication(tmp_path):
     server = real_server(tmp_path, auth=True)
     try:
         admin = influx.target(server.url.replace("//", "//root:p%20w@"), {})
-        made = influx.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM)
+        made = influx.request(
+            admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM
+        )
         assert made.status == 200
         outbox(tmp_path, lines(5))
         wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@"))
@@ -108,16 +118,24 @@ def test_real_authentication(tmp_path):
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
-        st.tuples(st.text(max_size=10), st.text(max_size=20), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)),
-        min_size=1, max_size=20,
+        st.tuples(
+            st.text(max_size=10),
+            st.text(max_size=20),
+            st.integers(-(2**63), 2**63 - 1),
+            st.floats(allow_nan=False, allow_infinity=False),
+        ),
+        min_size=1,
+        max_size=20,
     )
-)  # fmt: skip
+)
 def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
     m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
     to = influx.target(influxd.url, {})
     influx.request(to, "/query", b"q=DROP+DATABASE+ssdrig", influx.FORM)
     influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
-    made = [lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)]
+    made = [
+        lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)
+    ]
     assert influx.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
     answer = influx.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
     table = json.loads(answer.words)["results"][0]["series"][0]
@@ -125,5 +143,10 @@ def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
     for n, text in enumerate(made):
         _, tags, fields, _ = parse_line(text)
         row = stored[n]
-        assert (row["i"], row["s"], row["run"], row.get("drive") or "") == (fields["i"], fields["s"], "r", dict(tags).get("drive", ""))
+        assert (row["i"], row["s"], row["run"], row.get("drive") or "") == (
+            fields["i"],
+            fields["s"],
+            "r",
+            dict(tags).get("drive", ""),
+        )
         assert row["f"] == pytest.approx(fields["f"], rel=1e-12)

@@ -26,11 +26,26 @@ def test_a_pcie_drive(tree):
     tree.by_id("nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001_1", "nvme0n1")
     tree.by_id("nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001", "nvme0n1")
     assert only(tree) == Drive(
-        name="nvme0n1", node="/dev/nvme0n1", by_id="/dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001", model="Samsung SSD 990 PRO 2TB",
-        serial="S6Z1NX0W100001", firmware="4B2QJXD7", wwn="eui.0025385b71b00001", capacity_bytes=2_000_398_934_016, logical_block_bytes=512,
-        interface="NVMe", link="PCIe 4.0 x4", rotational=False, major=259, minor=0, controller="/dev/nvme0", nsid=1, smartctl_type="nvme", usb_id="",
+        name="nvme0n1",
+        node="/dev/nvme0n1",
+        by_id="/dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001",
+        model="Samsung SSD 990 PRO 2TB",
+        serial="S6Z1NX0W100001",
+        firmware="4B2QJXD7",
+        wwn="eui.0025385b71b00001",
+        capacity_bytes=2_000_398_934_016,
+        logical_block_bytes=512,
+        interface="NVMe",
+        link="PCIe 4.0 x4",
+        rotational=False,
+        major=259,
+        minor=0,
+        controller="/dev/nvme0",
+        nsid=1,
+        smartctl_type="nvme",
+        usb_id="",
         simulated=False,
-    )  # fmt: skip
+    )
 
 
 def test_a_link_below_what_the_drive_can_is_said(tree):
@@ -47,7 +62,12 @@ def test_a_fabric_drive_with_native_multipath(tree):
     tree.nvme_multipath(0, states=("connecting", "live"))
     drive = only(tree)
     assert (drive.name, drive.controller, drive.nsid) == ("nvme0n1", "/dev/nvme1", 1)  # the controller that is alive
-    assert (drive.model, drive.serial, drive.interface, drive.link) == ("SIMULATED SATA TLC", "FABRIC01", "NVMe/TCP", "tcp 127.0.0.1:4420")
+    assert (drive.model, drive.serial, drive.interface, drive.link) == (
+        "SIMULATED SATA TLC",
+        "FABRIC01",
+        "NVMe/TCP",
+        "tcp 127.0.0.1:4420",
+    )
     assert drive.simulated and drive.smartctl_type == "nvme"
 
 
@@ -62,7 +82,13 @@ def test_a_sata_drive_shows_all_of_its_model_and_firmware(tree):
     drive = only(tree)
     assert (drive.model, drive.serial, drive.firmware) == ("Samsung SSD 860 EVO 500GB", "S3Z9NB0K100001", "RVT04B6Q")
     assert (drive.interface, drive.link, drive.smartctl_type) == ("SATA", "SATA 6.0 Gb/s", "sat")
-    assert (drive.wwn, drive.controller, drive.nsid, drive.major, drive.minor) == ("naa.5002538e00000001", None, None, 8, 0)
+    assert (drive.wwn, drive.controller, drive.nsid, drive.major, drive.minor) == (
+        "naa.5002538e00000001",
+        None,
+        None,
+        8,
+        0,
+    )
 
 
 def test_a_slow_sata_link_is_said(tree):
@@ -78,9 +104,17 @@ def test_a_sata_link_that_is_down_has_no_speed(tree):
 def test_an_older_kernel_shows_the_short_model_unless_udev_knows_more(tree):
     tree.sata(page_89h=False)
     assert (only(tree).model, only(tree).serial, only(tree).firmware) == ("Samsung SSD 860", "S3Z9NB0K100001", "4B6Q")
-    tree.write("run/udev/data/b8:0", "S:disk/by-id/x\nE:ID_ATA=1\nE:ID_MODEL=Samsung_SSD_860_EVO_500GB\n"
-               r"E:ID_MODEL_ENC=Samsung\x20SSD\x20860\x20EVO\x20500GB\x20\x20" "\nE:ID_REVISION=RVT04B6Q\nE:ID_SERIAL_SHORT=S3Z9NB0K100001\n")  # fmt: skip
-    assert (only(tree).model, only(tree).serial, only(tree).firmware) == ("Samsung SSD 860 EVO 500GB", "S3Z9NB0K100001", "RVT04B6Q")
+    tree.write(
+        "run/udev/data/b8:0",
+        "S:disk/by-id/x\nE:ID_ATA=1\nE:ID_MODEL=Samsung_SSD_860_EVO_500GB\n"
+        r"E:ID_MODEL_ENC=Samsung\x20SSD\x20860\x20EVO\x20500GB\x20\x20"
+        "\nE:ID_REVISION=RVT04B6Q\nE:ID_SERIAL_SHORT=S3Z9NB0K100001\n",
+    )
+    assert (only(tree).model, only(tree).serial, only(tree).firmware) == (
+        "Samsung SSD 860 EVO 500GB",
+        "S3Z9NB0K100001",
+        "RVT04B6Q",
+    )
 
 
 def test_a_sas_drive(tree):
@@ -93,15 +127,27 @@ def test_a_sas_drive(tree):
 def test_a_sata_drive_behind_a_sas_controller(tree):
     tree.sas(vendor="ATA", model="Micron_5300_MTFD", rate="6.0 Gbit")
     drive = only(tree)
-    assert (drive.interface, drive.link, drive.smartctl_type, drive.model) == ("SATA", "SATA 6.0 Gb/s", "sat", "Micron_5300_MTFD")
+    assert (drive.interface, drive.link, drive.smartctl_type, drive.model) == (
+        "SATA",
+        "SATA 6.0 Gb/s",
+        "sat",
+        "Micron_5300_MTFD",
+    )
 
 
-@pytest.mark.parametrize("serial, shown", [("S4EVNX0N1", "S4EVNX0N1"), ("", "MSFT30012345678"), (None, "MSFT30012345678")])
+@pytest.mark.parametrize(
+    "serial, shown", [("S4EVNX0N1", "S4EVNX0N1"), ("", "MSFT30012345678"), (None, "MSFT30012345678")]
+)
 def test_a_usb_bridge(tree, serial, shown):
     tree.usb(serial=serial)
     drive = only(tree)
     assert drive.serial == shown  # the enclosure's only where the disk shows none
-    assert (drive.interface, drive.link, drive.usb_id, drive.smartctl_type) == ("USB", "USB 10 Gb/s", "174c:55aa", "auto")
+    assert (drive.interface, drive.link, drive.usb_id, drive.smartctl_type) == (
+        "USB",
+        "USB 10 Gb/s",
+        "174c:55aa",
+        "auto",
+    )
     assert drive.model == "ASMT 2115"
 
 
@@ -156,26 +202,35 @@ def bench(tree):
     return tree
 
 
-@pytest.mark.parametrize("word, name", [
-    ("S6Z1NX0W100001", "nvme0n1"), ("s6z1nx0w100001", "nvme0n1"), ("S3Z9NB0K100001", "sda"), ("/dev/disk/by-id/ata-Samsung_860", "sda"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "word, name",
+    [
+        ("S6Z1NX0W100001", "nvme0n1"),
+        ("s6z1nx0w100001", "nvme0n1"),
+        ("S3Z9NB0K100001", "sda"),
+        ("/dev/disk/by-id/ata-Samsung_860", "sda"),
+    ],
+)
 def test_find(bench, word, name):
     assert find(word, bench.root).name == name
 
 
-@pytest.mark.parametrize("word, seen, do", [
-    ("/dev/sda", "moves from boot to boot", "say S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860"),
-    ("sda", "moves from boot to boot", "S3Z9NB0K100001"),
-    ("/dev/nvme0n1", "moves from boot to boot", "S6Z1NX0W100001 or /dev/disk/by-id/nvme-Samsung_990"),
-    ("/dev/sda1", "a partition", "S3Z9NB0K100001"),
-    ("/dev/disk/by-id/ata-Samsung_860-part1", "a partition", "say S3Z9NB0K100001"),
-    ("/dev/disk/by-id/ata-Gone", "no /dev/disk/by-id/ata-Gone", "S6Z1NX0W100001"),
-    ("/dev/loop0", "loop device", "S6Z1NX0W100001"),
-    ("/dev/nothing", "no block device", "S6Z1NX0W100001"),
-    ("WRONG", "neither", "S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860 (Samsung SSD 860 EVO 500GB, /dev/sda)"),
-    ("", "empty word", "S3Z9NB0K100001"),
-    ("..", "neither", "choose one"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "word, seen, do",
+    [
+        ("/dev/sda", "moves from boot to boot", "say S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860"),
+        ("sda", "moves from boot to boot", "S3Z9NB0K100001"),
+        ("/dev/nvme0n1", "moves from boot to boot", "S6Z1NX0W100001 or /dev/disk/by-id/nvme-Samsung_990"),
+        ("/dev/sda1", "a partition", "S3Z9NB0K100001"),
+        ("/dev/disk/by-id/ata-Samsung_860-part1", "a partition", "say S3Z9NB0K100001"),
+        ("/dev/disk/by-id/ata-Gone", "no /dev/disk/by-id/ata-Gone", "S6Z1NX0W100001"),
+        ("/dev/loop0", "loop device", "S6Z1NX0W100001"),
+        ("/dev/nothing", "no block device", "S6Z1NX0W100001"),
+        ("WRONG", "neither", "S3Z9NB0K100001 or /dev/disk/by-id/ata-Samsung_860 (Samsung SSD 860 EVO 500GB, /dev/sda)"),
+        ("", "empty word", "S3Z9NB0K100001"),
+        ("..", "neither", "choose one"),
+    ],
+)
 def test_all_other_words_are_refused_with_what_to_say_instead(bench, word, seen, do):
     bench.volume("loop0")
     with pytest.raises(UsageError) as caught:
@@ -234,18 +289,47 @@ def test_files_that_are_folders_loops_or_not_readable_are_unknown(tree):
     assert (drive.capacity_bytes, drive.logical_block_bytes, drive.major, drive.minor) == (0, 0, 0, 0)
 
 
-FILES = ["sys/block/sda/size", "sys/block/sda/dev", "sys/block/sda/hidden", "sys/block/sda/queue/logical_block_size", "sys/block/sda/queue/rotational",
-         "sys/block/sda/device/vendor", "sys/block/sda/device/model", "sys/block/sda/device/vpd_pg80", "sys/block/sda/device/vpd_pg89",
-         "sys/block/sda/device/wwid", "sys/block/nvme0n1/nsid", "sys/block/nvme0n1/device/transport", "sys/block/nvme0n1/device/address",
-         "sys/block/nvme0n1/device/device/current_link_speed", "sys/block/nvme0n1/device/device/current_link_width", "run/udev/data/b8:0",
-         "run/udev/data/b259:0"]  # fmt: skip
+FILES = [
+    "sys/block/sda/size",
+    "sys/block/sda/dev",
+    "sys/block/sda/hidden",
+    "sys/block/sda/queue/logical_block_size",
+    "sys/block/sda/queue/rotational",
+    "sys/block/sda/device/vendor",
+    "sys/block/sda/device/model",
+    "sys/block/sda/device/vpd_pg80",
+    "sys/block/sda/device/vpd_pg89",
+    "sys/block/sda/device/wwid",
+    "sys/block/nvme0n1/nsid",
+    "sys/block/nvme0n1/device/transport",
+    "sys/block/nvme0n1/device/address",
+    "sys/block/nvme0n1/device/device/current_link_speed",
+    "sys/block/nvme0n1/device/device/current_link_width",
+    "run/udev/data/b8:0",
+    "run/udev/data/b259:0",
+]
 TYPES = {field: kind for field, kind in Drive.__annotations__.items()}
 
 
 @settings(max_examples=150, deadline=None)
-@given(path=st.sampled_from(FILES), content=st.one_of(st.binary(max_size=600), st.sampled_from(
-    [b"1" * 5000, b"tcp", b"E:ID_MODEL_ENC=\\x2\\xzz\\x00\nE:=\nE:ID_SERIAL_SHORT=", serial_page("x" * 300), serial_page("ab")[:3],
-     identify_page("s", "f", "m")[:200], "²³".encode(), b"traddr=,trsvcid"])))  # fmt: skip
+@given(
+    path=st.sampled_from(FILES),
+    content=st.one_of(
+        st.binary(max_size=600),
+        st.sampled_from(
+            [
+                b"1" * 5000,
+                b"tcp",
+                b"E:ID_MODEL_ENC=\\x2\\xzz\\x00\nE:=\nE:ID_SERIAL_SHORT=",
+                serial_page("x" * 300),
+                serial_page("ab")[:3],
+                identify_page("s", "f", "m")[:200],
+                "²³".encode(),
+                b"traddr=,trsvcid",
+            ]
+        ),
+    ),
+)
 def test_any_bytes_in_any_file_give_a_drive_with_fields_of_their_type(shared_tree, path, content):
     file = shared_tree.root / path
     before = file.read_bytes() if file.exists() else None
@@ -272,7 +356,10 @@ def shared_tree(tmp_path_factory):
     return tree
 
 
-@given(serial=st.text("ABCDEFGHIJ0123456789 ", min_size=1, max_size=20), model=st.text("ABCabc019 -_", min_size=1, max_size=40))
+@given(
+    serial=st.text("ABCDEFGHIJ0123456789 ", min_size=1, max_size=20),
+    model=st.text("ABCabc019 -_", min_size=1, max_size=40),
+)
 @settings(max_examples=30, deadline=None)
 def test_identify_data_is_read_as_it_was_packed(shared_tree, serial, model):
     shared_tree.write("sys/block/sda/device/vpd_pg89", identify_page(serial, "F1", model))
@@ -283,7 +370,17 @@ def test_identify_data_is_read_as_it_was_packed(shared_tree, serial, model):
 
 
 def test_numbers_are_plain_decimals_only(tmp_path):
-    for words, value in (("12", 12), (" 12\n", 12), ("1_2", None), ("-1", None), ("+1", None), ("0x10", None), ("", None), ("٣", None), ("9" * 30, None)):
+    for words, value in (
+        ("12", 12),
+        (" 12\n", 12),
+        ("1_2", None),
+        ("-1", None),
+        ("+1", None),
+        ("0x10", None),
+        ("", None),
+        ("٣", None),
+        ("9" * 30, None),
+    ):
         (tmp_path / "n").write_text(words)
         assert sysfs.number(str(tmp_path), "n") == value
     assert sysfs.device_number("8:1") == (8, 1) and sysfs.device_number("8:1:2") == (0, 0)

@@ -20,7 +20,11 @@ from hypothesis import strategies as st
 from ssdrig import journal
 from ssdrig.errors import JournalError
 
-HEADER = {"method": {"name": "consistency"}, "drive": {"preset": "sata-tlc"}, "started": {"t_ns": 5, "utc_ns": 1_795_177_507_894_000_000}}
+HEADER = {
+    "method": {"name": "consistency"},
+    "drive": {"preset": "sata-tlc"},
+    "started": {"t_ns": 5, "utc_ns": 1_795_177_507_894_000_000},
+}
 
 
 @pytest.fixture
@@ -84,7 +88,9 @@ def test_torn_last_event_is_left_out_and_measured(book):
     assert found == [kept] and left == 23
 
 
-@pytest.mark.parametrize("line", [b"not json\n", b"[]\n", b'{"t_ns": 1.5, "kind": "x"}\n', b'{"kind": "x"}\n', b"\xff\xfe\n"])
+@pytest.mark.parametrize(
+    "line", [b"not json\n", b"[]\n", b'{"t_ns": 1.5, "kind": "x"}\n', b'{"kind": "x"}\n', b"\xff\xfe\n"]
+)
 def test_a_line_that_is_no_event_ends_the_reading(book, line):
     kept = book.event("note", text="kept")
     with open(book.path / "events.jsonl", "ab") as f:
@@ -208,7 +214,11 @@ def test_states(tmp_path):
         assert journal.state(book.path) == "running"
         end = book.close(said, "because", 4)
         assert journal.state(book.path) == said
-        assert journal.events(book.path)[-1] == end == {**end, "kind": "run.end", "state": said, "why": "because", "exit_code": 4}
+        assert (
+            journal.events(book.path)[-1]
+            == end
+            == {**end, "kind": "run.end", "state": said, "why": "because", "exit_code": 4}
+        )
         assert book.close("complete") == end  # a second close changes nothing
         assert journal.state(book.path) == said
         with pytest.raises(JournalError, match="closed"):
@@ -264,7 +274,9 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
     dice = random.Random(1)
     env = {**os.environ, "PYTHONPATH": str(Path(journal.__file__).parents[1])}
     for turn in range(20):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), f"run{turn}"], stdout=subprocess.PIPE, env=env)
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(tmp_path), f"run{turn}"], stdout=subprocess.PIPE, env=env
+        )
         try:
             acknowledged = [writer.stdout.readline().split()]
             while dice.random() < 0.9:

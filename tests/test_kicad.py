@@ -1,4 +1,5 @@
-"""Finding KiCad's command line, and not fetching it where that is not wanted. That it checks the board: test_hardware.py."""
+"""Finding KiCad's command line, and not fetching it where that is not wanted. That it checks the board:
+test_hardware.py."""
 
 import os
 from pathlib import Path
@@ -23,7 +24,12 @@ def private_copy(root: Path, version: str) -> list[str]:
     program(root / "usr/bin/kicad-cli", f"echo {version}")
     libraries = root / "usr/lib/x86_64-linux-gnu"
     program(libraries / "ld-linux-x86-64.so.2", 'shift 2; exec "$@"')
-    return [str(root / "usr/bin/ld-linux-x86-64.so.2"), "--library-path", str(libraries), str(root / "usr/bin/kicad-cli")]
+    return [
+        str(root / "usr/bin/ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
+        str(root / "usr/bin/kicad-cli"),
+    ]
 
 
 def test_path_first_then_the_unpacked_one_by_a_loader_beside_it(machine):
@@ -35,7 +41,14 @@ def test_path_first_then_the_unpacked_one_by_a_loader_beside_it(machine):
 
 
 @pytest.mark.parametrize(
-    "words, seen", [("echo 7.0.11", "7"), ("echo 8.0.9", "8"), ("echo new", "unknown"), ("echo 9.0.8; exit 1", "unknown"), ("exit 1", "unknown")]
+    "words, seen",
+    [
+        ("echo 7.0.11", "7"),
+        ("echo 8.0.9", "8"),
+        ("echo new", "unknown"),
+        ("echo 9.0.8; exit 1", "unknown"),
+        ("exit 1", "unknown"),
+    ],
 )
 def test_too_old_or_something_else_is_passed_over(machine, words, seen):
     program(machine / "bin/kicad-cli", words)
@@ -62,5 +75,14 @@ def test_what_can_be_done_without_is_not_fetched(archive, setup_folder):  # noqa
     """The archive's micropython needs libtiny."""
     mirror, keyring = archive
     for without, seen in (((), ["bin", "lib"]), (("libtiny",), ["bin"])):
-        debian.unpack(f"copy:{mirror}", keyring, micropython.SUITE, "micropython", setup_folder / "it", lambda _: True, "do", without=without)
+        debian.unpack(
+            f"copy:{mirror}",
+            keyring,
+            micropython.SUITE,
+            "micropython",
+            setup_folder / "it",
+            lambda _: True,
+            "do",
+            without=without,
+        )
         assert sorted(os.listdir(setup_folder / "it/usr")) == seen

@@ -1,5 +1,5 @@
-"""firmware/lane.py: plain samples moved at once make the very frames that they make one by one, whatever the ring holds; and the
-viper code on the interpreter does what the same source does on CPython."""
+"""firmware/lane.py: plain samples moved at once make the very frames that they make one by one, whatever the ring
+holds; and the viper code on the interpreter does what the same source does on CPython."""
 
 import json
 import random
@@ -93,19 +93,42 @@ class Link:
 
 
 _pin = types.SimpleNamespace(irq=lambda *a, **k: None, IRQ_FALLING=4)
-sampler = vipersource.load("sampler", {}, {
-    "time": _time, "board": types.SimpleNamespace(alert_pin=lambda gpio: _pin), "calibration": types.SimpleNamespace(), "wire": wire,
-    "clock64": clock64, "ina228": ina228, "lane": lane_module, "link": types.SimpleNamespace(HEAD=5), "switch": types.SimpleNamespace(IDLE="idle"),
-})  # fmt: skip
+sampler = vipersource.load(
+    "sampler",
+    {},
+    {
+        "time": _time,
+        "board": types.SimpleNamespace(alert_pin=lambda gpio: _pin),
+        "calibration": types.SimpleNamespace(),
+        "wire": wire,
+        "clock64": clock64,
+        "ina228": ina228,
+        "lane": lane_module,
+        "link": types.SimpleNamespace(HEAD=5),
+        "switch": types.SimpleNamespace(IDLE="idle"),
+    },
+)
 
 
 def carried(chip_class, batches, one_by_one, room=1000, forgotten=False, watched=None):
-    """(frames, error, when EXTRA was asked for, what the switch saw, state) of a sampler that finds batch after batch in the ring."""
+    """(frames, error, when EXTRA was asked for, what the switch saw, state) of a sampler that finds batch after batch
+    in the ring."""
     us, lsb = (140, 250_000_000) if chip_class is ina226.INA226 else (50, 9_765_625)
-    row = {"rail": 3, "alert": 6, "fine": True, "vbus_us": us, "vshunt_us": us, "temp_us": None, "current_lsb_pA": lsb, "shunt_uOhm": 8000}
+    row = {
+        "rail": 3,
+        "alert": 6,
+        "fine": True,
+        "vbus_us": us,
+        "vshunt_us": us,
+        "temp_us": None,
+        "current_lsb_pA": lsb,
+        "shunt_uOhm": 8000,
+    }
     lane = Lane(forgotten)
     chip = chip_class(lane, row)
-    lane.registers = {0: chip.config, 1: chip.adc, 2: chip.cal} if chip_class is not ina226.INA226 else {0: chip.adc, 5: chip.cal}
+    lane.registers = (
+        {0: chip.config, 1: chip.adc, 2: chip.cal} if chip_class is not ina226.INA226 else {0: chip.adc, 5: chip.cal}
+    )
     link = Link(room)
     s = sampler.Sampler(row, chip, link, clock64.Clock64())
     s._learn_from(0, -1)
@@ -116,7 +139,9 @@ def carried(chip_class, batches, one_by_one, room=1000, forgotten=False, watched
     s.asked, s.running = False, True
     seen = []
     if watched is not None:
-        s.watch = types.SimpleNamespace(state=watched, sample=lambda rail, stamp, frame, at: seen.append((stamp, bytes(frame[at : at + 8]))))
+        s.watch = types.SimpleNamespace(
+            state=watched, sample=lambda rail, stamp, frame, at: seen.append((stamp, bytes(frame[at : at + 8])))
+        )
     if one_by_one:
         s._drain = lambda: False
     error = None
@@ -149,7 +174,13 @@ def rings(draw, chip_class):
     out, batch, left, dark = [[(SAMPLE, stamp, words(chip_class, good, 1000, 2000))]], [], 1, 0
     for _ in range(draw(st.integers(10, 260))):
         stamp = (stamp + period + dice.randrange(-30, 30)) & M
-        kind, flags, current, vbus, low = SAMPLE, good, dice.choice([1, 500, 0x7FFF, 0xFFFFF, 0x8000, 0x80000]), dice.randrange(1, 0x7FFF), 0
+        kind, flags, current, vbus, low = (
+            SAMPLE,
+            good,
+            dice.choice([1, 500, 0x7FFF, 0xFFFFF, 0x8000, 0x80000]),
+            dice.randrange(1, 0x7FFF),
+            0,
+        )
         what = dice.random() / odd if odd else 1
         if dark:
             vbus = 0
@@ -183,7 +214,8 @@ CHIPS = {"INA228": ina228.INA228, "INA226": ina226.INA226}
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_many_at_once_are_the_frames_of_one_by_one(chip, data):
-    """Whatever the ring holds: torn, too late, too early, zeros, other flags, accumulators; and a host that does not read."""
+    """Whatever the ring holds: torn, too late, too early, zeros, other flags, accumulators; and a host that does not
+    read."""
     batches = data.draw(rings(CHIPS[chip]))
     room, forgotten = data.draw(st.sampled_from([0, 2, 1000])), data.draw(st.booleans())
     many, one = (carried(CHIPS[chip], batches, one_by_one, room, forgotten, "fired") for one_by_one in (False, True))
@@ -193,11 +225,18 @@ def test_many_at_once_are_the_frames_of_one_by_one(chip, data):
 def test_the_switch_sees_every_sample_while_a_cut_is_on():
     """As it is in the frame, and in order; while none is on it is not asked for those that go together."""
     slots = [(SAMPLE, 1000 + 100 * k, words(ina228.INA228, 0xC003, 5, 1000 + k)) for k in range(120)]
-    frames, error, _, seen, _ = carried(ina228.INA228, [slots[:1], slots[1:50], slots[50:100], slots[100:]], False, watched="waiting")
+    frames, error, _, seen, _ = carried(
+        ina228.INA228, [slots[:1], slots[1:50], slots[50:100], slots[100:]], False, watched="waiting"
+    )
     assert error is None and [stamp for stamp, _ in seen] == [stamp for _, stamp, _ in slots]
     assert b"".join(sample for _, sample in seen) == b"".join(frame[24:] for frame in frames)
     *_, seen, _ = carried(ina228.INA228, [slots[:60], slots[60:]], False, watched="idle")
-    assert [stamp for stamp, _ in seen] == [1000, 6000, 10_000, 11_000]  # the first of a frame, and where the accumulators are asked for
+    assert [stamp for stamp, _ in seen] == [
+        1000,
+        6000,
+        10_000,
+        11_000,
+    ]  # the first of a frame, and where the accumulators are asked for
 
 
 def test_plain_samples_go_in_one_call():
@@ -233,7 +272,10 @@ def test_not_plain_stays(chip):
         lane.plain(chip_class.BITS, chip_class.CARE, chip_class.READY)
         lane.fill([plain, odd, (SAMPLE, 1300, words(chip_class, good, 5, 7))])
         assert lane.drain(frame, 4, 1000, 150, 9, False) == 1, name
-        assert frame == bytes(4) + bytes([100, 0, 7, 0, 0, 5, 0, 0]) + bytes(28) and (lane.flags, lane.stamp) == (good, 1100)
+        assert frame == bytes(4) + bytes([100, 0, 7, 0, 0, 5, 0, 0]) + bytes(28) and (lane.flags, lane.stamp) == (
+            good,
+            1100,
+        )
         assert lane.drain(frame, 12, 1100, 150, 9, False) == 0, name
     lane.fill([])
     assert lane.drain(frame, 12, 1100, 150, 0, False) == 0
@@ -254,7 +296,15 @@ def test_viper_moves_what_the_source_says():
             for _ in range(dice.randrange(1, 40)):
                 stamp = (stamp + dice.randrange(50, 160)) & M
                 flags = good if dice.random() < 0.97 else 0xFFFF
-                slots.append((SAMPLE, stamp, words(chip_class, flags, dice.randrange(1, 1 << 20), 0 if zeros else dice.randrange(1, 1 << 19))))
+                slots.append(
+                    (
+                        SAMPLE,
+                        stamp,
+                        words(
+                            chip_class, flags, dice.randrange(1, 1 << 20), 0 if zeros else dice.randrange(1, 1 << 19)
+                        ),
+                    )
+                )
             lane.mem[0] = lane.mem[1] = dice.choice([0, 30, 65530])
             lane.fill(slots)
             most = dice.randrange(0, 37)

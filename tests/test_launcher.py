@@ -1,5 +1,6 @@
-"""./ssdrig on machines that lack something. Each test has a clone of its own: the real launcher, set-up code, venv and pip,
-but a tiny package instead of ours and a tiny lock file; apt-get and sudo are scripts that write down how they were called."""
+"""./ssdrig on machines that lack something. Each test has a clone of its own: the real launcher, set-up code, venv and
+pip, but a tiny package instead of ours and a tiny lock file; apt-get and sudo are scripts that write down how they were
+called."""
 
 import base64
 import fcntl
@@ -38,7 +39,9 @@ def wheel(folder: Path) -> Path:
     files = {
         "tinypkg.py": b"",
         "tinypkg-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n",
-        "tinypkg-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "tinypkg-1.0.dist-info/WHEEL": (
+            b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        ),
     }
     record = []
     for name, data in files.items():
@@ -82,23 +85,40 @@ class Clone:
 
     def apt(self, has: dict[str, str], failure: str = "") -> None:
         """An apt that knows these packages and, for each, puts a program of that name into PATH."""
-        cases = "".join(f'{package}) echo "#!/bin/sh" >"{self.bin}/{name}"; /bin/chmod 755 "{self.bin}/{name}";;\n' for package, name in has.items())
+        cases = "".join(
+            f'{package}) echo "#!/bin/sh" >"{self.bin}/{name}"; /bin/chmod 755 "{self.bin}/{name}";;\n'
+            for package, name in has.items()
+        )
         self.script("apt-cache", f"case $2 in {'|'.join(has)}) echo $2;; esac")
-        self.script("apt-get", f"""
+        self.script(
+            "apt-get",
+            f"""
 echo "apt-get $*" >>"$calls"
 [ "$6" = install ] && {{ {failure or ":"}; }}
 for word; do case $word in
 install|update|-*|*=*) ;;
 {cases}
 *) echo "E: Unable to locate package $word" >&2; exit 100;;
-esac; done""")
+esac; done""",
+        )
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {key: os.environ[key] for key in ("SSDRIG_TEST_SESSION", "PYTEST_CURRENT_TEST", "HOME") if key in os.environ}
-        return {**kept, "PATH": str(self.bin), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(self.wheels), "SSDRIG_NO_INSTALL": "1", **more}
+        kept = {
+            key: os.environ[key] for key in ("SSDRIG_TEST_SESSION", "PYTEST_CURRENT_TEST", "HOME") if key in os.environ
+        }
+        return {
+            **kept,
+            "PATH": str(self.bin),
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self.wheels),
+            "SSDRIG_NO_INSTALL": "1",
+            **more,
+        }
 
     def start(self, *words: str, **more: str) -> subprocess.CompletedProcess:
-        return subprocess.run([self.root / "ssdrig", *words], env=self.environment(**more), capture_output=True, text=True, cwd="/")
+        return subprocess.run(
+            [self.root / "ssdrig", *words], env=self.environment(**more), capture_output=True, text=True, cwd="/"
+        )
 
     def called(self) -> list[str]:
         return self.calls.read_text().splitlines() if self.calls.exists() else []
@@ -168,11 +188,18 @@ def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clon
 def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone):
     """kill -9 of the launcher while its pip goes on: the next start waits for that pip, then makes everything anew."""
     slow = clone.root.parent / "slow"
-    clone.script("python3", f"""
+    clone.script(
+        "python3",
+        f"""
 case "$*" in *"-m venv"*) echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }};; esac
-exec "{sys._base_executable}" "$@" """)
+exec "{sys._base_executable}" "$@" """,
+    )
     # the slow Python must also be the one that the set-up calls
-    code = (clone.root / "host/ssdrig/provision.py").read_text().replace("sys.executable", f"{str(clone.bin / 'python3')!r}")
+    code = (
+        (clone.root / "host/ssdrig/provision.py")
+        .read_text()
+        .replace("sys.executable", f"{str(clone.bin / 'python3')!r}")
+    )
     (clone.root / "host/ssdrig/provision.py").write_text(code)
     victim = subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.DEVNULL)
     try:
@@ -193,7 +220,13 @@ def test_starts_at_the_same_time_set_up_once(clone):
     with open(clone.root / ".setup/lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # so that both have found nothing and wait
         starts = [
-            subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+            subprocess.Popen(
+                [clone.root / "ssdrig", "report"],
+                env=clone.environment(),
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            )
             for _ in range(2)
         ]
         first_lines = [start.stderr.readline() for start in starts]
@@ -233,8 +266,8 @@ def test_a_second_python_is_found(ready):
 def test_needed_program_missing_and_nothing_may_be_installed(clone):
     done = clone.start("run", SSDRIG_MICROPYTHON=fake_micropython(clone))
     assert done.returncode == ToolMissing.exit_code
-    assert done.stderr == (
-        "ssdrig: expected fio; seen not installed; SSDRIG_NO_INSTALL is set;"
+    assert (
+        done.stderr == "ssdrig: expected fio; seen not installed; SSDRIG_NO_INSTALL is set;"
         " do: as root: apt-get update && apt-get install -y --no-install-recommends fio\n"
     )
     assert not (clone.root / ".venv").exists()  # said at once, not after the downloads
@@ -250,7 +283,10 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
     (ready.root / "host/pytest.py").write_text("import sys, os; print(sys.argv[1:], os.getcwd()); raise SystemExit(5)")
     done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (done.returncode, done.stdout) == (5, f"['-n', '2', '--dist', 'loadscope', '-k', 'x'] {ready.root}\n")
-    assert "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out" in done.stderr
+    assert (
+        "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out"
+        in done.stderr
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: without it the set-up asks for sudo")
@@ -264,11 +300,17 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     assert "ssdrig: missing: influxd (package influxdb): " in done.stderr
     assert ready.called() == [
         "apt-get -q -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 update",
-        "apt-get -q -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 install -y --no-install-recommends fio influxdb nbdkit",
+        (
+            "apt-get -q -o DPkg::Lock::Timeout=120 -o Dpkg::Use-Pty=0 install -y --no-install-recommends fio influxdb"
+            " nbdkit"
+        ),
     ]
     ready.calls.unlink()
     again = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
-    assert again.stderr == "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out\n"
+    assert (
+        again.stderr
+        == "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out\n"
+    )
     assert ready.called() == []  # apt is not asked at each start for what it does not have
 
 
@@ -295,7 +337,9 @@ def test_who_is_not_root_uses_sudo_or_is_told(clone, monkeypatch):
 
 
 def test_help_of_this_clone():
-    done = subprocess.run([ROOT / "ssdrig", "--help"], capture_output=True, text=True, env={**os.environ, "SSDRIG_NO_INSTALL": "1"})
+    done = subprocess.run(
+        [ROOT / "ssdrig", "--help"], capture_output=True, text=True, env={**os.environ, "SSDRIG_NO_INSTALL": "1"}
+    )
     assert done.returncode == 0, done.stderr
     assert all(command in done.stdout for command in ("demo", "run", "report", "ssdrig test", "ssdrig setup"))
 
@@ -337,5 +381,11 @@ def test_launcher_accepts_exactly_the_pythons_of_the_project():
     low, high = re.fullmatch(r">=(\d+\.\d+),<(\d+\.\d+)", project()["requires-python"]).groups()
     text = (ROOT / "ssdrig").read_text()
     assert f"({low.replace('.', ', ')}) <= sys.version_info < ({high.replace('.', ', ')})" in text
-    assert re.search(r"for python in (.*);", text)[1].split() == ["python3", "python3.14", "python3.13", "python3.12", "python3.11"]
+    assert re.search(r"for python in (.*);", text)[1].split() == [
+        "python3",
+        "python3.14",
+        "python3.13",
+        "python3.12",
+        "python3.11",
+    ]
     assert int(high.split(".")[1]) == 15  # with the list above: ends at 3.14

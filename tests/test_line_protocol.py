@@ -21,7 +21,10 @@ def test_golden():
     fields = {"p_mean_W": 2.5, "samples": 1000, "ok": True, "text": 'he said "no\\"'}
     got = lp.encode(M, tags, fields, 1795177507894000000)
     assert got == (
-        rb'power,drive=A\,B\=C,rail=5V,run=r\ 1 p_mean_W=2.5,samples=1000i,ok=true,text="he said \"no\\\"" 1795177507894000000',
+        (
+            rb'power,drive=A\,B\=C,rail=5V,run=r\ 1 p_mean_W=2.5,samples=1000i,ok=true,text="he said \"no\\\""'
+            rb" 1795177507894000000"
+        ),
         (),
     )
 
@@ -32,7 +35,9 @@ def test_what_is_not_finite_is_left_out_and_named(value):
     assert line(fields={"p_mean_W": value}) == (None, ("p_mean_W",))
 
 
-@pytest.mark.parametrize(("value", "kept"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False), (2**128, False)])
+@pytest.mark.parametrize(
+    ("value", "kept"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False), (2**128, False)]
+)
 def test_integers_to_64_bits(value, kept):
     got = line(fields={"samples": value, "ok": False})
     assert got == ((f"power samples={value}i,ok=false 1".encode(), ()) if kept else (b"power ok=false 1", ("samples",)))
@@ -40,7 +45,9 @@ def test_integers_to_64_bits(value, kept):
 
 def test_numpy_numbers_are_numbers():
     assert line(fields={"p_mean_W": np.float32(0.5), "samples": np.int64(7)}).line == b"power p_mean_W=0.5,samples=7i 1"
-    assert line(fields={"p_mean_W": 3, "samples": np.uint8(7)}, t=np.int64(5)).line == b"power p_mean_W=3.0,samples=7i 5"
+    assert (
+        line(fields={"p_mean_W": 3, "samples": np.uint8(7)}, t=np.int64(5)).line == b"power p_mean_W=3.0,samples=7i 5"
+    )
 
 
 def test_unknown_fields_are_not_written():
@@ -74,10 +81,21 @@ def test_what_the_schema_does_not_say_is_refused(tags, fields, t):
 @pytest.mark.parametrize(
     ("value", "stored"),
     [
-        ("a\\", "a/"), ("a\\ b", "a/ b"), ("a\nb", "a b"), ("a\r\nb\n", "a  b"), ("\x00", None), ("", None), ("   ", None),
-        ("#1", "#1"), ('"q"', '"q"'), ("\ud800x", "?x"), (b"\xff1", "\ufffd1"), ("µW", "µW"), ("a\u2028b", "a b"),
+        ("a\\", "a/"),
+        ("a\\ b", "a/ b"),
+        ("a\nb", "a b"),
+        ("a\r\nb\n", "a  b"),
+        ("\x00", None),
+        ("", None),
+        ("   ", None),
+        ("#1", "#1"),
+        ('"q"', '"q"'),
+        ("\ud800x", "?x"),
+        (b"\xff1", "\ufffd1"),
+        ("µW", "µW"),
+        ("a\u2028b", "a b"),
     ],
-)  # fmt: skip
+)
 def test_awkward_tags(value, stored):
     tags = dict(parse_line(line({"drive": value, "run": "r"}).line)[1])
     assert tags == ({"run": "r"} if stored is None else {"drive": stored, "run": "r"})
@@ -86,8 +104,12 @@ def test_awkward_tags(value, stored):
 @settings(max_examples=300, deadline=None)
 @given(
     st.fixed_dictionaries({k: st.text(max_size=12) for k in M.tags}),
-    st.floats(), st.integers(-(2**65), 2**65), st.booleans(), st.text(max_size=20), st.integers(-(2**62), 2**62),
-)  # fmt: skip
+    st.floats(),
+    st.integers(-(2**65), 2**65),
+    st.booleans(),
+    st.text(max_size=20),
+    st.integers(-(2**62), 2**62),
+)
 def test_what_is_written_is_what_is_read(tags, f, i, b, s, t):
     got = lp.encode(M, tags, {"p_mean_W": f, "samples": i, "ok": b, "text": s}, t)
     assert b"\n" not in got.line and b"\r" not in got.line
@@ -110,7 +132,15 @@ def test_what_is_no_line_of_ours(bad):
 
 def test_the_schema_file_is_good():
     schema = lp.read_schema()
-    assert list(schema) == ["power", "drive_power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"]
+    assert list(schema) == [
+        "power",
+        "drive_power",
+        "fio_interval",
+        "ssd_wear",
+        "smart_device",
+        "smart_attribute",
+        "rig_event",
+    ]
     assert schema["power"].tags == ("drive", "rail", "run")
     assert schema["power"].fields["samples"] == "i" and schema["ssd_wear"].fields["wa"] == "f"
 

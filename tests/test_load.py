@@ -1,4 +1,5 @@
-"""Real fio against nbdkit: a clean step, a drive that dies, one that freezes; and a fake fio that behaves as badly as it can."""
+"""Real fio against nbdkit: a clean step, a drive that dies, one that freezes; and a fake fio that behaves as badly as
+it can."""
 
 import os
 import re
@@ -39,7 +40,17 @@ def drive(tmp_path):
 
 
 def random_write(target: str, **more) -> load.Job:
-    return load.Job(**{"name": "load", "rw": "randwrite", "block_bytes": 4096, "queue_depth": 32, "size_bytes": SIZE, "target": target} | more)
+    return load.Job(
+        **{
+            "name": "load",
+            "rw": "randwrite",
+            "block_bytes": 4096,
+            "queue_depth": 32,
+            "size_bytes": SIZE,
+            "target": target,
+        }
+        | more
+    )
 
 
 def after(seconds: float):
@@ -51,7 +62,10 @@ def after(seconds: float):
 def fake_fio(tmp_path: Path, body: str) -> str:
     """A program that answers --version as fio and otherwise runs `body`."""
     path = tmp_path / "fio"
-    path.write_text(f"#!{sys.executable}\nimport os, signal, sys, time\nif '--version' in sys.argv:\n    print('fio-3.33'); sys.exit()\n{body}\n")
+    path.write_text(
+        f"#!{sys.executable}\nimport os, signal, sys, time\nif '--version' in sys.argv:\n    print('fio-3.33');"
+        f" sys.exit()\n{body}\n"
+    )
     path.chmod(0o755)
     return str(path)
 
@@ -69,8 +83,9 @@ def gone(pid_file: Path) -> bool:
 
 def test_job_file():
     job = load.Job("load", "randwrite", 4096, 32, 1 << 30, "nbd+unix:///?socket=/run/x", time_s=2.5, seed=7)
-    assert load.job_file(job) == (
-        "[load]\nioengine=nbd\nuri=nbd+unix:///?socket=/run/x\nthread=1\nrw=randwrite\nbs=4096\niodepth=32\noffset=0\n"
+    assert (
+        load.job_file(job)
+        == "[load]\nioengine=nbd\nuri=nbd+unix:///?socket=/run/x\nthread=1\nrw=randwrite\nbs=4096\niodepth=32\noffset=0\n"
         "size=1073741824\ntime_based=1\nruntime=2500ms\nrefill_buffers=1\nnorandommap=1\nrandom_generator=tausworthe64\nrandseed=7\n"
         "log_avg_msec=1000\nlog_hist_msec=1000\nlog_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n"
         "write_iops_log=load\nwrite_bw_log=load\nwrite_lat_log=load\nwrite_hist_log=load\n"
@@ -78,15 +93,27 @@ def test_job_file():
 
 
 def test_job_file_of_a_device_bypasses_the_page_cache():
-    text = load.job_file(load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21))
+    text = load.job_file(
+        load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21)
+    )
     assert "ioengine=libaio\ndirect=1\nfilename=/dev/disk/by-id/a\\:b\n" in text
     assert "offset=1048576\nsize=1073741824\nio_size=2097152\n" in text and "time_based" not in text
 
 
-@pytest.mark.parametrize("wrong", [
-    {"name": "a b"}, {"name": "../x"}, {"rw": "format"}, {"target": ""}, {"target": "nbd://x\nfilename=/dev/sda"},
-    {"block_bytes": 0}, {"size_bytes": 100}, {"queue_depth": 0}, {"offset": -1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "a b"},
+        {"name": "../x"},
+        {"rw": "format"},
+        {"target": ""},
+        {"target": "nbd://x\nfilename=/dev/sda"},
+        {"block_bytes": 0},
+        {"size_bytes": 100},
+        {"queue_depth": 0},
+        {"offset": -1},
+    ],
+)
 def test_wrong_jobs_are_refused(wrong):
     with pytest.raises(UsageError):
         load.job_file(random_write(**{"target": "nbd://x"} | wrong))
@@ -106,7 +133,8 @@ def test_fio_understands_the_job_file(tmp_path, target):
 @needs_fio
 @needs_nbdkit
 def test_a_clean_step_adds_up(tmp_path, drive):
-    """The host's clock, fio's logs, its documents and the live view agree on one step; a freeze of 2.2 s is zero seconds."""
+    """The host's clock, fio's logs, its documents and the live view agree on one step; a freeze of 2.2 s is zero
+    seconds."""
     process, uri = drive
     seen = []
 
@@ -126,9 +154,13 @@ def test_a_clean_step_adds_up(tmp_path, drive):
     assert result.t_start_ns < s.t_ns[0] < s.t_ns[-1] < result.t_end_ns
     assert sum(x["ios"] for x in seen) == seen[-1]["total_ios"] <= result.ios
     for x in seen:
-        assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == pytest.approx(x["bw_bytes"] * x["span_s"])
+        assert x["iops"] == pytest.approx(x["ios"] / x["span_s"]) and x["bytes"] == pytest.approx(
+            x["bw_bytes"] * x["span_s"]
+        )
         assert x["ios"] == 0 or x["lat_mean_ns"] > 1_000_000
-    assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(os.listdir(tmp_path / "f"))
+    assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(
+        os.listdir(tmp_path / "f")
+    )
     live = fiolog.from_status(fiotext.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
     assert live.iops.sum() == result.ios  # what would be left had fio been killed
 
@@ -144,7 +176,9 @@ def test_a_step_bounded_by_size(tmp_path, drive):
 @needs_nbdkit
 def test_stopping_keeps_what_was_measured(tmp_path, drive):
     seen = []
-    result = load.run(random_write(drive[1], time_s=600), tmp_path / "f", on_second=seen.append, should_stop=lambda: len(seen) >= 3)
+    result = load.run(
+        random_write(drive[1], time_s=600), tmp_path / "f", on_second=seen.append, should_stop=lambda: len(seen) >= 3
+    )
     assert result.stopped and 2 < result.runtime_s < 500
     assert result.seconds.source == "logs" and result.seconds.iops.sum() == result.ios > 0
 
@@ -164,7 +198,12 @@ def test_the_drive_dies(tmp_path, drive):
 def test_the_drive_freezes(tmp_path, drive):
     process, uri = drive
     with pytest.raises(DriveError, match="none for 2 s"):
-        load.run(random_write(uri, time_s=60), tmp_path / "f", on_second=lambda second: process.send_signal(signal.SIGSTOP), stall_s=2)
+        load.run(
+            random_write(uri, time_s=60),
+            tmp_path / "f",
+            on_second=lambda second: process.send_signal(signal.SIGSTOP),
+            stall_s=2,
+        )
     s = fiolog.load(tmp_path / "f")
     assert s.source == "status" and s.iops.sum() > 0 and s.t_ns[0] > 0
 
@@ -224,8 +263,9 @@ def _links_to(link: Path, folder: Path) -> bool:
 def test_output_without_end_is_bounded(tmp_path, stream):
     """Prints as fast as it can and ignores what it is asked to do."""
     body = (
-        "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE): signal.signal(s, signal.SIG_IGN)\n"
-        f"open('pid', 'w').write(str(os.getpid()))\nwhile True: os.write(sys.{stream}.fileno(), b'spinning {{ and spinning\\n' * 2000)"
+        "for s in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE): signal.signal(s, signal.SIG_IGN)\nopen('pid',"
+        f" 'w').write(str(os.getpid()))\nwhile True: os.write(sys.{stream}.fileno(), b'spinning {{ and spinning\\n' *"
+        " 2000)"
     )
     with pytest.raises(LoadError, match="spinning"):
         load.run(random_write("nbd://x", time_s=60), tmp_path / "f", fio=fake_fio(tmp_path, body))
@@ -271,7 +311,8 @@ def test_success_without_results_is_no_success(tmp_path):
 
 @pytest.mark.parametrize("damage", ["torn", "error", "missing"])
 def test_logs_that_are_not_whole_are_told(tmp_path, damage):
-    """The recorded step, written by a fio that says all went well, with its log torn as a full disk does, or an error inside."""
+    """The recorded step, written by a fio that says all went well, with its log torn as a full disk does, or an error
+    inside."""
     source = Path(__file__).parent / "data" / "fio-3.33-stall"
     body = (
         f"import shutil\nsource, damage = {str(source)!r}, {damage!r}\n"

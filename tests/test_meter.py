@@ -9,7 +9,14 @@ from simboard import CURRENT_A, SUPPLY_OHM, Board, make_feed, run_script
 from ssdrig import wire
 
 CHIP_FAST = 1.005  # the chips' oscillators are 5000 ppm fast
-ROW = {"chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True}
+ROW = {
+    "chip": "INA228",
+    "bus": "I2C0",
+    "shunt_uOhm": 8_000,
+    "shunt_tolerance_ppm": 10_000,
+    "current_lsb_pA": 9_765_625,
+    "fine": True,
+}
 SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}  # 970 us: 1036 samples/s with a fast chip
 FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 
@@ -41,10 +48,19 @@ def rate(samples):
 
 @pytest.mark.usefixtures("integers")
 def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
-    """Three chips on one bus, in whatever phase their oscillators have: each sample of each, each with its own values."""
+    """Three chips on one bus, in whatever phase their oscillators have: each sample of each, each with its own
+    values."""
     loads = {1: (0.3, 12.0), 2: (0.01, 3.3)}
     rows = [
-        {**ROW, **SLOW, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": amps, "V": volts}}
+        {
+            **ROW,
+            **SLOW,
+            "rail": n,
+            "name": f"rail {n}",
+            "address": 0x40 + n,
+            "alert": 6 + n,
+            "simulated": {"A": amps, "V": volts},
+        }
         for n, (amps, volts) in loads.items()
     ]
     with Board(tmp_path, 2.5, {"rail": SLOW, "rails": rows}) as b:
@@ -54,7 +70,9 @@ def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
         b.send(wire.STOP)
         b.hello()
     assert [(r["rail"], r["name"], r["chip"], r["conversion_ns"]) for r in hello["rails"]][1:] == [
-        (1, "rail 1", "INA228", 970_000), (2, "rail 2", "INA228", 970_000)]  # fmt: skip
+        (1, "rail 1", "INA228", 970_000),
+        (2, "rail 2", "INA228", 970_000),
+    ]
     assert b.damaged == [] and b.logs() == ""
     for rail in range(3):
         samples = samples_of(b, rail)
@@ -70,20 +88,36 @@ def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
         assert len(ends) >= 3
         for body in ends:
             _, _, index, t_us, energy, charge, temp, _ = struct.unpack(wire.ENERGY_BODY, body)
-            assert int.from_bytes(energy, "little") == power * index * 970_000 // (16 * 10**9)  # exactly those before index
+            assert int.from_bytes(energy, "little") == power * index * 970_000 // (
+                16 * 10**9
+            )  # exactly those before index
             assert int.from_bytes(charge, "little", signed=True) == samples[0][3] * index * 970_000 // 10**9
 
 
 def test_three_rails_whose_oscillators_differ_lose_nothing(tmp_path):
-    """Their conversions run through all phases to each other, several times a second, so that each waits for the bus as long as it
-    ever does. CURRENT is read before the next shunt conversion replaces it, or the sample would count as torn, and lost."""
+    """Their conversions run through all phases to each other, several times a second, so that each waits for the bus as
+    long as it ever does. CURRENT is read before the next shunt conversion replaces it, or the sample would count as
+    torn, and lost."""
     rows = [
-        {**ROW, **SLOW, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.3, "V": 12.0, "osc_ppm": ppm}}
+        {
+            **ROW,
+            **SLOW,
+            "rail": n,
+            "name": f"rail {n}",
+            "address": 0x40 + n,
+            "alert": 6 + n,
+            "simulated": {"A": 0.3, "V": 12.0, "osc_ppm": ppm},
+        }
         for n, ppm in ((1, -8000), (2, -4500))
     ]
     with Board(tmp_path, 2.5, {"rail": SLOW, "rails": rows}) as b:
         b.go()
-        b.until(lambda: all([e for e in b.bodies(wire.ENERGY) if e[0] == rail][2:] for rail in range(3)) and len(samples_of(b, 0)) > 4000)
+        b.until(
+            lambda: (
+                all([e for e in b.bodies(wire.ENERGY) if e[0] == rail][2:] for rail in range(3))
+                and len(samples_of(b, 0)) > 4000
+            )
+        )
         b.send(wire.STOP)
         b.hello()
     for rail, ppm in enumerate((0, -8000, -4500)):
@@ -97,7 +131,9 @@ def test_three_rails_whose_oscillators_differ_lose_nothing(tmp_path):
             assert int.from_bytes(charge, "little", signed=True) == samples[0][3] * index * 970_000 // 10**9
 
 
-@pytest.mark.parametrize("fault", [{"brownouts": [1.5]}, {"nacks": [[1.5, 20]]}, {"stuck_sda": [1.5]}], ids=["brown-out", "NACK", "SDA"])
+@pytest.mark.parametrize(
+    "fault", [{"brownouts": [1.5]}, {"nacks": [[1.5, 20]]}, {"stuck_sda": [1.5]}], ids=["brown-out", "NACK", "SDA"]
+)
 def test_one_rails_fault_leaves_all_rails_right(tmp_path, fault):
     """Said and counted; all rails stream again, no sample has another value than before."""
     row = {**ROW, **SLOW, "rail": 1, "name": "aux", "address": 0x41, "alert": 7, "simulated": {"A": 0.3, "V": 12.0}}
@@ -127,7 +163,9 @@ def test_an_ina226_behind_the_same_interface(tmp_path):
     samples = b.samples()
     assert steps(samples) == 0 and b.energies() == [] and b.logs() == ""
     amps = (5 - (25 - 4 * SUPPLY_OHM * 2.5) ** 0.5) / (2 * SUPPLY_OHM)
-    assert {(v, i) for _, _, v, i in samples} == {(round((5 - SUPPLY_OHM * amps) / 1.25e-3), int(round(amps * 0.008 / 2.5e-6) * 2560 / 2048))}
+    assert {(v, i) for _, _, v, i in samples} == {
+        (round((5 - SUPPLY_OHM * amps) / 1.25e-3), int(round(amps * 0.008 / 2.5e-6) * 2560 / 2048))
+    }
     assert rate(samples) == pytest.approx(1e6 / 920 * CHIP_FAST, rel=1e-4)
 
 
@@ -145,8 +183,8 @@ def test_an_ina226_that_browned_out(tmp_path):
 
 @pytest.mark.usefixtures("integers")
 def test_one_rail_at_four_thousand(tmp_path):
-    """VBUS 84 + VSHUNT 150 us: 4273 conversions/s nominal. The accumulators do not fit behind a sample: once a second they are
-    read instead of one, which is counted; nothing else is lost."""
+    """VBUS 84 + VSHUNT 150 us: 4273 conversions/s nominal. The accumulators do not fit behind a sample: once a second
+    they are read instead of one, which is counted; nothing else is lost."""
     with Board(tmp_path, 2.5, {"rail": FAST}) as b:
         b.go()
         b.until(lambda: len(b.energies()) >= 4)
@@ -170,15 +208,17 @@ INA229 = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 
 
 @pytest.mark.usefixtures("integers")
 def test_an_ina229_at_ten_thousand_beside_an_ina228(tmp_path):
-    """10 050 conversions/s of a fast chip over SPI, and 1 036 of another over I2C: nothing is lost, not even for the accumulators,
-    which hold exactly the conversions before their index."""
+    """10 050 conversions/s of a fast chip over SPI, and 1 036 of another over I2C: nothing is lost, not even for the
+    accumulators, which hold exactly the conversions before their index."""
     row = {**ROW, **SLOW, "rail": 1, "name": "aux", "address": 0x41, "alert": 7, "simulated": {"A": 0.3, "V": 12.0}}
     with Board(tmp_path, 2.5, {"rail": INA229, "rails": [row]}) as b:
         hello = b.hello()["rails"]
         b.send(wire.GO)
         b.until(lambda: sum(body[0] == 0 for body in b.bodies(wire.ENERGY)) >= 3, 60)
     assert [(r["chip"], r["bus"], r["conversion_ns"], r["adc_config"]) for r in hello] == [
-        ("INA229", "SPI0", 100_000, 0xB000), ("INA228", "I2C0", 970_000, 0xF518)]  # fmt: skip
+        ("INA229", "SPI0", 100_000, 0xB000),
+        ("INA228", "I2C0", 970_000, 0xF518),
+    ]
     assert b.damaged == [] and b.logs() == ""
     for rail, period_us in enumerate((100, 970)):
         samples = samples_of(b, rail)
@@ -214,14 +254,18 @@ def test_an_ina229s_fault_is_said_and_counted(fault, said, tmp_path):
     assert steps(b.samples()) == b.missed() > 100
 
 
-THREE = [SLOW] + [{"rail": n, "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.3, "V": 12.0}, **SLOW} for n in (1, 2)]
+THREE = [SLOW] + [
+    {"rail": n, "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.3, "V": 12.0}, **SLOW} for n in (1, 2)
+]
 CHEAP = {"chip": "INA226", "vbus_us": 332, "vshunt_us": 588, "current_lsb_pA": 250_000_000}
 MIXED = [THREE[0], {**THREE[1], **CHEAP}]
 
 
 @pytest.mark.usefixtures("integers")
 @pytest.mark.parametrize(
-    "rails, energies", [(THREE, 3), ([FAST], 1), (MIXED, 1), ([INA229], 1)], ids=["three rails", "fast rail", "INA228 and INA226", "INA229"]
+    "rails, energies",
+    [(THREE, 3), ([FAST], 1), (MIXED, 1), ([INA229], 1)],
+    ids=["three rails", "fast rail", "INA228 and INA226", "INA229"],
 )
 def test_no_kind_of_rail_allocates_while_it_samples(rails, energies, tmp_path):
     """With the heap locked from `go` on. (That the lock is felt is shown in test_firmware.)"""
@@ -232,7 +276,11 @@ def test_no_kind_of_rail_allocates_while_it_samples(rails, energies, tmp_path):
     frames = [wire.decode(piece) for piece in pieces[:-1] if piece]
     given = sum(kind == wire.ENERGY and struct.unpack_from("<BBI", body)[2] > 0 for kind, _, body in frames)
     for rail in range(len(rails)):
-        heads = [struct.unpack_from(wire.SAMPLES_HEAD, body) for kind, _, body in frames if kind == wire.SAMPLES and body[0] == rail]
+        heads = [
+            struct.unpack_from(wire.SAMPLES_HEAD, body)
+            for kind, _, body in frames
+            if kind == wire.SAMPLES and body[0] == rail
+        ]
         lost = heads[-1][4] + heads[-1][2] - sum(h[2] for h in heads)
         assert len(heads) > 10 and lost == heads[-1][3] <= (given if rails == [FAST] else 0)
     assert given >= energies

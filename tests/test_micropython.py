@@ -1,4 +1,5 @@
-"""Finding MicroPython, and unpacking one from an apt archive. The archive here is a folder made by the test, with its own key."""
+"""Finding MicroPython, and unpacking one from an apt archive. The archive here is a folder made by the test, with its
+own key."""
 
 import hashlib
 import os
@@ -39,7 +40,9 @@ def private_copy(root: Path, version: str) -> list[str]:
 
 
 def test_the_real_one_runs_our_kind_of_code(micropython):
-    code = "import sys\n@micropython.viper\ndef f(a: int) -> int:\n    return a << 3\nprint(sys.implementation[0], f(5))"
+    code = (
+        "import sys\n@micropython.viper\ndef f(a: int) -> int:\n    return a << 3\nprint(sys.implementation[0], f(5))"
+    )
     done = subprocess.run([*micropython, "-c", code], capture_output=True, text=True, timeout=20)
     assert done.stdout == "micropython 40\n", done.stderr
 
@@ -56,11 +59,20 @@ def test_order_override_then_path_then_unpacked(machine, monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    ["echo micropython 1 21 9", "echo cpython 3 11 7", "echo micropython", "echo micropython a b c", "exit 1", "echo micropython 1 25 0; exit 1"],
+    [
+        "echo micropython 1 21 9",
+        "echo cpython 3 11 7",
+        "echo micropython",
+        "echo micropython a b c",
+        "exit 1",
+        "echo micropython 1 25 0; exit 1",
+    ],
 )
 def test_too_old_or_something_else_is_passed_over(machine, words):
     program(machine / "bin/micropython", words)
-    with pytest.raises(ToolMissing, match="expected MicroPython 1.22.0 or newer, unix port; seen micropython of version"):
+    with pytest.raises(
+        ToolMissing, match="expected MicroPython 1.22.0 or newer, unix port; seen micropython of version"
+    ):
         micropython.command()
     unpacked = private_copy(machine / ".setup/micropython", "1 25 0")
     assert micropython.command() == unpacked
@@ -69,7 +81,9 @@ def test_too_old_or_something_else_is_passed_over(machine, words):
 def test_a_wrong_override_is_not_passed_over(machine, monkeypatch):
     private_copy(machine / ".setup/micropython", "1 25 0")
     monkeypatch.setenv("SSDRIG_MICROPYTHON", "/nowhere/micropython")
-    with pytest.raises(ToolMissing, match="seen SSDRIG_MICROPYTHON=/nowhere/micropython; do: correct SSDRIG_MICROPYTHON"):
+    with pytest.raises(
+        ToolMissing, match="seen SSDRIG_MICROPYTHON=/nowhere/micropython; do: correct SSDRIG_MICROPYTHON"
+    ):
         micropython.command()
 
 
@@ -112,14 +126,17 @@ def sha256(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> tuple[Path, Path]:
-    """A signed archive with the packages micropython and, needed by it, libtiny (the loader). Returns (mirror, keyring)."""
+    """A signed archive with the packages micropython and, needed by it, libtiny (the loader). Returns (mirror,
+    keyring)."""
     for tool in ("apt-get", "dpkg-deb", "gpg", "gpg-agent"):
         if not shutil.which(tool):
             pytest.skip(f"makes an apt archive, which needs {tool}")
     folder = tmp_path_factory.mktemp("archive")
     mirror, keyring = folder / "mirror", folder / "keyring.gpg"
     index = mirror / f"dists/{micropython.SUITE}"
-    architecture = subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
+    architecture = subprocess.run(
+        ["dpkg", "--print-architecture"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     (mirror / "pool").mkdir(parents=True)
     (index / f"main/binary-{architecture}").mkdir(parents=True)
     for name, file, words, needs in (
@@ -130,23 +147,31 @@ def archive(tmp_path_factory) -> tuple[Path, Path]:
         program(tree / file, words)
         (tree / "DEBIAN").mkdir()
         (tree / "DEBIAN/control").write_text(
-            f"Package: {name}\nVersion: 1\nArchitecture: {architecture}\nMaintainer: test <test@example.invalid>\n{needs}Description: test\n"
+            f"Package: {name}\nVersion: 1\nArchitecture: {architecture}\nMaintainer: test"
+            f" <test@example.invalid>\n{needs}Description: test\n"
         )
-        subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, mirror / f"pool/{name}.deb"], check=True, capture_output=True)
+        subprocess.run(
+            ["dpkg-deb", "--root-owner-group", "-b", tree, mirror / f"pool/{name}.deb"], check=True, capture_output=True
+        )
     packages = f"main/binary-{architecture}/Packages"
     for deb in sorted(mirror.glob("pool/*.deb")):
         control = subprocess.run(["dpkg-deb", "-f", deb], capture_output=True, text=True, check=True).stdout
         with open(index / packages, "a") as file:
             file.write(f"{control}Filename: pool/{deb.name}\nSize: {deb.stat().st_size}\nSHA256: {sha256(deb)}\n\n")
     (folder / "Release").write_text(
-        f"Suite: {micropython.SUITE}\nCodename: {micropython.SUITE}\nComponents: main\nArchitectures: {architecture}\n"
-        f"Date: Sat, 09 Aug 2025 00:00:00 UTC\nSHA256:\n {sha256(index / packages)} {(index / packages).stat().st_size} {packages}\n"
+        f"Suite: {micropython.SUITE}\nCodename: {micropython.SUITE}\nComponents: main\nArchitectures:"
+        f" {architecture}\nDate: Sat, 09 Aug 2025 00:00:00 UTC\nSHA256:\n {sha256(index / packages)}"
+        f" {(index / packages).stat().st_size} {packages}\n"
     )
     gpg = ["gpg", "--homedir", folder / "gpg", "--batch", "--quiet", "--passphrase", ""]
     (folder / "gpg").mkdir(mode=0o700)
     try:
-        subprocess.run([*gpg, "--quick-gen-key", "test@example.invalid", "rsa2048", "sign"], check=True, capture_output=True)
-        subprocess.run([*gpg, "--clearsign", "-o", index / "InRelease", folder / "Release"], check=True, capture_output=True)
+        subprocess.run(
+            [*gpg, "--quick-gen-key", "test@example.invalid", "rsa2048", "sign"], check=True, capture_output=True
+        )
+        subprocess.run(
+            [*gpg, "--clearsign", "-o", index / "InRelease", folder / "Release"], check=True, capture_output=True
+        )
         keyring.write_bytes(subprocess.run([*gpg, "--export"], check=True, capture_output=True).stdout)
     finally:
         subprocess.run(["gpgconf", "--homedir", folder / "gpg", "--kill", "all"], capture_output=True)
@@ -162,7 +187,9 @@ def setup_folder(tmp_path) -> Path:
 
 
 def unpack(mirror: Path, keyring: Path, destination: Path) -> None:
-    debian.unpack(f"copy:{mirror}", keyring, micropython.SUITE, "micropython", destination, micropython.runs, "do something")
+    debian.unpack(
+        f"copy:{mirror}", keyring, micropython.SUITE, "micropython", destination, micropython.runs, "do something"
+    )
 
 
 def test_unpacks_the_program_and_what_it_needs(archive, setup_folder, monkeypatch):
@@ -197,7 +224,9 @@ def test_an_index_changed_after_signing_is_refused(archive, setup_folder, tmp_pa
     shutil.copytree(archive[0], mirror)
     for index in mirror.glob("dists/*/main/*/Packages"):
         index.write_bytes(index.read_bytes().replace(b"Description: test", b"Description: Test"))
-    assert re.search("(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder))
+    assert re.search(
+        "(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder)
+    )
 
 
 def test_a_package_changed_after_signing_is_refused(archive, setup_folder, tmp_path):
@@ -206,7 +235,9 @@ def test_a_package_changed_after_signing_is_refused(archive, setup_folder, tmp_p
     package = bytearray((mirror / "pool/micropython.deb").read_bytes())
     package[-20] ^= 1
     (mirror / "pool/micropython.deb").write_bytes(package)
-    assert re.search("(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder))
+    assert re.search(
+        "(?i)hash sum mismatch|unexpected size|failed to download", refused(mirror, archive[1], setup_folder)
+    )
 
 
 def test_a_mirror_without_the_release_is_refused(archive, setup_folder, tmp_path):

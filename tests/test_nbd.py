@@ -91,9 +91,14 @@ def test_malformed_go_is_refused_not_obeyed(body):
 
 
 @pytest.mark.parametrize(
-    "data", [struct.pack(">I", 0), struct.pack(">I", 7), struct.pack(">I", 3) + b"NOTANOPT" + bytes(8),
-             struct.pack(">I", 3) + OPTION.pack(b"IHAVEOPT", 7, 1 << 20)]
-)  # fmt: skip
+    "data",
+    [
+        struct.pack(">I", 0),
+        struct.pack(">I", 7),
+        struct.pack(">I", 3) + b"NOTANOPT" + bytes(8),
+        struct.pack(">I", 3) + OPTION.pack(b"IHAVEOPT", 7, 1 << 20),
+    ],
+)
 def test_who_breaks_the_negotiation_is_dropped(data):
     talk = nbd.Negotiation(SIZE)
     assert talk.receive(data) == b""
@@ -168,7 +173,7 @@ def test_partial_requests_wait_for_the_rest():
     data = request(nbd.WRITE, 0, 4096)
     assert parse(data[:27]) == ([], 0, 0, nbd.MORE)
     assert parse(data[:-1]) == ([], 0, 28 + 4096, nbd.MORE)
-    assert parse(data + request(nbd.DISC)) [1:] == (len(data) + 28, 0, nbd.ENDED)
+    assert parse(data + request(nbd.DISC))[1:] == (len(data) + 28, 0, nbd.ENDED)
 
 
 def test_full_batch_leaves_the_rest():
@@ -179,8 +184,10 @@ def test_full_batch_leaves_the_rest():
 requests = st.builds(
     lambda op, offset, length, cookie: request(op, offset, length, cookie),
     st.sampled_from([nbd.READ, nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.WRITE_ZEROES, 9]),
-    st.integers(0, 1 << 31), st.integers(0, 9000), st.integers(0, (1 << 64) - 1),
-)  # fmt: skip
+    st.integers(0, 1 << 31),
+    st.integers(0, 9000),
+    st.integers(0, (1 << 64) - 1),
+)
 
 
 @given(st.lists(requests, max_size=12), st.data())
@@ -197,10 +204,15 @@ def test_cutting_the_stream_anywhere_gives_the_same_requests(parts, data):
 
 
 odd_requests = st.builds(
-    lambda op, offset, length, flags, magic: request(op, offset, length, 1, flags, bytes(length) if op == nbd.WRITE and length < 400 else b"", magic),
-    st.integers(0, 9), st.integers(0, 4096) | st.integers(SIZE - 400, SIZE + 400) | st.integers(0, 2**64 - 1),
-    st.integers(0, 399) | st.integers(0, 2**32 - 1), st.sampled_from([0, 0, 1, 2, 3, 0xFFFF]), st.sampled_from([0x25609513] * 9 + [0]),
-)  # fmt: skip
+    lambda op, offset, length, flags, magic: request(
+        op, offset, length, 1, flags, bytes(length) if op == nbd.WRITE and length < 400 else b"", magic
+    ),
+    st.integers(0, 9),
+    st.integers(0, 4096) | st.integers(SIZE - 400, SIZE + 400) | st.integers(0, 2**64 - 1),
+    st.integers(0, 399) | st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 0, 1, 2, 3, 0xFFFF]),
+    st.sampled_from([0x25609513] * 9 + [0]),
+)
 
 
 @given(st.lists(odd_requests, max_size=8).map(b"".join), st.integers(0, 400) | st.none(), st.binary(max_size=100))
@@ -272,8 +284,14 @@ def test_only_replies_that_promise_nothing_leave_early():
 def test_tally():
     batch = np.zeros((7, nbd.COLUMNS), np.int64)
     batch[:, [nbd.OP, nbd.OFFSET, nbd.LENGTH, nbd.ERROR]] = [
-        (nbd.WRITE, 0, 4096, 0), (nbd.WRITE, 512, 4096, 0), (nbd.WRITE, 0, 1, 28), (nbd.READ, 0, 8192, 0),
-        (nbd.READ, 0, 99999, 22), (nbd.TRIM, 1, 1, 0), (nbd.WRITE_ZEROES, 0, 4096, 0)]  # fmt: skip
+        (nbd.WRITE, 0, 4096, 0),
+        (nbd.WRITE, 512, 4096, 0),
+        (nbd.WRITE, 0, 1, 28),
+        (nbd.READ, 0, 8192, 0),
+        (nbd.READ, 0, 99999, 22),
+        (nbd.TRIM, 1, 1, 0),
+        (nbd.WRITE_ZEROES, 0, 4096, 0),
+    ]
     assert nbd.tally(batch, 7) == (2, 2, 1, 8192)
 
 

@@ -13,6 +13,7 @@ from ssdrig.virtual.nbdclient import NbdError
 from ssdrig.virtual.nbdserver import Connection
 from ssdrig.virtual.waiting import GATHER_NS
 
+
 def test_random_requests_on_two_connections_are_like_memory(shared):
     rng, memory = np.random.default_rng(7), bytearray(4 << 20)
     with shared.client() as a, shared.client() as b:
@@ -104,7 +105,11 @@ def test_garbage_ends_only_its_own_connection(shared):
                 sock.settimeout(20)
                 sock.connect(shared.socket)
             with sock:
-                start = [b"", struct.pack(">I", 3) + b"IHAVEOPT", request(nbd.WRITE, 0, 1 << 30)[: int(rng.integers(1, 28))]][i % 3]
+                start = [
+                    b"",
+                    struct.pack(">I", 3) + b"IHAVEOPT",
+                    request(nbd.WRITE, 0, 1 << 30)[: int(rng.integers(1, 28))],
+                ][i % 3]
                 try:
                     sock.sendall(start + rng.bytes(int(rng.integers(0, 5000))))
                     sock.shutdown(socket.SHUT_WR)

@@ -1,4 +1,5 @@
-"""drive/nvme_cli.py: bytes as they came, and the two kinds of nothing: a page that the drive does not have, and one that failed."""
+"""drive/nvme_cli.py: bytes as they came, and the two kinds of nothing: a page that the drive does not have, and one
+that failed."""
 
 import shutil
 
@@ -27,19 +28,29 @@ def test_a_page_comes_as_bytes(tools):
 def test_every_selector_is_a_word_of_the_command(tools):
     tools.nvme({"09": PAGE})
     nvme_cli.log_page("/dev/nvme7", 9, 512, lsp=1, lsi=2, nsid=3, uuid_index=4)
-    assert tools.calls()[0].endswith("--log-id=0x09 --log-len=512 --raw-binary --lsp=1 --lsi=2 --namespace-id=3 --uuid-index=4")
+    assert tools.calls()[0].endswith(
+        "--log-id=0x09 --log-len=512 --raw-binary --lsp=1 --lsi=2 --namespace-id=3 --uuid-index=4"
+    )
 
 
 @pytest.mark.parametrize(
     "refusal",
     [
         NO_PAGE_2_3,  # nvme-cli 2.3; 2.13 and later print the same
-        "NVMe status: Invalid Log Page: The log page indicated is invalid(0x2109)",  # the "more" bit instead of "do not retry"
-        "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined field(0x4002)",  # QEMU 7.2
-        "NVMe status: INVALID_LOG_PAGE: The log page indicated is invalid. This error condition is also returned if a reserved log page"
-        " is requested(0x4109)",  # 1.12
+        # the "more" bit instead of "do not retry"
+        "NVMe status: Invalid Log Page: The log page indicated is invalid(0x2109)",
+        # QEMU 7.2
+        (
+            "NVMe status: Invalid Field in Command: A reserved coded value or an unsupported value in a defined"
+            " field(0x4002)"
+        ),
+        (  # 1.12
+            "NVMe status: INVALID_LOG_PAGE: The log page indicated is invalid. This error condition is also returned if"
+            " a reserved log page is requested(0x4109)"
+        ),
         "NVMe Status:INVALID_LOG_PAGE(2109)",  # 1.6, as in nvme-cli's issue 391
-        "NVMe Status:INVALID_FIELD: A reserved coded value or an unsupported value in a defined field(4002)",  # 1.9, issue 703
+        # 1.9, issue 703
+        "NVMe Status:INVALID_FIELD: A reserved coded value or an unsupported value in a defined field(4002)",
     ],
 )
 def test_a_page_that_the_drive_does_not_have_is_no_failure(tools, refusal):
@@ -103,7 +114,14 @@ def test_identify_structures(tools):
 def test_capabilities():
     """By hand: CTRATT 8_0210h has bits 19, 9 and 4; LPA 2Eh has bits 5, 3, 2, 1."""
     has = nvme_cli.capabilities(identity(vid=0x1344, serial="XY 12", lpa=0x2E, ctratt=0x80210, endgidmax=0x102))
-    assert has == {"pci_vendor_id": 0x1344, "serial": "XY 12", "has_log_00h": True, "has_uuids": True, "has_fdp": True, "endurance_groups": 258}
+    assert has == {
+        "pci_vendor_id": 0x1344,
+        "serial": "XY 12",
+        "has_log_00h": True,
+        "has_uuids": True,
+        "has_fdp": True,
+        "endurance_groups": 258,
+    }
     none = nvme_cli.capabilities(identity(lpa=0xDF, ctratt=0xFFF7FDFF))
     assert not (none["has_log_00h"] or none["has_uuids"] or none["has_fdp"]) and none["endurance_groups"] == 0
 

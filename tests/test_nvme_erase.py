@@ -27,7 +27,13 @@ def test_format(machine, tmp_path, method, ses):
     assert {"--force", "--lbaf=2", f"--ses={ses}", "-n"} <= set(result["argv"])  # keeps the LBA format
     assert result["tool"] == "nvme version 2.3 (git 2.3)"
     effect = result["effect"]
-    assert (effect["samples"], effect["proving"], effect["kept"], effect["zeros"], effect["pattern_bytes"]) == (66, 66, 0, 66, 0)
+    assert (effect["samples"], effect["proving"], effect["kept"], effect["zeros"], effect["pattern_bytes"]) == (
+        66,
+        66,
+        0,
+        66,
+        0,
+    )
     assert (effect["used_blocks_before"], effect["used_blocks_after"]) == (SIZE // 512, 0)
     assert fake_erase.read(state)["ses"] == ses
     assert not any(open(drive.node, "rb").read())
@@ -54,7 +60,9 @@ def test_a_format_that_hangs_is_ended(machine, monkeypatch):
     assert ticks and ticks == sorted(ticks)
 
 
-@pytest.mark.parametrize(("method", "action"), [("sanitize-block", 2), ("sanitize-overwrite", 3), ("sanitize-crypto", 4)])
+@pytest.mark.parametrize(
+    ("method", "action"), [("sanitize-block", 2), ("sanitize-overwrite", 3), ("sanitize-crypto", 4)]
+)
 def test_sanitize_is_followed_to_its_end(machine, tmp_path, method, action):
     drive, state = machine(sanicap=7, polls_to_end=5, silent=[4])
     result = the_purge(drive, method, root=tmp_path)
@@ -133,7 +141,12 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
         "import json, sys\nfrom ssdrig.drive import purge\nfrom ssdrig.drive.inventory import Drive\n"
         "purge.purge(Drive(**json.loads(sys.argv[1])), 'format', root=sys.argv[2])"
     )
-    process = subprocess.Popen([sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path)], stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, json.dumps(vars(drive)), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
+    )
     try:
         deadline = time.monotonic() + 30
         while not state.with_suffix(".formatting").exists() and time.monotonic() < deadline:
@@ -153,8 +166,11 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=64) | st.binary(min_size=4096, max_size=4096), st.binary(max_size=600))
 def test_pages_of_any_content_decode_or_are_refused(page, log):
-    for decode, data, can in ((nvme_erase.decode_controller, page, len(page) == 4096), (nvme_erase.decode_namespace, page, len(page) == 4096 and any(page[:8])),
-                              (nvme_erase.decode_sanitize, log, len(log) >= 20)):  # fmt: skip
+    for decode, data, can in (
+        (nvme_erase.decode_controller, page, len(page) == 4096),
+        (nvme_erase.decode_namespace, page, len(page) == 4096 and any(page[:8])),
+        (nvme_erase.decode_sanitize, log, len(log) >= 20),
+    ):
         with contextlib.nullcontext() if can else pytest.raises(DriveError):
             decode(data)
 
@@ -162,9 +178,15 @@ def test_pages_of_any_content_decode_or_are_refused(page, log):
 def test_identify_bits_by_hand():
     page = bytearray(4096)
     page[256:258], page[328:332], page[524] = b"\x02\x00", b"\x06\x00\x00\x00", 0x05
-    assert nvme_erase.decode_controller(bytes(page)) == nvme_erase.Controller(True, True, True, False, False, True, True)
+    assert nvme_erase.decode_controller(bytes(page)) == nvme_erase.Controller(
+        True, True, True, False, False, True, True
+    )
     log = bytearray(512)
-    log[0:2], log[2], log[4] = b"\x00\x80", 0x0A, 0x2C  # half done, first overwrite pass counted, crypto erase with AUSE and more
+    log[0:2], log[2], log[4] = (
+        b"\x00\x80",
+        0x0A,
+        0x2C,
+    )  # half done, first overwrite pass counted, crypto erase with AUSE and more
     log[8:20] = (7200).to_bytes(4, "little") + b"\xff" * 4 + (3).to_bytes(4, "little")
     assert nvme_erase.decode_sanitize(bytes(log)) == nvme_erase.Sanitize(2, 0.5, 4, {3: 7200, 2: None, 4: 3})
 
@@ -172,8 +194,10 @@ def test_identify_bits_by_hand():
 def test_the_installed_nvme_cli_knows_every_option_we_use():
     if not shutil.which("nvme"):
         pytest.skip("nvme-cli is not installed: apt-get install nvme-cli")
-    for command, options in (("format", ("--namespace-id", "-n", "--ses", "--lbaf", "--ms", "--pi", "--pil", "--timeout", "--force")),
-                             ("sanitize", ("-a", "--ause", "--owpass", "--ovrpat"))):  # fmt: skip
+    for command, options in (
+        ("format", ("--namespace-id", "-n", "--ses", "--lbaf", "--ms", "--pi", "--pil", "--timeout", "--force")),
+        ("sanitize", ("-a", "--ause", "--owpass", "--ovrpat")),
+    ):
         done = subprocess.run(["nvme", command, "--help"], capture_output=True, text=True, timeout=20)
         known = set((done.stdout + done.stderr).replace("=", " ").replace(",", " ").split())
         assert set(options) <= known, command

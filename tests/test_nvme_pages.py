@@ -13,11 +13,26 @@ def test_02h():
     got = nvme_pages.decode_02h(PAGE_02H)
     assert got["temperature_K"] == 313 and got["temperature_C"] == 40 and got["temperature_sensors_C"] == [41, -13]
     assert got["host_read_bytes"] == 15_794_760 * 512_000 and got["host_written_bytes"] == 2**70 * 512_000
-    assert (got["critical_warning"], got["available_spare_percent"], got["available_spare_threshold_percent"], got["percentage_used"]) == (4, 97, 10, 101)
+    assert (
+        got["critical_warning"],
+        got["available_spare_percent"],
+        got["available_spare_threshold_percent"],
+        got["percentage_used"],
+    ) == (4, 97, 10, 101)
     assert (got["host_reads"], got["host_writes"], got["controller_busy_min"], got["power_cycles"]) == (97, 98, 463, 12)
-    assert (got["power_on_hours"], got["unsafe_shutdowns"], got["media_errors"], got["error_log_entries"]) == (4321, 5, 6, 7)
+    assert (got["power_on_hours"], got["unsafe_shutdowns"], got["media_errors"], got["error_log_entries"]) == (
+        4321,
+        5,
+        6,
+        7,
+    )
     assert (got["warning_temp_min"], got["critical_temp_min"]) == (8, 9)
-    assert (got["throttle_1_count"], got["throttle_2_count"], got["throttle_1_s"], got["throttle_2_s"]) == (11, 12, 13, 14)
+    assert (got["throttle_1_count"], got["throttle_2_count"], got["throttle_1_s"], got["throttle_2_s"]) == (
+        11,
+        12,
+        13,
+        14,
+    )
 
 
 def test_02h_units_are_thousands_of_512_bytes():
@@ -27,7 +42,9 @@ def test_02h_units_are_thousands_of_512_bytes():
     assert got["host_written_bytes"] not in (1_953_125 * 512, 1_953_125 * 512 * 1024)
 
 
-@pytest.mark.parametrize("raw, watts", [(0x10000 | 45_000, 4.5), (0x20000 | 450, 4.5), (45_000, None), (0x30000 | 45_000, None), (0, None)])
+@pytest.mark.parametrize(
+    "raw, watts", [(0x10000 | 45_000, 4.5), (0x20000 | 450, 4.5), (45_000, None), (0x30000 | 45_000, None), (0, None)]
+)
 def test_interval_power(raw, watts):
     """Scale 1 is 0.1 mW, 2 is 10 mW; 0 is "not reported", 3 is not defined."""
     got = nvme_pages.decode_02h(page({1: (2, 300), 240: (4, raw)}))["interval_power_W"]
@@ -48,16 +65,40 @@ def test_c0h():
     assert got["nand_written_bytes"] == 3 * 2**65 and got["nand_read_bytes"] == 17
     assert (got["bad_user_blocks"], got["bad_user_blocks_normalised"], got["uncorrectable_reads"]) == (2**40, 99, 3)
     assert (got["xor_recoveries"], got["soft_ecc_errors"], got["refreshes"]) == (21, 22, 23)
-    assert (got["erases_max"], got["erases_min"], got["throttle_events"], got["incomplete_shutdowns"]) == (321, 123, 2, 4)
-    assert (got["free_blocks_percent"], got["capacitor_health_percent"], got["unaligned_io"], got["plp_starts"]) == (77, 100, 55, 1)
+    assert (got["erases_max"], got["erases_min"], got["throttle_events"], got["incomplete_shutdowns"]) == (
+        321,
+        123,
+        2,
+        4,
+    )
+    assert (got["free_blocks_percent"], got["capacitor_health_percent"], got["unaligned_io"], got["plp_starts"]) == (
+        77,
+        100,
+        55,
+        1,
+    )
     assert got["endurance_estimate"] == 10**15 and "erases_mean" not in got
 
 
 def test_c0h_of_version_5():
     got = nvme_pages.decode_c0h(PAGE_C0H[:494] + b"\x05\x00" + PAGE_C0H[496:])
-    assert (got["erases_mean"], got["media_dies"], got["temperature_max_recorded"], got["command_timeouts"]) == (222, 64, 81, 31)
-    assert (got["system_program_fails"], got["system_program_fails_normalised"], got["system_uncorrectable_reads"]) == (32, 33, 34)
-    assert (got["system_erase_fails"], got["peak_power_capability"], got["average_power_max"], got["lifetime_power"]) == (35, 25, 18, 2**33)
+    assert (got["erases_mean"], got["media_dies"], got["temperature_max_recorded"], got["command_timeouts"]) == (
+        222,
+        64,
+        81,
+        31,
+    )
+    assert (got["system_program_fails"], got["system_program_fails_normalised"], got["system_uncorrectable_reads"]) == (
+        32,
+        33,
+        34,
+    )
+    assert (
+        got["system_erase_fails"],
+        got["peak_power_capability"],
+        got["average_power_max"],
+        got["lifetime_power"],
+    ) == (35, 25, 18, 2**33)
 
 
 def test_c0h_counts_bytes():
@@ -70,7 +111,12 @@ def test_c0h_all_ones_are_not_supported():
     raw = bytearray(PAGE_C0H)
     raw[32:38], raw[56:64], raw[88:92] = b"\xff" * 6, b"\xff" * 8, b"\xff" * 4
     got = nvme_pages.decode_c0h(bytes(raw))
-    assert got["bad_user_blocks"] is None and got["uncorrectable_reads"] is None and got["erases_max"] is None and got["erases_min"] == 123
+    assert (
+        got["bad_user_blocks"] is None
+        and got["uncorrectable_reads"] is None
+        and got["erases_max"] is None
+        and got["erases_min"] == 123
+    )
 
 
 def test_c0h_of_another_maker_is_refused():
@@ -83,7 +129,11 @@ def test_c0h_of_another_maker_is_refused():
 def test_09h():
     """Billions of bytes: 120 is 120 GB, not 120 data units."""
     got = nvme_pages.decode_09h(PAGE_09H)
-    assert (got["host_read_bytes"], got["host_written_bytes"], got["nand_written_bytes"]) == (40 * 10**9, 50 * 10**9, 120 * 10**9)
+    assert (got["host_read_bytes"], got["host_written_bytes"], got["nand_written_bytes"]) == (
+        40 * 10**9,
+        50 * 10**9,
+        120 * 10**9,
+    )
     assert got["nand_written_bytes"] != 120 * 512_000
     assert (got["available_spare_percent"], got["percentage_used"], got["media_errors"]) == (100, 2, 1)
     assert nvme_pages.decode_09h(page({3: (1, 100), 64: (16, 50)}))["nand_written_bytes"] is None  # 0 is "not reported"
@@ -92,7 +142,11 @@ def test_09h():
 def test_22h():
     for size in (64, 512):
         got = nvme_pages.decode_22h(PAGE_22H.ljust(size, b"\x55"))
-        assert got == {"host_written_bytes": 10**12 + 1, "nand_written_bytes": 3 * 10**12 + 2, "media_erased_bytes": 2 * 10**12}
+        assert got == {
+            "host_written_bytes": 10**12 + 1,
+            "nand_written_bytes": 3 * 10**12 + 2,
+            "media_erased_bytes": 2 * 10**12,
+        }
     with pytest.raises(DriveError, match="63"):
         nvme_pages.decode_22h(PAGE_22H[:63])
 
@@ -118,12 +172,19 @@ def test_any_page_decodes(data):
     assert got["data_units_written"] == sum(b << 8 * i for i, b in enumerate(data[48:64]))
     nvme_pages.decode_09h(data)
     nand = sum(b << 8 * i for i, b in enumerate(data[:16]))
-    assert nvme_pages.decode_c0h(data[:496] + nvme_pages.C0_GUID)["nand_written_bytes"] == (None if nand == 2**128 - 1 else nand)
+    assert nvme_pages.decode_c0h(data[:496] + nvme_pages.C0_GUID)["nand_written_bytes"] == (
+        None if nand == 2**128 - 1 else nand
+    )
     assert nvme_pages.decode_22h(data)["host_written_bytes"] == nand
 
 
 def test_fields_do_not_overlap():
-    tables = (nvme_pages.FIELDS_02H, nvme_pages.FIELDS_C0H | nvme_pages.FIELDS_C0H_V5, nvme_pages.FIELDS_09H, nvme_pages.FIELDS_22H)
+    tables = (
+        nvme_pages.FIELDS_02H,
+        nvme_pages.FIELDS_C0H | nvme_pages.FIELDS_C0H_V5,
+        nvme_pages.FIELDS_09H,
+        nvme_pages.FIELDS_22H,
+    )
     for table in tables:
         spans = sorted(table.values())
         assert all(a + size <= b for (a, size), (b, _) in zip(spans, spans[1:], strict=False))

@@ -1,5 +1,5 @@
-"""The virtual drive over NVMe/TCP: framing, fabrics commands and connections over a real socket, bytes at the offsets of the
-specification (NVMe/TCP Transport 1.0, NVMe over Fabrics 1.1); and the words of the command."""
+"""The virtual drive over NVMe/TCP: framing, fabrics commands and connections over a real socket, bytes at the offsets
+of the specification (NVMe/TCP Transport 1.0, NVMe over Fabrics 1.1); and the words of the command."""
 
 import json
 import struct
@@ -12,14 +12,15 @@ from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsu
 from nvmetcp_serving import address, host_of, refused, shared  # noqa: F401  fixture
 from serving import run
 
-
 # --- the transport
 
 
 def test_what_the_server_says_of_itself(shared):
     ready = shared.ready
-    assert ready["nvme_connect"] == (
-        f"nvme connect -t tcp -a 127.0.0.1 -s {address(shared)[1]} -n {ready['nqn']} --reconnect-delay=1 --ctrl-loss-tmo=60"
+    assert (
+        ready["nvme_connect"]
+        == f"nvme connect -t tcp -a 127.0.0.1 -s {address(shared)[1]} -n {ready['nqn']} --reconnect-delay=1"
+        " --ctrl-loss-tmo=60"
     )
     said = (shared.folder / "err").read_text()
     assert ready["nvme_connect"] in said and "modprobe nvme-tcp" in said and "erase" not in said
@@ -122,7 +123,12 @@ def test_io_queues_belong_to_one_host_and_are_counted(shared):
             except NvmeError as error:
                 assert error.result == 42
         assert host.io[1].read(0, 1) == bytes(512)
-        refused(0x00C, host.io[1].run, struct.pack("<BBHB19xQI3xBHHHBBI12x", 0x7F, 0x40, 9, 1, 0, 1024, 1, 0, 2, 31, 0, 0, 0), bytes(1024))
+        refused(
+            0x00C,
+            host.io[1].run,
+            struct.pack("<BBHB19xQI3xBHHHBBI12x", 0x7F, 0x40, 9, 1, 0, 1024, 1, 0, 2, 31, 0, 0, 0),
+            bytes(1024),
+        )
 
 
 def test_properties(shared):
@@ -202,7 +208,17 @@ def test_words_that_do_not_fit(tmp_path):
 
 
 def test_without_a_socket_path_there_is_nvme_alone(tmp_path):
-    words = [sys.executable, "-m", "ssdrig.virtual.serve", "--preset", "sata-tlc", "--capacity", "1GiB", "--nvme-tcp", "0.0.0.0:0"]
+    words = [
+        sys.executable,
+        "-m",
+        "ssdrig.virtual.serve",
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "1GiB",
+        "--nvme-tcp",
+        "0.0.0.0:0",
+    ]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         try:
             ready = json.loads(process.stdout.readline())

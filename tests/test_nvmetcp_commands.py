@@ -1,4 +1,5 @@
-"""Admin and I/O commands of the virtual drive over NVMe/TCP, bytes at the offsets of the specification (NVM Express Base 1.4)."""
+"""Admin and I/O commands of the virtual drive over NVMe/TCP, bytes at the offsets of the specification (NVM Express
+Base 1.4)."""
 
 import os
 import struct
@@ -66,7 +67,11 @@ def test_dilated_and_protected_drives_say_so(serving):
         page, space = host.admin.identify(1), host.admin.identify(0, nsid=1)
     assert page[24:64].decode().rstrip() == "SIMULATED NVMe TLC 1 TB 1/10 speed"
     assert number(page, 526, 527) == 127 and number(page, 528, 529) == 0  # a cut tears writes ...
-    assert (number(space, 34, 35), number(space, 36, 37), number(space, 44, 45)) == (1023, 7, 7)  # ... at 4 KiB, never within
+    assert (number(space, 34, 35), number(space, 36, 37), number(space, 44, 45)) == (
+        1023,
+        7,
+        7,
+    )  # ... at 4 KiB, never within
     slow.end()
     plp = serving("--preset", "enterprise-plp", "--capacity", "1GiB", "--nvme-tcp", "127.0.0.1:0", "--data", "crc")
     with host_of(plp) as host:
@@ -107,7 +112,11 @@ def test_logs_in_parts(host):
     for lid in (0x00, 0x06, 0x07, 0x0D, 0x70, 0xCA):
         refused(0x109, host.admin.log, lid)
     effects = host.admin.log(0x05, 4096)
-    assert number(effects, 4 * 0x80, 4 * 0x80 + 3) == 0x20007 and number(effects, 1028, 1031) == 3 and number(effects, 4, 7) == 0
+    assert (
+        number(effects, 4 * 0x80, 4 * 0x80 + 3) == 0x20007
+        and number(effects, 1028, 1031) == 3
+        and number(effects, 4, 7) == 0
+    )
     assert host.admin.log(0x03)[:16] == b"\1" + bytes(7) + b"SIM1.0  "
 
 
@@ -217,7 +226,15 @@ def test_small_writes_by_transfer_and_interleaved_transfers(host):
 
 @pytest.mark.parametrize(
     "change,fes,fei",
-    [("tag", 1, 10), ("cid", 1, 8), ("offset", 4, 12), ("length", 1, 16), ("last", 1, 1), ("beyond", 4, 12), ("gap", 4, 12)],
+    [
+        ("tag", 1, 10),
+        ("cid", 1, 8),
+        ("offset", 4, 12),
+        ("length", 1, 16),
+        ("last", 1, 1),
+        ("beyond", 4, 12),
+        ("gap", 4, 12),
+    ],
 )
 def test_wrong_data_pdus_end_the_connection(shared, change, fes, fei):
     with host_of(shared) as host:
@@ -240,7 +257,9 @@ def test_wrong_data_pdus_end_the_connection(shared, change, fes, fei):
             last = 0
         else:
             length, content = 32772, bytes(32772)
-        queue.sock.sendall(struct.pack("<BBBBIHHII4x", 6, last, 24, 24, 24 + len(content), cid, tag, offset, length) + content)
+        queue.sock.sendall(
+            struct.pack("<BBBBIHHII4x", 6, last, 24, 24, 24 + len(content), cid, tag, offset, length) + content
+        )
         with pytest.raises(Terminated) as ended:
             queue.pdu()
         assert (ended.value.fes, ended.value.fei) == (fes, fei)

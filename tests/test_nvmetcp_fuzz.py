@@ -1,5 +1,5 @@
-"""Hosts that talk nonsense: whatever they send, the server goes on for the others. And the fast path of I/O commands says
-the same as the careful one."""
+"""Hosts that talk nonsense: whatever they send, the server goes on for the others. And the fast path of I/O commands
+says the same as the careful one."""
 
 import contextlib
 import struct
@@ -17,12 +17,23 @@ from ssdrig.virtual.nvme import io, pdu
 from ssdrig.virtual.nvme.status import Refused
 
 SIZE, SHIFT = 1 << 30, 9
-relaxed = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+relaxed = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    it = Serving(tmp_path_factory.mktemp("fuzz"), "--preset", "sata-tlc", "--capacity", "1GiB", "--no-latency", "--nvme-tcp", "127.0.0.1:0")
+    it = Serving(
+        tmp_path_factory.mktemp("fuzz"),
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "1GiB",
+        "--no-latency",
+        "--nvme-tcp",
+        "127.0.0.1:0",
+    )
     yield it
     assert it.process.poll() is None, (it.folder / "err").read_text()
     it.end()
@@ -36,7 +47,8 @@ def good(server):
 
 
 def drained(sock) -> int:
-    """Read until the server ends the connection; a server that neither answers nor ends it fails the test by time-out."""
+    """Read until the server ends the connection; a server that neither answers nor ends it fails the test by
+    time-out."""
     n = 0
     try:
         while more := sock.recv(1 << 16):
@@ -50,24 +62,42 @@ bits = {size: st.integers(0, 2 ** (8 * size) - 1) for size in (1, 2, 4, 8)}
 lengths = st.one_of(st.sampled_from([0, 8, 24, 72, 73, 72 + 8192, 72 + 8193, 1 << 20, 0xFFFFFFFF]), bits[4])
 headers = st.builds(
     lambda kind, flags, hlen, pdo, plen: struct.pack("<BBBBI", kind, flags, hlen, pdo, plen),
-    st.one_of(st.integers(0, 9), bits[1]), st.sampled_from([0, 0, 4, 1, 255]), st.sampled_from([24, 72, 128, 8, 0, 255]),
-    st.sampled_from([0, 24, 72, 255]), lengths,
-)  # fmt: skip
+    st.one_of(st.integers(0, 9), bits[1]),
+    st.sampled_from([0, 0, 4, 1, 255]),
+    st.sampled_from([24, 72, 128, 8, 0, 255]),
+    st.sampled_from([0, 24, 72, 255]),
+    lengths,
+)
 commands = st.builds(
-    lambda opcode, flags, cid, nsid, sgl, kind, words: struct.pack("<BBHI16xQI3xB6I", opcode, flags, cid, nsid, 0, sgl, kind, *words),
-    st.one_of(st.sampled_from([0, 1, 2, 8, 9, 6, 2, 0x0C, 0x18, 0x7F]), bits[1].filter(lambda opcode: opcode not in (0x80, 0x84))),
-    st.sampled_from([0x40, 0x40, 0, 0x41]), bits[2],
-    st.sampled_from([1, 0, 2, 0xFFFFFFFF]), lengths, st.sampled_from([0x5A, 0x01, 0x00, 0x40]),
+    lambda opcode, flags, cid, nsid, sgl, kind, words: struct.pack(
+        "<BBHI16xQI3xB6I", opcode, flags, cid, nsid, 0, sgl, kind, *words
+    ),
+    st.one_of(
+        st.sampled_from([0, 1, 2, 8, 9, 6, 2, 0x0C, 0x18, 0x7F]),
+        bits[1].filter(lambda opcode: opcode not in (0x80, 0x84)),
+    ),
+    st.sampled_from([0x40, 0x40, 0, 0x41]),
+    bits[2],
+    st.sampled_from([1, 0, 2, 0xFFFFFFFF]),
+    lengths,
+    st.sampled_from([0x5A, 0x01, 0x00, 0x40]),
     st.tuples(*[st.one_of(st.integers(0, 300), bits[4])] * 6),
-)  # fmt: skip
+)
 pieces = st.one_of(
-    st.binary(max_size=200), headers, st.tuples(headers, st.binary(max_size=120)).map(b"".join), commands.map(capsule),
+    st.binary(max_size=200),
+    headers,
+    st.tuples(headers, st.binary(max_size=120)).map(b"".join),
+    commands.map(capsule),
     st.tuples(commands, st.binary(max_size=64)).map(lambda pair: capsule(*pair)),
-)  # fmt: skip
+)
 
 
 @relaxed
-@given(words=st.lists(pieces, max_size=6).map(b"".join), stage=st.sampled_from(["raw", "initialised", "admin", "io"]), cut=st.integers(0, 64))
+@given(
+    words=st.lists(pieces, max_size=6).map(b"".join),
+    stage=st.sampled_from(["raw", "initialised", "admin", "io"]),
+    cut=st.integers(0, 64),
+)
 def test_no_words_of_a_host_hurt_the_others(server, good, words, stage, cut):
     words = words[: len(words) - cut] if cut < len(words) else words
     nqn = server.ready["nqn"]
@@ -137,12 +167,27 @@ def parsed(words: bytes, write_through: int = 0) -> tuple[np.ndarray, int]:
 
 io_commands = st.builds(
     lambda opcode, flags, nsid, slba, blocks, control, length, kind: struct.pack(
-        "<BBHI16xQI3xBQHH12x", opcode, flags, 7, nsid, 0, length if length >= 0 else (blocks + 1) * 512, kind, slba, blocks, control
+        "<BBHI16xQI3xBQHH12x",
+        opcode,
+        flags,
+        7,
+        nsid,
+        0,
+        length if length >= 0 else (blocks + 1) * 512,
+        kind,
+        slba,
+        blocks,
+        control,
     ),
-    st.sampled_from([0, 1, 2, 8, 9, 5]), st.sampled_from([0x40, 0x40, 0x40, 0]), st.sampled_from([1, 1, 1, 2, 0xFFFFFFFF]),
-    st.one_of(st.integers(0, 100), st.integers((1 << 21) - 20, (1 << 21) + 5), bits[8]), st.one_of(st.integers(0, 20), bits[2]),
-    st.sampled_from([0, 0x4000, 0x2000, 0x8000]), st.sampled_from([-1, -1, -1, 0, 512]), st.sampled_from([0x5A, 0x01]),
-)  # fmt: skip
+    st.sampled_from([0, 1, 2, 8, 9, 5]),
+    st.sampled_from([0x40, 0x40, 0x40, 0]),
+    st.sampled_from([1, 1, 1, 2, 0xFFFFFFFF]),
+    st.one_of(st.integers(0, 100), st.integers((1 << 21) - 20, (1 << 21) + 5), bits[8]),
+    st.one_of(st.integers(0, 20), bits[2]),
+    st.sampled_from([0, 0x4000, 0x2000, 0x8000]),
+    st.sampled_from([-1, -1, -1, 0, 512]),
+    st.sampled_from([0x5A, 0x01]),
+)
 
 
 @settings(max_examples=600, deadline=None)
@@ -171,7 +216,10 @@ simple = capsule(rw(2, 1, 0, 8, 4096))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.just(simple) | io_commands.map(capsule) | st.binary(max_size=100), max_size=5).map(b"".join), st.integers(0, 400) | st.none())
+@given(
+    st.lists(st.just(simple) | io_commands.map(capsule) | st.binary(max_size=100), max_size=5).map(b"".join),
+    st.integers(0, 400) | st.none(),
+)
 def test_the_fast_path_never_reads_beyond_what_has_come(words, cut):
     """Sound commands that lie behind the end in the buffer change nothing."""
     words = words[:cut]
@@ -194,7 +242,11 @@ lengths_of = {kind: (hlen, pdu.LONGEST[kind]) for kind, hlen in pdu.HEADER_BYTES
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(sorted(lengths_of)).flatmap(lambda kind: st.tuples(st.just(kind), st.integers(*lengths_of[kind]))), st.integers(0, 4), bits[4])
+@given(
+    st.sampled_from(sorted(lengths_of)).flatmap(lambda kind: st.tuples(st.just(kind), st.integers(*lengths_of[kind]))),
+    st.integers(0, 4),
+    bits[4],
+)
 def test_a_header_is_taken_only_if_each_field_is_right(sound, field, other):
     """No header makes the server wait for more than the longest PDU of its kind."""
     kind, plen = sound
@@ -204,7 +256,11 @@ def test_a_header_is_taken_only_if_each_field_is_right(sound, field, other):
     assert pdu.header(struct.pack("<BBBBI", *fields), 0) == (kind, hlen, plen)
     fields[field] = other if field == 4 else other & 0xFF
     kind, flags, head, pdo, plen = fields
-    right = kind in lengths_of and head == lengths_of[kind][0] and head + (kind == pdu.H2C_DATA) <= plen <= lengths_of[kind][1]
+    right = (
+        kind in lengths_of
+        and head == lengths_of[kind][0]
+        and head + (kind == pdu.H2C_DATA) <= plen <= lengths_of[kind][1]
+    )
     right = right and flags in ((0, pdu.LAST) if kind == pdu.H2C_DATA else (0,))
     right = right and (pdo == head or plen == head or kind not in (pdu.COMMAND, pdu.H2C_DATA))
     with contextlib.nullcontext() if right else pytest.raises(pdu.ProtocolError):

@@ -140,7 +140,10 @@ def written_and_cut(server, prepare, fua: bool) -> int:
         queue.flush()
         prepare(host)
         words = b"".join(
-            struct.pack("<BBBBI", 4, 0, 72, 72, 72 + 4096) + rw(1, 1000 + i, 8 * i, 8, 4096, fua, sgl=IN_CAPSULE) + b"n" * 4096 for i in range(64)
+            struct.pack("<BBBBI", 4, 0, 72, 72, 72 + 4096)
+            + rw(1, 1000 + i, 8 * i, 8, 4096, fua, sgl=IN_CAPSULE)
+            + b"n" * 4096
+            for i in range(64)
         )
         queue.sock.sendall(words)
         for i in range(64):
@@ -168,7 +171,9 @@ def test_the_volatile_cache_loses_and_fua_or_switching_it_off_does_not(serving):
 
     assert written_and_cut(server, check_default, fua=False) > 0 and writes_through() == 0
     assert written_and_cut(server, check_default, fua=True) == 0 and writes_through() == 64
-    assert written_and_cut(server, switch_off, fua=False) == 0 and writes_through() == 128  # without a cache each write is one
+    assert (
+        written_and_cut(server, switch_off, fua=False) == 0 and writes_through() == 128
+    )  # without a cache each write is one
     assert written_and_cut(server, lambda host: None, fua=False) > 0 and writes_through() == 128
 
 
@@ -205,7 +210,13 @@ def test_format(serving):
         host.io[0].write(2, b"4" * 8192, block=4096)
         assert host.io[0].read(2, 2, block=4096) == b"4" * 8192
         assert status_of(host.io[0].read, 1 << 18, 1, 4096) == 0x080
-        for cdw10, nsid, code in ((2, 1, 0x10A), (1 << 4, 1, 0x10A), (1 << 5, 1, 0x10A), (3 << 9, 1, 0x002), (0, 2, 0x00B)):
+        for cdw10, nsid, code in (
+            (2, 1, 0x10A),
+            (1 << 4, 1, 0x10A),
+            (1 << 5, 1, 0x10A),
+            (3 << 9, 1, 0x002),
+            (0, 2, 0x00B),
+        ):
             with pytest.raises(NvmeError) as error:
                 host.admin.admin(0x80, nsid=nsid, cdw10=cdw10)
             assert error.value.status == code
@@ -214,8 +225,8 @@ def test_format(serving):
 
 @contextlib.contextmanager
 def unseen(server):
-    """What is sent meanwhile comes to the server in one go, in this order: a format lasts 50 ms only, less than this test may have to wait
-    for its processor."""
+    """What is sent meanwhile comes to the server in one go, in this order: a format lasts 50 ms only, less than this
+    test may have to wait for its processor."""
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
         yield

@@ -1,4 +1,5 @@
-"""The board's layout, read from the KiCad file itself: parts and nets of the schematic, places, print, KiCad's rules."""
+"""The board's layout, read from the KiCad file itself: parts and nets of the schematic, places, print, KiCad's
+rules."""
 
 import html
 import json
@@ -26,13 +27,16 @@ REAL = {ref: part for ref, part in PARTS.items() if not ref.startswith("#")}
 
 
 def test_board_is_the_one_that_the_sources_make():
-    """All but the pours, which KiCad computes. A changed circuit.py, bom.csv, values.csv, place.py or tracks.csv is seen here."""
+    """All but the pours, which KiCad computes. A changed circuit.py, bom.csv, values.csv, place.py or tracks.csv is
+    seen here."""
     bare = re.sub(r"\n\(filled_polygon .*?\)\)\)(?=\n\(filled_polygon|\)\n)", "", TEXT, flags=re.DOTALL)
     assert bare == layout.board({}), "do: python hardware/board/route.py if parts, nets or places changed, then fill.py"
     assert layout.board(fill.kept()) == TEXT
     for name, text in layout.library().items():
         assert (BOARD / name).read_text() == text, f"do: python hardware/board/fill.py ({name})"
-    assert {path.name for path in (BOARD / "ssdrig.pretty").iterdir()} == {Path(name).name for name in layout.library() if "pretty" in name}
+    assert {path.name for path in (BOARD / "ssdrig.pretty").iterdir()} == {
+        Path(name).name for name in layout.library() if "pretty" in name
+    }
 
 
 def test_parts_are_those_of_the_schematic():
@@ -63,7 +67,10 @@ def middle(ref, number):
     return sum(pad[1] for pad in pads) / len(pads), sum(pad[2] for pad in pads) / len(pads)
 
 
-@pytest.mark.parametrize("ref, pins, pitch", [("J5", 8, 2.54), ("J6", 8, 2.54), ("J7", 4, 2.54), ("J8", 8, 2.54), ("J3", 4, 5.08), ("J4", 4, 5.08)])
+@pytest.mark.parametrize(
+    "ref, pins, pitch",
+    [("J5", 8, 2.54), ("J6", 8, 2.54), ("J7", 4, 2.54), ("J8", 8, 2.54), ("J3", 4, 5.08), ("J4", 4, 5.08)],
+)
 def test_pins_of_headers_are_in_order(ref, pins, pitch):
     places = [middle(ref, str(i + 1)) for i in range(pins)]
     assert [round(math.dist(places[0], at), 2) for at in places] == [round(pitch * i, 2) for i in range(pins)]
@@ -74,7 +81,9 @@ def test_pico_as_its_data_sheet_has_it():
     for i in range(20):
         assert middle("U1", str(i + 1)) == pytest.approx((81.2, middle("U1", "1")[1] + 2.54 * i))
         assert middle("U1", str(40 - i)) == pytest.approx((81.2 + 17.78, middle("U1", "1")[1] + 2.54 * i))
-    assert {row["net"]: BOARD_FILE.pads["U1", row["pico_pin"]][0][0] for row in PINS} == {row["net"]: row["net"] for row in PINS}
+    assert {row["net"]: BOARD_FILE.pads["U1", row["pico_pin"]][0][0] for row in PINS} == {
+        row["net"]: row["net"] for row in PINS
+    }
 
 
 def test_sata_wires_lie_in_the_order_of_the_contacts():
@@ -87,20 +96,33 @@ def test_sata_wires_lie_in_the_order_of_the_contacts():
 
 @pytest.mark.parametrize("n, pin", [(0, "31"), (1, "32"), (2, "34")])
 def test_divider_is_close_to_the_pico(n, pin):
-    assert all(math.dist(middle("U1", pin), middle(f"{part[0]}{n + 1}{part[1:]}", number)) < 9 for part, number in (("R12", "2"), ("C06", "1")))
+    assert all(
+        math.dist(middle("U1", pin), middle(f"{part[0]}{n + 1}{part[1:]}", number)) < 9
+        for part, number in (("R12", "2"), ("C06", "1"))
+    )
 
 
 @pytest.mark.parametrize("n", range(4))
 def test_loop_of_the_crowbar_is_short(n):
     r = n + 1
-    ways = [middle(f"Q{r}02", "2"), middle(f"R{r}08", "1"), middle(f"R{r}08", "2"), middle(f"Q{r}04", "3"), middle(f"Q{r}04", "2")]
+    ways = [
+        middle(f"Q{r}02", "2"),
+        middle(f"R{r}08", "1"),
+        middle(f"R{r}08", "2"),
+        middle(f"Q{r}04", "3"),
+        middle(f"Q{r}04", "2"),
+    ]
     holes = [at for net, at, _ in BOARD_FILE.vias if net == "GND" and math.dist(at, ways[-1]) < 2.2]
     assert sum(math.dist(a, b) for a, b in zip(ways, ways[1:])) < 22 and len(holes) >= 2
 
 
 def test_screws_and_edges():
-    assert sorted(pads[0][1:3] for (ref, _), pads in BOARD_FILE.pads.items() if re.fullmatch(r"H\d", ref)) == sorted(place.HOLES)
-    assert len(place.HOLES) == 4 and all(min(x, place.WIDTH - x) == 4 == min(y, place.HEIGHT - y) for x, y in place.HOLES)
+    assert sorted(pads[0][1:3] for (ref, _), pads in BOARD_FILE.pads.items() if re.fullmatch(r"H\d", ref)) == sorted(
+        place.HOLES
+    )
+    assert len(place.HOLES) == 4 and all(
+        min(x, place.WIDTH - x) == 4 == min(y, place.HEIGHT - y) for x, y in place.HOLES
+    )
     for ref in ("J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8"):
         x, y = middle(ref, "P8" if ref in ("J1", "J2") else "1")
         assert min(x, y, place.WIDTH - x, place.HEIGHT - y) < 9, ref
@@ -154,16 +176,23 @@ def checked(kicad, tmp_path_factory):  # noqa: F811
 def test_kicad_has_nothing_to_say(checked):
     ok, report = checked(TEXT)
     assert ok, report
-    assert "Found 0 DRC violations" in report and "Found 0 unconnected pads" in report and "Found 0 Footprint errors" in report
+    assert (
+        "Found 0 DRC violations" in report
+        and "Found 0 unconnected pads" in report
+        and "Found 0 Footprint errors" in report
+    )
 
 
 def test_picture_is_kicads(checked, tmp_path):
     shutil.copy(BOARD / "ssdrig.kicad_pcb", tmp_path)
-    assert drawn(fill.picture(tmp_path)) == drawn((BOARD / "ssdrig-pcb.svg").read_text()), "do: python hardware/board/fill.py"
+    assert drawn(fill.picture(tmp_path)) == drawn((BOARD / "ssdrig-pcb.svg").read_text()), (
+        "do: python hardware/board/fill.py"
+    )
 
 
 def test_kicad_finds_faults(checked):
-    """A track that is gone; a pad without its net; another value than the schematic's; a via beside its place, too near to a track."""
+    """A track that is gone; a pad without its net; another value than the schematic's; a via beside its place, too near
+    to a track."""
     text = TEXT
     for old, new in (
         (r'\(segment \(start [^\n]*\(layer "B.Cu"\)[^\n]*\n', ""),
@@ -184,11 +213,15 @@ def area(polygons):
 
 
 def test_pours_are_kicads():
-    """Computed again by KiCad's Python module, of the system's Python. Releases of KiCad differ in the third decimal."""
+    """Computed again by KiCad's Python module, of the system's Python. Releases of KiCad differ in the third
+    decimal."""
     python = "/usr/bin/python3"
     if subprocess.run([python, "-c", "import pcbnew"], capture_output=True, timeout=60).returncode:
         pytest.skip(f"no module pcbnew in {python} (package kicad of bookworm-backports or later)")
-    code = "import json, sys; sys.path.insert(0, sys.argv[1]); import fill, layout; print(json.dumps(list(fill.poured(layout.board({})).values())))"
+    code = (
+        "import json, sys; sys.path.insert(0, sys.argv[1]); import fill, layout;"
+        " print(json.dumps(list(fill.poured(layout.board({})).values())))"
+    )
     done = subprocess.run([python, "-c", code, str(BOARD)], capture_output=True, text=True, timeout=100, check=True)
     again = json.loads(done.stdout.splitlines()[-1])
     assert len(again) == len(BOARD_FILE.pours) > 20
@@ -197,24 +230,39 @@ def test_pours_are_kicads():
 
 
 LIBRARY = {  # ours: KiCad's
-    "R_0603": "Resistor_SMD/R_0603_1608Metric", "C_0805": "Capacitor_SMD/C_0805_2012Metric", "R_1206": "Resistor_SMD/R_1206_3216Metric",
-    "R_2512": "Resistor_SMD/R_2512_6332Metric", "L_1812": "Inductor_SMD/L_1812_4532Metric", "SOT-23": "Package_TO_SOT_SMD/SOT-23",
-    "SOT-23-5": "Package_TO_SOT_SMD/SOT-23-5", "DPAK": "Package_TO_SOT_SMD/TO-252-2", "VSSOP-10": "Package_SO/VSSOP-10_3x3mm_P0.5mm",
-    "SO-14": "Package_SO/SOIC-14_3.9x8.7mm_P1.27mm", "TSSOP-14": "Package_SO/TSSOP-14_4.4x5mm_P0.65mm", "SOD-123": "Diode_SMD/D_SOD-123",
-    "CP_Radial_10": "Capacitor_THT/CP_Radial_D10.0mm_P5.00mm", "Pico_Socket": "Module/RaspberryPi_Pico_Common_THT",
+    "R_0603": "Resistor_SMD/R_0603_1608Metric",
+    "C_0805": "Capacitor_SMD/C_0805_2012Metric",
+    "R_1206": "Resistor_SMD/R_1206_3216Metric",
+    "R_2512": "Resistor_SMD/R_2512_6332Metric",
+    "L_1812": "Inductor_SMD/L_1812_4532Metric",
+    "SOT-23": "Package_TO_SOT_SMD/SOT-23",
+    "SOT-23-5": "Package_TO_SOT_SMD/SOT-23-5",
+    "DPAK": "Package_TO_SOT_SMD/TO-252-2",
+    "VSSOP-10": "Package_SO/VSSOP-10_3x3mm_P0.5mm",
+    "SO-14": "Package_SO/SOIC-14_3.9x8.7mm_P1.27mm",
+    "TSSOP-14": "Package_SO/TSSOP-14_4.4x5mm_P0.65mm",
+    "SOD-123": "Diode_SMD/D_SOD-123",
+    "CP_Radial_10": "Capacitor_THT/CP_Radial_D10.0mm_P5.00mm",
+    "Pico_Socket": "Module/RaspberryPi_Pico_Common_THT",
     "Terminal_4": "TerminalBlock_Phoenix/TerminalBlock_Phoenix_MKDS-1,5-4-5.08_1x04_P5.08mm_Horizontal",
-    "Header_8": "Connector_PinHeader_2.54mm/PinHeader_1x08_P2.54mm_Vertical", "Header_4": "Connector_PinHeader_2.54mm/PinHeader_1x04_P2.54mm_Vertical",
-}  # fmt: skip
+    "Header_8": "Connector_PinHeader_2.54mm/PinHeader_1x08_P2.54mm_Vertical",
+    "Header_4": "Connector_PinHeader_2.54mm/PinHeader_1x04_P2.54mm_Vertical",
+}
 
 
 def test_land_patterns_agree_with_kicads():
-    """Number, place and size of every pad within 0.1 mm, wherever the origin lies; headers lie along x here, along y there."""
+    """Number, place and size of every pad within 0.1 mm, wherever the origin lies; headers lie along x here, along y
+    there."""
     folder = Path(os.environ.get("KICAD9_FOOTPRINT_DIR", "/usr/share/kicad/footprints"))
     if not folder.is_dir():
         pytest.skip(f"no {folder} (package kicad-footprints; or set KICAD9_FOOTPRINT_DIR)")
-    read = lambda text: {  # noqa: E731
-        pad[1]: [*map(float, value(pad, "at")[:2]), *sorted(map(float, value(pad, "size")))] for pad in every(parsed(text), "pad") if pad[1]
-    }
+    read = (
+        lambda text: {  # noqa: E731
+            pad[1]: [*map(float, value(pad, "at")[:2]), *sorted(map(float, value(pad, "size")))]
+            for pad in every(parsed(text), "pad")
+            if pad[1]
+        }
+    )
     for ours, where in LIBRARY.items():
         library, _, name = where.partition("/")
         theirs = read((folder / f"{library}.pretty" / f"{name}.kicad_mod").read_text())

@@ -30,7 +30,8 @@ def test_width_for_5_A():
 
 
 def inside(polygon, xs, ys):
-    """Raster of a polygon by crossings; KiCad's pours join a hole to the outline by a slit, which the crossings do not mind."""
+    """Raster of a polygon by crossings; KiCad's pours join a hole to the outline by a slit, which the crossings do not
+    mind."""
     found = np.zeros(xs.shape, bool)
     for (ax, ay), (bx, by) in zip(polygon, polygon[1:] + polygon[:1]):
         if ay != by:
@@ -46,7 +47,9 @@ def copper(board, net, side="F.Cu"):
         if name == net and layer == side:
             for polygon in polygons:
                 px, py = np.array(polygon).T
-                left, right, top, bottom = (int(v / PITCH_mm) for v in (px.min(), px.max() + 0.2, py.min(), py.max() + 0.2))
+                left, right, top, bottom = (
+                    int(v / PITCH_mm) for v in (px.min(), px.max() + 0.2, py.min(), py.max() + 0.2)
+                )
                 where = (slice(top, bottom + 1), slice(left, right + 1))
                 raster[where] ^= inside(polygon, xs[where], ys[where])
 
@@ -99,13 +102,20 @@ def heavy(n):
     first = [(f"RAIL{n}_IN", source, f"Q{r}01.2")]
     if f"F{r}01" in PARTS:
         first = [(f"RAIL{n}_IN", source, f"F{r}01.1"), (f"FUSED{n}", f"F{r}01.2", f"Q{r}01.2")]
-    return [*first, (f"SRC{n}", f"Q{r}01.3", f"Q{r}02.3"), (f"SW{n}", f"Q{r}02.2", f"R{r}07.1"), (f"RAIL{n}_OUT", f"R{r}07.2", drive)]
+    return [
+        *first,
+        (f"SRC{n}", f"Q{r}01.3", f"Q{r}02.3"),
+        (f"SW{n}", f"Q{r}02.2", f"R{r}07.1"),
+        (f"RAIL{n}_OUT", f"R{r}07.2", drive),
+    ]
 
 
 @pytest.mark.parametrize("n", range(4))
 def test_path_of_5_A_is_wide_enough(n):
     for net, start, end in heavy(n):
-        assert passes(BOARD_FILE, net, pads_at(BOARD_FILE, start), pads_at(BOARD_FILE, end), width_mm(AMPERE, 10, 35)), (net, start, end)
+        assert passes(
+            BOARD_FILE, net, pads_at(BOARD_FILE, start), pads_at(BOARD_FILE, end), width_mm(AMPERE, 10, 35)
+        ), (net, start, end)
 
 
 def test_a_narrow_path_is_found():
@@ -122,9 +132,17 @@ def test_a_narrow_path_is_found():
 
 @pytest.mark.parametrize("n", range(3))
 def test_drop_with_the_copper(n):
-    """What tests/test_spice.py allows from the supply's wire to the drive (3 % at 3 A, 5 % at 5 A, MOSFETs hot), with the board's 35 um copper."""
+    """What tests/test_spice.py allows from the supply's wire to the drive (3 % at 3 A, 5 % at 5 A, MOSFETs hot), with
+    the board's 35 um copper."""
     v = {name: quantity.value for (rail, name), quantity in circuit.VALUES.items() if rail == circuit.RAILS[n][0]}
-    ohms = v["fuse"] + 2 * v["fet_rds_on_max"] * v["fet_rds_hot_factor"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"]
+    ohms = (
+        v["fuse"]
+        + 2 * v["fet_rds_on_max"] * v["fet_rds_hot_factor"]
+        + v["shunt"]
+        + v["wire"]
+        + v["contact"]
+        + v["ground_contact"]
+    )
     assert 3 * (ohms + path_mOhm(n) / 1000) <= 0.03 * v["voltage"]
     assert 5 * (ohms + path_mOhm(n) / 1000) <= 0.05 * v["voltage"]
 
@@ -140,14 +158,19 @@ def path_mOhm(n):
     total = 0
     for net, *pins in heavy(n):
         sides = {layer for name, layer, _ in BOARD_FILE.pours if name == net}
-        total += 1 / sum(1 / resistance_mOhm(BOARD_FILE, net, *(pads_at(BOARD_FILE, pin) for pin in pins), side) for side in sides)
+        total += 1 / sum(
+            1 / resistance_mOhm(BOARD_FILE, net, *(pads_at(BOARD_FILE, pin) for pin in pins), side) for side in sides
+        )
     return total
 
 
 def resistance_mOhm(board, net, start, end, side="F.Cu", copper_um=35):
-    """Resistance of a net's copper on one layer between pads: squares of the raster as resistors, solved by conjugate gradients."""
+    """Resistance of a net's copper on one layer between pads: squares of the raster as resistors, solved by conjugate
+    gradients."""
     raster, of = copper(board, net, side)
-    rows, columns = (slice(np.flatnonzero(raster.any(axis))[0], np.flatnonzero(raster.any(axis))[-1] + 1, 2) for axis in (1, 0))  # 0.2 mm
+    rows, columns = (
+        slice(np.flatnonzero(raster.any(axis))[0], np.flatnonzero(raster.any(axis))[-1] + 1, 2) for axis in (1, 0)
+    )  # 0.2 mm
     one, other = (np.logical_or.reduce([of(pad) for pad in pads])[rows, columns] for pads in (start, end))
     raster = raster[rows, columns]
     free = raster & ~one & ~other
@@ -181,7 +204,9 @@ def resistance_mOhm(board, net, start, end, side="F.Cu", copper_um=35):
 def test_resistance_of_a_strip():
     """10 mm x 2 mm between its ends: five squares of 0.48 mOhm."""
     ends = [("X", x, 11.0, 0.4, 2.0, 0) for x in (10.2, 20.2)]
-    strip = SimpleNamespace(pours=[("X", "F.Cu", [place.box(10, 10, 20.4, 12)])], pads={("X", str(i)): [end] for i, end in enumerate(ends)})
+    strip = SimpleNamespace(
+        pours=[("X", "F.Cu", [place.box(10, 10, 20.4, 12)])], pads={("X", str(i)): [end] for i, end in enumerate(ends)}
+    )
     assert resistance_mOhm(strip, "X", ends[:1], ends[1:]) == pytest.approx(5 * 0.48, rel=0.05)
 
 
@@ -189,7 +214,8 @@ def test_resistance_of_a_strip():
 
 
 def tap(board, ref, number):
-    """The tracks of a sensor's pin, followed to where they end: (end point, tracks, does anything else join on the way)."""
+    """The tracks of a sensor's pin, followed to where they end: (end point, tracks, does anything else join on the
+    way)."""
     ((net, x, y, width, height, _),) = board.pads[ref, number]
     tracks = [track for track in board.tracks if track[0] == net]
     shunt = [pad for r in range(1, 5) for pad in (*board.pads[f"R{r}07", "1"], *board.pads[f"R{r}07", "2"])]
@@ -201,7 +227,11 @@ def tap(board, ref, number):
         joined |= len(touching) > 1
         used.append(touching[0])
         here.append(touching[0][4] if math.dist(touching[0][3], here[-1]) < 0.01 else touching[0][3])
-        if any(abs(here[-1][0] - px) <= w / 2 and abs(here[-1][1] - py) <= h / 2 for name, px, py, w, h, _ in shunt if name == net):
+        if any(
+            abs(here[-1][0] - px) <= w / 2 and abs(here[-1][1] - py) <= h / 2
+            for name, px, py, w, h, _ in shunt
+            if name == net
+        ):
             return here, used, joined
 
 
@@ -213,7 +243,9 @@ def check_kelvin(board, n):
         assert abs(here[-1][0] - x) <= width / 2 and abs(here[-1][1] - y) <= height / 2, (net, here)
         allowed = 2 if number == "9" else 0  # pin 8, VBUS, is joined to pin 9 at the sensor
         assert {t[2] for t in used} == {0.2}
-        on_the_way = [t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])]
+        on_the_way = [
+            t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])
+        ]
         assert len(on_the_way) <= allowed / 2, on_the_way
         for name, layer, polygons in board.pours:
             if name == net:
@@ -221,7 +253,9 @@ def check_kelvin(board, n):
                     for share in np.linspace(0, 1, 41):
                         px, py = a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
                         if abs(px - x) > width / 2 or abs(py - y) > height / 2:
-                            assert not any(inside(polygon, np.array([px]), np.array([py]))[0] for polygon in polygons), (net, px, py)
+                            assert not any(
+                                inside(polygon, np.array([px]), np.array([py]))[0] for polygon in polygons
+                            ), (net, px, py)
 
 
 def near(point, tracks):

@@ -1,4 +1,5 @@
-"""Which points a run comes to: counted in the journal, in points.lp and in a real database; made once, never changed."""
+"""Which points a run comes to: counted in the journal, in points.lp and in a real database; made once, never
+changed."""
 
 import fcntl
 import json
@@ -48,14 +49,28 @@ def test_a_run_comes_to_these_points(run):
     seconds = synthetic_run.T_RUN_NS // 10**9, journal.events(run)[-2]["t_ns"] // 10**9
     got = Counter(m for m, *_ in lines)
     assert got == points.counts(run)
-    assert got["fio_interval"] == 2 + len(IOPS) and got["ssd_wear"] == got["smart_device"] == 5 and got["rig_event"] == len(journal.events(run))
+    assert (
+        got["fio_interval"] == 2 + len(IOPS)
+        and got["ssd_wear"] == got["smart_device"] == 5
+        and got["rig_event"] == len(journal.events(run))
+    )
     assert seconds[1] - seconds[0] <= got["power"] <= seconds[1] - seconds[0] + 1
     assert len({(m, tags, t) for m, tags, _, t in lines}) == len(lines), "two points share series and time"
     drive, name = "SIMULATED SATA TLC SIM0001", run.name
     by = {m: [(dict(tags), fields, t) for k, tags, fields, t in lines if k == m] for m in got}
-    load = [(f, t) for tags, f, t in by["fio_interval"] if tags == {"dir": "write", "drive": drive, "run": name, "step": "load"}]
+    load = [
+        (f, t)
+        for tags, f, t in by["fio_interval"]
+        if tags == {"dir": "write", "drive": drive, "run": name, "step": "load"}
+    ]
     assert [f["iops"] for f, _ in load] == IOPS
-    assert load[0][0]["lat_mean_ns"] == 800_000 and load[2][0] == {"iops": 0, "bw_bytes": 0, "lat_mean_ns": 0, "lat_p99_ns": 0, "lat_p999_ns": 0}
+    assert load[0][0]["lat_mean_ns"] == 800_000 and load[2][0] == {
+        "iops": 0,
+        "bw_bytes": 0,
+        "lat_mean_ns": 0,
+        "lat_p99_ns": 0,
+        "lat_p999_ns": 0,
+    }
     first_row_ms = int((run / "fio" / "load" / "load_iops.1.log").read_text().split(",")[0])
     first_ns = (first_row_ms - 1000) * 1_000_000
     assert abs(load[0][1] - (first_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS)) < 10_000_000
@@ -63,14 +78,22 @@ def test_a_run_comes_to_these_points(run):
     power = [(f, t) for tags, f, t in by["power"] if tags == {"drive": drive, "rail": "5V", "run": name}]
     assert len(power) == got["power"]
     busy = [f for f, t in power if load[0][1] < t < load[-1][1]]
-    assert all(f["p_mean_W"] == pytest.approx(2.5, rel=1e-3) and f["energy_J"] == pytest.approx(2.5, rel=1e-3) for f in busy)
+    assert all(
+        f["p_mean_W"] == pytest.approx(2.5, rel=1e-3) and f["energy_J"] == pytest.approx(2.5, rel=1e-3) for f in busy
+    )
     assert all(f["lost"] == 0 and 1000 <= f["samples"] <= 1007 and 0 < f["t_err_ns"] < 300_000 for f in busy)
     wear = by["ssd_wear"]
-    assert "wa" not in wear[0][1] and "wa" not in wear[1][1], "before the load nothing was written that could be amplified"
+    assert "wa" not in wear[0][1] and "wa" not in wear[1][1], (
+        "before the load nothing was written that could be amplified"
+    )
     assert [f["wa"] for _, f, _ in wear[2:]] == pytest.approx([3.0] * (len(wear) - 2), rel=0.02)
     assert {"host_written_bytes", "nand_written_bytes", "temperature_C", "media_errors"} <= set(wear[0][1])
     texts = {(tags["kind"], f["text"]) for tags, f, _ in by["rig_event"]}
-    assert {("step.start", "step: fill"), ("run.end", "state: complete, why: , exit_code: 0"), ("run.start", "pid: 1")} <= texts
+    assert {
+        ("step.start", "step: fill"),
+        ("run.end", "state: complete, why: , exit_code: 0"),
+        ("run.start", "pid: 1"),
+    } <= texts
 
 
 def test_every_field_of_the_schema_is_written_by_a_run(run):
@@ -78,7 +101,11 @@ def test_every_field_of_the_schema_is_written_by_a_run(run):
     for path in (run / "smart").iterdir():
         poll = json.loads(path.read_bytes())
         page = bytearray.fromhex(poll["log_c0h"])
-        page[88:92], page[224:232], page[494:496] = (70).to_bytes(4, "little"), (60).to_bytes(8, "little"), (5).to_bytes(2, "little")
+        page[88:92], page[224:232], page[494:496] = (
+            (70).to_bytes(4, "little"),
+            (60).to_bytes(8, "little"),
+            (5).to_bytes(2, "little"),
+        )
         path.write_text(json.dumps(poll | {"log_c0h": page.hex()}))
     written = {}
     for m, _, fields, _ in read(emit(run)):
@@ -107,7 +134,9 @@ def test_smart_as_telegraf_names_it(run):
     used = [fields for m, tags, fields, _ in lines if m == "smart_attribute" and ("name", "Percentage_Used") in tags]
     assert used == [{"raw_value": 1}] * len(wear)
     hours = [tags for m, tags, _, _ in lines if m == "smart_attribute" and ("name", "Power_On_Hours") in tags]
-    assert all(dict(tags)["id"] == "9" and dict(tags)["host"] == "bench 1" for tags in hours) and len(hours) == len(wear)
+    assert all(dict(tags)["id"] == "9" and dict(tags)["host"] == "bench 1" for tags in hours) and len(hours) == len(
+        wear
+    )
 
 
 @pytest.mark.parametrize("keep", [0, 1, 0.3, 0.7, 0.999])
@@ -169,7 +198,8 @@ def test_a_run_that_died_gives_what_is_there(tmp_path):
 
 
 def test_seconds_of_a_step_that_never_ended(tmp_path):
-    """The run died in its load: fio's seconds are there, and count from the step's start where fio's own is not known."""
+    """The run died in its load: fio's seconds are there, and count from the step's start where fio's own is not
+    known."""
     run = synthetic_run.write(tmp_path, IOPS, state=None, name="died")
     events = (run / "events.jsonl").read_bytes()
     (run / "events.jsonl").write_bytes(events[: events.index(b'"kind": "step.end", "step": "load"')])
@@ -202,7 +232,7 @@ def test_a_run_without_power_or_fio(tmp_path):
 def test_events_of_one_kind_and_time_stay_two_points(tmp_path):
     book = journal.create(tmp_path, {"drive": {"model": "m", "serial": "s"}, "run": "r"})
     t_ns = journal.open_run(book.path)["started"]["t_ns"] + 10**9
-    for text in ("one", "two", "a\nb \"c\" \\"):
+    for text in ("one", "two", 'a\nb "c" \\'):
         book.event("note", t_ns=t_ns, text=text)
     book.close("complete")
     notes = [(t, fields["text"]) for m, tags, fields, t in read(emit(tmp_path / "r")) if ("kind", "note") in tags]
@@ -269,7 +299,13 @@ def test_a_missing_smart_file_is_named(run):
 
 def ssdrig(*words, **environ):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
-    done = subprocess.run([sys.executable, "-m", "ssdrig", *map(str, words)], capture_output=True, text=True, timeout=60, env=clean | environ)
+    done = subprocess.run(
+        [sys.executable, "-m", "ssdrig", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=clean | environ,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -280,14 +316,25 @@ def test_push_sends_all(run):
         expected = points.counts(run)
         assert {name: fake.count(name) for name in expected} == expected
         answer = json.loads(out)
-        assert answer == {"run": str(run), "to": fake.url, "lines": sum(expected.values()), "pending": 0, "rejected": 0, "left_out": 0}
-        assert ssdrig("push", run, "--influx", fake.url)[0] == 0 and len(fake.seen) == 1, "sent again what was acknowledged"
+        assert answer == {
+            "run": str(run),
+            "to": fake.url,
+            "lines": sum(expected.values()),
+            "pending": 0,
+            "rejected": 0,
+            "left_out": 0,
+        }
+        assert ssdrig("push", run, "--influx", fake.url)[0] == 0 and len(fake.seen) == 1, (
+            "sent again what was acknowledged"
+        )
 
 
 def test_push_gives_up_and_says_what_finishes_it(run):
     with FakeInflux() as gone:
         pass
-    code, out, err = ssdrig("push", run, "--influx", gone.url.replace("//", "//u:hunter2@"), "--timeout", "0.5", "--json")
+    code, out, err = ssdrig(
+        "push", run, "--influx", gone.url.replace("//", "//u:hunter2@"), "--timeout", "0.5", "--json"
+    )
     total = sum(points.counts(run).values())
     assert code == UploadIncomplete.exit_code == 6
     assert json.loads(out)["pending"] == total and f"{total} not sent yet" in err and f"./ssdrig push {run}" in err
@@ -300,7 +347,10 @@ def test_push_names_what_is_refused(run):
         code, out, err = ssdrig("push", run, "--influx", fake.url, "--json")
         expected = points.counts(run)
         assert code == 6 and json.loads(out)["rejected"] == expected["rig_event"] and "rejected.jsonl" in err
-        assert fake.count("power") == expected["power"] and len((run / "rejected.jsonl").read_text().splitlines()) == expected["rig_event"]
+        assert (
+            fake.count("power") == expected["power"]
+            and len((run / "rejected.jsonl").read_text().splitlines()) == expected["rig_event"]
+        )
 
 
 def test_push_without_address_or_run(run, tmp_path):
@@ -348,7 +398,8 @@ def test_push_of_a_run_that_goes_on_sends_no_half_second(made, tmp_path):
 
 @pytest.mark.parametrize("deaths", [0, 4])
 def test_real_database_absent_for_a_third_and_pusher_killed(made, tmp_path, deaths):
-    """The server is away, then there, then killed; with `deaths` the follower is kill -9ed as well: the counts are equal."""
+    """The server is away, then there, then killed; with `deaths` the follower is kill -9ed as well: the counts are
+    equal."""
     if not shutil.which("influxd"):
         pytest.skip("influxd is not installed (apt install influxdb)")
     server = real.start(tmp_path / "influxd")
@@ -386,7 +437,19 @@ def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
     with FakeInflux() as gone:
         pass
     replay = Replay(made, tmp_path / made.name, 0.5)
-    words = [sys.executable, "-m", "ssdrig", "push", str(replay.run), "--influx", gone.url, "--follow", "--timeout", "0.3", "--quiet"]
+    words = [
+        sys.executable,
+        "-m",
+        "ssdrig",
+        "push",
+        str(replay.run),
+        "--influx",
+        gone.url,
+        "--follow",
+        "--timeout",
+        "0.3",
+        "--quiet",
+    ]
     pusher = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         while replay.step():

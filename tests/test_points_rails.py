@@ -10,19 +10,27 @@ from test_points import IOPS, POINTS, emit, read
 
 
 def test_the_drive_s_power_is_the_sum_where_all_rails_are_there(tmp_path):
-    """Rail 12V is gone from 2.5 s to 5.5 s after the first I/O: its own points and the sum's miss the whole seconds of that."""
+    """Rail 12V is gone from 2.5 s to 5.5 s after the first I/O: its own points and the sum's miss the whole seconds of
+    that."""
     twelve = ("12V", ((-100, 1.0), (0, 6.0)), 740_000, (2.5, 5.5))
     run = synthetic_run.write(tmp_path, IOPS, more_rails=[twelve], name="two-rails")
     lines = read(emit(run))
     assert Counter(m for m, *_ in lines) == points.counts(run)
     at = {rail: {t: f for m, tags, f, t in lines if m == "power" and ("rail", rail) in tags} for rail in ("5V", "12V")}
-    total = {t: f for m, tags, f, t in lines if m == "drive_power" and dict(tags) == {"drive": "SIMULATED SATA TLC SIM0001", "run": run.name}}
+    total = {
+        t: f
+        for m, tags, f, t in lines
+        if m == "drive_power" and dict(tags) == {"drive": "SIMULATED SATA TLC SIM0001", "run": run.name}
+    }
     assert set(total) == set(at["5V"]) & set(at["12V"]) and len(at["5V"]) - len(total) == 2
     assert set(at["12V"]) <= set(at["5V"])
     for t, fields in total.items():
         parts = [at[rail][t] for rail in at]
         assert fields["rails"] == 2
-        assert all(fields[name] == pytest.approx(sum(part[name] for part in parts), rel=1e-12) for name in ("p_mean_W", "energy_J", "samples", "lost"))
+        assert all(
+            fields[name] == pytest.approx(sum(part[name] for part in parts), rel=1e-12)
+            for name in ("p_mean_W", "energy_J", "samples", "lost")
+        )
         assert fields["t_err_ns"] == max(part["t_err_ns"] for part in parts)
     assert sum(f["p_mean_W"] == pytest.approx(8.5, rel=1e-3) for f in total.values()) >= len(IOPS) - 5
     (run / POINTS).write_bytes((run / POINTS).read_bytes()[:5000])

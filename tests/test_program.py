@@ -75,7 +75,10 @@ def test_a_crash_is_no_exit_code():
     assert call.exit_code is None and call.why == "ended by SIGSEGV"
 
 
-@pytest.mark.parametrize("content, mode, words", [("#!/bin/sh\n", 0o644, "was not found"), ("#!/no/such/shell\n", 0o755, "could not be started")])
+@pytest.mark.parametrize(
+    "content, mode, words",
+    [("#!/bin/sh\n", 0o644, "was not found"), ("#!/no/such/shell\n", 0o755, "could not be started")],
+)
 def test_says_why_a_program_did_not_start(tmp_path, monkeypatch, content, mode, words):
     (tmp_path / "fake").write_text(content)
     (tmp_path / "fake").chmod(mode)
@@ -113,6 +116,11 @@ def test_the_record_is_what_the_run_folder_keeps():
     call = program.run(["sh", "-c", "exit 64"], 10)
     record = program.record(call)
     assert record == {
-        "argv": ["sh", "-c", "exit 64"], "exit_code": 64, "why": None, "t_ns": call.t_ns,
-        "wall_ms": round(call.wall_ms, 3), "cpu_ms": round(call.cpu_ms, 3), "stderr": "",
-    }  # fmt: skip
+        "argv": ["sh", "-c", "exit 64"],
+        "exit_code": 64,
+        "why": None,
+        "t_ns": call.t_ns,
+        "wall_ms": round(call.wall_ms, 3),
+        "cpu_ms": round(call.cpu_ms, 3),
+        "stderr": "",
+    }

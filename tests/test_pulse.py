@@ -18,12 +18,45 @@ def pio():
 
 # --- the programs
 
-# by hand from the instruction table of the RP2040 data sheet (3.4): pull block 80a0, mov x,osr a027, jmp x-- 004x, mov isr,x a0c1,
-# push noblock 8000, out pins,2 with the side-set of one optional pin 7802, out y,30 605e, jmp y-- 008x, jmp 000x, jmp pin 00cx; delay in bits 10..8
+# by hand from the instruction table of the RP2040 data sheet (3.4): pull block 80a0, mov x,osr a027, jmp x-- 004x, mov
+# isr,x a0c1, push noblock 8000, out pins,2 with the side-set of one optional pin 7802, out y,30 605e, jmp y-- 008x, jmp
+# 000x, jmp pin 00cx; delay in bits 10..8
 CODES = {
     "_after": [0x80A0, 0xA027, 0x0042, 0xA0C1, 0x8000, 0x80A0, 0x7802, 0x605E, 0x0088],
-    "_rising": [0x80A0, 0xA027, 0x0044, 0x0003, 0x01C2, 0x0047, 0x0003, 0x00C9, 0x0005, 0xA0C1, 0x8000, 0x80A0, 0x7802, 0x605E, 0x008E],
-    "_falling": [0x80A0, 0xA027, 0x0044, 0x0003, 0x00C6, 0x0002, 0x0048, 0x0003, 0x01C6, 0xA0C1, 0x8000, 0x80A0, 0x7802, 0x605E, 0x008E],
+    "_rising": [
+        0x80A0,
+        0xA027,
+        0x0044,
+        0x0003,
+        0x01C2,
+        0x0047,
+        0x0003,
+        0x00C9,
+        0x0005,
+        0xA0C1,
+        0x8000,
+        0x80A0,
+        0x7802,
+        0x605E,
+        0x008E,
+    ],
+    "_falling": [
+        0x80A0,
+        0xA027,
+        0x0044,
+        0x0003,
+        0x00C6,
+        0x0002,
+        0x0048,
+        0x0003,
+        0x01C6,
+        0xA0C1,
+        0x8000,
+        0x80A0,
+        0x7802,
+        0x605E,
+        0x008E,
+    ],
 }
 
 
@@ -44,13 +77,17 @@ def plan(pio, name, count, steps, level=None, change=None):
         core.run()
     finally:
         rp2._SYNCHRONISER = before
-    assert [c for c, kind, v in core.effects if (kind, v) == ("side", 1)] == [c for c, kind, _ in core.effects if kind == "pins"]
-    return [(c + 1, v) for c, kind, v in core.effects if kind == "pins"], [v for _, kind, v in core.effects if kind == "push"]
+    assert [c for c, kind, v in core.effects if (kind, v) == ("side", 1)] == [
+        c for c, kind, _ in core.effects if kind == "pins"
+    ]
+    return [(c + 1, v) for c, kind, v in core.effects if kind == "pins"], [
+        v for _, kind, v in core.effects if kind == "push"
+    ]
 
 
 def independent(pio, name, count, steps, level=lambda cycle: 0, cycles=4000):
-    """The same by rp2040-pio-emulator, which knows nothing of ours but the codes. It does not know side-set that is optional and
-    sees two pins instead, the upper of which is set by the enabling bit."""
+    """The same by rp2040-pio-emulator, which knows nothing of ours but the codes. It does not know side-set that is
+    optional and sees two pins instead, the upper of which is set by the enabling bit."""
     pioemu = pytest.importorskip("pioemu", reason="rp2040-pio-emulator is not installed")
     from collections import deque
 
@@ -58,9 +95,18 @@ def independent(pio, name, count, steps, level=lambda cycle: 0, cycles=4000):
     state = pioemu.State(transmit_fifo=deque([count, *steps]), pin_directions=3)
     edges, pushed, marks = [], [], []
     for before, after in pioemu.emulate(
-        program.codes, stop_when=lambda _, s: s.clock > cycles, initial_state=state, input_source=lambda clock: level(clock) << 20,
-        jmp_pin=20, out_base=0, out_count=2, side_set_base=4, side_set_count=2, wrap_target=program.wrap_target, wrap_top=program.wrap,
-    ):  # fmt: skip
+        program.codes,
+        stop_when=lambda _, s: s.clock > cycles,
+        initial_state=state,
+        input_source=lambda clock: level(clock) << 20,
+        jmp_pin=20,
+        out_base=0,
+        out_count=2,
+        side_set_base=4,
+        side_set_count=2,
+        wrap_target=program.wrap_target,
+        wrap_top=program.wrap,
+    ):
         if after.pin_values & 3 != before.pin_values & 3:
             edges.append((before.clock + 1, after.pin_values & 3))
         if after.pin_values & ~before.pin_values & 1 << 4:
@@ -91,7 +137,12 @@ def test_a_ramp_is_what_an_independent_emulator_makes_of_it():
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["_rising", "_falling"]), st.lists(st.integers(1, 900), min_size=1, max_size=5, unique=True), st.booleans(), st.integers(1, 1200))
+@given(
+    st.sampled_from(["_rising", "_falling"]),
+    st.lists(st.integers(1, 900), min_size=1, max_size=5, unique=True),
+    st.booleans(),
+    st.integers(1, 1200),
+)
 def test_edges_are_seen_as_an_independent_emulator_sees_them(pio, name, changes, first, count):
     """Any pattern on the input; also the shortcut that our stand-in takes through waiting loops, and the time-out."""
     pulse = pio[1]
@@ -116,8 +167,8 @@ def test_edges_are_seen_as_an_independent_emulator_sees_them(pio, name, changes,
 
 
 def test_the_start_waits_for_its_tick(tmp_path):
-    """registers.py itself, on memory that stands for the timer and the PIO: which word it writes, and that a tick that has passed
-    starts nothing."""
+    """registers.py itself, on memory that stands for the timer and the PIO: which word it writes, and that a tick that
+    has passed starts nothing."""
     script = """
 import sys
 sys.path.insert(0, %r)
@@ -152,5 +203,9 @@ print(machine.mem32)
     done = subprocess.run([*interpreter(), "-c", script], capture_output=True, text=True, timeout=30)
     # a timer that stands still ends the wait; the tick 5 is now, 4 has passed
     assert done.stdout.splitlines() == [
-        "-1 0", "-1 0", f"5 {0x505}", "0x40054000 0x50202000 0x4005b000", "{1074114560: 1073741824}",
-    ], done.stdout + done.stderr  # fmt: skip
+        "-1 0",
+        "-1 0",
+        f"5 {0x505}",
+        "0x40054000 0x50202000 0x4005b000",
+        "{1074114560: 1073741824}",
+    ], done.stdout + done.stderr

@@ -42,7 +42,11 @@ def test_methods_best_first_with_reasons(machine, tmp_path):
     offered = purge.methods(drive, tmp_path)
     assert [m.name for m in offered if m.available] == ["format-secure", "sanitize-block", "format", "discard", "zero"]
     why = {m.name: m.why_not for m in offered if not m.available}
-    assert "FNA bit 2" in why["format-crypto"] and "SANICAP bit 0" in why["sanitize-crypto"] and "interface" in why["ata-secure-erase"]
+    assert (
+        "FNA bit 2" in why["format-crypto"]
+        and "SANICAP bit 0" in why["sanitize-crypto"]
+        and "interface" in why["ata-secure-erase"]
+    )
     assert {m.name: m.estimate_s for m in offered}["sanitize-block"] == 120
     drive, _ = machine(oacs=0)
     assert purge.choose(purge.methods(drive, tmp_path), "auto").name == "discard"
@@ -103,11 +107,19 @@ ZERO, ONES, OLD, NEW = bytes(4096), b"\xff" * 4096, b"old!" * 1024, b"new!" * 10
 
 @pytest.mark.parametrize(
     ("method", "before", "after", "promise", "ok"),
-    [("format", [OLD, ZERO], [ZERO, ZERO], None, True), ("format", [OLD, OLD], [ONES, ONES], None, True),
-     ("sanitize-crypto", [OLD], [NEW], None, True), ("sanitize-crypto", [ZERO], [NEW], None, False),
-     ("discard", [OLD, OLD], [OLD, ZERO], None, False), ("discard", [OLD], [NEW], None, False), ("discard", [OLD], [ZERO], None, True),
-     ("discard", [OLD], [ONES], "ones", True), ("sanitize-block", [None, None], [ZERO, ONES], None, True), ("sanitize-block", [None], [NEW], None, False)],
-)  # fmt: skip
+    [
+        ("format", [OLD, ZERO], [ZERO, ZERO], None, True),
+        ("format", [OLD, OLD], [ONES, ONES], None, True),
+        ("sanitize-crypto", [OLD], [NEW], None, True),
+        ("sanitize-crypto", [ZERO], [NEW], None, False),
+        ("discard", [OLD, OLD], [OLD, ZERO], None, False),
+        ("discard", [OLD], [NEW], None, False),
+        ("discard", [OLD], [ZERO], None, True),
+        ("discard", [OLD], [ONES], "ones", True),
+        ("sanitize-block", [None, None], [ZERO, ONES], None, True),
+        ("sanitize-block", [None], [NEW], None, False),
+    ],
+)
 def test_judge(method, before, after, promise, ok):
     effect = purge.judge(method, before, after, promise)
     assert effect["ok"] is ok and effect["words"].startswith("not verified") is not ok
@@ -115,10 +127,15 @@ def test_judge(method, before, after, promise, ok):
 
 @pytest.mark.parametrize(
     ("method", "before", "after", "promise", "words"),
-    [("format", [OLD, OLD], [OLD, ZERO], None, "did not purge"), ("sanitize-crypto", [OLD], [OLD], None, "did not purge"),
-     ("discard", [OLD], [OLD], "zeros", "did not purge"), ("discard", [OLD], [NEW], "zeros", "as promised"), ("zero", [OLD], [ONES], None, "zeros"),
-     ("format", [OLD], [None], None, "readable")],
-)  # fmt: skip
+    [
+        ("format", [OLD, OLD], [OLD, ZERO], None, "did not purge"),
+        ("sanitize-crypto", [OLD], [OLD], None, "did not purge"),
+        ("discard", [OLD], [OLD], "zeros", "did not purge"),
+        ("discard", [OLD], [NEW], "zeros", "as promised"),
+        ("zero", [OLD], [ONES], None, "zeros"),
+        ("format", [OLD], [None], None, "readable"),
+    ],
+)
 def test_judge_refuses(method, before, after, promise, words):
     with pytest.raises(DriveError, match=words):
         purge.judge(method, before, after, promise)
@@ -152,7 +169,11 @@ def run(machine, monkeypatch, tmp_path):
         drive, go.state = machine(**behaviour)
         monkeypatch.setattr(inventory, "find", lambda word: drive)
         monkeypatch.setattr(guard, "hold", hold)
-        monkeypatch.setattr(guard, "refusals", lambda drive, serial=None: [] if serial else [guard.Refusal("signature", "ext4", "--destroy-data")])
+        monkeypatch.setattr(
+            guard,
+            "refusals",
+            lambda drive, serial=None: [] if serial else [guard.Refusal("signature", "ext4", "--destroy-data")],
+        )
         parser = argparse.ArgumentParser()
         purge.add_arguments(parser)
         try:
@@ -185,8 +206,16 @@ def test_command_says_what_writing_it_all_costs_of_its_rating(run, capsys, tmp_p
     assert "writes 4.194 MB, 4.2 % of its rated 100 MB" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("words", "code"), [((), 3), (("--dry-run",), 3), (("--dry-run", "--destroy-data", "SERIAL0001"), 0),
-                                             (("--destroy-data", "SERIAL0002"), 3), (("--destroy-data", "SERIAL0001", "--method", "sanitize-block"), 4)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), 3),
+        (("--dry-run",), 3),
+        (("--dry-run", "--destroy-data", "SERIAL0001"), 0),
+        (("--destroy-data", "SERIAL0002"), 3),
+        (("--destroy-data", "SERIAL0001", "--method", "sanitize-block"), 4),
+    ],
+)
 def test_command_that_must_not_touch_the_drive(run, capsys, monkeypatch, words, code):
     monkeypatch.setattr("sys.stdin", open(os.devnull))
     assert run(*words) == code
@@ -197,7 +226,15 @@ def test_dry_run_lists_methods_and_what_stands_against_it(run, capsys, monkeypat
     monkeypatch.setattr("sys.stdin", open(os.devnull))
     assert run("--dry-run") == 3
     out = capsys.readouterr().out
-    assert "* format-secure" in out and "against it: signature: ext4" in out and "no: the controller does not support it (SANICAP bit 1)" in out
+    assert (
+        "* format-secure" in out
+        and "against it: signature: ext4" in out
+        and "no: the controller does not support it (SANICAP bit 1)" in out
+    )
     assert run("--dry-run", "--json") == 3
     said = json.loads(capsys.readouterr().out)
-    assert said["chosen"] == "format-secure" and said["refusals"][0]["check"] == "signature" and len(said["methods"]) == len(purge.METHODS)
+    assert (
+        said["chosen"] == "format-secure"
+        and said["refusals"][0]["check"] == "signature"
+        and len(said["methods"]) == len(purge.METHODS)
+    )

@@ -21,8 +21,9 @@ S = 10**9
 
 
 def interleaved(tmp_path, seconds, watts, periods_us=(1000, 740), gone=(), missed=()) -> list[samples.Power]:
-    """A run of two rails whose chips convert at their own pace; watts: a function of the time in s for each rail. Frames of rail 1
-    that end within `gone` (from, to) do not exist; missed: (rail, frame) that the host does not get."""
+    """A run of two rails whose chips convert at their own pace; watts: a function of the time in s for each rail.
+    Frames of rail 1 that end within `gone` (from, to) do not exist; missed: (rail, frame) that the host does not
+    get."""
     tape = stream.started(rails=(0, 1))
     frames = []
     for rail, period in enumerate(periods_us):
@@ -31,7 +32,16 @@ def interleaved(tmp_path, seconds, watts, periods_us=(1000, 740), gone=(), misse
         for k in range(0, len(t), 50):
             end_s = (t[min(k + 50, len(t)) - 1] - stream.TICK0_US) * 1e-6
             if not (rail == 1 and gone and gone[0] <= end_s < gone[1]):
-                frames.append((int(t[min(k + 50, len(t)) - 1]), rail, k, t[k : k + 50], raw[k : k + 50], (rail, k // 50) in missed))
+                frames.append(
+                    (
+                        int(t[min(k + 50, len(t)) - 1]),
+                        rail,
+                        k,
+                        t[k : k + 50],
+                        raw[k : k + 50],
+                        (rail, k // 50) in missed,
+                    )
+                )
     for end_us, rail, index, t, raw, lost in sorted(frames, key=lambda f: f[:2]):
         tape.t_us = end_us
         tape.frame(wire.SAMPLES, stream.samples(index, t, [25_600] * len(t), raw, rail=rail), lost=lost)
@@ -66,7 +76,8 @@ def test_a_rail_that_is_lost_makes_the_sum_unknown_there_not_low(tmp_path):
 
 
 def test_a_short_gap_is_filled_and_its_cells_give_no_extremes(tmp_path):
-    """Frame 30 of rail 1 (50 conversions of 740 us from 1.110 s on) is lost; so is all that rail 0 would add to it there."""
+    """Frame 30 of rail 1 (50 conversions of 740 us from 1.110 s on) is lost; so is all that rail 0 would add to it
+    there."""
     powers = interleaved(tmp_path, 3, (lambda t: 9.0 if 1.115 < t < 1.140 else 2.0, lambda t: 3.0), missed={(1, 30)})
     assert powers[1].lost == 50 and powers[0].lost == 0
     assert rails.energy_J(powers, stream.T0_NS + S, stream.T0_NS + 2 * S) == pytest.approx(5.0 + 7 * 0.025, abs=0.008)
@@ -86,8 +97,11 @@ def test_the_highest_sum_is_not_the_sum_of_the_highest(tmp_path):
 
 
 def test_the_grid_is_the_slowest_rail_and_flattens_a_shorter_peak_of_another(tmp_path):
-    """Rail 1 converts each 100 us and has one conversion of 11 W; on the grid of rail 0's 1000 us that is 10 W x 1/10 more."""
-    powers = interleaved(tmp_path, 3, (lambda t: 1.0, lambda t: 11.0 if 1.50045 < t < 1.50055 else 1.0), periods_us=(1000, 100))
+    """Rail 1 converts each 100 us and has one conversion of 11 W; on the grid of rail 0's 1000 us that is 10 W x 1/10
+    more."""
+    powers = interleaved(
+        tmp_path, 3, (lambda t: 1.0, lambda t: 11.0 if 1.50045 < t < 1.50055 else 1.0), periods_us=(1000, 100)
+    )
     assert rails.extremes_W(powers, stream.T0_NS + S, 1, S)[1][0] == pytest.approx(1 + 1 + 1.0, rel=0.02)
     assert rails.extremes_W(powers[1:], stream.T0_NS + S, 1, S)[1][0] == pytest.approx(11.0, rel=1e-6)
 
@@ -135,7 +149,9 @@ def test_a_rail_at_zero_closes_although_the_chip_adds_up_magnitudes(tmp_path):
     (power,) = samples.load_rails(tape.run(tmp_path))
     assert abs(power.energy_J[-1]) < 0.1 * magnitude_J
     assert power.closure.raw_percent == pytest.approx(0, abs=0.05)
-    assert power.closure.resolution_percent == pytest.approx(100 * (25e-6 * power.closure.seconds + 400e-6) / power.closure.chip_J, rel=1e-6)
+    assert power.closure.resolution_percent == pytest.approx(
+        100 * (25e-6 * power.closure.seconds + 400e-6) / power.closure.chip_J, rel=1e-6
+    )
 
 
 # ---- uncertainty
@@ -151,13 +167,17 @@ def rail_calibrated(meter: Meter, number: int) -> dict:
 
 def test_shunts_are_independent_of_each_other():
     u = [calibration.power_uncertainty(RAIL, v, w) for v, w in ((5.0, 2.0), (12.0, 6.0))]
-    assert calibration.sum_uncertainty([(RAIL, 5.0, 2.0), (RAIL, 12.0, 6.0)]) == pytest.approx(math.hypot(*u), rel=1e-12)
+    assert calibration.sum_uncertainty([(RAIL, 5.0, 2.0), (RAIL, 12.0, 6.0)]) == pytest.approx(
+        math.hypot(*u), rel=1e-12
+    )
 
 
 def test_one_meter_s_errors_add_up_two_meters_do_not():
     """A meter of 0.5 % whose own error is all there is: both rails read wrong by the same share."""
     a, b = Meter("A", 0.5, 0, 0), Meter("B", 0.5, 0, 0)
-    u = [calibration.power_uncertainty(rail_calibrated(a, n), v, w) for n, (v, w) in enumerate(((5.0, 2.0), (12.0, 6.0)))]
+    u = [
+        calibration.power_uncertainty(rail_calibrated(a, n), v, w) for n, (v, w) in enumerate(((5.0, 2.0), (12.0, 6.0)))
+    ]
     assert u[1] == pytest.approx(2 * 6.0 * math.hypot(0.005, 0.005) / 3**0.5, rel=0.05)
     one = calibration.sum_uncertainty([(rail_calibrated(a, 0), 5.0, 2.0), (rail_calibrated(a, 1), 12.0, 6.0)])
     two = calibration.sum_uncertainty([(rail_calibrated(a, 0), 5.0, 2.0), (rail_calibrated(b, 1), 12.0, 6.0)])
@@ -167,7 +187,9 @@ def test_one_meter_s_errors_add_up_two_meters_do_not():
 
 def test_one_meter_s_volts_and_amperes_are_independent():
     rail = rail_calibrated(METER, 0)
-    expected = 2 * math.hypot(0.4 * calibration.uncertainty(rail, "V", 5.0), 5.0 * calibration.uncertainty(rail, "I", 0.4))
+    expected = 2 * math.hypot(
+        0.4 * calibration.uncertainty(rail, "V", 5.0), 5.0 * calibration.uncertainty(rail, "I", 0.4)
+    )
     assert calibration.power_uncertainty(rail, 5.0, 2.0) == pytest.approx(expected, rel=1e-12)
     assert calibration.power_uncertainty(rail, 0.0, 0.0) == 0.0
 
@@ -180,14 +202,18 @@ TWELVE = ("12V", ((-100, 0.5), (0, 6.0), (6, 3.0)), 740_000, None)
 
 
 def run_of(tmp_path, *more_rails, **more):
-    data = analysis.load(synthetic_run.write(tmp_path, IOPS, zoom_s=2, watts=((-100, 4.0), (0, 2.5)), more_rails=more_rails, **more))
+    data = analysis.load(
+        synthetic_run.write(tmp_path, IOPS, zoom_s=2, watts=((-100, 4.0), (0, 2.5)), more_rails=more_rails, **more)
+    )
     return data, figures_of(data)
 
 
 def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     data, f = run_of(tmp_path, TWELVE)
     joules = 12 * 2.5 + 6 * 6.0 + 6 * 3.0
-    assert f["energy_J"] == pytest.approx(joules, rel=1e-3) and f["power_mean_W"] == pytest.approx(joules / 12, rel=1e-3)
+    assert f["energy_J"] == pytest.approx(joules, rel=1e-3) and f["power_mean_W"] == pytest.approx(
+        joules / 12, rel=1e-3
+    )
     assert f["energy_uJ_per_io"] == pytest.approx(1e6 * joules / 12_000, rel=1e-3)
     assert f["power_max_W"] == pytest.approx(8.5, rel=1e-6)
     assert f["fill_energy_J"] == pytest.approx((4.0 + 0.5) * 2, rel=1e-3)
@@ -202,14 +228,24 @@ def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     assert abs(f["closure_percent"]) < 0.01 and f["chip_clock_ppm"] == pytest.approx(5000, abs=10)
     watts = [rail["power_mean_W"] for rail in f["rails"]]
     shares = [rail["power_uncertainty_percent"] * w / 100 for rail, w in zip(f["rails"], watts, strict=True)]
-    assert f["power_uncertainty_percent"] == pytest.approx(100 * math.hypot(*shares) / sum(watts), rel=1e-6)  # no calibration: independent
+    assert f["power_uncertainty_percent"] == pytest.approx(
+        100 * math.hypot(*shares) / sum(watts), rel=1e-6
+    )  # no calibration: independent
     assert f["notes"] == []
 
 
 def test_one_rail_has_its_own_entry_and_the_same_figures(tmp_path):
     _, f = run_of(tmp_path)
     (rail,) = f["rails"]
-    for name in ("energy_J", "power_mean_W", "power_max_W", "samples", "samples_lost", "closure_percent", "power_uncertainty_percent"):
+    for name in (
+        "energy_J",
+        "power_mean_W",
+        "power_max_W",
+        "samples",
+        "samples_lost",
+        "closure_percent",
+        "power_uncertainty_percent",
+    ):
         assert rail[name] == f[name], name
 
 
@@ -217,7 +253,11 @@ def test_a_rail_that_goes_in_mid_load(tmp_path):
     data, f = run_of(tmp_path, (*TWELVE[:3], (4.2, 7.4)))
     known = [0, 1, 2, 3, 8, 9, 10, 11]
     assert np.flatnonzero(np.isfinite(data.power_mean_W)).tolist() == known
-    assert f["energy_J"] is None and f["rails"][0]["energy_J"] == pytest.approx(30, rel=1e-3) and f["rails"][1]["energy_J"] is None
+    assert (
+        f["energy_J"] is None
+        and f["rails"][0]["energy_J"] == pytest.approx(30, rel=1e-3)
+        and f["rails"][1]["energy_J"] is None
+    )
     assert f["power_mean_W"] == pytest.approx((4 * 8.5 + 4 * 5.5) / 8, rel=1e-3)  # of the seconds that are known
     assert f["rails"][1]["power_mean_W"] == pytest.approx((4 * 6 + 4 * 3) / 8, rel=1e-3)
     assert f["samples_lost"] == f["rails"][1]["samples_lost"] == pytest.approx(3.2e9 * 1.005 / 740_000, abs=100)
@@ -242,17 +282,23 @@ def test_idle_power_is_of_all_rails_or_not_known(tmp_path, gone):
     assert f["rails"][0]["idle_mean_W"] == pytest.approx(2.5, rel=1e-3)
     if gone:
         assert f["idle_mean_W"] is None and f["idle_uncertainty_W"] is None and f["rails"][1]["idle_mean_W"] is None
-        assert "idle_mean_W: power samples do not cover the idle step of rail 1 (12V), so the sum is not known there" in f["notes"]
+        assert (
+            "idle_mean_W: power samples do not cover the idle step of rail 1 (12V), so the sum is not known there"
+            in f["notes"]
+        )
         assert f["energy_J"] is not None  # the load was over by then
     else:
-        assert f["idle_mean_W"] == pytest.approx(5.5, rel=1e-3) and f["rails"][1]["idle_mean_W"] == pytest.approx(3.0, rel=1e-3)
+        assert f["idle_mean_W"] == pytest.approx(5.5, rel=1e-3) and f["rails"][1]["idle_mean_W"] == pytest.approx(
+            3.0, rel=1e-3
+        )
         assert 0 < f["idle_uncertainty_W"] < 0.1
 
 
 @settings(max_examples=8, deadline=None)
 @given(lost=st.sets(st.tuples(st.integers(0, 1), st.integers(5, 55)), max_size=12), longest=st.integers(0, 30))
 def test_the_sum_is_additive_whatever_is_lost(tmp_path_factory, lost, longest):
-    """Any frames of either rail, and a long stretch of one: where both are known the steps add up, where one is not neither is the sum."""
+    """Any frames of either rail, and a long stretch of one: where both are known the steps add up, where one is not
+    neither is the sum."""
     lost = lost | {(1, 20 + k) for k in range(longest)}
     powers = interleaved(tmp_path_factory.mktemp("run"), 3, (lambda t: 1.0 + t, lambda t: 3.0 - t / 2), missed=lost)
     edges = stream.T0_NS + S * np.arange(0, 31) // 10
@@ -268,6 +314,11 @@ def test_the_sum_is_additive_whatever_is_lost(tmp_path_factory, lost, longest):
 
 def test_a_rail_that_goes_for_good_before_the_load(tmp_path):
     _, f = run_of(tmp_path, (*TWELVE[:3], (-0.5, 1000)))
-    assert f["energy_J"] is None and f["power_mean_W"] is None and f["power_max_W"] is None and f["power_uncertainty_percent"] is None
+    assert (
+        f["energy_J"] is None
+        and f["power_mean_W"] is None
+        and f["power_max_W"] is None
+        and f["power_uncertainty_percent"] is None
+    )
     assert f["rails"][0]["power_mean_W"] == pytest.approx(2.5, rel=1e-3) and f["rails"][1]["power_mean_W"] is None
     assert f["rails"][1]["samples"] == 0

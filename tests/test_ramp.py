@@ -1,5 +1,5 @@
-"""The ramp: its pulses against the closed form, on the SIMULATED rail, cycle by cycle through DMA and PIO, and what is refused.
-With it what a cut's steps are, and that rails that are cut together move in the same cycle."""
+"""The ramp: its pulses against the closed form, on the SIMULATED rail, cycle by cycle through DMA and PIO, and what is
+refused. With it what a cut's steps are, and that rails that are cut together move in the same cycle."""
 
 import csv
 import math
@@ -14,7 +14,9 @@ from simboard import ROOT, interpreter
 from standins import MHz, STAND_INS, Bench, firmware, load
 
 FILES = firmware()
-FALLS = st.integers(16, 20_000).flatmap(lambda tau: st.tuples(st.integers(3 * tau, min(1000 * tau, 2_000_000)), st.just(tau)))
+FALLS = st.integers(16, 20_000).flatmap(
+    lambda tau: st.tuples(st.integers(3 * tau, min(1000 * tau, 2_000_000)), st.just(tau))
+)
 
 
 def lengths(words):
@@ -52,7 +54,9 @@ def test_the_pulses_follow_the_line(fall):
     assert tau * 0.7 < t_us - (t - late) or left < 0.01  # and the switch stays closed from R C before the end on
 
 
-@pytest.mark.parametrize("t_us, tau, wanted", [(50_000, 1034, 0.8), (10_340, 1034, 0.8), (1_000_000, 4700, 0.8), (500, 16, 0.8)])
+@pytest.mark.parametrize(
+    "t_us, tau, wanted", [(50_000, 1034, 0.8), (10_340, 1034, 0.8), (1_000_000, 4700, 0.8), (500, 16, 0.8)]
+)
 def test_90_to_10_percent(t_us, tau, wanted):
     words = FILES.ramp.words(t_us, tau, 50, MHz)
     assert fall_us(words, tau, 0.1) - fall_us(words, tau, 0.9) == pytest.approx(wanted * t_us, rel=0.03)
@@ -62,7 +66,11 @@ def test_the_fastest_is_near_the_crowbar():
     """Three R C: the last third falls as by the crowbar, so 90 to 10 % take 2.9 R C instead of 2.2."""
     words = FILES.ramp.words(3000, 1000, 50, MHz)
     exact = (0.9 - 1 / 3) * 3000 + 1000 * math.log(1 / 3 / 0.1)
-    assert fall_us(words, 1000, 0.1) - fall_us(words, 1000, 0.9) == pytest.approx(exact, rel=0.02) == pytest.approx(2904, rel=0.001)
+    assert (
+        fall_us(words, 1000, 0.1) - fall_us(words, 1000, 0.9)
+        == pytest.approx(exact, rel=0.02)
+        == pytest.approx(2904, rel=0.001)
+    )
 
 
 def test_the_interpreters_own_machine_code_makes_the_same_words(tmp_path):
@@ -75,7 +83,9 @@ import ramp
 for t, tau in {falls!r}:
     print(list(ramp.words(t, tau, 50, {MHz})))
 """
-    (tmp_path / "pulse.py").write_text("OPEN, DISCHARGE, SHORTEST = 1, 3, 4\ndef word(pins, cycles):\n    return pins | (cycles - SHORTEST) << 2\n")
+    (tmp_path / "pulse.py").write_text(
+        "OPEN, DISCHARGE, SHORTEST = 1, 3, 4\ndef word(pins, cycles):\n    return pins | (cycles - SHORTEST) << 2\n"
+    )
     (tmp_path / "ramp.py").write_text((ROOT / "firmware/ramp.py").read_text())
     done = subprocess.run([*interpreter(), "-c", script], capture_output=True, text=True, timeout=30)
     assert done.stdout.splitlines() == [str(list(FILES.ramp.words(t, tau, 50, MHz))) for t, tau in falls], done.stderr
@@ -83,13 +93,18 @@ for t, tau in {falls!r}:
 
 def test_no_pulse_is_shorter_than_the_hardware_can_make():
     """hardware/values.csv: 100 Ohm into the gate of the discharge switch, and its two NAND gates; ten times that."""
-    values = {(row["rail"], row["name"]): float(row["value"]) for row in csv.DictReader(open(ROOT / "hardware/values.csv", newline=""))}
+    values = {
+        (row["rail"], row["name"]): float(row["value"])
+        for row in csv.DictReader(open(ROOT / "hardware/values.csv", newline=""))
+    }
     gate_s = values["all", "gpio_resistor"] * values["all", "small_fet_ciss"] + values["all", "schmitt_delay"]
     assert FILES.ramp.SHORTEST_us * 1e-6 >= 10 * gate_s
     resistors = {round(1000 * value) for (_, name), value in values.items() if name == "crowbar"}
     told = re.findall(r'"discharge_mOhm": (\d+)', (ROOT / "firmware/board.py").read_text())
     assert told and {int(mOhm) for mOhm in told} <= resistors == {2200, 10_000}
-    most_J = 0.5 * values["sata_12v", "load_max"] * values["sata_12v", "voltage"] ** 2  # what the crowbar study of hardware/spice allows
+    most_J = (
+        0.5 * values["sata_12v", "load_max"] * values["sata_12v", "voltage"] ** 2
+    )  # what the crowbar study of hardware/spice allows
     assert FILES.cut.PULSE_uJ == pytest.approx(1e6 * most_J)
 
 
@@ -110,7 +125,11 @@ def fallen(words, watts, bulk_uF, leak_mA=0.0, volts=5.0):
             if s.at(end)[1] <= level * volts:
                 low, high = t, end
                 while high - low > 1000:
-                    low, high = ((low + high) // 2, high) if s.at((low + high) // 2)[1] > level * volts else (low, (low + high) // 2)
+                    low, high = (
+                        ((low + high) // 2, high)
+                        if s.at((low + high) // 2)[1] > level * volts
+                        else (low, (low + high) // 2)
+                    )
                 found.append(high)
         t = end
 
@@ -133,8 +152,8 @@ def test_half_the_capacitance_bends_the_line():
 
 
 def test_a_drive_that_works():
-    """5 W empty 470 uF from 4.5 V to the lock-out at 4 V in 0.2 ms, whatever the pulses do; these take away their shares of what is
-    left, so that the line then goes from 4 V to nothing in T: 10 % of 5 V come at T (1 - 0.5 / 4)."""
+    """5 W empty 470 uF from 4.5 V to the lock-out at 4 V in 0.2 ms, whatever the pulses do; these take away their
+    shares of what is left, so that the line then goes from 4 V to nothing in T: 10 % of 5 V come at T (1 - 0.5 / 4)."""
     words = FILES.ramp.words(50_000, 1034, 50, MHz)
     took = fallen(words, 5.0, 470)
     assert took == pytest.approx(50_000 * (1 - 0.5 / 4) - 200, rel=0.02)
@@ -161,7 +180,9 @@ def test_words_beyond_the_queue_come_without_a_gap():
     begun = bench.edges(10)
     assert not bench.wait(400_000) and not pulse.stepping()
     edges = bench.edges(10)
-    assert edges[: len(begun)] == begun and [pins for _, pins in edges] == [w & 3 for w in words[:-1]]  # the last one goes on
+    assert edges[: len(begun)] == begun and [pins for _, pins in edges] == [
+        w & 3 for w in words[:-1]
+    ]  # the last one goes on
     at = edges[0][0]
     for (cycle, _), w in zip(edges, words):
         assert cycle == at
@@ -197,7 +218,11 @@ def test_rails_of_different_ramps_and_the_side_band_begin_in_one_cycle():
 @pytest.mark.parametrize("edge", ["", "rising", "falling"])
 @pytest.mark.parametrize("profile", ["float", "crowbar", "glitch"])
 def test_rails_move_in_the_same_cycle_whatever_starts_them(edge, profile):
-    bench = Bench(FILES, [(t, 20, t // 5000 % 2) for t in range(5000, 60_000, 5000)] + [(400_000, 20, 0), (700_000, 20, 1), (900_000, 20, 0)])
+    bench = Bench(
+        FILES,
+        [(t, 20, t // 5000 % 2) for t in range(5000, 60_000, 5000)]
+        + [(400_000, 20, 0), (700_000, 20, 1), (900_000, 20, 0)],
+    )
     pulse = FILES.pulse.Pulse([10, 12], 22)
     steps = cut(profile=profile, rails=[0, 1], **({"glitch_us": 30} if profile == "glitch" else {})).steps(MHz)
     pulse.load(edge, 20, 100_000, steps)
@@ -206,7 +231,10 @@ def test_rails_move_in_the_same_cycle_whatever_starts_them(edge, profile):
     bench.wait(3_000_000)
     assert pulse.fired()
     edges = bench.edges(10)
-    assert edges == bench.edges(12) and {pins for _, pins in edges} == {"float": {1}, "crowbar": {1, 3}, "glitch": {1, 0}}[profile]
+    assert (
+        edges == bench.edges(12)
+        and {pins for _, pins in edges} == {"float": {1}, "crowbar": {1, 3}, "glitch": {1, 0}}[profile]
+    )
     assert pulse.after_start_ns() == pytest.approx(edges[0][0] * 8 - began, abs=40)
     if profile != "float":
         assert edges[1][0] - edges[0][0] == {"crowbar": 50, "glitch": 30}[profile] * MHz
@@ -217,8 +245,15 @@ def test_rails_move_in_the_same_cycle_whatever_starts_them(edge, profile):
 
 def cut(volts_mV=5000, sideband=False, **how):
     """The Cut of a command for rails 0 (2.2 Ohm) and 1 (10 Ohm), or the words of its refusal."""
-    watch = lambda rail: SimpleNamespace(rail=rail, v=volts_mV, mV=lambda raw: raw, sampler=SimpleNamespace(running=True))  # noqa: E731
-    rows = {0: {"gate": 10, "discharge_mOhm": 2200}, 1: {"gate": 12, "discharge_mOhm": 10_000}, 2: {"gate": 14, "discharge_mOhm": 2200}, 3: {"gate": 16, "discharge_mOhm": 2200}}
+    watch = lambda rail: SimpleNamespace(
+        rail=rail, v=volts_mV, mV=lambda raw: raw, sampler=SimpleNamespace(running=True)
+    )  # noqa: E731
+    rows = {
+        0: {"gate": 10, "discharge_mOhm": 2200},
+        1: {"gate": 12, "discharge_mOhm": 10_000},
+        2: {"gate": 14, "discharge_mOhm": 2200},
+        3: {"gate": 16, "discharge_mOhm": 2200},
+    }
     how = {"token": 1, "rails": [0], "profile": "ramp", "when": {"now": True}, **how}
     clock = SimpleNamespace(update=lambda: None, wraps=0, ticks=0)
     try:
@@ -231,7 +266,9 @@ def test_a_ramp_of_two_rails():
     asked = cut(rails=[1, 0], fall_us=20_000, bulk_uF=[100, 470], off_ms=600)
     assert (asked.fall_us, asked.taus_us, asked.off_us) == (20_000, [1000, 1034], 600_000)
     one, other = asked.steps(MHz)
-    assert list(one) == list(FILES.ramp.words(20_000, 1000, 50, MHz)) and list(other) == list(FILES.ramp.words(20_000, 1034, 50, MHz))
+    assert list(one) == list(FILES.ramp.words(20_000, 1000, 50, MHz)) and list(other) == list(
+        FILES.ramp.words(20_000, 1034, 50, MHz)
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,15 +285,21 @@ def test_a_ramp_of_two_rails():
         ({"fall_us": 47, "bulk_uF": [470]}, "fall_us must be an integer from 48 to 2000000"),
         ({"fall_us": 2_000_001, "bulk_uF": [4700]}, "fall_us must be an integer from 48 to 2000000"),
         ({"fall_us": "1", "bulk_uF": [470]}, "fall_us must be"),
-        ({"fall_us": 3101, "bulk_uF": [470]}, "rail 0: 2200 mOhm x 470 uF = 1034 us; fall_us must be an integer from 3102 to 1034000"),
+        (
+            {"fall_us": 3101, "bulk_uF": [470]},
+            "rail 0: 2200 mOhm x 470 uF = 1034 us; fall_us must be an integer from 3102 to 1034000",
+        ),
         ({"fall_us": 5000, "bulk_uF": [7]}, "15 us; below 16 us its pulses are too short for the switch"),
-        ({"fall_us": 50_000, "bulk_uF": [1001], "rails": [1], "volts_mV": 12_000}, "at 12000 mV that is more than the 72 mJ of its resistor"),
+        (
+            {"fall_us": 50_000, "bulk_uF": [1001], "rails": [1], "volts_mV": 12_000},
+            "at 12000 mV that is more than the 72 mJ of its resistor",
+        ),
         ({"fall_us": 50_000, "bulk_uF": [470], "off_ms": 49}, "off_ms is shorter than the fall"),
         ({"fall_us": 50_000, "bulk_uF": [470], "glitch_us": 5}, "glitch_us belongs to glitch"),
         ({"profile": "float", "rails": [0, 1, 2, 3], "sideband": True}, "with the side-band, rails must be 3 at most"),
         ({"profile": "float", "when": {"edge": "rising", "gpio": 13, "timeout_ms": 1}}, "GPIO 13 is a gate"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(how, words):
     said = cut(**how)
     assert isinstance(said, str) and words in said
@@ -271,8 +314,8 @@ def test_what_just_goes():
 
 @pytest.mark.parametrize("sideband", [False, True])
 def test_the_steps_of_the_other_profiles(sideband):
-    """A crowbar's first step opens the series switch, and the discharge switch comes after the dead time; a glitch never closes it
-    and leaves the side-band alone."""
+    """A crowbar's first step opens the series switch, and the discharge switch comes after the dead time; a glitch
+    never closes it and leaves the side-band alone."""
     words = lambda **how: [[(w & 3, (w >> 2) + 4) for w in steps] for steps in cut(sideband=sideband, **how).steps(MHz)]  # noqa: E731
     sealed = [[(3, 4)]] if sideband else []
     assert words(profile="crowbar", rails=[0, 1]) == [[(1, 50 * MHz), (3, 4)]] * 2 + sealed

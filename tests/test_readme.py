@@ -26,5 +26,7 @@ def test_every_bench_that_is_named_exists():
 
 
 def test_every_file_that_is_named_exists():
-    for path in re.findall(r"`((?:firmware|host|schemas|tests)/[\w./-]+)`", README) + re.findall(r"\]\(([\w./-]+)\)", README):
+    for path in re.findall(r"`((?:firmware|host|schemas|tests)/[\w./-]+)`", README) + re.findall(
+        r"\]\(([\w./-]+)\)", README
+    ):
         assert (ROOT / path).exists(), path

@@ -44,7 +44,16 @@ def folders(tmp_path_factory):
         ]
     ):
         made.append(
-            synthetic_run.write(base, iops, watts=((-100, 1.0), (0, watts)), zoom_s=14, model=model, op_percent=op, state=state, name=f"run-{i}")
+            synthetic_run.write(
+                base,
+                iops,
+                watts=((-100, 1.0), (0, watts)),
+                zoom_s=14,
+                model=model,
+                op_percent=op,
+                state=state,
+                name=f"run-{i}",
+            )
         )
     return made
 
@@ -156,7 +165,10 @@ def test_labels_tell_runs_apart():
     assert same[1][3] == "a 1, OP drive's own (run 2)"
     assert same[2][:2] == ("a 2", "25 % of raw")
     simulated = page.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
-    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["OP drive's own", "OP 25 % of raw"]
+    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == [
+        "OP drive's own",
+        "OP 25 % of raw",
+    ]
     one_drive = page.labels([f("a", "1", None), f("a", "1", 25)])
     assert [x[3] for x in one_drive] == ["OP drive's own", "OP 25 % of raw"]
 
@@ -185,7 +197,10 @@ def test_packed_numbers_come_back():
     assert decoded(page.linear(np.array([2.5, 2.5]))).tolist() == [2.5, 2.5]
 
 
-@pytest.mark.parametrize(("value", "places", "text"), [(None, 1, "–"), (0.0, 0, "0"), (-1.25, 2, "−1.25"), (1234567.6, 1, "1\u202f234\u202f567.6")])
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [(None, 1, "–"), (0.0, 0, "0"), (-1.25, 2, "−1.25"), (1234567.6, 1, "1\u202f234\u202f567.6")],
+)
 def test_number(value, places, text):
     assert number(value, places) == text
 
@@ -244,9 +259,13 @@ def test_clicking_a_bar_shows_the_others_in_percent_of_it(chromium, made):
     assert percent[0] == "= 100 %"
     assert percent[1] == f"+{100 * (means[1] / means[0] - 1):.1f} %, better"
     assert percent[3] == "±0.0 %, equal"
-    watts = chromium.js("document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"1\"] .percent').textContent")
+    watts = chromium.js(
+        "document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"1\"] .percent').textContent"
+    )
     assert watts == "−20.0 %, better"
-    watts = chromium.js("document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"2\"] .percent').textContent")
+    watts = chromium.js(
+        "document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"2\"] .percent').textContent"
+    )
     assert watts == "+60.0 %, worse"
     assert chromium.js(row.format(0) + ".getAttribute('aria-pressed')") == "true"
     assert chromium.js("location.hash") == "#ref=0"
@@ -258,7 +277,10 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
     chromium.open(made[0], ready=READY)
     everything = ink(chromium, "power", BLUE)
     assert everything > 60  # run 0 is blue
-    visible = "[...document.querySelectorAll('thead th[data-run]')].filter(e => !e.classList.contains('hidden')).map(e => +e.dataset.run)"
+    visible = (
+        "[...document.querySelectorAll('thead th[data-run]')].filter(e => !e.classList.contains('hidden')).map(e =>"
+        " +e.dataset.run)"
+    )
     click = "document.querySelector('input[name={}][value=\"{}\"]').click()"
     assert chromium.js(visible) == [0, 1, 2, 3]
     chromium.js(click.format("op", 0))  # the drives' own OP off
@@ -294,13 +316,18 @@ def test_the_reviewed_run_is_drawn_on_top(chromium, made):
 
 def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
     chromium.open(made[0], ready=READY)
-    key = "document.querySelector('[data-panel=power]').dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', shiftKey: {}}}))"
+    key = (
+        "document.querySelector('[data-panel=power]').dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', shiftKey:"
+        " {}}}))"
+    )
     assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 43 s"
     for _ in range(3):
         chromium.js(key.format("ArrowLeft", "true"))
     chromium.js(key.format("ArrowRight", "false"))
     assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 14 s"
-    cells = chromium.js("[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))")
+    cells = chromium.js(
+        "[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))"
+    )
     assert cells[0][0].endswith("SIMULATED one, OP 25 % of raw")
     assert cells[0][1:4] == ["11\u202f000", "2.000", "181.8"]  # 2 W / 11 000 per s = 181.8 uJ
     lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")

@@ -1,4 +1,5 @@
-"""The report of a rig with several rails: each rail beside the sum, in the page, its table and CSV, and on the terminal."""
+"""The report of a rig with several rails: each rail beside the sum, in the page, its table and CSV, and on the
+terminal."""
 
 import base64
 import json
@@ -18,7 +19,8 @@ TWELVE = ("12V <b>", ((-100, 0.5), (0, 6.0), (10, 3.0)), 740_000, (14.2, 16.4))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """(page of a run with two rails, one of which goes for 2 s, and a run with one; what was said on the terminal; figures)"""
+    """(page of a run with two rails, one of which goes for 2 s, and a run with one; what was said on the terminal;
+    figures)"""
     base = tmp_path_factory.mktemp("runs")
     two = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, more_rails=[TWELVE], name="two")
     one = synthetic_run.write(base, [900, 1100] * 10, zoom_s=4, name="one", model="SIMULATED other")
@@ -31,7 +33,13 @@ def test_the_table_has_a_row_for_each_rail(made):
     html = made[0].read_text()
     start = html.index('<table class="rails">')
     rows = html[start : html.index("</table>", start)].split("<tr")[2:]
-    assert len(rows) == 3 and "12V <b>" not in html and ">12V &lt;b&gt;</td>" in rows[1] and ">5V</td>" in rows[0] and ">5V</td>" in rows[2]
+    assert (
+        len(rows) == 3
+        and "12V <b>" not in html
+        and ">12V &lt;b&gt;</td>" in rows[1]
+        and ">5V</td>" in rows[0]
+        and ">5V</td>" in rows[2]
+    )
     mean_W = made[2][0]["rails"][1]["power_mean_W"]
     assert mean_W == pytest.approx((10 * 6 + 7 * 3) / 17, rel=1e-3)
     assert f"<td>{mean_W:.3f}</td>" in rows[1] and "<td>100.0</td>" in rows[2]

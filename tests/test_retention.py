@@ -7,11 +7,21 @@ from hypothesis import strategies as st
 from ssdrig.drive import retention
 
 
-@pytest.mark.parametrize("storage_C, client_h, client_af, enterprise_h, enterprise_af", [
-    (20, 219 * 168, 0.238, 210 * 168, 0.0620), (25, 105.7 * 168, 0.494, 101 * 168, 0.129), (30, 52.1 * 168, 1, 50.0 * 168, 0.261),
-    (35, 26.3 * 168, 1.98, 25.3 * 168, 0.516), (40, 13.6 * 168, 3.84, 13.0 * 168, 1), (50, 26.9 * 24, 13.6, 25.8 * 24, 3.53),
-    (52, 507, 17.3, 486, 4.50), (55, 14.8 * 24, 24.7, 14.2 * 24, 6.45), (66, 100, 87.3, 96.2, 22.8), (85, 13.6, 643, 13.1, 168),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "storage_C, client_h, client_af, enterprise_h, enterprise_af",
+    [
+        (20, 219 * 168, 0.238, 210 * 168, 0.0620),
+        (25, 105.7 * 168, 0.494, 101 * 168, 0.129),
+        (30, 52.1 * 168, 1, 50.0 * 168, 0.261),
+        (35, 26.3 * 168, 1.98, 25.3 * 168, 0.516),
+        (40, 13.6 * 168, 3.84, 13.0 * 168, 1),
+        (50, 26.9 * 24, 13.6, 25.8 * 24, 3.53),
+        (52, 507, 17.3, 486, 4.50),
+        (55, 14.8 * 24, 24.7, 14.2 * 24, 6.45),
+        (66, 100, 87.3, 96.2, 22.8),
+        (85, 13.6, 643, 13.1, 168),
+    ],
+)
 def test_the_arrhenius_table(storage_C, client_h, client_af, enterprise_h, enterprise_af):
     assert retention.acceleration(30, storage_C) == pytest.approx(client_af, rel=0.005)
     assert retention.acceleration(40, storage_C) == pytest.approx(enterprise_af, rel=0.005)
@@ -60,24 +70,45 @@ def test_the_effective_temperature_costs_what_the_profile_costs(profile):
     hours = sum(h for h, _ in profile)
     assert min(t for _, t in profile) - 1e-6 <= effective <= max(t for _, t in profile) + 1e-6
     assert sum(h * t for h, t in profile) / hours <= effective + 1e-6
-    assert retention.equivalent_hours(profile, 30) == pytest.approx(hours * retention.acceleration(30, effective), rel=1e-6)
+    assert retention.equivalent_hours(profile, 30) == pytest.approx(
+        hours * retention.acceleration(30, effective), rel=1e-6
+    )
 
 
 @settings(max_examples=100)
 @given(st.sampled_from(["client", "enterprise"]), st.floats(-40, 120), st.floats(0.01, 5), st.floats(0.3, 1.5))
 def test_warmer_is_shorter(drive_class, storage_C, step, ea_eV):
-    assert retention.bound_hours(drive_class, storage_C + step, ea_eV) < retention.bound_hours(drive_class, storage_C, ea_eV)
+    assert retention.bound_hours(drive_class, storage_C + step, ea_eV) < retention.bound_hours(
+        drive_class, storage_C, ea_eV
+    )
 
 
-@pytest.mark.parametrize("drive_class, wear, state, hours, words", [
-    ("client", 16, "holds", 8760, "at least 52.1 weeks at 100 % of the rated endurance: JESD218 client class (52.1 weeks at 30 °C when worn out),"
-     " 1.1 eV. At 16 % it is better; how much is not specified."),
-    ("client", 100, "holds", 8760, "1.1 eV."),
-    ("client", 101, "void", None, "No retention bound: 101 % of the rated endurance is used, the standard ends at 100 %."),
-    ("client", None, "wear not known", 8760, "How worn the drive is, is not known: above 100 % it is void."),
-    (None, 3, "class not known", None, "--class"),
-    ("server", 3, "class not known", None, "No retention bound"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "drive_class, wear, state, hours, words",
+    [
+        (
+            "client",
+            16,
+            "holds",
+            8760,
+            (
+                "at least 52.1 weeks at 100 % of the rated endurance: JESD218 client class (52.1 weeks at 30 °C when"
+                " worn out), 1.1 eV. At 16 % it is better; how much is not specified."
+            ),
+        ),
+        ("client", 100, "holds", 8760, "1.1 eV."),
+        (
+            "client",
+            101,
+            "void",
+            None,
+            "No retention bound: 101 % of the rated endurance is used, the standard ends at 100 %.",
+        ),
+        ("client", None, "wear not known", 8760, "How worn the drive is, is not known: above 100 % it is void."),
+        (None, 3, "class not known", None, "--class"),
+        ("server", 3, "class not known", None, "No retention bound"),
+    ],
+)
 def test_wear_and_the_bound(drive_class, wear, state, hours, words):
     got = retention.bound(drive_class, wear, 30)
     assert (got["state"], got["hours"]) == (state, hours) and words in got["words"]
@@ -85,13 +116,26 @@ def test_wear_and_the_bound(drive_class, wear, state, hours, words):
 
 def test_unpowered_time_is_calendar_less_power_on_hours():
     """Ten days, 100 power-on hours: 140 h without power, and one more that the counter may have rounded away."""
-    before, after = {"utc_ns": 10**18, "power_on_hours": 500}, {"utc_ns": 10**18 + 240 * 3600 * 10**9, "power_on_hours": 600}
+    before, after = (
+        {"utc_ns": 10**18, "power_on_hours": 500},
+        {"utc_ns": 10**18 + 240 * 3600 * 10**9, "power_on_hours": 600},
+    )
     assert retention.unpowered_hours(before, after) == pytest.approx(141)
     assert retention.unpowered_hours(before, after | {"power_on_hours": 900}) == 0
     for gap in ({"power_on_hours": None}, {"utc_ns": None}, {"power_on_hours": 499}, {"utc_ns": 10**18 - 1}):
         assert retention.unpowered_hours(before, after | gap) is None
 
 
-@pytest.mark.parametrize("hours, text", [(13.1, "13.1 h"), (96.2, "96 h"), (355, "14.8 d"), (2190, "13.0 weeks"), (8760, "52.1 weeks"), (36792, "4.2 years")])
+@pytest.mark.parametrize(
+    "hours, text",
+    [
+        (13.1, "13.1 h"),
+        (96.2, "96 h"),
+        (355, "14.8 d"),
+        (2190, "13.0 weeks"),
+        (8760, "52.1 weeks"),
+        (36792, "4.2 years"),
+    ],
+)
 def test_period(hours, text):
     assert retention.period(hours) == text

@@ -69,7 +69,9 @@ class FakeBoard(threading.Thread):
                 t_us = int((self.sent_until - self.born) * 1e6) + 1000 * np.arange(1, 21)
                 self.sent_until += 0.02
                 if not self.dry:
-                    self.say(wire.SAMPLES, stream.samples(self.index, t_us, [25_600] * 20, [25_600] * 20, config=self.config))
+                    self.say(
+                        wire.SAMPLES, stream.samples(self.index, t_us, [25_600] * 20, [25_600] * 20, config=self.config)
+                    )
                 self.index += 20
 
     def obey(self, kind, seq, body):
@@ -325,7 +327,9 @@ def test_no_bytes_raise_and_all_damage_is_kept(book):
 
 
 def test_whole_frames_with_any_body_do_not_raise(book):
-    @given(st.sampled_from([wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, 0, 255]), st.binary(max_size=60))
+    @given(
+        st.sampled_from([wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, 0, 255]), st.binary(max_size=60)
+    )
     @settings(max_examples=100, deadline=None)
     def check(kind, body):
         begin = journal.records(book.path).next_offset
@@ -381,7 +385,8 @@ def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):
 
 
 def test_the_simulated_board_end_to_end(micropython):
-    """Real firmware in the real interpreter, noise and faults off: 2 W come out as 2 W, on time, closed, nothing lost."""
+    """Real firmware in the real interpreter, noise and faults off: 2 W come out as 2 W, on time, closed, nothing
+    lost."""
     exact = {"ppm": 80, "noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0}
     with clock_bench.measured(4, exact, watts=2.0) as (run, truth, live):
         p = samples.load(run)

@@ -56,10 +56,21 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
         load.draw(2.5)
         found = info(load.port, capsys)
         (rail,) = found["rails"]
-        assert found["simulated"] is True and found["protocol"] == 2 and len(found["serial"]) == 16 and found["warnings"] == []
+        assert (
+            found["simulated"] is True
+            and found["protocol"] == 2
+            and len(found["serial"]) == 16
+            and found["warnings"] == []
+        )
         assert rail["rate_per_s"] == pytest.approx(1e6 / 740 * 1.005, rel=1e-3)  # the chip's oscillator is 0.5 % fast
-        assert rail["I_mean"] == pytest.approx(amperes(2.5), rel=1e-3) and rail["P_mean_W"] == pytest.approx(2.5, rel=5e-3)
-        assert rail["I_sd"] == pytest.approx(rail["I_typical"], rel=0.15) and rail["lost"] == 0 and rail["calibrated"] == {}
+        assert rail["I_mean"] == pytest.approx(amperes(2.5), rel=1e-3) and rail["P_mean_W"] == pytest.approx(
+            2.5, rel=5e-3
+        )
+        assert (
+            rail["I_sd"] == pytest.approx(rail["I_typical"], rel=0.15)
+            and rail["lost"] == 0
+            and rail["calibrated"] == {}
+        )
         assert 0.005 < rail["P_uncertainty_W"] / rail["P_mean_W"] < 0.02  # the shunt's 1 %
         assert 0 < found["clock"]["bound_us"] < 5000 and found["clock"]["pings"] > 5
         assert run_rig("info", "--port", load.port, "--seconds", "1") == 0
@@ -79,7 +90,9 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
 
         def person(words):
             if words.startswith(("Meter", "Its", "and the")):
-                return {"Meter": METER["name"], "Its ac": "0,02", "and th": "0.0001", "Its la": "0.00001"}[words[:6] if words[0] != "M" else "Meter"]
+                return {"Meter": METER["name"], "Its ac": "0,02", "and th": "0.0001", "Its la": "0.00001"}[
+                    words[:6] if words[0] != "M" else "Meter"
+                ]
             if "The meter shows" in words:
                 return f"{amperes(now[-1]) * 1.0001 + 0.00005:.5f}"
             now.append(next(watts))
@@ -98,7 +111,9 @@ def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, mo
         load.reset()  # the board keeps it
         after = info(load.port, capsys)["rails"][0]
         assert after["calibrated"] == {"I": kept["I"]["date"]}
-        allowed = 2 * calibration.line_uncertainty(kept["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
+        allowed = (
+            2 * calibration.line_uncertainty(kept["I"], after["I_mean"]) + 2 * after["I_sd"] / after["samples"] ** 0.5
+        )
         assert abs(after["I_mean"] - amperes(2.5)) <= allowed < 1e-3
         assert abs(after["P_mean_W"] - 2.5) <= after["P_uncertainty_W"] < before["P_uncertainty_W"] / 3
         assert run_rig("calibrate", "--port", load.port, "--forget") == 0
@@ -178,18 +193,44 @@ def test_the_end_of_standard_input_changes_nothing(tmp_path, monkeypatch):
 def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
     """The longest hello there can be; and a lab's 12 V rail by the numbers."""
     row = {
-        "chip": "INA228", "bus": "I2C0", "shunt_uOhm": 10_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 7_812_500, "fine": True,
-        "vbus_us": 540, "vshunt_us": 540, "temp_us": 540,
-    }  # fmt: skip
+        "chip": "INA228",
+        "bus": "I2C0",
+        "shunt_uOhm": 10_000,
+        "shunt_tolerance_ppm": 10_000,
+        "current_lsb_pA": 7_812_500,
+        "fine": True,
+        "vbus_us": 540,
+        "vshunt_us": 540,
+        "temp_us": 540,
+    }
     rows = [
-        {**row, "rail": n, "name": f"rail number {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.5, "V": 12.0, "gate": 10 + 2 * n}}
+        {
+            **row,
+            "rail": n,
+            "name": f"rail number {n}",
+            "address": 0x40 + n,
+            "alert": 6 + n,
+            "simulated": {"A": 0.5, "V": 12.0, "gate": 10 + 2 * n},
+        }
         for n in (1, 2, 3)
     ]
     for n in (0, 1):
         rows[n]["simulated"]["scope"] = 27 + n
     low, high = calibration.Point(0.0001, 1e-6, 0.0), calibration.Point(12.03, 1e-6, 12.0)
-    line = {**calibration.line(low, high, calibration.Meter("m", 0.05, 0.003, 0.001), 0), "date": "2026-01-31", "meter": "m" * calibrating.NAME_CHARS}
-    noise = {"I_mean_n": 100_000, "I_sd_n": 261_623, "I_pp_n": 1_609_375, "I_allan_1s_n": 60_043, "V_sd_n": 1_097_793, "seconds": 10, "adc": 62_720}
+    line = {
+        **calibration.line(low, high, calibration.Meter("m", 0.05, 0.003, 0.001), 0),
+        "date": "2026-01-31",
+        "meter": "m" * calibrating.NAME_CHARS,
+    }
+    noise = {
+        "I_mean_n": 100_000,
+        "I_sd_n": 261_623,
+        "I_pp_n": 1_609_375,
+        "I_allan_1s_n": 60_043,
+        "V_sd_n": 1_097_793,
+        "seconds": 10,
+        "adc": 62_720,
+    }
     slow = {name: row[name] for name in ("vbus_us", "vshunt_us", "temp_us")}
     with bench(tmp_path, rail=slow, rails=rows) as load:
         with session(load.port, stream=False) as here:
@@ -201,4 +242,6 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
         found = info(load.port, capsys)["rails"]
         assert [rail["rail"] for rail in found] == [0, 1, 2, 3] and [rail["lost"] for rail in found] == [0] * 4
         gain, offset = calibration.gain_offset(line)
-        assert found[3]["V_mean"] == pytest.approx(12.0 * gain + offset, abs=2.5e-3)  # 200 ppm: the stand-in chip's own error
+        assert found[3]["V_mean"] == pytest.approx(
+            12.0 * gain + offset, abs=2.5e-3
+        )  # 200 ppm: the stand-in chip's own error

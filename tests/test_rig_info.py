@@ -31,17 +31,27 @@ def test_several_rails_and_their_sum(tmp_path, capsys):
     slow = {"vbus_us": 540, "vshunt_us": 1052, "temp_us": 540}  # three rails are much for a busy machine
     faults = {"rail": faults["rail"] | slow, "rails": [row | slow for row in faults["rails"]]}
     found, text = told(tmp_path, capsys, faults)
-    assert [(row["rail"], row["name"], row["lost"]) for row in found["rails"]] == [(0, "5V", 0), (1, "12V", 0), (2, "3.3Vaux", 0)]
+    assert [(row["rail"], row["name"], row["lost"]) for row in found["rails"]] == [
+        (0, "5V", 0),
+        (1, "12V", 0),
+        (2, "3.3Vaux", 0),
+    ]
     assert [row["P_mean_W"] for row in found["rails"]] == pytest.approx([2.95, 2.0, 0.05], rel=2e-3)
     assert [row["V_mean"] for row in found["rails"]] == pytest.approx([4.986, 11.996, 3.3], abs=2e-3)
     assert found["total"]["P_mean_W"] == pytest.approx(5.0, rel=1e-3)
-    assert found["total"]["P_uncertainty_W"] == pytest.approx(math.hypot(*(row["P_uncertainty_W"] for row in found["rails"])), rel=1e-9)
+    assert found["total"]["P_uncertainty_W"] == pytest.approx(
+        math.hypot(*(row["P_uncertainty_W"] for row in found["rails"])), rel=1e-9
+    )
     for row in found["rails"][:2]:
         assert row["given_up"] == 0 and row["rate_nominal_per_s"] == pytest.approx(1e6 / 2132)
         assert abs(row["closure_percent"]) < 0.2 and row["closure_resolution_percent"] < 0.05
     assert found["rails"][2]["closure_resolution_percent"] > 0.3  # 50 mW: little of it for the chip's own steps
     lines = text.splitlines()
-    assert [line.split(":")[0].strip() for line in lines if line.startswith("  rail")] == ["rail 0 5V", "rail 1 12V", "rail 2 3.3Vaux"]
+    assert [line.split(":")[0].strip() for line in lines if line.startswith("  rail")] == [
+        "rail 0 5V",
+        "rail 1 12V",
+        "rail 2 3.3Vaux",
+    ]
     (together,) = [line for line in lines if line.startswith("  together: ")]
     assert float(together.split()[1]) == pytest.approx(5000, rel=1e-3)
 
@@ -49,7 +59,9 @@ def test_several_rails_and_their_sum(tmp_path, capsys):
 def test_a_fast_rail(tmp_path, capsys):
     found, text = told(tmp_path, capsys, {"rail": {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}})
     (row,) = found["rails"]
-    assert row["rate_nominal_per_s"] == pytest.approx(1e6 / 234) and row["rate_per_s"] == pytest.approx(1.005e6 / 234, rel=2e-3)
+    assert row["rate_nominal_per_s"] == pytest.approx(1e6 / 234) and row["rate_per_s"] == pytest.approx(
+        1.005e6 / 234, rel=2e-3
+    )
     assert row["lost"] - row["given_up"] in (0, -1) and row["given_up"] in (2, 3)
     assert "of nominal 4273.5" in text and "given up to read the accumulators" in text and "together" not in text
 
@@ -58,7 +70,11 @@ def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
     """A countdown while readings are taken, and which of how many steps; nothing of that in a log."""
     load = Bench(tmp_path)
     shown, said, answers = [], [], iter(["M 1", "0.01", "0.001", "0.0001", "", "0.0", "", "", "s"])
-    monkeypatch.setattr(calibrating, "_point", lambda *a: calibrating.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrating.Point(5.0, 1e-6, 5.0))
+    monkeypatch.setattr(
+        calibrating,
+        "_point",
+        lambda *a: calibrating.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrating.Point(5.0, 1e-6, 5.0),
+    )
     with Board(tmp_path, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
         load.draw(1.0)
         with session(port, show=shown.append) as here:
@@ -84,4 +100,8 @@ def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
         with pytest.raises(RigError, match="samples of every rail"):
             Rig(port, Memory()).start()
     assert [row["name"] for row in found["rails"]] == ["5V"] and found["silent_rails"] == [1] and found["total"] is None
-    assert "rail 1 (12V): no samples; is its sensor there" in said.err and "the board says: rail 1:" in said.out and "together" not in said.out
+    assert (
+        "rail 1 (12V): no samples; is its sensor there" in said.err
+        and "the board says: rail 1:" in said.out
+        and "together" not in said.out
+    )

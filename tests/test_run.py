@@ -15,19 +15,36 @@ from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
 
 SIZE = 64 << 20
-DRIVE = {"model": "FILE", "serial": "F1", "firmware": "", "interface": "file", "capacity_bytes": SIZE, "raw_nand_bytes": None, "time_dilation": 1}
+DRIVE = {
+    "model": "FILE",
+    "serial": "F1",
+    "firmware": "",
+    "interface": "file",
+    "capacity_bytes": SIZE,
+    "raw_nand_bytes": None,
+    "time_dilation": 1,
+}
 
 
 def document(host_units: int, nand_bytes: int) -> dict:
     """A SMART document with a data units counter and OCP's NAND counter."""
     health = page({3: (1, 100), 48: (16, host_units)})
     t_ns = time.monotonic_ns()
-    return {"t_start_ns": t_ns, "t_end_ns": t_ns + 1000, "simulated": False, "smartctl": {}, "log_02h": health.hex(), "log_c0h": page_c0h(nand_bytes).hex(), "log_09h": None}
+    return {
+        "t_start_ns": t_ns,
+        "t_end_ns": t_ns + 1000,
+        "simulated": False,
+        "smartctl": {},
+        "log_02h": health.hex(),
+        "log_c0h": page_c0h(nand_bytes).hex(),
+        "log_09h": None,
+    }
 
 
 @pytest.fixture
 def carried_out(tmp_path, monkeypatch):
-    """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2, 3 s."""
+    """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2,
+    3 s."""
     monkeypatch.setattr(consistency, "SETTLE_S", (1, 2, 3))
 
     def carry_out(polls, settle=False, idle_s=0, **more):
@@ -42,10 +59,21 @@ def carried_out(tmp_path, monkeypatch):
 
         target = tmp_path / "drive"
         target.write_bytes(bytes(SIZE))
-        here = Bench(**(dict(
-            drive=DRIVE, fio_target=str(target), port=None, simulated=False, purge=lambda show: {"method": "none", "ok": True},
-            poll=poll, flush=lambda: None, check=lambda: None,
-        ) | more))  # fmt: skip
+        here = Bench(
+            **(
+                dict(
+                    drive=DRIVE,
+                    fio_target=str(target),
+                    port=None,
+                    simulated=False,
+                    purge=lambda show: {"method": "none", "ok": True},
+                    poll=poll,
+                    flush=lambda: None,
+                    check=lambda: None,
+                )
+                | more
+            )
+        )
         plan = consistency.plan(SIZE, None, None, 4, None, 1, 1, settle, idle_s)
         args = SimpleNamespace(method="consistency", runs=str(tmp_path / "runs"), influx=None, jsonl=False)
         folder, end = run.carry_out(args, plan, here, Progress(quiet=True))
@@ -67,13 +95,19 @@ def test_settle_and_idle(carried_out):
     steps = [e["step"] for e in events if e["kind"] == "step.start"]
     assert steps == ["check", "purge", "fill", "load", "flush", "settle", "idle", "teardown"]
     smart = [(e["t_ns"], e["reason"]) for e in events if e["kind"] == "smart.start"]
-    (settle0,), (idle0,), (idle1,) = times(events, "step.start", "settle"), times(events, "step.start", "idle"), times(events, "step.end", "idle")
+    (settle0,), (idle0,), (idle1,) = (
+        times(events, "step.start", "settle"),
+        times(events, "step.start", "idle"),
+        times(events, "step.end", "idle"),
+    )
     assert [reason for t, reason in smart if settle0 < t < idle0] == ["after", "settled"]
     assert not [t for t, _ in smart if idle0 <= t <= idle1] and idle1 - idle0 >= 2e9
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["none"]
     got = figures_of(analysis.load(folder))
     assert got["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
-    assert asked[0] is None and asked[-1] is None and any(like for like in asked), "under load the first document's sources are asked again"
+    assert asked[0] is None and asked[-1] is None and any(like for like in asked), (
+        "under load the first document's sources are asked again"
+    )
 
 
 def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
@@ -137,7 +171,16 @@ def parsed(*words):
     return parser.parse_args(["consistency", *words])
 
 
-@pytest.mark.parametrize("words", [[], ["--virtual", "sata-tlc", "--drive", "X"], ["--virtual", "floppy"], ["--drive", "/dev/sda"], ["--drive", "no such serial"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--virtual", "sata-tlc", "--drive", "X"],
+        ["--virtual", "floppy"],
+        ["--drive", "/dev/sda"],
+        ["--drive", "no such serial"],
+    ],
+)
 def test_words_that_name_no_drive(words):
     with pytest.raises(UsageError):
         run.perform(parsed(*words), Progress(quiet=True))

@@ -105,7 +105,8 @@ def test_a_stream_that_an_earlier_host_left_running_has_no_lost_beginning(tmp_pa
 
 @pytest.mark.parametrize("index_after", [0, 150])
 def test_a_reset_is_a_gap_of_known_length(tmp_path, index_after):
-    """The board is dark for half a second: 500 conversions that the chip would have made, of which it says 150 itself."""
+    """The board is dark for half a second: 500 conversions that the chip would have made, of which it says 150
+    itself."""
     tape = stream.started(boot=1)
     tape.stream(40, current=1 * W)
     tape.reset(dark_us=500_000)
@@ -159,8 +160,8 @@ def test_a_boot_without_any_pong_still_has_a_place_in_time(tmp_path):
 
 
 def with_energy(tape, seconds, watts, oscillator=1.005, lie=1.0, lose=()):
-    """Stream with an energy frame every 1000 conversions; the chip's clock is fast: conversions of nominally 1 ms come every
-    1/1.005 ms, and its accumulator believes in the nominal time. Board ticks are whole microseconds."""
+    """Stream with an energy frame every 1000 conversions; the chip's clock is fast: conversions of nominally 1 ms come
+    every 1/1.005 ms, and its accumulator believes in the nominal time. Board ticks are whole microseconds."""
     joules, index, t = 0.0, 0, float(tape.t_us)
     for s in range(seconds):
         for k in range(20):
@@ -307,7 +308,11 @@ def test_a_follower_waits_until_a_second_has_settled(tmp_path):
     early = [s.t_ns for _, s in follower.seconds()]
     late = [s.t_ns for _, s in follower.seconds(final=True)]
     first = stream.T0_NS // 10**9 * 10**9
-    assert early == [first] and late == [first + 10**9, first + 2 * 10**9, first + 3 * 10**9][: len(late)] and len(late) >= 2
+    assert (
+        early == [first]
+        and late == [first + 10**9, first + 2 * 10**9, first + 3 * 10**9][: len(late)]
+        and len(late) >= 2
+    )
     assert list(follower.seconds(final=True)) == []
 
 
@@ -368,7 +373,8 @@ def test_gaps_never_change_the_total_of_a_constant_power(tmp_path):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_nonsense_with_a_good_checksum_does_not_raise(seed):
-    """Frames altered, cut, doubled, invented: the numbers stay finite, time does not fall, nothing is lost less than 0 times."""
+    """Frames altered, cut, doubled, invented: the numbers stay finite, time does not fall, nothing is lost less than 0
+    times."""
     dice = random.Random(seed)
     tape = broken_tape(np.random.default_rng(seed))
     rows = []

@@ -1,4 +1,5 @@
-"""firmware/adc_ring.py against registers that are written down: what the data sheets' bits must be for one input and for several."""
+"""firmware/adc_ring.py against registers that are written down: what the data sheets' bits must be for one input and
+for several."""
 
 import sys
 import types
@@ -53,26 +54,45 @@ def ring(chip, left=0):
 
     sysmodule = types.SimpleNamespace(implementation=types.SimpleNamespace(_machine=f"Raspberry Pi Pico with {chip}"))
     machine = types.SimpleNamespace(mem32=memory, ADC=opened.append, Pin=lambda gpio: gpio)
-    uctypes = types.SimpleNamespace(addressof=addressof, bytearray_at=lambda at, n: memoryview(room["bytes"])[at - address : at - address + n])
+    uctypes = types.SimpleNamespace(
+        addressof=addressof, bytearray_at=lambda at, n: memoryview(room["bytes"])[at - address : at - address + n]
+    )
     real = sys.modules["sys"]
     try:
-        module = load(ROOT / "firmware/adc_ring.py", "adc_ring", machine=machine, rp2=types.SimpleNamespace(DMA=Channel), uctypes=uctypes, sys=sysmodule)
+        module = load(
+            ROOT / "firmware/adc_ring.py",
+            "adc_ring",
+            machine=machine,
+            rp2=types.SimpleNamespace(DMA=Channel),
+            uctypes=uctypes,
+            sys=sysmodule,
+        )
     finally:
         sys.modules["sys"] = real
     return module, memory, opened
 
 
 @pytest.mark.parametrize("chip", ADC)
-@pytest.mark.parametrize("gpios, inputs", [([26], 0), ([28], 2 << 12), ([26, 27], 0b011 << 16), ([27, 28], 1 << 12 | 0b110 << 16)])
+@pytest.mark.parametrize(
+    "gpios, inputs", [([26], 0), ([28], 2 << 12), ([26, 27], 0b011 << 16), ([27, 28], 1 << 12 | 0b110 << 16)]
+)
 def test_registers(chip, gpios, inputs):
     module, memory, opened = ring(chip, left=3)
     module.start(gpios, 250_000)
     assert opened == gpios and memory.left == 0  # what an earlier run left is read away
-    # CS.EN bit 0, START_MANY bit 3, AINSEL 15:12, RROBIN 20:16 (24:16); FCS.EN bit 0, DREQ_EN bit 3, THRESH 27:24; DIV.INT 23:8
+    # CS.EN bit 0, START_MANY bit 3, AINSEL 15:12, RROBIN 20:16 (24:16); FCS.EN bit 0, DREQ_EN bit 3, THRESH 27:24;
+    # DIV.INT 23:8
     assert memory.written == [(CS, 1 | inputs), (FCS, 0), (FCS, 1 | 8 | 1 << 24), (DIV, 191 << 8), (CS, 1 | 8 | inputs)]
     how = module._dma.how
     assert how["read"] == ADC[chip] + FIFO and how["write"] % (2 * module.SIZE) == 0 and how["trigger"]
-    assert how["ctrl"] == {"size": 1, "inc_read": False, "inc_write": True, "ring_size": 14, "ring_sel": True, "treq_sel": {"RP2040": 36, "RP2350": 48}[chip]}
+    assert how["ctrl"] == {
+        "size": 1,
+        "inc_read": False,
+        "inc_write": True,
+        "ring_size": 14,
+        "ring_sel": True,
+        "treq_sel": {"RP2040": 36, "RP2350": 48}[chip],
+    }
 
 
 def test_the_ring_lies_inside_its_room_and_stop_counts():

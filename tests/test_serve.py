@@ -79,7 +79,16 @@ def test_admin_refuses_nonsense_and_stays(shared):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(20)
         sock.connect(shared.ready["admin"])
-        for line in (b"no json", b"[]", b"{}", b'{"op": "explode"}', b'{"op": "log", "lid": 7}', b'{"op":"log","lid":[]}', b"\xff\xfe", b"[" * 5000):
+        for line in (
+            b"no json",
+            b"[]",
+            b"{}",
+            b'{"op": "explode"}',
+            b'{"op": "log", "lid": 7}',
+            b'{"op":"log","lid":[]}',
+            b"\xff\xfe",
+            b"[" * 5000,
+        ):
             sock.sendall(line + b"\n")
             assert "error" in json.loads(sock.makefile("rb").readline()), line
         sock.sendall(b'{"op": "identify"}\n{"op": "power_on"}\n')
@@ -122,7 +131,17 @@ def test_killed_server_leaves_truth_and_a_new_one_takes_its_place(serving, tmp_p
     assert truth.read_ledger(tmp_path / "truth")["preset"] == "sata-tlc"
     assert os.path.exists(server.socket)  # left behind
     again = subprocess.Popen(
-        [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", server.socket, "--preset", "sata-tlc", "--capacity", "1GiB"],
+        [
+            sys.executable,
+            "-m",
+            "ssdrig.virtual.serve",
+            "--socket",
+            server.socket,
+            "--preset",
+            "sata-tlc",
+            "--capacity",
+            "1GiB",
+        ],
         stdout=subprocess.PIPE,
     )
     try:
@@ -199,10 +218,9 @@ def test_power_cut_with_plp_or_after_fua_loses_nothing(serving):
 
 def test_dies_with_its_parent(tmp_path):
     script = (
-        "import subprocess, sys\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'ssdrig.virtual.serve', '--preset', 'sata-tlc', '--capacity', '1GiB',"
-        f" '--socket', {str(tmp_path / 'nbd')!r}, '--die-with-parent'], stdout=subprocess.PIPE)\n"
-        "p.stdout.readline(); print(p.pid, flush=True); sys.stdin.read()\n"
+        "import subprocess, sys\np = subprocess.Popen([sys.executable, '-m', 'ssdrig.virtual.serve', '--preset',"
+        f" 'sata-tlc', '--capacity', '1GiB', '--socket', {str(tmp_path / 'nbd')!r}, '--die-with-parent'],"
+        " stdout=subprocess.PIPE)\np.stdout.readline(); print(p.pid, flush=True); sys.stdin.read()\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     child = int(parent.stdout.readline())
@@ -230,9 +248,33 @@ def alive(pid: int) -> bool:
 
 def test_state_from_offline_ageing(serving, tmp_path):
     state = str(tmp_path / "state")
-    aged = run("precondition", "--preset", "sata-tlc", "--capacity", "1GiB", "--fill", "seq", "--drive-writes", "1", "--state", state)
+    aged = run(
+        "precondition",
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "1GiB",
+        "--fill",
+        "seq",
+        "--drive-writes",
+        "1",
+        "--state",
+        state,
+    )
     assert aged.returncode == 0, aged.stderr
-    aged = run("precondition", "--preset", "sata-tlc", "--capacity", "1GiB", "--fill", "random", "--drive-writes", "0.5", "--state", state)
+    aged = run(
+        "precondition",
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "1GiB",
+        "--fill",
+        "random",
+        "--drive-writes",
+        "0.5",
+        "--state",
+        state,
+    )
     ledger = json.loads(aged.stdout)
     assert ledger["host_write_bytes"] == 3 << 29 and ledger["wa"] > 1.1
     server = serving("--preset", "sata-tlc", "--state", state, "--no-latency")

@@ -17,42 +17,93 @@ SCHEMA = line_protocol.read_schema()
 def row(number, name, raw, value=100, worst=100, thresh=0, flags="-O--CK ", failed=""):
     """A line of smartctl 7.3's ata_smart_attributes.table."""
     whole = raw if isinstance(raw, int) else 0
-    out = {"id": number, "name": name, "value": value, "worst": worst, "thresh": thresh, "when_failed": failed,
-           "flags": {"value": 50, "string": flags}, "raw": {"value": whole, "string": str(raw)}}  # fmt: skip
+    out = {
+        "id": number,
+        "name": name,
+        "value": value,
+        "worst": worst,
+        "thresh": thresh,
+        "when_failed": failed,
+        "flags": {"value": 50, "string": flags},
+        "raw": {"value": whole, "string": str(raw)},
+    }
     return {key: item for key, item in out.items() if item is not None}
 
 
 def ata(*rows, exit_status=0, **more):
-    return {"smartctl": {
-        "json_format_version": [1, 0], "smartctl": {"version": [7, 3], "exit_status": exit_status},
-        "device": {"name": "/dev/sdb", "info_name": "/dev/sdb [SAT]", "type": "sat", "protocol": "ATA"},
-        "model_name": "APPLE SSD SM256E", "serial_number": "S0X5NZBC422720", "wwn": {"naa": 5, "oui": 9528, "id": 1124617520},
-        "user_capacity": {"blocks": 490234752, "bytes": 251000193024}, "smart_support": {"available": True, "enabled": True},
-        "smart_status": {"passed": True}, "ata_smart_attributes": {"revision": 1, "table": list(rows)}, **more}}  # fmt: skip
+    return {
+        "smartctl": {
+            "json_format_version": [1, 0],
+            "smartctl": {"version": [7, 3], "exit_status": exit_status},
+            "device": {"name": "/dev/sdb", "info_name": "/dev/sdb [SAT]", "type": "sat", "protocol": "ATA"},
+            "model_name": "APPLE SSD SM256E",
+            "serial_number": "S0X5NZBC422720",
+            "wwn": {"naa": 5, "oui": 9528, "id": 1124617520},
+            "user_capacity": {"blocks": 490234752, "bytes": 251000193024},
+            "smart_support": {"available": True, "enabled": True},
+            "smart_status": {"passed": True},
+            "ata_smart_attributes": {"revision": 1, "table": list(rows)},
+            **more,
+        }
+    }
 
 
 NVME_LOG = {
-    "critical_warning": 9, "temperature": 38, "available_spare": 100, "available_spare_threshold": 10, "percentage_used": 16,
-    "data_units_read": 7193048, "data_units_written": 113662783, "host_reads": 60131549, "host_writes": 2219922465,
-    "controller_busy_time": 35754, "power_cycles": 472, "power_on_hours": 6038, "unsafe_shutdowns": 355, "media_errors": 0,
-    "num_err_log_entries": 119699, "warning_temp_time": 11, "critical_comp_time": 7, "temperature_sensors": [29, 30],
-}  # fmt: skip
+    "critical_warning": 9,
+    "temperature": 38,
+    "available_spare": 100,
+    "available_spare_threshold": 10,
+    "percentage_used": 16,
+    "data_units_read": 7193048,
+    "data_units_written": 113662783,
+    "host_reads": 60131549,
+    "host_writes": 2219922465,
+    "controller_busy_time": 35754,
+    "power_cycles": 472,
+    "power_on_hours": 6038,
+    "unsafe_shutdowns": 355,
+    "media_errors": 0,
+    "num_err_log_entries": 119699,
+    "warning_temp_time": 11,
+    "critical_comp_time": 7,
+    "temperature_sensors": [29, 30],
+}
 
 
 def nvme(**log):
     return {
-        "drive": {"model": "TS128GMTE850", "serial": "D704940282", "node": "/dev/nvme0n1", "capacity_bytes": 128035676160},
-        "smartctl": {"smartctl": {"version": [7, 3], "exit_status": 8}, "device": {"name": "/dev/nvme0", "type": "nvme", "protocol": "NVMe"},
-                     "model_name": "TS128GMTE850", "serial_number": "D704940282", "smart_status": {"passed": False, "nvme": {"value": 9}},
-                     "nvme_smart_health_information_log": NVME_LOG | log},
-    }  # fmt: skip
+        "drive": {
+            "model": "TS128GMTE850",
+            "serial": "D704940282",
+            "node": "/dev/nvme0n1",
+            "capacity_bytes": 128035676160,
+        },
+        "smartctl": {
+            "smartctl": {"version": [7, 3], "exit_status": 8},
+            "device": {"name": "/dev/nvme0", "type": "nvme", "protocol": "NVMe"},
+            "model_name": "TS128GMTE850",
+            "serial_number": "D704940282",
+            "smart_status": {"passed": False, "nvme": {"value": 9}},
+            "nvme_smart_health_information_log": NVME_LOG | log,
+        },
+    }
 
 
 def page_02h(sensors=(38,), thermal=(0, 0, 0, 0)):
     page = bytearray(512)
     page[0], page[1:3], page[3], page[4], page[5] = 9, (38 + 273).to_bytes(2, "little"), 100, 10, 16
-    order = ("data_units_read", "data_units_written", "host_reads", "host_writes", "controller_busy_time", "power_cycles", "power_on_hours",
-             "unsafe_shutdowns", "media_errors", "num_err_log_entries")  # fmt: skip
+    order = (
+        "data_units_read",
+        "data_units_written",
+        "host_reads",
+        "host_writes",
+        "controller_busy_time",
+        "power_cycles",
+        "power_on_hours",
+        "unsafe_shutdowns",
+        "media_errors",
+        "num_err_log_entries",
+    )
     for i, name in enumerate(order):
         page[32 + 16 * i : 48 + 16 * i] = NVME_LOG[name].to_bytes(16, "little")
     page[192:196], page[196:200] = (11).to_bytes(4, "little"), (7).to_bytes(4, "little")
@@ -89,12 +140,30 @@ APPLE = ata(  # the drive of Telegraf's TestGatherAttributes
 
 def test_ata_device_as_telegraf_has_it():
     tags, fields = device(APPLE)
-    assert tags == {"device": "sdb", "model": "APPLE SSD SM256E", "serial_no": "S0X5NZBC422720", "wwn": "5002538043084d30",
-                    "capacity": "251000193024", "enabled": "Enabled"}  # fmt: skip
-    expected = {"exit_status": 0, "health_ok": True, "read_error_rate": 0, "temp_c": 34, "udma_crc_errors": 0, "power_on_hours": 2988,
-                "power_cycle_count": 14879, "reallocated_sectors_count": 0, "pending_sector_count": 0, "wear_leveling_count": 185}  # fmt: skip
+    assert tags == {
+        "device": "sdb",
+        "model": "APPLE SSD SM256E",
+        "serial_no": "S0X5NZBC422720",
+        "wwn": "5002538043084d30",
+        "capacity": "251000193024",
+        "enabled": "Enabled",
+    }
+    expected = {
+        "exit_status": 0,
+        "health_ok": True,
+        "read_error_rate": 0,
+        "temp_c": 34,
+        "udma_crc_errors": 0,
+        "power_on_hours": 2988,
+        "power_cycle_count": 14879,
+        "reallocated_sectors_count": 0,
+        "pending_sector_count": 0,
+        "wear_leveling_count": 185,
+    }
     assert {key: fields[key] for key in expected} == expected
-    assert not {"media_wearout_indicator", "percent_lifetime_remain", "critical_warning", "seek_error_rate"} & set(fields), "unknown is absent"
+    assert not {"media_wearout_indicator", "percent_lifetime_remain", "critical_warning", "seek_error_rate"} & set(
+        fields
+    ), "unknown is absent"
 
 
 def test_ata_attributes_as_telegraf_has_them():
@@ -109,8 +178,12 @@ def test_ata_attributes_as_telegraf_has_them():
         ("Head_Flying_Hours", "240", "------", "-", (6585 * 3600 + 55 * 60 + 23, 100, 253, 0)),
     ]:
         tags, found = got[name]
-        assert (tags["id"], tags["flags"], tags["fail"]) == (number, flags, fail) and tags["serial_no"] == "S0X5NZBC422720"
-        assert found == dict(zip(("raw_value", "value", "worst", "threshold"), fields, strict=True)) | {"exit_status": 0}
+        assert (tags["id"], tags["flags"], tags["fail"]) == (number, flags, fail) and tags[
+            "serial_no"
+        ] == "S0X5NZBC422720"
+        assert found == dict(zip(("raw_value", "value", "worst", "threshold"), fields, strict=True)) | {
+            "exit_status": 0
+        }
 
 
 def test_ata_oddities():
@@ -134,16 +207,32 @@ def test_ata_oddities():
     fields = device(document)[1]
     assert fields["power_on_hours"] == 182 and fields["exit_status"] == 40 and fields["health_ok"] is False
     assert "read_error_rate" not in fields and "seek_error_rate" not in fields, "not a silent 0"
-    assert (fields["wear_leveling_count"], fields["media_wearout_indicator"], fields["percent_lifetime_remain"]) == (0, 94, 94)
+    assert (fields["wear_leveling_count"], fields["media_wearout_indicator"], fields["percent_lifetime_remain"]) == (
+        0,
+        94,
+        94,
+    )
 
 
 TELEGRAF_NVME = {  # as Telegraf's TestGatherNvme and its table of names
-    "Critical_Warning": 9, "Temperature_Celsius": 38, "Available_Spare": 100, "Available_Spare_Threshold": 10, "Percentage_Used": 16,
-    "Data_Units_Read": 7193048, "Data_Units_Written": 113662783, "Host_Read_Commands": 60131549, "Host_Write_Commands": 2219922465,
-    "Controller_Busy_Time": 35754, "Power_Cycle_Count": 472, "Power_On_Hours": 6038, "Unsafe_Shutdowns": 355,
-    "Media_and_Data_Integrity_Errors": 0, "Error_Information_Log_Entries": 119699, "Warning_Temperature_Time": 11,
+    "Critical_Warning": 9,
+    "Temperature_Celsius": 38,
+    "Available_Spare": 100,
+    "Available_Spare_Threshold": 10,
+    "Percentage_Used": 16,
+    "Data_Units_Read": 7193048,
+    "Data_Units_Written": 113662783,
+    "Host_Read_Commands": 60131549,
+    "Host_Write_Commands": 2219922465,
+    "Controller_Busy_Time": 35754,
+    "Power_Cycle_Count": 472,
+    "Power_On_Hours": 6038,
+    "Unsafe_Shutdowns": 355,
+    "Media_and_Data_Integrity_Errors": 0,
+    "Error_Information_Log_Entries": 119699,
+    "Warning_Temperature_Time": 11,
     "Critical_Temperature_Time": 7,
-}  # fmt: skip
+}
 IDS = {"Temperature_Celsius": "194", "Power_Cycle_Count": "12", "Power_On_Hours": "9"}
 
 
@@ -154,15 +243,39 @@ def test_nvme_as_telegraf_has_it(source):
     if source == "page":
         document["smartctl"].pop("nvme_smart_health_information_log")
         document["log_02h"] = page_02h((29, None, 30), (1, 2, 3, 4))
-        extra = {"Temperature_Sensor_1": 29, "Temperature_Sensor_3": 30, "Thermal_Management_T1_Trans_Count": 1,
-                 "Thermal_Management_T2_Trans_Count": 2, "Thermal_Management_T1_Total_Time": 3, "Thermal_Management_T2_Total_Time": 4}  # fmt: skip
+        extra = {
+            "Temperature_Sensor_1": 29,
+            "Temperature_Sensor_3": 30,
+            "Thermal_Management_T1_Trans_Count": 1,
+            "Thermal_Management_T2_Trans_Count": 2,
+            "Thermal_Management_T1_Total_Time": 3,
+            "Thermal_Management_T2_Total_Time": 4,
+        }
     tags, fields = device(document)
-    assert tags == {"device": "nvme0", "model": "TS128GMTE850", "serial_no": "D704940282", "wwn": "", "capacity": "128035676160", "enabled": ""}
+    assert tags == {
+        "device": "nvme0",
+        "model": "TS128GMTE850",
+        "serial_no": "D704940282",
+        "wwn": "",
+        "capacity": "128035676160",
+        "enabled": "",
+    }
     assert fields == {
-        "exit_status": 8, "health_ok": False, "temp_c": 38, "power_on_hours": 6038, "power_cycle_count": 472, "percentage_used": 16,
-        "available_spare": 100, "available_spare_threshold": 10, "critical_warning": 9, "media_errors": 0, "error_log_entries": 119699,
-        "unsafe_shutdowns": 355, "warning_temperature_time": 11, "critical_temperature_time": 7,
-    }  # fmt: skip
+        "exit_status": 8,
+        "health_ok": False,
+        "temp_c": 38,
+        "power_on_hours": 6038,
+        "power_cycle_count": 472,
+        "percentage_used": 16,
+        "available_spare": 100,
+        "available_spare_threshold": 10,
+        "critical_warning": 9,
+        "media_errors": 0,
+        "error_log_entries": 119699,
+        "unsafe_shutdowns": 355,
+        "warning_temperature_time": 11,
+        "critical_temperature_time": 7,
+    }
     got = attributes(document)
     assert {name: found["raw_value"] for name, (_, found) in got.items()} == TELEGRAF_NVME | extra
     assert all(set(found) == {"raw_value"} for _, found in got.values())
@@ -181,18 +294,34 @@ def test_a_page_that_is_damaged_gives_way_to_smartctl():
 
 @pytest.mark.parametrize("product", ["product", "scsi_product"])
 def test_sas_as_telegraf_has_it(product):
-    """Keys as smartctl 7.3 (vendor, product) and 7.4 (scsi_…) print them; the drive of Telegraf's TestGatherHtSAS, with wear."""
-    document = {"smartctl": {
-        "smartctl": {"version": [7, 3], "exit_status": 0}, "device": {"name": "/dev/sdg", "type": "scsi", "protocol": "SCSI"},
-        product: "HUC103030CSS600", "model_name": "HITACHI HUC103030CSS600", "serial_number": "PDWAR9GE",
-        "user_capacity": {"bytes": 300000000000}, "smart_support": {"available": True, "enabled": True}, "smart_status": {"passed": True},
-        "temperature": {"current": 36, "drive_trip": 85}, "power_on_time": {"hours": 43549, "minutes": 33},
-        "scsi_percentage_used_endurance_indicator": 3,
-        "scsi_start_stop_cycle_counter": {"accumulated_start_stop_cycles": 47, "accumulated_load_unload_cycles": 39}}}  # fmt: skip
+    """Keys as smartctl 7.3 (vendor, product) and 7.4 (scsi_…) print them; the drive of Telegraf's TestGatherHtSAS, with
+    wear."""
+    document = {
+        "smartctl": {
+            "smartctl": {"version": [7, 3], "exit_status": 0},
+            "device": {"name": "/dev/sdg", "type": "scsi", "protocol": "SCSI"},
+            product: "HUC103030CSS600",
+            "model_name": "HITACHI HUC103030CSS600",
+            "serial_number": "PDWAR9GE",
+            "user_capacity": {"bytes": 300000000000},
+            "smart_support": {"available": True, "enabled": True},
+            "smart_status": {"passed": True},
+            "temperature": {"current": 36, "drive_trip": 85},
+            "power_on_time": {"hours": 43549, "minutes": 33},
+            "scsi_percentage_used_endurance_indicator": 3,
+            "scsi_start_stop_cycle_counter": {
+                "accumulated_start_stop_cycles": 47,
+                "accumulated_load_unload_cycles": 39,
+            },
+        }
+    }
     got = attributes(document)
     assert {name: (tags["id"], found["raw_value"]) for name, (tags, found) in got.items()} == {
-        "Temperature_Celsius": ("194", 36), "Start_Stop_Count": ("4", 47), "Load_Cycle_Count": ("193", 39), "Percentage_Used": ("", 3),
-    }  # fmt: skip
+        "Temperature_Celsius": ("194", 36),
+        "Start_Stop_Count": ("4", 47),
+        "Load_Cycle_Count": ("193", 39),
+        "Percentage_Used": ("", 3),
+    }
     tags, fields = device(document)
     assert tags["model"] == "HUC103030CSS600" and tags["device"] == "sdg" and tags["wwn"] == ""
     expected = {"exit_status": 0, "health_ok": True, "temp_c": 36, "percentage_used": 3, "power_on_hours": 43549}
@@ -220,14 +349,22 @@ def test_every_field_of_the_schema_is_told_by_some_drive():
 
 
 def test_wear_fields():
-    before, after = (counters.snapshot(nvme(data_units_written=units) | {"t_start_ns": t, "t_end_ns": t + 31_200_000})
-                     for units, t in ((1000, 0), (3000, 10**9)))  # fmt: skip
+    before, after = (
+        counters.snapshot(nvme(data_units_written=units) | {"t_start_ns": t, "t_end_ns": t + 31_200_000})
+        for units, t in ((1000, 0), (3000, 10**9))
+    )
     fields = smart_points.wear_fields(after, before)
     assert fields["host_written_bytes"] == 3000 * 512_000 and fields["poll_ms"] == pytest.approx(31.2)
-    assert fields["percentage_used"] == 16 and fields["available_spare_percent"] == 100 and fields["temperature_C"] == 38
+    assert (
+        fields["percentage_used"] == 16 and fields["available_spare_percent"] == 100 and fields["temperature_C"] == 38
+    )
     assert not {"wa", "wa_error", "nand_written_bytes", "pe_cycles_mean"} & set(fields), "no NAND counter, no figure"
     before |= {"nand_written_bytes": 10**9, "nand_written_unit_bytes": 1, "nand_written_source": "log C0h"}
-    after |= {"nand_written_bytes": 10**9 + 2048 * 10**6, "nand_written_unit_bytes": 1, "nand_written_source": "log C0h"}
+    after |= {
+        "nand_written_bytes": 10**9 + 2048 * 10**6,
+        "nand_written_unit_bytes": 1,
+        "nand_written_source": "log C0h",
+    }
     fields = smart_points.wear_fields(after, before)
     assert fields["wa"] == pytest.approx(2.0) and 0 < fields["wa_error"] < 0.01
     assert "wa" not in smart_points.wear_fields(after, None)
@@ -239,17 +376,35 @@ JUNK = st.recursive(
     max_leaves=6,
 )
 PATHS = [
-    ("smartctl",), ("drive",), ("log_02h",), ("smartctl", "smartctl"), ("smartctl", "device"), ("smartctl", "device", "name"),
-    ("smartctl", "model_name"), ("smartctl", "wwn"), ("smartctl", "wwn", "oui"), ("smartctl", "user_capacity"), ("smartctl", "smart_support"),
-    ("smartctl", "smart_support", "enabled"), ("smartctl", "smart_status", "passed"), ("smartctl", "temperature"),
-    ("smartctl", "nvme_smart_health_information_log"), ("smartctl", "nvme_smart_health_information_log", "percentage_used"),
-    ("smartctl", "nvme_smart_health_information_log", "temperature_sensors"), ("smartctl", "ata_smart_attributes"),
-    ("smartctl", "ata_smart_attributes", "table"), ("smartctl", "scsi_start_stop_cycle_counter"),
-]  # fmt: skip
+    ("smartctl",),
+    ("drive",),
+    ("log_02h",),
+    ("smartctl", "smartctl"),
+    ("smartctl", "device"),
+    ("smartctl", "device", "name"),
+    ("smartctl", "model_name"),
+    ("smartctl", "wwn"),
+    ("smartctl", "wwn", "oui"),
+    ("smartctl", "user_capacity"),
+    ("smartctl", "smart_support"),
+    ("smartctl", "smart_support", "enabled"),
+    ("smartctl", "smart_status", "passed"),
+    ("smartctl", "temperature"),
+    ("smartctl", "nvme_smart_health_information_log"),
+    ("smartctl", "nvme_smart_health_information_log", "percentage_used"),
+    ("smartctl", "nvme_smart_health_information_log", "temperature_sensors"),
+    ("smartctl", "ata_smart_attributes"),
+    ("smartctl", "ata_smart_attributes", "table"),
+    ("smartctl", "scsi_start_stop_cycle_counter"),
+]
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from([json.dumps(APPLE), json.dumps(nvme())]), st.lists(st.tuples(st.sampled_from(PATHS), JUNK), max_size=3), JUNK)
+@given(
+    st.sampled_from([json.dumps(APPLE), json.dumps(nvme())]),
+    st.lists(st.tuples(st.sampled_from(PATHS), JUNK), max_size=3),
+    JUNK,
+)
 def test_whatever_a_document_holds_its_points_can_be_written(text, changes, in_row):
     document = json.loads(text)
     table = document["smartctl"].get("ata_smart_attributes", {}).get("table")
@@ -263,15 +418,34 @@ def test_whatever_a_document_holds_its_points_can_be_written(text, changes, in_r
         if isinstance(at, dict):
             at[path[-1]] = junk
     snapshot = counters.snapshot(document)
-    for measurement, tags, fields in smart_points.of_poll(document, smart_points.identity(document), snapshot, snapshot):
-        line = line_protocol.encode(SCHEMA[measurement], tags, fields, 1).line  # PointError: a value of another type than the schema says
+    for measurement, tags, fields in smart_points.of_poll(
+        document, smart_points.identity(document), snapshot, snapshot
+    ):
+        line = line_protocol.encode(
+            SCHEMA[measurement], tags, fields, 1
+        ).line  # PointError: a value of another type than the schema says
         assert line.startswith(measurement.encode()) and line.endswith(b" 1") and b"\n" not in line
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("0", 0), ("34 (Min/Max 14/79)", 34), ("65h+33m+09.259s", 65 * 3600 + 33 * 60 + 9), ("12h", 43200), ("33m+09s", 33 * 60 + 9),
-    ("", None), ("   ", None), ("3/12345", None), ("0x1f", None), ("n/a", None), ("-1", None), ("+", None), ("h", None), ("12h+", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("34 (Min/Max 14/79)", 34),
+        ("65h+33m+09.259s", 65 * 3600 + 33 * 60 + 9),
+        ("12h", 43200),
+        ("33m+09s", 33 * 60 + 9),
+        ("", None),
+        ("   ", None),
+        ("3/12345", None),
+        ("0x1f", None),
+        ("n/a", None),
+        ("-1", None),
+        ("+", None),
+        ("h", None),
+        ("12h+", None),
+    ],
+)
 def test_raw_value(text, value):
     assert smart_points.raw_value(text) == value
 
@@ -288,13 +462,26 @@ def sample(name):
 def test_real_drives():
     """Figures read off the files by eye."""
     tags, fields = device(sample("SAMSUNG_MZ7WD240HAFV-00003_21.json"))
-    assert tags["model"] == "SAMSUNG MZ7WD240HAFV-00003" and tags["device"] == "sda" and tags["wwn"] == "5002538" + f"{1234567890:09x}"
+    assert (
+        tags["model"] == "SAMSUNG MZ7WD240HAFV-00003"
+        and tags["device"] == "sda"
+        and tags["wwn"] == "5002538" + f"{1234567890:09x}"
+    )
     assert fields["temp_c"] == 27 and fields["health_ok"] is True and fields["reallocated_sectors_count"] == 0
     got = attributes(sample("SAMSUNG_MZ7WD240HAFV-00003_21.json"))
-    assert got["Total_LBAs_Written"][1]["raw_value"] == 216456537880 and got["Total_LBAs_Written"][0]["flags"] == "-O--CK"
+    assert (
+        got["Total_LBAs_Written"][1]["raw_value"] == 216456537880 and got["Total_LBAs_Written"][0]["flags"] == "-O--CK"
+    )
     tags, fields = device(sample("SAMSUNG_MZVL21T0HCLR-00B00_23.json"))
-    assert tags["device"] == "nvme0" and fields["percentage_used"] == 16 and fields["unsafe_shutdowns"] == 1 and fields["temp_c"] == 29
-    assert attributes(sample("SAMSUNG_MZVL21T0HCLR-00B00_23.json"))["Host_Write_Commands"][1] == {"raw_value": 2219922465}
+    assert (
+        tags["device"] == "nvme0"
+        and fields["percentage_used"] == 16
+        and fields["unsafe_shutdowns"] == 1
+        and fields["temp_c"] == 29
+    )
+    assert attributes(sample("SAMSUNG_MZVL21T0HCLR-00B00_23.json"))["Host_Write_Commands"][1] == {
+        "raw_value": 2219922465
+    }
     tags, fields = device(sample("scrutiny-smart-scsi.json"))
     assert tags["model"] == "ST4000NM0043" and fields["temp_c"] == 34 and fields["health_ok"] is True
     got = attributes(sample("scrutiny-smart-fail.json"))

@@ -98,20 +98,24 @@ def test_missing_or_not_executable_is_tool_missing(tools, monkeypatch):
 def test_smartctl_before_7_is_too_old(tools):
     """What 6.6 prints for an option that it does not know."""
     tools.smartctl(
-        b"smartctl 6.6 2017-11-05 r4594 [x86_64-linux-5.0.0] (local build)\nCopyright (C) 2002-17, Bruce Allen, Christian Franke\n\n"
-        b"=======> UNRECOGNIZED OPTION: json=cv\n\nUse smartctl -h to get a usage summary\n\n", 1,
-    )  # fmt: skip
+        b"smartctl 6.6 2017-11-05 r4594 [x86_64-linux-5.0.0] (local build)\nCopyright (C) 2002-17, Bruce Allen,"
+        b" Christian Franke\n\n=======> UNRECOGNIZED OPTION: json=cv\n\nUse smartctl -h to get a usage summary\n\n",
+        1,
+    )
     with pytest.raises(ToolMissing, match=r"seen smartctl 6\.6"):
         smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10)
 
 
 def test_a_version_of_the_wrong_type_is_no_reason_to_stop(tools):
     tools.smartctl({"smartctl": {"version": "7.3", "exit_status": 0}})
-    assert smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10).document["smartctl"] == {"version": "7.3", "exit_status": 0}
+    assert smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10).document["smartctl"] == {
+        "version": "7.3",
+        "exit_status": 0,
+    }
 
 
-# smartctl 7.3 knows neither the bridge nor, with a wrong -d, the drive. Its "Please specify device type with the -d option."
-# is on the screen only: with --json the first line alone is in messages.
+# smartctl 7.3 knows neither the bridge nor, with a wrong -d, the drive. Its "Please specify device type with the -d
+# option." is on the screen only: with --json the first line alone is in messages.
 UNKNOWN = {"messages": [{"string": "/dev/sdz: Unknown USB bridge [0x0bda:0x9210 (0xf200)]", "severity": "error"}]}
 
 
@@ -122,7 +126,11 @@ def bridge(tools: Tools, speaks: str) -> None:
     (tools.folder / "auto.json").write_text(json.dumps(unknown))
     (tools.folder / "wrong.json").write_text(json.dumps(answer_of_smartctl(2)))
     (tools.folder / "right.json").write_text(json.dumps(answer_of_smartctl(model_name="INNER")))
-    tools.put("smartctl", f'case "$*" in *"-d auto "*) cat auto.json; exit 1;; *"-d {speaks} "*) cat right.json;; *) cat wrong.json; exit 2;; esac')
+    tools.put(
+        "smartctl",
+        f'case "$*" in *"-d auto "*) cat auto.json; exit 1;; *"-d {speaks} "*) cat right.json;; *) cat wrong.json; exit'
+        " 2;; esac",
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +154,11 @@ def test_usb_bridges_are_asked_in_the_words_of_their_maker(tools, usb_id, speaks
 def test_a_bridge_that_answers_to_nothing_gives_the_first_words(tools):
     bridge(tools, "none")
     answer, used, answers = smartctl.run_any("/dev/sdz", "auto", "0bda:9210", smartctl.FULL, 20)
-    assert used == "auto" and len(answers) == 3 and smartctl.messages(answer.document) == ["/dev/sdz: Unknown USB bridge [0x0bda:0x9210 (0xf200)]"]
+    assert (
+        used == "auto"
+        and len(answers) == 3
+        and smartctl.messages(answer.document) == ["/dev/sdz: Unknown USB bridge [0x0bda:0x9210 (0xf200)]"]
+    )
 
 
 def test_no_other_type_is_tried_without_usb_or_after_a_hang(tools):
@@ -157,9 +169,15 @@ def test_no_other_type_is_tried_without_usb_or_after_a_hang(tools):
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["smartctl", "exit_status", "messages", "string", "version"]), inner, max_size=4), max_leaves=12,
-)  # fmt: skip
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["smartctl", "exit_status", "messages", "string", "version"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -199,7 +217,9 @@ def test_real_smartctl_on_a_loop_device(tmp_path):
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
     try:
-        node = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+        node = subprocess.run(
+            ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"no loop device here: {error}" + ("" if os.geteuid() == 0 else " (not root)"))
     try:

@@ -9,13 +9,34 @@ import pytest
 from ssdrig.virtual import smartlog
 
 HEALTH = {
-    "temperature_C": 41.4, "available_spare_percent": 98, "percentage_used": 11, "host_read_bytes": 512_000 * 7,
-    "host_write_bytes": 512_000 * 9 + 1, "host_read_commands": 1234, "host_write_commands": 1 << 70,
-    "nand_write_bytes": (1 << 66) + 5, "nand_read_bytes": 77, "busy_s": 125, "power_cycles": 12, "power_on_s": 7200,
-    "unsafe_shutdowns": 3, "media_errors": 4, "error_log_entries": 44, "over_C": 70, "under_C": None, "warm_s": 180, "hot_s": 60, "pe_min": 2, "pe_max": 9,
-    "free_blocks_percent": 7, "plp": True, "plp_starts": 6, "unaligned_commands": 8, "used_lbas": 800,
+    "temperature_C": 41.4,
+    "available_spare_percent": 98,
+    "percentage_used": 11,
+    "host_read_bytes": 512_000 * 7,
+    "host_write_bytes": 512_000 * 9 + 1,
+    "host_read_commands": 1234,
+    "host_write_commands": 1 << 70,
+    "nand_write_bytes": (1 << 66) + 5,
+    "nand_read_bytes": 77,
+    "busy_s": 125,
+    "power_cycles": 12,
+    "power_on_s": 7200,
+    "unsafe_shutdowns": 3,
+    "media_errors": 4,
+    "error_log_entries": 44,
+    "over_C": 70,
+    "under_C": None,
+    "warm_s": 180,
+    "hot_s": 60,
+    "pe_min": 2,
+    "pe_max": 9,
+    "free_blocks_percent": 7,
+    "plp": True,
+    "plp_starts": 6,
+    "unaligned_commands": 8,
+    "used_lbas": 800,
     "rated_write_bytes": 75 * 10**12,
-}  # fmt: skip
+}
 IDENTITY = {"model": "SIMULATED X", "serial": "S1", "firmware": "F1", "capacity_bytes": 1 << 30, "drive_bytes": 1 << 31}
 
 
@@ -45,8 +66,15 @@ def test_log_02h():
 
 @pytest.mark.parametrize(
     "change,bits",
-    [({"available_spare_percent": 9}, 1), ({"temperature_C": 70.0}, 2), ({"over_C": 41}, 2),
-     ({"under_C": 42}, 2), ({"under_C": 41}, 0), ({"percentage_used": 101}, 4), ({"percentage_used": 100}, 0)],
+    [
+        ({"available_spare_percent": 9}, 1),
+        ({"temperature_C": 70.0}, 2),
+        ({"over_C": 41}, 2),
+        ({"under_C": 42}, 2),
+        ({"under_C": 41}, 0),
+        ({"percentage_used": 101}, 4),
+        ({"percentage_used": 100}, 0),
+    ],
 )
 def test_critical_warning(change, bits):
     assert smartlog.log_02h(HEALTH | change)[0] == bits

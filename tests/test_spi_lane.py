@@ -1,5 +1,5 @@
-"""firmware/spi_lane.py, its very source, on CPython: against registers that record what is done to them, behind which the INA229's
-model answers. So driver, frames and model agree bit for bit."""
+"""firmware/spi_lane.py, its very source, on CPython: against registers that record what is done to them, behind which
+the INA229's model answers. So driver, frames and model agree bit for bit."""
 
 import re
 import sys
@@ -83,7 +83,9 @@ class _Access:
 
 def made(chips=1, kind="RP2040"):
     """(board, bus): converting INA229s with ALERT at conversion ready, their drivers in `board.drivers`."""
-    models = {CS + 4 * k: (ina229_model.INA229(lambda *t: (0.5, 5.0), 0, 8000, noise=0), ALERT + k) for k in range(chips)}
+    models = {
+        CS + 4 * k: (ina229_model.INA229(lambda *t: (0.5, 5.0), 0, 8000, noise=0), ALERT + k) for k in range(chips)
+    }
     board = Board(models, kind)
     fakes = {
         "sys": types.SimpleNamespace(implementation=types.SimpleNamespace(_machine=f"Raspberry Pi Pico with {kind}")),
@@ -120,10 +122,24 @@ def test_a_sample_is_three_frames(kind):
     lane = bus.lanes[0]
     lane.interrupt(None)
     assert board.trace == [
-        ("low", CS), 0x07 << 2 | 1, 0, 0, 0, ("high", CS),
-        ("low", CS), 0x0B << 2 | 1, 0, 0, ("high", CS),
-        ("low", CS), 0x05 << 2 | 1, 0, 0, 0, ("high", CS),
-    ]  # fmt: skip
+        ("low", CS),
+        0x07 << 2 | 1,
+        0,
+        0,
+        0,
+        ("high", CS),
+        ("low", CS),
+        0x0B << 2 | 1,
+        0,
+        0,
+        ("high", CS),
+        ("low", CS),
+        0x05 << 2 | 1,
+        0,
+        0,
+        0,
+        ("high", CS),
+    ]
     assert lane.take() == SAMPLE and lane.mem[lane.slot + 1] == 181
     d = board.drivers[0]
     assert d.decode(lane.mem, lane.slot + 3)
@@ -169,7 +185,14 @@ def test_extra_comes_behind_a_sample_when_it_was_asked_for():
     assert kinds == [(SAMPLE, 160), (EXTRA, 160), (SAMPLE, 260), (SAMPLE, 360), (EXTRA, 360)]
     assert words == [0xFFFFFF, 0xFFFE12, 0x345678, 0x9A0000]  # charge, energy, temperature
     registers = [b >> 2 for a, b in zip(board.trace, board.trace[1:]) if a == ("low", CS)]
-    assert registers[-9:] == [0x07, 0x0B, 0x05] + [0x07, 0x0B, 0x0A, 0x05, 0x09, 0x06]  # what the next shunt conversion replaces first
+    assert registers[-9:] == [0x07, 0x0B, 0x05] + [
+        0x07,
+        0x0B,
+        0x0A,
+        0x05,
+        0x09,
+        0x06,
+    ]  # what the next shunt conversion replaces first
 
 
 def test_torn_by_a_conversion_that_ends_meanwhile():
@@ -286,4 +309,6 @@ def test_the_layout_of_a_lane_is_one(name):
     assert max(int(v) for v in common.values()) == 12 < min(int(own[w]) for w in own if w in ("_ADDRESS", "_CS"))
     assert int(own["_SIZE"]) == int(own["_SLOTS"]) + 8 * int(own["_RING"])
     words, behind = {"i2c_fifo": (18, ["_FULL", "_EVERY"]), "spi_lane": (22, ["_FULL"])}[name]
-    assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)]
+    assert [int(own[w]) for w in [*behind, "_SLOTS"]] == [
+        int(own["_SCRIPT"]) + 2 * words + k for k in range(len(behind) + 1)
+    ]

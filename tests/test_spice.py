@@ -1,4 +1,5 @@
-"""hardware/spice: every study in ngspice, against a closed form and against what the rig must keep; and variants that must fail."""
+"""hardware/spice: every study in ngspice, against a closed form and against what the rig must keep; and variants that
+must fail."""
 
 import functools
 import importlib.util
@@ -53,7 +54,11 @@ def test_an_unknown_name_or_rail_is_an_error():
 
 def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
     for name in ("rig.lib", "drop.cir"):
-        text = (HERE / name).read_text().replace("series_switch", "absent_switch") if name == "drop.cir" else (HERE / name).read_text()
+        text = (
+            (HERE / name).read_text().replace("series_switch", "absent_switch")
+            if name == "drop.cir"
+            else (HERE / name).read_text()
+        )
         (tmp_path / "spice" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "spice" / name).write_text(text)
     shutil.copy(HERE.parent / "values.csv", tmp_path)
@@ -63,7 +68,10 @@ def test_a_circuit_that_ngspice_cannot_run_is_an_error(tmp_path, monkeypatch):
 
 
 def test_every_value_is_used_and_has_a_unit():
-    text = "".join(path.read_text() for path in HERE.glob("*.*") if path.suffix in (".cir", ".lib", ".py")) + (ROOT / "tests/test_spice.py").read_text()
+    text = (
+        "".join(path.read_text() for path in HERE.glob("*.*") if path.suffix in (".cir", ".lib", ".py"))
+        + (ROOT / "tests/test_spice.py").read_text()
+    )
     lines = (HERE.parent / "values.csv").read_text().splitlines()
     assert lines[0] == "rail,name,value,unit,part,why"
     keys = [tuple(line.split(",")[:2]) for line in lines[1:]]
@@ -80,9 +88,13 @@ def test_soft_start(rail):
     v, m = simulate.values(rail), measures("softstart", rail)
     drive = v["gate_supply"] - v["fet_vth"]  # what charges the gate when the rail is at 0 V
     tau = v["gate_resistor"] * v["gate_capacitor"]
-    assert m["rise"] == pytest.approx(tau * math.log((drive - 0.1 * v["voltage"]) / (drive - 0.9 * v["voltage"])), rel=0.05)
+    assert m["rise"] == pytest.approx(
+        tau * math.log((drive - 0.1 * v["voltage"]) / (drive - 0.9 * v["voltage"])), rel=0.05
+    )
     assert m["inrush"] == pytest.approx(v["load_max"] * drive / tau, rel=0.05)  # I = C dV/dt
-    assert m["energy"] == pytest.approx(v["load_max"] * v["voltage"] ** 2 / 2, rel=0.06)  # as much heat as the capacitor takes
+    assert m["energy"] == pytest.approx(
+        v["load_max"] * v["voltage"] ** 2 / 2, rel=0.06
+    )  # as much heat as the capacitor takes
     assert m["settled"] == pytest.approx(v["voltage"], rel=0.001)
     assert 2e-3 <= m["rise"] <= 5e-3
     assert m["inrush"] <= v["connector_limit"]
@@ -93,10 +105,20 @@ def test_soft_start(rail):
 @pytest.mark.parametrize("rail", RAILS)
 def test_soft_start_at_the_ends_of_the_tolerances(rail):
     v = simulate.values(rail)
-    fast = measures("softstart", rail, gate_supply=v["gate_supply"] * (1 + v["gate_supply_tolerance"]), fet_vth=v["fet_vth_min"],
-                    gate_capacitor=v["gate_capacitor"] * (1 - v["gate_capacitor_tolerance"]))
-    slow = measures("softstart", rail, gate_supply=v["gate_supply"] * (1 - v["gate_supply_tolerance"]), fet_vth=v["fet_vth_max"],
-                    gate_capacitor=v["gate_capacitor"] * (1 + v["gate_capacitor_tolerance"]))
+    fast = measures(
+        "softstart",
+        rail,
+        gate_supply=v["gate_supply"] * (1 + v["gate_supply_tolerance"]),
+        fet_vth=v["fet_vth_min"],
+        gate_capacitor=v["gate_capacitor"] * (1 - v["gate_capacitor_tolerance"]),
+    )
+    slow = measures(
+        "softstart",
+        rail,
+        gate_supply=v["gate_supply"] * (1 - v["gate_supply_tolerance"]),
+        fet_vth=v["fet_vth_max"],
+        gate_capacitor=v["gate_capacitor"] * (1 + v["gate_capacitor_tolerance"]),
+    )
     assert fast["inrush"] <= v["connector_limit"]
     assert fast["rise"] >= 2e-3
     assert slow["rise"] <= 5e-3
@@ -159,7 +181,10 @@ def test_float_or_a_larger_crowbar_misses_2_5_ms(change):
     assert measures("fall", c_load=4.7e-4, p_load=3, stop=0.4, **change)["fall"] > 2.5e-3
 
 
-@pytest.mark.parametrize(("rail", "power", "c_load"), [("m2_3v3", 3, 4.7e-4), ("m2_3v3", 9, 1e-3), ("sata_5v", 5, 1e-4), ("sata_12v", 25, 4.7e-4)])
+@pytest.mark.parametrize(
+    ("rail", "power", "c_load"),
+    [("m2_3v3", 3, 4.7e-4), ("m2_3v3", 9, 1e-3), ("sata_5v", 5, 1e-4), ("sata_12v", 25, 4.7e-4)],
+)
 def test_float_falls_as_the_drive_draws(rail, power, c_load):
     """Constant power to the lockout: t = C (V1^2 - V2^2)/2P; then the leakage: t = C V/I."""
     v, m = simulate.values(rail), measures("fall", rail, c_load=c_load, p_load=power, discharge=0, stop=1.5)
@@ -177,7 +202,10 @@ def test_cut_at_5_A(rail):
 
 
 def test_without_input_capacitor_a_cut_at_5_A_breaks_the_fet():
-    assert measures("fall", "sata_12v", p_load=60, input_bulk=1e-9, stop=0.06)["in_peak"] > simulate.values("sata_12v")["fet_vds_max"]
+    assert (
+        measures("fall", "sata_12v", p_load=60, input_bulk=1e-9, stop=0.06)["in_peak"]
+        > simulate.values("sata_12v")["fet_vds_max"]
+    )
 
 
 # ---- dips
@@ -190,7 +218,9 @@ def test_a_short_off_is_a_short_dip(width):
     assert m["inrush"] <= 7  # for 0.1 ms; 100 us of OFF stay below the connector's limit
     if width <= 1e-4:
         assert m["inrush"] <= v["connector_limit"]
-        assert m["lowest"] == pytest.approx(math.sqrt(3.255**2 - 2 * 3 * width / 4.7e-4), rel=0.02)  # C (V1^2 - V2^2)/2 = P t
+        assert m["lowest"] == pytest.approx(
+            math.sqrt(3.255**2 - 2 * 3 * width / 4.7e-4), rel=0.02
+        )  # C (V1^2 - V2^2)/2 = P t
 
 
 @pytest.mark.parametrize(("rail", "power"), [("m2_3v3", 9), ("sata_5v", 10)])
@@ -200,7 +230,8 @@ def test_from_1_ms_of_off_on_the_return_is_soft_even_after_the_crowbar(rail, pow
 
 
 def test_a_crowbar_of_300_us_makes_a_surge():
-    """Why the firmware must not join the crowbar to an OFF of less than 1 ms: the ramp has not fallen yet, the rail has."""
+    """Why the firmware must not join the crowbar to an OFF of less than 1 ms: the ramp has not fallen yet, the rail
+    has."""
     assert measures("dip", c_load=1e-4, p_load=9, width=3e-4, discharge=1)["inrush"] > 15
 
 
@@ -222,7 +253,9 @@ def test_a_short_leaves_the_fets_alive(rail, case):
         assert m["melt"] >= v["fuse_i2t"]
         assert m["at_end"] < 2
     else:
-        assert m["at_end"] == pytest.approx(v["source_limit"], rel=0.01)  # the converter limits, for ever: 0.5 W in the shunt
+        assert m["at_end"] == pytest.approx(
+            v["source_limit"], rel=0.01
+        )  # the converter limits, for ever: 0.5 W in the shunt
         assert v["source_limit"] ** 2 * v["shunt"] <= 0.6
 
 
@@ -232,7 +265,10 @@ def test_the_fuse_melts_when_its_integral_says():
 
 
 def test_a_supply_of_150_A_breaks_a_fet_that_switches_on_into_a_short():
-    assert measures("short", "sata_12v", t_short=1e-3, t_on=7e-3, source_limit=150)["tj"] > simulate.values("sata_12v")["fet_tj_max"]
+    assert (
+        measures("short", "sata_12v", t_short=1e-3, t_on=7e-3, source_limit=150)["tj"]
+        > simulate.values("sata_12v")["fet_tj_max"]
+    )
 
 
 def test_without_the_clamp_a_short_breaks_the_gates():
@@ -246,7 +282,9 @@ def test_without_the_clamp_a_short_breaks_the_gates():
 @pytest.mark.parametrize("threshold", ["schmitt_vt_plus_min", "schmitt_vt_plus_max"])
 def test_interlock(rail, threshold):
     v = simulate.values(rail)
-    m = measures("interlock", rail, schmitt_vt_plus_min=v[threshold], small_fet_vth=v["small_fet_vth_max"])  # Q3 slowest
+    m = measures(
+        "interlock", rail, schmitt_vt_plus_min=v[threshold], small_fet_vth=v["small_fet_vth_max"]
+    )  # Q3 slowest
     # ln(V/(V - VT)) R C, the line's rise through gpio_resistor and the gate of Q3 being short against it
     late = v["interlock_resistor"] * v["interlock_capacitor"] * math.log(v["logic"] / (v["logic"] - v[threshold]))
     assert m["crowbar_on"] == pytest.approx(late, rel=0.1)
@@ -254,7 +292,9 @@ def test_interlock(rail, threshold):
     assert m["crowbar_off"] <= 1e-6
     assert m["series_on"] >= 100e-6
     assert m["alone"] < v["small_fet_vth_min"] / 2
-    assert m["through"] < 0.1 * v["voltage"] / v["crowbar"]  # ringing of the supply line; shoot-through is ten times that
+    assert (
+        m["through"] < 0.1 * v["voltage"] / v["crowbar"]
+    )  # ringing of the supply line; shoot-through is ten times that
 
 
 @pytest.mark.parametrize("rail", RAILS)
@@ -321,7 +361,10 @@ def test_hot_plug_onto_a_live_rail_breaks_the_limits_and_soft_start_keeps_them(c
 
 
 def curves(svg):
-    return [[tuple(map(float, point.split(","))) for point in line.split()] for line in re.findall(r'polyline points="([^"]+)"', svg)]
+    return [
+        [tuple(map(float, point.split(","))) for point in line.split()]
+        for line in re.findall(r'polyline points="([^"]+)"', svg)
+    ]
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
-"""hardware/spice/ramp.cir: the fall that pulses of the crowbar make, its heat, its interlock; and that its pulses are the firmware's."""
+"""hardware/spice/ramp.cir: the fall that pulses of the crowbar make, its heat, its interlock; and that its pulses are
+the firmware's."""
 
 import functools
 import importlib.util
@@ -15,7 +16,9 @@ simulate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulate)
 # the ramps; nothing but the capacitance on the rail
 PURE = {ms: {"fall_time": f"{ms}m", "stop": f"{ms + 10}m", "leakage_off": 1e-6} for ms in (20, 100)}
-ngspice = pytest.mark.skipif(shutil.which("ngspice") is None, reason="ngspice is not installed (apt-get install ngspice)")
+ngspice = pytest.mark.skipif(
+    shutil.which("ngspice") is None, reason="ngspice is not installed (apt-get install ngspice)"
+)
 
 
 @functools.cache
@@ -68,7 +71,9 @@ def firmware(micropython, script):
     return [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(("fall_us", "tau_us"), [(20_000, 1034), (100_000, 1034), (20_000, 4700), (100_000, 4700), (2000, 40), (60_000, 220)])
+@pytest.mark.parametrize(
+    ("fall_us", "tau_us"), [(20_000, 1034), (100_000, 1034), (20_000, 4700), (100_000, 4700), (2000, 40), (60_000, 220)]
+)
 def test_the_simulated_pulses_are_those_of_the_firmware(micropython, fall_us, tau_us):
     script = PULSES.replace("FALL", str(fall_us)).replace("TAU", str(tau_us)).replace("DEAD", str(simulate.DEAD_us))
     *theirs, closed = [(start / 125, end / 125) for start, end in firmware(micropython, script)]
@@ -101,7 +106,8 @@ def test_fall_is_a_line_to_one_step_of_it(rail, ms):
     v, m = simulate.values(rail), measures(rail, **PURE[ms])
     for name, left in (("at_quarter", 0.75), ("at_half", 0.5), ("at_three_quarters", 0.25)):
         assert part(m, name, rail) == pytest.approx(left, abs=1 / 32)
-    # 80 % of the time from 90 to 10 %, or less where R C / T of the voltage is more than 10 %: the crowbar alone from there
+    # 80 % of the time from 90 to 10 %, or less where R C / T of the voltage is more than 10 %: the crowbar alone from
+    # there
     tail = v["crowbar"] * 470e-6 / (ms * 1e-3)
     line = 0.8 if tail < 0.1 else 0.9 - tail + tail * math.log(tail / 0.1)
     assert m["fall"] == pytest.approx(line * ms * 1e-3, rel=0.04)
@@ -129,12 +135,15 @@ def test_the_gate_is_faster_than_the_shortest_pulse(rail):
 
 
 def pin_V(rows, sw, upper, lower, c_upper, c_lower):
-    """The voltage behind the scope's divider, by its equation: (Cu + Cl) dv/dt = Cu dsw/dt + (sw - v)/Ru - v/Rl, implicit Euler."""
+    """The voltage behind the scope's divider, by its equation: (Cu + Cl) dv/dt = Cu dsw/dt + (sw - v)/Ru - v/Rl,
+    implicit Euler."""
     (t0, before), v = (rows[0][0], rows[0][sw]), rows[0][sw] * lower / (upper + lower)
     seen = [v]
     for row in rows[1:]:
         dt, change = row[0] - t0, row[sw] - before
-        v = (v + (c_upper * change + dt * row[sw] / upper) / (c_upper + c_lower)) / (1 + dt * (1 / upper + 1 / lower) / (c_upper + c_lower))
+        v = (v + (c_upper * change + dt * row[sw] / upper) / (c_upper + c_lower)) / (
+            1 + dt * (1 / upper + 1 / lower) / (c_upper + c_lower)
+        )
         t0, before = row[0], row[sw]
         seen.append(v)
     return min(seen), max(seen)
@@ -144,10 +153,15 @@ def pin_V(rows, sw, upper, lower, c_upper, c_lower):
 @pytest.mark.parametrize("n", range(3))
 @pytest.mark.parametrize("study", ["fall", "ramp"])
 def test_a_cut_at_5_A_and_the_pulses_of_a_ramp_leave_the_adc_pin_whole(study, n):
-    """The cable's current has nowhere to go when a switch opens: SW rings. Data sheets of RP2040 and RP2350: a pin bears -0.5 V to IOVDD + 0.5 V."""
+    """The cable's current has nowhere to go when a switch opens: SW rings. Data sheets of RP2040 and RP2350: a pin
+    bears -0.5 V to IOVDD + 0.5 V."""
     rail, _, _, divider = circuit.RAILS[n]
     v = simulate.values(rail)
-    changes = {"p_load": v["peak_current"] * v["voltage"], "stop": 0.01} if study == "fall" else {"stop": "8m", "leakage_off": 1e-6}
+    changes = (
+        {"p_load": v["peak_current"] * v["voltage"], "stop": 0.01}
+        if study == "fall"
+        else {"stop": "8m", "leakage_off": 1e-6}
+    )
     measured, names, rows = simulate.run(study, rail, **changes)
     sw = names.index("v(sw)")
     upper, lower, c_upper, c_lower = (ohm(word) if "p" not in word else farad(word) for word in divider)
@@ -180,6 +194,8 @@ def test_never_both_switches(rail, crash):
 @ngspice
 def test_a_drive_at_work_and_a_wrong_capacitance_bend_the_line():
     assert part(measures(p_load=3, stop="12m"), "at_half", "m2_3v3") < 0.4
-    assert part(measures(assumed="1e-3", stop="12m", leakage_off=1e-6), "at_half", "m2_3v3") == pytest.approx(0.5 ** (1000 / 470), abs=0.03)
+    assert part(measures(assumed="1e-3", stop="12m", leakage_off=1e-6), "at_half", "m2_3v3") == pytest.approx(
+        0.5 ** (1000 / 470), abs=0.03
+    )
     leaking = measures(fall_time="100m", stop="52m")  # 10 mA take 2 V in 100 ms from 470 uF
     assert part(leaking, "at_half", "m2_3v3") == pytest.approx(0.5 - 0.010 * 0.05 / 470e-6 / 3.3 * 0.6, abs=0.05)

@@ -1,4 +1,5 @@
-"""The circuit that hardware/spice simulates is the one that hardware/board draws: parts, nets and values of each rail."""
+"""The circuit that hardware/spice simulates is the one that hardware/board draws: parts, nets and values of each
+rail."""
 
 import importlib.util
 import re
@@ -7,12 +8,31 @@ import pytest
 from conftest import ROOT
 
 # nets of hardware/board/circuit.py ({n}: number of the rail) and of hardware/spice/rig.lib
-NETS = {"VGATE": "vg", "RAMP{n}": "ramp", "GATE{n}": "gate", "G{n}A": "g1", "G{n}B": "g2", "FUSED{n}": "fused", "SRC{n}": "src", "SW{n}": "sw",
-        "EMPTY{n}": "emptied", "OFFGATE{n}": "offgate", "OFF{n}": "off", "LATE{n}": "late", "DISCHARGE{n}": "dis", "CROWBAR{n}": "drive",
-        "BARGATE{n}": "q4gate", "BAR{n}": "bar", "RAIL{n}_OUT": "out", "RAIL{n}_IN": "in", "GND": "0"}
+NETS = {
+    "VGATE": "vg",
+    "RAMP{n}": "ramp",
+    "GATE{n}": "gate",
+    "G{n}A": "g1",
+    "G{n}B": "g2",
+    "FUSED{n}": "fused",
+    "SRC{n}": "src",
+    "SW{n}": "sw",
+    "EMPTY{n}": "emptied",
+    "OFFGATE{n}": "offgate",
+    "OFF{n}": "off",
+    "LATE{n}": "late",
+    "DISCHARGE{n}": "dis",
+    "CROWBAR{n}": "drive",
+    "BARGATE{n}": "q4gate",
+    "BAR{n}": "bar",
+    "RAIL{n}_OUT": "out",
+    "RAIL{n}_IN": "in",
+    "GND": "0",
+}
 PINS = {"NFET_DPAK": ("2", "1", "3"), "NFET_SOT23": ("3", "1", "2")}  # drain, gate, source
 MODELS = {"NFET_DPAK": "series_fet", "NFET_SOT23": "small_fet"}
-NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"  # heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
+# heat, fuse, gates of the 74HC132, wire, the capacitor's own resistance
+NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"
 
 
 def module(path):
@@ -26,9 +46,12 @@ simulate, circuit = module(ROOT / "hardware/spice/simulate.py"), module(ROOT / "
 
 
 def simulated(rail, text):
-    """Parts of rig.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a FET drain, gate, source."""
+    """Parts of rig.lib: (kind, nets..., value): nets of R, C and fuse in order of the alphabet, of a FET drain, gate,
+    source."""
     v, parts = simulate.values(rail), []
-    for block in re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL):
+    for block in re.findall(
+        r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.MULTILINE | re.DOTALL
+    ):
         for line in re.findall(rf"^(?!{NOT_DRAWN})[RCMD].*", block, re.MULTILINE):
             name, *words = line.split(" ")
             if name[0] == "M":
@@ -50,7 +73,8 @@ def number(text):
 
 
 def drawn(rail):
-    """The same of the schematic; what touches a net that the simulation has not (meter, divider of the scope) is left out."""
+    """The same of the schematic; what touches a net that the simulation has not (meter, divider of the scope) is left
+    out."""
     n = next(k for k, row in enumerate(circuit.RAILS) if row[0] == rail)
     names, parts = {theirs.format(n=n): ours for theirs, ours in NETS.items()}, []
     for part in circuit.rail_parts(n, 0, 0)[0]:
@@ -73,7 +97,10 @@ def test_the_schematic_is_the_simulated_circuit(rail):
     assert drawn(rail) == simulated(rail, text)
 
 
-@pytest.mark.parametrize(("old", "new"), [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g2 src", "MQ2 src g2 sw"), ("{gate_off_resistor}", "{crowbar}")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Riso ramp gate", "Riso ramp src"), ("MQ2 sw g2 src", "MQ2 src g2 sw"), ("{gate_off_resistor}", "{crowbar}")],
+)
 def test_a_circuit_that_differs_is_seen(old, new):
     text = (ROOT / "hardware/spice/rig.lib").read_text()
     assert old in text

@@ -46,7 +46,12 @@ def made(tmp_path):
         s.close()
 
 
-@given(st.lists(st.tuples(st.sampled_from("wzp"), st.integers(0, 40000), st.integers(1, 70000), st.integers(1, 255)), max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("wzp"), st.integers(0, 40000), st.integers(1, 70000), st.integers(1, 255)),
+        max_size=20,
+    )
+)
 @settings(max_examples=60, deadline=None)
 def test_byte_store_is_like_memory(steps):
     s, memory = store.open_store("sparse", SIZE), bytearray(SIZE)

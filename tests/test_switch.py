@@ -10,7 +10,11 @@ from switchcuts import answer, arm, cut, streaming, true_us
 
 from ssdrig import wire
 
-QUICK = {"bulk_uF": 10.0, "gate_us": 0.0, "source_mOhm": 0.0}  # the drive is off 18 us after the edge: 10 uF (5^2 - 4^2) V^2 / (2 x 2.5 W)
+QUICK = {
+    "bulk_uF": 10.0,
+    "gate_us": 0.0,
+    "source_mOhm": 0.0,
+}  # the drive is off 18 us after the edge: 10 uF (5^2 - 4^2) V^2 / (2 x 2.5 W)
 DIES_us = 18
 
 
@@ -27,7 +31,9 @@ def test_a_cut_at_a_device_time_is_right_to_a_microsecond(tmp_path):
         b.until(lambda: len(b.truth()[0]["power"]) == 12)
         downs = [true_us(b, t) for t, powered in b.truth()[0]["power"] if not powered]
         assert wanted[0] < 1 << 30 < wanted[-1]
-        assert [abs(d - w - DIES_us) <= 1 for d, w in zip(downs, wanted)] == [True] * 6, [d - w for d, w in zip(downs, wanted)]
+        assert [abs(d - w - DIES_us) <= 1 for d, w in zip(downs, wanted)] == [True] * 6, [
+            d - w for d, w in zip(downs, wanted)
+        ]
         assert "possible are" in cut(b, when={"t_us": at})
         assert b.missed() == 0 and b.logs() == ""
 
@@ -63,7 +69,8 @@ def test_an_edge_on_an_input(tmp_path, edge):
 
 
 def test_after_samples_above_a_threshold(tmp_path):
-    """Power steps from 1 to 4 W at a known time: the cut comes after the fifth sample above 2 W and within one conversion more."""
+    """Power steps from 1 to 4 W at a known time: the cut comes after the fifth sample above 2 W and within one
+    conversion more."""
     t0 = make_steps(tmp_path / "feed", [(1.0, 4), (4.0, 11)])
     with Board(tmp_path, faults={"feed_delay_us": 0, "source_mOhm": 0}, feed_path=tmp_path / "feed") as b:
         streaming(b)
@@ -84,7 +91,9 @@ def test_tokens(tmp_path):
         first, valid_ms = arm(b)
         second, _ = arm(b)
         assert valid_ms == 10_000 and first != second
-        ask = lambda token: json.dumps({"token": token, "rails": [0], "profile": "glitch", "glitch_us": 1, "when": {"now": True}}).encode()  # noqa: E731
+        ask = lambda token: json.dumps(
+            {"token": token, "rails": [0], "profile": "glitch", "glitch_us": 1, "when": {"now": True}}
+        ).encode()  # noqa: E731
         for token in (first, second):  # the wrong one disarms
             kind, body = answer(b, wire.CUT, ask(token), wire.CUT_REPORT, wire.REFUSED)
             assert kind == wire.REFUSED and "not armed" in json.loads(body)["why"]
@@ -123,7 +132,10 @@ def test_a_host_that_does_not_read_loses_nothing_of_a_cut_but_its_report(tmp_pat
         streaming(b)
         token, _ = arm(b)
         when = {"random_us": [5_000_000, 5_000_000], "seed": 1}
-        b.send(wire.CUT, json.dumps({"token": token, "rails": [0], "profile": "crowbar", "when": when, "off_ms": 600}).encode())
+        b.send(
+            wire.CUT,
+            json.dumps({"token": token, "rails": [0], "profile": "crowbar", "when": when, "off_ms": 600}).encode(),
+        )
         time.sleep(10)
         assert [p for _, p in b.truth()[0]["power"]] == [False, True]
         (down, _), (up, _) = b.truth()[0]["power"]
@@ -137,11 +149,38 @@ def test_a_host_that_does_not_read_loses_nothing_of_a_cut_but_its_report(tmp_pat
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(1 << 40), 1 << 40) | st.floats(allow_nan=False, allow_infinity=False, width=16) | st.text(max_size=6),
-    lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(["now", "t_us", "random_us", "seed", "samples", "rail", "edge", "x"]), x, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 40), 1 << 40)
+    | st.floats(allow_nan=False, allow_infinity=False, width=16)
+    | st.text(max_size=6),
+    lambda x: (
+        st.lists(x, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["now", "t_us", "random_us", "seed", "samples", "rail", "edge", "x"]), x, max_size=3
+        )
+    ),
     max_leaves=6,
 )
-HOW = st.dictionaries(st.sampled_from(["rails", "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF", "residual_mV", "residual_ms", "unsafe", "token"]), JSON, max_size=5)
+HOW = st.dictionaries(
+    st.sampled_from(
+        [
+            "rails",
+            "profile",
+            "when",
+            "off_ms",
+            "glitch_us",
+            "fall_us",
+            "bulk_uF",
+            "residual_mV",
+            "residual_ms",
+            "unsafe",
+            "token",
+        ]
+    ),
+    JSON,
+    max_size=5,
+)
 
 
 def test_nonsense_is_refused_in_words(tmp_path):
@@ -163,20 +202,53 @@ def test_nonsense_is_refused_in_words(tmp_path):
             assert json.loads(words)["why"]
 
         storm()
-        nasty = [{"rails": [{}]}, {"rails": [[0]]}, {"rails": [0, 0]}, {"rails": {}}, {"rails": [True, True]}, {"rails": [None]}, {"rails": []}, {"profile": {}},
-                 {"when": {"samples": 1, "above_raw": 0, "rail": []}}, {"when": {"edge": {}, "gpio": 20, "timeout_ms": 1}}, {"when": []}, {"off_ms": True},
-                 {"when": {"edge": "rising", "gpio": 10, "timeout_ms": 1}}, {"when": {"random_us": [5000, 2000], "seed": 1}}, {"when": {"now": True, "t_us": 1}},
-                 {"profile": "glitch", "glitch_us": 5, "off_ms": 5}, {"profile": "glitch"}, {"glitch_us": 5}, {"profile": "ramp"}, {"profile": "ramp", "fall_us": 50000}, {"fall_us": 50000, "bulk_uF": [470]},
-                 {"profile": "ramp", "fall_us": 50000, "bulk_uF": [{}]}, {"profile": "ramp", "fall_us": 1 << 70, "bulk_uF": [470]},
-                 {"profile": "ramp", "fall_us": 0, "bulk_uF": [0]},
-                 {"token": []}, {"x": 1}]  # fmt: skip
+        nasty = [
+            {"rails": [{}]},
+            {"rails": [[0]]},
+            {"rails": [0, 0]},
+            {"rails": {}},
+            {"rails": [True, True]},
+            {"rails": [None]},
+            {"rails": []},
+            {"profile": {}},
+            {"when": {"samples": 1, "above_raw": 0, "rail": []}},
+            {"when": {"edge": {}, "gpio": 20, "timeout_ms": 1}},
+            {"when": []},
+            {"off_ms": True},
+            {"when": {"edge": "rising", "gpio": 10, "timeout_ms": 1}},
+            {"when": {"random_us": [5000, 2000], "seed": 1}},
+            {"when": {"now": True, "t_us": 1}},
+            {"profile": "glitch", "glitch_us": 5, "off_ms": 5},
+            {"profile": "glitch"},
+            {"glitch_us": 5},
+            {"profile": "ramp"},
+            {"profile": "ramp", "fall_us": 50000},
+            {"fall_us": 50000, "bulk_uF": [470]},
+            {"profile": "ramp", "fall_us": 50000, "bulk_uF": [{}]},
+            {"profile": "ramp", "fall_us": 1 << 70, "bulk_uF": [470]},
+            {"profile": "ramp", "fall_us": 0, "bulk_uF": [0]},
+            {"token": []},
+            {"x": 1},
+        ]
         for how in nasty:
             assert isinstance(cut(b, **how), str), how
         scope = {"gpio": 26, "rate": 500_000, "before": 0, "after": 1, "trigger": "now"}
-        wrong = [{"gpio": {}}, {"gpio": [26, {}]}, {"gpio": []}, {"gpio": [26, 26]}, {"rate": 500_000.0}, {"rate": []}, {"trigger": []}, {"after": 0}]
+        wrong = [
+            {"gpio": {}},
+            {"gpio": [26, {}]},
+            {"gpio": []},
+            {"gpio": [26, 26]},
+            {"rate": 500_000.0},
+            {"rate": []},
+            {"trigger": []},
+            {"after": 0},
+        ]
         for how in (*({**scope, **w} for w in wrong), {"gpio": 26}, [], None, 3, "x", {"rails": [[]]}):
             for kind in (wire.SCOPE, wire.ON, wire.CUT):
-                assert answer(b, kind, json.dumps(how).encode(), wire.REFUSED, wire.CUT_REPORT, wire.WAVEFORM)[0] == wire.REFUSED
+                assert (
+                    answer(b, kind, json.dumps(how).encode(), wire.REFUSED, wire.CUT_REPORT, wire.WAVEFORM)[0]
+                    == wire.REFUSED
+                )
         assert [t["boot"] for t in b.truth()] == [boot] and b.truth()[0]["power"] == []
         n = len(b.samples())
         b.until(lambda: len(b.samples()) > n + 100)

@@ -1,4 +1,5 @@
-"""Several rails cut together, ramps, the side-band, and what becomes of the rails when firmware fails in the middle of it."""
+"""Several rails cut together, ramps, the side-band, and what becomes of the rails when firmware fails in the middle of
+it."""
 
 import math
 
@@ -19,8 +20,12 @@ def test_two_rails_fall_at_their_own_speed_and_come_back_together(tmp_path):
         assert [(row["rail"], row["discharge_mOhm"]) for row in hello["switch"]["rails"]] == [(0, 2200), (1, 10_000)]
         streaming(b)
         report = cut(b, rails=[1, 0], off_ms=60, residual_ms=30)
-        assert report["ok"] and 60_000 <= report["off_us"] < 63_000 and [row["rail"] for row in report["rails"]] == [1, 0]
-        assert of(report, 0)["before_mV"] == pytest.approx(5000, abs=2) and of(report, 1)["before_mV"] == pytest.approx(12_000, abs=3)
+        assert (
+            report["ok"] and 60_000 <= report["off_us"] < 63_000 and [row["rail"] for row in report["rails"]] == [1, 0]
+        )
+        assert of(report, 0)["before_mV"] == pytest.approx(5000, abs=2) and of(report, 1)["before_mV"] == pytest.approx(
+            12_000, abs=3
+        )
         assert of(report, 0)["t90_10_us"] == pytest.approx(math.log(9) * 2.2 * 470, rel=0.1)
         assert of(report, 1)["t90_10_us"] == pytest.approx(math.log(9) * 10 * 300, rel=0.05)
         b.until(lambda: len(power(b)) == 2)
@@ -37,7 +42,11 @@ def test_a_rail_that_stays_high_keeps_all_off_and_is_named(tmp_path):
     with Board(tmp_path, 2.5, twelve(bulk_uF=10_000.0, leak_mA=0.5)) as b:
         streaming(b)
         report = cut(b, rails=[0, 1], profile="float", off_ms=1)
-        assert not report["ok"] and report["why"].startswith("unsafe: rail 1 stands at ") and report["why"].endswith("mV; power stays off")
+        assert (
+            not report["ok"]
+            and report["why"].startswith("unsafe: rail 1 stands at ")
+            and report["why"].endswith("mV; power stays off")
+        )
         assert of(report, 0)["safe"] and not of(report, 1)["safe"] and of(report, 1)["residual_mV"] > 7000
         assert b.hello()["switch"]["off"] == [0, 1]
         assert on(b, rails=[0]) == "rails cut together come back together: [0, 1]"
@@ -49,8 +58,9 @@ def test_a_rail_that_stays_high_keeps_all_off_and_is_named(tmp_path):
 
 @pytest.mark.parametrize("when", [{"now": True}, {"edge": "falling", "gpio": 20, "timeout_ms": 3000}])
 def test_a_glitch_of_both_rails(tmp_path, when):
-    """3 ms, both at once. What is left at the end is what the load of each takes out of its capacitance, the discharge switches open:
-    5 V, 2.5 W, 470 uF: at 4 V after 0.85 ms, then 10 mA; 12 V, 2.4 W, 300 uF: sqrt(144 - 2 x 2.4 x 3 ms / 300 uF)."""
+    """3 ms, both at once. What is left at the end is what the load of each takes out of its capacitance, the discharge
+    switches open: 5 V, 2.5 W, 470 uF: at 4 V after 0.85 ms, then 10 mA; 12 V, 2.4 W, 300 uF: sqrt(144 - 2 x 2.4 x 3 ms
+    / 300 uF)."""
     edges = [[2 + 0.3 * k, 20, k % 2] for k in range(60)]
     with Board(tmp_path, 2.5, {"source_mOhm": 0.0, "edges": edges, **twelve()}) as b:
         streaming(b)
@@ -75,7 +85,8 @@ def test_ramps_of_two_rails(tmp_path):
 
 
 def test_power_comes_back_only_after_the_ramp(tmp_path):
-    """5 W have emptied the rail long before the ramp's end; neither off_ms nor `on` nor unsafe breaks into the pulses."""
+    """5 W have emptied the rail long before the ramp's end; neither off_ms nor `on` nor unsafe breaks into the
+    pulses."""
     with Board(tmp_path, 5.0, {"leak_mA": 500.0}) as b:
         streaming(b)
         b.send(wire.CUT, command(b, profile="ramp", fall_us=1_000_000, bulk_uF=[470], residual_ms=10))
@@ -100,8 +111,8 @@ CUTS = {
 
 @pytest.mark.parametrize("profile", CUTS)
 def test_a_defect_in_the_middle_of_a_cut_gives_the_power_back(tmp_path, profile):
-    """An exception in the firmware 0.3 s after the edge: the rails are on again at once (the SIMULATED gates refuse a discharge switch
-    that is on together with its series switch), said, and the board starts anew."""
+    """An exception in the firmware 0.3 s after the edge: the rails are on again at once (the SIMULATED gates refuse a
+    discharge switch that is on together with its series switch), said, and the board starts anew."""
     with Board(tmp_path, 2.5, {"defects": [2.5], **twelve()}) as b:
         streaming(b)
         at = b.truth()[0]["tick0"] + 2_200_000
@@ -119,8 +130,9 @@ def test_a_defect_in_the_middle_of_a_cut_gives_the_power_back(tmp_path, profile)
 
 
 def test_a_ramp_ends_as_planned_while_the_firmware_hangs_and_the_watchdog_gives_the_power_back(tmp_path):
-    """Held up from 0.1 s after the edge on: the pulses go on by themselves, the discharge switch stays closed, and 8 s later the board
-    is reset. What is known of the rail meanwhile is what the drive saw: it goes off where the line is at 80 %, or a pulse later."""
+    """Held up from 0.1 s after the edge on: the pulses go on by themselves, the discharge switch stays closed, and 8 s
+    later the board is reset. What is known of the rail meanwhile is what the drive saw: it goes off where the line is
+    at 80 %, or a pulse later."""
     with Board(tmp_path, 0.0, {"leak_mA": 0.0, "source_mOhm": 0.0, "stalls": [[2.3, 60_000]]}) as b:
         streaming(b)
         at = b.truth()[0]["tick0"] + 2_200_000

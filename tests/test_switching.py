@@ -1,5 +1,5 @@
-"""The switch from the host: words and waiting against the SIMULATED board, and the whole bench, where the virtual drive loses its
-power while fio writes to it and comes back."""
+"""The switch from the host: words and waiting against the SIMULATED board, and the whole bench, where the virtual drive
+loses its power while fio writes to it and comes back."""
 
 import json
 import math
@@ -43,9 +43,13 @@ class Rigged:
 
 
 def true_power(board, events=0):
-    """[(ns, powered)] of the drive's supply, as the simulation knows it; waited for, because the cable may hear of them late."""
+    """[(ns, powered)] of the drive's supply, as the simulation knows it; waited for, because the cable may hear of them
+    late."""
     deadline = time.monotonic() + 20
-    while len(known := [(t, p) for boot in board.truth() for t, p in boot["power"]]) < events and time.monotonic() < deadline:
+    while (
+        len(known := [(t, p) for boot in board.truth() for t, p in boot["power"]]) < events
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     return known
 
@@ -66,8 +70,8 @@ def test_cut_and_back(tmp_path):
 
 
 def test_the_scope_sees_the_fall(tmp_path):
-    """The waveform is that of R C from the edge on: 10 us for the gate, 50 us of dead time, then 2.2 Ohm; the readings of the sensor
-    and the scope agree on it."""
+    """The waveform is that of R C from the edge on: 10 us for the gate, 50 us of dead time, then 2.2 Ohm; the readings
+    of the sensor and the scope agree on it."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, "rate": 500_000, "before": 500, "after": 3000}
         report = switching.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
@@ -91,7 +95,8 @@ def test_the_scope_sees_the_fall(tmp_path):
 
 
 def test_the_scope_sees_a_ramp(tmp_path):
-    """A straight line from 5 V to R C before its end, in steps of 1/32 of what is left; by 100 kS/s, so that all of it is seen."""
+    """A straight line from 5 V to R C before its end, in steps of 1/32 of what is left; by 100 kS/s, so that all of it
+    is seen."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, **switching._picture(50_000)}
         assert scope["rate"] == 100_000
@@ -109,7 +114,8 @@ def test_the_scope_sees_a_ramp(tmp_path):
 
 
 def test_two_rails_in_one_picture(tmp_path):
-    """Crowbars of 2.2 Ohm x 470 uF and of 10 Ohm x 300 uF from the same moment on; the inputs share the ADC, a sample each in turn."""
+    """Crowbars of 2.2 Ohm x 470 uF and of 10 Ohm x 300 uF from the same moment on; the inputs share the ADC, a sample
+    each in turn."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0, **twelve(A=0.0)}) as (rig, board, _):
         scope = {"gpio": [26, 27], **switching._picture(0, 2)}
         report = switching.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
@@ -128,13 +134,21 @@ def test_two_rails_in_one_picture(tmp_path):
     assert [(p["rail"], p["dt_ns"], len(p["volts"])) for p in apart] == [(1, 200_000, 100), (0, 200_000, 100)]
     assert apart[0]["t0_us"] - apart[1]["t0_us"] == 100
     lines = switching.csv_of(report["waveform"]).splitlines()
-    assert lines[0] == "t_us,rail,V" and len(lines) == 7501 and [line.split(",")[1] for line in lines[1:5]] == ["0", "1", "0", "1"]
+    assert (
+        lines[0] == "t_us,rail,V"
+        and len(lines) == 7501
+        and [line.split(",")[1] for line in lines[1:5]] == ["0", "1", "0", "1"]
+    )
 
 
-@pytest.mark.parametrize("us, rate", [(0, 500_000), (11_999, 500_000), (12_000, 250_000), (599_999, 10_000), (2_000_000, 2_000)])
+@pytest.mark.parametrize(
+    "us, rate", [(0, 500_000), (11_999, 500_000), (12_000, 250_000), (599_999, 10_000), (2_000_000, 2_000)]
+)
 def test_a_picture_holds_the_fall(us, rate):
     picture = switching._picture(us)
-    assert picture["rate"] == rate and picture["after"] / rate > us * 1e-6 and picture["before"] + picture["after"] <= 7680
+    assert (
+        picture["rate"] == rate and picture["after"] / rate > us * 1e-6 and picture["before"] + picture["after"] <= 7680
+    )
 
 
 def test_the_capacitance_from_a_crowbars_fall():
@@ -235,10 +249,15 @@ def test_command_line(tmp_path, capsys, monkeypatch):
         assert 350 < int(re.search(r"rail 0: falls as (\d+) uF through 2.2 Ohm", words)[1]) < 520
         assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470"]) == 0
         said = capsys.readouterr()
-        assert "was to take 40.00 ms" in said.err and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", said.out)[1]) < 45
+        assert (
+            "was to take 40.00 ms" in said.err and 30 < float(re.search(r"90 to 10 % in ([\d.]+) ms", said.out)[1]) < 45
+        )
         assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000"]) == 2
         assert main(["rig", "cut", *port, "--yes", "--fall-us", "50000"]) == 2
-        assert main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470", "480"]) == 5
+        assert (
+            main(["rig", "cut", *port, "--yes", "--profile", "ramp", "--fall-us", "50000", "--bulk-uF", "470", "480"])
+            == 5
+        )
         assert "a capacitance for each of the rails" in capsys.readouterr().err
         monkeypatch.setattr("sys.stdin", open("/dev/null"))
         assert main(["rig", "cut", *port]) == 2
@@ -249,7 +268,8 @@ def test_command_line(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
-    """Host, wire, firmware, gate, rail, drive: gone within the fall, back with one unsafe shutdown more, the report against the truth."""
+    """Host, wire, firmware, gate, rail, drive: gone within the fall, back with one unsafe shutdown more, the report
+    against the truth."""
     interpreter()
     virtual = bench.start("sata-tlc", capacity="512M")
     admin = virtual.drive["socket"] + ".admin"
@@ -258,9 +278,21 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
         rig = Rig(virtual.port, memory)
         rig.start()
         fio = subprocess.Popen(
-            ["fio", "--name=w", "--ioengine=nbd", f"--uri={virtual.fio_target}", "--rw=randwrite", "--bs=4k", "--iodepth=16", "--time_based", "--runtime=60"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
-        )  # fmt: skip
+            [
+                "fio",
+                "--name=w",
+                "--ioengine=nbd",
+                f"--uri={virtual.fio_target}",
+                "--rw=randwrite",
+                "--bs=4k",
+                "--iodepth=16",
+                "--time_based",
+                "--runtime=60",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=tmp_path,
+        )
         try:
             time.sleep(2)
             assert fio.poll() is None
@@ -274,7 +306,9 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
         deadline = time.monotonic() + 30
         while True:
             try:
-                after = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"]["unsafe_shutdowns"]
+                after = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"][
+                    "unsafe_shutdowns"
+                ]
                 break
             except Exception:
                 assert time.monotonic() < deadline
@@ -288,6 +322,11 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
     fired_ns = boot["t_boot_ns"] + (report["fired_us"] - boot["tick0"]) * 1000 / (1 + boot["ppm"] * 1e-6)
     assert 0 < down - fired_ns < 1_000_000
     rail = report["rails"][0]
-    assert rail["safe"] and 2000 < rail["t90_10_us"] < 2600 and rail["residual_mV"] < 20 and abs(rail["before_mV"] - 4970) < 60
+    assert (
+        rail["safe"]
+        and 2000 < rail["t90_10_us"] < 2600
+        and rail["residual_mV"] < 20
+        and abs(rail["before_mV"] - 4970) < 60
+    )
     said = [json.loads(body) for body in memory.bodies(wire.CUT_REPORT)]
     assert said == [report]

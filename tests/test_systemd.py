@@ -36,7 +36,10 @@ def test_systemd_finds_no_fault(unit):
     assert done.returncode == 0 and done.stdout + done.stderr == ""
 
 
-@pytest.mark.parametrize(("old", "new"), [("Type=notify", "Type=notice"), ("WatchdogSec=5min", "WatchdogSec=soon"), ("[Install]", "[Instal]")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("Type=notify", "Type=notice"), ("WatchdogSec=5min", "WatchdogSec=soon"), ("[Install]", "[Instal]")],
+)
 def test_systemd_would_find_one(unit, old, new):
     unit.write_text(unit.read_text().replace(old, new))
     assert new in unit.read_text()
@@ -55,5 +58,7 @@ def test_rights_and_life():
     assert settings("CapabilityBoundingSet") == ["CAP_SYS_ADMIN CAP_SYS_RAWIO"]
     assert {"block-* rw", "char-nvme rw"} <= set(settings("DeviceAllow")) and settings("DevicePolicy") == ["closed"]
     assert settings("StateDirectory") == ["ssdrig"] and settings("ProtectSystem") == ["strict"]
-    assert settings("Type") == ["notify"] and settings("Restart") == ["on-failure"] and settings("KillMode") == ["mixed"]
+    assert (
+        settings("Type") == ["notify"] and settings("Restart") == ["on-failure"] and settings("KillMode") == ["mixed"]
+    )
     assert len(settings("ExecStart")) == 1 and settings("ExecStart")[0].endswith("/ssdrig watch")

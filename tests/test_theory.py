@@ -56,8 +56,15 @@ def test_trim_mix():
         assert theory.wa_greedy_trim(1.0737, 256, share) == pytest.approx(expected, abs=1.5e-3)
 
 
-@pytest.mark.parametrize("call", [lambda: theory.wa_greedy(1.0, 64), lambda: theory.wa_fifo(0.9),
-                                  lambda: theory.in_use_share(0.5), lambda: theory.in_use_share(-0.1)])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theory.wa_greedy(1.0, 64),
+        lambda: theory.wa_fifo(0.9),
+        lambda: theory.in_use_share(0.5),
+        lambda: theory.in_use_share(-0.1),
+    ],
+)
 def test_what_has_no_steady_state_is_refused(call):
     with pytest.raises(ValueError):
         call()
@@ -82,7 +89,9 @@ def test_presets_are_whole(preset):
     group = preset.planes * preset.nand_page_bytes // 4096
     assert group & (group - 1) == 0 and preset.block_pages % preset.program_pages == 0
     assert preset.rail_V in (3.3, 5.0, 12.0) and preset.time_dilation >= 1
-    assert all(0 < share < 1 and volts in (3.3, 5.0, 12.0) and volts != preset.rail_V for _, volts, share in preset.more_rails)
+    assert all(
+        0 < share < 1 and volts in (3.3, 5.0, 12.0) and volts != preset.rail_V for _, volts, share in preset.more_rails
+    )
 
 
 def test_energy_rises_with_write_amplification():

@@ -1,4 +1,5 @@
-"""The udev rules: read by udev's own checker where there is one (systemd 254), and by a reader of the same grammar here."""
+"""The udev rules: read by udev's own checker where there is one (systemd 254), and by a reader of the same grammar
+here."""
 
 import re
 import shutil
@@ -18,7 +19,8 @@ MACHINE_RULES = Path("/usr/lib/udev/rules.d")
 
 
 def rules(text):
-    """[(key, attribute, operator, value), ...] of each line that is no comment. ValueError where the grammar is not kept."""
+    """[(key, attribute, operator, value), ...] of each line that is no comment. ValueError where the grammar is not
+    kept."""
     out = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -41,7 +43,8 @@ def rules(text):
 
 
 def matches(terms, device):
-    """Whether a rule's conditions hold for {"SUBSYSTEM": .., "ATTRS": {..}, ...}; patterns are alternatives without wildcards."""
+    """Whether a rule's conditions hold for {"SUBSYSTEM": .., "ATTRS": {..}, ...}; patterns are alternatives without
+    wildcards."""
     for key, attribute, operator, value in terms:
         if operator in ("==", "!="):
             have = device.get(key, {}) if attribute is None else device.get(key, {}).get(attribute, "")
@@ -51,12 +54,19 @@ def matches(terms, device):
 
 
 def test_the_port_gets_its_name_its_user_and_no_modem_manager():
-    tty = {"ACTION": "add", "SUBSYSTEM": "tty", "SUBSYSTEMS": "usb", "ATTRS": {"idVendor": "2e8a", "idProduct": "0005", "serial": "E66"}}
+    tty = {
+        "ACTION": "add",
+        "SUBSYSTEM": "tty",
+        "SUBSYSTEMS": "usb",
+        "ATTRS": {"idVendor": "2e8a", "idProduct": "0005", "serial": "E66"},
+    }
     done = [t for terms in rules(RULES.read_text()) if matches(terms, tty) for t in terms if t[2] not in ("==", "!=")]
     assert ("SYMLINK", None, "+=", "ssdrig/$attr{serial}") in done
     assert ("TAG", None, "+=", "uaccess") in done and ("ENV", "ID_MM_DEVICE_IGNORE", "=", "1") in done
     other = {**tty, "ATTRS": {**tty["ATTRS"], "idVendor": "0483"}}
-    assert [t for terms in rules(RULES.read_text()) if matches(terms, other) for t in terms if t[0] in ("SYMLINK", "TAG")] == []
+    assert [
+        t for terms in rules(RULES.read_text()) if matches(terms, other) for t in terms if t[0] in ("SYMLINK", "TAG")
+    ] == []
 
 
 @pytest.mark.parametrize("pid", [f"{pid:04x}" for pid in ports.BOOT_ROM])
@@ -73,13 +83,24 @@ def test_the_ids_are_those_the_host_looks_for():
 
 def test_the_tag_is_set_before_it_is_used():
     """uaccess is turned into a right by seat-late; a rule that sorts behind it comes too late."""
-    late = sorted(p.name for p in MACHINE_RULES.glob("*.rules") if re.search(r'TAG=="uaccess".*RUN', p.read_text(errors="replace")))
+    late = sorted(
+        p.name
+        for p in MACHINE_RULES.glob("*.rules")
+        if re.search(r'TAG=="uaccess".*RUN', p.read_text(errors="replace"))
+    )
     assert all(RULES.name < name for name in late or ["73-seat-late.rules"])
 
 
 @pytest.mark.parametrize(
     "broken",
-    ['SUBSYSTEM=="tty" SYMLINK+="x"', 'SYMLINK=="x"', 'SUBSYSTEM="tty"', 'SUBSYSTEM=="tty', 'GOTO="nowhere"', "SUBSYSTEM==tty"],
+    [
+        'SUBSYSTEM=="tty" SYMLINK+="x"',
+        'SYMLINK=="x"',
+        'SUBSYSTEM="tty"',
+        'SUBSYSTEM=="tty',
+        'GOTO="nowhere"',
+        "SUBSYSTEM==tty",
+    ],
 )
 def test_the_reader_refuses(broken):
     with pytest.raises(ValueError):

@@ -10,13 +10,30 @@ MIB, GIB, GB = 1 << 20, 1 << 30, 10**9
 
 
 def snap(host, nand, *, t_ns=0, took_ns=0, host_unit=512_000, nand_unit=1, source="log C0h", **more) -> dict:
-    return {"host_written_bytes": host, "nand_written_bytes": nand, "host_written_unit_bytes": host_unit, "nand_written_unit_bytes": nand_unit,
-            "nand_written_source": source, "host_written_source": "log 02h", "t_ns": t_ns, "t_start_ns": t_ns - took_ns // 2,
-            "t_end_ns": t_ns + took_ns - took_ns // 2, **more}  # fmt: skip
+    return {
+        "host_written_bytes": host,
+        "nand_written_bytes": nand,
+        "host_written_unit_bytes": host_unit,
+        "nand_written_unit_bytes": nand_unit,
+        "nand_written_source": source,
+        "host_written_source": "log 02h",
+        "t_ns": t_ns,
+        "t_start_ns": t_ns - took_ns // 2,
+        "t_end_ns": t_ns + took_ns - took_ns // 2,
+        **more,
+    }
 
 
 def micron(host_pages, nand_pages, host=None) -> dict:
-    return snap(host, None, host_unit=512, nand_unit=None, source=None, host_program_pages=host_pages, nand_program_pages=nand_pages)
+    return snap(
+        host,
+        None,
+        host_unit=512,
+        nand_unit=None,
+        source=None,
+        host_program_pages=host_pages,
+        nand_program_pages=nand_pages,
+    )
 
 
 def test_worked_numbers():
@@ -38,20 +55,38 @@ def test_bytes_still_needed():
 
 @pytest.mark.parametrize(
     "nand_unit, host_unit, gigabytes",
-    [(1, 512_000, (0.01, 0.01, 0.01)), (32 * MIB, 32 * MIB, (1.34, 0.89, 0.74)), (GIB, 512, (21.5, 7.2, 2.1)),
-     (GIB, 32 * MIB, (22.2, 7.8, 2.8)), (GB, GB, (40, 26.7, 22)), (GIB, GIB, (43, 28.6, 23.6))],
-)  # fmt: skip
+    [
+        (1, 512_000, (0.01, 0.01, 0.01)),
+        (32 * MIB, 32 * MIB, (1.34, 0.89, 0.74)),
+        (GIB, 512, (21.5, 7.2, 2.1)),
+        (GIB, 32 * MIB, (22.2, 7.8, 2.8)),
+        (GB, GB, (40, 26.7, 22)),
+        (GIB, GIB, (43, 28.6, 23.6)),
+    ],
+)
 def test_host_bytes_for_5_percent_by_counter(nand_unit, host_unit, gigabytes):
-    """The table of first-order figures (u_N/WA + u_H)/eps; ours are up to eps longer, because the bound here is exact."""
+    """The table of first-order figures (u_N/WA + u_H)/eps; ours are up to eps longer, because the bound here is
+    exact."""
     for value, want in zip((1, 3, 10), gigabytes, strict=True):
         assert wa.host_bytes_for(value, 0.05, nand_unit, host_unit) / GB == pytest.approx(want, rel=0.06, abs=0.006)
 
 
-@given(st.integers(5, 10**6), st.integers(5, 10**6), st.sampled_from([1, 512_000, 32 * MIB, GIB]), st.sampled_from([512, 512_000, GIB]),
-       st.floats(0, 1, exclude_max=True), st.floats(0, 1, exclude_max=True), st.booleans(), st.booleans())  # fmt: skip
+@given(
+    st.integers(5, 10**6),
+    st.integers(5, 10**6),
+    st.sampled_from([1, 512_000, 32 * MIB, GIB]),
+    st.sampled_from([512, 512_000, GIB]),
+    st.floats(0, 1, exclude_max=True),
+    st.floats(0, 1, exclude_max=True),
+    st.booleans(),
+    st.booleans(),
+)
 def test_the_truth_is_inside_the_error(host_counts, nand_counts, nand_unit, host_unit, a, b, more_host, more_nand):
     """Each difference may be off by up to one unit, either way; what is too coarse is refused and says so."""
-    got = wa.between(snap(0, 0, host_unit=host_unit, nand_unit=nand_unit), snap(host_counts * host_unit, nand_counts * nand_unit, host_unit=host_unit, nand_unit=nand_unit))
+    got = wa.between(
+        snap(0, 0, host_unit=host_unit, nand_unit=nand_unit),
+        snap(host_counts * host_unit, nand_counts * nand_unit, host_unit=host_unit, nand_unit=nand_unit),
+    )
     if got.value is None:
         assert (1 / nand_counts + 1 / host_counts) / (1 - 1 / host_counts) > wa.COARSEST * (1 - 1e-9)
         assert "the error would be over 20%" in got.why and got.missing_bytes_5_percent >= 0
@@ -61,25 +96,36 @@ def test_the_truth_is_inside_the_error(host_counts, nand_counts, nand_unit, host
     assert abs(nand / host - got.value) <= got.error * (1 + 1e-9)
 
 
-@given(st.floats(1, 20), st.sampled_from([0.02, 0.05]), st.sampled_from([1, MIB, GIB]), st.sampled_from([512, 512_000, GIB]))
+@given(
+    st.floats(1, 20),
+    st.sampled_from([0.02, 0.05]),
+    st.sampled_from([1, MIB, GIB]),
+    st.sampled_from([512, 512_000, GIB]),
+)
 def test_that_many_bytes_are_enough(value, eps, nand_unit, host_unit):
     host = int(wa.host_bytes_for(value, eps, nand_unit, host_unit)) + host_unit
-    got = wa.between(snap(0, 0, host_unit=host_unit, nand_unit=nand_unit), snap(host, round(host * value), host_unit=host_unit, nand_unit=nand_unit))
+    got = wa.between(
+        snap(0, 0, host_unit=host_unit, nand_unit=nand_unit),
+        snap(host, round(host * value), host_unit=host_unit, nand_unit=nand_unit),
+    )
     assert got.relative_error <= eps * 1.001
     assert (got.missing_bytes_2_percent if eps == 0.02 else got.missing_bytes_5_percent) == 0
 
 
-@pytest.mark.parametrize("after, why, flags", [
-    (snap(2 * GB, 1 * GB), "the NAND counter did not move", ("nand_did_not_move",)),
-    (snap(2 * GB, 1 * GB - 1), "the NAND counter went back by 1 bytes", ("nand_went_back",)),
-    (snap(1 * GB, 3 * GB), "the host counter did not move", ("host_did_not_move",)),
-    (snap(0, 3 * GB), "the host counter went back", ("host_went_back",)),
-    (snap(0, 0), "the NAND counter went back", ("nand_went_back", "host_went_back")),
-    (snap(2 * GB, None), "no NAND counter", ()),
-    (snap(None, 2 * GB), "no host counter", ()),
-    (snap(2 * GB, 3 * GB, source="log 09h"), "two kinds, log C0h in units of 1 bytes and log 09h", ()),
-    (snap(2 * GB, 3 * GB, nand_unit=None), "of two kinds", ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "after, why, flags",
+    [
+        (snap(2 * GB, 1 * GB), "the NAND counter did not move", ("nand_did_not_move",)),
+        (snap(2 * GB, 1 * GB - 1), "the NAND counter went back by 1 bytes", ("nand_went_back",)),
+        (snap(1 * GB, 3 * GB), "the host counter did not move", ("host_did_not_move",)),
+        (snap(0, 3 * GB), "the host counter went back", ("host_went_back",)),
+        (snap(0, 0), "the NAND counter went back", ("nand_went_back", "host_went_back")),
+        (snap(2 * GB, None), "no NAND counter", ()),
+        (snap(None, 2 * GB), "no host counter", ()),
+        (snap(2 * GB, 3 * GB, source="log 09h"), "two kinds, log C0h in units of 1 bytes and log 09h", ()),
+        (snap(2 * GB, 3 * GB, nand_unit=None), "of two kinds", ()),
+    ],
+)
 def test_counters_that_must_not_be_believed(after, why, flags):
     got = wa.between(snap(1 * GB, 1 * GB), after)
     assert why in got.why and got.flags == flags
@@ -99,7 +145,10 @@ def test_two_drives_are_not_one():
 def test_too_coarse_is_refused_and_says_how_much_more():
     """4 host units: e_H = 1/4, over 20 %. At WA 1: (1/1 + 512000 x 1.05)/0.05 = 10 752 020 B in all."""
     got = wa.between(snap(GB, GB), snap(GB + 4 * 512_000, 3 * GB))
-    assert got.value is None and got.why == "the host counter moved by only 4 of its units of 512000 bytes: the error would be over 20%"
+    assert (
+        got.value is None
+        and got.why == "the host counter moved by only 4 of its units of 512000 bytes: the error would be over 20%"
+    )
     assert got.missing_bytes_5_percent == 10_752_020 - 4 * 512_000
     assert "the host has to write at most 8.70 MB more for ±5 %" in wa.words(got)
     nand = wa.between(snap(0, 0, nand_unit=GIB), snap(2 * GIB, 4 * GIB, nand_unit=GIB))
@@ -114,26 +163,31 @@ def test_a_nand_counter_that_stands_still_says_how_much_is_missing():
     assert got.value is None and got.missing_bytes_5_percent == 17 * GIB + 10752
 
 
-@pytest.mark.parametrize("name, wrap, before, after, delta", [
-    ("host", 2**32 * 512, 2**32 * 512 - GB, GB, 2 * GB),
-    ("nand", 2**32 * 512, 2**32 * 512 - GB, 3 * GB, 4 * GB),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, wrap, before, after, delta",
+    [("host", 2**32 * 512, 2**32 * 512 - GB, GB, 2 * GB), ("nand", 2**32 * 512, 2**32 * 512 - GB, 3 * GB, 4 * GB)],
+)
 def test_a_counter_that_wrapped_is_corrected(name, wrap, before, after, delta):
     host, nand = ((before, after), (GB, 4 * GB)) if name == "host" else ((GB, 3 * GB), (before, after))
     made = [snap(h, n, **{f"{name}_written_wrap_bytes": wrap}) for h, n in zip(host, nand, strict=True)]
     got = wa.between(*made)
     assert got.flags == (f"{name}_wrapped",) and getattr(got, f"{name}_bytes") == delta
     assert got.value == (3 / 2 if name == "host" else 4 / 2)
-    reset = wa.between(snap(*((wrap // 4, GB) if name == "host" else (GB, wrap // 4)), **{f"{name}_written_wrap_bytes": wrap}), made[1])
+    reset = wa.between(
+        snap(*((wrap // 4, GB) if name == "host" else (GB, wrap // 4)), **{f"{name}_written_wrap_bytes": wrap}), made[1]
+    )
     assert reset.value is None and f"{name}_went_back" in reset.flags  # far from its end: not a wrap
 
 
 def test_pages_are_a_ratio_without_their_size():
-    """Micron 247/248: F7 1 000 000 pages of the host, F8 500 000 of the drive: (F7 + F8)/F7 = 1.5, and the error is two pages'."""
+    """Micron 247/248: F7 1 000 000 pages of the host, F8 500 000 of the drive: (F7 + F8)/F7 = 1.5, and the error is two
+    pages'."""
     got = wa.between(micron(10, 20, 0), micron(1_000_010, 1_500_020, 16 * GB))
     assert got.value == 1.5 and got.nand_bytes is None and got.host_bytes == 16 * GB
     assert got.relative_error == pytest.approx(1e-6 + 1 / 1.5e6, rel=1e-4)
-    few = wa.between(micron(0, 0, 0), micron(4, 8, 4 * 16384))  # 4 pages of 16 KiB; 5 % at WA 1 takes (1 + 1.05)/0.05 = 41 pages
+    few = wa.between(
+        micron(0, 0, 0), micron(4, 8, 4 * 16384)
+    )  # 4 pages of 16 KiB; 5 % at WA 1 takes (1 + 1.05)/0.05 = 41 pages
     assert few.value is None and "4 of its pages" in few.why and few.missing_bytes_5_percent == 37 * 16384
     still = wa.between(micron(5, 9), micron(5, 9))
     assert still.why == "the host page counter did not move" and still.flags == ("host_did_not_move",)
@@ -161,14 +215,21 @@ def test_the_hosts_own_count_replaces_a_coarse_one():
 def test_slc_writes_are_told_apart_only_if_the_drive_does():
     """WD 233 + 234: 30 GiB to TLC and 10 GiB to SLC for 10 GiB of the host are 4, or 3 without the cache."""
     both = dict(host_unit=MIB, nand_unit=MIB)
-    got = wa.between(snap(0, 0, nand_written_tlc_bytes=0, **both), snap(10 * GIB, 40 * GIB, nand_written_tlc_bytes=30 * GIB, **both))
+    got = wa.between(
+        snap(0, 0, nand_written_tlc_bytes=0, **both), snap(10 * GIB, 40 * GIB, nand_written_tlc_bytes=30 * GIB, **both)
+    )
     assert (got.value, got.tlc_only) == (4, 3) and "; 3.00 without the SLC cache's writes" in wa.words(got)
-    assert wa.between(snap(0, 0, **both), snap(10 * GIB, 40 * GIB, nand_written_tlc_bytes=30 * GIB, **both)).tlc_only is None
+    assert (
+        wa.between(snap(0, 0, **both), snap(10 * GIB, 40 * GIB, nand_written_tlc_bytes=30 * GIB, **both)).tlc_only
+        is None
+    )
 
 
 def test_below_one_is_said():
     got = wa.between(snap(0, 0), snap(100 * GB, 50 * GB))
-    assert got.value == 0.5 and got.flags == ("below_one",) and "the drive compresses, or a unit is wrong" in wa.words(got)
+    assert (
+        got.value == 0.5 and got.flags == ("below_one",) and "the drive compresses, or a unit is wrong" in wa.words(got)
+    )
     assert wa.between(snap(0, 0), snap(512_000_000, 511_900_000)).flags == ()  # within the error of one
 
 
@@ -245,9 +306,16 @@ def fdp(host, nand, fdp_host, **more):
 
 
 def test_media_bytes_of_log_22h_are_held_against_its_own_host_bytes():
-    """HBMW + 4 000 000 B, MBMW + 6 000 000 B: 1.5, to the byte; log 02h, with another group's writes in it, says 512 MB."""
+    """HBMW + 4 000 000 B, MBMW + 6 000 000 B: 1.5, to the byte; log 02h, with another group's writes in it, says 512
+    MB."""
     got = wa.between(fdp(10 * GB, 100, 40), fdp(10 * GB + 512_000_000, 6_000_100, 4_000_040))
-    assert (got.value, got.host_bytes, got.nand_bytes, got.source, got.flags) == (1.5, 4_000_000, 6_000_000, "log 22h / log 22h", ())
+    assert (got.value, got.host_bytes, got.nand_bytes, got.source, got.flags) == (
+        1.5,
+        4_000_000,
+        6_000_000,
+        "log 22h / log 22h",
+        (),
+    )
     assert got.relative_error == pytest.approx(1 / 6e6 + 1 / 4e6, rel=1e-5)
 
 
@@ -259,14 +327,18 @@ def test_without_its_own_host_bytes_log_22h_is_held_against_log_02h():
 
 def test_other_nand_counters_are_not_held_against_log_22hs_host_bytes():
     """OCP's C0h counts the whole drive, as log 02h does."""
-    got = wa.between(snap(0, 0, fdp_host_written_bytes=0), snap(512_000_000, 768_000_000, fdp_host_written_bytes=4_000_000))
+    got = wa.between(
+        snap(0, 0, fdp_host_written_bytes=0), snap(512_000_000, 768_000_000, fdp_host_written_bytes=4_000_000)
+    )
     assert (got.value, got.source) == (1.5, "log C0h / log 02h")
 
 
 def test_placement_that_was_switched_on_or_off_meanwhile_gives_no_figure():
     """It clears both counters (Base Specification 2.1, figure 286)."""
     got = wa.between(fdp(0, 6_000_000, 4_000_000), fdp(512_000_000, 100, 50))
-    assert got.value is None and "NAND counter went back" in got.why and got.flags == ("nand_went_back", "host_went_back")
+    assert (
+        got.value is None and "NAND counter went back" in got.why and got.flags == ("nand_went_back", "host_went_back")
+    )
     got = wa.between(snap(0, 0), fdp(512_000_000, 100, 50))
     assert got.value is None and "of two kinds" in got.why
 
@@ -274,13 +346,28 @@ def test_placement_that_was_switched_on_or_off_meanwhile_gives_no_figure():
 def test_the_hosts_own_count_and_log_22hs_agree_to_the_byte():
     got = wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=4_000_000)
     assert got.value == 1.5 and got.flags == ()
-    assert wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=3_999_000).flags == ("host_differs",)
+    assert wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=3_999_000).flags == (
+        "host_differs",
+    )
 
 
-@pytest.mark.parametrize("count, text", [
-    (0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1.00 kB"), (999_499, "999 kB"), (999_600, "1.00 MB"), (13_880_000_000_000, "13.9 TB"),
-    (200e12, "200 TB"), (5.5e15, "5.50 PB"), (1.2e19, "12000 PB"), (0.25, "0 B"), (-3.5e9, "-3.50 GB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "count, text",
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (999_499, "999 kB"),
+        (999_600, "1.00 MB"),
+        (13_880_000_000_000, "13.9 TB"),
+        (200e12, "200 TB"),
+        (5.5e15, "5.50 PB"),
+        (1.2e19, "12000 PB"),
+        (0.25, "0 B"),
+        (-3.5e9, "-3.50 GB"),
+    ],
+)
 def test_in_words(count, text):
     assert wa.in_words(count) == text
 
@@ -288,7 +375,9 @@ def test_in_words(count, text):
 def test_words():
     got = wa.between(snap(0, 0), snap(512_000_000, 936_960_000))  # 1.83, +- 0.1 %
     assert wa.words(got) == "1.8300 ± 0.0019 over 512 MB written by the host"
-    coarse = wa.between(snap(0, 0, host_unit=GIB, nand_unit=GIB), snap(10 * GIB, 30 * GIB, host_unit=GIB, nand_unit=GIB))
+    coarse = wa.between(
+        snap(0, 0, host_unit=GIB, nand_unit=GIB), snap(10 * GIB, 30 * GIB, host_unit=GIB, nand_unit=GIB)
+    )
     assert wa.words(coarse) == "3.00 ± 0.45 over 10.7 GB written by the host; 19.0 GB more for ±5 %"
     assert wa.words(wa.between(snap(0, None), snap(1, None))) == "not known: the drive has no NAND counter"
 
@@ -300,8 +389,18 @@ ANY = st.none() | st.integers(-(2**70), 2**70)
 @given(st.lists(st.tuples(ANY, ANY, ANY, ANY, ANY), min_size=2, max_size=2), st.sampled_from([None, 1, 512, GIB]), ANY)
 def test_no_pair_of_snapshots_raises(values, unit, known):
     """Whatever the counters say: a figure with an error, or a reason, and words for both."""
-    made = [snap(h, n, host_unit=unit, nand_unit=unit, host_program_pages=hp, nand_program_pages=np_, nand_written_wrap_bytes=w and abs(w))
-            for h, n, hp, np_, w in values]  # fmt: skip
+    made = [
+        snap(
+            h,
+            n,
+            host_unit=unit,
+            nand_unit=unit,
+            host_program_pages=hp,
+            nand_program_pages=np_,
+            nand_written_wrap_bytes=w and abs(w),
+        )
+        for h, n, hp, np_, w in values
+    ]
     got = wa.between(*made, host_bytes_known=known and abs(known))
     assert (got.value is None) == (got.why is not None) and set(got.flags) <= set(wa.FLAGS)
     assert got.value is None or (got.value > 0 and 0 < got.relative_error <= wa.COARSEST)

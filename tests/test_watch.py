@@ -16,7 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ssdrig.drive import guard, watch
 from ssdrig.errors import JournalError, UsageError
-from watching import MAIN, NOVEMBER_NS, TESTS, ata_document, drives, finish, kept, look, records, sata_drive, start, tools
+from watching import (
+    MAIN,
+    NOVEMBER_NS,
+    TESTS,
+    ata_document,
+    drives,
+    finish,
+    kept,
+    look,
+    records,
+    sata_drive,
+    start,
+    tools,
+)
 
 __all__ = ["drives", "kept", "tools"]  # fixtures
 DAY_NS = 86400 * 10**9
@@ -70,7 +83,9 @@ def test_a_drive_that_a_run_holds_is_left_alone(tools, drives, kept, tmp_path):
 def test_a_drive_that_does_not_answer_is_recorded_with_why(tools, drives, kept, tmp_path):
     # smartctl 7.3 of a node that is not there: exit status 2, JSON without data
     document = answer_of_smartctl(2)
-    document["smartctl"]["messages"] = [{"string": "Smartctl open device: /dev/sdz failed: No such device", "severity": "error"}]
+    document["smartctl"]["messages"] = [
+        {"string": "Smartctl open device: /dev/sdz failed: No such device", "severity": "error"}
+    ]
     tools.smartctl(document, 2)
     (result,) = look(kept, tmp_path).round(pytest.fail)
     assert "No such device" in result["failed"] and result["snapshot"] is None and result["kept"]
@@ -99,10 +114,18 @@ def test_named_drives_alone_are_polled(tools, drives, kept, tmp_path):
 
 
 def test_what_is_no_ssd_or_has_no_serial_is_left_out(tools, drives, kept, tmp_path):
-    drives[:] = [sata_drive(rotational=True), sata_drive(capacity_bytes=0), sata_drive(serial=""), sata_drive(serial="S125"), sata_drive(serial="S125")]
+    drives[:] = [
+        sata_drive(rotational=True),
+        sata_drive(capacity_bytes=0),
+        sata_drive(serial=""),
+        sata_drive(serial="S125"),
+        sata_drive(serial="S125"),
+    ]
     drives.append(type(drives[0])(**vars(drives[3]) | {"interface": "virtio", "serial": "V1"}))
     said = []
-    assert [r["drive"]["serial"] for r in look(kept, tmp_path).round(said.append)] == ["S125"], "namespaces of one controller once"
+    assert [r["drive"]["serial"] for r in look(kept, tmp_path).round(said.append)] == ["S125"], (
+        "namespaces of one controller once"
+    )
     assert len(said) == 1 and "no serial" in said[0]
 
 
@@ -156,8 +179,15 @@ def test_once_prints_a_table(tools, kept):
 
 def test_a_round_needs_no_numpy(tools, kept):
     """It runs on slow hosts and each hour: starting up must cost little."""
-    script = MAIN.replace("sys.exit(cli", "code = (cli") + "\nprint('numpy' in sys.modules, file=sys.stderr); sys.exit(code)"
-    done = subprocess.run([sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once"], capture_output=True, text=True, timeout=60)
+    script = (
+        MAIN.replace("sys.exit(cli", "code = (cli") + "\nprint('numpy' in sys.modules, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0 and done.stderr.splitlines()[-1] == "False"
 
 

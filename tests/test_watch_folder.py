@@ -23,7 +23,11 @@ def test_a_torn_line_is_set_aside(kept, torn):
     assert [k.record["n"] for k in watch_folder.lines(path)] == [0], "a reader does not wait for the mending"
     said = []
     watch_folder.set_torn_aside(kept, said.append)
-    assert path.stat().st_size == size and path.with_suffix(".torn").read_bytes() == torn + b"\n" and str(len(torn)) in said[0]
+    assert (
+        path.stat().st_size == size
+        and path.with_suffix(".torn").read_bytes() == torn + b"\n"
+        and str(len(torn)) in said[0]
+    )
     with path.open("ab") as f:
         f.write(torn)
     assert watch_folder.keep(kept, record(1))[0] == path
@@ -51,7 +55,11 @@ def test_history_is_all_months_in_order_of_one_drive(kept):
         f.write(b"\x00\x00\nno json\n[1]\n{}\n" + b'{"utc_ns": 1')
     said = []
     assert [r["n"] for r in watch_folder.history(kept, "S123", said.append)] == [0, 1, 300, 305, 900, 2000]
-    assert sorted(p.name for p in kept.glob("ACME-X1-S123/*.jsonl")) == ["2026-11.jsonl", "2026-12.jsonl", "2027-02.jsonl"]
+    assert sorted(p.name for p in kept.glob("ACME-X1-S123/*.jsonl")) == [
+        "2026-11.jsonl",
+        "2026-12.jsonl",
+        "2027-02.jsonl",
+    ]
     assert any("2 polls" in text for text in said) and any("4 damaged" in text for text in said)
     assert [r["n"] for r in watch.history(kept, "S/123", said.append)] == [304]
     assert watch.history(kept, "nobody", said.append) == []

@@ -119,7 +119,11 @@ def test_another_server_gets_all_and_acknowledged_lines_are_dropped_in_time(tool
         sending = upload(kept, first)
         while sending.step():
             pass
-        assert first.count("ssd_wear") == 3 and (kept / "points.lp").stat().st_size == 0 and not (kept / "points.cursor").exists()
+        assert (
+            first.count("ssd_wear") == 3
+            and (kept / "points.lp").stat().st_size == 0
+            and not (kept / "points.cursor").exists()
+        )
         here.round(pytest.fail)
         sending.finish(5)
         assert {name: first.count(name) for name in ROUND} == times(4) and points_of(kept) == times(1)
@@ -140,8 +144,17 @@ def test_write_amplification_counts_from_the_months_first_poll(kept):
     """Data units of 512 000 bytes; NAND bytes in OCP's log C0h: 2 NAND bytes for each host byte."""
 
     def nvme(n, host_units, nand_bytes):
-        return record(n) | {"t_start_ns": n * 10**12 + 10, "t_end_ns": n * 10**12 + 20, "smartctl": None, "tools": [], "gaps": [], "units": {},
-                            "simulated": False, "log_02h": page({1: (2, 310), 48: (16, host_units)}).hex(), "log_c0h": page_c0h(nand_bytes).hex()}  # fmt: skip
+        return record(n) | {
+            "t_start_ns": n * 10**12 + 10,
+            "t_end_ns": n * 10**12 + 20,
+            "smartctl": None,
+            "tools": [],
+            "gaps": [],
+            "units": {},
+            "simulated": False,
+            "log_02h": page({1: (2, 310), 48: (16, host_units)}).hex(),
+            "log_c0h": page_c0h(nand_bytes).hex(),
+        }
 
     for n, units in ((0, 1000), (1, 3000), (2, 5000), (400, 9000), (401, 9500)):  # the last two in December
         watch_folder.keep(kept, nvme(n, units, 10**9 + 2 * (units - 1000) * 512_000))

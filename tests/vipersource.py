@@ -1,4 +1,5 @@
-"""For tests: firmware files of viper code, their very source, on CPython, with addresses that lead to fake registers."""
+"""For tests: firmware files of viper code, their very source, on CPython, with addresses that lead to fake
+registers."""
 
 import re
 import sys

@@ -1,4 +1,5 @@
-"""What the tests of `ssdrig watch` share: fake drives and a fake smartctl, records, the command in a process of its own."""
+"""What the tests of `ssdrig watch` share: fake drives and a fake smartctl, records, the command in a process of its
+own."""
 
 import os
 import subprocess
@@ -11,7 +12,15 @@ from fake_tools import Tools, answer_of_smartctl
 from ssdrig.drive import inventory, watch, watch_folder
 
 TESTS = Path(__file__).resolve().parent
-SATA = {"name": "sdz", "node": "/dev/sdz", "model": "ACME X1", "interface": "SATA", "smartctl_type": "sat", "controller": None, "nsid": None}
+SATA = {
+    "name": "sdz",
+    "node": "/dev/sdz",
+    "model": "ACME X1",
+    "interface": "SATA",
+    "smartctl_type": "sat",
+    "controller": None,
+    "nsid": None,
+}
 NOVEMBER_NS = 1_795_177_507_894_000_000  # 2026-11-20
 
 
@@ -23,18 +32,43 @@ def ata_document(serial="S123", hours=6383, cycles=19, written_LBA=1000):
     """`smartctl --json=cv -x` 7.3 of a SATA SSD, shortened to what is read here."""
 
     def row(number, name, raw, value=100):
-        return {"id": number, "name": name, "value": value, "worst": value, "thresh": 0, "when_failed": "",
-                "flags": {"value": 50, "string": "-O--CK "}, "raw": {"value": raw, "string": str(raw)}}  # fmt: skip
+        return {
+            "id": number,
+            "name": name,
+            "value": value,
+            "worst": value,
+            "thresh": 0,
+            "when_failed": "",
+            "flags": {"value": 50, "string": "-O--CK "},
+            "raw": {"value": raw, "string": str(raw)},
+        }
 
     return answer_of_smartctl(
-        0, device={"name": "/dev/sdz", "info_name": "/dev/sdz [SAT]", "type": "sat", "protocol": "ATA"},
-        model_family="Samsung based SSDs", model_name="ACME X1", serial_number=serial, firmware_version="1.0", in_smartctl_database=True,
-        user_capacity={"blocks": 1953125000, "bytes": 10**12}, logical_block_size=512, smart_support={"available": True, "enabled": True},
-        smart_status={"passed": True}, power_on_time={"hours": hours}, power_cycle_count=cycles, temperature={"current": 31},
-        ata_smart_attributes={"revision": 1, "table": [
-            row(5, "Reallocated_Sector_Ct", 0), row(9, "Power_On_Hours", hours), row(12, "Power_Cycle_Count", cycles),
-            row(177, "Wear_Leveling_Count", 5, 98), row(241, "Total_LBAs_Written", written_LBA)]},
-    )  # fmt: skip
+        0,
+        device={"name": "/dev/sdz", "info_name": "/dev/sdz [SAT]", "type": "sat", "protocol": "ATA"},
+        model_family="Samsung based SSDs",
+        model_name="ACME X1",
+        serial_number=serial,
+        firmware_version="1.0",
+        in_smartctl_database=True,
+        user_capacity={"blocks": 1953125000, "bytes": 10**12},
+        logical_block_size=512,
+        smart_support={"available": True, "enabled": True},
+        smart_status={"passed": True},
+        power_on_time={"hours": hours},
+        power_cycle_count=cycles,
+        temperature={"current": 31},
+        ata_smart_attributes={
+            "revision": 1,
+            "table": [
+                row(5, "Reallocated_Sector_Ct", 0),
+                row(9, "Power_On_Hours", hours),
+                row(12, "Power_Cycle_Count", cycles),
+                row(177, "Wear_Leveling_Count", 5, 98),
+                row(241, "Total_LBAs_Written", written_LBA),
+            ],
+        },
+    )
 
 
 @pytest.fixture

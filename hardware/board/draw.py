@@ -2,10 +2,10 @@
 
     python hardware/board/draw.py [FOLDER]
 
-Coordinates are in units of 2.54 mm, y downwards on the sheet and upwards in a symbol, as in KiCad. Every pin is joined to
-its net: by a wire where circuit.WIRES says so, else by a stub with the net's name. The files are a pure function of
-circuit.py (identifiers are UUID 5), so a test can write them again and compare. Format: https://dev-docs.kicad.org/en/file-formats/
-"""
+Coordinates are in units of 2.54 mm, y downwards on the sheet and upwards in a symbol, as in KiCad. Every pin is joined
+to its net: by a wire where circuit.WIRES says so, else by a stub with the net's name. The files are a pure function of
+circuit.py (identifiers are UUID 5), so a test can write them again and compare. Format:
+https://dev-docs.kicad.org/en/file-formats/"""
 
 import json
 import sys
@@ -43,7 +43,8 @@ def effects(justify="", hide=False):
 
 
 def turned(x, y, angle, mirrored):
-    """A point of a symbol (y up) on the sheet (y down), after KiCad's rotation (counter-clockwise) and mirroring at the y axis."""
+    """A point of a symbol (y up) on the sheet (y down), after KiCad's rotation (counter-clockwise) and mirroring at the
+    y axis."""
     for _ in range(angle // 90):
         x, y = -y, x
     return (-x if mirrored else x), -y
@@ -72,7 +73,10 @@ def library_symbol(name, prefix):
         text = " ".join(f"(xy {mm(x)} {mm(y)})" for x, y in points)
         lines.append(f"(polyline (pts {text}) (stroke (width 0.2032) (type default)) (fill (type none)))")
     for x0, y0, x1, y1 in symbol.get("boxes", ()):
-        lines.append(f"(rectangle (start {mm(x0)} {mm(y0)}) (end {mm(x1)} {mm(y1)}) (stroke (width 0.2032) (type default)) (fill (type background)))")
+        lines.append(
+            f"(rectangle (start {mm(x0)} {mm(y0)}) (end {mm(x1)} {mm(y1)}) (stroke (width 0.2032) (type default)) (fill"
+            " (type background)))"
+        )
     lines.append(")")
     lines.append(f"(symbol {quoted(name + '_1_1')}")
     for number, (label, kind, x, y, angle, length) in symbol["pins"].items():
@@ -102,8 +106,12 @@ def placed(part):
     if part.angle in (90, 270) and part.symbol in circuit.TURNING:
         (rx, ry), (vx, vy) = SYMBOLS[part.symbol]["texts_upright"]
     lines = [
-        f"(symbol (lib_id {quoted(NAME + ':' + part.symbol)}) (at {mm(part.x)} {mm(part.y)} {part.angle})" + (" (mirror y)" if part.mirrored else ""),
-        f"(unit 1) (exclude_from_sim no) (in_bom {'no' if power else 'yes'}) (on_board {'no' if power else 'yes'}) (dnp no)",
+        f"(symbol (lib_id {quoted(NAME + ':' + part.symbol)}) (at {mm(part.x)} {mm(part.y)} {part.angle})"
+        + (" (mirror y)" if part.mirrored else ""),
+        (
+            f"(unit 1) (exclude_from_sim no) (in_bom {'no' if power else 'yes'}) (on_board {'no' if power else 'yes'})"
+            " (dnp no)"
+        ),
         f"(uuid {ident('part', part.ref)})",
     ]
     if power and part.angle:
@@ -127,13 +135,18 @@ def placed(part):
         lines.append(f"(property {quoted(field)} {quoted(text)} (at {mm(x)} {mm(y)} {upright}) {effects(side, hide)})")
     for number in SYMBOLS[part.symbol]["pins"]:
         lines.append(f"(pin {quoted(number)} (uuid {ident('pin', part.ref, number)}))")
-    lines.append(f"(instances (project {quoted(NAME)} (path {quoted('/' + ROOT)} (reference {quoted(part.ref)}) (unit 1))))")
+    lines.append(
+        f"(instances (project {quoted(NAME)} (path {quoted('/' + ROOT)} (reference {quoted(part.ref)}) (unit 1))))"
+    )
     lines.append(")")
     return "\n".join(lines)
 
 
 def wire(x0, y0, x1, y1):
-    return f"(wire (pts (xy {mm(x0)} {mm(y0)}) (xy {mm(x1)} {mm(y1)})) (stroke (width 0) (type default)) (uuid {ident('wire', x0, y0, x1, y1)}))"
+    return (
+        f"(wire (pts (xy {mm(x0)} {mm(y0)}) (xy {mm(x1)} {mm(y1)})) (stroke (width 0) (type default)) (uuid"
+        f" {ident('wire', x0, y0, x1, y1)}))"
+    )
 
 
 def corner(start, end, first):
@@ -156,7 +169,9 @@ def sheet(parts, wires, texts):
             names.append(nets[ref][pin])
             joined.add((ref, pin))
         if names[0] != names[1]:
-            raise ValueError(f"expected {one} and {other} on one net; seen {names[0]} and {names[1]}; do: correct circuit.py")
+            raise ValueError(
+                f"expected {one} and {other} on one net; seen {names[0]} and {names[1]}; do: correct circuit.py"
+            )
         pieces += [(piece, names[0]) for piece in corner(*points, first)]
     body, extra = [placed(part) for part in parts], []
     for part in parts:
@@ -209,14 +224,21 @@ def cuts(piece, pieces, pins):
     """A straight piece of wire, cut where another wire or a pin ends on it."""
     a, b = piece
     spots = {p for other, _ in pieces for p in other} | set(pins)
-    inside = {p for p in spots if min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[1] <= max(a[1], b[1])}
+    inside = {
+        p for p in spots if min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[1] <= max(a[1], b[1])
+    }
     line = sorted(inside | {a, b})
     return list(pairwise(line))
 
 
 def label(net, x, y, ox, oy, ref, number):
-    angle, justify = {(1, 0): (0, "left"), (-1, 0): (180, "right"), (0, -1): (90, "left"), (0, 1): (270, "right")}[(ox, oy)]
-    return f"(label {quoted(net)} (at {mm(x)} {mm(y)} {angle}) {effects(justify + ' bottom')} (uuid {ident('label', ref, number)}))"
+    angle, justify = {(1, 0): (0, "left"), (-1, 0): (180, "right"), (0, -1): (90, "left"), (0, 1): (270, "right")}[
+        (ox, oy)
+    ]
+    return (
+        f"(label {quoted(net)} (at {mm(x)} {mm(y)} {angle}) {effects(justify + ' bottom')} (uuid"
+        f" {ident('label', ref, number)}))"
+    )
 
 
 def power_symbol(net, x, y, sideways, name):
@@ -232,7 +254,10 @@ def files():
     library = [f"(kicad_symbol_lib (version 20241209) {header}", *(library_symbol(name, "") for name in symbols), ")"]
     page = [
         f"(kicad_sch (version 20250114) {header} (uuid {quoted(ROOT)}) (paper {quoted(circuit.PAPER)})",
-        f"(title_block (title {quoted(circuit.TITLE)}) (rev {quoted(circuit.REVISION)}) (comment 1 {quoted(circuit.COMMENT)}))",
+        (
+            f"(title_block (title {quoted(circuit.TITLE)}) (rev {quoted(circuit.REVISION)}) (comment 1"
+            f" {quoted(circuit.COMMENT)}))"
+        ),
         "(lib_symbols",
         *(library_symbol(name, NAME + ":") for name in symbols),
         ")",
@@ -248,7 +273,8 @@ def files():
     } | place.project_rules()
     table = (
         "(sym_lib_table\n  (version 7)\n"
-        f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.kicad_sym") (options "") (descr "symbols of this board"))\n)\n'
+        f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.kicad_sym") (options "") (descr "symbols of'
+        ' this board"))\n)\n'
     )
     return {
         f"{NAME}.kicad_sym": "\n".join(library) + "\n",

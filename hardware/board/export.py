@@ -3,8 +3,8 @@
     python hardware/board/export.py [FOLDER]
 
 kicad-cli is the one of host/ssdrig/kicad.py: of PATH, or Debian's unpacked into .setup. The netlist loses KiCad's date,
-both its version, and the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of the bytes) give way to its own text elements.
-"""
+both its version, and the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of the bytes) give
+way to its own text elements."""
 
 import os
 import re
@@ -22,7 +22,9 @@ def kicad(*arguments):
     """Run kicad-cli with an empty configuration of its own, so that a person's KiCad settings change nothing."""
     with tempfile.TemporaryDirectory() as config:
         environment = os.environ | {"KICAD_CONFIG_HOME": config, "HOME": config}
-        return subprocess.run([*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            [*command(), *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120
+        )
 
 
 def rule_check(schematic, report):
@@ -47,7 +49,9 @@ def drawing(schematic, folder):
     pieces, colour = [], "#000000"
     for piece in re.split(r'(stroke:#[0-9A-F]{6}| opacity="0" stroke-opacity="0")', text):
         colour = piece.removeprefix("stroke:") if piece.startswith("stroke:#") else colour
-        pieces.append(f' font-family="sans-serif" stroke="none" fill="{colour}"' if piece.startswith(" opacity") else piece)
+        pieces.append(
+            f' font-family="sans-serif" stroke="none" fill="{colour}"' if piece.startswith(" opacity") else piece
+        )
     text = "".join(pieces)
     text = re.sub(r"<title>[^<]*</title>", "<title>ssdrig</title>", text, count=1)
     text = re.sub(r"KiCad E\.D\.A\. [\d.]+", "KiCad E.D.A.", text)

@@ -3,9 +3,9 @@ ssdrig.kicad_pcb, ssdrig-pcb.svg, ssdrig.pretty/, fp-lib-table.
 
     /usr/bin/python3 hardware/board/fill.py [FOLDER]      (after draw.py)
 
-Pouring needs KiCad's Python module pcbnew, which comes with Debian's package kicad. Without it the pours of the file are kept, which is enough
-where values or texts changed and no copper did. Nothing is written where the check has anything to say.
-"""
+Pouring needs KiCad's Python module pcbnew, which comes with Debian's package kicad. Without it the pours of the file
+are kept, which is enough where values or texts changed and no copper did. Nothing is written where the check has
+anything to say."""
 
 import importlib.util
 import re
@@ -20,7 +20,12 @@ from draw import NAME
 
 FOLDER = Path(__file__).resolve().parent
 DRAWN = "F.Cu,F.Mask,F.SilkS,Edge.Cuts"
-COLOURS = {"#C83434": "#8FC09F", "#D864FF": "#B8860B", "#F2EDA1": "#101010", "#D0D2CD": "#101010"}  # KiCad's -> easier to read
+COLOURS = {
+    "#C83434": "#8FC09F",
+    "#D864FF": "#B8860B",
+    "#F2EDA1": "#101010",
+    "#D0D2CD": "#101010",
+}  # KiCad's -> easier to read
 
 
 def poured(text):
@@ -37,8 +42,13 @@ def poured(text):
         for zone in board.Zones():
             shapes = zone.GetFilledPolysList(zone.GetLayer())
             lines = [shapes.Outline(i) for i in range(shapes.OutlineCount())]
-            found[zone.GetZoneName()] = [[(line.CPoint(i).x / 1e6, line.CPoint(i).y / 1e6) for i in range(line.PointCount())] for line in lines]
-        return {name: [[(round(x, 3), round(y, 3)) for x, y in polygon] for polygon in polygons] for name, polygons in found.items()}
+            found[zone.GetZoneName()] = [
+                [(line.CPoint(i).x / 1e6, line.CPoint(i).y / 1e6) for i in range(line.PointCount())] for line in lines
+            ]
+        return {
+            name: [[(round(x, 3), round(y, 3)) for x, y in polygon] for polygon in polygons]
+            for name, polygons in found.items()
+        }
 
 
 def kept():
@@ -46,14 +56,19 @@ def kept():
     found = {}
     for block in (FOLDER / f"{NAME}.kicad_pcb").read_text().split("\n(zone ")[1:]:
         polygons = [re.findall(r"\(xy (\S+) ([^\s)]+)\)", polygon) for polygon in block.split("(filled_polygon ")[1:]]
-        found[re.search(r'\(name "([^"]*)"\)', block)[1]] = [[(float(x), float(y)) for x, y in polygon] for polygon in polygons]
+        found[re.search(r'\(name "([^"]*)"\)', block)[1]] = [
+            [(float(x), float(y)) for x, y in polygon] for polygon in polygons
+        ]
     return found
 
 
 def rule_check(folder):
-    """KiCad's design rule check and comparison with the schematic, of the project in folder; returns (ok, report text)."""
+    """KiCad's design rule check and comparison with the schematic, of the project in folder; returns (ok, report
+    text)."""
     report, pcb = Path(folder) / "drc.txt", Path(folder) / f"{NAME}.kicad_pcb"
-    done = export.kicad("pcb", "drc", "--schematic-parity", "--severity-all", "--exit-code-violations", "-o", report, pcb)
+    done = export.kicad(
+        "pcb", "drc", "--schematic-parity", "--severity-all", "--exit-code-violations", "-o", report, pcb
+    )
     return done.returncode == 0, report.read_text() if report.exists() else done.stdout + done.stderr
 
 
@@ -74,7 +89,9 @@ def picture(folder):
     how = ("--layers", DRAWN, "--mode-single", "--page-size-mode", "2", "--exclude-drawing-sheet")
     export.kicad("pcb", "export", "svg", *how, "-o", path, pcb).check_returncode()
     text = re.sub(r"<title>[^<]*</title>", "<title>ssdrig, front</title>", path.read_text(), count=1)
-    text = re.sub(r'<g class="stroked-text">.*?</g>', "", text, flags=re.DOTALL)  # KiCad writes each text as strokes and, unseen, as text
+    text = re.sub(
+        r'<g class="stroked-text">.*?</g>', "", text, flags=re.DOTALL
+    )  # KiCad writes each text as strokes and, unseen, as text
     text = text.replace(' opacity="0" stroke-opacity="0"', ' font-family="sans-serif" stroke="none" fill="#101010"')
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
     for theirs, ours in COLOURS.items():
@@ -86,7 +103,10 @@ def main(folder):
     if importlib.util.find_spec("pcbnew"):
         text = layout.board(poured(layout.board({})))
     else:
-        print("no Python module pcbnew: the copper is not poured anew, the rule check says whether it still fits", file=sys.stderr)
+        print(
+            "no Python module pcbnew: the copper is not poured anew, the rule check says whether it still fits",
+            file=sys.stderr,
+        )
         text = layout.board(kept())
     with tempfile.TemporaryDirectory() as temporary:
         project(Path(temporary), text)

@@ -1,7 +1,8 @@
-"""Land patterns of the board, drawn by us in mm, y downwards, centred on the part (headers: on pin 1); pad 1 as KiCad's libraries have it.
+"""Land patterns of the board, drawn by us in mm, y downwards, centred on the part (headers: on pin 1); pad 1 as KiCad's
+libraries have it.
 
-Sizes follow IPC-7351 (nominal density) or the drawing that a row names; tests compare them with KiCad's own library where
-that is installed. A part's package is the column `package` of bom.csv.
+Sizes follow IPC-7351 (nominal density) or the drawing that a row names; tests compare them with KiCad's own library
+where that is installed. A part's package is the column `package` of bom.csv.
 """
 
 import csv
@@ -38,7 +39,8 @@ def two(name, what, x, width, height, body):
 
 
 def dual(name, what, pins, pitch, x, width, height, body, left=None, right=None):
-    """Gull-wing leads at both sides, numbered downwards on the left and upwards on the right. left, right: rows in use."""
+    """Gull-wing leads at both sides, numbered downwards on the left and upwards on the right. left, right: rows in
+    use."""
     half = pins // 2
     left, right = left or range(half), right or range(half)
     top = -(half - 1) / 2 * pitch
@@ -53,7 +55,8 @@ def header(pins):
 
 
 def sata_wires():
-    """The cut end of a SATA power cable: a hole for the wire of each group of three contacts, small holes for the other contacts.
+    """The cut end of a SATA power cable: a hole for the wire of each group of three contacts, small holes for the other
+    contacts.
 
     The land pattern of a connector was not found with a source; every such cable fits these holes (18 AWG: 1.2 mm).
     """
@@ -66,8 +69,12 @@ def sata_wires():
                 pads.append(Pad(pin, THT, (group - 2) * 5.08, 0, 3.0, 3.0, 1.6))
             else:
                 pads.append(Pad(pin, THT, (group - 2) * 5.08 + small.pop(0), 3.3, 1.4, 1.4, 0.8))
-    ties = (Pad("", NPTH, side * 14.2, 0, 2.5, 2.5, 2.5) for side in (-1, 1))  # for a cable tie: the joints must not carry the pull
-    return Footprint("SATA_Wires", "holes for the wires of a SATA power cable", (*pads, *ties), (-12.5, -2.0, 12.5, 4.4), 0.25)
+    ties = (
+        Pad("", NPTH, side * 14.2, 0, 2.5, 2.5, 2.5) for side in (-1, 1)
+    )  # for a cable tie: the joints must not carry the pull
+    return Footprint(
+        "SATA_Wires", "holes for the wires of a SATA power cable", (*pads, *ties), (-12.5, -2.0, 12.5, 4.4), 0.25
+    )
 
 
 def pico():
@@ -97,15 +104,28 @@ BY_PACKAGE = {
     "TSSOP-14": dual("TSSOP-14", "TSSOP-14, JEDEC MO-153", 14, 0.65, 2.8625, 1.475, 0.4, (4.4, 5.0)),
     "DPAK": Footprint("DPAK", "DPAK, TO-252; pad 2 the drain", DPAK, (-4.0, -3.3, 4.4, 3.3), 0.25),
     "radial 10 x 16": Footprint(
-        "CP_Radial_10", "electrolytic, 10 mm, 5 mm apart, pad 1 plus", row(2, 5.0, 2.0, 1.0), (-5, -5, 5, 5), 0.25, round_body=True
+        "CP_Radial_10",
+        "electrolytic, 10 mm, 5 mm apart, pad 1 plus",
+        row(2, 5.0, 2.0, 1.0),
+        (-5, -5, 5, 5),
+        0.25,
+        round_body=True,
     ),
     "ATO blade": Footprint("Fuse_ATO", "ATO blade fuse in Keystone 3557-2", FUSE, (-9.91, -3.37, 9.91, 3.37), 0.25),
-    "5.08 mm": Footprint("Terminal_4", "screw terminal, 4 x 5.08 mm, wires from below (y+)", row(4, 5.08, 2.6, 1.3), (-10.16, -5.2, 10.16, 4.6), 0.25),
+    "5.08 mm": Footprint(
+        "Terminal_4",
+        "screw terminal, 4 x 5.08 mm, wires from below (y+)",
+        row(4, 5.08, 2.6, 1.3),
+        (-10.16, -5.2, 10.16, 4.6),
+        0.25,
+    ),
     "module": pico(),
     "SATA 15 plug": sata_wires(),
     "SATA 15 receptacle": sata_wires(),
 }
-HOLE = Footprint("Hole_M3", "M3 screw", (Pad("", NPTH, 0, 0, 3.2, 3.2, 3.2),), (-3.1, -3.1, 3.1, 3.1), 0.1, round_body=True)
+HOLE = Footprint(
+    "Hole_M3", "M3 screw", (Pad("", NPTH, 0, 0, 3.2, 3.2, 3.2),), (-3.1, -3.1, 3.1, 3.1), 0.1, round_body=True
+)
 
 
 def packages():
@@ -125,5 +145,7 @@ def footprint(part):
 
 def extent(shape):
     """x0, y0, x1, y1 of body and pads."""
-    boxes = [shape.body] + [(p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in shape.pads]
+    boxes = [shape.body] + [
+        (p.x - p.width / 2, p.y - p.height / 2, p.x + p.width / 2, p.y + p.height / 2) for p in shape.pads
+    ]
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)

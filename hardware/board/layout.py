@@ -18,8 +18,9 @@ from symbols import POWER, SYMBOLS
 
 FOLDER = Path(__file__).resolve().parent
 LAYERS = (
-    "(layers (0 F.Cu signal) (4 In1.Cu power) (6 In2.Cu power) (2 B.Cu signal) (13 F.Paste user) (15 B.Paste user) (5 F.SilkS user) (7 B.SilkS user)\n"
-    "(1 F.Mask user) (3 B.Mask user) (25 Edge.Cuts user) (31 F.CrtYd user) (29 B.CrtYd user) (35 F.Fab user) (33 B.Fab user))"
+    "(layers (0 F.Cu signal) (4 In1.Cu power) (6 In2.Cu power) (2 B.Cu signal) (13 F.Paste user) (15 B.Paste user) (5"
+    " F.SilkS user) (7 B.SilkS user)\n(1 F.Mask user) (3 B.Mask user) (25 Edge.Cuts user) (31 F.CrtYd user) (29 B.CrtYd"
+    " user) (35 F.Fab user) (33 B.Fab user))"
 )
 PARTS = {part.ref: part for part in circuit.PARTS if not part.ref.startswith("#")}
 
@@ -55,7 +56,18 @@ def lands():
         for pad in footprints.footprint(PARTS[ref]).pads:
             dx, dy = place.turned(pad.x, pad.y, angle)
             size = (pad.height, pad.width) if angle % 180 else (pad.width, pad.height)
-            found.append(Land(ref, pad.number, net_name(PARTS[ref], pad.number), pad.kind, round(x + dx, 4), round(y + dy, 4), *size, pad.drill))
+            found.append(
+                Land(
+                    ref,
+                    pad.number,
+                    net_name(PARTS[ref], pad.number),
+                    pad.kind,
+                    round(x + dx, 4),
+                    round(y + dy, 4),
+                    *size,
+                    pad.drill,
+                )
+            )
     for i, (x, y) in enumerate(place.HOLES):
         pad = footprints.HOLE.pads[0]
         found.append(Land(f"H{i + 1}", "", "", NPTH, x, y, pad.width, pad.height, pad.drill))
@@ -79,8 +91,8 @@ def net_numbers():
 
 def line(layer, x0, y0, x1, y1, width, *words):
     return (
-        f"(fp_line (start {x0:g} {y0:g}) (end {x1:g} {y1:g}) (stroke (width {width}) (type solid)) (layer {quoted(layer)}) "
-        f"(uuid {ident(*words, layer, x0, y0, x1, y1)}))"
+        f"(fp_line (start {x0:g} {y0:g}) (end {x1:g} {y1:g}) (stroke (width {width}) (type solid)) (layer"
+        f" {quoted(layer)}) (uuid {ident(*words, layer, x0, y0, x1, y1)}))"
     )
 
 
@@ -90,8 +102,17 @@ def text_effects(size, justify=""):
 
 def pad_text(shape, pad, angle, net, words):
     """One pad. A pad's angle in the file is that on the board, not that in the footprint."""
-    kind = "rect" if pad.number == "1" and pad.kind == THT else "circle" if pad.width == pad.height and pad.kind != SMD else "roundrect"
-    text = f'(pad {quoted(pad.number)} {pad.kind} {kind} (at {pad.x:g} {pad.y:g} {angle:g}) (size {pad.width:g} {pad.height:g})'
+    kind = (
+        "rect"
+        if pad.number == "1" and pad.kind == THT
+        else "circle"
+        if pad.width == pad.height and pad.kind != SMD
+        else "roundrect"
+    )
+    text = (
+        f"(pad {quoted(pad.number)} {pad.kind} {kind} (at {pad.x:g} {pad.y:g} {angle:g}) (size {pad.width:g}"
+        f" {pad.height:g})"
+    )
     if pad.drill:
         text += f" (drill {pad.drill:g})"
     layers = '"F.Cu" "F.Paste" "F.Mask"' if pad.kind == SMD else '"*.Cu" "*.Mask"'
@@ -100,7 +121,9 @@ def pad_text(shape, pad, angle, net, words):
         text += " (remove_unused_layers no)"
     if kind == "roundrect":
         text += f" (roundrect_rratio {min(0.25, round(0.25 / min(pad.width, pad.height), 3)):g})"
-    if pad.drill >= 1.3 and '"GND"' in net:  # carries 5 A: joined to the ground of every layer, the others (zones: no) leave that to the plane
+    if (
+        pad.drill >= 1.3 and '"GND"' in net
+    ):  # carries 5 A: joined to the ground of every layer, the others (zones: no) leave that to the plane
         text += " (zone_connect 1) (thermal_bridge_width 1.2) (thermal_gap 0.3)"
     return f"{text}{net} (uuid {ident(*words, pad.number, pad.x, pad.y)}))"
 
@@ -129,14 +152,22 @@ def footprint_text(shape, ref=None, label=None):
     ):
         size = label.size if shown and field == "Reference" else 0.8
         lines.append(
-            f"(property {quoted(field)} {quoted(text)} (at {fx:g} {fy:g} {turn if field == 'Reference' else 0:g}) (unlocked yes) "
-            f"(layer {quoted(layer)}) {'(hide yes) ' if hide else ''}(uuid {ident(*words, field)}) {text_effects(size)})"
+            f"(property {quoted(field)} {quoted(text)} (at {fx:g} {fy:g} {turn if field == 'Reference' else 0:g})"
+            f" (unlocked yes) (layer {quoted(layer)}) {'(hide yes) ' if hide else ''}(uuid {ident(*words, field)})"
+            f" {text_effects(size)})"
         )
     if part:
-        lines.append(f"(path {quoted('/' + ident('part', ref).strip(chr(34)))}) (sheetname \"/\") (sheetfile {quoted(NAME + '.kicad_sch')})")
+        lines.append(
+            f'(path {quoted("/" + ident("part", ref).strip(chr(34)))}) (sheetname "/") (sheetfile'
+            f" {quoted(NAME + '.kicad_sch')})"
+        )
     smd = all(pad.kind == SMD for pad in shape.pads)
     mechanical = all(pad.kind == NPTH for pad in shape.pads)
-    lines.append("(attr exclude_from_pos_files exclude_from_bom board_only)" if mechanical else f"(attr {'smd' if smd else 'through_hole'})")
+    lines.append(
+        "(attr exclude_from_pos_files exclude_from_bom board_only)"
+        if mechanical
+        else f"(attr {'smd' if smd else 'through_hole'})"
+    )
     for x0, y0, x1, y1 in silk.outline(shape):
         lines.append(line("F.SilkS", x0, y0, x1, y1, 0.12, *words))
     for cx, cy, radius in silk.circles(shape):
@@ -146,17 +177,20 @@ def footprint_text(shape, ref=None, label=None):
         )
     x0, y0, x1, y1 = footprints.extent(shape)
     m = shape.margin
-    for layer, (left, top, right, bottom), width in (("F.CrtYd", (x0 - m, y0 - m, x1 + m, y1 + m), 0.05), ("F.Fab", shape.body, 0.1)):
+    for layer, (left, top, right, bottom), width in (
+        ("F.CrtYd", (x0 - m, y0 - m, x1 + m, y1 + m), 0.05),
+        ("F.Fab", shape.body, 0.1),
+    ):
         if shape.round_body:
             radius = (right - left) / 2
             lines.append(
-                f"(fp_circle (center 0 0) (end {radius:g} 0) (stroke (width {width}) (type solid)) (fill no) (layer {quoted(layer)}) "
-                f"(uuid {ident(*words, layer)}))"
+                f"(fp_circle (center 0 0) (end {radius:g} 0) (stroke (width {width}) (type solid)) (fill no) (layer"
+                f" {quoted(layer)}) (uuid {ident(*words, layer)}))"
             )
             continue
         lines.append(
-            f"(fp_rect (start {left:g} {top:g}) (end {right:g} {bottom:g}) (stroke (width {width}) (type solid)) (fill no) (layer {quoted(layer)}) "
-            f"(uuid {ident(*words, layer)}))"
+            f"(fp_rect (start {left:g} {top:g}) (end {right:g} {bottom:g}) (stroke (width {width}) (type solid)) (fill"
+            f" no) (layer {quoted(layer)}) (uuid {ident(*words, layer)}))"
         )
     numbers = net_numbers()
     for pad in shape.pads:
@@ -172,12 +206,15 @@ def points_text(points):
 
 
 def zone(name, net, layer, points, priority, connect, fills, clearance=0.2):
-    poured = "".join(f"\n(filled_polygon (layer {quoted(layer)}) (pts\n{points_text(polygon)}))" for polygon in fills.get(name, ()))
+    poured = "".join(
+        f"\n(filled_polygon (layer {quoted(layer)}) (pts\n{points_text(polygon)}))" for polygon in fills.get(name, ())
+    )
     return (
-        f"(zone (net {net_numbers()[net]}) (net_name {quoted(net)}) (layer {quoted(layer)}) (uuid {ident('zone', name)}) "
-        f"(name {quoted(name)}) (hatch edge 0.5){f' (priority {priority})' if priority else ''} (connect_pads{connect} (clearance {clearance})) (min_thickness 0.2)\n"
-        f"(filled_areas_thickness no) (fill yes (thermal_gap 0.3) (thermal_bridge_width 0.5) (island_removal_mode 0))\n"
-        f"(polygon (pts {points_text(points)})){poured})"
+        f"(zone (net {net_numbers()[net]}) (net_name {quoted(net)}) (layer {quoted(layer)}) (uuid"
+        f" {ident('zone', name)}) (name {quoted(name)}) (hatch edge 0.5){f' (priority {priority})' if priority else ''}"
+        f" (connect_pads{connect} (clearance {clearance})) (min_thickness 0.2)\n(filled_areas_thickness no) (fill yes"
+        " (thermal_gap 0.3) (thermal_bridge_width 0.5) (island_removal_mode 0))\n(polygon (pts"
+        f" {points_text(points)})){poured})"
     )
 
 
@@ -193,18 +230,24 @@ def zones(fills):
     counted = {}
     for net, layer, points in place.pours():
         counted[net] = counted.get(net, 0) + 1
-        found.append(zone(f"{net} {counted[net]}", net if net in POWER else "/" + net, layer, points, 1, " yes", fills, 0.25))
+        found.append(
+            zone(f"{net} {counted[net]}", net if net in POWER else "/" + net, layer, points, 1, " yes", fills, 0.25)
+        )
     return found
 
 
 def graphics():
     corners = place.box(0, 0, place.WIDTH, place.HEIGHT)
     found = [
-        f"(gr_line (start {a[0]:g} {a[1]:g}) (end {b[0]:g} {b[1]:g}) (stroke (width 0.1) (type solid)) (layer Edge.Cuts) (uuid {ident('edge', a, b)}))"
+        f"(gr_line (start {a[0]:g} {a[1]:g}) (end {b[0]:g} {b[1]:g}) (stroke (width 0.1) (type solid)) (layer"
+        f" Edge.Cuts) (uuid {ident('edge', a, b)}))"
         for a, b in zip(corners, corners[1:] + corners[:1])
     ]
     for x, y, size, angle, text in silk.TEXTS:
-        found.append(f"(gr_text {quoted(text)} (at {x:g} {y:g} {angle:g}) (layer F.SilkS) (uuid {ident('text', text, x, y)}) {text_effects(size)})")
+        found.append(
+            f"(gr_text {quoted(text)} (at {x:g} {y:g} {angle:g}) (layer F.SilkS) (uuid {ident('text', text, x, y)})"
+            f" {text_effects(size)})"
+        )
     return found
 
 
@@ -213,8 +256,11 @@ def copper():
     for i, (net, layer, width, points) in enumerate(tracks()):
         tail = f"(net {numbers[net]}) (uuid {{}}))"
         if layer == "via":
-            (x, y), = points  # fmt: skip
-            found.append(f'(via (at {x:g} {y:g}) (size {width:g}) (drill {place.DRILL_mm}) (layers F.Cu B.Cu) ' + tail.format(ident("via", i)))
+            ((x, y),) = points
+            found.append(
+                f"(via (at {x:g} {y:g}) (size {width:g}) (drill {place.DRILL_mm}) (layers F.Cu B.Cu) "
+                + tail.format(ident("via", i))
+            )
         for j, ((x0, y0), (x1, y1)) in enumerate(zip(points, points[1:])):
             start = f"(segment (start {x0:g} {y0:g}) (end {x1:g} {y1:g}) (width {width:g}) (layer {quoted(layer)}) "
             found.append(start + tail.format(ident("track", i, j)))
@@ -222,12 +268,16 @@ def copper():
 
 
 def board(fills):
-    """The text of ssdrig.kicad_pcb. fills: {name of a zone: [polygon]}, as fill.py had them from KiCad; {}: not poured."""
+    """The text of ssdrig.kicad_pcb. fills: {name of a zone: [polygon]}, as fill.py had them from KiCad; {}: not
+    poured."""
     labels = silk.labels(PARTS, place.places(), lands(), tracks())
     lines = [
         '(kicad_pcb (version 20241229) (generator "ssdrig") (generator_version "9.0")',
         '(general (thickness 1.6) (legacy_teardrops no)) (paper "A4")',
-        f"(title_block (title {quoted(circuit.TITLE)}) (rev {quoted(circuit.REVISION)}) (comment 1 {quoted('Generated by layout.py; not built yet')}))",
+        (
+            f"(title_block (title {quoted(circuit.TITLE)}) (rev {quoted(circuit.REVISION)}) (comment 1"
+            f" {quoted('Generated by layout.py; not built yet')}))"
+        ),
         LAYERS,
         "(setup (pad_to_mask_clearance 0.05) (allow_soldermask_bridges_in_footprints no))",
         *(f"(net {number} {quoted(name)})" for name, number in net_numbers().items()),
@@ -243,10 +293,13 @@ def board(fills):
 
 def library():
     """{file name: text} of the land patterns."""
-    shapes = {shape.name: shape for shape in [footprints.HOLE, *(footprints.footprint(part) for part in PARTS.values())]}
+    shapes = {
+        shape.name: shape for shape in [footprints.HOLE, *(footprints.footprint(part) for part in PARTS.values())]
+    }
     table = (
         "(fp_lib_table\n  (version 7)\n"
-        f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.pretty") (options "") (descr "land patterns of this board"))\n)\n'
+        f'  (lib (name "{NAME}") (type "KiCad") (uri "${{KIPRJMOD}}/{NAME}.pretty") (options "") (descr "land patterns'
+        ' of this board"))\n)\n'
     )
     return {"fp-lib-table": table} | {
         f"{NAME}.pretty/{name}.kicad_mod": footprint_text(shape) + "\n" for name, shape in sorted(shapes.items())

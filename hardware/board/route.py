@@ -1,11 +1,12 @@
-"""Routes the tracks that place.py does not draw, and writes tracks.csv. Run again after circuit.py, footprints.py or place.py changed.
+"""Routes the tracks that place.py does not draw, and writes tracks.csv. Run again after circuit.py, footprints.py or
+place.py changed.
 
     python hardware/board/route.py
 
-A* on a grid of 0.2 mm over F.Cu and B.Cu, with negotiated congestion (McMurchie and Ebeling, PathFinder, 1995): nets may share a
-place at first; sharing gets dearer with each round until nobody does. Ground and +3V3 pads get a via to their plane. KiCad's
-rule check (fill.py) has the last word, not this file. Nothing is random: the same sources give the same tracks.
-"""
+A* on a grid of 0.2 mm over F.Cu and B.Cu, with negotiated congestion (McMurchie and Ebeling, PathFinder, 1995): nets
+may share a place at first; sharing gets dearer with each round until nobody does. Ground and +3V3 pads get a via to
+their plane. KiCad's rule check (fill.py) has the last word, not this file. Nothing is random: the same sources give the
+same tracks."""
 
 import csv
 import heapq
@@ -39,7 +40,8 @@ def window(x0, y0, x1, y1, reach):
 
 
 def near_box(x0, y0, x1, y1, reach):
-    """(slices, mask) of the grid points nearer than `reach` to a rectangle; a negative reach: inside, that far from its edge."""
+    """(slices, mask) of the grid points nearer than `reach` to a rectangle; a negative reach: inside, that far from its
+    edge."""
     where = window(x0, y0, x1, y1, max(reach, 0))
     dx, dy = np.maximum(x0 - XS[where], XS[where] - x1), np.maximum(y0 - YS[where], YS[where] - y1)
     if reach < 0:
@@ -55,7 +57,8 @@ def near_line(ax, ay, bx, by, reach):
 
 
 def near_polygon(points, reach):
-    """Grid points inside a polygon or at most `reach` from its edge; a negative reach: inside, and that far from the edge."""
+    """Grid points inside a polygon or at most `reach` from its edge; a negative reach: inside, and that far from the
+    edge."""
     inside = np.zeros(XS.shape, bool)
     edge = np.zeros(XS.shape, bool)
     for (ax, ay), (bx, by) in zip(points, points[1:] + points[:1]):
@@ -67,7 +70,8 @@ def near_polygon(points, reach):
 
 
 class Ground:
-    """What lies fixed on the board: whose copper is near each grid point. 0 nobody's, -1 closed to all, else a net's number."""
+    """What lies fixed on the board: whose copper is near each grid point. 0 nobody's, -1 closed to all, else a net's
+    number."""
 
     def __init__(self, numbers):
         self.numbers = numbers
@@ -105,7 +109,9 @@ class Ground:
 
     def pour(self, net, layer, points):
         everywhere = (slice(None), slice(None))
-        self.claim(self.track[SIDES.index(layer)], everywhere, near_polygon(points, 0.26 + TRACK_RADIUS), self.numbers[net])
+        self.claim(
+            self.track[SIDES.index(layer)], everywhere, near_polygon(points, 0.26 + TRACK_RADIUS), self.numbers[net]
+        )
         self.claim(self.via, everywhere, near_polygon(points, 0.26 + VIA_RADIUS), self.numbers[net])
 
 
@@ -116,7 +122,8 @@ def cells(mask, where=(slice(None), slice(None))):
 
 
 def terminals(ground):
-    """{net: [set of nodes]}: what is to be joined. A node is side * CELLS + row * COLUMNS + column. Pads in one pour are one."""
+    """{net: [set of nodes]}: what is to be joined. A node is side * CELLS + row * COLUMNS + column. Pads in one pour
+    are one."""
     named = lambda net: net if net in PLANES else "/" + net  # noqa: E731
     pours, lands, found = defaultdict(list), defaultdict(list), {}
     for net, layer, points in place.pours():
@@ -150,7 +157,9 @@ def terminals(ground):
 def land_nodes(land):
     """The nodes at which a track may end on a pad."""
     margin = min(0.1, min(land.width, land.height) / 2 - 0.1)
-    where, mask = near_box(land.x - land.width / 2, land.y - land.height / 2, land.x + land.width / 2, land.y + land.height / 2, -margin)
+    where, mask = near_box(
+        land.x - land.width / 2, land.y - land.height / 2, land.x + land.width / 2, land.y + land.height / 2, -margin
+    )
     nodes = {int(c) for c in cells(mask, where)}
     if land.kind == THT:  # round, and on both sides
         nodes = {c for c in nodes if np.hypot(XS.flat[c] - land.x, YS.flat[c] - land.y) <= land.width / 2 - 0.1}
@@ -159,7 +168,8 @@ def land_nodes(land):
 
 
 def hand_joints(net, by_hand):
-    """{index of a hand-drawn track: a name for its group}: tracks that share a point, or end in a pour, hang together."""
+    """{index of a hand-drawn track: a name for its group}: tracks that share a point, or end in a pour, hang
+    together."""
     names = {}
     pours = [points for name, layer, points in place.pours() if layer == "F.Cu" and name == net.removeprefix("/")]
     for i, (name, points) in enumerate(by_hand):
@@ -169,7 +179,12 @@ def hand_joints(net, by_hand):
         if any(contains_point(pour, *p) for pour in pours for p in points):
             names[i] = "pour"
         for j, (other, theirs) in enumerate(by_hand[:i]):
-            if other == net and any(touches(p, theirs) for p in points) or other == net and any(touches(p, points) for p in theirs):
+            if (
+                other == net
+                and any(touches(p, theirs) for p in points)
+                or other == net
+                and any(touches(p, points) for p in theirs)
+            ):
                 old, new = names[j], names[i]
                 keep = "pour" if "pour" in (old, new) else min(old, new)
                 names = {k: keep if v in (old, new) else v for k, v in names.items()}
@@ -200,14 +215,21 @@ def contains_point(points, x, y):
 
 def contains(pour, land):
     """Does a pour cover the middle of a pad, or at least a good part of it?"""
-    return any(contains_point(pour, land.x + dx * land.width * 0.4, land.y + dy * land.height * 0.4) for dx in (-1, 0, 1) for dy in (-1, 0, 1))
+    return any(
+        contains_point(pour, land.x + dx * land.width * 0.4, land.y + dy * land.height * 0.4)
+        for dx in (-1, 0, 1)
+        for dy in (-1, 0, 1)
+    )
 
 
-STEPS = [(dx + dy * COLUMNS, 1.0 if dx == 0 or dy == 0 else 1.4142) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy]
+STEPS = [
+    (dx + dy * COLUMNS, 1.0 if dx == 0 or dy == 0 else 1.4142) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy
+]
 
 
 def search(open_track, open_via, cost, via_cost, sources, targets, plane):
-    """The cheapest path from a source node to a target node, or with plane to a via anywhere: then it ends in None. None: no path."""
+    """The cheapest path from a source node to a target node, or with plane to a via anywhere: then it ends in None.
+    None: no path."""
     best = dict.fromkeys(sources, 0.0)
     back = dict.fromkeys(sources, -1)
     if not plane:
@@ -258,7 +280,12 @@ def search(open_track, open_via, cost, via_cost, sources, targets, plane):
 
 def disc(radius):
     reach = int(radius / GRID_mm) + 1
-    return [dx + dy * COLUMNS for dx in range(-reach, reach + 1) for dy in range(-reach, reach + 1) if np.hypot(dx, dy) * GRID_mm < radius - 1e-9]
+    return [
+        dx + dy * COLUMNS
+        for dx in range(-reach, reach + 1)
+        for dy in range(-reach, reach + 1)
+        if np.hypot(dx, dy) * GRID_mm < radius - 1e-9
+    ]
 
 
 BY_TRACK, BY_VIA = disc(2 * TRACK_RADIUS + CLEARANCE_mm), disc(TRACK_RADIUS + VIA_RADIUS + CLEARANCE_mm)
@@ -276,7 +303,9 @@ def shadow(paths):
             vias.update(cell + d for d in VIA_BY_VIA)
             for d in BY_VIA:
                 tracks.update((cell + d, cell + d + CELLS))
-    return np.array(sorted(t for t in tracks if 0 <= t < 2 * CELLS), int), np.array(sorted(v for v in vias if 0 <= v < CELLS), int)
+    return np.array(sorted(t for t in tracks if 0 <= t < 2 * CELLS), int), np.array(
+        sorted(v for v in vias if 0 <= v < CELLS), int
+    )
 
 
 def connect(net, groups, ground, cost, via_cost):
@@ -309,7 +338,9 @@ def connect(net, groups, ground, cost, via_cost):
 
 def drilled(path, ends_in_via):
     """The cells where a path has a via."""
-    return {a % CELLS for a, b in zip(path, path[1:]) if a % CELLS == b % CELLS} | ({path[-1] % CELLS} if ends_in_via else set())
+    return {a % CELLS for a, b in zip(path, path[1:]) if a % CELLS == b % CELLS} | (
+        {path[-1] % CELLS} if ends_in_via else set()
+    )
 
 
 def spot(node):
@@ -346,10 +377,15 @@ def route():
             used[shadows[net][0]] += 1
             used_via[shadows[net][1]] += 1
         waiting = [net for net in routed if collisions(routed[net], shadows[net], used, used_via, history, history_via)]
-        print(f"round {turn + 1}: {len(waiting)} of {len(jobs)} nets in each other's way {waiting[:8]}", file=sys.stderr)
+        print(
+            f"round {turn + 1}: {len(waiting)} of {len(jobs)} nets in each other's way {waiting[:8]}", file=sys.stderr
+        )
         if not waiting:
             return routed
-    raise SystemExit(f"expected room for all nets after {ROUNDS} rounds, seen {waiting} in each other's way; do: make room in place.py")
+    raise SystemExit(
+        f"expected room for all nets after {ROUNDS} rounds, seen {waiting} in each other's way; do: make room in"
+        " place.py"
+    )
 
 
 def collisions(paths, own, used, used_via, history, history_via):

@@ -20,7 +20,11 @@ TEXTS = [  # x, y, size, angle, text
     (2.6, 48.62, 1.0, 90, "RAIL 0  M.2 3.3V 5A"),
     *((128.3, 48.0 - 5.08 * i, 0.9, 0, name) for i, name in enumerate(("IN", "GND", "GND", "OUT"))),
     (134.9, 40.38, 1.0, 90, "RAIL 3  U.2 3.3VAUX"),
-    *((x, 23.4 + 1.6 * i, 1.0, 0, name) for x, names in ((50.5, ("RAIL 1", "5V 5A")), (70.6, ("RAIL 2", "12V 5A"))) for i, name in enumerate(names)),
+    *(
+        (x, 23.4 + 1.6 * i, 1.0, 0, name)
+        for x, names in ((50.5, ("RAIL 1", "5V 5A")), (70.6, ("RAIL 2", "12V 5A")))
+        for i, name in enumerate(names)
+    ),
     (39.5, 18.6, 0.9, 0, "10A"),
     (61.5, 18.6, 0.9, 0, "7.5A"),
     (8.9, 12.8, 0.9, 0, "24V"),
@@ -32,10 +36,19 @@ TEXTS = [  # x, y, size, angle, text
     (17.0, 76.2, 0.8, 0, "BEFORE YOU PLUG ONE IN"),
     (66.5, 76.6, 0.9, 0, "R108-R408 GET HOT"),
     (66.5, 78.2, 0.9, 0, "ssdrig rev A"),
-    *((106.5 + 2.54 * i, 6.6, 0.8, 90, name) for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))),
+    *(
+        (106.5 + 2.54 * i, 6.6, 0.8, 90, name)
+        for i, name in enumerate(("3V3", "GND", "SCK", "MOSI", "MISO", "CS", "SDA", "SCL"))
+    ),
     *((131.0, 12.0 + 2.54 * i, 0.8, 0, name) for i, name in enumerate(("TRIG", "SYNC", "USB5V", "GND"))),
-    *((79.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name) for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))),
-    *((104.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name) for i, name in enumerate((*SIDE_BAND, "PERST", "ACTIVITY", "GND", "GND"))),
+    *(
+        (79.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name)
+        for i, name in enumerate((*SIDE_BAND, "PERST", "GND", "GND", "GND"))
+    ),
+    *(
+        (104.5 + 2.54 * i, 75.7 - 0.37 * len(name), 0.8, 90, name)
+        for i, name in enumerate((*SIDE_BAND, "PERST", "ACTIVITY", "GND", "GND"))
+    ),
 ]
 
 
@@ -50,7 +63,9 @@ def outline(shape):
     """[(x0, y0, x1, y1)]: the body's edges, left out where a pad is near."""
     if shape.round_body:
         return []
-    x0, y0, x1, y1 = (round(v, 3) for v in (shape.body[0] - 0.1, shape.body[1] - 0.1, shape.body[2] + 0.1, shape.body[3] + 0.1))
+    x0, y0, x1, y1 = (
+        round(v, 3) for v in (shape.body[0] - 0.1, shape.body[1] - 0.1, shape.body[2] + 0.1, shape.body[3] + 0.1)
+    )
     pieces = []
     for ax, ay, bx, by in ((x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)):
         flat = ay == by
@@ -97,7 +112,10 @@ def text_box(x, y, angle, size, text):
 def printed(shape, x, y, angle):
     """Boxes of a part's own print on the board."""
     found = []
-    for x0, y0, x1, y1 in [*outline(shape), *((cx - r, cy - r, cx + r, cy + r) for cx, cy, r in circles(shape) if r < 1)]:
+    for x0, y0, x1, y1 in [
+        *outline(shape),
+        *((cx - r, cy - r, cx + r, cy + r) for cx, cy, r in circles(shape) if r < 1),
+    ]:
         (ax, ay), (bx, by) = place.turned(x0, y0, angle), place.turned(x1, y1, angle)
         found.append((x + min(ax, bx) - 0.2, y + min(ay, by) - 0.2, x + max(ax, bx) + 0.2, y + max(ay, by) + 0.2))
     return found
@@ -107,7 +125,9 @@ def labels(parts, places, lands, tracks):
     """{reference: Label}: beside, above or below its part, or on it; the nearest place that is free."""
     half = [(land, land.width / 2 + CLEAR_mm, land.height / 2 + CLEAR_mm) for land in lands]
     taken = [(land.x - w, land.y - h, land.x + w, land.y + h) for land, w, h in half]
-    holes = [(x - 0.32, y - 0.32, x + 0.32, y + 0.32) for _, layer, _, points in tracks if layer == "via" for x, y in points]
+    holes = [
+        (x - 0.32, y - 0.32, x + 0.32, y + 0.32) for _, layer, _, points in tracks if layer == "via" for x, y in points
+    ]
     shapes = {ref: footprints.footprint(parts[ref]) for ref in places}
     for ref, at in places.items():
         taken += printed(shapes[ref], *at)
@@ -127,7 +147,9 @@ def labels(parts, places, lands, tracks):
                 spots += [(x0 - high - more, my + slide, 90), (x1 + high + more, my + slide, 90)]
         found[ref] = Label(0, 0, 0, 0)
         clear = taken + holes
-        for obstacles, (lx, ly, turn) in [(clear, spot) for spot in spots] + [(taken, spot) for spot in spots]:  # on a via only if need be
+        for obstacles, (lx, ly, turn) in [(clear, spot) for spot in spots] + [
+            (taken, spot) for spot in spots
+        ]:  # on a via only if need be
             area = text_box(lx, ly, turn, REFERENCE_mm, ref)
             if area[0] > 0.5 and area[1] > 0.5 and area[2] < place.WIDTH - 0.5 and area[3] < place.HEIGHT - 0.5:
                 if not any(overlap(area, other) for other in obstacles):

@@ -43,7 +43,8 @@ def rows(text, kind="passive"):
 
 
 def quad(left, letter, kind, description):
-    """Four gates in a 14-pin package: eight pins at the left, outputs 1`letter` to 4`letter` and the supply at the right."""
+    """Four gates in a 14-pin package: eight pins at the left, outputs 1`letter` to 4`letter` and the supply at the
+    right."""
     out = {n: (pin, f"{n}{letter}", kind) for n, pin in enumerate(("3", "6", "8", "11"), 1)}
     right = [("14", "VCC", "power_in"), out[1], None, out[2], None, out[3], ("7", "GND", "power_in"), out[4]]
     return box("U", left, right, 6, description)
@@ -78,41 +79,83 @@ def fet(drains, sources, gate):
 
 
 def power(lines, kind="power_in", text_y=-1.5):
-    return {"ref": "#PWR", "lines": lines, "texts": ((0, -2), (0, text_y)), "pins": {"1": ("~", kind, 0, 0, 270 if text_y < 0 else 90, 0)}}
+    return {
+        "ref": "#PWR",
+        "lines": lines,
+        "texts": ((0, -2), (0, text_y)),
+        "pins": {"1": ("~", kind, 0, 0, 270 if text_y < 0 else 90, 0)},
+    }
 
 
 PICO = dict(
-    left="1:GP0 2:GP1 4:GP2 5:GP3 6:GP4 7:GP5 9:GP6 10:GP7 11:GP8 12:GP9 14:GP10 15:GP11 16:GP12 17:GP13 19:GP14 20:GP15",
-    right="40:VBUS 39:VSYS 36:3V3 35:ADC_VREF 37:3V3_EN 30:RUN 34:GP28 32:GP27 31:GP26 29:GP22 27:GP21 26:GP20 25:GP19 24:GP18 22:GP17 21:GP16",
+    left=(
+        "1:GP0 2:GP1 4:GP2 5:GP3 6:GP4 7:GP5 9:GP6 10:GP7 11:GP8 12:GP9 14:GP10 15:GP11 16:GP12 17:GP13 19:GP14 20:GP15"
+    ),
+    right=(
+        "40:VBUS 39:VSYS 36:3V3 35:ADC_VREF 37:3V3_EN 30:RUN 34:GP28 32:GP27 31:GP26 29:GP22 27:GP21 26:GP20 25:GP19"
+        " 24:GP18 22:GP17 21:GP16"
+    ),
     ground="3:GND 8:GND 13:GND 18:GND 23:GND 28:GND 38:GND 33:AGND",
 )
-KINDS = {"VBUS": "power_out", "VSYS": "passive", "3V3": "power_out", "ADC_VREF": "passive", "3V3_EN": "passive", "RUN": "passive"}
+KINDS = {
+    "VBUS": "power_out",
+    "VSYS": "passive",
+    "3V3": "power_out",
+    "ADC_VREF": "passive",
+    "3V3_EN": "passive",
+    "RUN": "passive",
+}
 
 
 def pico():
     kind = lambda text: [(number, name, KINDS.get(name, "bidirectional")) for number, name, _ in rows(text)]  # noqa: E731
     ground = [(number, name, "passive") for number, name, _ in rows(PICO["ground"])]
-    return box("U", kind(PICO["left"]) + [None] + ground[:4], kind(PICO["right"]) + [None] + ground[4:], 10, "Raspberry Pi Pico or Pico 2")
+    return box(
+        "U",
+        kind(PICO["left"]) + [None] + ground[:4],
+        kind(PICO["right"]) + [None] + ground[4:],
+        10,
+        "Raspberry Pi Pico or Pico 2",
+    )
 
 
-SATA = "P1:3V3 P2:3V3 P3:PWDIS P4:GND P5:GND P6:GND P7:5V_PRE P8:5V P9:5V P10:GND P11:DAS P12:GND P13:12V_PRE P14:12V P15:12V"
+SATA = (
+    "P1:3V3 P2:3V3 P3:PWDIS P4:GND P5:GND P6:GND P7:5V_PRE P8:5V P9:5V P10:GND P11:DAS P12:GND P13:12V_PRE P14:12V"
+    " P15:12V"
+)
 
 SYMBOLS = {
     "R": two_pin([], [(-1, 0.35, 1, -0.35)]),
-    "C": two_pin([[(-0.2, 0.7), (-0.2, -0.7)], [(0.2, 0.7), (0.2, -0.7)], [(-1, 0), (-0.2, 0)], [(0.2, 0), (1, 0)]], ref="C"),
+    "C": two_pin(
+        [[(-0.2, 0.7), (-0.2, -0.7)], [(0.2, 0.7), (0.2, -0.7)], [(-1, 0), (-0.2, 0)], [(0.2, 0), (1, 0)]], ref="C"
+    ),
     "Fuse": two_pin([[(-1, 0), (1, 0)]], [(-1, 0.3, 1, -0.3)], ref="F"),
     "Zener": two_pin(
-        [[(-1, 0), (1, 0)], [(0.4, 0.5), (-0.4, 0), (0.4, -0.5), (0.4, 0.5)], [(-0.2, 0.7), (-0.4, 0.5), (-0.4, -0.5), (-0.6, -0.7)]],
+        [
+            [(-1, 0), (1, 0)],
+            [(0.4, 0.5), (-0.4, 0), (0.4, -0.5), (0.4, 0.5)],
+            [(-0.2, 0.7), (-0.4, 0.5), (-0.4, -0.5), (-0.6, -0.7)],
+        ],
         ref="D",
         names=("3", "1"),
     ),
     "L": two_pin([[(-1, 0), (1, 0)]], [(-1, 0.25, 1, -0.25)], ref="L"),
-    "Diode": two_pin([[(-1, 0), (1, 0)], [(0.4, 0.5), (-0.4, 0), (0.4, -0.5), (0.4, 0.5)], [(-0.4, 0.5), (-0.4, -0.5)]], ref="D", names=("1", "2")),
+    "Diode": two_pin(
+        [[(-1, 0), (1, 0)], [(0.4, 0.5), (-0.4, 0), (0.4, -0.5), (0.4, 0.5)], [(-0.4, 0.5), (-0.4, -0.5)]],
+        ref="D",
+        names=("1", "2"),
+    ),
     "NFET_DPAK": fet("2", "3", "1"),
     "NFET_SOT23": fet("3", "2", "1"),
     "INA228": box(
         "U",
-        [("10", "IN+", "input"), ("9", "IN-", "input"), ("8", "VBUS", "input"), ("1", "A1", "input"), ("2", "A0", "input")],
+        [
+            ("10", "IN+", "input"),
+            ("9", "IN-", "input"),
+            ("8", "VBUS", "input"),
+            ("1", "A1", "input"),
+            ("2", "A0", "input"),
+        ],
         [
             ("6", "VS", "power_in"),
             ("4", "SDA", "bidirectional"),
@@ -123,7 +166,9 @@ SYMBOLS = {
         6,
         "85 V, 20-bit power monitor",
     ),
-    "74HC132": quad(rows("1:1A 2:1B 4:2A 5:2B 9:3A 10:3B 12:4A 13:4B", "input"), "Y", "output", "quad 2-input Schmitt NAND"),
+    "74HC132": quad(
+        rows("1:1A 2:1B 4:2A 5:2B 9:3A 10:3B 12:4A 13:4B", "input"), "Y", "output", "quad 2-input Schmitt NAND"
+    ),
     "TPS61040": box(
         "U",
         [("5", "VIN", "power_in"), ("4", "EN", "input"), ("2", "GND", "power_in")],
@@ -132,7 +177,10 @@ SYMBOLS = {
         "boost converter, 28 V, 0.4 A",
     ),
     "74CBTLV3125": quad(
-        [(number, name, "input" if "OE" in name else kind) for number, name, kind in rows("1:~{1OE} 2:1A 4:~{2OE} 5:2A 10:~{3OE} 9:3A 13:~{4OE} 12:4A")],
+        [
+            (number, name, "input" if "OE" in name else kind)
+            for number, name, kind in rows("1:~{1OE} 2:1A 4:~{2OE} 5:2A 10:~{3OE} 9:3A 13:~{4OE} 12:4A")
+        ],
         "B",
         "passive",
         "quad bus switch, isolates when unpowered",

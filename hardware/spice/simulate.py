@@ -31,7 +31,8 @@ def values(rail: str) -> dict[str, float]:
 
 
 def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str, str]:
-    """(text of the study with its changed .param line, .param lines of the values). Raises KeyError for an unknown name."""
+    """(text of the study with its changed .param line, .param lines of the values). Raises KeyError for an unknown
+    name."""
     params = values(rail)
     text = (HERE / f"{study}.cir").read_text()
     for name, value in changes.items():
@@ -44,15 +45,19 @@ def netlist(study: str, rail: str, changes: dict[str, float | str]) -> tuple[str
     return text, "".join(f".param {name}={value}\n" for name, value in params.items())
 
 
-SHORTEST_us, DEAD_us = 2, 50  # of a pulse or gap of the crowbar; from the opening of the series switch to the first pulse
+SHORTEST_us, DEAD_us = (
+    2,
+    50,
+)  # of a pulse or gap of the crowbar; from the opening of the series switch to the first pulse
 
 
 def pulses(fall_us: float, tau_us: float) -> list[tuple[float, float]]:
-    """(start, end) of the crowbar's pulses in a ramp, in us after the series switch has opened; the last one has no end (inf).
+    """(start, end) of the crowbar's pulses in a ramp, in us after the series switch has opened; the last one has no end
+    (inf).
 
-    The rule of firmware/ramp.py, not its code: a pulse of -tau ln(1 - f) takes the fraction f of the voltage, so pulse k ends when
-    (1 - f)^k of fall_us is left; from tau_us on, or where no gap is left, the crowbar stays closed. fall_us is at least 3 tau_us;
-    f is 1/8 to 1/32, the least with a pulse of 2 us or more.
+    The rule of firmware/ramp.py, not its code: a pulse of -tau ln(1 - f) takes the fraction f of the voltage, so pulse
+    k ends when (1 - f)^k of fall_us is left; from tau_us on, or where no gap is left, the crowbar stays closed. fall_us
+    is at least 3 tau_us; f is 1/8 to 1/32, the least with a pulse of 2 us or more.
     """
     f = 1 / max(n for n in (8, 16, 32) if n == 8 or tau_us // n >= SHORTEST_us)
     width, left = -tau_us * math.log(1 - f), fall_us * (1 - f)
@@ -68,7 +73,9 @@ def pulses(fall_us: float, tau_us: float) -> list[tuple[float, float]]:
 
 def pulses_source(text: str, params: dict[str, float | str]) -> str:
     """The voltage source of study ramp: its pulses from 1 ms on, for the capacitance that the command assumes."""
-    given = {name: float(re.search(rf"\b{name}=(\S+)", text)[1].replace("m", "e-3")) for name in ("fall_time", "assumed")}
+    given = {
+        name: float(re.search(rf"\b{name}=(\S+)", text)[1].replace("m", "e-3")) for name in ("fall_time", "assumed")
+    }
     points = ["0 0"]
     for start, end in pulses(given["fall_time"] * 1e6, float(params["crowbar"]) * given["assumed"] * 1e6):
         points += [f"{1e-3 + start * 1e-6:.9f} 0", f"{1e-3 + start * 1e-6 + 1e-8:.9f} {params['logic']}"]
@@ -77,10 +84,12 @@ def pulses_source(text: str, params: dict[str, float | str]) -> str:
     return "Vpulses pulses 0 pwl(\n+ " + "\n+ ".join(points) + ")\n"
 
 
-def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[str, float], list[str], list[list[float]]]:
-    """Run a study: ({measure: value}, names of the curves, rows of the curves; the first column is time in s, or the swept
-    current in A). A measure that was not reached is missing. Raises RuntimeError with ngspice's words when it failed.
-    """
+def run(
+    study: str, rail: str = "m2_3v3", **changes: float | str
+) -> tuple[dict[str, float], list[str], list[list[float]]]:
+    """Run a study: ({measure: value}, names of the curves, rows of the curves; the first column is time in s, or the
+    swept current in A). A measure that was not reached is missing. Raises RuntimeError with ngspice's words when it
+    failed."""
     text, params = netlist(study, rail, changes)
     with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
         place = Path(folder)
@@ -89,7 +98,9 @@ def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[
         (place / f"{study}.cir").write_text(text)
         if "pulses.inc" in text:
             (place / "pulses.inc").write_text(pulses_source(text, values(rail) | changes))
-        done = subprocess.run(["ngspice", "-b", f"{study}.cir"], cwd=place, capture_output=True, text=True, timeout=LIMIT_s)
+        done = subprocess.run(
+            ["ngspice", "-b", f"{study}.cir"], cwd=place, capture_output=True, text=True, timeout=LIMIT_s
+        )
         said = done.stdout + done.stderr
         if not (place / "curves.txt").exists() or re.search(FAILED, said, re.M | re.I):
             raise RuntimeError(f"ngspice could not run {study}.cir for {rail}:\n{said[-3000:]}")
@@ -98,42 +109,151 @@ def run(study: str, rail: str = "m2_3v3", **changes: float | str) -> tuple[dict[
     return measures, lines[0].split(), [[float(x) for x in line.split()] for line in lines[1:]]
 
 
-# ---- pictures: study -> (title, [(left, right, what the x axis is, unit of the y axis, [(label, rail, changes, curve)])])
+# ---- pictures: study -> (title, [(left, right, what the x axis is, unit of the y axis, [(label, rail, changes,
+# curve)])])
 
 THREE = (("3.3 V", "m2_3v3"), ("5 V", "sata_5v"), ("12 V", "sata_12v"))
 SIZES = (("10 uF", 1e-5), ("47 uF", 4.7e-5), ("100 uF", 1e-4), ("470 uF", 4.7e-4), ("1000 uF", 1e-3))
 INTO = {"t_short": 1e-3, "t_on": 7e-3}
 PICTURES = {
-    "softstart": ("Soft start into 1000 uF: OFF released at 1 ms", [
-        (0, 12e-3, "ms", "V", [(label, rail, {}, "v(drive)") for label, rail in THREE]),
-        (0, 12e-3, "ms", "A", [(label, rail, {}, "i(Vi)") for label, rail in THREE])]),
-    "drop": ("Drop from the rig's input to the drive's pins, hot FETs", [
-        (1e-3, 51e-3, "A", "V", [(label, rail, {"fet_rds_on_max": 0.00403}, "drop") for label, rail in THREE])]),
-    "fall": ("3.3 V cut at 1 ms, drive at 3 W: with crowbar 2.2 Ohm (above), float (below)", [
-        (0, 10e-3, "ms", "V", [(label, "m2_3v3", {"c_load": c}, "v(drive)") for label, c in SIZES]),
-        (0, 300e-3, "ms", "V", [(label, "m2_3v3", {"c_load": c, "discharge": 0, "stop": 0.4}, "v(drive)") for label, c in SIZES])]),
-    "dip": ("3.3 V, 470 uF, drive at 3 W: OFF for 20, 100, 300 us and 5 ms", [
-        (0, 16e-3, "ms", "V", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "v(drive)") for w in (2e-5, 1e-4, 3e-4, 5e-3)]),
-        (0.9e-3, 1.8e-3, "ms", "A", [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "i(Vi)") for w in (2e-5, 1e-4, 3e-4)])]),
-    "ramp": ("Ramps of 20 and 100 ms on 470 uF, nothing else on the rail: 3.3 V (above), 12 V (below)", [
-        (0, 120e-3, "ms", "V", [(f"{ms} ms", rail, {"fall_time": f"{ms}m", "stop": "120m", "leakage_off": 1e-6}, "v(drive)") for ms in (20, 100)])
-        for rail in ("m2_3v3", "sata_12v")]),
-    "short": ("12 V shorted while on, supply of 60 A (above); FET junction when switched on into the short (below)", [
-        (79e-3, 140e-3, "ms", "A", [("on", "sata_12v", {}, "i(v.xq.vfuse)")]),
-        (6e-3, 30e-3, "ms", "C", [("60 A", "sata_12v", INTO, "v(tj)"), ("150 A", "sata_12v", INTO | {"source_limit": 150}, "v(tj)")])]),
-    "interlock": ("3.3 V: OFF and DISCHARGE rise together at 10 ms (above) and fall together at 70 ms (below)", [
-        (9.995e-3, 10.03e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in
-                                         (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("series VGS", "v(vgs)"))]),
-        (69e-3, 76e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in
-                                   (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("drive", "v(drive)"))])]),
-    "backfeed": ("Rail off, pull-ups of the host feed a drive that does not leak", [
-        (0, 6, "s", "V", [("crowbar held", "m2_3v3", {}, "v(drive)"), ("float", "m2_3v3", {"discharge": 0}, "v(drive)")])]),
-    "failsafe": ("Power comes up with leaking inputs at OFF and DISCHARGE: 2.2 kOhm pull-down (above), 47 kOhm (below)", [
-        (0, 20e-3, "ms", "V", [(name, "m2_3v3", {}, curve) for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))]),
-        (0, 20e-3, "ms", "V", [(name, "m2_3v3", {"off_pull_down": 47e3}, curve) for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))])]),
-    "hotplug": ("12 V, a drive with 10 uF put on at 1 ms: onto a live rail, and with the soft start after it", [
-        (0.95e-3, 1.2e-3, "ms", "V", [("live", "sata_12v", {}, "v(drive)")]),
-        (0, 12e-3, "ms", "V", [("soft start", "sata_12v", {"live": 0}, "v(drive)")])]),
+    "softstart": (
+        "Soft start into 1000 uF: OFF released at 1 ms",
+        [
+            (0, 12e-3, "ms", "V", [(label, rail, {}, "v(drive)") for label, rail in THREE]),
+            (0, 12e-3, "ms", "A", [(label, rail, {}, "i(Vi)") for label, rail in THREE]),
+        ],
+    ),
+    "drop": (
+        "Drop from the rig's input to the drive's pins, hot FETs",
+        [(1e-3, 51e-3, "A", "V", [(label, rail, {"fet_rds_on_max": 0.00403}, "drop") for label, rail in THREE])],
+    ),
+    "fall": (
+        "3.3 V cut at 1 ms, drive at 3 W: with crowbar 2.2 Ohm (above), float (below)",
+        [
+            (0, 10e-3, "ms", "V", [(label, "m2_3v3", {"c_load": c}, "v(drive)") for label, c in SIZES]),
+            (
+                0,
+                300e-3,
+                "ms",
+                "V",
+                [(label, "m2_3v3", {"c_load": c, "discharge": 0, "stop": 0.4}, "v(drive)") for label, c in SIZES],
+            ),
+        ],
+    ),
+    "dip": (
+        "3.3 V, 470 uF, drive at 3 W: OFF for 20, 100, 300 us and 5 ms",
+        [
+            (
+                0,
+                16e-3,
+                "ms",
+                "V",
+                [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "v(drive)") for w in (2e-5, 1e-4, 3e-4, 5e-3)],
+            ),
+            (
+                0.9e-3,
+                1.8e-3,
+                "ms",
+                "A",
+                [(f"{w * 1e6:.0f} us", "m2_3v3", {"width": w}, "i(Vi)") for w in (2e-5, 1e-4, 3e-4)],
+            ),
+        ],
+    ),
+    "ramp": (
+        "Ramps of 20 and 100 ms on 470 uF, nothing else on the rail: 3.3 V (above), 12 V (below)",
+        [
+            (
+                0,
+                120e-3,
+                "ms",
+                "V",
+                [
+                    (f"{ms} ms", rail, {"fall_time": f"{ms}m", "stop": "120m", "leakage_off": 1e-6}, "v(drive)")
+                    for ms in (20, 100)
+                ],
+            )
+            for rail in ("m2_3v3", "sata_12v")
+        ],
+    ),
+    "short": (
+        "12 V shorted while on, supply of 60 A (above); FET junction when switched on into the short (below)",
+        [
+            (79e-3, 140e-3, "ms", "A", [("on", "sata_12v", {}, "i(v.xq.vfuse)")]),
+            (
+                6e-3,
+                30e-3,
+                "ms",
+                "C",
+                [("60 A", "sata_12v", INTO, "v(tj)"), ("150 A", "sata_12v", INTO | {"source_limit": 150}, "v(tj)")],
+            ),
+        ],
+    ),
+    "interlock": (
+        "3.3 V: OFF and DISCHARGE rise together at 10 ms (above) and fall together at 70 ms (below)",
+        [
+            (
+                9.995e-3,
+                10.03e-3,
+                "ms",
+                "V",
+                [
+                    (name, "m2_3v3", {}, curve)
+                    for name, curve in (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("series VGS", "v(vgs)"))
+                ],
+            ),
+            (
+                69e-3,
+                76e-3,
+                "ms",
+                "V",
+                [
+                    (name, "m2_3v3", {}, curve)
+                    for name, curve in (("OFF", "v(off)"), ("crowbar gate", "v(q4gate)"), ("drive", "v(drive)"))
+                ],
+            ),
+        ],
+    ),
+    "backfeed": (
+        "Rail off, pull-ups of the host feed a drive that does not leak",
+        [
+            (
+                0,
+                6,
+                "s",
+                "V",
+                [("crowbar held", "m2_3v3", {}, "v(drive)"), ("float", "m2_3v3", {"discharge": 0}, "v(drive)")],
+            )
+        ],
+    ),
+    "failsafe": (
+        "Power comes up with leaking inputs at OFF and DISCHARGE: 2.2 kOhm pull-down (above), 47 kOhm (below)",
+        [
+            (
+                0,
+                20e-3,
+                "ms",
+                "V",
+                [(name, "m2_3v3", {}, curve) for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))],
+            ),
+            (
+                0,
+                20e-3,
+                "ms",
+                "V",
+                [
+                    (name, "m2_3v3", {"off_pull_down": 47e3}, curve)
+                    for name, curve in (("drive", "v(drive)"), ("OFF", "v(off)"))
+                ],
+            ),
+        ],
+    ),
+    "hotplug": (
+        "12 V, a drive with 10 uF put on at 1 ms: onto a live rail, and with the soft start after it",
+        [
+            (0.95e-3, 1.2e-3, "ms", "V", [("live", "sata_12v", {}, "v(drive)")]),
+            (0, 12e-3, "ms", "V", [("soft start", "sata_12v", {"live": 0}, "v(drive)")]),
+        ],
+    ),
 }
 COLOURS = ("#0b5fa5", "#c0392b", "#2e7d32", "#8e44ad", "#b9770e")
 WIDTH, HEIGHT, LEFT, TOP, POINTS = 760, 240, 70, 40, 500  # of one panel, pixels
@@ -157,7 +277,11 @@ def steps(low: float, high: float) -> list[float]:
     """About five round numbers between low and high."""
     rough = (high - low) / 5
     size = next(m * 10**e for e in range(-9, 10) for m in (1, 2, 5) if m * 10**e >= rough)
-    return [round(k * size, 9) for k in range(round(low / size - 0.499), round(high / size + 0.499) + 1) if low <= k * size <= high * 1.0001]
+    return [
+        round(k * size, 9)
+        for k in range(round(low / size - 0.499), round(high / size + 0.499) + 1)
+        if low <= k * size <= high * 1.0001
+    ]
 
 
 def picture(study: str) -> str:
@@ -165,8 +289,13 @@ def picture(study: str) -> str:
     title, panels = PICTURES[study]
     cache: dict = {}
     height = TOP + len(panels) * (HEIGHT + 50)
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
-             f'<rect width="{WIDTH}" height="{height}" fill="white"/><text x="12" y="22" font-size="15">{title}</text>']
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
+            ' font-size="12">'
+        ),
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/><text x="12" y="22" font-size="15">{title}</text>',
+    ]
     for n, (left, right, across, unit, traces) in enumerate(panels):
         top, inner = TOP + n * (HEIGHT + 50), WIDTH - LEFT - 130
         curves = [curve(study, rail, changes, name, left, right, cache) for _, rail, changes, name in traces]
@@ -177,11 +306,20 @@ def picture(study: str) -> str:
         start = 1e-3 if across == "A" else 0
         parts.append(f'<rect x="{LEFT}" y="{top}" width="{inner}" height="{HEIGHT}" fill="none" stroke="#999"/>')
         for tick in steps(low, high):
-            parts.append(f'<path d="M{LEFT} {y_of(tick):.1f}h{inner}" stroke="#ddd"/><text x="{LEFT - 6}" y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>')
+            parts.append(
+                f'<path d="M{LEFT} {y_of(tick):.1f}h{inner}" stroke="#ddd"/><text x="{LEFT - 6}"'
+                f' y="{y_of(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
+            )
         for tick in steps((left - start) * scale, (right - start) * scale):
             x = LEFT + inner * ((tick / scale + start) - left) / (right - left)
-            parts.append(f'<path d="M{x:.1f} {top}v{HEIGHT}" stroke="#ddd"/><text x="{x:.1f}" y="{top + HEIGHT + 16}" text-anchor="middle">{tick:g}</text>')
-        parts.append(f'<text x="12" y="{top + 14}">{unit}</text><text x="{LEFT + inner}" y="{top + HEIGHT + 32}" text-anchor="end">{across}</text>')
+            parts.append(
+                f'<path d="M{x:.1f} {top}v{HEIGHT}" stroke="#ddd"/><text x="{x:.1f}" y="{top + HEIGHT + 16}"'
+                f' text-anchor="middle">{tick:g}</text>'
+            )
+        parts.append(
+            f'<text x="12" y="{top + 14}">{unit}</text><text x="{LEFT + inner}" y="{top + HEIGHT + 32}"'
+            f' text-anchor="end">{across}</text>'
+        )
         for k, ((label, *_), points) in enumerate(zip(traces, curves, strict=True)):
             line = " ".join(f"{LEFT + inner * i / (POINTS - 1):.1f},{y_of(v):.1f}" for i, v in enumerate(points))
             parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[k]}" stroke-width="1.6"/>')
@@ -198,8 +336,13 @@ def si(value: float | None, scale: float = 1, digits: int = 3) -> str:
 
 def fall_table() -> str:
     """90-10 % and the time to 300 mV in ms after the cut, by rail, capacitance and the drive's power; Markdown."""
-    lines = ["| rail | C, uF | drive, W | crowbar: 90-10 %, ms | crowbar: to 0.3 V, ms | float: 90-10 %, ms | float: to 0.3 V, ms |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        (
+            "| rail | C, uF | drive, W | crowbar: 90-10 %, ms | crowbar: to 0.3 V, ms | float: 90-10 %, ms | float: to"
+            " 0.3 V, ms |"
+        ),
+        "|---|---|---|---|---|---|---|",
+    ]
     for rail, powers in (("m2_3v3", (0.05, 3)), ("sata_5v", (0.05, 5)), ("sata_12v", (0.05, 25))):
         for _, c in SIZES:
             for power in powers:
@@ -212,14 +355,29 @@ def fall_table() -> str:
 
 def rail_table() -> str:
     """What the tests assert of each rail, in one view; Markdown."""
-    lines = ["| rail | rise 10-90 %, ms | inrush into load_max, A | FET junction in soft start, C | drop at 3 A (hot), % | drop at 5 A (hot), % "
-             "| crowbar pulse, A | its energy at load_max, mJ |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        (
+            "| rail | rise 10-90 %, ms | inrush into load_max, A | FET junction in soft start, C | drop at 3 A (hot), %"
+            " | drop at 5 A (hot), % | crowbar pulse, A | its energy at load_max, mJ |"
+        ),
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for rail in ("m2_3v3", "sata_5v", "sata_12v", "u2_12v"):
         v = values(rail)
-        soft, drop = run("softstart", rail)[0], run("drop", rail, fet_rds_on_max=v["fet_rds_on_max"] * v["fet_rds_hot_factor"])[0]
+        soft, drop = (
+            run("softstart", rail)[0],
+            run("drop", rail, fet_rds_on_max=v["fet_rds_on_max"] * v["fet_rds_hot_factor"])[0],
+        )
         cut = run("fall", rail, c_load=v["load_max"], p_load=0)[0]
-        figures = (soft["rise"] * 1e3, soft["inrush"], soft["tj"], drop["drop_3a"] / v["voltage"] * 100, drop["drop_5a"] / v["voltage"] * 100,
-                   cut["bar_peak"], cut["bar_heat"] * 1e3)
+        figures = (
+            soft["rise"] * 1e3,
+            soft["inrush"],
+            soft["tj"],
+            drop["drop_3a"] / v["voltage"] * 100,
+            drop["drop_5a"] / v["voltage"] * 100,
+            cut["bar_peak"],
+            cut["bar_heat"] * 1e3,
+        )
         lines.append(f"| {rail} | {' | '.join(si(x) for x in figures)} |")
     return "\n".join(lines)
 
@@ -230,9 +388,14 @@ TABLES = {"rails": rail_table, "fall": fall_table}
 def with_tables(text: str) -> str:
     """README.md with the tables between its markers made anew."""
     for name, table in TABLES.items():
-        text, found = re.subn(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL)
+        text, found = re.subn(
+            rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", lambda m, t=table: m[1] + t() + m[2], text, flags=re.DOTALL
+        )
         if found != 1:
-            raise ValueError(f"expected one marker of table {name} in README.md, seen {found}; do: put <!-- {name} --> and <!-- end --> there")
+            raise ValueError(
+                f"expected one marker of table {name} in README.md, seen {found}; do: put <!-- {name} --> and <!-- end"
+                " --> there"
+            )
     return text
 
 

@@ -1,9 +1,9 @@
 """A run folder -> what happened second by second on one time axis. `load` gives what is there of a run that failed or
 died, and `notes` say what is not and why; figures.py tells the run's figures from it.
 
-Time zero is the load's first I/O. The axis is drive time: a SIMULATED drive may be dilated, so that k seconds of the host
-are one of the drive, and this is the one place where that is undone: one row of the grid is k host seconds, its count of
-I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
+Time zero is the load's first I/O. The axis is drive time: a SIMULATED drive may be dilated, so that k seconds of the
+host are one of the drive, and this is the one place where that is undone: one row of the grid is k host seconds, its
+count of I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
 """
 
 import json
@@ -97,7 +97,8 @@ class RunData:
     notes: list[str] = field(default_factory=list)
 
     def axis_s(self, t_ns) -> np.ndarray:
-        """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the run."""
+        """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the
+        run."""
         zero = self.t0_ns if self.t0_ns is not None else self.header["started"]["t_ns"]
         return (np.asarray(t_ns, np.int64) - zero) / (SECOND_NS * self.k)
 
@@ -166,7 +167,9 @@ def _load_fio(data: RunData, run: Path) -> None:
     data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
     data.lat_p99_us[data.lat_p99_us == 0] = np.nan
     if k > 1:
-        data.notes.append(f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's")
+        data.notes.append(
+            f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's"
+        )
     if load.torn_bytes:
         data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")
 
@@ -187,7 +190,9 @@ def _load_power(data: RunData, run: Path) -> None:
     except RigError as error:
         data.notes.append(f"power: {error}")
         return
-    data.rails = [Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers]
+    data.rails = [
+        Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers
+    ]
     data.closure = rails.worst([power.closure for power in powers])
     _note_power(data, powers)
     _idle(data, powers)
@@ -201,7 +206,10 @@ def _load_power(data: RunData, run: Path) -> None:
     data.load_energy_J, watts = _energy(data, powers, begin, end)
     if data.load_energy_J is None:
         dark = int((~np.isfinite(data.energy_J)).sum())
-        data.notes.append(f"energy_J: {dark} of the load's {n} s have no power samples{_of_rails(powers, edges)}; ratios are of the seconds that have")
+        data.notes.append(
+            f"energy_J: {dark} of the load's {n} s have no power samples{_of_rails(powers, edges)}; ratios are of the"
+            " seconds that have"
+        )
     elif data.load_energy_J > 0:
         data.power_uncertainty_percent = 100 * rails.uncertainty_W(powers, watts) / sum(watts)
     for rail, power in zip(data.rails, powers, strict=True):
@@ -218,9 +226,13 @@ def _load_power(data: RunData, run: Path) -> None:
         rail.sample_count, rail.samples_lost = int(last - first), int(power.gap_lost[in_load].sum())
         if rail.sample_count:
             data.clock_error_ns = max(data.clock_error_ns or 0.0, float(power.err_ns[first:last].max()))
-    data.sample_count, data.samples_lost = (sum(getattr(rail, name) for rail in data.rails) for name in ("sample_count", "samples_lost"))
+    data.sample_count, data.samples_lost = (
+        sum(getattr(rail, name) for rail in data.rails) for name in ("sample_count", "samples_lost")
+    )
     if data.fill_s:
-        data.fill_energy_J = _energy(data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS))[0]
+        data.fill_energy_J = _energy(
+            data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
+        )[0]
         if data.fill_energy_J is None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
 
@@ -235,7 +247,12 @@ def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: i
 
 def _idle(data: RunData, powers: list[samples.Power]) -> None:
     """Mean power of the idle step, in which nothing asks the drive for anything, if there was one."""
-    edges = [e["t_ns"] for kind in ("step.start", "step.end") for e in data.events if e["kind"] == kind and e.get("step") == "idle"]
+    edges = [
+        e["t_ns"]
+        for kind in ("step.start", "step.end")
+        for e in data.events
+        if e["kind"] == kind and e.get("step") == "idle"
+    ]
     if len(edges) != 2:
         return
     for rail, power in zip(data.rails, powers, strict=True):
@@ -267,13 +284,19 @@ def _note_power(data: RunData, powers: list[samples.Power]) -> None:
         if power.closure is None:
             data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
         elif power.closure.instead:
-            data.notes.append(f"samples_lost: {power.closure.instead} conversions of the run{which} were given up to read the chip's accumulators")
+            data.notes.append(
+                f"samples_lost: {power.closure.instead} conversions of the run{which} were given up to read the chip's"
+                " accumulators"
+            )
         for begin_ns, end_ns in rails.losses(power):
             text = f"no samples of rail {power.rail} ({power.name}) for {(end_ns - begin_ns) / SECOND_NS:.1f} s"
             data.marks.append((float(data.axis_s(begin_ns)), text))
             data.log.append((float(data.axis_s(begin_ns)), text))
         if power.energy_filled_J:
-            data.notes.append(f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by interpolation")
+            data.notes.append(
+                f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by"
+                " interpolation"
+            )
 
 
 def _load_smart(data: RunData, run: Path) -> None:
@@ -286,7 +309,10 @@ def _load_smart(data: RunData, run: Path) -> None:
     if data.t0_ns is None:
         return
     warm = [s for s in data.snapshots if s["temperature_C"] is not None]
-    data.temp_t_s, data.temperature_C = data.axis_s([s["t_ns"] for s in warm]), np.array([s["temperature_C"] for s in warm], float)
+    data.temp_t_s, data.temperature_C = (
+        data.axis_s([s["t_ns"] for s in warm]),
+        np.array([s["temperature_C"] for s in warm], float),
+    )
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns]
     since = [s for s in data.snapshots if s["t_start_ns"] > data.t0_ns]
     if not before or not since:
@@ -311,7 +337,9 @@ def _load_smart(data: RunData, run: Path) -> None:
     if quiet and data.wa_total.value is not None:
         points.append((quiet[0]["t_ns"], data.wa_total))
     data.wa_t_s = data.axis_s([t for t, _ in points])
-    data.wa_value, data.wa_error = (np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error"))
+    data.wa_value, data.wa_error = (
+        np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error")
+    )
 
 
 def _load_events(data: RunData) -> None:
@@ -325,15 +353,23 @@ def _load_events(data: RunData) -> None:
             started[event["n"]] = t
             continue
         if kind == "smart.end":
-            reason = next((s["reason"] for s in data.snapshots if s["t_start_ns"] <= event["t_ns"] <= s["t_end_ns"] + SECOND_NS), "poll")
+            reason = next(
+                (s["reason"] for s in data.snapshots if s["t_start_ns"] <= event["t_ns"] <= s["t_end_ns"] + SECOND_NS),
+                "poll",
+            )
             begin = started.pop(event["n"], t)
             data.polls.append((begin, t, reason))
-            text = f"SMART {REASONS.get(reason, reason)}, {1000 * (t - begin) * data.k:.0f} ms" + ("" if event["ok"] else f": FAILED, {event.get('why')}")
+            text = f"SMART {REASONS.get(reason, reason)}, {1000 * (t - begin) * data.k:.0f} ms" + (
+                "" if event["ok"] else f": FAILED, {event.get('why')}"
+            )
             if not event["ok"]:
                 data.marks.append((t, "SMART poll failed"))
                 data.notes.append(f"SMART poll {event['n']} failed: {event.get('why')}")
         elif kind in ("step.start", "step.end"):
-            text = f"{event['step']} {'begins' if kind == 'step.start' else 'ends' if event.get('ok') else 'FAILS: ' + str(event.get('why'))}"
+            text = (
+                f"{event['step']}"
+                f" {'begins' if kind == 'step.start' else 'ends' if event.get('ok') else 'FAILS: ' + str(event.get('why'))}"
+            )
             if kind == "step.end" and not event.get("ok"):
                 data.marks.append((t, f"{event['step']} failed"))
         elif kind == "rig.hello":

@@ -1,5 +1,6 @@
-"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. Two makers: the virtual
-bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from first to last."""
+"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. Two makers: the
+virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from first to
+last."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -20,9 +21,9 @@ EFFECT_PROBE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Bench:
-    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` says what was used and what was
-    seen of its effect, `poll` makes a SMART document and is given an earlier one whose sources it asks again, `check` sees
-    whether the target still is this drive. `port` None: power is not measured."""
+    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` says what was used and
+    what was seen of its effect, `poll` makes a SMART document and is given an earlier one whose sources it asks again,
+    `check` sees whether the target still is this drive. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -47,7 +48,11 @@ def virtual(running: VirtualBench) -> Bench:
             probes = (0, last // 2 // EFFECT_PROBE_BYTES * EFFECT_PROBE_BYTES, last)
             for offset in probes:
                 if any(nbd.read(offset, EFFECT_PROBE_BYTES)):
-                    raise DriveError("zeros after the purge", f"data at byte {offset}", "the drive did not purge; do not use its figures")
+                    raise DriveError(
+                        "zeros after the purge",
+                        f"data at byte {offset}",
+                        "the drive did not purge; do not use its figures",
+                    )
         return {"method": "format", "effect": {"blocks_read": len(probes), "zero": len(probes)}, "ok": True}
 
     def flush() -> None:
@@ -55,15 +60,22 @@ def virtual(running: VirtualBench) -> Bench:
             nbd.flush()
 
     drive = {"interface": "nbd", **{k: v for k, v in running.drive.items() if k not in ("socket", "admin")}}
-    return Bench(drive, running.fio_target, running.port, True, purge_, lambda like: adminclient.poll(admin), flush, lambda: None)
+    return Bench(
+        drive, running.fio_target, running.port, True, purge_, lambda like: adminclient.poll(admin), flush, lambda: None
+    )
 
 
 @contextmanager
 def real(
-    drive: Drive, limits: Limits | None, destroy_serial: str | None, purge_method: str, raw_nand_bytes: int | None, port: str | None
+    drive: Drive,
+    limits: Limits | None,
+    destroy_serial: str | None,
+    purge_method: str,
+    raw_nand_bytes: int | None,
+    port: str | None,
 ) -> Iterator[Bench]:
-    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with all that speaks
-    against it, before anything is touched."""
+    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with all that
+    speaks against it, before anything is touched."""
     with guard.hold(drive, destroy_serial) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
@@ -77,13 +89,20 @@ def real(
             return purge.purge(held, purge_method, show)
 
         yield Bench(
-            words, drive.node, port, drive.simulated, purge_, lambda like: collect.poll(drive, like=like),
-            lambda: flush_cache(drive.node), lambda: held.recheck() and None,
-        )  # fmt: skip
+            words,
+            drive.node,
+            port,
+            drive.simulated,
+            purge_,
+            lambda like: collect.poll(drive, like=like),
+            lambda: flush_cache(drive.node),
+            lambda: held.recheck() and None,
+        )
 
 
 def flush_cache(node: str | Path) -> None:
-    """Have the drive empty its write cache: fsync of a block device ends with a flush command. DriveError if it fails."""
+    """Have the drive empty its write cache: fsync of a block device ends with a flush command. DriveError if it
+    fails."""
     try:
         fd = os.open(node, os.O_RDWR)
         try:
@@ -91,4 +110,6 @@ def flush_cache(node: str | Path) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise DriveError(f"{node} to flush its cache", str(error), "see whether the drive is still there: ./ssdrig drives") from error
+        raise DriveError(
+            f"{node} to flush its cache", str(error), "see whether the drive is still there: ./ssdrig drives"
+        ) from error

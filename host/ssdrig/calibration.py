@@ -1,18 +1,20 @@
 """Calibration of a rail: gain and offset from two points against a reference meter, and what they are uncertain by.
 
-A rail's readings x (raw x LSB, in V or A) become Y = r1 + (r2 - r1) (x - x1) / (x2 - x1), the line through the two points,
-r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said (k = 2):
+A rail's readings x (raw x LSB, in V or A) become Y = r1 + (r2 - r1) (x - x1) / (x2 - x1), the line through the two
+points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said (k
+= 2):
 
     type A (4.2)   the mean of the rig's readings at a point: s / sqrt(n) of its blocks; also its resolution, LSB / sqrt(12)
     type B (4.3.7) the meter's limits +-a are rectangular: a / sqrt(3); its last digit d: d / sqrt(12) (F.2.2.1)
     combined (5.1.2, 5.2.2) at a reading x, with the weights w1 = (x2 - x) / (x2 - x1) and w2 = 1 - w1:
                    u2(Y) = (Y g)2 + (w1 c1 + w2 c2)2 + (w1 u1)2 + (w2 u2)2 + drift
-                   g: the meter's limit in percent of reading, an error that both points have in common; c: its fixed limit,
-                   in common too (0 for a point that is exactly zero because nothing is connected); u: what each has alone
+                   g: the meter's limit in percent of reading, an error that both points have in common; c: its fixed
+                   limit, in common too (0 for a point that is exactly zero because nothing is connected); u: what each
+                   has alone
     drift          what chip and shunt may do since: data sheet limits per degree x TEMPERATURE_C, rectangular
 
-Without a calibration the data sheet's limits and the shunt's tolerance stand for it. All that is stored is integers, so that
-the board, whose floats are single precision, keeps it exactly.
+Without a calibration the data sheet's limits and the shunt's tolerance stand for it. All that is stored is integers, so
+that the board, whose floats are single precision, keeps it exactly.
 """
 
 import math
@@ -23,7 +25,17 @@ NANO = 1e9
 SHUNT_TOLERANCE_ppm = 10_000  # where the hello does not say
 SHUNT_ppm_PER_C = 50
 LEAST_SPAN = 0.2  # two points nearer than this part of the larger make a gain of the meter's digits
-LINE = ("x1_n", "x2_n", "r1_n", "r2_n", "c1_n", "c2_n", "u1_n", "u2_n", "g_ppb")  # integers of a stored line, see line()
+LINE = (
+    "x1_n",
+    "x2_n",
+    "r1_n",
+    "r2_n",
+    "c1_n",
+    "c2_n",
+    "u1_n",
+    "u2_n",
+    "g_ppb",
+)  # integers of a stored line, see line()
 COVERAGE = 2.0  # expanded uncertainty: k = 2, about 95 %
 
 
@@ -40,11 +52,14 @@ class Limits:
     gain_ppm_per_C: float
 
 
-# INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside it
-# (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
+# INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside
+# it (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
 _INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20)
 CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50)}
-NOISE_50us_V = {"INA228": 8.6e-6, "INA229": 8.6e-6}  # rms of one 50 us conversion: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak
+NOISE_50us_V = {
+    "INA228": 8.6e-6,
+    "INA229": 8.6e-6,
+}  # rms of one 50 us conversion: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak
 
 
 class CalibrationError(ValueError):
@@ -73,14 +88,31 @@ class Point:
 
 def line(low: Point, high: Point, meter: Meter, lsb: float) -> dict:
     """The stored form of one quantity: integers, in 1e-9 of V or A, x in 1e-9 too. Raises CalibrationError."""
-    for value in (low.rig, low.rig_u, low.reference, high.rig, high.rig_u, high.reference, meter.percent, meter.fixed, meter.digit):
+    for value in (
+        low.rig,
+        low.rig_u,
+        low.reference,
+        high.rig,
+        high.rig_u,
+        high.reference,
+        meter.percent,
+        meter.fixed,
+        meter.digit,
+    ):
         if not math.isfinite(value):
             raise CalibrationError(f"{value} is no figure")
-    if min(meter.percent, meter.fixed, meter.digit, low.rig_u, high.rig_u) < 0 or (meter.percent == 0 and meter.fixed == 0):
+    if min(meter.percent, meter.fixed, meter.digit, low.rig_u, high.rig_u) < 0 or (
+        meter.percent == 0 and meter.fixed == 0
+    ):
         raise CalibrationError("a meter has an uncertainty: give its limits from its manual, above 0")
     low, high = sorted((low, high), key=lambda p: p.reference)
-    if high.reference - low.reference <= LEAST_SPAN * max(abs(low.reference), abs(high.reference)) or high.rig <= low.rig:
-        raise CalibrationError(f"the points {low.reference:g} and {high.reference:g} are too near to each other for a gain")
+    if (
+        high.reference - low.reference <= LEAST_SPAN * max(abs(low.reference), abs(high.reference))
+        or high.rig <= low.rig
+    ):
+        raise CalibrationError(
+            f"the points {low.reference:g} and {high.reference:g} are too near to each other for a gain"
+        )
     gain = (high.reference - low.reference) / (high.rig - low.rig)
     if not 0.9 < gain < 1.1:
         seen = f"the rig reads {high.rig - low.rig:g} where the meter reads {high.reference - low.reference:g}"
@@ -93,13 +125,25 @@ def line(low: Point, high: Point, meter: Meter, lsb: float) -> dict:
     def common(point):
         return 0.0 if point.exact else meter.fixed / math.sqrt(3)
 
-    whole = {"x1_n": low.rig, "x2_n": high.rig, "r1_n": low.reference, "r2_n": high.reference, "c1_n": common(low), "c2_n": common(high),
-             "u1_n": alone(low), "u2_n": alone(high)}  # fmt: skip
-    return {**{name: round(value * NANO) for name, value in whole.items()}, "g_ppb": round(meter.percent / 100 / math.sqrt(3) * NANO)}
+    whole = {
+        "x1_n": low.rig,
+        "x2_n": high.rig,
+        "r1_n": low.reference,
+        "r2_n": high.reference,
+        "c1_n": common(low),
+        "c2_n": common(high),
+        "u1_n": alone(low),
+        "u2_n": alone(high),
+    }
+    return {
+        **{name: round(value * NANO) for name, value in whole.items()},
+        "g_ppb": round(meter.percent / 100 / math.sqrt(3) * NANO),
+    }
 
 
 def check(rail: dict) -> None:
-    """ValueError, KeyError or TypeError unless a rail's calibration, if any, is one that can be applied: a rig may say anything."""
+    """ValueError, KeyError or TypeError unless a rail's calibration, if any, is one that can be applied: a rig may say
+    anything."""
     said = rail.get("calibration")
     if said is None:
         return
@@ -111,12 +155,17 @@ def check(rail: dict) -> None:
             continue
         if any(not isinstance(stored[name], int) or abs(stored[name]) > 1e12 for name in LINE):
             raise ValueError("a calibration holds integers")
-        if stored["x2_n"] <= stored["x1_n"] or stored["r2_n"] <= stored["r1_n"] or not 0.9 < gain_offset(stored)[0] < 1.1:
+        if (
+            stored["x2_n"] <= stored["x1_n"]
+            or stored["r2_n"] <= stored["r1_n"]
+            or not 0.9 < gain_offset(stored)[0] < 1.1
+        ):
             raise ValueError("a calibration corrects by at most 10 %")
 
 
 def kept(rail: dict) -> dict:
-    """A rail's calibration; empty where it has none, or one that cannot be applied: better uncalibrated than nothing."""
+    """A rail's calibration; empty where it has none, or one that cannot be applied: better uncalibrated than
+    nothing."""
     try:
         check(rail)
     except (ValueError, KeyError, TypeError):
@@ -131,8 +180,8 @@ def gain_offset(stored: dict) -> tuple[float, float]:
 
 
 def scales(rail: dict) -> tuple[float, float, float, float]:
-    """(V per LSB, V offset, A per LSB, A offset) of a rail of the hello: what turns its raw integers into volts and amperes,
-    calibrated where it is. The only place where that is decided."""
+    """(V per LSB, V offset, A per LSB, A offset) of a rail of the hello: what turns its raw integers into volts and
+    amperes, calibrated where it is. The only place where that is decided."""
     lines = kept(rail)
     v_gain, v_offset = gain_offset(lines["V"]) if lines.get("V") else (1.0, 0.0)
     i_gain, i_offset = gain_offset(lines["I"]) if lines.get("I") else (1.0, 0.0)
@@ -146,8 +195,8 @@ def uncertainty(rail: dict, quantity: str, value: float) -> float:
 
 
 def parts(rail: dict, quantity: str, value: float) -> tuple[float, dict[tuple, float]]:
-    """The same in parts: what is this rail's and this quantity's alone, and what it has in common with each other rail that the
-    same meter calibrated, named (meter, quantity, "percent" or "fixed")."""
+    """The same in parts: what is this rail's and this quantity's alone, and what it has in common with each other rail
+    that the same meter calibrated, named (meter, quantity, "percent" or "fixed")."""
     chip = CHIPS.get(rail.get("chip"), CHIPS["INA226"])
     ohms = rail["shunt_uOhm"] * 1e-6
     offset = chip.bus_offset_V if quantity == "V" else chip.shunt_offset_V / ohms
@@ -184,14 +233,16 @@ def is_zero(rail: dict, amperes: float) -> bool:
 
 
 def power_uncertainty(rail: dict, volts: float, watts: float) -> float:
-    """Expanded uncertainty (k = 2) in W of a mean power, at a mean voltage: GUM 5.1.2 with P = V I, V and I independent."""
+    """Expanded uncertainty (k = 2) in W of a mean power, at a mean voltage: GUM 5.1.2 with P = V I, V and I
+    independent."""
     return sum_uncertainty([(rail, volts, watts)])
 
 
 def sum_uncertainty(readings: list[tuple[dict, float, float]]) -> float:
-    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers, each (rail, mean V, mean W). Shunts, chips and
-    their drift are independent from rail to rail and add in squares; the errors of one meter that calibrated
-    several rails are the same in all of them and add up first (GUM 5.2.2, correlation 1). A meter is known by its name."""
+    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers, each (rail, mean V, mean W). Shunts,
+    chips and their drift are independent from rail to rail and add in squares; the errors of one meter that calibrated
+    several rails are the same in all of them and add up first (GUM 5.2.2, correlation 1). A meter is known by its
+    name."""
     own, common = 0.0, {}
     for rail, volts, watts in readings:
         amperes = watts / volts if volts else 0.0
@@ -204,8 +255,8 @@ def sum_uncertainty(readings: list[tuple[dict, float, float]]) -> float:
 
 
 def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:
-    """A third point, not used for the line: (calibrated rig - meter, expanded uncertainty of that difference). The meter's
-    errors that all points have in common fall out of the difference and are left in: a cautious figure."""
+    """A third point, not used for the line: (calibrated rig - meter, expanded uncertainty of that difference). The
+    meter's errors that all points have in common fall out of the difference and are left in: a cautious figure."""
     gain, offset = gain_offset(stored)
     value = gain * point.rig + offset
     own = math.hypot(meter.digit / math.sqrt(12), gain * point.rig_u)
@@ -213,8 +264,8 @@ def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:
 
 
 def expected_noise(rail: dict) -> float | None:
-    """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the conversion
-    time; None for a chip whose noise is not known."""
+    """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the
+    conversion time; None for a chip whose noise is not known."""
     at_50us = NOISE_50us_V.get(rail.get("chip"))
     if at_50us is None:
         return None

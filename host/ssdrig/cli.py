@@ -9,14 +9,32 @@ from ssdrig import __version__
 from ssdrig.errors import SsdrigError
 
 COMMANDS = {
-    "demo": ("ssdrig.demo", "the main job on the virtual bench: two runs and their report, nothing needed but this clone"),
+    "demo": (
+        "ssdrig.demo",
+        "the main job on the virtual bench: two runs and their report, nothing needed but this clone",
+    ),
     "run": ("ssdrig.run", "carry out a test on a drive and keep all of it in a run folder"),
-    "drives": ("ssdrig.drive.drives", "the disks of this machine: what each is, whether it is safe to test, health, wear"),
-    "wear": ("ssdrig.drive.wear", "wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention"),
+    "drives": (
+        "ssdrig.drive.drives",
+        "the disks of this machine: what each is, whether it is safe to test, health, wear",
+    ),
+    "wear": (
+        "ssdrig.drive.wear",
+        "wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
+    ),
     "watch": ("ssdrig.drive.watch", "keep recording SMART of drives"),
-    "purge": ("ssdrig.drive.purge", "empty a drive: format, sanitize, security erase or discard, and see that it is empty"),
-    "calibrate": ("ssdrig.drive.calibrate", "find the unit of a drive's unknown counters by a counted sequential write"),
-    "rig": ("ssdrig.rig_command", "the rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply"),
+    "purge": (
+        "ssdrig.drive.purge",
+        "empty a drive: format, sanitize, security erase or discard, and see that it is empty",
+    ),
+    "calibrate": (
+        "ssdrig.drive.calibrate",
+        "find the unit of a drive's unknown counters by a counted sequential write",
+    ),
+    "rig": (
+        "ssdrig.rig_command",
+        "the rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply",
+    ),
     "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
     "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD or NVMe/TCP; its ledger; its ageing"),
@@ -25,13 +43,16 @@ COMMANDS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130 Ctrl-C."""
+    """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130
+    Ctrl-C."""
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(
         prog="ssdrig",
         description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",
-        epilog="also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe target,"
-        " 4 drive, 5 rig, 6 upload incomplete, 8 run folder, 9 tool missing, 10 load, 130 interrupted.",
+        epilog=(
+            "also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe"
+            " target, 4 drive, 5 rig, 6 upload incomplete, 8 run folder, 9 tool missing, 10 load, 130 interrupted."
+        ),
     )
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

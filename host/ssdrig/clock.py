@@ -1,20 +1,19 @@
 """Rig ticks to host time, with a bound on the error.
 
 A ping leaves the host at t1, is stamped by the rig at tick c, and its answer is read by the host at t4. So whatever the
-delays were, host time T(c) of that tick lies between t1 and t4. The rig says, too, for how long it held the ping around that
-tick (from its first byte to the answer): T of the one end is after t1, T of the other before t4, which leaves the cable and the
-operating system alone to be doubted. In a window of WINDOW_S the map is a line up to the drift
-of the crystal; all lines that pass every interval [t1, t4] form a convex region, bounded by the lower hull of the points
-(c, t4) and the upper hull of (c, t1). The estimate is the middle of what that region allows at a tick, the bound is half
-of its width: a proof, not a statistic, as long as the delays are not negative and the rate is as steady as stated.
-(Two-sided envelope; the hull formulation is that of Moon, Skelly and Towsley, "Estimation and removal of clock skew from
-network delay measurements", INFOCOM 1999, for one direction.)
+delays were, host time T(c) of that tick lies between t1 and t4. The rig says, too, for how long it held the ping around
+that tick (from its first byte to the answer): T of the one end is after t1, T of the other before t4, which leaves the
+cable and the operating system alone to be doubted. In a window of WINDOW_S the map is a line up to the drift of the
+crystal; all lines that pass every interval [t1, t4] form a convex region, bounded by the lower hull of the points (c,
+t4) and the upper hull of (c, t1). The estimate is the middle of what that region allows at a tick, the bound is half of
+its width: a proof, not a statistic, as long as the delays are not negative and the rate is as steady as stated.
+(Two-sided envelope; the hull formulation is that of Moon, Skelly and Towsley, "Estimation and removal of clock skew
+from network delay measurements", INFOCOM 1999, for one direction.)
 
 Allowances, all part of the bound: inside a window the rate stays within STEADY_PPM of a constant; over longer times
-without pings it changes by no more than DRIFT_PPM; it is never further than NOMINAL_PPM from nominal; ticks are floored to
-whole microseconds. A window in which no line passes is not hidden: pings that contradict all others are dropped and counted
-(`outliers`), and if it still has no line its allowance grows until it has one (`strained`).
-"""
+without pings it changes by no more than DRIFT_PPM; it is never further than NOMINAL_PPM from nominal; ticks are floored
+to whole microseconds. A window in which no line passes is not hidden: pings that contradict all others are dropped and
+counted (`outliers`), and if it still has no line its allowance grows until it has one (`strained`)."""
 
 from dataclasses import dataclass
 
@@ -28,13 +27,16 @@ KNOT_US = 1_000_000
 TICK_NS = 1000  # a tick stands for any time within its microsecond
 BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
 ROUGHLY_US = 60 * 1_000_000
-OUTLIER_NS = 100_000  # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
+OUTLIER_NS = (
+    100_000  # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
+)
 
 
 @dataclass(frozen=True)
 class ClockMap:
-    """Piecewise linear map of one boot: at tick_us[k] + base_us host time is base_ns + tick_us[k] * 1000 + offset_ns[k],
-    off by at most bound_ns[k]. Offsets are small numbers, so that float64 holds them to far less than a nanosecond."""
+    """Piecewise linear map of one boot: at tick_us[k] + base_us host time is base_ns + tick_us[k] * 1000 +
+    offset_ns[k], off by at most bound_ns[k]. Offsets are small numbers, so that float64 holds them to far less than a
+    nanosecond."""
 
     base_us: int
     base_ns: int
@@ -66,8 +68,8 @@ class ClockMap:
 
 
 def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
-    """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read, and for how
-    long the rig held it, half of it before its stamp (rounded down) and half behind (None: not known, 0).
+    """The map of one boot from its pings, int64 arrays of equal length >= 1: ping sent, rig's stamp, answer read, and
+    for how long the rig held it, half of it before its stamp (rounded down) and half behind (None: not known, 0).
 
     Raises ValueError without pings. Pings with t4 < t1, or held for longer than that, are counted as outliers."""
     t1_ns, tick_us, t4_ns = (np.asarray(a, np.int64) for a in (t1_ns, tick_us, t4_ns))
@@ -85,7 +87,8 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     x = tick_us[sane][order] - base_us
     before_us = held_us[sane][order] >> 1
     after_us = held_us[sane][order] - before_us
-    # both ends of the holding are told as of the stamp between them: the offset may change meanwhile by NOMINAL_PPM at most
+    # both ends of the holding are told as of the stamp between them: the offset may change meanwhile by NOMINAL_PPM at
+    # most
     low = (t1_ns[sane][order] - base_ns - (x - before_us) * 1000).astype(float) - before_us * NOMINAL_PPM * 1e-3
     low -= TICK_NS  # the event may lie a tick after its stamp
     high = (t4_ns[sane][order] - base_ns - (x + after_us) * 1000).astype(float) + after_us * NOMINAL_PPM * 1e-3
@@ -200,7 +203,8 @@ def _corners(x, low, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The part of the corners with top >= bottom, cut exactly where they meet. The gap is concave in b: one interval."""
+    """The part of the corners with top >= bottom, cut exactly where they meet. The gap is concave in b: one
+    interval."""
     gap = top - bottom
     inside = np.flatnonzero(gap >= 0)
     first, last = inside[0], inside[-1]

@@ -1,5 +1,5 @@
-"""The reviewers' performance-consistency test as numbers: purge, sequential fill of the tested range, 4 KiB random write
-over the whole of it at queue depth 32 with incompressible data, every second logged.
+"""The reviewers' performance-consistency test as numbers: purge, sequential fill of the tested range, 4 KiB random
+write over the whole of it at queue depth 32 with incompressible data, every second logged.
 
 Source: the AnandTech test of 2012-2016 (reviews 7074, 8979, 10296): 2000 s with a zoom from 1400 s, later 3600 s;
 over-provisioning is a share of raw NAND: 200 GB tested of 336 GiB raw is called 44.6 %.
@@ -89,5 +89,6 @@ def plan(
 
 
 def most_written_bytes(plan: Consistency, interface: str) -> int:
-    """The most that the test can write to a drive of this interface: fill, and random write at the speed of the fastest."""
+    """The most that the test can write to a drive of this interface: fill, and random write at the speed of the
+    fastest."""
     return plan.tested_bytes + int(plan.duration_s * FASTEST_BPS.get(interface, FASTEST_NVME_BPS))

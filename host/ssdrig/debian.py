@@ -1,5 +1,6 @@
-"""Fetches packages of another Debian release, or of another processor, and unpacks them into a folder of ours. Needs no root, and
-leaves the machine's own apt alone; apt checks the archive's signature. The mirror is the machine's own. Standard library only."""
+"""Fetches packages of another Debian release, or of another processor, and unpacks them into a folder of ours. Needs no
+root, and leaves the machine's own apt alone; apt checks the archive's signature. The mirror is the machine's own.
+Standard library only."""
 
 import os
 import shutil
@@ -15,19 +16,28 @@ TARGET_FIELDS = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
 
 
 def provision(
-    suite: str, package: str, destination: Path, runs: Callable[[Path], bool], do: str, architecture: str = "", without: tuple[str, ...] = ()
+    suite: str,
+    package: str,
+    destination: Path,
+    runs: Callable[[Path], bool],
+    do: str,
+    architecture: str = "",
+    without: tuple[str, ...] = (),
 ) -> None:
     """Unpack `package` of the release `suite`, with all it needs, into destination, which appears whole or not at all.
 
-    runs(folder): does the unpacked program work there? architecture: Debian's name of a processor, "" is this machine's. without:
-    packages that it depends on and can do without here. do: what a person can do instead. Raises ToolMissing, and then leaves nothing behind."""
+    runs(folder): does the unpacked program work there? architecture: Debian's name of a processor, "" is this
+    machine's. without: packages that it depends on and can do without here. do: what a person can do instead. Raises
+    ToolMissing, and then leaves nothing behind."""
     if not shutil.which("apt-get") or not KEYRING.exists():
         raise ToolMissing("Debian's apt and its archive keyring", "neither or one of them", do)
     mirrors = debian_mirrors(run(["apt-get", "indextargets", "--format", TARGET_FIELDS, "Created-By: Packages"], do))
     if not mirrors:
         raise ToolMissing("a Debian mirror among this machine's apt sources", "none", do)
     destination.parent.mkdir(exist_ok=True)
-    for abandoned in destination.parent.glob(f"{destination.name}.*"):  # of a set-up that was killed; the caller holds a lock
+    for abandoned in destination.parent.glob(
+        f"{destination.name}.*"
+    ):  # of a set-up that was killed; the caller holds a lock
         shutil.rmtree(abandoned)
     for mirror in mirrors:
         try:
@@ -54,7 +64,14 @@ def debian_mirrors(index_targets: str) -> list[str]:
 
 
 def unpack(
-    mirror: str, keyring: Path, suite: str, package: str, destination: Path, runs: Callable[[Path], bool], do: str, architecture: str = "",
+    mirror: str,
+    keyring: Path,
+    suite: str,
+    package: str,
+    destination: Path,
+    runs: Callable[[Path], bool],
+    do: str,
+    architecture: str = "",
     without: tuple[str, ...] = (),
 ) -> None:
     """Resolve, download, verify and unpack from this mirror. As `provision`."""
@@ -64,7 +81,9 @@ def unpack(
             (work / name).mkdir(parents=True)
         # no package is installed: apt then resolves the C library too
         (work / "status").write_text("".join(map(_installed, without)))
-        (work / "sources.list").write_text(f"deb [signed-by={keyring} target=Packages lang=none] {mirror} {suite} main\n")
+        (work / "sources.list").write_text(
+            f"deb [signed-by={keyring} target=Packages lang=none] {mirror} {suite} main\n"
+        )
         (work / "apt.conf").write_text(_apt_conf(work, architecture))
         apt = ["apt-get", "-c", str(work / "apt.conf"), "-q"]
         run([*apt, "update", "--error-on=any"], do)
@@ -80,12 +99,19 @@ def unpack(
 
 def _installed(package: str) -> str:
     """The entry of an installed package for apt: of a version that meets every demand."""
-    return f"Package: {package}\nStatus: install ok installed\nVersion: 9999\nArchitecture: all\nMulti-Arch: foreign\n\n"
+    return (
+        f"Package: {package}\nStatus: install ok installed\nVersion: 9999\nArchitecture: all\nMulti-Arch: foreign\n\n"
+    )
 
 
 def _apt_conf(work: Path, architecture: str) -> str:
-    """apt settings that keep it inside `work`: read with -c, so after the machine's own (whose proxy stays in force)."""
-    other = f'APT::Architecture "{architecture}"; #clear APT::Architectures; APT::Architectures {{ "{architecture}"; }};' if architecture else ""
+    """apt settings that keep it inside `work`: read with -c, so after the machine's own (whose proxy stays in
+    force)."""
+    other = (
+        f'APT::Architecture "{architecture}"; #clear APT::Architectures; APT::Architectures {{ "{architecture}"; }};'
+        if architecture
+        else ""
+    )
     return f"""
 Dir::State "{work}/state"; Dir::State::status "{work}/status"; Dir::Cache "{work}/cache";
 Dir::Etc::sourcelist "{work}/sources.list"; Dir::Etc::sourceparts "-";

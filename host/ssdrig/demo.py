@@ -15,8 +15,19 @@ VARIANTS = (None, 25)  # over-provisioning: the drive's own, and the reviews' 25
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--duration", type=int, default=60, metavar="S", help="seconds of random write in each run (default %(default)s)")
-    parser.add_argument("--runs", metavar="DIR", default="runs", help="where run folders and the report are made (default ./%(default)s)")
+    parser.add_argument(
+        "--duration",
+        type=int,
+        default=60,
+        metavar="S",
+        help="seconds of random write in each run (default %(default)s)",
+    )
+    parser.add_argument(
+        "--runs",
+        metavar="DIR",
+        default="runs",
+        help="where run folders and the report are made (default ./%(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print paths as one JSON object on stdout")
 
 
@@ -24,8 +35,8 @@ def command(args) -> int:
     """Exit code: the highest of the runs'."""
     show = Progress()
     show.say(
-        "demo: two consistency runs on a SIMULATED drive, powered through the real firmware in real MicroPython, loaded by real fio,\n"
-        "in real time: about 3 minutes. No disk of this machine is written to but its file system."
+        "demo: two consistency runs on a SIMULATED drive, powered through the real firmware in real MicroPython, loaded"
+        " by real fio,\nin real time: about 3 minutes. No disk of this machine is written to but its file system."
     )
     database = None
     if shutil.which("influxd"):

@@ -28,7 +28,9 @@ QUANTILES = (0.5, 0.99, 0.999)
 class Seconds:
     """One fio step by the second. All arrays are int64 of the same length; a second without I/O is all zeros."""
 
-    t_ns: np.ndarray  # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
+    t_ns: (
+        np.ndarray
+    )  # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
     iops: np.ndarray  # I/Os completed in the second; the sum is the job's total
     bw_bytes: np.ndarray
     lat_mean_ns: np.ndarray  # submission to completion
@@ -57,7 +59,9 @@ def load(folder, direction: str | None = None) -> Seconds:
         lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
         return from_logs(parsed, lats, last, start_ms, begun_ms, direction)
     if last is None:
-        raise LoadError(f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt")
+        raise LoadError(
+            f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt"
+        )
     return from_status(documents((folder / "out.json").read_text(errors="replace"))[0], start_ms, direction, torn)
 
 
@@ -80,10 +84,12 @@ def _start_utc_ms(found: list[dict]) -> int:
 
 
 def _job_clock(folder: Path, first: dict | None, last: dict | None) -> tuple[int | None, int | None]:
-    """CLOCK_MONOTONIC ms at which fio started the job's clock, and one by which some I/O had completed; None: not known.
+    """CLOCK_MONOTONIC ms at which fio started the job's clock, and one by which some I/O had completed; None: not
+    known.
 
-    fio 3.33 does not print the start: it is the documents' UTC, brought over by both clocks as read when fio was started
-    (start.json). A step of the clock in between would put it wrong, which costs leading idle seconds and nothing else."""
+    fio 3.33 does not print the start: it is the documents' UTC, brought over by both clocks as read when fio was
+    started (start.json). A step of the clock in between would put it wrong, which costs leading idle seconds and
+    nothing else."""
     try:
         start = json.loads((folder / "start.json").read_text())
         offset_ms = (start["t_ns"] - start["utc_ns"]) / 1e6
@@ -95,10 +101,15 @@ def _job_clock(folder: Path, first: dict | None, last: dict | None) -> tuple[int
 
 
 def from_logs(
-    hists, lats, last: dict | None, start_ms: int | None = None, begun_ms: int | None = None, direction: str | None = None
+    hists,
+    lats,
+    last: dict | None,
+    start_ms: int | None = None,
+    begun_ms: int | None = None,
+    direction: str | None = None,
 ) -> Seconds:
-    """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the job's
-    clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only)."""
+    """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the
+    job's clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only)."""
     total = totals(last, direction)
     streams = []
     for heads, cells, _ in hists:
@@ -124,7 +135,8 @@ def from_logs(
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
     if n > closed and n > 1 and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
-        n -= 1  # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
+        # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
+        n -= 1
         cells[:, 0] = np.minimum(cells[:, 0], n - 1)
     extra, partial = _tail(end_ms - zero_ms - WINDOW_MS * n)
     partial = partial or n > closed and end_ms - zero_ms < WINDOW_MS * n - TAIL_MS
@@ -142,7 +154,9 @@ def from_logs(
     mean = quantiles.pop("mean")
     if len(lats) == len(streams) == 1:
         mean = _lat_means(lats[0][lats[0][:, 2] == streams[0][0]], zero_ms, mean, moved)
-    return _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, sum(torn for *_, torn in hists))
+    return _seconds(
+        zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, sum(torn for *_, torn in hists)
+    )
 
 
 def _stream(heads, cells, direction: int) -> tuple[np.ndarray, np.ndarray]:
@@ -156,8 +170,8 @@ def _stream(heads, cells, direction: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _late(stamps, cells, origin: int, zero_ms: int, shift: int) -> np.ndarray:
-    """Cells that take each closing I/O that came late out of its row's second and put it into its stamp's. It is taken for
-    the slowest of its row: it has waited longest."""
+    """Cells that take each closing I/O that came late out of its row's second and put it into its stamp's. It is taken
+    for the slowest of its row: it has waited longest."""
     late = np.flatnonzero(stamps > origin + WINDOW_MS * np.arange(1, len(stamps) + 1) + LATE_MS)
     slowest = np.zeros(len(stamps), np.int64)
     np.maximum.at(slowest, cells[:, 0], cells[:, 1])
@@ -168,7 +182,8 @@ def _late(stamps, cells, origin: int, zero_ms: int, shift: int) -> np.ndarray:
 
 
 def _tail(tail_ms: int) -> tuple[int, bool]:
-    """Further seconds that a job which ran so much longer than the last counted one has, and whether the last is partial."""
+    """Further seconds that a job which ran so much longer than the last counted one has, and whether the last is
+    partial."""
     if tail_ms < TAIL_MS:
         return 0, False
     extra = -(-(tail_ms - TAIL_MS) // WINDOW_MS) or 1
@@ -177,7 +192,8 @@ def _tail(tail_ms: int) -> tuple[int, bool]:
 
 def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) -> np.ndarray:
     """Mean latency of each second from rows of a lat log, exact; from the histogram where a closing I/O was `moved`, or
-    where the log has no row. Rows are stamped at the end of a second; a second row of it is the rest at the job's end."""
+    where the log has no row. Rows are stamped at the end of a second; a second row of it is the rest at the job's
+    end."""
     mean, seen = fallback.copy(), set(moved)
     at = np.rint((log[:, 0] - zero_ms) / WINDOW_MS).astype(np.int64) - 1
     for second, value in zip(at.tolist(), log[:, 1], strict=True):
@@ -188,7 +204,8 @@ def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) 
 
 
 def _quantiles(cells: np.ndarray, n: int) -> dict:
-    """Per second p50, p99, p999 (nearest rank, as fio does), max and mean, ns, of cells (second, bin, count); 0 where empty."""
+    """Per second p50, p99, p999 (nearest rank, as fio does), max and mean, ns, of cells (second, bin, count); 0 where
+    empty."""
     key, where = np.unique(cells[:, 0] * BINS + cells[:, 1], return_inverse=True)
     held = np.bincount(where, cells[:, 2], minlength=len(key)).astype(np.int64)
     second, index = np.divmod(key[held > 0], BINS)
@@ -209,8 +226,8 @@ def _quantiles(cells: np.ndarray, n: int) -> dict:
 
 
 def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
-    """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its end,
-    or when its logs are torn.
+    """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its
+    end, or when its logs are torn.
 
     I/Os of the time between two documents are counted in the second that holds most of it; of a longer pause (fio
     prints nothing while all its I/O hangs) in its first second."""
@@ -220,7 +237,11 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     before, at_ms = totals(None), 0
     parts, cells, bins_before = [], [], np.zeros(BINS, np.int64)
     for document in found:
-        now, now_bins, now_ms = totals(document, direction), bins(document, direction), document["timestamp_ms"] - start_utc_ms
+        now, now_bins, now_ms = (
+            totals(document, direction),
+            bins(document, direction),
+            document["timestamp_ms"] - start_utc_ms,
+        )
         second = int((at_ms + min(now_ms, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
         parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"]))
         new = np.flatnonzero(now_bins > bins_before)

@@ -60,7 +60,8 @@ def documents(text: str) -> tuple[list[dict], str]:
 
 
 def totals(document: dict | None, direction: str | None = None) -> dict:
-    """Sums over jobs, and over directions unless one is named, of one document (None: zeros), cumulative since job start.
+    """Sums over jobs, and over directions unless one is named, of one document (None: zeros), cumulative since job
+    start.
 
     {"ios", "bytes": completed, "runtime_ms": since job start, "lat_sum_ns", "error": fio's first errno,
     "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them (one job and direction only), "directions"}"""

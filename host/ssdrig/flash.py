@@ -1,7 +1,7 @@
 """Puts firmware/*.py on a board that runs MicroPython, by mpremote, and sees the firmware answer.
 
-Each file is compared by SHA-256 before (what is the same is left alone) and after. main.py goes last: a copy that was cut
-short leaves a board that can be asked again. Nothing is deleted; calibration.json stays.
+Each file is compared by SHA-256 before (what is the same is left alone) and after. main.py goes last: a copy that was
+cut short leaves a board that can be asked again. Nothing is deleted; calibration.json stays.
 """
 
 import hashlib
@@ -74,14 +74,19 @@ def flash(port: str, say: Callable[[str], None], replace: bool = False, source: 
         board = look(port)
         wrong = [name for name in files if board["files"].get(name) != wanted[name]]
         if wrong:
-            raise RigError("the files on the board to be those of this ssdrig", f"{', '.join(wrong)} differ", "run it again; then suspect the flash")
+            raise RigError(
+                "the files on the board to be those of this ssdrig",
+                f"{', '.join(wrong)} differ",
+                "run it again; then suspect the flash",
+            )
     say("all files verified; starting")
     start(port)
     return due
 
 
 def start(port: str) -> None:
-    """Soft reset at the ordinary prompt, which runs main.py (mpremote's own, in raw mode, does not). Raises RigError."""
+    """Soft reset at the ordinary prompt, which runs main.py (mpremote's own, in raw mode, does not). Raises
+    RigError."""
     try:
         with Serial(port, timeout=0, write_timeout=2, exclusive=True) as line:
             line.write(b"\r\x02")  # Ctrl-B: ordinary prompt
@@ -93,20 +98,26 @@ def start(port: str) -> None:
 
 
 def look(port: str) -> dict:
-    """What is on the board: platform, version, machine, files (name -> SHA-256), ours, free (bytes). A program that runs
-    there is interrupted. Raises ToolMissing, RigError."""
+    """What is on the board: platform, version, machine, files (name -> SHA-256), ours, free (bytes). A program that
+    runs there is interrupted. Raises ToolMissing, RigError."""
     text = _mpremote(port, ["exec", LOOK])
     try:
         return json.loads(text.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:
-        raise RigError("a board that says what it is", repr(text[-200:]), "unplug it, plug it in again, and repeat") from error
+        raise RigError(
+            "a board that says what it is", repr(text[-200:]), "unplug it, plug it in again, and repeat"
+        ) from error
 
 
 def check(board: dict, replace: bool = False) -> None:
     """RigError unless the board is one that the firmware can run on and may be put on."""
     version = ".".join(map(str, board["version"]))
     if board["platform"] != "rp2" or not any(chip in board["machine"] for chip in BOARDS):
-        raise RigError("a Raspberry Pi Pico or Pico 2 (RP2040 or RP2350)", f"{board['machine']}, platform {board['platform']}", "use one of those")
+        raise RigError(
+            "a Raspberry Pi Pico or Pico 2 (RP2040 or RP2350)",
+            f"{board['machine']}, platform {board['platform']}",
+            "use one of those",
+        )
     if tuple(board["version"][:2]) < OLDEST:
         raise RigError(
             f"MicroPython {OLDEST[0]}.{OLDEST[1]} or newer",
@@ -127,9 +138,13 @@ def _mpremote(port: str, words: list[str]) -> str:
         raise ToolMissing("mpremote", "no such Python package", "run ./ssdrig setup")
     argv = [sys.executable, "-m", "mpremote", "connect", port, *words]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=MPREMOTE_S, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", timeout=MPREMOTE_S, stdin=subprocess.DEVNULL
+        )
     except subprocess.TimeoutExpired as error:
-        raise RigError(f"an answer on {port} within {MPREMOTE_S} s", "none", "unplug the board, plug it in again, and repeat") from error
+        raise RigError(
+            f"an answer on {port} within {MPREMOTE_S} s", "none", "unplug the board, plug it in again, and repeat"
+        ) from error
     if done.returncode == 0:
         return done.stdout
     lines = [line for line in (done.stdout + done.stderr).strip().splitlines() if line.strip()]
@@ -138,6 +153,7 @@ def _mpremote(port: str, words: list[str]) -> str:
         raise RigError(
             f"MicroPython's prompt on {port}",
             f"no answer to it ({seen[-200:]})",
-            "is this the right port, and MicroPython on it? If so unplug it and plug it in again; if it hangs, hold BOOTSEL and put MicroPython on it anew",
+            "is this the right port, and MicroPython on it? If so unplug it and plug it in again; if it hangs, hold"
+            " BOOTSEL and put MicroPython on it anew",
         )
     raise RigError(f"mpremote to do its work on {port}", seen[-400:], "repeat; then try `mpremote` by hand")

@@ -1,8 +1,8 @@
 """Records of rig.bin -> raw tables: what each boot of the board said, still in its own integers and ticks.
 
-Vectorised over frames; a stateful `Decoder` so that a run can be read whole or followed piece by piece with equal results.
-Repeated frames are dropped and counted. A boot begins where the sequence number or the board time falls back, or where a
-hello carries another boot id; it is named by its hello.
+Vectorised over frames; a stateful `Decoder` so that a run can be read whole or followed piece by piece with equal
+results. Repeated frames are dropped and counted. A boot begins where the sequence number or the board time falls back,
+or where a hello carries another boot id; it is named by its hello.
 """
 
 import json
@@ -20,7 +20,17 @@ REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # later ticks, in 142 years, are nonsense
 READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
 BACK_US = 1_000_000  # board time falling by more than this is a reset
-KINDS = (wire.HELLO, wire.SAMPLES, wire.ENERGY, wire.PONG, wire.LOG, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED)
+KINDS = (
+    wire.HELLO,
+    wire.SAMPLES,
+    wire.ENERGY,
+    wire.PONG,
+    wire.LOG,
+    wire.ARMED,
+    wire.CUT_REPORT,
+    wire.WAVEFORM,
+    wire.REFUSED,
+)
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9
 
@@ -54,13 +64,24 @@ class Frames:
     def only(self, chosen: np.ndarray) -> "Frames":
         """The chosen frames (bool, one per frame) and their samples."""
         samples = np.repeat(chosen, self.n)
-        return Frames(*(getattr(self, f)[samples if f in ("t_us", "vbus", "current") else chosen] for f in Frames.__annotations__))
+        return Frames(
+            *(getattr(self, f)[samples if f in ("t_us", "vbus", "current") else chosen] for f in Frames.__annotations__)
+        )
 
 
 ENERGY = np.dtype(
-    [("boot", "i8"), ("rail", "i8"), ("config", "i8"), ("index", "i8"), ("t_us", "i8"), ("energy", "i8"), ("charge", "i8"),
-     ("die_temp", "i8"), ("diag", "i8")]
-)  # fmt: skip
+    [
+        ("boot", "i8"),
+        ("rail", "i8"),
+        ("config", "i8"),
+        ("index", "i8"),
+        ("t_us", "i8"),
+        ("energy", "i8"),
+        ("charge", "i8"),
+        ("die_temp", "i8"),
+        ("diag", "i8"),
+    ]
+)
 
 
 class Decoder:
@@ -91,7 +112,9 @@ class Decoder:
         """All samples frames of one rail so far (empty arrays if it has none)."""
         parts = self._rails.get(rail) or [_EMPTY]
         if len(parts) > 1:
-            parts = self._rails[rail] = [Frames(*(np.concatenate([getattr(p, f) for p in parts]) for f in Frames.__annotations__))]
+            parts = self._rails[rail] = [
+                Frames(*(np.concatenate([getattr(p, f) for p in parts]) for f in Frames.__annotations__))
+            ]
         return parts[0]
 
     def keep(self, rail: int, chosen: np.ndarray) -> None:
@@ -108,7 +131,12 @@ class Decoder:
 
     def rail_names(self) -> dict[int, str]:
         """Number -> name of every rail that a hello named; one without a name of its own is told by its number."""
-        names = {rail: str(facts.get("name", "")) for boot in self.boots for (rail, _), facts in boot.rails.items() if isinstance(rail, int)}
+        names = {
+            rail: str(facts.get("name", ""))
+            for boot in self.boots
+            for (rail, _), facts in boot.rails.items()
+            if isinstance(rail, int)
+        }
         often = Counter(names.values())
         return {rail: name if name and often[name] == 1 else f"{name or 'rail'} {rail}" for rail, name in names.items()}
 
@@ -139,7 +167,9 @@ class Decoder:
         says = body_bytes[here] >= 16
         held_us[says] = _gather(data, start[here[says]] + HEAD_BYTES + 12, 4)
         answered = records.t_ns[rows][here].tolist()
-        self._answers += zip(tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist())
+        self._answers += zip(
+            tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist()
+        )
 
     def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:
         """Which frames to keep (no repeats), and the boot of each; counts frames lost by sequence number."""
@@ -173,7 +203,9 @@ class Decoder:
                     self.counts["frames_lost"] += int(seq[reset])
             at = end
         self.counts["repeated"] += int(np.count_nonzero(~keep))
-        self._tail = (self._tail + [(int(seq[i]), records.payload(rows[i])) for i in range(max(0, n - REPEAT_REACH), n)])[-REPEAT_REACH:]
+        self._tail = (
+            self._tail + [(int(seq[i]), records.payload(rows[i])) for i in range(max(0, n - REPEAT_REACH), n)]
+        )[-REPEAT_REACH:]
         boot = np.empty(n, np.int64)
         done = 0
         turns = sorted({*resets, *np.flatnonzero(keep & (kind == wire.HELLO)).tolist()})
@@ -203,13 +235,19 @@ class Decoder:
         try:
             hello = json.loads(body)
             boot = hello["boot"]
-            rails = {(r["rail"], r["config"]): r for r in hello["rails"] if r["vbus_lsb_nV"] > 0 and r["current_lsb_pA"] > 0 and r["conversion_ns"] > 0}
+            rails = {
+                (r["rail"], r["config"]): r
+                for r in hello["rails"]
+                if r["vbus_lsb_nV"] > 0 and r["current_lsb_pA"] > 0 and r["conversion_ns"] > 0
+            }
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1
             return
         if hello.get("protocol") not in READABLE:
             return
-        self.counts["malformed"] += sum(bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values())
+        self.counts["malformed"] += sum(
+            bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values()
+        )
         if self.boots[-1].boot not in (None, boot):
             self._new_boot()
         now = self.boots[-1]
@@ -233,10 +271,18 @@ class Decoder:
             t_us, vbus, current = _decode_samples(data, at + 19, count, _gather(data, at + 11, 8))
             self._rails.setdefault(rail, []).append(
                 Frames(
-                    number[here], boot[here], data[at + 1].astype(np.int64), count, _gather(data, at + 3, 4), _gather(data, at + 7, 4),
-                    arrival_ns[here], t_us, vbus, current,
+                    number[here],
+                    boot[here],
+                    data[at + 1].astype(np.int64),
+                    count,
+                    _gather(data, at + 3, 4),
+                    _gather(data, at + 7, 4),
+                    arrival_ns[here],
+                    t_us,
+                    vbus,
+                    current,
                 )
-            )  # fmt: skip
+            )
 
     def _energy(self, data, start, length, boot) -> None:
         whole = length == HEAD_BYTES + 28
@@ -245,7 +291,11 @@ class Decoder:
         rows = np.empty(len(at), ENERGY)
         charge, die_temp = _gather(data, at + 19, 5), _gather(data, at + 24, 2)
         rows["boot"], rows["rail"], rows["config"] = boot[whole], data[at], data[at + 1]
-        rows["index"], rows["t_us"], rows["energy"] = _gather(data, at + 2, 4), _gather(data, at + 6, 8), _gather(data, at + 14, 5)
+        rows["index"], rows["t_us"], rows["energy"] = (
+            _gather(data, at + 2, 4),
+            _gather(data, at + 6, 8),
+            _gather(data, at + 14, 5),
+        )
         rows["charge"], rows["die_temp"] = charge - (charge >> 39 << 40), die_temp - (die_temp >> 15 << 16)
         rows["diag"] = _gather(data, at + 26, 2)
         if len(rows):
@@ -254,7 +304,13 @@ class Decoder:
     def _match_pongs(self, now_ns: int) -> None:
         """Pair pongs with their pings; either may have been written first."""
         done = 0
-        for token, boot, tick, t4_ns, held_us in self._answers:  # strictly in order, so that it does not matter how the file was cut
+        for (
+            token,
+            boot,
+            tick,
+            t4_ns,
+            held_us,
+        ) in self._answers:  # strictly in order, so that it does not matter how the file was cut
             t1_ns = self._sent.get(token)
             if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
                 break  # the ping's record may come right behind
@@ -267,14 +323,17 @@ class Decoder:
 
 
 def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples of frames whose first sample lies at data[at]: board time int64 us, vbus and current int32, back to back."""
+    """Samples of frames whose first sample lies at data[at]: board time int64 us, vbus and current int32, back to
+    back."""
     total = int(n.sum())
     t_us, vbus, current = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
     first = np.cumsum(n) - n
     for size in np.unique(n).tolist():  # nearly all frames are full: one pass over them as a matrix
         rows = np.flatnonzero(n == size)
         for part in np.array_split(rows, len(rows) // 20_000 + 1):
-            word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view("<i8")  # dt u16 | vbus u24 | current i24
+            word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view(
+                "<i8"
+            )  # dt u16 | vbus u24 | current i24
             dt_us = word & 0xFFFF
             dt_us[:, 0] = 0
             to = (first[part][:, None] + np.arange(size)) if len(part) < len(n) else slice(None)

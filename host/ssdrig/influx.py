@@ -67,12 +67,15 @@ class Answer(NamedTuple):
 
 def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     """http[s]://[user:password@]host[:port]/DB -> Target. SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD win over the
-    URL's. On 2.x and 3.x the password is the token, the user anything. Raises UsageError, which never shows a password."""
+    URL's. On 2.x and 3.x the password is the token, the user anything. Raises UsageError, which never shows a
+    password."""
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
         prefix, _, database = parts.path.rstrip("/").rpartition("/")
-        bad = parts.scheme not in ("http", "https") or not parts.hostname or not database or parts.query or parts.fragment
+        bad = (
+            parts.scheme not in ("http", "https") or not parts.hostname or not database or parts.query or parts.fragment
+        )
     except ValueError:
         bad = True
     if bad:
@@ -121,7 +124,8 @@ def _reason(error: Exception) -> str:
 
 
 def retry_after_s(value: str | None, now_s: float) -> float:
-    """Retry-After (RFC 9110 10.2.3: seconds, or an HTTP date) -> seconds from now, 0 to 10 minutes; 0 if not understood."""
+    """Retry-After (RFC 9110 10.2.3: seconds, or an HTTP date) -> seconds from now, 0 to 10 minutes; 0 if not
+    understood."""
     if not value:
         return 0.0
     try:
@@ -156,7 +160,8 @@ def take(block: bytes, lines: int) -> bytes:
 
 class Sender:
     """Sends RUN/points.lp. attempt() sends at most one batch and never waits for its turn; the caller does (wait_s).
-    done counts the lines acknowledged or refused, rejected those refused; trouble is the server's last words, None when it takes all."""
+    done counts the lines acknowledged or refused, rejected those refused; trouble is the server's last words, None when
+    it takes all."""
 
     def __init__(
         self,
@@ -193,7 +198,8 @@ class Sender:
         return max(0.0, self._not_before - self.now())
 
     def attempt(self) -> bool:
-        """Send one batch if there is one and it is time. Returns whether the cursor moved or another try may follow at once."""
+        """Send one batch if there is one and it is time. Returns whether the cursor moved or another try may follow at
+        once."""
         if self.wait_s() > 0:
             return False
         batch = self._next_batch()
@@ -217,7 +223,9 @@ class Sender:
             return True
         if answer.status == 404 and not self._create_asked:
             self._create_asked = True
-            made = request(self.to, "/query", urlencode({"q": f"CREATE DATABASE {_quoted(self.to.database)}"}).encode(), FORM)
+            made = request(
+                self.to, "/query", urlencode({"q": f"CREATE DATABASE {_quoted(self.to.database)}"}).encode(), FORM
+            )
             if made.status == 200 and '"error"' not in made.words:
                 return True
         self._500s = self._500s + 1 if answer.status == 500 else 0
@@ -282,7 +290,13 @@ class Sender:
         line = batch.decode("utf-8", "replace").rstrip("\n")
         if line in self._rejected:
             return
-        entry = {"utc_ns": time.time_ns(), "to": str(self.to), "status": answer.status, "answer": answer.words, "line": line}
+        entry = {
+            "utc_ns": time.time_ns(),
+            "to": str(self.to),
+            "status": answer.status,
+            "answer": answer.words,
+            "line": line,
+        }
         with self.rejected_file.open("ab") as f:
             if f.tell() and not _ends_with_newline(self.rejected_file):
                 f.write(b"\n")
@@ -318,7 +332,10 @@ def _in_words(answer: Answer) -> str:
     if answer.status == BROKEN:
         return f"the connection broke ({answer.words})"
     if answer.status in (401, 403):
-        return f"{answer.status}, not allowed; set SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD (the token on 2.x and 3.x)"
+        return (
+            f"{answer.status}, not allowed; set SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD (the token on 2.x and"
+            " 3.x)"
+        )
     return f"{answer.status} {answer.words[:200]}".strip()
 
 
@@ -343,7 +360,9 @@ def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
     except (ValueError, KeyError, IndexError):
         results = {"error": answer.words}
     if "error" in results:
-        raise UsageError(f"{to} to answer a query", f"{answer.status} {results['error'][:200]}", "check address, rights and database")
+        raise UsageError(
+            f"{to} to answer a query", f"{answer.status} {results['error'][:200]}", "check address, rights and database"
+        )
     counts: dict[str, int] = {}
     for series in results.get("series", []):
         counts[series["name"]] = counts.get(series["name"], 0) + max(value or 0 for value in series["values"][0][1:])

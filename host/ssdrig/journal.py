@@ -1,8 +1,8 @@
 """The run folder (schemas/journal.md, schema 1): written by one process through `Journal`, read by anyone.
 
-Appends go straight to the kernel, so a killed writer loses nothing; the disk has them after `sync`, which runs by itself
-at least once a second. Readers need no lock and may follow a run that is being written: they give whole lines and
-records only, and say where to go on.
+Appends go straight to the kernel, so a killed writer loses nothing; the disk has them after `sync`, which runs by
+itself at least once a second. Readers need no lock and may follow a run that is being written: they give whole lines
+and records only, and say where to go on.
 """
 
 import contextlib
@@ -46,7 +46,9 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
     header.setdefault("started", {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()})
     header.setdefault("run", _name(header))
     if header["schema"] != SCHEMA or Path(header["run"]).name != header["run"]:
-        raise JournalError(f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header")
+        raise JournalError(
+            f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header"
+        )
     path, half_made = runs / header["run"], runs / f".{header['run']}.{os.getpid()}"
     lock = -1
     try:
@@ -64,7 +66,9 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         if lock >= 0:
             os.close(lock)
         shutil.rmtree(half_made, ignore_errors=True)
-        raise JournalError(f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room") from error
+        raise JournalError(
+            f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room"
+        ) from error
     return Journal(path, lock)
 
 
@@ -72,8 +76,13 @@ def _name(header: dict) -> str:
     """<UTC start>-<method>-<drive>-<4 random hex>"""
     utc = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(header["started"]["utc_ns"] // 10**9))
     drive = header.get("drive", {})
-    words = [header.get("method", {}).get("name", "run"), drive.get("preset") or drive.get("serial") or drive.get("model") or "drive"]
-    return "-".join([utc, *(re.sub(r"[^A-Za-z0-9]+", "-", str(w)).strip("-") or "x" for w in words), secrets.token_hex(2)])
+    words = [
+        header.get("method", {}).get("name", "run"),
+        drive.get("preset") or drive.get("serial") or drive.get("model") or "drive",
+    ]
+    return "-".join(
+        [utc, *(re.sub(r"[^A-Za-z0-9]+", "-", str(w)).strip("-") or "x" for w in words), secrets.token_hex(2)]
+    )
 
 
 class Journal:
@@ -138,11 +147,14 @@ class Journal:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, data)
         except OSError as error:
-            raise JournalError(f"room and rights for {target}", error.strerror or str(error), "make room on the disk") from error
+            raise JournalError(
+                f"room and rights for {target}", error.strerror or str(error), "make room on the disk"
+            ) from error
         return target
 
     def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
-        """Write the run.end line, sync, give the lock back. A second call changes nothing. Returns the line's object."""
+        """Write the run.end line, sync, give the lock back. A second call changes nothing. Returns the line's
+        object."""
         if state not in END_STATES:
             raise ValueError(f"state {state!r} is none of {END_STATES}")
         with self._mutex:
@@ -152,7 +164,13 @@ class Journal:
                 end = self.event("run.end", state=state, why=why, exit_code=exit_code)
                 self.sync()
             finally:
-                self._end = {"t_ns": time.monotonic_ns(), "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
+                self._end = {
+                    "t_ns": time.monotonic_ns(),
+                    "kind": "run.end",
+                    "state": state,
+                    "why": why,
+                    "exit_code": exit_code,
+                }
                 self._closing.set()
                 for fd, _ in self._files.values():
                     os.close(fd)
@@ -178,7 +196,11 @@ class Journal:
             file[1] += len(data)
 
     def _fail(self, error: OSError) -> None:
-        self._error = JournalError(f"room on the disk for {self.path}", error.strerror or str(error), "make room; what was written before is kept")
+        self._error = JournalError(
+            f"room on the disk for {self.path}",
+            error.strerror or str(error),
+            "make room; what was written before is kept",
+        )
         raise self._error from error
 
     def _raise_earlier(self) -> None:
@@ -211,7 +233,11 @@ def open_run(run: str | os.PathLike) -> dict:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise JournalError(f"a run folder with a run.json at {run}", seen, "give the path of a run folder") from error
     if schema != SCHEMA:
-        raise JournalError(f"journal schema {SCHEMA}", f"schema {schema} in {run}", "read it with the ssdrig that wrote it, or a newer one")
+        raise JournalError(
+            f"journal schema {SCHEMA}",
+            f"schema {schema} in {run}",
+            "read it with the ssdrig that wrote it, or a newer one",
+        )
     return header
 
 
@@ -221,7 +247,8 @@ def events(run: str | os.PathLike) -> list[dict]:
 
 
 def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict], int, int]:
-    """Events from a byte offset on. Returns (events, offset to go on from, bytes left behind it that are no whole line)."""
+    """Events from a byte offset on. Returns (events, offset to go on from, bytes left behind it that are no whole
+    line)."""
     data = _bytes_from(run, "events.jsonl", from_offset)
     found, at = [], 0
     while (end := data.find(b"\n", at)) >= 0:
@@ -237,7 +264,8 @@ def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict
 
 
 def state(run: str | os.PathLike) -> str:
-    """complete, failed or interrupted as run.end says; without it running while the lock is held, died when it is not."""
+    """complete, failed or interrupted as run.end says; without it running while the lock is held, died when it is
+    not."""
     held = _lock_is_held(run)  # before the events are read: a run that ends in between is not called died
     last = events(run)[-1:]
     if last and last[0]["kind"] == "run.end":
@@ -261,7 +289,8 @@ def _lock_is_held(run: str | os.PathLike) -> bool:
 
 @dataclass
 class Records:
-    """Whole records of rig.bin in file order; `data` holds all payloads, record i is data[start[i]:start[i]+length[i]]."""
+    """Whole records of rig.bin in file order; `data` holds all payloads, record i is
+    data[start[i]:start[i]+length[i]]."""
 
     kind: np.ndarray  # uint8
     t_ns: np.ndarray  # int64, CLOCK_MONOTONIC
@@ -280,12 +309,20 @@ class Records:
     def part(self, first: int, last: int) -> "Records":
         """Records first..last-1, sharing the data."""
         rows = slice(first, last)
-        return Records(self.kind[rows], self.t_ns[rows], self.start[rows], self.length[rows], self.data, self.next_offset, self.left_bytes)
+        return Records(
+            self.kind[rows],
+            self.t_ns[rows],
+            self.start[rows],
+            self.length[rows],
+            self.data,
+            self.next_offset,
+            self.left_bytes,
+        )
 
 
 def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1) -> Records:
-    """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of at_most_bytes,
-    call again with `next_offset`."""
+    """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of
+    at_most_bytes, call again with `next_offset`."""
     return decode_records(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset)
 
 
@@ -305,12 +342,19 @@ def decode_records(data: bytes, offset: int = 0) -> Records:
     octets = np.frombuffer(data, np.uint8)
     fields = octets[starts[:, None] + np.arange(head)].copy().view(_FIELDS)[:, 0]
     return Records(
-        fields["kind"].copy(), fields["t_ns"].astype(np.int64), starts + head, fields["length"].astype(np.int64),
-        octets, offset + at, size - at,
-    )  # fmt: skip
+        fields["kind"].copy(),
+        fields["t_ns"].astype(np.int64),
+        starts + head,
+        fields["length"].astype(np.int64),
+        octets,
+        offset + at,
+        size - at,
+    )
 
 
-_FIELDS = np.dtype([("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")])
+_FIELDS = np.dtype(
+    [("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")]
+)
 
 
 def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:
@@ -322,4 +366,6 @@ def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -
         open_run(run)  # no run folder at all is an error; a run that died before its first record is not
         return b""
     except OSError as error:
-        raise JournalError(f"a readable {name} in {run}", error.strerror or str(error), "check the path and its rights") from error
+        raise JournalError(
+            f"a readable {name} in {run}", error.strerror or str(error), "check the path and its rights"
+        ) from error

@@ -1,5 +1,5 @@
-"""Finds the command line of KiCad 9, which checks and exports hardware/board, and unpacks Debian's where the machine has none or an
-older one (Debian 12 has 6, Ubuntu 24.04 has 7: neither checks a schematic without its windows)."""
+"""Finds the command line of KiCad 9, which checks and exports hardware/board, and unpacks Debian's where the machine
+has none or an older one (Debian 12 has 6, Ubuntu 24.04 has 7: neither checks a schematic without its windows)."""
 
 import fcntl
 import os
@@ -20,7 +20,8 @@ DO = f"install KiCad {OLDEST} (Debian 12: package kicad of bookworm-backports)"
 
 
 def command() -> list[str]:
-    """The argv prefix that runs kicad-cli: the one in PATH, else the unpacked one. Raises ToolMissing when there is none of OLDEST or newer."""
+    """The argv prefix that runs kicad-cli: the one in PATH, else the unpacked one. Raises ToolMissing when there is
+    none of OLDEST or newer."""
     seen = []
     for argv in (["kicad-cli"], _line(PRIVATE)):
         if argv and shutil.which(argv[0]):
@@ -32,8 +33,8 @@ def command() -> list[str]:
 
 
 def provision() -> None:
-    """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 152 MB to fetch, 430 MB kept
-    (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
+    """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 152 MB to fetch, 430 MB
+    kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
     PRIVATE.parent.mkdir(exist_ok=True)
     with open(PRIVATE.parent / "lock-kicad", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it at once
@@ -72,9 +73,13 @@ def _version(argv: list[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as home:  # it writes its settings
             done = subprocess.run(
-                [*argv, "version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+                [*argv, "version"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                stdin=subprocess.DEVNULL,
                 env=os.environ | {"HOME": home, "KICAD_CONFIG_HOME": home},
-            )  # fmt: skip
+            )
         return int(done.stdout.strip().split(".")[0]) if done.returncode == 0 else 0
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return 0

@@ -1,5 +1,5 @@
-"""What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock anchors,
-and the question whether the rig is still there."""
+"""What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock
+anchors, and the question whether the rig is still there."""
 
 import json
 import threading
@@ -24,9 +24,12 @@ def anchor(book: journal.Journal) -> None:
 
 
 class Live:
-    """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees 1/k of them."""
+    """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees
+    1/k of them."""
 
-    def __init__(self, plan: Consistency, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool):
+    def __init__(
+        self, plan: Consistency, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool
+    ):
         self._plan, self._here, self._book, self._rig, self._show, self._jsonl = plan, here, book, rig, show, jsonl
         self.dilation = self._k = here.drive["time_dilation"]
         self._polls = 0
@@ -39,7 +42,8 @@ class Live:
         self._started = self._next_poll = 0.0
 
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
-        """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is waited for."""
+        """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is
+        waited for."""
         if self._polling:
             self._polling.join()
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
@@ -62,12 +66,19 @@ class Live:
         share = min(1.0, share)
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
         self._show.show(
-            f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s"
-            f" {self._power_words()}  ETA {clock(eta_s)}"
+            f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
+            f" {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s {self._power_words()}  ETA {clock(eta_s)}"
         )
         if self._jsonl:
             watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
-            self.tell(step=self._step, elapsed_s=round(elapsed_s, 1), iops=self._iops[-1], bw_bytes=now["bw_bytes"] * self._k, power_W=watts, samples_lost=lost)
+            self.tell(
+                step=self._step,
+                elapsed_s=round(elapsed_s, 1),
+                iops=self._iops[-1],
+                bw_bytes=now["bw_bytes"] * self._k,
+                power_W=watts,
+                samples_lost=lost,
+            )
 
     def wait(self, host_s: float, check: Callable[[], None]) -> None:
         """Let host_s pass without I/O; `check` raises when someone wants it to end."""
@@ -81,13 +92,21 @@ class Live:
                     self._next_anchor += ANCHOR_INTERVAL_S
                     anchor(self._book)
                 self._heed_rig()
-                self._show.show(f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}")
+                self._show.show(
+                    f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}"
+                )
                 if self._jsonl:
-                    self.tell(step=self._step, elapsed_s=round(elapsed_s / self._k, 1), power_W=self._rig.power_W() if self._rig else None)
+                    self.tell(
+                        step=self._step,
+                        elapsed_s=round(elapsed_s / self._k, 1),
+                        power_W=self._rig.power_W() if self._rig else None,
+                    )
 
     def _heed_rig(self) -> None:
         if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
-            silent = ", ".join(f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(RIG_SILENCE_S))
+            silent = ", ".join(
+                f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(RIG_SILENCE_S)
+            )
             none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
             raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
 
@@ -101,10 +120,13 @@ class Live:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""
         events_bytes, rig_bytes = self._book.sync()
         kept = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
-        print(json.dumps({"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}), flush=True)
+        print(
+            json.dumps({"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}), flush=True
+        )
 
     def _poll_beside(self) -> None:
-        """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being read."""
+        """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being
+        read."""
         if self._polling and self._polling.is_alive():
             self._book.event("note", text="SMART poll left out: the one before has not ended yet")
             return
@@ -112,9 +134,9 @@ class Live:
         self._polling.start()
 
     def poll_smart(self, reason: str) -> dict | None:
-        """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end of the
-        run. Under load only what the first poll found is asked for. While idle power is measured there is none: it would wake
-        the drive."""
+        """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end
+        of the run. Under load only what the first poll found is asked for. While idle power is measured there is none:
+        it would wake the drive."""
         if self._step == "idle":
             self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
             return None

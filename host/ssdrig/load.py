@@ -1,7 +1,7 @@
 """Run one fio step: write its job file, start it, watch it, end it, say what became of it.
 
-fio over nbd does not always stop when the drive dies or freezes: it can spin, print gigabytes and ignore SIGTERM. So its
-output passes through a pipe with a bound, a step that completes no I/O is ended, and fio dies with this process.
+fio over nbd does not always stop when the drive dies or freezes: it can spin, print gigabytes and ignore SIGTERM. So
+its output passes through a pipe with a bound, a step that completes no I/O is ended, and fio dies with this process.
 """
 
 import json
@@ -36,7 +36,8 @@ DRIVE_GONE = re.compile(
 @dataclass(frozen=True)
 class Job:
     """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or the path of a block device or file, which the
-    caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one pass."""
+    caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one
+    pass."""
 
     name: str
     rw: str
@@ -71,11 +72,15 @@ def job_file(job: Job) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", job.name):
         raise UsageError("a step name of letters, digits, - and _", repr(job.name), "rename the step")
     if job.rw not in ("read", "write", "randread", "randwrite", "trim", "randtrim", "rw", "randrw"):
-        raise UsageError("one of fio's rw words", repr(job.rw), "use read, write, randread, randwrite, trim, randtrim, rw or randrw")
+        raise UsageError(
+            "one of fio's rw words", repr(job.rw), "use read, write, randread, randwrite, trim, randtrim, rw or randrw"
+        )
     if "\n" in job.target or not job.target:
         raise UsageError("a target in one line", repr(job.target), "give an NBD URI or a device path")
     if min(job.block_bytes, job.queue_depth) < 1 or job.size_bytes < job.block_bytes or job.offset < 0:
-        raise UsageError("positive sizes and at least one block", str(job), "correct block_bytes, queue_depth, size_bytes, offset")
+        raise UsageError(
+            "positive sizes and at least one block", str(job), "correct block_bytes, queue_depth, size_bytes, offset"
+        )
     if "://" in job.target:
         engine = [("ioengine", "nbd"), ("uri", job.target)]
     else:
@@ -136,9 +141,9 @@ def run(
     """Carry out `job`; its files go into `folder`, which must be new or empty and keeps them whatever happens.
 
     on_second gets, about once a second, true differences: {"t_ns", "span_s", "ios", "bytes", "iops", "bw_bytes",
-    "lat_mean_ns", "total_ios", "total_bytes", "runtime_s"}. should_stop is asked ten times a second; when it says yes fio
-    is ended and a Result with stopped=True returned. A step without completed I/O for `stall_s`, or one that is not over
-    `margin_s` after its time, is ended.
+    "lat_mean_ns", "total_ios", "total_bytes", "runtime_s"}. should_stop is asked ten times a second; when it says yes
+    fio is ended and a Result with stopped=True returned. A step without completed I/O for `stall_s`, or one that is not
+    over `margin_s` after its time, is ended.
 
     Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end, or
     left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a used folder; and,
@@ -151,11 +156,15 @@ def run(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UsageError("an empty folder for a fio step", f"files in {folder}", "give each step a folder of its own")
+            raise UsageError(
+                "an empty folder for a fio step", f"files in {folder}", "give each step a folder of its own"
+            )
         (folder / "job.fio").write_text(text)
         (folder / "start.json").write_text(json.dumps(started) + "\n")
     except OSError as error:
-        raise LoadError("a folder for the step's files", str(error), "see whether the disk is full or the path is wrong") from error
+        raise LoadError(
+            "a folder for the step's files", str(error), "see whether the disk is full or the path is wrong"
+        ) from error
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *argv],
         cwd=folder,
@@ -213,12 +222,20 @@ class _Watch:
             if ios > 0:
                 self.progress_at = time.monotonic()
             if span_s > 0.5:  # the document at the end may follow at once on the one before
-                self.on_second({
-                    "t_ns": t_ns, "span_s": span_s, "ios": ios, "bytes": size,
-                    "iops": ios / span_s, "bw_bytes": size / span_s,
-                    "lat_mean_ns": (now["lat_sum_ns"] - self.last["lat_sum_ns"]) / ios if ios else 0.0,
-                    "total_ios": now["ios"], "total_bytes": now["bytes"], "runtime_s": now["runtime_ms"] / 1000,
-                })  # fmt: skip
+                self.on_second(
+                    {
+                        "t_ns": t_ns,
+                        "span_s": span_s,
+                        "ios": ios,
+                        "bytes": size,
+                        "iops": ios / span_s,
+                        "bw_bytes": size / span_s,
+                        "lat_mean_ns": (now["lat_sum_ns"] - self.last["lat_sum_ns"]) / ios if ios else 0.0,
+                        "total_ios": now["ios"],
+                        "total_bytes": now["bytes"],
+                        "runtime_s": now["runtime_ms"] / 1000,
+                    }
+                )
                 self.last = now
 
     def verdict(self) -> str | None:
@@ -275,11 +292,14 @@ def _write(sink, chunk: bytes) -> None:
             chunk = chunk[sink.write(chunk) :]
         os.fdatasync(sink.fileno())
     except OSError as error:
-        raise LoadError("room for what fio prints", str(error), f"see whether the disk is full: df {sink.name}") from error
+        raise LoadError(
+            "room for what fio prints", str(error), f"see whether the disk is full: df {sink.name}"
+        ) from error
 
 
 def _kill(process) -> None:
-    """End fio's whole session at once, if it still runs, and collect it; one that hangs in the kernel is left behind."""
+    """End fio's whole session at once, if it still runs, and collect it; one that hangs in the kernel is left
+    behind."""
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -305,11 +325,15 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
             f"power-cycle the drive and check its link; {look}",
         )
     if ended == "output" and not gone:
-        raise LoadError(f"fio to print less than {watch.allowed() >> 20} MiB", f"{watch.printed >> 20} MiB of: {words}", look)
+        raise LoadError(
+            f"fio to print less than {watch.allowed() >> 20} MiB", f"{watch.printed >> 20} MiB of: {words}", look
+        )
     if ended == "late":
         raise LoadError(f"fio to end by itself after {job.time_s:g} s", f"it still runs; it said: {words}", look)
     if gone and (code or ended == "output"):
-        raise DriveError(f"the drive to serve step {job.name} to its end", f"fio: {words}", f"see why the drive went away; {look}")
+        raise DriveError(
+            f"the drive to serve step {job.name} to its end", f"fio: {words}", f"see why the drive went away; {look}"
+        )
     if code:
         raise LoadError(f"fio to finish step {job.name}", f"exit code {code}: {words}", look)
 
@@ -333,7 +357,8 @@ def _read_back(job: Job, folder: Path, ended: str) -> fiolog.Seconds | None:
     if ended == "exit" and (seconds.torn_bytes or not whole or seconds.totals["error"] or not seconds.totals["ios"]):
         raise LoadError(
             f"whole logs of step {job.name} without errors",
-            f"{seconds.totals['ios']} I/Os, fio error {seconds.totals['error']}, {seconds.torn_bytes} bytes torn, from {seconds.source}",
+            f"{seconds.totals['ios']} I/Os, fio error {seconds.totals['error']}, {seconds.torn_bytes} bytes torn, from"
+            f" {seconds.source}",
             f"see whether the disk is full: df {folder}",
         )
     return seconds

@@ -65,6 +65,8 @@ def _version(argv: list[str]) -> tuple[int, ...] | None:
     try:
         done = subprocess.run([*argv, "-c", code], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
         name, *numbers = done.stdout.split()
-        return tuple(map(int, numbers)) if done.returncode == 0 and name == "micropython" and len(numbers) == 3 else None
+        return (
+            tuple(map(int, numbers)) if done.returncode == 0 and name == "micropython" and len(numbers) == 3 else None
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

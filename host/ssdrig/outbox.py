@@ -1,5 +1,5 @@
-"""FOLDER/points.lp: lines of InfluxDB line protocol that wait to be sent, or were. Appended by one process at a time; what
-append() has taken is on the disk."""
+"""FOLDER/points.lp: lines of InfluxDB line protocol that wait to be sent, or were. Appended by one process at a time;
+what append() has taken is on the disk."""
 
 import fcntl
 import os
@@ -26,7 +26,9 @@ class Outbox:
         except BlockingIOError:
             self.close()
             raise JournalError(
-                f"nobody else to push {folder}", "points.lp in use by another ssdrig push", "wait until it is done, or end it"
+                f"nobody else to push {folder}",
+                "points.lp in use by another ssdrig push",
+                "wait until it is done, or end it",
             ) from None
         except BaseException:
             self.close()
@@ -55,8 +57,8 @@ class Outbox:
         self.size += len(block)
 
     def empty(self) -> None:
-        """Forget lines that a server has acknowledged, and how far it had. The cursor goes first: without it all is sent
-        again, which is harmless; with one that points past new lines those would never be sent."""
+        """Forget lines that a server has acknowledged, and how far it had. The cursor goes first: without it all is
+        sent again, which is harmless; with one that points past new lines those would never be sent."""
         (self.folder / "points.cursor").unlink(missing_ok=True)
         fsync_folder(self.folder)
         os.ftruncate(self._file, 0)

@@ -1,9 +1,8 @@
 """Which points a run holds, and RUN/points.lp, where each is written once as the line that is sent ever after.
 
-Points are made from the run folder alone, in one order per series, with rising times. After a crash all of them are made
-again and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that
-has it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed).
-"""
+Points are made from the run folder alone, in one order per series, with rising times. After a crash all of them are
+made again and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a
+database that has it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
 
 import bisect
 import functools
@@ -111,7 +110,9 @@ class Emitter:
             for step in list(self._fio_steps):
                 yield from self._fio(step)
         for rail, second in self._power.seconds(final):
-            yield from self._point("power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns)
+            yield from self._point(
+                "power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns
+            )
             total = self._together.add(rail, second, self._power.rail_names())
             if total:
                 t_ns = total.pop("t_ns")
@@ -139,12 +140,14 @@ class Emitter:
             zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
             for i in range(len(seconds.t_ns)):
                 fields = {name: int(getattr(seconds, name)[i]) for name in self._schema["fio_interval"].fields}
-                yield from self._point("fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i]))
+                yield from self._point(
+                    "fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i])
+                )
 
 
 class Smart:
-    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is the tags
-    of all, and write amplification counts from the last one before the load."""
+    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is
+    the tags of all, and write amplification counts from the last one before the load."""
 
     def __init__(self, run: Path):
         self.run = Path(run)
@@ -152,7 +155,8 @@ class Smart:
         self._base: dict | None = None
 
     def points(self, event: dict) -> tuple[int, list[smart_points.Point]]:
-        """Time (t_ns, the middle of the poll) and points of the poll that a smart.end event closes; none if it failed."""
+        """Time (t_ns, the middle of the poll) and points of the poll that a smart.end event closes; none if it
+        failed."""
         document = smart_document(self.run, event)
         if document is None:
             return event["t_ns"], []
@@ -180,7 +184,9 @@ def event_text(event: dict) -> str:
     """An event's further fields in words, its kind if it has none."""
     if event["kind"] == "note":
         return str(event.get("text", ""))
-    words = (f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind"))
+    words = (
+        f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind")
+    )
     return ", ".join(words) or event["kind"]
 
 
@@ -208,16 +214,18 @@ def smart_document(run: Path, event: dict) -> dict | None:
 
 
 def counts(run: Path) -> dict[str, int]:
-    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from points.lp."""
+    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from
+    points.lp."""
     events = journal.events(run)
     steps = {e["step"] for e in events if e["kind"] == "step.start"}
     schema, smart, rails = line_protocol.read_schema(), Smart(run), _seconds_with_samples(run)
     polls = Counter(
         measurement
-        for event in events if event["kind"] == "smart.end"
+        for event in events
+        if event["kind"] == "smart.end"
         for measurement, _, fields in smart.points(event)[1]
         if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
-    )  # fmt: skip
+    )
     return {
         "power": sum(len(seconds) for seconds in rails),
         "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,

@@ -1,8 +1,8 @@
 """Which serial port the rig is on, and, where there is none, what is there instead and what to do about it.
 
-USB ids: Raspberry Pi's vendor id is 2e8a; 0005 is MicroPython's serial port on RP2 boards (ports/rp2), 0003 and 000f are the
-boot ROMs of RP2040 and RP2350 waiting for a UF2 file, seen as the disk RPI-RP2 or RP2350 (data sheets, chapter on the boot ROM).
-"""
+USB ids: Raspberry Pi's vendor id is 2e8a; 0005 is MicroPython's serial port on RP2 boards (ports/rp2), 0003 and 000f
+are the boot ROMs of RP2040 and RP2350 waiting for a UF2 file, seen as the disk RPI-RP2 or RP2350 (data sheets, chapter
+on the boot ROM)."""
 
 import os
 from pathlib import Path
@@ -15,9 +15,7 @@ from ssdrig.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
 BOOT_ROM = {0x0003: ("RP2040", "RPI_PICO", "RPI-RP2"), 0x000F: ("RP2350", "RPI_PICO2", "RP2350")}
-OTHERS = {
-    0x0004: "a Picoprobe debugger", 0x000A: "a program made with the Pico SDK", 0x000C: "a Debug Probe",
-}  # fmt: skip
+OTHERS = {0x0004: "a Picoprobe debugger", 0x000A: "a program made with the Pico SDK", 0x000C: "a Debug Probe"}
 RULES = "hardware/70-ssdrig.rules"
 
 
@@ -33,20 +31,25 @@ class Port(NamedTuple):
 
 def listed() -> list[Port]:
     """All serial ports of this machine."""
-    return [Port(p.device, p.vid or 0, p.pid or 0, p.serial_number or "", p.description or "") for p in list_ports.comports()]
+    return [
+        Port(p.device, p.vid or 0, p.pid or 0, p.serial_number or "", p.description or "")
+        for p in list_ports.comports()
+    ]
 
 
 def find(port: str | None = None, root: str | Path = "/", ports: list[Port] | None = None) -> str:
     """The port named, or else the only MicroPython board there is. It is checked that it can be opened by this user.
 
-    Raises UsageError (several boards, or no such port), RigError (no board; one that waits for MicroPython; one that runs
-    something else; no permission; in use)."""
+    Raises UsageError (several boards, or no such port), RigError (no board; one that waits for MicroPython; one that
+    runs something else; no permission; in use)."""
     ports = listed() if ports is None else ports
     if port is None:
         boards = [p for p in ports if (p.vid, p.pid) == (RASPBERRY_PI, MICROPYTHON)]
         if len(boards) > 1:
             raise UsageError(
-                "one MicroPython board", "; ".join(f"{p.device} (serial {p.serial})" for p in boards), "say which: --port PORT"
+                "one MicroPython board",
+                "; ".join(f"{p.device} (serial {p.serial})" for p in boards),
+                "say which: --port PORT",
             )
         if not boards:
             raise none_found(root, ports)
@@ -63,8 +66,9 @@ def none_found(root: str | Path, ports: list[Port]) -> RigError:
         return RigError(
             "a board with MicroPython",
             f"an {chip} in its boot ROM: it has no program, or BOOTSEL was held",
-            f"download the newest {build} .uf2 (MicroPython 1.26 or newer) from https://micropython.org/download/{build}/, copy it onto"
-            f" the disk {disk}, wait until that disk goes away, then run ./ssdrig rig flash again",
+            f"download the newest {build} .uf2 (MicroPython 1.26 or newer) from"
+            f" https://micropython.org/download/{build}/, copy it onto the disk {disk}, wait until that disk goes away,"
+            " then run ./ssdrig rig flash again",
         )
     other = next((p for p in ports if p.vid == RASPBERRY_PI), None)
     if other:
@@ -72,14 +76,15 @@ def none_found(root: str | Path, ports: list[Port]) -> RigError:
         return RigError(
             "a board with MicroPython (USB id 2e8a:0005)",
             f"{other.device}, {other.vid:04x}:{other.pid:04x}: {what}",
-            "if this is the board you mean: hold BOOTSEL while plugging it in and run this again; the words will then say which file to"
-            " put on it. What runs on it now is lost by that",
+            "if this is the board you mean: hold BOOTSEL while plugging it in and run this again; the words will then"
+            " say which file to put on it. What runs on it now is lost by that",
         )
     seen = ", ".join(f"{p.device} ({p.words})" for p in ports) or "no serial port at all"
     return RigError(
         "a Raspberry Pi Pico or Pico 2 on USB",
         seen,
-        "plug it in with a cable that carries data; a new one: hold BOOTSEL while plugging in, run this again; another kind of port: --port PORT",
+        "plug it in with a cable that carries data; a new one: hold BOOTSEL while plugging in, run this again; another"
+        " kind of port: --port PORT",
     )
 
 
@@ -100,7 +105,9 @@ def check_access(port: str, root: str | Path = "/") -> None:
     """Raises UsageError (no such port), RigError (not allowed, in use, no serial port)."""
     if not os.path.exists(port):
         there = ", ".join(p.device for p in listed()) or "none"
-        raise UsageError(f"a serial port {port}", f"no such file (ports here: {there})", "name another, or leave --port away")
+        raise UsageError(
+            f"a serial port {port}", f"no such file (ports here: {there})", "name another, or leave --port away"
+        )
     try:
         Serial(port, exclusive=True).close()
     except (OSError, ValueError) as error:
@@ -113,12 +120,19 @@ def cannot_open(port: str, error: Exception, root: str | Path = "/") -> RigError
     if number == 13 or "Permission denied" in str(error):
         rules = Path(root) / "etc/udev/rules.d" / Path(RULES).name
         do = (
-            "unplug the board and plug it in again (the rules are installed); over ssh, join the group: sudo usermod -aG dialout $USER, log in anew"
+            "unplug the board and plug it in again (the rules are installed); over ssh, join the group: sudo usermod"
+            " -aG dialout $USER, log in anew"
             if rules.exists()
-            else f"sudo cp {RULES} /etc/udev/rules.d/ && sudo udevadm control --reload, then plug the board in again;"
-            " or join the group that owns the port: sudo usermod -aG dialout $USER, then log in anew"
+            else (
+                f"sudo cp {RULES} /etc/udev/rules.d/ && sudo udevadm control --reload, then plug the board in again;"
+                " or join the group that owns the port: sudo usermod -aG dialout $USER, then log in anew"
+            )
         )
         return RigError(f"permission to open {port}", "permission denied", do)
     if number in (11, 16) or "exclusively lock" in str(error) or "busy" in str(error):
-        return RigError(f"{port} free", "another program has it open", "end it (a run, another ssdrig, mpremote, Thonny, ModemManager)")
+        return RigError(
+            f"{port} free",
+            "another program has it open",
+            "end it (a run, another ssdrig, mpremote, Thonny, ModemManager)",
+        )
     return RigError(f"a serial port {port} that can be opened", str(error), "name the rig's port: --port PORT")

@@ -1,13 +1,13 @@
 """Raw tables of a rig's stream -> volts, amperes, watts and joules on the host's clock, every sample accounted for.
 
-A sample is one conversion; its time is when the conversion was seen to be ready, and it stands for the time since the one
-before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands for one
-conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
+A sample is one conversion; its time is when the conversion was seen to be ready, and it stands for the time since the
+one before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands
+for one conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
 
-Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's calibration
-where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x |CURRENT|, where the chip
-multiplies with its own idea of time: its oscillator's error is taken out by comparing the period of its conversions, measured on the host's clock,
-with the nominal one.
+Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's
+calibration where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x
+|CURRENT|, where the chip multiplies with its own idea of time: its oscillator's error is taken out by comparing the
+period of its conversions, measured on the host's clock, with the nominal one.
 """
 
 import struct
@@ -47,7 +47,9 @@ class Power:
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
-    raw_J: np.ndarray  # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
+    raw_J: (
+        np.ndarray
+    )  # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
     closure: "Closure | None" = field(default=None)
 
     @property
@@ -56,8 +58,8 @@ class Power:
         return next(f for b in reversed(self.boots) for (r, _), f in reversed(list(b.rails.items())) if r == self.rail)
 
     def uncertainty_W(self, watts: float) -> float:
-        """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where there is
-        none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples."""
+        """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
+        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples."""
         if not len(self.V):
             return float("nan")
         return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)
@@ -78,7 +80,8 @@ class Power:
 
 @dataclass(frozen=True)
 class Closure:
-    """The host's integral against the chip's own accumulator over the same conversions. Percent = 100 x (host/chip - 1)."""
+    """The host's integral against the chip's own accumulator over the same conversions. Percent = 100 x (host/chip -
+    1)."""
 
     raw_percent: float
     corrected_percent: float  # with the chip's oscillator taken out
@@ -90,11 +93,13 @@ class Closure:
     instead: int = 0  # conversions of a fast rail that were not read because the accumulators were
 
 
-def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail: int = 0, recent_pings: int | None = None) -> Power:
+def assemble(
+    frames: Frames, boots: list[Boot], counts: dict | None = None, rail: int = 0, recent_pings: int | None = None
+) -> Power:
     """Put the frames of one rail on the host's clock and into volts, amperes, watts and joules.
 
-    Frames whose boot or configuration no hello explains cannot be converted: they count as lost (`unconverted` samples).
-    recent_pings: fit the clocks from the last so many only (for a follower)."""
+    Frames whose boot or configuration no hello explains cannot be converted: they count as lost (`unconverted`
+    samples). recent_pings: fit the clocks from the last so many only (for a follower)."""
     known = explained(frames, boots, rail)
     counts = {**(counts or {}), "unconverted": int(frames.n[~known].sum())}
     frames = frames if known.all() else frames.only(known)
@@ -141,9 +146,26 @@ def assemble(frames: Frames, boots: list[Boot], counts: dict | None = None, rail
         raw_J = _energy(t_ns, raw_P, *broken)[0]
     name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")
     return Power(
-        rail, name, t_ns, err_ns, frames.t_us, sample_index, frames.vbus, frames.current, V, I, P, energy_J,
-        segment, segment_boot, *gaps, boots, clocks, counts, raw_J,
-    )  # fmt: skip
+        rail,
+        name,
+        t_ns,
+        err_ns,
+        frames.t_us,
+        sample_index,
+        frames.vbus,
+        frames.current,
+        V,
+        I,
+        P,
+        energy_J,
+        segment,
+        segment_boot,
+        *gaps,
+        boots,
+        clocks,
+        counts,
+        raw_J,
+    )
 
 
 def explained(frames: Frames, boots: list[Boot], rail: int) -> np.ndarray:
@@ -182,7 +204,9 @@ def _energy(t_ns, P, at, lost, segment, period_ns):
     period = period_ns[np.searchsorted(segment, at, "right") - 1]
     dark_ns = np.maximum(dt_ns[at] - period, 0.0)
     begins = np.isin(at, segment)
-    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(np.int64)  # the chip ran on unseen
+    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(
+        np.int64
+    )  # the chip ran on unseen
     if len(at) and at[0] == 0:
         dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
     lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
@@ -197,8 +221,8 @@ def _energy(t_ns, P, at, lost, segment, period_ns):
 
 
 def integral_J(power: Power, t_ns) -> np.ndarray:
-    """Energy from the first sample up to each host time (J, float64), linear within a sample's own time; the difference of
-    two is the energy between them, gaps filled."""
+    """Energy from the first sample up to each host time (J, float64), linear within a sample's own time; the difference
+    of two is the energy between them, gaps filled."""
     if not len(power.t_ns):
         return np.zeros(np.shape(t_ns))
     start_ns = 2 * power.t_ns[0] - power.t_ns[min(1, len(power.t_ns) - 1)]
@@ -208,7 +232,8 @@ def integral_J(power: Power, t_ns) -> np.ndarray:
 
 
 def mean_power_W(body: bytes, hello: dict | None) -> float | None:
-    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its configuration."""
+    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its
+    configuration."""
     rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
     known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
     if not known or not n:
@@ -228,10 +253,14 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
     instead = 0
     ends = np.append(power.segment[1:], len(power.t_ns))
     for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
-        mine = energies[(energies["boot"] == b) & (energies["t_us"] >= power.t_us[a]) & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)]
+        mine = energies[
+            (energies["boot"] == b)
+            & (energies["t_us"] >= power.t_us[a])
+            & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)
+        ]
         holds = a + np.searchsorted(power.index[a:z], mine["index"]) - 1  # the last sample that each one holds
-        # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a sample; then
-        # the host's end and the chip's are both one conversion apart, at both ends of the interval.
+        # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a
+        # sample; then the host's end and the chip's are both one conversion apart, at both ends of the interval.
         apart = np.where(holds >= a, mine["index"] - 1 - power.index[holds], 2)
         least = int(apart.min(initial=2)) % 2
         exact = apart == least
@@ -259,6 +288,12 @@ def closure(power: Power, energies: np.ndarray) -> Closure | None:
     if chip_J <= 0:
         return None
     return Closure(
-        100 * (host_J / chip_J - 1), 100 * (host_J / corrected_J - 1), 1e6 * (nominal_s / seen_s - 1), host_J, chip_J, seen_s,
-        100 * rounding_J / chip_J, instead,
-    )  # fmt: skip
+        100 * (host_J / chip_J - 1),
+        100 * (host_J / corrected_J - 1),
+        1e6 * (nominal_s / seen_s - 1),
+        host_J,
+        chip_J,
+        seen_s,
+        100 * rounding_J / chip_J,
+        instead,
+    )

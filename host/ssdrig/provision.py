@@ -30,15 +30,17 @@ PYTHON = VENV / "bin/python"
 
 
 class Program(NamedTuple):
-    """A program that ssdrig calls, the apt package that has it, the commands that cannot work without it, and those that
-    use it if it is there and else say what they left out."""
+    """A program that ssdrig calls, the apt package that has it, the commands that cannot work without it, and those
+    that use it if it is there and else say what they left out."""
 
     name: str
     package: str
     needed_by: frozenset[str]
     used_by: frozenset[str]
     why: str
-    service: str = ""  # a daemon the package starts on its own: not used here, and open to the network or polling drives
+    service: str = (
+        ""  # a daemon the package starts on its own: not used here, and open to the network or polling drives
+    )
 
 
 ALL = frozenset({"demo", "run", "test", "bench"})
@@ -46,13 +48,34 @@ SMART = frozenset({"drives", "wear", "watch", "run", "calibrate"})
 PROGRAMS = (
     Program("fio", "fio", ALL | {"calibrate"}, ALL | {"calibrate"}, "makes the I/O load"),
     Program("micropython", "micropython", ALL, ALL, "runs the rig's firmware on the virtual bench"),
-    Program("influxd", "influxdb", frozenset(), ALL - {"run"}, "the database that the demo and tests send points to", "influxdb"),
+    Program(
+        "influxd",
+        "influxdb",
+        frozenset(),
+        ALL - {"run"},
+        "the database that the demo and tests send points to",
+        "influxdb",
+    ),
     Program("nbdkit", "nbdkit", frozenset(), frozenset({"test", "bench"}), "the NBD server to compare ours with"),
-    Program("gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"),
+    Program(
+        "gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"
+    ),
     Program("smartctl", "smartmontools", frozenset(), SMART | {"test"}, "reads SMART", "smartmontools"),
-    Program("nvme", "nvme-cli", frozenset(), SMART | {"purge", "test"}, "reads the log pages of NVMe drives, formats and sanitizes them"),
+    Program(
+        "nvme",
+        "nvme-cli",
+        frozenset(),
+        SMART | {"purge", "test"},
+        "reads the log pages of NVMe drives, formats and sanitizes them",
+    ),
     Program("hdparm", "hdparm", frozenset(), frozenset({"run", "purge", "calibrate", "test"}), "erases ATA drives"),
-    Program("qemu-system-x86_64", "qemu-system-x86", frozenset(), frozenset({"test"}), "the guest in which real block devices are tested"),
+    Program(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        frozenset(),
+        frozenset({"test"}),
+        "the guest in which real block devices are tested",
+    ),
     Program("busybox", "busybox-static", frozenset(), frozenset({"test"}), "boots that guest"),
     Program("dmsetup", "dmsetup", frozenset(), frozenset({"test"}), "puts a volume on a disk of that guest"),
     Program("chromium", "chromium", frozenset(), frozenset({"test", "bench"}), "draws the report to be tested"),
@@ -124,9 +147,8 @@ APT_OPTIONS = ["-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"]
 
 
 def packages(command: str, with_venv: bool) -> None:
-    """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed over,
-    so are those that are merely used when apt may not install. Raises ToolMissing if a needed one stays away.
-    """
+    """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed
+    over, so are those that are merely used when apt may not install. Raises ToolMissing if a needed one stays away."""
     wanted = missing(command)
     names = [program.package for program in wanted]
     if with_venv and importlib.util.find_spec("ensurepip") is None:
@@ -142,7 +164,9 @@ def packages(command: str, with_venv: bool) -> None:
     for program in wanted:
         say(f"missing: {program.name} (package {program.package}): {program.why}")
     apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
-    updated = run([*apt_get, "update"], check=False)  # a source of someone else's may be down; what counts is the install
+    updated = run(
+        [*apt_get, "update"], check=False
+    )  # a source of someone else's may be down; what counts is the install
     there = [name for name in names if in_apt(name)]
     if there:
         run([*apt_get, "install", "-y", "--no-install-recommends", *there])
@@ -154,7 +178,8 @@ def packages(command: str, with_venv: bool) -> None:
 
 
 def short(command: str, reason: str) -> None:
-    """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be unpacked."""
+    """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be
+    unpacked."""
     left = [program for program in missing(command) if program.name != "micropython"]
     needed = [program.package for program in left if command in program.needed_by]
     if not environment_stands() and importlib.util.find_spec("ensurepip") is None:
@@ -180,8 +205,8 @@ def root_prefix() -> list[str] | None:
 
 
 def in_apt(package: str) -> bool:
-    """Whether apt has it here, and not just something that claims to stand for it (Debian 12 has no micropython; Ubuntu's
-    chromium is a snap, which does not run in a container)."""
+    """Whether apt has it here, and not just something that claims to stand for it (Debian 12 has no micropython;
+    Ubuntu's chromium is a snap, which does not run in a container)."""
     return bool(subprocess.run(["apt-cache", "madison", package], capture_output=True).stdout)
 
 
@@ -236,11 +261,13 @@ def only_one_set_up() -> Iterator[int]:
 
 
 def run(argv: list[str], lock: int | None = None, check: bool = True) -> bool:
-    """Run one step of the set-up, its words on stderr; returns whether it succeeded. A step that is given the lock keeps it
-    held should we be killed first. Raises ToolMissing when it fails, if check."""
+    """Run one step of the set-up, its words on stderr; returns whether it succeeded. A step that is given the lock
+    keeps it held should we be killed first. Raises ToolMissing when it fails, if check."""
     code = subprocess.run(argv, stdout=sys.stderr, stdin=None, pass_fds=() if lock is None else (lock,)).returncode
     if code and check:
-        raise ToolMissing(f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again")
+        raise ToolMissing(
+            f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again"
+        )
     return not code
 
 

@@ -30,11 +30,25 @@ class Sent(NamedTuple):
 
 def add_arguments(parser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
-    parser.add_argument("--influx", metavar="URL", help="http[s]://[user:password@]host:port/DB (default: $SSDRIG_INFLUX);"
-                        " user and password are better kept in $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD (the token on 2.x, 3.x)")  # fmt: skip
+    parser.add_argument(
+        "--influx",
+        metavar="URL",
+        help=(
+            "http[s]://[user:password@]host:port/DB (default: $SSDRIG_INFLUX); user and password are better kept in"
+            " $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD (the token on 2.x, 3.x)"
+        ),
+    )
     parser.add_argument("--follow", action="store_true", help="go on until the run has ended and all of it is sent")
-    parser.add_argument("--timeout", type=float, default=60, metavar="S",
-                        help="once nothing new can come: give up after so many seconds in which the server took nothing (default %(default)g)")  # fmt: skip
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60,
+        metavar="S",
+        help=(
+            "once nothing new can come: give up after so many seconds in which the server took nothing (default"
+            " %(default)g)"
+        ),
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
@@ -49,28 +63,32 @@ def command(args) -> int:
     try:
         sent = push(args.run, to, args.follow, args.timeout, show)
     except OSError as error:
-        raise JournalError(f"to read and write in {args.run}", str(error), "make room or mend it, then push again; nothing is lost") from None
+        raise JournalError(
+            f"to read and write in {args.run}", str(error), "make room or mend it, then push again; nothing is lost"
+        ) from None
     if args.json:
         print(json.dumps({"run": str(args.run), "to": str(to), **sent._asdict()}), flush=True)
     if sent.left_out:
         show.say(f"{sent.left_out} values were not finite or beyond 64 bits and are only in the run folder")
     if sent.pending:
         raise UploadIncomplete(
-            f"all {sent.lines} points in {to}", f"{sent.pending} not sent yet",
+            f"all {sent.lines} points in {to}",
+            f"{sent.pending} not sent yet",
             f"./ssdrig push {args.run} when it answers; they are kept in {args.run / 'points.lp'}",
-        )  # fmt: skip
+        )
     if sent.rejected:
         raise UploadIncomplete(
-            f"all {sent.lines} points in {to}", f"{sent.rejected} refused for good",
+            f"all {sent.lines} points in {to}",
+            f"{sent.rejected} refused for good",
             f"read {args.run / 'rejected.jsonl'}; to try all again, remove it and points.cursor and push again",
-        )  # fmt: skip
+        )
     show.say(f"all {sent.lines} points are in {to}")
     return 0
 
 
 def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress) -> Sent:
-    """Make lines of what the run folder holds and send them, until all is sent or the server took nothing for timeout_s.
-    Raises JournalError if the folder is none, or another process pushes it."""
+    """Make lines of what the run folder holds and send them, until all is sent or the server took nothing for
+    timeout_s. Raises JournalError if the folder is none, or another process pushes it."""
     journal.open_run(run)
     with points.Emitter(run) as emitter:
         sender = influx.Sender(run, to, say=show.say)
@@ -106,4 +124,6 @@ def start(run: Path, url: str) -> subprocess.Popen:
     environment, where other users cannot read a password. Its words go to our stderr, its exit code is command's."""
     words = [sys.executable, "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
     environ = os.environ | {"SSDRIG_INFLUX": url}
-    return subprocess.Popen(words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        words, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )

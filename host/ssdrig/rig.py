@@ -1,6 +1,7 @@
-"""The host end of the rig: opens the port, greets the board, starts the stream and writes everything that comes into the
-journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a second
-and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there (samples.py).
+"""The host end of the rig: opens the port, greets the board, starts the stream and writes everything that comes into
+the journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a
+second and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there
+(samples.py).
 
 Bytes that are no frame are kept as damage and never raise. A board that was reset is greeted and started again; a port
 that went away is tried again each second. Both are events of the run, not its end.
@@ -62,8 +63,9 @@ class Rig:
     # ---- what a run calls
 
     def start(self, timeout_s: float = 10.0, stream: bool = True, every_rail: bool = True) -> dict:
-        """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail False: of one; stream
-        False: at once). Raises RigError: no such port, port in use, no answer, another protocol version, no samples."""
+        """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail
+        False: of one; stream False: at once). Raises RigError: no such port, port in use, no answer, another protocol
+        version, no samples."""
         self._open()
         for name, loop in (("rig-read", self._read_loop), ("rig-tick", self._tick_loop)):
             thread = threading.Thread(target=self._guarded, args=(loop,), name=name, daemon=True)
@@ -82,7 +84,9 @@ class Rig:
                 self._heard_at.clear()
             self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
             if every_rail:
-                self._until(lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (see ./ssdrig rig info)")
+                self._until(
+                    lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (see ./ssdrig rig info)"
+                )
         except BaseException:
             self.stop()
             raise
@@ -94,7 +98,10 @@ class Rig:
         if self._serial is not None and self._threads:
             self._send(wire.STOP)
             quiet_from = time.monotonic()
-            while time.monotonic() - quiet_from < STOPPING_S and time.monotonic() - max(self._samples_at, quiet_from) < 0.25:
+            while (
+                time.monotonic() - quiet_from < STOPPING_S
+                and time.monotonic() - max(self._samples_at, quiet_from) < 0.25
+            ):
                 time.sleep(0.02)
         self._closing.set()
         for thread in self._threads:
@@ -103,8 +110,9 @@ class Rig:
         self._close("stopped")
 
     def live(self) -> dict:
-        """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and `state`
-        ("streaming", "lost" or "stopped"). Raises what the rig's threads met and could not mend (JournalError on a full disk, RigError)."""
+        """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and
+        `state` ("streaming", "lost" or "stopped"). Raises what the rig's threads met and could not mend (JournalError
+        on a full disk, RigError)."""
         if self._failure:
             raise self._failure
         state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
@@ -115,10 +123,13 @@ class Rig:
         return self._counts["lost"]
 
     def silent_s(self) -> float:
-        """Seconds since the last samples arrived of the rail that is silent for longest, 0 before start(). Raises as live() does."""
+        """Seconds since the last samples arrived of the rail that is silent for longest, 0 before start(). Raises as
+        live() does."""
         if self._failure:
             raise self._failure
-        last = min((self._heard_at.get(rail["rail"], 0.0) for rail in (self._hello or {}).get("rails", [])), default=0.0)
+        last = min(
+            (self._heard_at.get(rail["rail"], 0.0) for rail in (self._hello or {}).get("rails", [])), default=0.0
+        )
         return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
 
     def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
@@ -143,14 +154,20 @@ class Rig:
             out[rail["rail"]] = float(np.mean(powers)) if powers else None
         return out
 
-    def ask(self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str) -> tuple[int, bytes]:
+    def ask(
+        self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str
+    ) -> tuple[int, bytes]:
         """Send a command and wait for a frame of one of the kinds `answers`: (kind, body). One caller at a time.
 
         Raises RigError when none comes in time, or the command could not be sent; what the rig's threads met."""
         with self._news:
             self._answers.clear()
         if self._send(kind, body) is None:
-            raise RigError(f"{expected}", f"port {self.port} that takes nothing", "see whether the board is there: ./ssdrig rig info")
+            raise RigError(
+                f"{expected}",
+                f"port {self.port} that takes nothing",
+                "see whether the board is there: ./ssdrig rig info",
+            )
         self._until(lambda: any(k in answers for k, _ in self._answers), timeout_s, expected)
         with self._news:
             return next((k, b) for k, b in self._answers if k in answers)
@@ -176,7 +193,9 @@ class Rig:
             self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
         except (OSError, ValueError) as error:
             there = ", ".join(p.device for p in list_ports.comports()) or "none"
-            raise RigError(f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port") from error
+            raise RigError(
+                f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port"
+            ) from error
         self._rest, self._tail_torn = b"", True
         self._note_port("open")
 
@@ -191,7 +210,9 @@ class Rig:
 
     def _note_port(self, state: str) -> None:
         try:
-            self._book.record(journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns())
+            self._book.record(
+                journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
+            )
         except SsdrigError as error:
             self._failure = self._failure or error
 
@@ -326,7 +347,9 @@ class Rig:
     # ---- pings, and what to do when nothing comes
 
     def _tick_loop(self) -> None:
-        while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):  # jitter: no beating with the board's own rhythm
+        while not self._closing.wait(
+            PING_S * random.uniform(0.8, 1.2)
+        ):  # jitter: no beating with the board's own rhythm
             now = time.monotonic()
             if self._serial is None:
                 if now >= self._reopen_at:
@@ -391,9 +414,18 @@ class Rig:
                     raise self._failure
                 self._news.wait(0.2)
                 if time.monotonic() > deadline:
-                    seen = "nothing" if not self._counts["damaged"] and not self._rest else f"bytes that are no frames, such as {self._rest[-40:]!r}"
+                    seen = (
+                        "nothing"
+                        if not self._counts["damaged"] and not self._rest
+                        else f"bytes that are no frames, such as {self._rest[-40:]!r}"
+                    )
                     if self._hello:
-                        seen = f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs, {self._counts['samples']} samples"
-                    raise RigError(f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware")
+                        seen = (
+                            f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs,"
+                            f" {self._counts['samples']} samples"
+                        )
+                    raise RigError(
+                        f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware"
+                    )
         if self._failure:
             raise self._failure

@@ -25,20 +25,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     def add(name, act, help_words):
         sub = words.add_parser(name, help=help_words, description=help_words)
-        sub.add_argument("--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)")
+        sub.add_argument(
+            "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
+        )
         sub.set_defaults(act=act)
         return sub
 
     sub = add("flash", _flash, "put the firmware on a board that runs MicroPython, verify it, start it")
-    sub.add_argument("--replace", action="store_true", help="also where the board has another program's main.py, which is lost")
+    sub.add_argument(
+        "--replace", action="store_true", help="also where the board has another program's main.py, which is lost"
+    )
     sub = add("info", _info, "what the board is, its rails, rates, noise, clock error, losses, calibration")
     sub.add_argument("--seconds", type=float, default=3.0, metavar="S", help="how long to measure (default 3)")
     sub.add_argument("--json", action="store_true", help="print one JSON object")
-    sub = add("calibrate", _calibrate, "two points against a reference meter, kept on the board; a person is guided through it")
+    sub = add(
+        "calibrate",
+        _calibrate,
+        "two points against a reference meter, kept on the board; a person is guided through it",
+    )
     sub.add_argument("--rail", type=int, default=0, metavar="N", help="number of the rail (default 0)")
     sub.add_argument("--quantity", choices=("V", "I", "VI"), default="VI", help="voltage, current or both (default)")
-    sub.add_argument("--noise", action="store_true", help=f"instead: noise and drift over {NOISE_S:g} s with nothing connected, kept too")
-    sub.add_argument("--readings", type=Path, metavar="FILE", help="instead of asking: the figures (JSON, see hardware/calibration.md)")
+    sub.add_argument(
+        "--noise",
+        action="store_true",
+        help=f"instead: noise and drift over {NOISE_S:g} s with nothing connected, kept too",
+    )
+    sub.add_argument(
+        "--readings",
+        type=Path,
+        metavar="FILE",
+        help="instead of asking: the figures (JSON, see hardware/calibration.md)",
+    )
     sub.add_argument("--forget", action="store_true", help="instead: remove the rail's calibration from the board")
     sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
     switching.subcommands(words)
@@ -76,7 +93,9 @@ def _flash(args: argparse.Namespace) -> int:
         except (RigError, UsageError) as error:  # it may still be starting, or be away from USB for a moment
             if time.monotonic() > deadline:
                 raise RigError(
-                    "the firmware to answer after the copy", error.seen, f"look at what it prints: mpremote connect {port}; Ctrl-C, Ctrl-D"
+                    "the firmware to answer after the copy",
+                    error.seen,
+                    f"look at what it prints: mpremote connect {port}; Ctrl-C, Ctrl-D",
                 ) from error
             time.sleep(0.3)
 
@@ -89,22 +108,28 @@ def about(port: str, hello: dict) -> str:
 def board(port: str, hello: dict) -> str:
     """The board in one line."""
     simulated = " (SIMULATED)" if hello.get("simulated") else ""
-    return f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']}, protocol {hello['protocol']}"
+    return (
+        f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']},"
+        f" protocol {hello['protocol']}"
+    )
 
 
 def described(rail: dict) -> str:
     """A rail of the hello in one line."""
     bus = f" on {rail['bus']}" if rail.get("bus") else ""
     return (
-        f"  rail {rail['rail']} {rail['name']}: {rail['chip']}{bus}, shunt {rail['shunt_uOhm'] / 1000:g} mOhm, current LSB {rail['current_lsb_pA'] / 1e6:g} uA,"
-        f" one conversion set {rail['conversion_ns'] / 1000:g} us, {calibrated(rail)}"
+        f"  rail {rail['rail']} {rail['name']}: {rail['chip']}{bus}, shunt {rail['shunt_uOhm'] / 1000:g} mOhm, current"
+        f" LSB {rail['current_lsb_pA'] / 1e6:g} uA, one conversion set {rail['conversion_ns'] / 1000:g} us,"
+        f" {calibrated(rail)}"
     )
 
 
 def calibrated(rail: dict) -> str:
     """When and by what a rail was calibrated, in words."""
     kept = calibration.kept(rail)
-    done = [f"{q} calibrated {kept[q].get('date', '?')} by {kept[q].get('meter', '?')}" for q in ("V", "I") if kept.get(q)]
+    done = [
+        f"{q} calibrated {kept[q].get('date', '?')} by {kept[q].get('meter', '?')}" for q in ("V", "I") if kept.get(q)
+    ]
     return ", ".join(done) or "not calibrated"
 
 
@@ -123,17 +148,29 @@ def _info(args: argparse.Namespace) -> int:
     print(board(port, here.hello))
     for row in found["rails"]:
         print(described(here.rail(row["rail"])))
-        print(f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA, {1e3 * row['P_mean_W']:.2f} mW +- {1e3 * row['P_uncertainty_W']:.2f} (k = 2)")
+        print(
+            f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA, {1e3 * row['P_mean_W']:.2f} mW +-"
+            f" {1e3 * row['P_uncertainty_W']:.2f} (k = 2)"
+        )
         typical = f" (chip's typical {1e6 * row['I_typical']:.0f})" if row["I_typical"] else ""
         given_up = f", {row['given_up']} of them given up to read the accumulators" if row["given_up"] else ""
         rate = f"{row['rate_per_s']:.1f} samples/s of nominal {row['rate_nominal_per_s']:.1f}"
         print(f"    {rate}, {row['lost']} lost{given_up}; noise {1e6 * row['I_sd']:.0f} uA rms{typical}")
         if row["closure_percent"] is not None:
-            print(f"    energy closes to {row['closure_percent']:+.3f} % (the chip resolves {row['closure_resolution_percent']:.3f})")
+            print(
+                f"    energy closes to {row['closure_percent']:+.3f} % (the chip resolves"
+                f" {row['closure_resolution_percent']:.3f})"
+            )
     if len(found["rails"]) > 1 and found["total"]:
-        print(f"  together: {1e3 * found['total']['P_mean_W']:.2f} mW +- {1e3 * found['total']['P_uncertainty_W']:.2f} (k = 2)")
+        print(
+            f"  together: {1e3 * found['total']['P_mean_W']:.2f} mW +- {1e3 * found['total']['P_uncertainty_W']:.2f} (k"
+            " = 2)"
+        )
     clock = found["clock"]
-    print(f"  clock: sample times good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm, {clock['pings']} pings")
+    print(
+        f"  clock: sample times good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
+        f" {clock['pings']} pings"
+    )
     for line in found["logs"]:
         print(f"  the board says: {line}")
     for words in found["warnings"]:
@@ -142,46 +179,90 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def info(here: Session, seconds: float) -> dict:
-    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses, closure), `total` (of
-    all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then), `clock`, `frames_lost`, `damaged`, `logs`,
-    `warnings`. Raises RigError if a rail goes meanwhile."""
+    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses,
+    closure), `total` (of all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then),
+    `clock`, `frames_lost`, `damaged`, `logs`, `warnings`. Raises RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
         time.sleep(0.05)
     silent = [rail["rail"] for rail in here.rig.silent_rails()]
     readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
-    rows, warnings = [], [f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as firmware/board.py says?" for n in silent]
+    rows, warnings = (
+        [],
+        [
+            f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as firmware/board.py says?"
+            for n in silent
+        ],
+    )
     for number, reading in readings.items():
-        rail, power, (v_scale, v_offset, i_scale, i_offset) = reading.rail, reading.power, calibration.scales(reading.rail)
+        rail, power, (v_scale, v_offset, i_scale, i_offset) = (
+            reading.rail,
+            reading.power,
+            calibration.scales(reading.rail),
+        )
         volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset
         amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
         watts, span_s = float((volts * amperes).mean()), float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
         kept = calibration.kept(rail)
-        rows.append({
-            "rail": number, "name": rail["name"], "chip": rail["chip"], "samples": len(volts), "lost": power.lost,
-            "rate_per_s": (len(volts) - 1) / span_s, "V_mean": float(volts.mean()), "V_sd": float(volts.std(ddof=1)),
-            "I_mean": float(amperes.mean()), "I_sd": float(amperes.std(ddof=1)), "I_pp": float(np.ptp(amperes)),
-            "I_typical": calibration.expected_noise(rail), "P_mean_W": watts,
-            "P_uncertainty_W": calibration.power_uncertainty(rail, float(volts.mean()), watts),
-            "calibrated": {q: kept[q].get("date") for q in ("V", "I") if kept.get(q)},
-            "rate_nominal_per_s": 1e9 / rail["conversion_ns"], "given_up": power.closure.instead if power.closure else 0,
-            "closure_percent": power.closure.corrected_percent if power.closure else None,
-            "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "rail": number,
+                "name": rail["name"],
+                "chip": rail["chip"],
+                "samples": len(volts),
+                "lost": power.lost,
+                "rate_per_s": (len(volts) - 1) / span_s,
+                "V_mean": float(volts.mean()),
+                "V_sd": float(volts.std(ddof=1)),
+                "I_mean": float(amperes.mean()),
+                "I_sd": float(amperes.std(ddof=1)),
+                "I_pp": float(np.ptp(amperes)),
+                "I_typical": calibration.expected_noise(rail),
+                "P_mean_W": watts,
+                "P_uncertainty_W": calibration.power_uncertainty(rail, float(volts.mean()), watts),
+                "calibrated": {q: kept[q].get("date") for q in ("V", "I") if kept.get(q)},
+                "rate_nominal_per_s": 1e9 / rail["conversion_ns"],
+                "given_up": power.closure.instead if power.closure else 0,
+                "closure_percent": power.closure.corrected_percent if power.closure else None,
+                "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
+            }
+        )
         if rail.get("calibration") and not kept:
-            warnings.append(f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget, then anew")
+            warnings.append(
+                f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget,"
+                " then anew"
+            )
         if kept and kept.get("board") != here.hello.get("serial"):
-            warnings.append(f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again")
-    total = [(reading.rail, row["V_mean"], row["P_mean_W"]) for reading, row in zip(readings.values(), rows, strict=True)]
+            warnings.append(
+                f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again"
+            )
+    total = [
+        (reading.rail, row["V_mean"], row["P_mean_W"]) for reading, row in zip(readings.values(), rows, strict=True)
+    ]
     clock = power.clocks[-1]
     live = here.rig.live()
     return {
-        **{name: here.hello.get(name) for name in ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")},
-        "total": None if silent else {"P_mean_W": sum(row["P_mean_W"] for row in rows), "P_uncertainty_W": calibration.sum_uncertainty(total)},
-        "silent_rails": silent, "seconds": seconds, "rails": rows, "frames_lost": power.counts["frames_lost"], "damaged": live["damaged"],
+        **{
+            name: here.hello.get(name)
+            for name in ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")
+        },
+        "total": (
+            None
+            if silent
+            else {
+                "P_mean_W": sum(row["P_mean_W"] for row in rows),
+                "P_uncertainty_W": calibration.sum_uncertainty(total),
+            }
+        ),
+        "silent_rails": silent,
+        "seconds": seconds,
+        "rails": rows,
+        "frames_lost": power.counts["frames_lost"],
+        "damaged": live["damaged"],
         "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
-        "logs": here.logs(), "warnings": warnings,
-    }  # fmt: skip
+        "logs": here.logs(),
+        "warnings": warnings,
+    }
 
 
 # ---- calibrate
@@ -221,7 +302,9 @@ def _ask(words: str) -> str:
     _say(words)
     line = sys.stdin.readline()
     if not line:
-        raise UsageError("answers on standard input", "its end; nothing was changed", "run it on a terminal, or give --readings FILE")
+        raise UsageError(
+            "answers on standard input", "its end; nothing was changed", "run it on a terminal, or give --readings FILE"
+        )
     return line
 
 
@@ -241,11 +324,19 @@ def _noise(here: Session, rail: int) -> dict:
     found = calibrating.noise(reading)
     typical = found["I_typical"]
     for quantity, unit in (("V", "V"), ("I", "A")):
-        mean, sd, pp, allan, drift = (1e6 * found[f"{quantity}_{name}"] for name in ("mean", "sd", "pp", "allan_1s", "drift"))
-        print(f"{quantity}: mean {mean:.1f} u{unit}, sd {sd:.1f}, peak to peak {pp:.1f}, Allan deviation at 1 s {allan:.2f}, drift {drift:+.2f} u{unit}")
+        mean, sd, pp, allan, drift = (
+            1e6 * found[f"{quantity}_{name}"] for name in ("mean", "sd", "pp", "allan_1s", "drift")
+        )
+        print(
+            f"{quantity}: mean {mean:.1f} u{unit}, sd {sd:.1f}, peak to peak {pp:.1f}, Allan deviation at 1 s"
+            f" {allan:.2f}, drift {drift:+.2f} u{unit}"
+        )
     if typical:
         ratio = found["I_sd"] / typical
-        print(f"typical of the chip so configured: {1e6 * typical:.1f} uA rms; here {ratio:.2f} times that" + (" - NOISY" if ratio > NOISY else ""))
+        print(
+            f"typical of the chip so configured: {1e6 * typical:.1f} uA rms; here {ratio:.2f} times that"
+            + (" - NOISY" if ratio > NOISY else "")
+        )
         if ratio > NOISY:
             _say("noisier than the chip: was something connected? else look at the supply, the leads and the ground")
     return calibrating.noise_kept(found, reading.rail)

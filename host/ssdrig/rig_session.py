@@ -1,4 +1,5 @@
-"""The rig in use by hand, without a run: greeted, perhaps streaming, its frames kept in memory instead of a run folder."""
+"""The rig in use by hand, without a run: greeted, perhaps streaming, its frames kept in memory instead of a run
+folder."""
 
 import json
 import threading
@@ -84,7 +85,11 @@ class Session:
             if not late:
                 return {n: self._cut(n, power, begin_ns, end_ns) for n, power in powers.items()}
             if time.monotonic() > deadline:
-                raise RigError(f"samples of rail {late[0]} up to now", "none", "see its wiring; ./ssdrig rig info says what the board says")
+                raise RigError(
+                    f"samples of rail {late[0]} up to now",
+                    "none",
+                    "see its wiring; ./ssdrig rig info says what the board says",
+                )
             self.rig.live()  # raises what the rig's threads met
             time.sleep(0.1)
 
@@ -94,7 +99,10 @@ class Session:
             rows = list(self.memory.rows)
         decoder = Decoder()
         decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
-        powers, energies = {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails}, decoder.energies()
+        powers, energies = (
+            {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails},
+            decoder.energies(),
+        )
         for n, power in powers.items():
             power.closure = closure(power, energies[energies["rail"] == n])
         return powers
@@ -102,7 +110,10 @@ class Session:
     def _cut(self, number: int, power: Power, begin_ns: int, end_ns: int) -> Reading:
         rail = self.rail(number)
         chosen = slice(*np.searchsorted(power.t_ns, (begin_ns, end_ns)).tolist())
-        volts, amperes = power.vbus[chosen] * (rail["vbus_lsb_nV"] * 1e-9), power.current[chosen] * (rail["current_lsb_pA"] * 1e-12)
+        volts, amperes = (
+            power.vbus[chosen] * (rail["vbus_lsb_nV"] * 1e-9),
+            power.current[chosen] * (rail["current_lsb_pA"] * 1e-12),
+        )
         return Reading(rail, power.t_ns[chosen], volts, amperes, power)
 
     def logs(self) -> list[str]:
@@ -110,17 +121,27 @@ class Session:
         return [body.decode(errors="replace") for body in self.memory.bodies(wire.LOG)]
 
     def store_calibration(self, rail: int, calibration: dict | None, timeout_s: float = 5.0) -> dict:
-        """Keep a rail's calibration on the board (None: forget it); returns the hello that proves it. The stream must not
-        run. RigError: refused, too long, or not confirmed."""
+        """Keep a rail's calibration on the board (None: forget it); returns the hello that proves it. The stream must
+        not run. RigError: refused, too long, or not confirmed."""
         body = json.dumps({"rail": rail, "calibration": calibration}, separators=(",", ":")).encode()
         if len(wire.encode(wire.CALIBRATE, 0, body)) > wire.MAX_COMMAND - 2:
-            raise RigError(f"a calibration below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten the instrument's name")
-        kind, said = self.rig.ask(wire.CALIBRATE, body, (wire.HELLO, wire.REFUSED), timeout_s, "a board that keeps the calibration")
+            raise RigError(
+                f"a calibration below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten the instrument's name"
+            )
+        kind, said = self.rig.ask(
+            wire.CALIBRATE, body, (wire.HELLO, wire.REFUSED), timeout_s, "a board that keeps the calibration"
+        )
         if kind == wire.REFUSED:
-            raise RigError("the board to keep the calibration", json.loads(said).get("why", "no"), "correct that and repeat")
+            raise RigError(
+                "the board to keep the calibration", json.loads(said).get("why", "no"), "correct that and repeat"
+            )
         self.hello = self.rig.greet(timeout_s)  # the first hello may be the answer to an earlier question
         if self.rail(rail).get("calibration") != calibration:
-            raise RigError("the board to confirm the calibration", "a hello with another one", "repeat; see that its firmware is this ssdrig's")
+            raise RigError(
+                "the board to confirm the calibration",
+                "a hello with another one",
+                "repeat; see that its firmware is this ssdrig's",
+            )
         return self.hello
 
 

@@ -1,8 +1,8 @@
 """Power data of a run folder: `load` a whole run, follow one that is being written, cut either into seconds.
 
-Seconds are those of the host's CLOCK_MONOTONIC. A second's mean, extremes and deviation are over its samples; its energy is
-the integral between its two ends, gaps filled; conversions lost are counted in the second of the sample behind the gap.
-"""
+Seconds are those of the host's CLOCK_MONOTONIC. A second's mean, extremes and deviation are over its samples; its
+energy is the integral between its two ends, gaps filled; conversions lost are counted in the second of the sample
+behind the gap."""
 
 import os
 from collections.abc import Iterator
@@ -72,7 +72,11 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
     decoder, left_bytes = _decoded(run)
     power = _power(decoder, rail, left_bytes)
     if not len(power.t_ns):
-        raise RigError(f"samples of rail {rail} in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+        raise RigError(
+            f"samples of rail {rail} in {run}",
+            f"{decoder.counts['frames']} frames without any",
+            "see rig.lost in events.jsonl",
+        )
     return power
 
 
@@ -83,7 +87,9 @@ def load_rails(run: str | os.PathLike) -> list[Power]:
     decoder, left_bytes = _decoded(run)
     powers = [_power(decoder, rail, left_bytes) for rail in sorted({*decoder.rails(), *decoder.rail_names()})]
     if not any(len(power.t_ns) for power in powers):
-        raise RigError(f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl")
+        raise RigError(
+            f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl"
+        )
     return powers
 
 
@@ -122,7 +128,8 @@ def _rows(power: Power, edges: np.ndarray, cuts: np.ndarray) -> Seconds:
     def reduced(ufunc, values):
         out = np.full(len(count), np.nan)
         if len(some):
-            # rows without samples lie between rows with some: reduceat may run on to the next bound, not beyond the last row
+            # rows without samples lie between rows with some: reduceat may run on to the next bound, not beyond the
+            # last row
             out[some] = ufunc.reduceat(values[: cuts[-1]], bounds)
         return out
 
@@ -137,28 +144,40 @@ def _rows(power: Power, edges: np.ndarray, cuts: np.ndarray) -> Seconds:
     np.add.at(lost, row[inside], power.gap_lost[inside])
     return Seconds(
         edges[:-1],
-        mean["V"], reduced(np.minimum, power.V), reduced(np.maximum, power.V),
-        mean["I"], reduced(np.minimum, power.I), reduced(np.maximum, power.I),
-        mean["P"], reduced(np.minimum, power.P), reduced(np.maximum, power.P),
-        deviation, np.diff(integral_J(power, edges)), count, lost, reduced(np.maximum, power.err_ns),
-    )  # fmt: skip
+        mean["V"],
+        reduced(np.minimum, power.V),
+        reduced(np.maximum, power.V),
+        mean["I"],
+        reduced(np.minimum, power.I),
+        reduced(np.maximum, power.I),
+        mean["P"],
+        reduced(np.minimum, power.P),
+        reduced(np.maximum, power.P),
+        deviation,
+        np.diff(integral_J(power, edges)),
+        count,
+        lost,
+        reduced(np.maximum, power.err_ns),
+    )
 
 
 class Together:
-    """Seconds of several rails -> seconds of their sum, each made when the last rail has it; of a second that one rail does not
-    have there is none."""
+    """Seconds of several rails -> seconds of their sum, each made when the last rail has it; of a second that one rail
+    does not have there is none."""
 
     def __init__(self):
         self._waiting: dict[int, dict[str, Second]] = {}
 
     def add(self, rail: str, second: Second, rails: list[str]) -> dict | None:
-        """Take a second of the rail named `rail`, one of the rig's `rails`. If it completes the sum: t_ns (int), p_mean_W, energy_J
-        (float), rails, samples, lost, t_err_ns (int), else None."""
+        """Take a second of the rail named `rail`, one of the rig's `rails`. If it completes the sum: t_ns (int),
+        p_mean_W, energy_J (float), rails, samples, lost, t_err_ns (int), else None."""
         self._waiting.setdefault(second.t_ns, {})[rail] = second
         if len(self._waiting[second.t_ns]) < len(rails):
             return None
         each = self._waiting.pop(second.t_ns).values()
-        self._waiting = {t_ns: there for t_ns, there in self._waiting.items() if t_ns > second.t_ns}  # a rail has left these out
+        self._waiting = {
+            t_ns: there for t_ns, there in self._waiting.items() if t_ns > second.t_ns
+        }  # a rail has left these out
         total = {name: sum(getattr(one, name) for one in each) for name in ("p_mean_W", "energy_J", "samples", "lost")}
         return {"t_ns": second.t_ns, **total, "rails": len(each), "t_err_ns": max(one.t_err_ns for one in each)}
 
@@ -166,9 +185,9 @@ class Together:
 class Follower:
     """Whole seconds of a run that may still be written, each once, in order, rail by rail.
 
-    What comes out depends on the records alone and not on when or in which pieces they were read: after a restart the same
-    seconds come again with the same numbers. A second is made when the records have passed its end by settled_ns and a
-    sample has passed it too (or PATIENCE_NS have); seconds without samples are left out."""
+    What comes out depends on the records alone and not on when or in which pieces they were read: after a restart the
+    same seconds come again with the same numbers. A second is made when the records have passed its end by settled_ns
+    and a sample has passed it too (or PATIENCE_NS have); seconds without samples are left out."""
 
     def __init__(self, run: str | os.PathLike, settled_ns: int = 2 * SECOND_NS):
         self._run, self._settled_ns, self._offset = run, settled_ns, 0
@@ -178,7 +197,8 @@ class Follower:
         self._next_ns: dict[int, int] = {}  # rail -> start of the next second to make
 
     def seconds(self, final: bool = False) -> Iterator[tuple[str, Second]]:
-        """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the rest."""
+        """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the
+        rest."""
         while True:
             records = journal.records(self._run, self._offset, PIECE_BYTES)
             if records.next_offset == self._offset:
@@ -223,12 +243,16 @@ class Follower:
             cuts[0] = used  # the clock is refitted meanwhile: a sample at an edge still counts once
             rows = _rows(power, edges, cuts)
             for k in np.flatnonzero(rows.samples).tolist():
-                yield names[rail], Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items()))
+                yield (
+                    names[rail],
+                    Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items())),
+                )
             self._next_ns[rail] = end_ns
             self._used[rail] = self._forget(rail, int(cuts[-1]))
 
     def _explained(self, rail: int, now_ns: int) -> bool:
-        """Whether each frame's boot and configuration are known. One whose hello was lost is waited for, then dropped."""
+        """Whether each frame's boot and configuration are known. One whose hello was lost is waited for, then
+        dropped."""
         frames = self._decoder.frames(rail)
         unknown = ~explained(frames, self._decoder.boots, rail)
         if (frames.arrival_ns[unknown] > now_ns - PATIENCE_NS).any():
@@ -238,7 +262,8 @@ class Follower:
         return True
 
     def _forget(self, rail: int, used: int) -> int:
-        """Drop frames that are used up, but for two that the next second leans on. Returns what is still held and used."""
+        """Drop frames that are used up, but for two that the next second leans on. Returns what is still held and
+        used."""
         n = self._decoder.frames(rail).n
         ends = np.cumsum(n)
         frames = max(0, int(np.searchsorted(ends, used, "right")) - 2)

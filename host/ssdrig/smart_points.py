@@ -1,9 +1,8 @@
-"""The points of one SMART document (schemas/journal.md): smart_device and smart_attribute as Telegraf's inputs.smart names
-them, ssd_wear as we do. Pure. What is not known is absent; what Telegraf would write as a silent 0 is absent too.
+"""The points of one SMART document (schemas/journal.md): smart_device and smart_attribute as Telegraf's inputs.smart
+names them, ssd_wear as we do. Pure. What is not known is absent; what Telegraf would write as a silent 0 is absent too.
 
-Names and rules are those of Telegraf's plugins/inputs/smart/smart.go (master of 2026), which reads smartctl's text; here they
-are taken from smartctl's JSON, whose raw.string is that text, or from the NVMe page 02h itself.
-"""
+Names and rules are those of Telegraf's plugins/inputs/smart/smart.go (master of 2026), which reads smartctl's text;
+here they are taken from smartctl's JSON, whose raw.string is that text, or from the NVMe page 02h itself."""
 
 import re
 
@@ -17,16 +16,29 @@ ZERO_C_K = 273  # as smartctl
 
 # ATA attribute id -> field of smart_device, its raw value; where two give one field the later attribute wins
 ATA_RAW = {
-    1: "read_error_rate", 5: "reallocated_sectors_count", 7: "seek_error_rate", 9: "power_on_hours", 10: "spin_retry_count",
-    12: "power_cycle_count", 184: "end_to_end_error", 187: "uncorrectable_errors", 188: "command_timeout", 190: "temp_c", 194: "temp_c",
-    196: "realloc_event_count", 197: "pending_sector_count", 198: "uncorrectable_sector_count", 199: "udma_crc_errors",
+    1: "read_error_rate",
+    5: "reallocated_sectors_count",
+    7: "seek_error_rate",
+    9: "power_on_hours",
+    10: "spin_retry_count",
+    12: "power_cycle_count",
+    184: "end_to_end_error",
+    187: "uncorrectable_errors",
+    188: "command_timeout",
+    190: "temp_c",
+    194: "temp_c",
+    196: "realloc_event_count",
+    197: "pending_sector_count",
+    198: "uncorrectable_sector_count",
+    199: "udma_crc_errors",
     201: "soft_read_error_rate",
-}  # fmt: skip
+}
 # ATA attribute name -> field of smart_device, its normalised value
 ATA_NORMALISED = {
-    "Wear_Leveling_Count": "wear_leveling_count", "Media_Wearout_Indicator": "media_wearout_indicator",
+    "Wear_Leveling_Count": "wear_leveling_count",
+    "Media_Wearout_Indicator": "media_wearout_indicator",
     "Percent_Lifetime_Remain": "percent_lifetime_remain",
-}  # fmt: skip
+}
 # name and id of smart_attribute, key of decode_02h, key of smartctl's health log
 NVME = [
     ("Critical_Warning", "", "critical_warning", "critical_warning"),
@@ -48,9 +60,11 @@ NVME = [
     ("Critical_Temperature_Time", "", "critical_temp_min", "critical_comp_time"),
 ]
 THERMAL_02H = {  # first byte in page 02h, u32; smartctl 7.3 does not have them in its JSON
-    "Thermal_Management_T1_Trans_Count": 216, "Thermal_Management_T2_Trans_Count": 220,
-    "Thermal_Management_T1_Total_Time": 224, "Thermal_Management_T2_Total_Time": 228,
-}  # fmt: skip
+    "Thermal_Management_T1_Trans_Count": 216,
+    "Thermal_Management_T2_Trans_Count": 220,
+    "Thermal_Management_T1_Total_Time": 224,
+    "Thermal_Management_T2_Total_Time": 228,
+}
 SENSORS_02H = range(200, 216, 2)  # u16 K each, 0: there is none
 # name and id of smart_attribute, path in smartctl's JSON of a SAS drive (smartctl 7.3 and later)
 SCSI = [
@@ -62,19 +76,36 @@ SCSI = [
 FAIL = {"": "-", "past": "Past", "now": "NOW"}  # when_failed -> what smartctl's brief table prints
 # field of smart_device, key of counters.snapshot
 FROM_SNAPSHOT = {
-    "exit_status": "exit_status", "temp_c": "temperature_C", "power_on_hours": "power_on_hours", "power_cycle_count": "power_cycles",
-    "percentage_used": "percentage_used", "available_spare": "available_spare_percent",
-    "available_spare_threshold": "available_spare_threshold_percent", "critical_warning": "critical_warning", "media_errors": "media_errors",
-    "error_log_entries": "error_log_entries", "unsafe_shutdowns": "unsafe_shutdowns", "warning_temperature_time": "warning_temp_min",
+    "exit_status": "exit_status",
+    "temp_c": "temperature_C",
+    "power_on_hours": "power_on_hours",
+    "power_cycle_count": "power_cycles",
+    "percentage_used": "percentage_used",
+    "available_spare": "available_spare_percent",
+    "available_spare_threshold": "available_spare_threshold_percent",
+    "critical_warning": "critical_warning",
+    "media_errors": "media_errors",
+    "error_log_entries": "error_log_entries",
+    "unsafe_shutdowns": "unsafe_shutdowns",
+    "warning_temperature_time": "warning_temp_min",
     "critical_temperature_time": "critical_temp_min",
-}  # fmt: skip
-WEAR_INTEGERS = ("host_written_bytes", "host_read_bytes", "nand_written_bytes", "power_on_hours", "power_cycles", "unsafe_shutdowns", "media_errors")
+}
+WEAR_INTEGERS = (
+    "host_written_bytes",
+    "host_read_bytes",
+    "nand_written_bytes",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+)
 WEAR_FLOATS = ("percentage_used", "available_spare_percent", "temperature_C", "pe_cycles_mean", "pe_cycles_max")
 
 
 def identity(document: dict) -> dict:
-    """The tags that tell drives apart: device, model, serial_no, wwn, capacity, enabled; "" where not known. Take them from
-    the first full poll for all later ones: a light poll tells less, and a tag that changes begins another series."""
+    """The tags that tell drives apart: device, model, serial_no, wwn, capacity, enabled; "" where not known. Take them
+    from the first full poll for all later ones: a light poll tells less, and a tag that changes begins another
+    series."""
     drive, smartctl = document.get("drive"), document.get("smartctl")
     node = _word(smartctl, "device", "name") or _word(drive, "node") or _word(drive, "name")
     if _word(smartctl, "device", "protocol") == "SCSI":  # Telegraf takes the line "Product:"
@@ -117,10 +148,18 @@ def attribute_points(document: dict, drive: dict) -> list[tuple[dict, dict]]:
     exit_status = _integer(inside(document.get("smartctl"), "smartctl"), "exit_status")
     for row in _ata_table(document):
         fail = _word(row, "when_failed")
-        tags = {"id": str(_integer(row, "id") or ""), "name": _word(row, "name"), "flags": _word(row, "flags", "string")[:6],
-                "fail": FAIL.get(fail, fail)}  # fmt: skip
-        fields = {"raw_value": raw_value(_word(row, "raw", "string")), "value": _integer(row, "value"), "worst": _integer(row, "worst"),
-                  "threshold": _integer(row, "thresh")}  # fmt: skip
+        tags = {
+            "id": str(_integer(row, "id") or ""),
+            "name": _word(row, "name"),
+            "flags": _word(row, "flags", "string")[:6],
+            "fail": FAIL.get(fail, fail),
+        }
+        fields = {
+            "raw_value": raw_value(_word(row, "raw", "string")),
+            "value": _integer(row, "value"),
+            "worst": _integer(row, "worst"),
+            "threshold": _integer(row, "thresh"),
+        }
         if _known(fields):
             out.append((drive | tags, _known(fields | {"exit_status": exit_status})))
     for name, number, value in [*_nvme(document), *_scsi(document)]:
@@ -141,7 +180,8 @@ def wear_fields(snapshot: dict, base: dict | None) -> dict:
 
 
 def of_poll(document: dict, drive: dict, snapshot: dict, base: dict | None) -> list[Point]:
-    """All points of one answered poll, without the tags `run`, `host` and ssd_wear's `drive`, which the caller knows."""
+    """All points of one answered poll, without the tags `run`, `host` and ssd_wear's `drive`, which the caller
+    knows."""
     points = [("ssd_wear", {}, wear_fields(snapshot, base)), ("smart_device", *device_point(document, drive))]
     points += [("smart_attribute", tags, fields) for tags, fields in attribute_points(document, drive)]
     return [point for point in points if point[2]]
@@ -150,8 +190,8 @@ def of_poll(document: dict, drive: dict, snapshot: dict, base: dict | None) -> l
 def raw_value(printed: str) -> int | None:
     """The raw value as Telegraf reads it: the first word, an integer, or a duration such as 65h+33m+09.259s in seconds.
 
-    None for anything else. Of "3/12345" Telegraf makes a quotient, a float in a field of integers, which a database refuses;
-    of words that it cannot read it makes 0."""
+    None for anything else. Of "3/12345" Telegraf makes a quotient, a float in a field of integers, which a database
+    refuses; of words that it cannot read it makes 0."""
     first = printed.split()[0] if printed.split() else ""
     if re.fullmatch(r"[0-9]{1,19}", first):
         return int(first)

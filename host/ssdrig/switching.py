@@ -1,7 +1,8 @@
-"""Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report; `ssdrig rig on|off|cut|scope`.
+"""Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report; `ssdrig rig
+on|off|cut|scope`.
 
-What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only once the
-rail has been low for long enough; what it refuses or could not do is a RigError here."""
+What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only
+once the rail has been low for long enough; what it refuses or could not do is a RigError here."""
 
 import argparse
 import json
@@ -21,26 +22,56 @@ SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be 
 EDGE_AT_MOST_MS = 60_000
 
 
-def arm_and_cut(rig: Rig, *, rails=(0,), profile="crowbar", when=None, off_ms=None, glitch_us=None, fall_us=None, bulk_uF=None,
-                residual_mV=300, residual_ms=500, scope=None, timeout_s=None) -> dict:  # fmt: skip
+def arm_and_cut(
+    rig: Rig,
+    *,
+    rails=(0,),
+    profile="crowbar",
+    when=None,
+    off_ms=None,
+    glitch_us=None,
+    fall_us=None,
+    bulk_uF=None,
+    residual_mV=300,
+    residual_ms=500,
+    scope=None,
+    timeout_s=None,
+) -> dict:
     """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
 
-    fall_us, bulk_uF (a list, one for each rail) belong to a ramp; bulk_uF() tells the latter from the report of a crowbar.
-    scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns it.
-    Without off_ms the rails stay off. timeout_s: at most so long, reckoned if None from `when` and off_ms; a cut after samples waits
-    60 s. A cut that has not fired by then is called off. The rig's stream must run.
-    Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still off."""
+    fall_us, bulk_uF (a list, one for each rail) belong to a ramp; bulk_uF() tells the latter from the report of a
+    crowbar. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns
+    it. Without off_ms the rails stay off. timeout_s: at most so long, reckoned if None from `when` and off_ms; a cut
+    after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
+    Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
+    off."""
     when = {"now": True} if when is None else when
     if scope is not None:
         _start_scope(rig, {**scope, "trigger": "cut"})
     token = _arm(rig)
-    how = {"token": token, "rails": list(rails), "profile": profile, "when": when, "off_ms": off_ms, "residual_mV": residual_mV,
-           "residual_ms": residual_ms, "glitch_us": glitch_us, "fall_us": fall_us, "bulk_uF": bulk_uF}  # fmt: skip
+    how = {
+        "token": token,
+        "rails": list(rails),
+        "profile": profile,
+        "when": when,
+        "off_ms": off_ms,
+        "residual_mV": residual_mV,
+        "residual_ms": residual_ms,
+        "glitch_us": glitch_us,
+        "fall_us": fall_us,
+        "bulk_uF": bulk_uF,
+    }
     body = json.dumps({k: v for k, v in how.items() if v is not None}).encode()
     if len(wire.encode(wire.CUT, 0, body)) > wire.MAX_COMMAND - 2:
         raise UsageError(f"a cut below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten it")
     if timeout_s is None:
-        timeout_s = _longest_wait_s(when) + (off_ms or 0) / 1000 + ((glitch_us or 0) + (fall_us or 0)) / 1e6 + residual_ms / 1000 + GIVE_UP_S
+        timeout_s = (
+            _longest_wait_s(when)
+            + (off_ms or 0) / 1000
+            + ((glitch_us or 0) + (fall_us or 0)) / 1e6
+            + residual_ms / 1000
+            + GIVE_UP_S
+        )
     try:
         report = _report(rig, wire.CUT, body, timeout_s)
     except RigError:
@@ -53,7 +84,8 @@ def arm_and_cut(rig: Rig, *, rails=(0,), profile="crowbar", when=None, off_ms=No
 
 
 def bulk_uF(t90_10_us: float, discharge_mOhm: float) -> float:
-    """The capacitance of a rail whose crowbar brought it from 90 to 10 % in this time: t = R C ln 9, for a drive that draws little."""
+    """The capacitance of a rail whose crowbar brought it from 90 to 10 % in this time: t = R C ln 9, for a drive that
+    draws little."""
     return t90_10_us / (math.log(9) * discharge_mOhm * 1e-3)
 
 
@@ -65,7 +97,8 @@ def off(rig: Rig, rails=(0,), profile="crowbar", **how) -> dict:
 def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
     """Power for the rails that are off (None: all); the report, or None if nothing is off.
 
-    Raises RigError: the residual is not known to be low (unsafe True overrides that), a rail did not come back, no answer."""
+    Raises RigError: the residual is not known to be low (unsafe True overrides that), a rail did not come back, no
+    answer."""
     state = rig.greet()["switch"]
     if not state:
         raise RigError("a board with a switch", "none", "see hardware/README.md")
@@ -84,9 +117,11 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
 
 
 def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
-    """A rail's voltage from now on, by the board's ADC: {"rail", "t0_us" (board time of the first sample), "dt_ns", "volts": list}.
+    """A rail's voltage from now on, by the board's ADC: {"rail", "t0_us" (board time of the first sample), "dt_ns",
+    "volts": list}.
 
-    gpio: a list: one such picture for each, the rate is that of all together. RigError: refused, or the picture did not come whole."""
+    gpio: a list: one such picture for each, the rate is that of all together. RigError: refused, or the picture did not
+    come whole."""
     scope = {"gpio": gpio, "rate": rate, "before": before, "after": after}
     _start_scope(rig, {**scope, "trigger": "now"})
     return _waveform(rig, scope)
@@ -94,7 +129,9 @@ def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | l
 
 def _start_scope(rig: Rig, how: dict) -> None:
     """RigError if the board refuses."""
-    kind, body = rig.ask(wire.SCOPE, json.dumps(how).encode(), (wire.HELLO, wire.REFUSED), ANSWER_S, "the scope to start")
+    kind, body = rig.ask(
+        wire.SCOPE, json.dumps(how).encode(), (wire.HELLO, wire.REFUSED), ANSWER_S, "the scope to start"
+    )
     if kind == wire.REFUSED:
         raise _refusal(body)
 
@@ -108,7 +145,12 @@ def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
         time.sleep(0.02)
         for body in rig.heard(wire.WAVEFORM):
             rail, gpio, first, t0_us, dt_ns, n = struct.unpack_from(wire.WAVEFORM_HEAD, body)
-            pieces[gpio, first] = (rail, t0_us, dt_ns, struct.unpack_from(f"<{n}H", body, struct.calcsize(wire.WAVEFORM_HEAD)))
+            pieces[gpio, first] = (
+                rail,
+                t0_us,
+                dt_ns,
+                struct.unpack_from(f"<{n}H", body, struct.calcsize(wire.WAVEFORM_HEAD)),
+            )
         if len(pieces) > came:
             came, deadline = len(pieces), time.monotonic() + 1.0
     pictures = [_picture_of(gpio, pieces, rig.hello()["scope"], wanted // len(gpios)) for gpio in gpios]
@@ -121,7 +163,9 @@ def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
     mine = {first: piece for (channel, first), piece in pieces.items() if channel == gpio}
     for first in sorted(mine):
         if first != len(counts):
-            raise RigError(f"a picture of {wanted} samples", f"{len(counts)} without a gap", "repeat; frames were lost on the way")
+            raise RigError(
+                f"a picture of {wanted} samples", f"{len(counts)} without a gap", "repeat; frames were lost on the way"
+            )
         counts += mine[first][3]
     if not counts:
         raise RigError(f"a picture of {wanted} samples", "none", "repeat; frames were lost on the way")
@@ -187,34 +231,78 @@ def _longest_wait_s(when: dict) -> float:
 def subcommands(words) -> None:
     """Add on, off, cut and scope to the parsers of `ssdrig rig`; each names its function as `act`."""
     sub = _word(words, "on", _on, "give the drive its power back")
-    sub.add_argument("--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough")
+    sub.add_argument(
+        "--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough"
+    )
     sub = _word(words, "off", _off, "take the drive's power away and see that it is gone: like pulling the plug")
     _how(sub, ("float", "crowbar"))
     sub = _word(words, "cut", _cut, "take the drive's power away as aimed, record the fall, give it back")
     _how(sub, ("float", "crowbar", "ramp", "glitch"))
-    sub.add_argument("--off-ms", type=int, default=1000, metavar="MS", help="power returns after this, if the rail is low (default 1000)")
+    sub.add_argument(
+        "--off-ms",
+        type=int,
+        default=1000,
+        metavar="MS",
+        help="power returns after this, if the rail is low (default 1000)",
+    )
     sub.add_argument("--glitch-us", type=int, metavar="US", help="length of a glitch")
-    sub.add_argument("--fall-us", type=int, metavar="US", help="of a ramp: from all to nothing, at most 2000000; what the drive draws makes it faster")
-    sub.add_argument("--bulk-uF", type=int, nargs="+", metavar="C", help="of a ramp: capacitance of each --rail with its drive; a crowbar cut tells it")
+    sub.add_argument(
+        "--fall-us",
+        type=int,
+        metavar="US",
+        help="of a ramp: from all to nothing, at most 2000000; what the drive draws makes it faster",
+    )
+    sub.add_argument(
+        "--bulk-uF",
+        type=int,
+        nargs="+",
+        metavar="C",
+        help="of a ramp: capacitance of each --rail with its drive; a crowbar cut tells it",
+    )
     aim = sub.add_mutually_exclusive_group()
     aim.add_argument("--after-us", type=int, metavar="US", help="so long from now (from 2000 on), instead of at once")
-    aim.add_argument("--random-us", type=int, nargs=2, metavar=("A", "B"), help="at a random time between A and B from now")
+    aim.add_argument(
+        "--random-us", type=int, nargs=2, metavar=("A", "B"), help="at a random time between A and B from now"
+    )
     aim.add_argument("--samples", type=int, metavar="N", help="after N samples in a row above --above-mA")
     aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
     sub.add_argument("--seed", type=int, default=1, help="of --random-us (default 1): the same seed, the same time")
     sub.add_argument("--above-mA", type=float, metavar="MA")
     sub.add_argument("--gpio", type=int, default=20, help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)")
-    sub.add_argument("--scope", type=Path, metavar="CSV", help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower")
-    sub = _word(words, "scope", _scope, "a rail's voltage by the board's ADC, as CSV: t_us (board time), V; of several: t_us, rail, V")
-    sub.add_argument("--gpio", type=int, nargs="+", default=[26], metavar="N", help="ADC inputs (default 26: rail 0); several share the rate")
-    sub.add_argument("--rate", type=int, default=500_000, help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000")
+    sub.add_argument(
+        "--scope",
+        type=Path,
+        metavar="CSV",
+        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower",
+    )
+    sub = _word(
+        words,
+        "scope",
+        _scope,
+        "a rail's voltage by the board's ADC, as CSV: t_us (board time), V; of several: t_us, rail, V",
+    )
+    sub.add_argument(
+        "--gpio",
+        type=int,
+        nargs="+",
+        default=[26],
+        metavar="N",
+        help="ADC inputs (default 26: rail 0); several share the rate",
+    )
+    sub.add_argument(
+        "--rate", type=int, default=500_000, help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000"
+    )
     sub.add_argument("--samples", type=int, default=4000, help="how many (default 4000)")
 
 
 def _word(words, name, act, help_words):
     sub = words.add_parser(name, help=help_words, description=help_words)
-    sub.add_argument("--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)")
-    sub.add_argument("--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)")
+    sub.add_argument(
+        "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
+    )
+    sub.add_argument(
+        "--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)"
+    )
     sub.add_argument("--json", action="store_true", help="print the rig's report as it came")
     sub.set_defaults(act=act)
     return sub
@@ -246,7 +334,10 @@ def _aim(args: argparse.Namespace, hello: dict) -> dict:
 def _confirm(args: argparse.Namespace) -> None:
     if args.yes:
         return
-    print("the drive loses its power as if the plug were pulled; what it has not made durable may be lost. yes?", file=sys.stderr)
+    print(
+        "the drive loses its power as if the plug were pulled; what it has not made durable may be lost. yes?",
+        file=sys.stderr,
+    )
     if sys.stdin.readline().strip() != "yes":
         raise UsageError("the word yes, or --yes", "another answer", "nothing was done")
 
@@ -283,7 +374,11 @@ def _cut(args: argparse.Namespace) -> int:
     if glitch != (args.glitch_us is not None):
         raise UsageError("--glitch-us with --profile glitch, and only with it", str(args.glitch_us), "correct that")
     if ramp != (args.fall_us is not None) or ramp != (args.bulk_uF is not None):
-        raise UsageError("--fall-us and --bulk-uF with --profile ramp, and only with it", args.profile, "a crowbar cut tells the capacitance")
+        raise UsageError(
+            "--fall-us and --bulk-uF with --profile ramp, and only with it",
+            args.profile,
+            "a crowbar cut tells the capacitance",
+        )
     off_ms = None if glitch else args.off_ms
     rails = args.rail or [0]
 
@@ -295,8 +390,17 @@ def _cut(args: argparse.Namespace) -> int:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
             scope = {"gpio": gpios, **_picture(args.fall_us or 0, len(gpios))}
         aim = _aim(args, here.hello)
-        report = arm_and_cut(here.rig, rails=rails, profile=args.profile, when=aim, off_ms=off_ms, glitch_us=args.glitch_us,
-                             fall_us=args.fall_us, bulk_uF=args.bulk_uF, scope=scope)  # fmt: skip
+        report = arm_and_cut(
+            here.rig,
+            rails=rails,
+            profile=args.profile,
+            when=aim,
+            off_ms=off_ms,
+            glitch_us=args.glitch_us,
+            fall_us=args.fall_us,
+            bulk_uF=args.bulk_uF,
+            scope=scope,
+        )
         if scope:
             args.scope.write_text(csv_of(report.pop("waveform")))
         for line in _learnt(args, report, here.hello["switch"]):
@@ -317,7 +421,10 @@ def _learnt(args: argparse.Namespace, report: dict, switch: dict) -> list[str]:
     ohms = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
     fell = {row["rail"]: row["t90_10_us"] for row in report["rails"] if row["t90_10_us"]}
     if args.profile == "crowbar":
-        return [f"rail {n}: falls as {bulk_uF(t, ohms[n]):.0f} uF through {ohms[n] / 1000:g} Ohm (--bulk-uF for a ramp)" for n, t in fell.items()]
+        return [
+            f"rail {n}: falls as {bulk_uF(t, ohms[n]):.0f} uF through {ohms[n] / 1000:g} Ohm (--bulk-uF for a ramp)"
+            for n, t in fell.items()
+        ]
     if args.profile == "ramp":
         return [f"rail {n}: 90 to 10 % was to take {0.8e-3 * args.fall_us:.2f} ms" for n in fell]
     return []
@@ -339,7 +446,12 @@ def words_of(report: dict) -> str:
     """The report in words, a line each rail."""
     lines = []
     for rail in report["rails"]:
-        fall = "did not fall to 10 %" if rail["t90_10_us"] is None else f"90 to 10 % in {rail['t90_10_us'] / 1000:.2f} ms"
-        lines.append(f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual {rail['residual_mV']} mV")
+        fall = (
+            "did not fall to 10 %" if rail["t90_10_us"] is None else f"90 to 10 % in {rail['t90_10_us'] / 1000:.2f} ms"
+        )
+        lines.append(
+            f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual"
+            f" {rail['residual_mV']} mV"
+        )
     back = "off" if report["off_us"] is None else f"off for {report['off_us'] / 1000:.3f} ms"
     return "\n".join([*lines, f"fired at board time {report['fired_us']} us; {back}"])

@@ -1,5 +1,5 @@
-"""`PYTHONPATH=host:tests .venv/bin/python -m guest -- CMD…` runs one command in a fresh guest; without CMD a shell's lines
-are read from stdin. Leaves with the command's exit code."""
+"""`PYTHONPATH=host:tests .venv/bin/python -m guest -- CMD…` runs one command in a fresh guest; without CMD a shell's
+lines are read from stdin. Leaves with the command's exit code."""
 
 import sys
 import tempfile

@@ -17,12 +17,22 @@ def answer(request: dict) -> dict:
     start = time.monotonic()
     out = {"exit_code": None}
     environment = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "SSDRIG_NO_INSTALL": "1", **request.get("env", {})}
-    with open("/run/guest/out", "w+b") as stdout, open("/run/guest/err", "w+b") as stderr, open("/run/guest/in", "w+b") as stdin:
+    with (
+        open("/run/guest/out", "w+b") as stdout,
+        open("/run/guest/err", "w+b") as stderr,
+        open("/run/guest/in", "w+b") as stdin,
+    ):
         stdin.write(request.get("stdin", "").encode())
         stdin.seek(0)
         try:
             process = subprocess.Popen(
-                request["argv"], stdin=stdin, stdout=stdout, stderr=stderr, env=environment, cwd=request.get("cwd", "/"), start_new_session=True
+                request["argv"],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=environment,
+                cwd=request.get("cwd", "/"),
+                start_new_session=True,
             )
             try:
                 out["exit_code"] = process.wait(request["timeout_s"])

@@ -1,4 +1,5 @@
-"""The guest that all tests of this folder share: one boot, and off behind the last of them. What it cannot run here is skipped with the reason."""
+"""The guest that all tests of this folder share: one boot, and off behind the last of them. What it cannot run here is
+skipped with the reason."""
 
 import shutil
 from collections.abc import Iterator

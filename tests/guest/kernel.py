@@ -16,9 +16,25 @@ DOWNLOAD_LIMIT_S = 500
 
 # What the guest loads, in this order, each after what it depends on.
 MODULES = (
-    "virtio_pci", "virtio_console", "9p", "9pnet_virtio", "overlay", "virtio_blk", "virtio_net", "crc32c_generic", "ext4",
-    "nvme", "ahci", "sd_mod", "mptsas", "xhci_pci", "uas", "nvme_tcp", "dm_mod", "loop",
-)  # fmt: skip
+    "virtio_pci",
+    "virtio_console",
+    "9p",
+    "9pnet_virtio",
+    "overlay",
+    "virtio_blk",
+    "virtio_net",
+    "crc32c_generic",
+    "ext4",
+    "nvme",
+    "ahci",
+    "sd_mod",
+    "mptsas",
+    "xhci_pci",
+    "uas",
+    "nvme_tcp",
+    "dm_mod",
+    "loop",
+)
 
 
 class Kernel(NamedTuple):
@@ -32,7 +48,8 @@ class NoKernel(Exception):
 
 
 def kernel() -> Kernel:
-    """The kernel kept in .setup/guest-kernel, fetched when it is not there or lacks a module of MODULES. Raises NoKernel."""
+    """The kernel kept in .setup/guest-kernel, fetched when it is not there or lacks a module of MODULES. Raises
+    NoKernel."""
     kept = SETUP / "guest-kernel"
     if not _complete(kept):
         SETUP.mkdir(exist_ok=True)
@@ -76,9 +93,10 @@ def _fetch(work: Path, new: Path) -> None:
 
 
 def unpacked(image: bytes) -> bytes:
-    """The ELF kernel out of a bzImage, which QEMU starts by its PVH entry: the emulated processor would need seconds to unpack
-    it. Where the kernel is packed by other means than xz, the image as it is. (Linux x86 boot protocol 2.08: payload_offset
-    and payload_length at 248h, counted from the end of the setup sectors, of which 1F1h tells the number.)"""
+    """The ELF kernel out of a bzImage, which QEMU starts by its PVH entry: the emulated processor would need seconds to
+    unpack it. Where the kernel is packed by other means than xz, the image as it is. (Linux x86 boot protocol 2.08:
+    payload_offset and payload_length at 248h, counted from the end of the setup sectors, of which 1F1h tells the
+    number.)"""
     at = (image[0x1F1] + 1) * 512 + int.from_bytes(image[0x248:0x24C], "little")
     payload = image[at : at + int.from_bytes(image[0x24C:0x250], "little")]
     return lzma.LZMADecompressor().decompress(payload) if payload.startswith(b"\xfd7zXZ\0") else image
@@ -108,7 +126,8 @@ def load_order(wanted, read) -> dict[str, bytes]:
     """{name: content} of the wanted modules and of all they depend on, dependencies first. read(name) gives a module's
     content, or None when there is none: it is then built into the kernel or of another name in this version.
 
-    The dependencies are the `depends` and `softdep pre` entries that each module carries (the package has no modules.dep)."""
+    The dependencies are the `depends` and `softdep pre` entries that each module carries (the package has no
+    modules.dep)."""
     order: dict[str, bytes] = {}
     visited = set()
 
@@ -134,7 +153,9 @@ def load_order(wanted, read) -> dict[str, bytes]:
 
 def _run(argv: list[str], work: Path) -> str:
     try:
-        done = subprocess.run(argv, cwd=work, capture_output=True, text=True, timeout=DOWNLOAD_LIMIT_S, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            argv, cwd=work, capture_output=True, text=True, timeout=DOWNLOAD_LIMIT_S, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoKernel(f"{argv[0]}: {error}") from error
     if done.returncode:

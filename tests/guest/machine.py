@@ -1,7 +1,8 @@
 """Boots the guest in QEMU and runs commands in it.
 
 It has the disks of DISKS, on which everything may be written, this machine's root file system read-only with a writable
-layer in memory, and no network but this machine's loopback as 10.0.2.2. TCG, not KVM, for it must run where there is none."""
+layer in memory, and no network but this machine's loopback as 10.0.2.2. TCG, not KVM, for it must run where there is
+none."""
 
 import contextlib
 import ctypes
@@ -25,7 +26,9 @@ from guest.kernel import NoKernel, kernel
 QEMU = "qemu-system-x86_64"
 BOOT_LIMIT_S = 180
 CPU = "Nehalem"  # the oldest that NumPy's wheels run on; emulating a newer one's features costs time
-FIRST_QEMU_THAT_RACES = 8  # 10.0 dies in one boot of four with two processors ("iotlb_to_section: Assertion"), 7.2 never did
+FIRST_QEMU_THAT_RACES = (
+    8  # 10.0 dies in one boot of four with two processors ("iotlb_to_section: Assertion"), 7.2 never did
+)
 PR_SET_PDEATHSIG = 1
 AGENT = Path(__file__).resolve().parent / "agent.py"
 CLONE = Path(__file__).resolve().parents[2]
@@ -43,10 +46,20 @@ class Disk(NamedTuple):
 
 MIB = 1 << 20
 NVME = Disk("nvme", "NVMEGUEST0001", 256 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
-SATA = Disk("sata", "SATAGUEST0001", 192 * MIB, "ide-hd,bus=ide.0,serial={serial},model=GUEST-SATA-DISK,ver=1.5,wwn=0x5000c50000000001,"
-            "rotation_rate=1,drive={id}-file,id={id}")  # fmt: skip
-SAS = Disk("sas", "SASGUEST0001", 96 * MIB, "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=SAS-DISK,ver=2.5,wwn=0x5000c50000000002,"
-           "rotation_rate=1,drive={id}-file,id={id}")  # fmt: skip
+SATA = Disk(
+    "sata",
+    "SATAGUEST0001",
+    192 * MIB,
+    "ide-hd,bus=ide.0,serial={serial},model=GUEST-SATA-DISK,ver=1.5,wwn=0x5000c50000000001,"
+    "rotation_rate=1,drive={id}-file,id={id}",
+)
+SAS = Disk(
+    "sas",
+    "SASGUEST0001",
+    96 * MIB,
+    "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=SAS-DISK,ver=2.5,wwn=0x5000c50000000002,"
+    "rotation_rate=1,drive={id}-file,id={id}",
+)
 USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
 BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
 DISKS = (NVME, SATA, SAS, USB, BOOT)
@@ -54,8 +67,12 @@ DISKS = (NVME, SATA, SAS, USB, BOOT)
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
 OLDEST_QEMU_WITH_FDP = 8
 FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0,drive={id}-file,id={id}")
-FDP_CONTROLLER = ("-device", "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
-                  "-device", f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot1,subsys=fdpsubsystem")  # fmt: skip
+FDP_CONTROLLER = (
+    "-device",
+    "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
+    "-device",
+    f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot1,subsys=fdpsubsystem",
+)
 
 
 class Ended(NamedTuple):
@@ -78,7 +95,8 @@ class Machine:
     """A running guest. Use as a context manager, or call end()."""
 
     def __init__(self, folder: Path):
-        """Boot; disks and sockets lie in folder. Raises NoKernel when that cannot be done here, AssertionError when it fails."""
+        """Boot; disks and sockets lie in folder. Raises NoKernel when that cannot be done here, AssertionError when it
+        fails."""
         self.folder, self.console = folder, folder / "console.log"
         if not shutil.which(QEMU):
             raise NoKernel(f"no {QEMU} (package qemu-system-x86)")
@@ -92,9 +110,12 @@ class Machine:
                 file.truncate(disk.size_bytes)
         start = time.monotonic()
         self.process = subprocess.Popen(
-            qemu_argv(folder, built.image, disks, cpus), stdin=subprocess.DEVNULL, stdout=open(folder / "qemu.log", "wb"),
-            stderr=subprocess.STDOUT, preexec_fn=_die_with_parent,
-        )  # fmt: skip
+            qemu_argv(folder, built.image, disks, cpus),
+            stdin=subprocess.DEVNULL,
+            stdout=open(folder / "qemu.log", "wb"),
+            stderr=subprocess.STDOUT,
+            preexec_fn=_die_with_parent,
+        )
         try:
             self._agent = self._connect("agent", start + BOOT_LIMIT_S)
             self._qmp = self._connect("qmp", start + BOOT_LIMIT_S)
@@ -115,9 +136,17 @@ class Machine:
     def __exit__(self, *_):
         self.end()
 
-    def run(self, *argv: str, timeout_s: float = 60, stdin: str = "", cwd: str = str(CLONE), **environment: str) -> Ended:
+    def run(
+        self, *argv: str, timeout_s: float = 60, stdin: str = "", cwd: str = str(CLONE), **environment: str
+    ) -> Ended:
         """Run argv in the guest and wait for it. A command that outlives timeout_s is killed; its exit code is None."""
-        request = {"argv": [str(word) for word in argv], "stdin": stdin, "cwd": cwd, "env": environment, "timeout_s": timeout_s}
+        request = {
+            "argv": [str(word) for word in argv],
+            "stdin": stdin,
+            "cwd": cwd,
+            "env": environment,
+            "timeout_s": timeout_s,
+        }
         self._agent.send(request)
         reply = self._line(self._agent, time.monotonic() + timeout_s + 60)
         return Ended(request["argv"], reply["exit_code"], reply["stdout"], reply["stderr"], reply["seconds"])
@@ -136,7 +165,10 @@ class Machine:
     def start(self, name: str, *argv: str) -> None:
         """Start argv in the background, without a terminal; ended(name) waits for it."""
         files = f"/run/guest/job-{name}"
-        script = f'rm -f {files}.*; (code=0; "$@" </dev/null >{files}.out 2>{files}.err || code=$?; echo $code >{files}.code) >/dev/null 2>&1 &'
+        script = (
+            f'rm -f {files}.*; (code=0; "$@" </dev/null >{files}.out 2>{files}.err || code=$?; echo $code'
+            f" >{files}.code) >/dev/null 2>&1 &"
+        )
         done = self.run("sh", "-euc", script, "sh", *argv, PYTHONPATH=str(CLONE / "host"))
         assert done.exit_code == 0, done
 
@@ -147,11 +179,15 @@ class Machine:
         return Ended([name], int(code), self.sh(f"cat {files}.out"), self.sh(f"cat {files}.err"), 0.0)
 
     def until(self, script: str, timeout_s: float = 60, show: str = "/dev/null") -> str:
-        """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose content a failure tells."""
+        """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose content a failure
+        tells."""
         deadline, pause_s = time.monotonic() + timeout_s, 0.2
         while (done := self.run("sh", "-euc", script)).exit_code != 0:
             if time.monotonic() > deadline:
-                raise AssertionError(f"not within {timeout_s} s in the guest: {script}\n{done.stdout}{done.stderr}\n{self.sh(f'cat {show}')}")
+                raise AssertionError(
+                    f"not within {timeout_s} s in the guest:"
+                    f" {script}\n{done.stdout}{done.stderr}\n{self.sh(f'cat {show}')}"
+                )
             time.sleep(pause_s)
             pause_s = min(1.5, 1.5 * pause_s)  # each look costs the guest more than 0.1 s of its processor
         return done.stdout
@@ -218,7 +254,9 @@ class Machine:
 
     def _check(self, deadline: float, what: str) -> None:
         if self.process.poll() is not None:
-            raise AssertionError(f"the guest has ended (QEMU's exit code {self.process.returncode}):\n{self.console_tail()}")
+            raise AssertionError(
+                f"the guest has ended (QEMU's exit code {self.process.returncode}):\n{self.console_tail()}"
+            )
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}:\n{self.console_tail()}")
 
@@ -271,22 +309,62 @@ def qemu_argv(folder: Path, image: Path, disks: tuple[Disk, ...], cpus: int) -> 
     words = ["console=ttyS0", "panic=-1", "loglevel=5", "mitigations=off", "nokaslr", "audit=0", "tsc=reliable"]
     words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]
     argv = [
-        QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "q35",
-        "-accel", f"tcg,thread={'multi' if cpus > 1 else 'single'}", "-cpu", CPU, "-smp", str(cpus), "-m", "1536",
-        "-kernel", str(image), "-initrd", str(folder / "initrd"), "-append", " ".join(words),
-        "-serial", f"file:{folder}/console.log", "-qmp", f"unix:{folder}/qmp,server=on,wait=off",
-        "-chardev", f"socket,id=agent,path={folder}/agent,server=on,wait=off",
-        "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=agent",
-        "-virtfs", "local,path=/,security_model=none,readonly=on,multidevs=remap,mount_tag=host",
-        # no default route is set in the guest: of all addresses it reaches 10.0.2.2 alone, which is this machine's loopback
-        "-nic", "user,model=virtio-net-pci,ipv6=off",
-        "-device", "pcie-root-port,id=slot0,chassis=1", "-device", "pcie-root-port,id=slot1,chassis=2",
-        "-device", "mptsas1068,id=sasbus", "-device", "qemu-xhci,id=usbbus",
-    ]  # fmt: skip
+        QEMU,
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-machine",
+        "q35",
+        "-accel",
+        f"tcg,thread={'multi' if cpus > 1 else 'single'}",
+        "-cpu",
+        CPU,
+        "-smp",
+        str(cpus),
+        "-m",
+        "1536",
+        "-kernel",
+        str(image),
+        "-initrd",
+        str(folder / "initrd"),
+        "-append",
+        " ".join(words),
+        "-serial",
+        f"file:{folder}/console.log",
+        "-qmp",
+        f"unix:{folder}/qmp,server=on,wait=off",
+        "-chardev",
+        f"socket,id=agent,path={folder}/agent,server=on,wait=off",
+        "-device",
+        "virtio-serial-pci",
+        "-device",
+        "virtserialport,chardev=agent,name=agent",
+        "-virtfs",
+        "local,path=/,security_model=none,readonly=on,multidevs=remap,mount_tag=host",
+        # no default route is set in the guest: of all addresses it reaches 10.0.2.2 alone, which is this machine's
+        # loopback
+        "-nic",
+        "user,model=virtio-net-pci,ipv6=off",
+        "-device",
+        "pcie-root-port,id=slot0,chassis=1",
+        "-device",
+        "pcie-root-port,id=slot1,chassis=2",
+        "-device",
+        "mptsas1068,id=sasbus",
+        "-device",
+        "qemu-xhci,id=usbbus",
+    ]
     if FDP in disks:
         argv += FDP_CONTROLLER
     for disk in disks:
-        argv += ["-blockdev", f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder / disk.id}"]
+        argv += [
+            "-blockdev",
+            (
+                f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder / disk.id}"
+            ),
+        ]
         argv += ["-device", disk.device.format(**disk._asdict())]
     return argv
 

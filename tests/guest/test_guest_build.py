@@ -12,12 +12,19 @@ from guest.kernel import NoKernel, load_order, module_bytes, real_package
 
 # `apt-cache show --no-all-versions linux-image-amd64` of Debian 12 and 13, shortened
 DEBIAN_12 = "Package: linux-image-amd64\nVersion: 6.1.192-2\nDepends: linux-image-6.1.0-56-amd64 (= 6.1.192-2)\n"
-DEBIAN_13 = "Package: linux-image-amd64\nVersion: 6.12.48-1\nDepends: linux-image-6.12.48+deb13-amd64 (= 6.12.48-1)\nSection: kernel\n"
+DEBIAN_13 = (
+    "Package: linux-image-amd64\nVersion: 6.12.48-1\nDepends: linux-image-6.12.48+deb13-amd64 (= 6.12.48-1)\nSection:"
+    " kernel\n"
+)
 
 
 def module(depends: str = "", *more: str) -> bytes:
     """The .modinfo entries as in a module, between other bytes."""
-    return b"\x7fELF\0" + b"".join(f"{entry}\0".encode() for entry in ("license=GPL", f"depends={depends}", *more, "name=x")) + b"\1\2"
+    return (
+        b"\x7fELF\0"
+        + b"".join(f"{entry}\0".encode() for entry in ("license=GPL", f"depends={depends}", *more, "name=x"))
+        + b"\1\2"
+    )
 
 
 def test_package_of_the_kernel():
@@ -29,9 +36,15 @@ def test_package_of_the_kernel():
 
 def test_modules_load_after_what_they_depend_on():
     modules = {
-        "nvme_tcp": module("nvme-core,nvme-fabrics"), "nvme_fabrics": module("nvme-core"), "nvme_core": module("t10-pi"), "t10_pi": module(),
-        "ext4": module("mbcache", "softdep=pre: crc32c "), "mbcache": module(), "crc32c": module(), "sd_mod": module("t10-pi"),
-    }  # fmt: skip
+        "nvme_tcp": module("nvme-core,nvme-fabrics"),
+        "nvme_fabrics": module("nvme-core"),
+        "nvme_core": module("t10-pi"),
+        "t10_pi": module(),
+        "ext4": module("mbcache", "softdep=pre: crc32c "),
+        "mbcache": module(),
+        "crc32c": module(),
+        "sd_mod": module("t10-pi"),
+    }
     order = load_order(("sd_mod", "nvme_tcp", "built_in", "ext4"), modules.get)
     assert list(order) == ["t10_pi", "sd_mod", "nvme_core", "nvme_fabrics", "nvme_tcp", "mbcache", "crc32c", "ext4"]
     assert order["mbcache"] == modules["mbcache"]
@@ -50,7 +63,9 @@ def test_initramfs_is_what_cpio_reads(tmp_path):
     cpio = [shutil.which("cpio")] if shutil.which("cpio") else [shutil.which("busybox"), "cpio"]
     if not cpio[0]:
         pytest.skip("neither cpio nor busybox here to read the archive with")
-    archive = initramfs.newc([("d", 0o040755, b""), ("d/odd", 0o100644, b"12345"), ("empty", 0o100600, b""), ("link", 0o120777, b"d/odd")])
+    archive = initramfs.newc(
+        [("d", 0o040755, b""), ("d/odd", 0o100644, b"12345"), ("empty", 0o100600, b""), ("link", 0o120777, b"d/odd")]
+    )
     listed = subprocess.run([*cpio, "-t"], input=archive, capture_output=True, check=True).stdout.decode().split()
     assert listed == ["d", "d/odd", "empty", "link", "dev/console"]
     for one in ("d/odd", "link"):

@@ -30,7 +30,11 @@ def outside(guest, disk) -> bytes:
 
 @pytest.mark.parametrize(
     "disk, node, method, used",
-    [(NVME, "/dev/nvme0n1", "auto", "format-secure"), (NVME, "/dev/nvme0n1", "discard", "discard"), (SATA, "/dev/sda", "auto", "discard")],
+    [
+        (NVME, "/dev/nvme0n1", "auto", "format-secure"),
+        (NVME, "/dev/nvme0n1", "discard", "discard"),
+        (SATA, "/dev/sda", "auto", "discard"),
+    ],
     ids=["nvme-format", "nvme-discard", "sata-discard"],
 )
 def test_purge(guest, needs, disk, node, method, used):
@@ -51,19 +55,41 @@ def test_wear_and_watch(guest, needs):
     wear = guest.ssdrig("wear", NVME.serial, "--json")
     assert wear.exit_code == 0, wear
     nvme = wear.json()
-    assert (nvme["serial"], nvme["protocol"], nvme["simulated"], nvme["exit_status_bits"]) == (NVME.serial, "NVMe", False, [])
+    assert (nvme["serial"], nvme["protocol"], nvme["simulated"], nvme["exit_status_bits"]) == (
+        NVME.serial,
+        "NVMe",
+        False,
+        [],
+    )
     assert nvme["host_written_bytes"] >= 64 * MIB and nvme["host_written_unit_bytes"] == 512_000
-    assert nvme["nand_written_bytes"] is None and nvme["wa"]["value"] is None  # QEMU's drive has no NAND counter, so none is told
+    assert (
+        nvme["nand_written_bytes"] is None and nvme["wa"]["value"] is None
+    )  # QEMU's drive has no NAND counter, so none is told
     watch = guest.ssdrig("watch", NVME.serial, SATA.serial, "--once", "--json", "--dir", "/run/guest/watch")
     assert watch.exit_code == 0, watch
     polls = [json.loads(line) for line in watch.stdout.splitlines()]
     # what QEMU's drives say
-    assert {poll["drive"]["serial"]: poll["snapshot"]["temperature_C"] for poll in polls} == {NVME.serial: 50, SATA.serial: 31}
+    assert {poll["drive"]["serial"]: poll["snapshot"]["temperature_C"] for poll in polls} == {
+        NVME.serial: 50,
+        SATA.serial: 31,
+    }
     kept = guest.sh("tail -qn 1 " + " ".join(poll["kept"]["file"] for poll in polls)).splitlines()
     assert sorted(json.loads(line)["drive"]["serial"] for line in kept) == [NVME.serial, SATA.serial]
 
 
-RUN = ("run", "consistency", "--drive", NVME.serial, "--destroy-data", NVME.serial, "--purge", "format", "--smart-interval", "2", "--json")
+RUN = (
+    "run",
+    "consistency",
+    "--drive",
+    NVME.serial,
+    "--destroy-data",
+    NVME.serial,
+    "--purge",
+    "format",
+    "--smart-interval",
+    "2",
+    "--json",
+)
 
 
 def test_a_whole_run(guest, needs):
@@ -77,19 +103,27 @@ def test_a_whole_run(guest, needs):
     events = [json.loads(line) for line in guest.sh(f"cat {run['run']}/events.jsonl").splitlines()]
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["format"]
     assert [e["step"] for e in events if e["kind"] == "step.end" and e["ok"]][:4] == ["check", "purge", "fill", "load"]
-    polls = [json.loads(guest.sh(f"cat {run['run']}/smart/{n:03}.json")) for n in (1, len([e for e in events if e["kind"] == "smart.end"]))]
+    polls = [
+        json.loads(guest.sh(f"cat {run['run']}/smart/{n:03}.json"))
+        for n in (1, len([e for e in events if e["kind"] == "smart.end"]))
+    ]
     assert [poll["reason"] for poll in polls] == ["before", "after"]
     out = guest.sh(f"cat {run['run']}/fio/load/out.json")  # a document a second, the last one tells the whole
     wrote = json.loads(out[out.rindex("\n{\n") :])["jobs"][0]["write"]["io_bytes"]
-    counted = [int(poll["smartctl"]["nvme_smart_health_information_log"]["data_units_written"]) * 512_000 for poll in polls]
+    counted = [
+        int(poll["smartctl"]["nvme_smart_health_information_log"]["data_units_written"]) * 512_000 for poll in polls
+    ]
     assert abs(counted[1] - counted[0] - wrote) <= 512_000  # the drive's own counter and fio agree
 
 
 def test_a_drive_that_vanishes_ends_the_run(guest, needs):
-    """Surprise removal, as a power cut of the drive: the run ends with the drive's exit code and a closed run folder."""
+    """Surprise removal, as a power cut of the drive: the run ends with the drive's exit code and a closed run
+    folder."""
     needs("fio", "smartctl", "nvme")
     guest.start("vanish", *SSDRIG, *RUN, "--duration", "120", "--runs", "/run/guest/vanishing")
-    guest.until("grep -qs '\"reason\": \"poll\"' /run/guest/vanishing/*/events.jsonl", 150, show="/run/guest/job-vanish.err")
+    guest.until(
+        'grep -qs \'"reason": "poll"\' /run/guest/vanishing/*/events.jsonl', 150, show="/run/guest/job-vanish.err"
+    )
     guest.unplug(NVME)
     try:
         done = guest.ended("vanish")

@@ -12,7 +12,10 @@ MIB = 1 << 20
 
 def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(machine, needs):
     if machine.qemu_version[0] < OLDEST_QEMU_WITH_FDP:
-        pytest.skip(f"not run: QEMU {'.'.join(map(str, machine.qemu_version))} has no FDP, {OLDEST_QEMU_WITH_FDP}.0 and later have")
+        pytest.skip(
+            f"not run: QEMU {'.'.join(map(str, machine.qemu_version))} has no FDP, {OLDEST_QEMU_WITH_FDP}.0 and later"
+            " have"
+        )
     needs("nvme", "smartctl")
     rows = {row["serial"]: row for row in machine.ssdrig("drives", "--json", "--no-smart").json()}
     node = rows[FDP.serial]["node"]  # not the path below it: with a subsystem, the kernel has nvme1c1n1 too
@@ -22,12 +25,17 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(machine, needs
     machine.sh(f"dd if=/dev/zero of={node} bs=512k count=128 oflag=direct 2>/dev/null")
     after = machine.ssdrig("wear", FDP.serial, "--json").json()
     assert (after["nand_written_source"], after["nand_written_unit_bytes"]) == ("log 22h", 1)
-    # QEMU counts as media bytes those of the host and, each time that a reclaim unit is left for the next, what the last command
-    # found free in it ("eventual GC overhead"): units of 1 MiB, written by 512 KiB, count 1.5 MiB.
+    # QEMU counts as media bytes those of the host and, each time that a reclaim unit is left for the next, what the
+    # last command found free in it ("eventual GC overhead"): units of 1 MiB, written by 512 KiB, count 1.5 MiB.
     assert abs(after["host_written_bytes"] - before["host_written_bytes"] - 64 * MIB) < after["host_written_unit_bytes"]
     assert after["nand_written_bytes"] - before["nand_written_bytes"] == 96 * MIB
     # its own host bytes are exact; those of log 02h, above, come in units of 512 000
     assert after["fdp_host_written_bytes"] - before["fdp_host_written_bytes"] == 64 * MIB
     found = wa.between(before, after)
-    assert (found.value, found.source, found.host_bytes, found.nand_bytes) == (1.5, "log 22h / log 22h", 64 * MIB, 96 * MIB), found.why
+    assert (found.value, found.source, found.host_bytes, found.nand_bytes) == (
+        1.5,
+        "log 22h / log 22h",
+        64 * MIB,
+        96 * MIB,
+    ), found.why
     assert found.error < 1e-6

@@ -23,8 +23,8 @@ def refusals(guest, *before: str) -> dict[str, set[str]]:
 
 
 def purges(guest, *words: tuple[str, str]) -> tuple[list[int], str]:
-    """`ssdrig purge DRIVE --destroy-data SERIAL` for each (DRIVE, SERIAL), all started at once ("": without the flag): exit codes
-    and all that they said."""
+    """`ssdrig purge DRIVE --destroy-data SERIAL` for each (DRIVE, SERIAL), all started at once ("": without the flag):
+    exit codes and all that they said."""
     for n, (drive, serial) in enumerate(words):
         guest.start(f"purge{n}", *SSDRIG, "purge", drive, *(("--destroy-data", serial) if serial else ()))
     ended = [guest.ended(f"purge{n}") for n in range(len(words))]
@@ -45,7 +45,11 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
     done = guest.run(f"{CLONE}/ssdrig", "drives", "--json")
     assert done.exit_code == 0, done
     rows = {row["serial"]: row for row in done.json()}
-    assert {serial: (row["node"], row["interface"], row["capacity_bytes"]) for serial, row in rows.items() if serial != FDP.serial} == {
+    assert {
+        serial: (row["node"], row["interface"], row["capacity_bytes"])
+        for serial, row in rows.items()
+        if serial != FDP.serial
+    } == {
         NVME.serial: ("/dev/nvme0n1", "NVMe", NVME.size_bytes),
         SATA.serial: ("/dev/sda", "SATA", SATA.size_bytes),
         SAS.serial: ("/dev/sdb", "SAS", SAS.size_bytes),
@@ -55,7 +59,9 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
     assert rows[SATA.serial]["model"] == "GUEST-SATA-DISK" and rows[SATA.serial]["firmware"] == "1.5"
     assert rows[SAS.serial]["wwn"] == "naa.5000c50000000002"
     assert rows[SATA.serial]["link"] == "SATA 1.5 Gb/s" and rows[NVME.serial]["link"].startswith("PCIe")
-    assert rows[NVME.serial]["health_ok"] is True and rows[NVME.serial]["temperature_C"] == 50  # what QEMU's SMART log says
+    assert (
+        rows[NVME.serial]["health_ok"] is True and rows[NVME.serial]["temperature_C"] == 50
+    )  # what QEMU's SMART log says
     assert rows[SATA.serial]["health_ok"] is True and rows[SATA.serial]["percentage_used"] is None
     assert all(row["safe"] and not row["simulated"] for row in rows.values())
 
@@ -93,8 +99,12 @@ mount -o remount,ro /mnt/boot
     assert {"mounted", "busy"} <= found[BOOT.serial] and "boot" not in found[BOOT.serial]
     assert found[USB.serial] == set()
     assert "boot" in refusals(guest, "chroot", "/mnt/boot")[BOOT.serial]
-    link = guest.sh("ls -d /dev/disk/by-id/nvme-*NVMEGUEST0001 2>/dev/null || true").split()[:1]  # none where there is no udev
-    codes, _ = purges(guest, (SATA.serial, SATA.serial), (BOOT.serial, BOOT.serial), ((link or [NVME.serial])[0], NVME.serial))
+    link = guest.sh("ls -d /dev/disk/by-id/nvme-*NVMEGUEST0001 2>/dev/null || true").split()[
+        :1
+    ]  # none where there is no udev
+    codes, _ = purges(
+        guest, (SATA.serial, SATA.serial), (BOOT.serial, BOOT.serial), ((link or [NVME.serial])[0], NVME.serial)
+    )
     assert codes == [3, 3, 3]
     assert content(guest, *disks) == before
 
@@ -143,7 +153,12 @@ with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.s
 @contextlib.contextmanager
 def holder(guest):
     """A process of the guest that holds the NVMe disk: yields tell(line) -> its answer, and what it said first."""
-    guest.run("sh", "-euc", "rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell; cat >/run/guest/holder.py", stdin=HOLDER)
+    guest.run(
+        "sh",
+        "-euc",
+        "rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell; cat >/run/guest/holder.py",
+        stdin=HOLDER,
+    )
     guest.start("holder", SSDRIG[0], "-P", "/run/guest/holder.py")
     lines = itertools.count(1)
 

@@ -1,5 +1,5 @@
-"""The SIMULATED drive as a real NVMe controller: an unmodified kernel, smartctl, nvme-cli and fio in the guest use it over
-NVMe/TCP, and its ledger says what really happened."""
+"""The SIMULATED drive as a real NVMe controller: an unmodified kernel, smartctl, nvme-cli and fio in the guest use it
+over NVMe/TCP, and its ledger says what really happened."""
 
 import subprocess
 import sys
@@ -30,7 +30,12 @@ class Connected:
         # 5 s, the default, is too short for a guest that gets a fraction of a processor
         done = machine.run(*words, "--keep-alive-tmo=60")
         assert done.exit_code == 0, done
-        self.controller = "/dev/" + machine.sh(f"cd /sys/class/nvme; for c in nvme*; do grep -q {self.serial} $c/serial && echo $c; done").strip()
+        self.controller = (
+            "/dev/"
+            + machine.sh(
+                f"cd /sys/class/nvme; for c in nvme*; do grep -q {self.serial} $c/serial && echo $c; done"
+            ).strip()
+        )
         self.node = machine.until(f"ls {self.controller}n?").strip()
 
     def ledger(self) -> dict:
@@ -64,7 +69,19 @@ def drive(machine, tmp_path_factory):
     """A drive whose flash has been written three times over at random, so that its garbage collection works."""
     folder = tmp_path_factory.mktemp("nvme-tcp")
     tool = [sys.executable, "-m", "ssdrig.virtual.serve"]
-    aging = ["precondition", "--preset", "sata-tlc", "--capacity", "256MiB", "--fill", "random", "--drive-writes", "3", "--state", folder / "aged"]
+    aging = [
+        "precondition",
+        "--preset",
+        "sata-tlc",
+        "--capacity",
+        "256MiB",
+        "--fill",
+        "random",
+        "--drive-writes",
+        "3",
+        "--state",
+        folder / "aged",
+    ]
     subprocess.run([*tool, *aging], check=True, capture_output=True)
     drive = ("--preset", "sata-tlc", "--capacity", "256MiB", "--state", str(folder / "aged"))
     served = Serving(folder, *drive, "--nvme-tcp", "127.0.0.1:0", "--die-with-parent")
@@ -84,11 +101,23 @@ def test_identified_as_an_nvme_drive(drive, needs):
     assert (smart["model_name"], smart["serial_number"]) == (drive.served.ready["model"], drive.serial)
     assert smart["nvme_total_capacity"] == CAPACITY_BYTES
     controller = machine.run("nvme", "id-ctrl", drive.controller, "-o", "json").json()
-    assert (controller["mn"].strip(), controller["sn"].strip(), controller["nn"]) == (drive.served.ready["model"], drive.serial, 1)
+    assert (controller["mn"].strip(), controller["sn"].strip(), controller["nn"]) == (
+        drive.served.ready["model"],
+        drive.serial,
+        1,
+    )
     assert controller["oncs"] & 0b1100 == 0b1100  # DSM, write zeroes
-    assert machine.sh(f"cat /sys/block/{drive.node[5:]}/queue/write_cache /sys/block/{drive.node[5:]}/queue/fua") == "write back\n1\n"
+    assert (
+        machine.sh(f"cat /sys/block/{drive.node[5:]}/queue/write_cache /sys/block/{drive.node[5:]}/queue/fua")
+        == "write back\n1\n"
+    )
     [row] = [row for row in machine.ssdrig("drives", "--json").json() if row["serial"] == drive.serial]
-    assert (row["interface"], row["simulated"], row["capacity_bytes"], row["health_ok"]) == ("NVMe/TCP", True, CAPACITY_BYTES, True)
+    assert (row["interface"], row["simulated"], row["capacity_bytes"], row["health_ok"]) == (
+        "NVMe/TCP",
+        True,
+        CAPACITY_BYTES,
+        True,
+    )
     assert row["link"].startswith("tcp 10.0.2.2:")
 
 
@@ -100,7 +129,10 @@ def test_log_pages_agree_with_the_ledger(drive, needs):
     group = drive.machine.run("nvme", "endurance-log", drive.controller, "-g", "1", "-o", "json").json()
     written = truth["host_write_bytes"]
     assert 0 <= int(smart["data_units_written"]) * 512_000 - written < 512_000  # the page rounds up
-    assert (int(smart["power_cycles"]), int(smart["unsafe_shutdowns"])) == (truth["power_cycles"], truth["unsafe_shutdowns"])
+    assert (int(smart["power_cycles"]), int(smart["unsafe_shutdowns"])) == (
+        truth["power_cycles"],
+        truth["unsafe_shutdowns"],
+    )
     assert ocp["Physical media units written"] == {"hi": 0, "lo": truth["nand_write_bytes"]}
     assert ocp["Max User data erase counts"] == truth["pe_max"]
     assert 0 <= int(group["media_units_written"]) * 10**9 - truth["nand_write_bytes"] < 10**9
@@ -114,7 +146,16 @@ def test_flush_fua_and_trim_reach_the_drive(drive, needs):
         return {name: value - before[name] for name, value in drive.ledger().items() if isinstance(value, int)}
 
     before = drive.wait_until_quiet()
-    drive.fio("--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=16m", "--number_ios=600", "--fsync=64", "--verify=crc32c", "--do_verify=1")
+    drive.fio(
+        "--rw=randwrite",
+        "--bs=4k",
+        "--iodepth=8",
+        "--size=16m",
+        "--number_ios=600",
+        "--fsync=64",
+        "--verify=crc32c",
+        "--do_verify=1",
+    )
     done = change(before)
     assert (done["host_write_commands"], done["host_flush_commands"]) == (600, 600 // 64)
     assert done["host_read_commands"] >= 600  # verified by reading
@@ -126,8 +167,8 @@ def test_flush_fua_and_trim_reach_the_drive(drive, needs):
     drive.fio(*small)
     without = change(before)
     assert (with_fua["host_write_commands"], without["host_write_commands"]) == (100, 100)
-    # Linux turns an asynchronous O_SYNC write into a write with FUA and no flush. Each must be on NAND before it is answered,
-    # which wastes the rest of a NAND page.
+    # Linux turns an asynchronous O_SYNC write into a write with FUA and no flush. Each must be on NAND before it is
+    # answered, which wastes the rest of a NAND page.
     assert (with_fua["host_flush_commands"], without["host_flush_commands"]) == (0, 0)
     assert (with_fua["host_fua_write_commands"], without["host_fua_write_commands"]) == (100, 0)
     assert with_fua["nand_padding_bytes"] >= 100 * PAGE > 2 * without["nand_padding_bytes"]
@@ -135,17 +176,31 @@ def test_flush_fua_and_trim_reach_the_drive(drive, needs):
     before = drive.wait_until_quiet()
     machine.sh(f"blkdiscard --offset {32 * MIB} --length {8 * MIB} {drive.node}")
     assert change(before)["trim_bytes"] == 8 * MIB
-    assert machine.sh(f"dd if={drive.node} bs=1M skip=32 count=8 iflag=direct 2>/dev/null | tr -d '\\0' | wc -c") == "0\n"
+    assert (
+        machine.sh(f"dd if={drive.node} bs=1M skip=32 count=8 iflag=direct 2>/dev/null | tr -d '\\0' | wc -c") == "0\n"
+    )
 
 
 def test_write_amplification_from_outside_agrees_with_the_ledger(drive, needs):
     needs("fio", "smartctl", "nvme")
     truth_before = drive.wait_until_quiet()
     before = drive.machine.ssdrig("wear", drive.serial, "--json").json()
-    drive.fio("--rw=randwrite", "--bs=4k", "--iodepth=32", f"--size={CAPACITY_BYTES}", f"--io_size={32 * MIB}", "--norandommap", "--randrepeat=1")
+    drive.fio(
+        "--rw=randwrite",
+        "--bs=4k",
+        "--iodepth=32",
+        f"--size={CAPACITY_BYTES}",
+        f"--io_size={32 * MIB}",
+        "--norandommap",
+        "--randrepeat=1",
+    )
     truth_after = drive.wait_until_quiet()
     after = drive.machine.ssdrig("wear", drive.serial, "--json").json()
-    assert (before["simulated"], before["nand_written_source"], before["host_written_source"]) == (True, "log C0h", "log 02h")
+    assert (before["simulated"], before["nand_written_source"], before["host_written_source"]) == (
+        True,
+        "log C0h",
+        "log 02h",
+    )
     found = wa.between(before, after)
     true_host = truth_after["host_write_bytes"] - truth_before["host_write_bytes"]
     true_wa = (truth_after["nand_write_bytes"] - truth_before["nand_write_bytes"]) / true_host
@@ -157,8 +212,8 @@ def test_write_amplification_from_outside_agrees_with_the_ledger(drive, needs):
 
 
 def test_power_cut_and_return(drive, needs):
-    """The cut is a lost connection to the kernel. It reconnects by itself and writes go on; what the drive had confirmed as
-    durable is there; an unsafe shutdown is counted."""
+    """The cut is a lost connection to the kernel. It reconnects by itself and writes go on; what the drive had
+    confirmed as durable is there; an unsafe shutdown is counted."""
     needs("fio", "smartctl")
     machine, before = drive.machine, drive.ledger()
     kept = ("--rw=write", "--bs=4k", "--iodepth=4", "--size=1m", "--verify=crc32c")

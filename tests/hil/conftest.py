@@ -1,4 +1,5 @@
-"""Tests on a real rig. Nothing of this folder is collected without --hil-port and --hil-serial, and nothing switches power without
+"""Tests on a real rig. Nothing of this folder is collected without --hil-port and --hil-serial, and nothing switches
+power without
 --hil-cut. tests/test_hil.py runs all of it on the SIMULATED board's port.
 
     ./ssdrig test tests/hil --hil-port /dev/serial/by-id/... --hil-serial E66... [--hil-cut]
@@ -20,18 +21,42 @@ from ssdrig.rig_session import session
 
 def pytest_addoption(parser):
     group = parser.getgroup("hil", "tests on a real rig (tests/hil)")
-    group.addoption("--hil-port", metavar="PORT", help="the rig's serial port, best by its name in /dev/serial/by-id; no drive may be connected")
-    group.addoption("--hil-serial", metavar="SERIAL", help="the serial number that this rig must have (./ssdrig rig info says it)")
-    group.addoption("--hil-cut", action="store_true", help="rails may lose their power: a dummy load, no drive, is connected")
-    group.addoption("--hil-seconds", type=float, default=60, metavar="S", help="length of the stretch in which nothing may be lost (default %(default)s)")
-    group.addoption("--hil-deaf", type=float, default=10, metavar="S", help="how long the host does not read (default %(default)s)")
-    group.addoption("--hil-bulk-uF", type=int, default=470, metavar="N", help="capacitance behind each switch, for the ramp (default %(default)s)")
+    group.addoption(
+        "--hil-port",
+        metavar="PORT",
+        help="the rig's serial port, best by its name in /dev/serial/by-id; no drive may be connected",
+    )
+    group.addoption(
+        "--hil-serial", metavar="SERIAL", help="the serial number that this rig must have (./ssdrig rig info says it)"
+    )
+    group.addoption(
+        "--hil-cut", action="store_true", help="rails may lose their power: a dummy load, no drive, is connected"
+    )
+    group.addoption(
+        "--hil-seconds",
+        type=float,
+        default=60,
+        metavar="S",
+        help="length of the stretch in which nothing may be lost (default %(default)s)",
+    )
+    group.addoption(
+        "--hil-deaf", type=float, default=10, metavar="S", help="how long the host does not read (default %(default)s)"
+    )
+    group.addoption(
+        "--hil-bulk-uF",
+        type=int,
+        default=470,
+        metavar="N",
+        help="capacitance behind each switch, for the ramp (default %(default)s)",
+    )
 
 
 def pytest_configure(config):
     port, serial = (config.getoption(name, None) for name in ("--hil-port", "--hil-serial"))
     if bool(port) != bool(serial):
-        raise pytest.UsageError("--hil-port and --hil-serial belong together: the tests refuse a rig that is not the one named")
+        raise pytest.UsageError(
+            "--hil-port and --hil-serial belong together: the tests refuse a rig that is not the one named"
+        )
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -47,7 +72,10 @@ def port(request) -> str:
     with session(path, stream=False) as here:
         found = here.hello.get("serial")
     if found != serial:
-        pytest.fail(f"expected the rig with serial {serial} on {path}; seen serial {found}; nothing was asked of it", pytrace=False)
+        pytest.fail(
+            f"expected the rig with serial {serial} on {path}; seen serial {found}; nothing was asked of it",
+            pytrace=False,
+        )
     return path
 
 
@@ -126,8 +154,8 @@ def answers(port, patience_s=30.0) -> dict:
 
 @pytest.fixture
 def reset_board(port):
-    """reset_board(): a reset of the chip, which also takes it from USB for a moment; wait: until it answers again. Works beside a
-    host that has the port open."""
+    """reset_board(): a reset of the chip, which also takes it from USB for a moment; wait: until it answers again.
+    Works beside a host that has the port open."""
 
     def reset(wait=True):
         fd = os.open(port, os.O_WRONLY | os.O_NOCTTY)

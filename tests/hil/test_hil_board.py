@@ -1,4 +1,5 @@
-"""The board behind the rig: its prompt stays in reach, it carries this clone's firmware, and a host survives its reset."""
+"""The board behind the rig: its prompt stays in reach, it carries this clone's firmware, and a host survives its
+reset."""
 
 import hashlib
 import os
@@ -33,8 +34,8 @@ def test_quit_ends_at_the_prompt(line, port, back):
 
 
 def test_a_run_goes_on_after_the_board_was_reset(port, tmp_path, reset_board):
-    """The board is reset, and goes from USB for a moment, while a host streams: it is greeted and started again, and what was lost
-    is known."""
+    """The board is reset, and goes from USB for a moment, while a host streams: it is greeted and started again, and
+    what was lost is known."""
     book = journal.create(tmp_path, {"run": "hil"})
     rig = Rig(port, book)
     try:
@@ -55,4 +56,7 @@ def test_a_run_goes_on_after_the_board_was_reset(port, tmp_path, reset_board):
     for power in samples.load_rails(book.path):
         assert len(power.boots) == 2 and power.counts["resets"] == 1
         dark_s = float(power.gap_ns.max()) * 1e-9
-        assert power.lost * power.facts["conversion_ns"] * 1e-9 == pytest.approx(dark_s, rel=0.02, abs=0.1) and 0 < dark_s < 30
+        assert (
+            power.lost * power.facts["conversion_ns"] * 1e-9 == pytest.approx(dark_s, rel=0.02, abs=0.1)
+            and 0 < dark_s < 30
+        )

@@ -56,7 +56,12 @@ def test_go_and_stop(line):
 
 def test_what_is_no_frame_is_passed_over(line):
     boot = line.hello()["boot"]
-    for junk in (b"\x00\x00\x00", b"\x05abc\x00", os.urandom(2000).replace(b"\x03", b"\x04") + b"\x00", wire.encode(wire.PING, 1, b"1234")[:-3] + b"\x00"):
+    for junk in (
+        b"\x00\x00\x00",
+        b"\x05abc\x00",
+        os.urandom(2000).replace(b"\x03", b"\x04") + b"\x00",
+        wire.encode(wire.PING, 1, b"1234")[:-3] + b"\x00",
+    ):
         os.write(line.fd, junk)
         line.read(0.1)
         alive(line)
@@ -73,7 +78,9 @@ def test_arming_gives_a_token_that_lapses(line, hello):
     assert first[0] != second[0] and 0 < second[1] <= 60_000
 
 
-@pytest.mark.parametrize("body", [b"", b"{", {"token": 1}, {"rails": [0], "profile": "crowbar", "when": {"now": True}}, [], "crowbar"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", {"token": 1}, {"rails": [0], "profile": "crowbar", "when": {"now": True}}, [], "crowbar"]
+)
 def test_a_cut_without_its_token_is_refused(line, body):
     line.go()
     line.until(line.samples)
@@ -85,7 +92,9 @@ def test_power_on_with_nothing_off_is_refused(line):
     assert refusal(line, wire.ON, {"call_off": True})
 
 
-@pytest.mark.parametrize("body", [b"x", {}, {"gpio": 255, "rate": 500_000, "before": 0, "after": 100, "trigger": "now"}])
+@pytest.mark.parametrize(
+    "body", [b"x", {}, {"gpio": 255, "rate": 500_000, "before": 0, "after": 100, "trigger": "now"}]
+)
 def test_a_scope_that_cannot_be_is_refused(line, body):
     assert refusal(line, wire.SCOPE, body)
 
@@ -105,7 +114,11 @@ def test_no_calibration_while_the_stream_runs(line, hello):
 def test_a_calibration_is_kept_and_what_was_there_comes_back(port, hello):
     rail = hello["rails"][-1]
     low, high = Point(0.0, 1e-6, 0.0), Point(5.01, 1e-6, 5.0)
-    line = {**calibration.line(low, high, Meter("test", 0.05, 0.001, 0.0001), 195.3125e-6), "date": "2026-01-01", "meter": "test of the rig"}
+    line = {
+        **calibration.line(low, high, Meter("test", 0.05, 0.001, 0.0001), 195.3125e-6),
+        "date": "2026-01-01",
+        "meter": "test of the rig",
+    }
     kept = {"V": line, "board": hello["serial"]}
     try:
         with session(port, stream=False) as here:

@@ -1,4 +1,5 @@
-"""What the rig measures over an undisturbed stretch: its rates, losses, energy, clock; and what a host does to it that does not read."""
+"""What the rig measures over an undisturbed stretch: its rates, losses, energy, clock; and what a host does to it that
+does not read."""
 
 import time
 
@@ -22,14 +23,18 @@ def test_each_rail_delivers_the_rate_that_it_is_configured_for(stretch):
     for power in powers:
         asked = 1e9 / power.facts["conversion_ns"]
         got = float(power.index[-1] - power.index[0]) / float(power.t_ns[-1] - power.t_ns[0]) * 1e9
-        assert got == pytest.approx(asked, rel=OSCILLATOR), f"rail {power.rail}: {got:.1f} conversions a second, {asked:.1f} asked for"
+        assert got == pytest.approx(asked, rel=OSCILLATOR), (
+            f"rail {power.rail}: {got:.1f} conversions a second, {asked:.1f} asked for"
+        )
 
 
 def test_nothing_is_lost(stretch, request):
     powers, live = stretch
     for power in powers:
         given_up = power.closure.instead if power.closure else 0
-        assert power.lost <= given_up, f"rail {power.rail}: {power.lost} conversions lost, {given_up} given up for the accumulators"
+        assert power.lost <= given_up, (
+            f"rail {power.rail}: {power.lost} conversions lost, {given_up} given up for the accumulators"
+        )
         seconds = float(power.t_ns[-1] - power.t_ns[0]) * 1e-9
         assert seconds > request.config.getoption("--hil-seconds") - 1
     counts = powers[0].counts

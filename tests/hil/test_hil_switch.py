@@ -33,7 +33,9 @@ def test_the_scope_sees_the_rail_as_the_sensor_does(streaming):
         assert picture["rail"] == row["rail"] and len(picture["volts"]) == 1000
         assert picture["dt_ns"] == pytest.approx(1e9 / max(row["rates"]), rel=0.01)
         seen = volts(streaming, row["rail"])
-        assert float(np.mean(picture["volts"])) == pytest.approx(seen, rel=0.05, abs=0.05)  # resistors of 1 %, the ADC's own error
+        assert float(np.mean(picture["volts"])) == pytest.approx(
+            seen, rel=0.05, abs=0.05
+        )  # resistors of 1 %, the ADC's own error
 
 
 @contextlib.contextmanager
@@ -76,7 +78,9 @@ def test_a_ramp_takes_the_time_asked_for(streaming, cut, request):
     bulk_uF = request.config.getoption("--hil-bulk-uF")
     for rail in rails:
         asked_us = 20_000
-        report = switching.arm_and_cut(streaming.rig, rails=[rail], profile="ramp", fall_us=asked_us, bulk_uF=[bulk_uF], off_ms=OFF_MS)
+        report = switching.arm_and_cut(
+            streaming.rig, rails=[rail], profile="ramp", fall_us=asked_us, bulk_uF=[bulk_uF], off_ms=OFF_MS
+        )
         assert report["ok"] and 0 < report["rails"][0]["t90_10_us"] < asked_us  # the load's own current makes it faster
 
 
@@ -91,7 +95,11 @@ def test_all_rails_at_once(streaming, cut):
     if len(rails) < 2:
         pytest.skip("this rig switches one rail")
     report = switching.arm_and_cut(streaming.rig, rails=rails, profile="crowbar", off_ms=OFF_MS)
-    assert report["ok"] and [row["rail"] for row in report["rails"]] == rails and all(row["safe"] for row in report["rails"])
+    assert (
+        report["ok"]
+        and [row["rail"] for row in report["rails"]] == rails
+        and all(row["safe"] for row in report["rails"])
+    )
 
 
 def test_off_stays_off_until_on(streaming, cut):

@@ -1,6 +1,6 @@
 """Runs under MicroPython: the firmware's small parts against expectations computed here by other means.
 
-    micropython board_parts.py FIRMWARE STAND_INS
+micropython board_parts.py FIRMWARE STAND_INS
 """
 
 import usys
@@ -45,7 +45,14 @@ check("cal", ina228.shunt_cal(7_812_500, 10_000, True), 4096)
 check("adc", ina228.adc_config(150, 540, 50), 0xF500)
 
 # a script's words to values, and values to the wire's sample
-rail = {"fine": True, "vbus_us": 150, "vshunt_us": 540, "temp_us": 50, "current_lsb_pA": 7_812_500, "shunt_uOhm": 10_000}
+rail = {
+    "fine": True,
+    "vbus_us": 150,
+    "vshunt_us": 540,
+    "temp_us": 50,
+    "current_lsb_pA": 7_812_500,
+    "shunt_uOhm": 10_000,
+}
 chip = ina228.INA228(None, rail)
 sample = bytearray(10)
 for vbus, current in ((0, 0), (25600, 64000), (0x7FFFF, -1), (1, -524288), (0x12345, 524287)):

@@ -1,6 +1,6 @@
 """Runs under MicroPython: lane.drain over rings given as JSON on standard input, one line of results each.
 
-    micropython drain.py FIRMWARE STAND_INS < CASES
+micropython drain.py FIRMWARE STAND_INS < CASES
 """
 
 import usys

@@ -3,8 +3,8 @@ MemoryError.
 
     micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak] < RAILS
 
-RAILS: JSON, what each rail's row changes in the first of board.RAILS; on standard input, because the interpreter takes no
-argument above 255 bytes.
+RAILS: JSON, what each rail's row changes in the first of board.RAILS; on standard input, because the interpreter takes
+no argument above 255 bytes.
 
 The stand-ins allocate, so the heap is unlocked inside each of them and locked again after it; interrupt handlers run
 locked. Device time runs free of real time; commands are put in by this script. Printed: a line with the t_us at which
@@ -160,7 +160,9 @@ spi["exchange"] = unlocked(spi["exchange"], 5)
 import board
 
 board.RAILS = tuple([dict(board.RAILS[0], **row) for row in RAILS])
-wiring.sensors(board.RAILS, Feed(FEED, 15, board.RAILS[0]["shunt_uOhm"], 0).window, cosim.boot, (5000, 0.5, 200, -100, 1.0))
+wiring.sensors(
+    board.RAILS, Feed(FEED, 15, board.RAILS[0]["shunt_uOhm"], 0).window, cosim.boot, (5000, 0.5, 200, -100, 1.0)
+)
 
 import rig
 

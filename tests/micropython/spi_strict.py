@@ -1,6 +1,6 @@
 """Runs under MicroPython: misuse of the SIMULATED SPI block, one line for each with what it says.
 
-    micropython spi_strict.py FIRMWARE STAND_INS
+micropython spi_strict.py FIRMWARE STAND_INS
 """
 
 import usys
@@ -19,7 +19,9 @@ cosim.begin(10**9, 0, 0)
 
 
 def make(baudrate=10_000_000, phase=1, firstbit=SPI.MSB, miso=0):
-    return SPI(0, baudrate=baudrate, polarity=0, phase=phase, sck=Pin(2), mosi=Pin(3), miso=Pin(miso), firstbit=firstbit)
+    return SPI(
+        0, baudrate=baudrate, polarity=0, phase=phase, sck=Pin(2), mosi=Pin(3), miso=Pin(miso), firstbit=firstbit
+    )
 
 
 def fresh():

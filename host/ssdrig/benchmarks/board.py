@@ -48,7 +48,16 @@ def board() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         path, truth_path = f"{folder}/feed", f"{folder}/truth"
         cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
-        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", path, "--truth", truth_path, "--die-with-parent"]
+        argv = [
+            sys.executable,
+            "-m",
+            "ssdrig.virtual.cable",
+            "--feed",
+            path,
+            "--truth",
+            truth_path,
+            "--die-with-parent",
+        ]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE)
         try:
             stream = _Stream(json.loads(process.stdout.readline())["port"])
@@ -90,7 +99,14 @@ def board() -> list[Figure]:
     ]
 
 
-_ROW = {"chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True}
+_ROW = {
+    "chip": "INA228",
+    "bus": "I2C0",
+    "shunt_uOhm": 8_000,
+    "shunt_tolerance_ppm": 10_000,
+    "current_lsb_pA": 9_765_625,
+    "fine": True,
+}
 _SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}
 _FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 _SPI = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 50, "temp_us": None}
@@ -98,11 +114,21 @@ RATE_s = 5  # of board time
 
 
 def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
-    """(samples per second of board time, samples not there, E frames) of each rail, chips 0.5 % slow unless said otherwise."""
+    """(samples per second of board time, samples not there, E frames) of each rail, chips 0.5 % slow unless said
+    otherwise."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/feed"
         cable.fill(feed.create(path, time.monotonic_ns()), 2.5)
-        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", path, "--truth", f"{folder}/truth", "--die-with-parent"]
+        argv = [
+            sys.executable,
+            "-m",
+            "ssdrig.virtual.cable",
+            "--feed",
+            path,
+            "--truth",
+            f"{folder}/truth",
+            "--die-with-parent",
+        ]
         argv += ["--faults", json.dumps({"osc_ppm": -5000.0, **settings})]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE)
         try:
@@ -124,24 +150,39 @@ def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
 
 
 def rates() -> list[Figure]:
-    """The highest rates, in device time: I2C at the 1008 ns a clock that the RP2040 makes of BUS_Hz (i2c_block.scl_ns), SPI at the
-    8.93 MHz that it makes of 10 (spi_block.sck_Hz), 20 us to the interrupt's first line, 22 us for a call of machine.I2C (measured on
-    an emulated RP2040), 8 us for a call of viper code, 160 ns for a register access, 2 us for a sample that lane.drain moves
-    (assumed). The interpreter's own time per bytecode is not modelled.
+    """The highest rates, in device time: I2C at the 1008 ns a clock that the RP2040 makes of BUS_Hz (i2c_block.scl_ns),
+    SPI at the
+    8.93 MHz that it makes of 10 (spi_block.sck_Hz), 20 us to the interrupt's first line, 22 us for a call of
+      machine.I2C (measured on an emulated RP2040), 8 us for a call of viper code, 160 ns for a register access, 2 us
+      for a sample that lane.drain moves (assumed). The interpreter's own time per bytecode is not modelled.
 
-    Why an INA229 comes through: of the 100 us between two conversions its interrupt takes 20 us to begin, 8 for the call and some 12
-    for three frames (88 bits and their registers); CURRENT has been taken 34 us after the conversion, before the next shunt
-    conversion replaces it at 50. In the RP2 port on an emulated RP2040, bytecode and all (tests/test_emulated_spi.py), it is 44 us in all
-    and CURRENT after 25. That leaves half of the time to the main loop, which moves all samples that have come since its last
-    round in one call, and sends 50 of them in 448 bytes of the 585 KiB/s of USB each 5 ms. The ring holds 25 ms."""
+    Why an INA229 comes through: of the 100 us between two conversions its interrupt takes 20 us to begin, 8 for the
+    call and some 12 for three frames (88 bits and their registers); CURRENT has been taken 34 us after the conversion,
+    before the next shunt conversion replaces it at 50. In the RP2 port on an emulated RP2040, bytecode and all
+    (tests/test_emulated_spi.py), it is 44 us in all and CURRENT after 25. That leaves half of the time to the main
+    loop, which moves all samples that have come since its last round in one call, and sends 50 of them in 448 bytes of
+    the 585 KiB/s of USB each 5 ms. The ring holds 25 ms."""
     ((fast, fast_lost, fast_energies),) = _rates({"rail": _FAST}, 1)
-    rows = [{**_ROW, **_SLOW, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n, "simulated": {"A": 0.3, "V": 12.0}} for n in (1, 2)]
+    rows = [
+        {
+            **_ROW,
+            **_SLOW,
+            "rail": n,
+            "name": f"rail {n}",
+            "address": 0x40 + n,
+            "alert": 6 + n,
+            "simulated": {"A": 0.3, "V": 12.0},
+        }
+        for n in (1, 2)
+    ]
     ((spi, spi_lost, _),) = _rates({"rail": _SPI, "osc_ppm": 0.0, "ppm": 0.0}, 1)
     ((slow_spi, slow_spi_lost, _),) = _rates({"rail": _SPI}, 1)
     three = _rates({"rail": _SLOW, "rails": rows}, 3)
     return [
         at_least("one rail, V and I each, chip 0.5 % slow", fast, "1/s", 4000),
-        exactly("samples lost, but for one that each reading of the accumulators takes", fast_lost - fast_energies, "", 0),
+        exactly(
+            "samples lost, but for one that each reading of the accumulators takes", fast_lost - fast_energies, "", 0
+        ),
         at_least("INA229 over SPI, V and I each, chip and board exact", round(spi), "1/s", 10_000),
         at_least("INA229 over SPI, V and I each, chip 0.5 % slow", slow_spi, "1/s", 9_949),
         exactly("samples lost of both", spi_lost + slow_spi_lost, "", 0),

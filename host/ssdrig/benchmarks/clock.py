@@ -21,26 +21,49 @@ from ssdrig.virtual import cable, feed
 
 NOISY = {"ppm": 80, "delay_us": 100, "jitter_us": 150, "outliers": 0.03, "outlier_us": 5000}
 FAULTY = {
-    "ppm": 80, "noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0, "jitter_us": 300, "loss": 2e-4, "corrupt": 2e-4,
-    "duplicate": 2e-4, "command_loss": 1e-3, "command_corrupt": 1e-3, "command_duplicate": 1e-3, "pause_every_s": 4, "pause_ms": 400,
+    "ppm": 80,
+    "noise": 0,
+    "offset_uV": 0,
+    "gain_ppm": 0,
+    "vbus_gain_ppm": 0,
+    "jitter_us": 300,
+    "loss": 2e-4,
+    "corrupt": 2e-4,
+    "duplicate": 2e-4,
+    "command_loss": 1e-3,
+    "command_corrupt": 1e-3,
+    "command_duplicate": 1e-3,
+    "pause_every_s": 4,
+    "pause_ms": 400,
     "seed": 7,
-}  # fmt: skip
+}
 CLOCK_S, FAULTS_S = 40, 14
 WATTS = 2.5
 
 
 @contextmanager
 def measured(seconds: float, faults: dict, reset_after_s: float | None = None, watts: float = WATTS):
-    """Let the SIMULATED board measure constant power for so long. Yields (run folder, truth: list of boots, live counts)."""
+    """Let the SIMULATED board measure constant power for so long. Yields (run folder, truth: list of boots, live
+    counts)."""
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-clock-", dir="/var/tmp"))
     board = None
     try:
         ring = feed.create(str(folder / "feed"), time.monotonic_ns())
         cable.fill(ring, watts)
-        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", folder / "feed", "--truth", folder / "truth.json"]
+        argv = [
+            sys.executable,
+            "-m",
+            "ssdrig.virtual.cable",
+            "--feed",
+            folder / "feed",
+            "--truth",
+            folder / "truth.json",
+        ]
         with open(folder / "board.log", "wb") as log:
             board = subprocess.Popen(
-                [*map(str, argv), "--faults", json.dumps(faults), "--die-with-parent"], stdout=subprocess.PIPE, stderr=log
+                [*map(str, argv), "--faults", json.dumps(faults), "--die-with-parent"],
+                stdout=subprocess.PIPE,
+                stderr=log,
             )
         line = board.stdout.readline()
         if not line:
@@ -56,7 +79,9 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
                 if reset_after_s is not None and now > end - seconds + reset_after_s:
                     board.send_signal(signal.SIGUSR1)
                     reset_after_s = None
-                ahead = int((now - begun + 8) * 1e9 / feed.BIN_NS)  # the ring is 16 s deep: keep it full of the same power
+                ahead = int(
+                    (now - begun + 8) * 1e9 / feed.BIN_NS
+                )  # the ring is 16 s deep: keep it full of the same power
                 cable.fill(ring, watts, range(filled, ahead))
                 filled = max(filled, ahead)
                 time.sleep(0.2)
@@ -96,10 +121,17 @@ def clock_figures() -> list[Figure]:
         pings = np.array(power.boots[-1].pings)
         return [
             at_most("largest error of a sample's time", error.max() / 1e6, "ms", 0.2),
-            at_least("share of samples inside the stated bound", 100 * float((error <= power.err_ns).mean()), "%", 99.9),
+            at_least(
+                "share of samples inside the stated bound", 100 * float((error <= power.err_ns).mean()), "%", 99.9
+            ),
             at_most("largest stated bound", float(power.err_ns.max()) / 1e6, "ms", 1.0),
             at_most("rate found, off the 80 ppm injected by", abs(c.rate_ppm() - 80), "ppm", 5),
-            at_least("median round trip of a ping (noise is there)", float(np.median(pings[:, 2] - pings[:, 0])) / 1e6, "ms", 0.2),
+            at_least(
+                "median round trip of a ping (noise is there)",
+                float(np.median(pings[:, 2] - pings[:, 0])) / 1e6,
+                "ms",
+                0.2,
+            ),
             exactly("samples lost", power.lost, "samples", 0),
             at_least("samples", len(power.t_ns), "samples", 1000 * CLOCK_S),
         ]
@@ -114,7 +146,9 @@ def fault_figures() -> list[Figure]:
         ends = np.append(power.segment[1:], len(power.t_ns))
         for a, z in zip(power.segment.tolist(), ends.tolist()):
             inside = (power.gap > a) & (power.gap < z)
-            unaccounted += abs(int(power.index[z - 1] - power.index[a]) + 1 - (z - a) - int(power.gap_lost[inside].sum()))
+            unaccounted += abs(
+                int(power.index[z - 1] - power.index[a]) + 1 - (z - a) - int(power.gap_lost[inside].sum())
+            )
             wrong_order += int((np.diff(power.t_us[a:z]) <= 0).sum() + (np.diff(power.index[a:z]) <= 0).sum())
         span_s = float(power.t_ns[-1] - power.t_ns[0]) * 1e-9
         energy_J = float(power.energy_J[-1] - power.energy_J[0])
@@ -164,11 +198,30 @@ def decode_figures() -> list[Figure]:
 
 
 def _wire_bytes(seconds: int) -> tuple[bytes, int]:
-    """What a board sends in so many seconds at 1000 samples/s, with noise as of a real drive; and the number of samples."""
+    """What a board sends in so many seconds at 1000 samples/s, with noise as of a real drive; and the number of
+    samples."""
     rng, dice = np.random.default_rng(1), random.Random(1)
-    hello = {"protocol": wire.PROTOCOL, "boot": 1, "board": "none", "firmware": "none", "simulated": True, "rails": [
-        {"rail": 0, "name": "5V", "chip": "INA228", "config": 0, "shunt_uOhm": 10_000, "current_lsb_pA": 7_812_500,
-         "vbus_lsb_nV": 195_312.5, "adc_config": 0, "shunt_cal": 4096, "conversion_ns": 1_000_000}]}  # fmt: skip
+    hello = {
+        "protocol": wire.PROTOCOL,
+        "boot": 1,
+        "board": "none",
+        "firmware": "none",
+        "simulated": True,
+        "rails": [
+            {
+                "rail": 0,
+                "name": "5V",
+                "chip": "INA228",
+                "config": 0,
+                "shunt_uOhm": 10_000,
+                "current_lsb_pA": 7_812_500,
+                "vbus_lsb_nV": 195_312.5,
+                "adc_config": 0,
+                "shunt_cal": 4096,
+                "conversion_ns": 1_000_000,
+            }
+        ],
+    }
     out, seq = [wire.encode(wire.HELLO, 0, json.dumps(hello).encode())], 1
     n = seconds * 1000 // wire.MAX_SAMPLES
     rows = np.zeros((n, wire.MAX_SAMPLES), "<u8")
@@ -177,7 +230,13 @@ def _wire_bytes(seconds: int) -> tuple[bytes, int]:
     rows |= rng.integers(5_000, 90_000, rows.shape, np.uint64) << np.uint64(40)
     for k in range(n):
         t0 = 10**6 + k * wire.MAX_SAMPLES * 1000
-        out.append(wire.encode(wire.SAMPLES, seq, struct.pack(wire.SAMPLES_HEAD, 0, 0, wire.MAX_SAMPLES, 0, k * wire.MAX_SAMPLES, t0) + rows[k].tobytes()))
+        out.append(
+            wire.encode(
+                wire.SAMPLES,
+                seq,
+                struct.pack(wire.SAMPLES_HEAD, 0, 0, wire.MAX_SAMPLES, 0, k * wire.MAX_SAMPLES, t0) + rows[k].tobytes(),
+            )
+        )
         seq += 1
         if k % 2:
             out.append(wire.encode(wire.PONG, seq, struct.pack(wire.PONG_BODY, dice.getrandbits(32), t0, 0)))
@@ -186,7 +245,16 @@ def _wire_bytes(seconds: int) -> tuple[bytes, int]:
 
 
 BENCHES = {
-    "clock": (f"error of each sample's time over {CLOCK_S} s at +80 ppm on a noisy line, against the board's truth", clock_figures),
-    "faults": ("bytes lost, altered, doubled, pauses and a reset: nothing wrong is accepted, all that is lost is counted", fault_figures),
-    "decode": ("samples per second that the host takes from the wire to the disk, and from the disk to watts", decode_figures),
+    "clock": (
+        f"error of each sample's time over {CLOCK_S} s at +80 ppm on a noisy line, against the board's truth",
+        clock_figures,
+    ),
+    "faults": (
+        "bytes lost, altered, doubled, pauses and a reset: nothing wrong is accepted, all that is lost is counted",
+        fault_figures,
+    ),
+    "decode": (
+        "samples per second that the host takes from the wire to the disk, and from the disk to watts",
+        decode_figures,
+    ),
 }

@@ -17,11 +17,19 @@ SPARE = (0.07, 0.12, 0.20, 0.28)
 
 
 def plain_drive(spare_factor: float, blocks: int, block_pages: int, policy: str = "greedy") -> VirtualDrive:
-    """A drive as the theory has it: `blocks` blocks, Sf as given, foreground collection only, no cache, no latency model.
-    Written once from end to end."""
+    """A drive as the theory has it: `blocks` blocks, Sf as given, foreground collection only, no cache, no latency
+    model. Written once from end to end."""
     pages = round(blocks * block_pages * (1 - spare_factor))
-    preset = replace(SATA_TLC, block_pages=block_pages, op=(blocks * block_pages + 0.5) / pages - 1, gc_policy=policy,
-                     gc_low=0, gc_high=0, gc_pace=0.0, idle_gc_share=0.0)  # fmt: skip
+    preset = replace(
+        SATA_TLC,
+        block_pages=block_pages,
+        op=(blocks * block_pages + 0.5) / pages - 1,
+        gc_policy=policy,
+        gc_low=0,
+        gc_high=0,
+        gc_pace=0.0,
+        idle_gc_share=0.0,
+    )
     drive = VirtualDrive(preset, capacity_bytes=pages * PAGE, latency=False)
     drive.precondition("seq", 1)
     return drive
@@ -56,7 +64,9 @@ def wa_theory() -> list[Figure]:
             measured = steady_wa(drive, 6_000_000, 2)
             expected = closed_form(theory.effective_alpha(BLOCKS, drive.pages, 64, drive.preset.gc_reserve), 64)
             error = 100 * abs(measured / expected - 1)
-            figures.append(at_most(f"{policy}, Sf {spare:.0%}: WA {measured:.4f}, theory {expected:.4f}", error, "%", 0.5))
+            figures.append(
+                at_most(f"{policy}, Sf {spare:.0%}: WA {measured:.4f}, theory {expected:.4f}", error, "%", 0.5)
+            )
     for share in (0.05, 0.10, 0.20, 0.30):
         drive = plain_drive(0.07, BLOCKS, 64)
         trim_mix(drive, 12 * drive.pages, share)
@@ -127,7 +137,8 @@ def energy_per_byte() -> list[Figure]:
 
 
 def speed() -> list[Figure]:
-    """Least CPU time of submit() over many rounds of 32 768 uniformly random page writes, no latency model, collecting."""
+    """Least CPU time of submit() over many rounds of 32 768 uniformly random page writes, no latency model,
+    collecting."""
     preset = replace(SATA_TLC, op=0.2165)
     figures = []
     for pages in (1 << 20, 1 << 24):
@@ -171,7 +182,9 @@ print((anonymous() - before) / drive.pages)
 
 
 def memory() -> list[Figure]:
-    probe = subprocess.run([sys.executable, "-c", MEMORY_PROBE], capture_output=True, text=True, timeout=300, check=True)
+    probe = subprocess.run(
+        [sys.executable, "-c", MEMORY_PROBE], capture_output=True, text=True, timeout=300, check=True
+    )
     return [at_most("anonymous memory per logical page, 16 Mi pages, full and aged", float(probe.stdout), "bytes", 5.0)]
 
 

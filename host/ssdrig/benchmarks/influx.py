@@ -26,7 +26,19 @@ def influx() -> list[Figure]:
     process = None
     try:
         with tempfile.TemporaryDirectory(prefix="ssdrig-influx-", dir="/var/tmp") as runs:
-            words = ["run", "consistency", "--virtual", "sata-tlc", "--duration", str(DURATION_S), "--influx", server.url, "--runs", runs, "--quiet"]
+            words = [
+                "run",
+                "consistency",
+                "--virtual",
+                "sata-tlc",
+                "--duration",
+                str(DURATION_S),
+                "--influx",
+                server.url,
+                "--runs",
+                runs,
+                "--quiet",
+            ]
             process = subprocess.Popen([sys.executable, "-m", "ssdrig", *words], stdout=subprocess.DEVNULL)
             run = _wait_for_load(process, Path(runs))
             started_ns = journal.open_run(run)["started"]["t_ns"]
@@ -69,9 +81,19 @@ def _compare(run: Path, server: influxd.Influxd) -> list[Figure]:
     return [
         *(exactly(f"{name}, lines made", lines[name], "points", number) for name, number in expected.items()),
         *(exactly(f"{name}, in the database", stored[name], "points", number) for name, number in expected.items()),
-        exactly("lines not acknowledged", sum(lines.values()) - json.loads((run / "points.cursor").read_bytes())["lines"], "points", 0),
+        exactly(
+            "lines not acknowledged",
+            sum(lines.values()) - json.loads((run / "points.cursor").read_bytes())["lines"],
+            "points",
+            0,
+        ),
         exactly("lines refused", len(rejected.read_bytes().splitlines()) if rejected.exists() else 0, "points", 0),
     ]
 
 
-BENCHES = {"influx": ("InfluxDB away for more than a third of a run: point counts equal to the journal's (about 1.5 min)", influx)}
+BENCHES = {
+    "influx": (
+        "InfluxDB away for more than a third of a run: point counts equal to the journal's (about 1.5 min)",
+        influx,
+    )
+}

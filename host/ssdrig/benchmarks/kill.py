@@ -1,7 +1,7 @@
 """kill -9 at random moments of a run: of the host, the firmware's interpreter, the drive's server, influxd.
 
-After each kill: nothing that the run had acknowledged as kept is missing, the run's state is clear, its figures and page
-can be built, no process is left behind, and points that InfluxDB had acknowledged are in it."""
+After each kill: nothing that the run had acknowledged as kept is missing, the run's state is clear, its figures and
+page can be built, no process is left behind, and points that InfluxDB had acknowledged are in it."""
 
 import json
 import os
@@ -22,13 +22,25 @@ from ssdrig.virtual import influxd
 
 VICTIMS = ("host", "firmware", "drive", "influxd")
 EXPECTED = {"host": {"died"}, "firmware": {"complete"}, "drive": {"failed"}, "influxd": {"complete"}}
-RUN_WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "5", "--jsonl", "--quiet"]
+RUN_WORDS = [
+    "run",
+    "consistency",
+    "--virtual",
+    "sata-tlc",
+    "--capacity",
+    "512MiB",
+    "--duration",
+    "5",
+    "--jsonl",
+    "--quiet",
+]
 EARLIEST_S, LATEST_S = 0.2, 6.0  # after the first acknowledgement
 LIMIT_S = 120
 
 
 def kills(count: int, seed: int = 1) -> list[dict]:
-    """Carry out `count` runs, each with one kill. Returns one dict per run: victim, after_s, state, faults (list of words)."""
+    """Carry out `count` runs, each with one kill. Returns one dict per run: victim, after_s, state, faults (list of
+    words)."""
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-kill-", dir="/var/tmp"))
     results = []
@@ -37,7 +49,11 @@ def kills(count: int, seed: int = 1) -> list[dict]:
             victim = VICTIMS[i % len(VICTIMS)]
             result = _one(victim, chance.uniform(EARLIEST_S, LATEST_S), folder / str(i))
             results.append(result)
-            print(f"kill {i + 1}/{count}: {victim} after {result['after_s']:.2f} s: {result['state']} {result['faults'] or 'ok'}", file=sys.stderr)
+            print(
+                f"kill {i + 1}/{count}: {victim} after {result['after_s']:.2f} s: {result['state']}"
+                f" {result['faults'] or 'ok'}",
+                file=sys.stderr,
+            )
             shutil.rmtree(folder / str(i))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -142,7 +158,11 @@ def _check_report(run: Path) -> list[str]:
 
 
 def _check_database(run: Path, database) -> list[str]:
-    sent = subprocess.run([sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"], capture_output=True, text=True)
+    sent = subprocess.run(
+        [sys.executable, "-m", "ssdrig", "push", str(run), "--influx", database.url, "--timeout", "30"],
+        capture_output=True,
+        text=True,
+    )
     if sent.returncode:
         return [f"push after restart: exit {sent.returncode}: {sent.stderr.strip()[-300:]}"]
     expected = points.counts(run)
@@ -153,7 +173,11 @@ def _check_database(run: Path, database) -> list[str]:
 def _descendants(pid: int) -> set[int]:
     found = set()
     try:
-        children = [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+        children = [
+            int(word)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for word in (task / "children").read_text().split()
+        ]
     except OSError:
         return found
     for child in children:
@@ -183,4 +207,6 @@ def kill() -> list[Figure]:
     ]
 
 
-BENCHES = {"kill": ("kill -9 of host, firmware, drive server or influxd at random moments, 50 times (about 12 min)", kill)}
+BENCHES = {
+    "kill": ("kill -9 of host, firmware, drive server or influxd at random moments, 50 times (about 12 min)", kill)
+}

@@ -17,7 +17,10 @@ from ssdrig.figures import figures_of
 from ssdrig.virtual import bench, truth
 
 DURATION_S = 40
-FAST, FAST_S = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}, 10  # its accumulators are read instead of a sample, once a second
+FAST, FAST_S = (
+    {"vbus_us": 84, "vshunt_us": 150, "temp_us": None},
+    10,
+)  # its accumulators are read instead of a sample, once a second
 FAULTS = {"ppm": 40, "osc_ppm": 5000}  # the board's crystal, and the sensor's own oscillator 0.5 % off
 
 
@@ -70,9 +73,19 @@ def closure() -> list[Figure]:
     return [
         at_most("energy closure of a fast rail, corrected", abs(fast.closure.corrected_percent), "%", 0.2),
         at_least("its conversions, by index, each second of host time", rate, "1/s", 4000),
-        exactly("its samples lost but for those given up for the accumulators", max(0, fast.lost - fast.closure.instead), "samples", 0),
+        exactly(
+            "its samples lost but for those given up for the accumulators",
+            max(0, fast.lost - fast.closure.instead),
+            "samples",
+            0,
+        ),
         at_most("energy closure, corrected", abs(figures["closure_percent"]), "%", 0.2),
-        at_most("chip clock error found, off from the one set", abs(abs(figures["chip_clock_ppm"]) - FAULTS["osc_ppm"]), "ppm", 250),
+        at_most(
+            "chip clock error found, off from the one set",
+            abs(abs(figures["chip_clock_ppm"]) - FAULTS["osc_ppm"]),
+            "ppm",
+            250,
+        ),
     ]
 
 
@@ -87,7 +100,9 @@ def lost() -> list[Figure]:
 def wa() -> list[Figure]:
     run, figures = measured_run()
     before, after = _marks(run)
-    true_wa = (after["nand_write_bytes"] - before["nand_write_bytes"]) / (after["host_write_bytes"] - before["host_write_bytes"])
+    true_wa = (after["nand_write_bytes"] - before["nand_write_bytes"]) / (
+        after["host_write_bytes"] - before["host_write_bytes"]
+    )
     return [
         at_most("WA from SMART, off from the ledger", abs(figures["wa"] - true_wa), "", figures["wa_error"]),
         at_most("stated error bar of WA", figures["wa_error"] / figures["wa"] * 100, "%", 2),
@@ -99,7 +114,9 @@ def iops() -> list[Figure]:
     before, after = _marks(run)
     seconds = fiolog.load(run / "fio" / "load")
     true_ios = after["host_write_commands"] - before["host_write_commands"]
-    return [exactly("per-second IOPS summed, minus the drive's own count", int(seconds.iops.sum()) - true_ios, "I/Os", 0)]
+    return [
+        exactly("per-second IOPS summed, minus the drive's own count", int(seconds.iops.sum()) - true_ios, "I/Os", 0)
+    ]
 
 
 BENCHES = {

@@ -26,13 +26,16 @@ OP_FOR_WA_3 = 16.5  # percent of raw NAND: greedy, 192 pages a block
 
 
 def throughput() -> list[Figure]:
-    """fio, 4 KiB random writes at QD 32, alternately to our server (latency model off, collecting at WA 3) and to nbdkit's
-    memory plugin, all on the same cores; the median of the ratios of neighbouring runs."""
+    """fio, 4 KiB random writes at QD 32, alternately to our server (latency model off, collecting at WA 3) and to
+    nbdkit's memory plugin, all on the same cores; the median of the ratios of neighbouring runs."""
     nbdkit = _tool("nbdkit")
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-nbd-") as name:
         folder = Path(name)
         words = ("--preset", "sata-tlc", "--capacity", "1GiB", "--op", str(OP_FOR_WA_3), "--no-latency")
-        with _serving(folder / "ours", *words) as drive, _memory_disk(nbdkit, folder / "theirs", drive["capacity_bytes"]):
+        with (
+            _serving(folder / "ours", *words) as drive,
+            _memory_disk(nbdkit, folder / "theirs", drive["capacity_bytes"]),
+        ):
             pages = drive["capacity_bytes"] // 4096
             _fio(folder / "ours", "write", block_bytes=131072, amount_bytes=pages * 4096)
             _fio(folder / "theirs", "write", block_bytes=131072, amount_bytes=pages * 4096)
@@ -56,15 +59,17 @@ def throughput() -> list[Figure]:
 
 def pace() -> list[Figure]:
     """fio at QD 32 in real time against the same drive in a closed loop in model time: steady random writes and random
-    reads of the SATA drives, and service rates set one by one. What else runs on the machine can only take away from the
-    rate, so the fastest of up to five runs counts."""
+    reads of the SATA drives, and service rates set one by one. What else runs on the machine can only take away from
+    the rate, so the fastest of up to five runs counts."""
     points = []
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-pace-", dir="/var/tmp") as name:
         folder = Path(name)
         for preset in ("sata-mlc", "sata-tlc", "enterprise-plp"):
             drive = VirtualDrive(PRESETS[preset])
             drive.precondition("seq", 1.0)
-            drive.precondition("random", 1.5, seed=4242)  # other pages than the closed loop will write, in another order
+            drive.precondition(
+                "random", 1.5, seed=4242
+            )  # other pages than the closed loop will write, in another order
             drive.save(folder / preset)
             points.append((f"{preset} steady random write", folder / preset, "randwrite"))
             points.append((f"{preset} random read", folder / preset, "randread"))
@@ -134,19 +139,37 @@ def _ledger(path: Path) -> dict:
     return adminclient.ask(f"{path}.truth", {"op": "ledger"})
 
 
-def _fio(path: Path, rw: str, *, block_bytes: int = 4096, time_s: int | None = None, amount_bytes: int | None = None) -> float:
+def _fio(
+    path: Path, rw: str, *, block_bytes: int = 4096, time_s: int | None = None, amount_bytes: int | None = None
+) -> float:
     """One bounded fio run over the whole drive at `path`. Returns IOPS."""
     _tool("fio")
     length = ["--time_based=1", f"--runtime={time_s}"] if time_s else [f"--io_size={amount_bytes}"]
-    words = ["fio", "--name=bench", "--ioengine=nbd", f"--uri=nbd+unix:///?socket={path}", f"--rw={rw}", f"--bs={block_bytes}",
-             f"--iodepth={QUEUE_DEPTH}", "--thread=1", "--norandommap=1", "--random_generator=tausworthe64", "--output-format=json",
-             f"--randseed={time.monotonic_ns() % 2**31}", *length]  # fmt: skip
+    words = [
+        "fio",
+        "--name=bench",
+        "--ioengine=nbd",
+        f"--uri=nbd+unix:///?socket={path}",
+        f"--rw={rw}",
+        f"--bs={block_bytes}",
+        f"--iodepth={QUEUE_DEPTH}",
+        "--thread=1",
+        "--norandommap=1",
+        "--random_generator=tausworthe64",
+        "--output-format=json",
+        f"--randseed={time.monotonic_ns() % 2**31}",
+        *length,
+    ]
     with tempfile.TemporaryFile() as out:
         try:
-            subprocess.run(words, stdout=out, stderr=subprocess.STDOUT, timeout=(time_s or 60) + 30, cwd=path.parent, check=True)
+            subprocess.run(
+                words, stdout=out, stderr=subprocess.STDOUT, timeout=(time_s or 60) + 30, cwd=path.parent, check=True
+            )
         except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as e:
             out.seek(0)
-            raise LoadError("fio to finish", f"{e}: {os.pread(out.fileno(), 500, 0)!r}", "run it by hand to see why") from e
+            raise LoadError(
+                "fio to finish", f"{e}: {os.pread(out.fileno(), 500, 0)!r}", "run it by hand to see why"
+            ) from e
         out.seek(0)
         text = out.read().decode(errors="replace")
     job = json.loads(text[text.index("{") :])["jobs"][0]

@@ -1,7 +1,7 @@
 """The virtual drive's NVMe/TCP front end against its NBD front end: one drive, one client, the same commands.
 
-fio speaks no NVMe/TCP, so both are driven by the client here: it keeps 32 commands of 4 KiB outstanding, made before the
-clock starts, and counts completions. Latency model off."""
+fio speaks no NVMe/TCP, so both are driven by the client here: it keeps 32 commands of 4 KiB outstanding, made before
+the clock starts, and counts completions. Latency model off."""
 
 import random
 import socket
@@ -29,7 +29,10 @@ def throughput() -> list[Figure]:
         words = ("--preset", "sata-tlc", "--capacity", "1GiB", "--no-latency", "--nvme-tcp", "127.0.0.1:0")
         with _serving(Path(name) / "drive", *words) as drive:
             address, port = drive["nvme_tcp"].split(":")
-            with NbdClient(drive["socket"], timeout_s=20) as nbd, socket.create_connection((address, int(port)), 20) as admin:
+            with (
+                NbdClient(drive["socket"], timeout_s=20) as nbd,
+                socket.create_connection((address, int(port)), 20) as admin,
+            ):
                 cntlid = _admin(admin, drive["nqn"])
                 with socket.create_connection((address, int(port)), 20) as queue:
                     _connect(queue, drive["nqn"], 1, cntlid)
@@ -69,7 +72,11 @@ def _iops(sock: socket.socket, commands: list[bytes], answer_bytes: int) -> tupl
             break
         n = done + QUEUE_DEPTH - sent
         at = sent % READY
-        sock.sendall(b"".join((commands + commands[:QUEUE_DEPTH])[at : at + n]) if at + n > READY else b"".join(commands[at : at + n]))
+        sock.sendall(
+            b"".join((commands + commands[:QUEUE_DEPTH])[at : at + n])
+            if at + n > READY
+            else b"".join(commands[at : at + n])
+        )
         sent += n
     rate = done / (time.monotonic() - start)
     while done < sent:
@@ -79,12 +86,27 @@ def _iops(sock: socket.socket, commands: list[bytes], answer_bytes: int) -> tupl
 
 
 def _request(op: int, i: int) -> bytes:
-    return struct.pack(">IHHQQI", 0x25609513, 0, op, i, random.Random(i).randrange(PAGES) * 4096, 4096) + bytes(4096 * (op == 1))
+    return struct.pack(">IHHQQI", 0x25609513, 0, op, i, random.Random(i).randrange(PAGES) * 4096, 4096) + bytes(
+        4096 * (op == 1)
+    )
 
 
 def _capsule(opcode: int, i: int) -> bytes:
     held = 4096 * (opcode == 1)
-    command = struct.pack("<BBHI16xQI3xBQHHI8x", opcode, 0x40, i, 1, 0, 4096, 0x01 if held else 0x5A, random.Random(i).randrange(PAGES) * 8, 7, 0, 0)
+    command = struct.pack(
+        "<BBHI16xQI3xBQHHI8x",
+        opcode,
+        0x40,
+        i,
+        1,
+        0,
+        4096,
+        0x01 if held else 0x5A,
+        random.Random(i).randrange(PAGES) * 8,
+        7,
+        0,
+        0,
+    )
     return struct.pack("<BBBBI", 4, 0, 72, 72 if held else 0, 72 + held) + command + bytes(held)
 
 
@@ -94,14 +116,21 @@ def _connect(sock: socket.socket, nqn: str, qid: int, cntlid: int) -> int:
     sock.sendall(struct.pack("<BBBBIHBBI112x", 0, 0, 128, 0, 128, 0, 0, 0, 0))
     _receive(sock, 128)
     command = struct.pack("<BBHB19xQI3xBHHHBBI12x", 0x7F, 0x40, 1, 1, 0, 1024, 0x01, 0, qid, 127, 0, 0, 0)
-    data = HOSTID + struct.pack("<H238x256s256s256x", cntlid, nqn.encode(), b"nqn.2014-08.org.nvmexpress:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f")
+    data = HOSTID + struct.pack(
+        "<H238x256s256s256x",
+        cntlid,
+        nqn.encode(),
+        b"nqn.2014-08.org.nvmexpress:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f",
+    )
     sock.sendall(struct.pack("<BBBBI", 4, 0, 72, 72, 72 + 1024) + command + data)
     return struct.unpack_from("<H", _receive(sock, 24), 8)[0]
 
 
 def _admin(sock: socket.socket, nqn: str) -> int:
     cntlid = _connect(sock, nqn, 0, 0xFFFF)
-    sock.sendall(struct.pack("<BBBBI", 4, 0, 72, 0, 72) + struct.pack("<BBHB35xB3xIQ8x", 0x7F, 0x40, 2, 0, 0, 0x14, 0x460001))
+    sock.sendall(
+        struct.pack("<BBBBI", 4, 0, 72, 0, 72) + struct.pack("<BBHB35xB3xIQ8x", 0x7F, 0x40, 2, 0, 0, 0x14, 0x460001)
+    )
     _receive(sock, 24)
     return cntlid
 
@@ -113,4 +142,6 @@ def _receive(sock: socket.socket, n: int) -> bytes:
     return out
 
 
-BENCHES = {"nvmetcp": ("virtual drive through NVMe/TCP without the latency model against its NBD front end", throughput)}
+BENCHES = {
+    "nvmetcp": ("virtual drive through NVMe/TCP without the latency model against its NBD front end", throughput)
+}

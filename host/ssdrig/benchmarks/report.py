@@ -16,7 +16,9 @@ from ssdrig import report
 from ssdrig.benchmarks import at_least, at_most
 
 RUNS, SECONDS = 10, 7200
-TESTS = Path(__file__).parents[3] / "tests"  # the writer of run folders with known content, and the browser, are the tests'
+TESTS = (
+    Path(__file__).parents[3] / "tests"
+)  # the writer of run folders with known content, and the browser, are the tests'
 PAINTS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
@@ -32,14 +34,25 @@ def ten_long_runs():
         for i in range(RUNS):
             print(f"run {i + 1} of {RUNS} is being written", file=sys.stderr)
             rng = np.random.default_rng(i)
-            iops = np.rint(np.where(np.arange(SECONDS) < 1500, 40000, 8000 + 2000 * i) * rng.normal(1, 0.05, SECONDS)).astype(int)
-            watts = [(-100.0, 4.0), *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5 + i / 10, 0.2, SECONDS)))]
+            iops = np.rint(
+                np.where(np.arange(SECONDS) < 1500, 40000, 8000 + 2000 * i) * rng.normal(1, 0.05, SECONDS)
+            ).astype(int)
+            watts = [
+                (-100.0, 4.0),
+                *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5 + i / 10, 0.2, SECONDS))),
+            ]
             runs.append(
                 synthetic_run.write(
-                    folder, iops, watts=watts, zoom_s=1400, smart_every_s=60, model=f"SIMULATED drive {i // 2}",
-                    op_percent=(None, 25)[i % 2], name=f"run-{i}",
+                    folder,
+                    iops,
+                    watts=watts,
+                    zoom_s=1400,
+                    smart_every_s=60,
+                    model=f"SIMULATED drive {i // 2}",
+                    op_percent=(None, 25)[i % 2],
+                    name=f"run-{i}",
                 )
-            )  # fmt: skip
+            )
         page = folder / "ten.html"
         parser = ArgumentParser()
         report.add_arguments(parser)
@@ -66,4 +79,9 @@ def ten_long_runs():
         shutil.rmtree(folder)
 
 
-BENCHES = {"report": ("report from 10 runs x 7200 s with 7.2 million power samples each: time, size, first paint", ten_long_runs)}
+BENCHES = {
+    "report": (
+        "report from 10 runs x 7200 s with 7.2 million power samples each: time, size, first paint",
+        ten_long_runs,
+    )
+}

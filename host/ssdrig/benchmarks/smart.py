@@ -1,5 +1,5 @@
-"""What a SMART poll costs us, and whether 24 drives hold each other up. The drives are fakes: scripts on PATH that print full-size answers
-after the time that they are told to take; our side of it is the real one."""
+"""What a SMART poll costs us, and whether 24 drives hold each other up. The drives are fakes: scripts on PATH that
+print full-size answers after the time that they are told to take; our side of it is the real one."""
 
 import contextlib
 import json
@@ -37,7 +37,8 @@ def smart_poll() -> list[Figure]:
 
 
 def smart_24() -> list[Figure]:
-    """24 drives, half of them NVMe, that take 0.2 s to 1 s each: wall time of all at once over that of the slowest alone."""
+    """24 drives, half of them NVMe, that take 0.2 s to 1 s each: wall time of all at once over that of the slowest
+    alone."""
     with _fakes() as folder:
         step_s = (SLOWEST_S - FASTEST_S) / (DRIVES - 1)
         drives = [_drive(folder, i, ("NVMe", "SATA")[i % 2], FASTEST_S + i * step_s) for i in range(DRIVES)]
@@ -75,21 +76,23 @@ def _cpu_ms(drive: Drive, like: dict | None) -> tuple[float, float]:
 
 @contextlib.contextmanager
 def _fakes():
-    """A folder first on PATH with a smartctl and an nvme; each drive's answers lie in a folder of its own in it, and so says its node."""
+    """A folder first on PATH with a smartctl and an nvme; each drive's answers lie in a folder of its own in it, and so
+    says its node."""
     path = os.environ["PATH"]
     with tempfile.TemporaryDirectory(prefix="ssdrig-smart-", dir="/var/tmp") as name:
         folder = Path(name)
         # smartctl --json=cv WORDS -d TYPE NODE; nvme VERB CONTROLLER WORDS, as nvme-cli 2.3
         _script(
             folder / "smartctl",
-            'for node in "$@"; do :; done\ncd "$node" || exit 2\nread pause < smartctl.pause\nsleep $pause\nexec cat smartctl.out\n',
+            'for node in "$@"; do :; done\ncd "$node" || exit 2\nread pause < smartctl.pause\nsleep $pause\nexec cat'
+            " smartctl.out\n",
         )
         _script(
             folder / "nvme",
-            'cd "$2" || exit 1\nread pause < nvme.pause\nsleep $pause\npage=$1\n'
-            'if [ "$1" = get-log ]; then for word in "$@"; do case $word in --log-id=0x*) page=${word#--log-id=0x};; esac; done; fi\n'
-            '[ -f "$page" ] && exec cat "$page"\n'
-            'echo "NVMe status: Invalid Log Page: The log page indicated is invalid(0x4109)" >&2\nexit 1\n',
+            'cd "$2" || exit 1\nread pause < nvme.pause\nsleep $pause\npage=$1\nif [ "$1" = get-log ]; then for word in'
+            ' "$@"; do case $word in --log-id=0x*) page=${word#--log-id=0x};; esac; done; fi\n[ -f "$page" ] && exec'
+            ' cat "$page"\necho "NVMe status: Invalid Log Page: The log page indicated is invalid(0x4109)"'
+            " >&2\nexit 1\n",
         )
         os.environ["PATH"] = f"{folder}{os.pathsep}{path}"
         try:
@@ -104,13 +107,16 @@ def _script(path: Path, text: str) -> None:
 
 
 def _drive(folder: Path, index: int, interface: str, takes_s: float) -> Drive:
-    """A Drive whose fake programs take takes_s together. NVMe: eleven calls of nvme (Identify twice, UUIDs, 00h, 7 pages) and one of smartctl."""
+    """A Drive whose fake programs take takes_s together. NVMe: eleven calls of nvme (Identify twice, UUIDs, 00h, 7
+    pages) and one of smartctl."""
     home = folder / f"drive{index}"
     home.mkdir()
     is_nvme = interface == "NVMe"
     (home / "nvme.pause").write_text(f"{takes_s / 2 / 11:.4f}\n")
     (home / "smartctl.pause").write_text(f"{takes_s / 2 if is_nvme else takes_s:.4f}\n")
-    (home / "smartctl.out").write_text(json.dumps(_ata_document() if not is_nvme else _nvme_document(), separators=(",", ":")))
+    (home / "smartctl.out").write_text(
+        json.dumps(_ata_document() if not is_nvme else _nvme_document(), separators=(",", ":"))
+    )
     pages = (0x02, 0xC0, 0xCA, 0xD0, 0xFB, 0x09)
     identity = bytearray(4096)
     identity[0:2], identity[261] = (0x15B7).to_bytes(2, "little"), 1 << 5
@@ -123,34 +129,77 @@ def _drive(folder: Path, index: int, interface: str, takes_s: float) -> Drive:
     for name, content in files.items():
         (home / name).write_bytes(content)
     return Drive(
-        name=f"sim{index}", node=str(home), by_id=None, model="SIMULATED", serial="", firmware="0", wwn="", capacity_bytes=10**12,
-        logical_block_bytes=512, interface=interface, link="", rotational=False, major=0, minor=index, controller=str(home) if is_nvme else None,
-        nsid=1 if is_nvme else None, smartctl_type="nvme" if is_nvme else "sat", usb_id="", simulated=True,
-    )  # fmt: skip
+        name=f"sim{index}",
+        node=str(home),
+        by_id=None,
+        model="SIMULATED",
+        serial="",
+        firmware="0",
+        wwn="",
+        capacity_bytes=10**12,
+        logical_block_bytes=512,
+        interface=interface,
+        link="",
+        rotational=False,
+        major=0,
+        minor=index,
+        controller=str(home) if is_nvme else None,
+        nsid=1 if is_nvme else None,
+        smartctl_type="nvme" if is_nvme else "sat",
+        usb_id="",
+        simulated=True,
+    )
 
 
 def _head() -> dict:
-    return {"json_format_version": [1, 0], "smartctl": {"version": [7, 3], "argv": ["smartctl"], "exit_status": 0}, "in_smartctl_database": True}
+    return {
+        "json_format_version": [1, 0],
+        "smartctl": {"version": [7, 3], "argv": ["smartctl"], "exit_status": 0},
+        "in_smartctl_database": True,
+    }
 
 
 def _ata_document() -> dict:
-    """As large as `smartctl --json=cv -x` of a SATA drive with all its logs: 28 attributes, 7 pages of device statistics, 478 temperatures,
-    20 errors with their commands, phy events."""
+    """As large as `smartctl --json=cv -x` of a SATA drive with all its logs: 28 attributes, 7 pages of device
+    statistics, 478 temperatures, 20 errors with their commands, phy events."""
     attribute = {
-        "id": 241, "name": "Host_Writes_32MiB", "value": 100, "worst": 100, "thresh": 0, "when_failed": "",
+        "id": 241,
+        "name": "Host_Writes_32MiB",
+        "value": 100,
+        "worst": 100,
+        "thresh": 0,
+        "when_failed": "",
         "flags": {"value": 50, "string": "-O--CK ", "prefailure": False, "updated_online": True, "event_count": True},
         "raw": {"value": 123456789012, "value_s": "123456789012", "string": "123456789012"},
-    }  # fmt: skip
+    }
     statistic = {
-        "offset": 24, "name": "Logical Sectors Written", "size": 6, "value": 123456789012, "value_s": "123456789012",
-        "flags": {"value": 192, "string": "V---", "valid": True, "normalized": False, "supports_dsn": False, "monitored_condition_met": False},
-    }  # fmt: skip
+        "offset": 24,
+        "name": "Logical Sectors Written",
+        "size": 6,
+        "value": 123456789012,
+        "value_s": "123456789012",
+        "flags": {
+            "value": 192,
+            "string": "V---",
+            "valid": True,
+            "normalized": False,
+            "supports_dsn": False,
+            "monitored_condition_met": False,
+        },
+    }
     registers = {"command": 96, "features": 8, "count": 0, "lba": 123456789}
     command = {"registers": registers, "powerup_milliseconds": 123456, "command_name": "READ FPDMA QUEUED"}
-    error = {"error_number": 1, "lifetime_hours": 4321, "error_description": "Error: UNC at LBA = 0x075bcd15", "previous_commands": [command] * 5}
+    error = {
+        "error_number": 1,
+        "lifetime_hours": 4321,
+        "error_description": "Error: UNC at LBA = 0x075bcd15",
+        "previous_commands": [command] * 5,
+    }
     return _head() | {
         "ata_smart_attributes": {"revision": 1, "table": [attribute] * 28},
-        "ata_device_statistics": {"pages": [{"number": n, "name": "General Statistics", "table": [statistic] * 16} for n in range(7)]},
+        "ata_device_statistics": {
+            "pages": [{"number": n, "name": "General Statistics", "table": [statistic] * 16} for n in range(7)]
+        },
         "ata_sct_temperature_history": {"table": list(range(20, 48)) * 17},
         "ata_smart_error_log": {"extended": {"count": 20, "table": [error] * 20}},
     }

@@ -1,6 +1,7 @@
-"""What the fastest stream costs the host: a board that sends FAST samples a second of V and I each, received, journalled, and
-decoded into seconds each second, as a run with InfluxDB does. The board is no firmware here but a process that answers and sends
-frames of the wire's format at that rate (SIMULATED); only the host's process is charged."""
+"""What the fastest stream costs the host: a board that sends FAST samples a second of V and I each, received,
+journalled, and decoded into seconds each second, as a run with InfluxDB does. The board is no firmware here but a
+process that answers and sends frames of the wire's format at that rate (SIMULATED); only the host's process is
+charged."""
 
 import json
 import multiprocessing
@@ -21,18 +22,42 @@ FAST = 10_000  # samples/s, which an INA229 gives with 50 us for each of V and I
 DT_US = 1_000_000 // FAST
 STREAM_S = 10
 HELLO = {
-    "protocol": wire.PROTOCOL, "boot": 1, "board": "SIMULATED stream", "firmware": "0", "serial": "0", "simulated": True, "switch": None, "scope": [],
-    "rails": [{"rail": 0, "name": "supply", "chip": "INA229", "bus": "SPI0", "config": 0, "shunt_uOhm": 8000, "shunt_tolerance_ppm": 10_000,
-               "current_lsb_pA": 9_765_625, "vbus_lsb_nV": 195_312.5, "adc_config": 0xB000, "shunt_cal": 4096, "conversion_ns": 100_000,
-               "calibration": None}],
-}  # fmt: skip
+    "protocol": wire.PROTOCOL,
+    "boot": 1,
+    "board": "SIMULATED stream",
+    "firmware": "0",
+    "serial": "0",
+    "simulated": True,
+    "switch": None,
+    "scope": [],
+    "rails": [
+        {
+            "rail": 0,
+            "name": "supply",
+            "chip": "INA229",
+            "bus": "SPI0",
+            "config": 0,
+            "shunt_uOhm": 8000,
+            "shunt_tolerance_ppm": 10_000,
+            "current_lsb_pA": 9_765_625,
+            "vbus_lsb_nV": 195_312.5,
+            "adc_config": 0xB000,
+            "shunt_cal": 4096,
+            "conversion_ns": 100_000,
+            "calibration": None,
+        }
+    ],
+}
 
 
 def _board(fd: int) -> None:
     """Answers hello and pings, streams from `go` to `stop`, for ever; 50 ms of samples at a time, 50 to a frame."""
     dice = random.Random(1)
     pieces = [
-        b"".join(struct.pack("<HQ", DT_US, 25_600 + dice.randrange(-20, 20) | (51_200 + dice.randrange(-900, 900)) << 24)[:8] for _ in range(50))
+        b"".join(
+            struct.pack("<HQ", DT_US, 25_600 + dice.randrange(-20, 20) | (51_200 + dice.randrange(-900, 900)) << 24)[:8]
+            for _ in range(50)
+        )
         for _ in range(64)
     ]  # dt u16 | vbus u24 | current i24
     seq, index, go_at, rest = 0, 0, None, b""

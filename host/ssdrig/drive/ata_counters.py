@@ -1,11 +1,12 @@
-"""Wear numbers of an ATA drive: its attributes, which mean what drive family and name say (ata_units.toml), and its device
-statistics, which mean the same on every drive (ACS-4, log 04h).
+"""Wear numbers of an ATA drive: its attributes, which mean what drive family and name say (ata_units.toml), and its
+device statistics, which mean the same on every drive (ACS-4, log 04h).
 
-Roles of ata_units.toml: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; how = unit in bytes,
-"?" = not known), host_read_high, host_written_high, nand_written_high (a second half of a counter, which must be 0), host_pages and
-ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, and the names of snapshot fields. Hows: "raw", "word 0" … "word 2" (16 bits
-each of raw, word 0 the lowest), "low 8 bits", "low 24 bits", "raw / 1024", "normalised", "100 - normalised", "raw, 100 - normalised"
-(raw where the two agree), "raw unless normalised" (raw, but unknown where it only repeats the normalised value).
+Roles of ata_units.toml: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; how = unit in
+bytes, "?" = not known), host_read_high, host_written_high, nand_written_high (a second half of a counter, which must be
+0), host_pages and ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, and the names of snapshot fields. Hows:
+"raw", "word 0" … "word 2" (16 bits each of raw, word 0 the lowest), "low 8 bits", "low 24 bits", "raw / 1024",
+"normalised", "100 - normalised", "raw, 100 - normalised" (raw where the two agree), "raw unless normalised" (raw, but
+unknown where it only repeats the normalised value).
 
 A unit that nobody states stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
 (document["units"], "ata:<id>") fills it in."""
@@ -20,16 +21,61 @@ from ssdrig.drive.json_numbers import inside, objects, refuse, text, whole
 from ssdrig.errors import UsageError
 
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
-SECOND_HALVES = {"host_written_high": "host_written", "host_read_high": "host_read", "nand_written_high": "nand_written"}
-OTHER_ROLES = ("host_pages", "ftl_pages", "pe_mean", "pe_max", "pe_min", "percentage_used", "available_spare_percent", "workload_wear_percent",
-               "workload_reads_percent", "workload_timer_min", "temperature_C", "power_on_hours", "power_cycles", "unsafe_shutdowns", "media_errors",
-               "uncorrectable_reads", "soft_ecc_errors", "xor_recoveries", "refreshes", "read_disturbs", "program_fails", "erase_fails", "reallocated",
-               "bad_user_blocks")  # fmt: skip
-HOWS = {"raw", "word 0", "word 1", "word 2", "low 8 bits", "low 24 bits", "raw / 1024", "normalised", "100 - normalised",
-        "raw, 100 - normalised", "raw unless normalised"}  # fmt: skip
+SECOND_HALVES = {
+    "host_written_high": "host_written",
+    "host_read_high": "host_read",
+    "nand_written_high": "nand_written",
+}
+OTHER_ROLES = (
+    "host_pages",
+    "ftl_pages",
+    "pe_mean",
+    "pe_max",
+    "pe_min",
+    "percentage_used",
+    "available_spare_percent",
+    "workload_wear_percent",
+    "workload_reads_percent",
+    "workload_timer_min",
+    "temperature_C",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "uncorrectable_reads",
+    "soft_ecc_errors",
+    "xor_recoveries",
+    "refreshes",
+    "read_disturbs",
+    "program_fails",
+    "erase_fails",
+    "reallocated",
+    "bad_user_blocks",
+)
+HOWS = {
+    "raw",
+    "word 0",
+    "word 1",
+    "word 2",
+    "low 8 bits",
+    "low 24 bits",
+    "raw / 1024",
+    "normalised",
+    "100 - normalised",
+    "raw, 100 - normalised",
+    "raw unless normalised",
+}
 # a calibration of an attribute that no row knows: what the attributes of that id count where they count bytes
-CALIBRATED = {225: "host_written", 241: "host_written", 246: "host_written", 242: "host_read", 233: "nand_written", 243: "nand_written",
-              249: "nand_written", 251: "nand_written"}  # fmt: skip
+CALIBRATED = {
+    225: "host_written",
+    241: "host_written",
+    246: "host_written",
+    242: "host_read",
+    233: "nand_written",
+    243: "nand_written",
+    249: "nand_written",
+    251: "nand_written",
+}
 RAW_BYTES_MOST = 2**56 - 1  # smartctl takes up to 7 bytes of an attribute
 COUNT_MOST = 2**32 - 1  # a count beyond this holds more than one number
 TIMED_UNKNOWN = 0xFFFF  # workload values in the first 60 minutes
@@ -37,14 +83,22 @@ SATA_BYTES_PER_H = 3600 * 600_000_000  # what the link carries at most
 DISAGREEMENT = 0.05
 
 # ACS-4: (page, offset of the statistic): role
-STATISTICS = {(1, 0x08): "power_cycles", (1, 0x10): "power_on_hours", (1, 0x18): "host_written", (1, 0x28): "host_read", (3, 0x20): "reallocated",
-              (4, 0x08): "media_errors", (5, 0x20): "temperature_max_C", (7, 0x08): "percentage_used"}  # fmt: skip
+STATISTICS = {
+    (1, 0x08): "power_cycles",
+    (1, 0x10): "power_on_hours",
+    (1, 0x18): "host_written",
+    (1, 0x28): "host_read",
+    (3, 0x20): "reallocated",
+    (4, 0x08): "media_errors",
+    (5, 0x20): "temperature_max_C",
+    (7, 0x08): "percentage_used",
+}
 SECTORS_BITS = 48
 
 
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
-    """Snapshot fields of an ATA drive. Of several sources of a byte counter the one with the finest unit is taken; that two
-    differ by more than 5 % is said in unknown. Raises UsageError for a table of the user's that cannot be read."""
+    """Snapshot fields of an ATA drive. Of several sources of a byte counter the one with the finest unit is taken; that
+    two differ by more than 5 % is said in unknown. Raises UsageError for a table of the user's that cannot be read."""
     written, values, seen = _of_attributes(document, smartctl, unknown)
     statistics = _of_statistics(smartctl, unknown)
     block = whole(smartctl, "logical_block_size", unknown, "logical block size", at_least=1, at_most=1 << 20)
@@ -59,7 +113,8 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         hours = values.get("power_on_hours", statistics.get("power_on_hours"))
     out = _bytes(written, hours, unknown)
 
-    # SMART and smartctl's own words come before statistics in what both count, but for wear: there the standard's figure comes first
+    # SMART and smartctl's own words come before statistics in what both count, but for wear: there the standard's
+    # figure comes first
     pages = values.pop("host_pages", None), values.pop("ftl_pages", None)
     if None not in pages:
         out |= {"host_program_pages": pages[0], "nand_program_pages": pages[0] + pages[1]}
@@ -74,12 +129,17 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         unknown.append(f"percentage used: device statistics say {used} %, {seen['percentage_used']} {by_attribute} %")
     if used is None and whole(smartctl.get("endurance_used"), "current_percent", [], "", at_most=255) is None:
         used = by_attribute
-    for name, where, field in (("temperature_C", "temperature", "current"), ("power_on_hours", "power_on_time", "hours")):
+    for name, where, field in (
+        ("temperature_C", "temperature", "current"),
+        ("power_on_hours", "power_on_time", "hours"),
+    ):
         if whole(smartctl.get(where), field, [], "", at_least=-100) is not None:
             values.pop(name, None), statistics.pop(name, None)
     if whole(smartctl, "power_cycle_count", [], "") is not None:
         values.pop("power_cycles", None), statistics.pop("power_cycles", None)
-    highest = whole(smartctl.get("temperature"), "lifetime_max", unknown, "highest temperature", at_least=-100, at_most=300)
+    highest = whole(
+        smartctl.get("temperature"), "lifetime_max", unknown, "highest temperature", at_least=-100, at_most=300
+    )
     out |= {"temperature_max_C": highest} | statistics | values | {"percentage_used": used}
     _say_what_is_missing(out, smartctl, unknown)
     return out
@@ -93,7 +153,10 @@ def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
         unknown.append("percentage used: no attribute or statistic of this drive is known to tell it")
     if out.get("nand_written_bytes") is None and not any(words.startswith("NAND bytes written") for words in unknown):
         if out.get("nand_program_pages") is not None:
-            unknown.append("NAND bytes written: the drive counts pages without telling their size; write amplification comes from their ratio")
+            unknown.append(
+                "NAND bytes written: the drive counts pages without telling their size; write amplification comes from"
+                " their ratio"
+            )
         else:
             unknown.append("NAND bytes written: no attribute of this drive is known to count them")
 
@@ -107,7 +170,10 @@ def _bytes(written: dict, hours: int | None, unknown: list[str]) -> dict:
         good = [each for each in written.get(role, []) if most is None or each[0] <= most]
         for value, _, source in written.get(role, []):
             if most is not None and value > most:
-                unknown.append(f"{name}: {source} makes {value / 1e12:.0f} TB, more than SATA carries in {hours} power-on hours: another unit")
+                unknown.append(
+                    f"{name}: {source} makes {value / 1e12:.0f} TB, more than SATA carries in {hours} power-on hours:"
+                    " another unit"
+                )
         best = _finest(good, name, unknown)
         if best:
             out[f"{role}_bytes"] = best[0]
@@ -115,13 +181,20 @@ def _bytes(written: dict, hours: int | None, unknown: list[str]) -> dict:
                 out |= {"host_written_unit_bytes": best[1], "host_written_source": best[2]}
                 if best[2] == "device statistics":
                     out["host_written_wrap_bytes"] = 2**SECTORS_BITS * best[1]
-    tlc, slc = (_finest(written.get(f"nand_written_{kind}", []), f"NAND bytes written ({kind})", unknown) for kind in ("tlc", "slc"))
+    tlc, slc = (
+        _finest(written.get(f"nand_written_{kind}", []), f"NAND bytes written ({kind})", unknown)
+        for kind in ("tlc", "slc")
+    )
     best = _finest(written.get("nand_written", []), "NAND bytes written", unknown)
     if tlc:
         out["nand_written_tlc_bytes"] = tlc[0]
         if not best:
             # each of the two counters rounds, so the sum is off by less than both units together
-            best = (tlc[0] + slc[0], tlc[1] + slc[1], f"{tlc[2]} TLC + {slc[2]} SLC") if slc else (tlc[0], tlc[1], f"{tlc[2]} TLC")
+            best = (
+                (tlc[0] + slc[0], tlc[1] + slc[1], f"{tlc[2]} TLC + {slc[2]} SLC")
+                if slc
+                else (tlc[0], tlc[1], f"{tlc[2]} TLC")
+            )
     if best:
         out |= {"nand_written_bytes": best[0], "nand_written_unit_bytes": best[1], "nand_written_source": best[2]}
     return out
@@ -175,10 +248,15 @@ def _of_attributes(document: dict, smartctl: dict, unknown: list[str]) -> tuple[
                 elif role not in values:
                     values[role], seen[role] = value, label
                     if role == "available_spare_percent":
-                        values["available_spare_threshold_percent"] = whole(attribute, "thresh", unknown, f"{label} threshold", at_most=100)
+                        values["available_spare_threshold_percent"] = whole(
+                            attribute, "thresh", unknown, f"{label} threshold", at_most=100
+                        )
     for role, value in halves.items():
         if value and written.pop(role, None):
-            unknown.append(f"{_in_words(role)}: the counter has gone on into its second attribute, and how to join the two is not known")
+            unknown.append(
+                f"{_in_words(role)}: the counter has gone on into its second attribute, and how to join the two is not"
+                " known"
+            )
     where = "" if listed else " (the drive is not in smartctl's database)"
     for role, words in units_missing:
         if role not in written and role != "host_read":
@@ -241,8 +319,15 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict:
             if inside(entry, "flags", "normalized") is True and role != "percentage_used":
                 refuse(unknown, label, entry.get("value"), "normalised, no count")
                 continue
-            most = {"percentage_used": 255, "temperature_max_C": 300, "host_written": 2**SECTORS_BITS - 1, "host_read": 2**SECTORS_BITS - 1}
-            value = whole(entry, "value", unknown, label, at_least=-100 if temperature else 0, at_most=most.get(role, COUNT_MOST))
+            most = {
+                "percentage_used": 255,
+                "temperature_max_C": 300,
+                "host_written": 2**SECTORS_BITS - 1,
+                "host_read": 2**SECTORS_BITS - 1,
+            }
+            value = whole(
+                entry, "value", unknown, label, at_least=-100 if temperature else 0, at_most=most.get(role, COUNT_MOST)
+            )
             if value is not None:
                 out.setdefault(role, value)
     return out
@@ -269,7 +354,8 @@ def _rows_for(smartctl: dict, model: str | None) -> list:
 
 @functools.cache
 def _tables() -> list[tuple[str, re.Pattern, list]]:
-    """[("family" or "model", pattern, rows)], the user's file first; read once. Raises UsageError for a file that cannot be used."""
+    """[("family" or "model", pattern, rows)], the user's file first; read once. Raises UsageError for a file that
+    cannot be used."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     paths = [Path(home) / "ssdrig" / "ata_units.toml", Path(__file__).with_name("ata_units.toml")]
     out = []
@@ -284,7 +370,9 @@ def _tables() -> list[tuple[str, re.Pattern, list]]:
         for entry in drives if isinstance(drives, list) else []:
             out.append(_checked(entry, path))
         if not isinstance(drives, list):
-            raise UsageError(f"[[drives]] in {path}", ", ".join(document) or "nothing", "write it as ata_units.toml of ssdrig is")
+            raise UsageError(
+                f"[[drives]] in {path}", ", ".join(document) or "nothing", "write it as ata_units.toml of ssdrig is"
+            )
     return out
 
 
@@ -303,5 +391,9 @@ def _checked(entry: dict, path: Path) -> tuple[str, re.Pattern, list]:
             else:
                 good = (row[2] in OTHER_ROLES or row[2] in SECOND_HALVES) and how in HOWS
         if not good:
-            raise UsageError(f'[id, "name", "role", how] in {path}', repr(row), "see the head of ssdrig's ata_units.toml for roles and hows")
+            raise UsageError(
+                f'[id, "name", "role", how] in {path}',
+                repr(row),
+                "see the head of ssdrig's ata_units.toml for roles and hows",
+            )
     return kind, pattern, list(entry.get("rows", ()))

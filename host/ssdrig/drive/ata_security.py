@@ -1,8 +1,8 @@
 """ATA security erase through hdparm: what a drive says it can do, the erase, and that no password stays behind.
 
-The drive's state is read as the 256 words of IDENTIFY DEVICE (`hdparm --Istdout`; ATA Command Set 4: words 69, 89, 90, 128),
-which do not change with hdparm's wording. An erase needs a user password; it is always PASSWORD, so that a drive that
-lost power meanwhile can be unlocked by anyone who reads this.
+The drive's state is read as the 256 words of IDENTIFY DEVICE (`hdparm --Istdout`; ATA Command Set 4: words 69, 89, 90,
+128), which do not change with hdparm's wording. An erase needs a user password; it is always PASSWORD, so that a drive
+that lost power meanwhile can be unlocked by anyone who reads this.
 """
 
 import re
@@ -19,8 +19,8 @@ NO_ESTIMATE_S = 12 * 3600.0  # limit for a drive that does not say how long it t
 LEAST_S = 1800.0  # limit at least, however fast the drive says it is
 SWITCH = {"ata-secure-erase": "--security-erase", "ata-enhanced-erase": "--security-erase-enhanced"}
 FROZEN = (
-    "the drive is frozen: the BIOS or the kernel locked its security settings at power-on; power-cycle only the drive (the rig can, or"
-    " re-plug its power with the host running), or suspend and resume the host, then try again"
+    "the drive is frozen: the BIOS or the kernel locked its security settings at power-on; power-cycle only the drive"
+    " (the rig can, or re-plug its power with the host running), or suspend and resume the host, then try again"
 )
 
 
@@ -43,7 +43,9 @@ class Security:
 def decode(words: list[int]) -> Security:
     """From the 256 words of IDENTIFY DEVICE. Raises DriveError for another count."""
     if len(words) != 256:
-        raise DriveError("256 words of IDENTIFY DEVICE", f"{len(words)}", "see hdparm --Istdout; a USB bridge may not pass it on")
+        raise DriveError(
+            "256 words of IDENTIFY DEVICE", f"{len(words)}", "see hdparm --Istdout; a USB bridge may not pass it on"
+        )
 
     def seconds(word):  # units of 2 minutes; bit 15: the longer format; 0: not specified, all ones: more than that
         value = word & 0x7FFF if word & 0x8000 else word & 0xFF
@@ -52,12 +54,25 @@ def decode(words: list[int]) -> Security:
     state, support = words[128], words[69]
     bit = lambda n: bool(state >> n & 1)  # noqa: E731
     zeros = bool(support >> 5 & 1 and support >> 14 & 1)
-    return Security(bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), seconds(words[89]), seconds(words[90]), bool(words[169] & 1), zeros)
+    return Security(
+        bit(0),
+        bit(1),
+        bit(2),
+        bit(3),
+        bit(4),
+        bit(5),
+        seconds(words[89]),
+        seconds(words[90]),
+        bool(words[169] & 1),
+        zeros,
+    )
 
 
 def parse(text: str) -> list[int]:
     """The words in what `hdparm --Istdout` prints: lines of four-digit hexadecimal numbers between others."""
-    rows = [line.split() for line in text.splitlines() if re.fullmatch(r"\s*[0-9a-fA-F]{4}(\s+[0-9a-fA-F]{4})*\s*", line)]
+    rows = [
+        line.split() for line in text.splitlines() if re.fullmatch(r"\s*[0-9a-fA-F]{4}(\s+[0-9a-fA-F]{4})*\s*", line)
+    ]
     return [int(word, 16) for row in rows for word in row]
 
 
@@ -66,14 +81,22 @@ def identify(drive: Drive) -> Security:
     call = program.run(["hdparm", "--Istdout", drive.node], QUERY_S)
     words = parse(call.stdout.decode(errors="replace"))
     if call.exit_code != 0 or len(words) != 256:
-        raise DriveError(f"IDENTIFY DEVICE of {drive.node}", erasing.words(call), "run it as root; see whether the drive is still there")
+        raise DriveError(
+            f"IDENTIFY DEVICE of {drive.node}",
+            erasing.words(call),
+            "run it as root; see whether the drive is still there",
+        )
     return decode(words)
 
 
 def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:
-    """{method: (why it cannot be used or None, estimated seconds or None)}. Never raises for what a drive or hdparm does."""
+    """{method: (why it cannot be used or None, estimated seconds or None)}. Never raises for what a drive or hdparm
+    does."""
     if drive.interface == "USB":
-        why = "a USB bridge may set the password and then not pass the erase on, which leaves the drive locked: connect it to a SATA port"
+        why = (
+            "a USB bridge may set the password and then not pass the erase on, which leaves the drive locked: connect"
+            " it to a SATA port"
+        )
         return {name: (why, None) for name in SWITCH}
     try:
         security = identify(drive)
@@ -82,7 +105,10 @@ def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:
     why = _why_not(security, drive)
     return {
         "ata-secure-erase": (why, security.erase_s),
-        "ata-enhanced-erase": (why or (None if security.enhanced else "the drive has no enhanced erase"), security.enhanced_s),
+        "ata-enhanced-erase": (
+            why or (None if security.enhanced else "the drive has no enhanced erase"),
+            security.enhanced_s,
+        ),
     }
 
 
@@ -108,8 +134,9 @@ def unlock_words(drive: Drive, locked: bool = True) -> str:
 def erase(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s: float | None = None) -> list[str]:
     """SECURITY ERASE UNIT, normal or enhanced. Returns the argv that erased. Raises DriveError.
 
-    Whatever happens after the password was set, it is taken away again as far as the drive lets; if it stays, the error says how to
-    free the drive. hdparm's exit code alone proves nothing (some adapters lose the sense data): the drive's state does."""
+    Whatever happens after the password was set, it is taken away again as far as the drive lets; if it stays, the error
+    says how to free the drive. hdparm's exit code alone proves nothing (some adapters lose the sense data): the drive's
+    state does."""
     before = identify(drive)
     why = _why_not(before, drive)
     if why:
@@ -123,7 +150,9 @@ def erase(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s
         call = erasing.run(set_password, QUERY_S)
         armed = identify(drive)
         if not armed.enabled or armed.locked:
-            raise DriveError("the drive to take a temporary password", erasing.words(call), "see dmesg; choose another method")
+            raise DriveError(
+                "the drive to take a temporary password", erasing.words(call), "see dmesg; choose another method"
+            )
         sent = True
         call = erasing.run(argv, limit_s, on_tick)
         after = identify(drive)
@@ -137,7 +166,10 @@ def erase(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s
     except DriveError as error:
         if cleared or _clear(drive):
             raise
-        do = f"THE DRIVE STILL HAS THE PASSWORD {PASSWORD!r}: when it no longer erases free it with: {unlock_words(drive)}"
+        do = (
+            f"THE DRIVE STILL HAS THE PASSWORD {PASSWORD!r}: when it no longer erases free it with:"
+            f" {unlock_words(drive)}"
+        )
         raise DriveError(error.expected, error.seen, do) from error
     return argv
 

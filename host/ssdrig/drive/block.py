@@ -1,4 +1,5 @@
-"""Blocks of a drive: direct reads and writes, flush, discard, write zeroes. Also works on a plain file, but for the last two.
+"""Blocks of a drive: direct reads and writes, flush, discard, write zeroes. Also works on a plain file, but for the
+last two.
 
 ioctl numbers: linux/fs.h. The ioctls are ours and not util-linux blkdiscard's, which opens O_EXCL: the guard holds the
 device so. Linux 5.12 and newer discards through a second descriptor of a device that is held exclusively.
@@ -28,7 +29,8 @@ def size(node: str) -> int:
 
 
 def sample_offsets(capacity_bytes: int, count: int = 66) -> list[int]:
-    """Byte offsets, rising, of the first, the last and count - 2 pseudo-random blocks of 4 KiB; the same for each call."""
+    """Byte offsets, rising, of the first, the last and count - 2 pseudo-random blocks of 4 KiB; the same for each
+    call."""
     blocks = capacity_bytes // SAMPLE_BYTES
     if blocks <= count:
         return [block * SAMPLE_BYTES for block in range(blocks)]
@@ -37,9 +39,13 @@ def sample_offsets(capacity_bytes: int, count: int = 66) -> list[int]:
 
 
 def read(node: str, offsets: list[int]) -> list[bytes | None]:
-    """4 KiB at each offset, read past the page cache; None where the drive reports an error. Raises DriveError if it cannot be opened."""
+    """4 KiB at each offset, read past the page cache; None where the drive reports an error. Raises DriveError if it
+    cannot be opened."""
     found = []
-    with _Open(node, os.O_RDONLY | os.O_DIRECT) as fd, mmap.mmap(-1, SAMPLE_BYTES) as page:  # mmap: aligned, as O_DIRECT asks
+    with (
+        _Open(node, os.O_RDONLY | os.O_DIRECT) as fd,
+        mmap.mmap(-1, SAMPLE_BYTES) as page,
+    ):  # mmap: aligned, as O_DIRECT asks
         for offset in offsets:
             try:
                 found.append(page[:] if os.preadv(fd, [page], offset) == SAMPLE_BYTES else None)
@@ -58,7 +64,8 @@ def write(node: str, blocks: dict[int, bytes]) -> None:
 
 
 def flush(node: str) -> None:
-    """Bring all dirty pages to the drive, make it write its cache, and forget what the kernel has cached. Raises DriveError."""
+    """Bring all dirty pages to the drive, make it write its cache, and forget what the kernel has cached. Raises
+    DriveError."""
     with _Open(node, os.O_RDWR) as fd:
         os.fsync(fd)
         if stat.S_ISBLK(os.fstat(fd).st_mode):
@@ -94,7 +101,11 @@ class _Open:
         try:
             self.fd = os.open(self.node, self.flags)
         except OSError as error:
-            do = "run it as root" if error.errno in (errno.EACCES, errno.EPERM) else "see whether the drive is still there"
+            do = (
+                "run it as root"
+                if error.errno in (errno.EACCES, errno.EPERM)
+                else "see whether the drive is still there"
+            )
             raise DriveError(f"{self.node} to open", error.strerror or str(error), do) from error
         return self.fd
 
@@ -102,4 +113,6 @@ class _Open:
         os.close(self.fd)
         if isinstance(error, OSError):
             why = error.strerror or str(error)
-            raise DriveError(f"I/O on {self.node}", why, "see the kernel's log (dmesg) and the drive's error log") from error
+            raise DriveError(
+                f"I/O on {self.node}", why, "see the kernel's log (dmesg) and the drive's error log"
+            ) from error

@@ -1,12 +1,13 @@
 """Find the unit of counters that nobody has documented: write exactly N bytes, see by how many counts each has moved.
 
-A sequential write on a purged drive has a write amplification of 1.0 to 1.1. A counter of unit u that counts what the host or the
-drive has written then moves by N/u to 1.1 N/u, give or take one count; among the units that drives use at most one fits, or it is said
-which do. Nothing is guessed: too few counts, or two units that fit, leave the unit unknown.
+A sequential write on a purged drive has a write amplification of 1.0 to 1.1. A counter of unit u that counts what the
+host or the drive has written then moves by N/u to 1.1 N/u, give or take one count; among the units that drives use at
+most one fits, or it is said which do. Nothing is guessed: too few counts, or two units that fit, leave the unit
+unknown.
 
 What was found is kept in $XDG_DATA_HOME/ssdrig/units.json (~/.local/share without it) by model and firmware:
-{"schema": 1, "units": [{"model", "firmware", "key": "ata:241", "unit_bytes", "counts", "written_bytes", "serial", "utc"}]}.
-"""
+{"schema": 1, "units": [{"model", "firmware", "key": "ata:241", "unit_bytes", "counts", "written_bytes", "serial",
+"utc"}]}."""
 
 import argparse
 import json
@@ -22,7 +23,17 @@ from ssdrig.atomic import write_atomically
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.progress import Progress, clock
 
-UNITS = (512, 4096, 16384, 1 << 20, 32 << 20, 64 << 20, 128 << 20, 10**9, 1 << 30)  # bytes per count that drives are known to use
+UNITS = (
+    512,
+    4096,
+    16384,
+    1 << 20,
+    32 << 20,
+    64 << 20,
+    128 << 20,
+    10**9,
+    1 << 30,
+)  # bytes per count that drives are known to use
 WA_MOST = 1.1  # of a sequential write on a purged drive
 FEWEST_COUNTS = 5
 HOST_COUNTERS = ("ata:241", "ata:225")  # host writes on every drive that has them: their write amplification is 1
@@ -34,10 +45,11 @@ SETTLE_STEPS = 10
 
 
 def raw_counters(document: dict) -> dict[str, int]:
-    """All raw counters of a SMART document whose unit the document itself does not tell, {"ata:241": …}; what is odd is left out. Pure.
+    """All raw counters of a SMART document whose unit the document itself does not tell, {"ata:241": …}; what is odd is
+    left out. Pure.
 
-    ATA attributes only: of an NVMe drive's pages the units are the standard's or the maker's, and where the layout is not known a
-    write tells nothing, because what the host and what the NAND has written move alike."""
+    ATA attributes only: of an NVMe drive's pages the units are the standard's or the maker's, and where the layout is
+    not known a write tells nothing, because what the host and what the NAND has written move alike."""
     return {key: row["raw"]["value"] for key, row in _rows(document).items()}
 
 
@@ -54,10 +66,12 @@ def _rows(document: dict) -> dict[str, dict]:
 
 
 def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
-    """What the counters that moved between two SMART documents tell of their units, written_bytes having been written between. Pure.
+    """What the counters that moved between two SMART documents tell of their units, written_bytes having been written
+    between. Pure.
 
-    [{"key", "name", "in_database" (smartctl knows the drive), "counts", "candidates" (units that fit), "unit_bytes" (None unless just
-    one fits and there are enough counts), "more_bytes" (how many more would settle it; None: none needed, or no number would), "words"}]."""
+    [{"key", "name", "in_database" (smartctl knows the drive), "counts", "candidates" (units that fit), "unit_bytes"
+    (None unless just one fits and there are enough counts), "more_bytes" (how many more would settle it; None: none
+    needed, or no number would), "words"}]."""
     old, new, rows = raw_counters(before), raw_counters(after), _rows(after)
     smartctl = after.get("smartctl")
     known = bool(smartctl.get("in_smartctl_database")) if isinstance(smartctl, dict) else False
@@ -66,7 +80,12 @@ def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
         counts = new[key] - old[key]
         if not counts or key in NOT_WRITES:
             continue
-        finding = {"key": key, "name": str(rows[key].get("name") or rows[key]["id"]), "in_database": known, "counts": counts}
+        finding = {
+            "key": key,
+            "name": str(rows[key].get("name") or rows[key]["id"]),
+            "in_database": known,
+            "counts": counts,
+        }
         out.append(finding | _judge(counts, written_bytes, 1.0 if key in HOST_COUNTERS else WA_MOST))
     return sorted(out, key=lambda f: (f["unit_bytes"] is None, int(f["key"].partition(":")[2])))
 
@@ -81,9 +100,17 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
     each = written / counts
     if counts < FEWEST_COUNTS:
         more = math.ceil((FEWEST_COUNTS + 1) * max(fits, default=written / (counts + 1)) - written)
-        return result(fits, None, max(more, MIB), f"moved by {counts}: too few to tell a unit (at least {FEWEST_COUNTS})")
+        return result(
+            fits, None, max(more, MIB), f"moved by {counts}: too few to tell a unit (at least {FEWEST_COUNTS})"
+        )
     if not fits:
-        return result([], None, None, f"moved by {counts}, {each:.4g} bytes a count: no unit that drives are known to use, or not what is written")
+        return result(
+            [],
+            None,
+            None,
+            f"moved by {counts}, {each:.4g} bytes a count: no unit that drives are known to use, or not what is"
+            " written",
+        )
     if len(fits) == 1:
         return result(fits, fits[0], None, f"moved by {counts}: {unit_words(fits[0])} a count")
     names = " or ".join(unit_words(unit) for unit in fits)
@@ -91,11 +118,14 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
     if None in needed:
         why = "a counter of NAND writes at a write amplification up to 1.1 can be either, however much is written"
         return result(fits, None, None, f"moved by {counts}: {names}; {why}")
-    return result(fits, None, max(max(needed) - written, MIB), f"moved by {counts}: {names}; more must be written to tell")
+    return result(
+        fits, None, max(max(needed) - written, MIB), f"moved by {counts}: {names}; more must be written to tell"
+    )
 
 
 def bytes_to_tell(small: int, big: int, wa_most: float) -> int | None:
-    """Bytes to write so that no count fits both units: written / small - 1 >= written * wa_most / big + 1. None if no amount does. Pure."""
+    """Bytes to write so that no count fits both units: written / small - 1 >= written * wa_most / big + 1. None if no
+    amount does. Pure."""
     slope = 1 / small - wa_most / big
     return math.ceil(2 / slope) if slope > 0 else None
 
@@ -128,10 +158,23 @@ def units_for(model: str, firmware: str) -> dict[str, int]:
 
 
 def save_units(model: str, firmware: str, serial: str, findings: list[dict], written_bytes: int) -> Path:
-    """Keep the findings that have a unit; earlier ones of the same model, firmware and counter are replaced. Raises JournalError."""
+    """Keep the findings that have a unit; earlier ones of the same model, firmware and counter are replaced. Raises
+    JournalError."""
     utc = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    new = [{"model": model, "firmware": firmware, "key": f["key"], "unit_bytes": f["unit_bytes"], "counts": f["counts"],
-            "written_bytes": written_bytes, "serial": serial, "utc": utc} for f in findings if f["unit_bytes"]]  # fmt: skip
+    new = [
+        {
+            "model": model,
+            "firmware": firmware,
+            "key": f["key"],
+            "unit_bytes": f["unit_bytes"],
+            "counts": f["counts"],
+            "written_bytes": written_bytes,
+            "serial": serial,
+            "utc": utc,
+        }
+        for f in findings
+        if f["unit_bytes"]
+    ]
     replaced = {(model, firmware, row["key"]) for row in new}
     rows = [row for row in _load() if (row["model"], row["firmware"], row["key"]) not in replaced] + new
     path = units_path()
@@ -139,7 +182,9 @@ def save_units(model: str, firmware: str, serial: str, findings: list[dict], wri
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (json.dumps({"schema": 1, "units": rows}, indent=1, ensure_ascii=False) + "\n").encode())
     except OSError as error:
-        raise JournalError(f"to write {path}", error.strerror or str(error), "make room, or set XDG_DATA_HOME to a folder of yours") from error
+        raise JournalError(
+            f"to write {path}", error.strerror or str(error), "make room, or set XDG_DATA_HOME to a folder of yours"
+        ) from error
     return path
 
 
@@ -154,19 +199,30 @@ def _load() -> list[dict]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise JournalError(f"the units of earlier calibrations in {path}", str(error), "correct the file, or move it away and calibrate again") from error
+        raise JournalError(
+            f"the units of earlier calibrations in {path}",
+            str(error),
+            "correct the file, or move it away and calibrate again",
+        ) from error
     return rows
 
 
 # ---- the calibration of a drive
 
 
-def calibrate(held, written_bytes: int, purge_method: str | None = "auto", settle_s: float = 60.0, progress: Progress | None = None) -> dict:
-    """Purge (unless purge_method is None), poll, write written_bytes sequentially from the start, wait until the counters rest, poll.
+def calibrate(
+    held,
+    written_bytes: int,
+    purge_method: str | None = "auto",
+    settle_s: float = 60.0,
+    progress: Progress | None = None,
+) -> dict:
+    """Purge (unless purge_method is None), poll, write written_bytes sequentially from the start, wait until the
+    counters rest, poll.
 
-    held: of guard.hold, or a Drive that is safe to write (tests). Returns {"model", "firmware", "serial", "written_bytes",
-    "purge" (purge's result or None), "settled", "units" (find_units)}. Raises UsageError for a size that does not fit the drive,
-    DriveError, LoadError, ToolMissing."""
+    held: of guard.hold, or a Drive that is safe to write (tests). Returns {"model", "firmware", "serial",
+    "written_bytes", "purge" (purge's result or None), "settled", "units" (find_units)}. Raises UsageError for a size
+    that does not fit the drive, DriveError, LoadError, ToolMissing."""
     from ssdrig import load  # numpy, as above
     from ssdrig.drive import block, collect
     from ssdrig.drive import purge as purging
@@ -174,10 +230,16 @@ def calibrate(held, written_bytes: int, purge_method: str | None = "auto", settl
     drive, progress = getattr(held, "drive", held), progress or Progress()
     if written_bytes % WRITE_BLOCK_BYTES or not 0 < written_bytes <= drive.capacity_bytes:
         fit = drive.capacity_bytes // WRITE_BLOCK_BYTES
-        raise UsageError(f"whole MiB, at most the {fit} MiB of the drive", f"{written_bytes} bytes", "give another --write")
+        raise UsageError(
+            f"whole MiB, at most the {fit} MiB of the drive", f"{written_bytes} bytes", "give another --write"
+        )
     first = collect.poll(drive)
     if not raw_counters(first):
-        raise DriveError("a drive with ATA attributes, which have no unit of their own", "; ".join(first["gaps"]) or "none", "see ./ssdrig wear DRIVE")
+        raise DriveError(
+            "a drive with ATA attributes, which have no unit of their own",
+            "; ".join(first["gaps"]) or "none",
+            "see ./ssdrig wear DRIVE",
+        )
     purged = purging.purge(held, purge_method, progress) if purge_method else None
     block.flush(drive.node)
     _rest(settle_s, "the drive rests before the first poll", progress)
@@ -191,8 +253,15 @@ def calibrate(held, written_bytes: int, purge_method: str | None = "auto", settl
         earlier, found = found, find_units(before, collect.poll(drive, like=before), written_bytes)
         if settled := _fitting(earlier) == _fitting(found):
             break
-    return {"model": drive.model, "firmware": drive.firmware, "serial": drive.serial, "written_bytes": written_bytes, "purge": purged,
-            "settled": settled, "units": found}  # fmt: skip
+    return {
+        "model": drive.model,
+        "firmware": drive.firmware,
+        "serial": drive.serial,
+        "written_bytes": written_bytes,
+        "purge": purged,
+        "settled": settled,
+        "units": found,
+    }
 
 
 def _write(load, drive, size: int, progress: Progress) -> None:
@@ -225,11 +294,33 @@ def _fitting(findings: list[dict]) -> dict[str, int]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)")
-    parser.add_argument("--write", default="32GiB", metavar="SIZE", help="how much to write, whole MiB; 32GiB tells every known unit but 1 GB from 1 GiB of NAND")
-    parser.add_argument("--purge", default="auto", metavar="METHOD", help="purge first by this method (./ssdrig purge), or none; default: auto")
-    parser.add_argument("--settle", type=float, default=60, metavar="S", help="seconds between the polls that wait for the counters to rest")
-    parser.add_argument("--destroy-data", metavar="SERIAL", help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked")
+    parser.add_argument(
+        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
+    )
+    parser.add_argument(
+        "--write",
+        default="32GiB",
+        metavar="SIZE",
+        help="how much to write, whole MiB; 32GiB tells every known unit but 1 GB from 1 GiB of NAND",
+    )
+    parser.add_argument(
+        "--purge",
+        default="auto",
+        metavar="METHOD",
+        help="purge first by this method (./ssdrig purge), or none; default: auto",
+    )
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=60,
+        metavar="S",
+        help="seconds between the polls that wait for the counters to rest",
+    )
+    parser.add_argument(
+        "--destroy-data",
+        metavar="SERIAL",
+        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
+    )
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 
 
@@ -244,7 +335,9 @@ def command(args: argparse.Namespace) -> int:
         raise UsageError("seconds of at least 0", str(args.settle), "correct --settle")
     drive = inventory.find(args.drive)
     rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
-    print(guard.announcement(drive, f"calibration of its counters, purge {args.purge}", written, rated), file=sys.stderr)
+    print(
+        guard.announcement(drive, f"calibration of its counters, purge {args.purge}", written, rated), file=sys.stderr
+    )
     with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
         result = calibrate(held, written, None if args.purge == "none" else args.purge, args.settle)
     found = [f for f in result["units"] if f["unit_bytes"]]
@@ -257,5 +350,12 @@ def command(args: argparse.Namespace) -> int:
             print(f"{f['key']:12}{f['name']:28}{f['words']}{more}")
     if not result["settled"]:
         print(f"the counters were still moving after {SETTLE_STEPS} polls: take the result with care", file=sys.stderr)
-    print(f"kept for {drive.model} {drive.firmware} in {result['kept_in']}" if found else "no unit was found; nothing was kept", file=sys.stderr)
+    print(
+        (
+            f"kept for {drive.model} {drive.firmware} in {result['kept_in']}"
+            if found
+            else "no unit was found; nothing was kept"
+        ),
+        file=sys.stderr,
+    )
     return 0 if found else DriveError.exit_code

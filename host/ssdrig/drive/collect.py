@@ -1,4 +1,5 @@
-"""One SMART poll of one drive, or of many at once: the document of smart/<nnn>.json, raw, with what could not be got said in `gaps`."""
+"""One SMART poll of one drive, or of many at once: the document of smart/<nnn>.json, raw, with what could not be got
+said in `gaps`."""
 
 import re
 import threading
@@ -16,26 +17,35 @@ SIZES = {FDP: 64}  # bytes; all others nvme_cli.LOG_BYTES
 SUPPORTED_BYTES = 1024  # log page 00h
 LOG_KEY = re.compile("log_[0-9a-f]{2}h")
 
-# Pages with NAND counters beside OCP's, by PCI vendor id, the most telling first. CAh in Intel's format of 12-byte items is also what
-# Memblaze, DapuStor, ScaleFlux, SSSTC and Shannon have.
+# Pages with NAND counters beside OCP's, by PCI vendor id, the most telling first. CAh in Intel's format of 12-byte
+# items is also what Memblaze, DapuStor, ScaleFlux, SSSTC and Shannon have.
 VENDOR_PAGES = {
-    0x8086: (0xCA,), 0x025E: (0xCA,), 0x1C5F: (0xCA,), 0x1E3B: (0xCA,), 0xCC53: (0xCA,), 0x1E95: (0xCA,), 0x1CB0: (0xCA,),
+    0x8086: (0xCA,),
+    0x025E: (0xCA,),
+    0x1C5F: (0xCA,),
+    0x1E3B: (0xCA,),
+    0xCC53: (0xCA,),
+    0x1E95: (0xCA,),
+    0x1CB0: (0xCA,),
     0x1344: (0xD0, 0xFB, 0xE1),
-    0x1B96: (0xCA, 0xD0, 0xFB), 0x15B7: (0xCA, 0xD0, 0xFB),
-}  # fmt: skip
+    0x1B96: (0xCA, 0xD0, 0xFB),
+    0x15B7: (0xCA, 0xD0, 0xFB),
+}
 
 
 def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -> dict:
     """Poll a drive: the document of schemas/journal.md "smart/<nnn>.json" without "n" and "reason", which the run adds.
 
-    Asked of NVMe drives, one directly after the other, because write amplification compares two of them, and before smartctl: log 02h, OCP's
-    C0h, the maker's own pages, 09h if there are endurance groups, 22h if there is Flexible Data Placement. Then `smartctl -x`.
-    A page that a drive does not have counts as an error in its error log (error_log_entries rises). So log 00h, the list of pages,
-    is asked first where LPA says that there is one, and believed. `like`, an earlier document of this drive, makes it the cheap poll for a
-    series: only the pages that it has, and `smartctl -i -A -H` (with ATA device statistics if it has them).
+    Asked of NVMe drives, one directly after the other, because write amplification compares two of them, and before
+    smartctl: log 02h, OCP's C0h, the maker's own pages, 09h if there are endurance groups, 22h if there is Flexible
+    Data Placement. Then `smartctl -x`. A page that a drive does not have counts as an error in its error log
+    (error_log_entries rises). So log 00h, the list of pages, is asked first where LPA says that there is one, and
+    believed. `like`, an earlier document of this drive, makes it the cheap poll for a series: only the pages that it
+    has, and `smartctl -i -A -H` (with ATA device statistics if it has them).
 
-    timeout_s is for the whole poll; a tool that is still at it then is killed. A drive that answers half is recorded as half, in
-    "gaps". Raises DriveError when it answered nothing, ToolMissing when smartctl is missing or too old and nothing else answered."""
+    timeout_s is for the whole poll; a tool that is still at it then is killed. A drive that answers half is recorded as
+    half, in "gaps". Raises DriveError when it answered nothing, ToolMissing when smartctl is missing or too old and
+    nothing else answered."""
     document, missing = _ask(drive, like, timeout_s)
     if answered(document):
         return document
@@ -49,9 +59,11 @@ def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -
 
 
 def poll_all(drives: list[Drive], likes: list[dict | None] | None = None, timeout_s: float = TIMEOUT_S) -> list[dict]:
-    """Poll all drives at once, each in its thread: their documents in the order of `drives`. `likes` as poll's `like`, one per drive.
+    """Poll all drives at once, each in its thread: their documents in the order of `drives`. `likes` as poll's `like`,
+    one per drive.
 
-    Never raises for what drives and tools do: see answered() for whether a document has anything. No drive waits for another."""
+    Never raises for what drives and tools do: see answered() for whether a document has anything. No drive waits for
+    another."""
     documents: list[dict] = [{}] * len(drives)
     defects: list[BaseException] = []
 
@@ -73,7 +85,9 @@ def poll_all(drives: list[Drive], likes: list[dict | None] | None = None, timeou
 
 def answered(document: dict) -> bool:
     """Whether there is anything of the drive in the document: a log page, or smartctl's JSON with data."""
-    return smartctl.has_data(document.get("smartctl")) or any(document[key] for key in document if LOG_KEY.fullmatch(key))
+    return smartctl.has_data(document.get("smartctl")) or any(
+        document[key] for key in document if LOG_KEY.fullmatch(key)
+    )
 
 
 def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolMissing | None]:
@@ -81,11 +95,21 @@ def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolM
     t_start_ns = time.monotonic_ns()
     deadline = time.monotonic() + timeout_s
     like = like if like and answered(like) else None  # a poll that got nothing says nothing of what the drive has
-    about = {name: getattr(drive, name) for name in ("model", "serial", "firmware", "by_id", "node", "interface", "capacity_bytes")}
+    about = {
+        name: getattr(drive, name)
+        for name in ("model", "serial", "firmware", "by_id", "node", "interface", "capacity_bytes")
+    }
     document = {
-        "t_start_ns": t_start_ns, "t_end_ns": None, "simulated": drive.simulated, "drive": about,
-        "smartctl": None, "smartctl_text": None, "tools": [], "gaps": [], "units": {},
-    }  # fmt: skip
+        "t_start_ns": t_start_ns,
+        "t_end_ns": None,
+        "simulated": drive.simulated,
+        "drive": about,
+        "smartctl": None,
+        "smartctl_text": None,
+        "tools": [],
+        "gaps": [],
+        "units": {},
+    }
     if drive.controller and drive.interface.startswith("NVMe"):
         _add_pages(document, drive, like, time.monotonic() + timeout_s * PAGES_SHARE)
     missing = None
@@ -141,7 +165,10 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
     has = nvme_cli.capabilities(identity)
     about["pci_vendor_id"] = f"{has['pci_vendor_id']:04x}"
     if drive.serial and has["serial"] and has["serial"] != drive.serial.strip():
-        document["gaps"].append(f"serial number: the drive at {drive.controller} says {has['serial']}, not {drive.serial}: it is another one")
+        document["gaps"].append(
+            f"serial number: the drive at {drive.controller} says {has['serial']}, not {drive.serial}: it is"
+            " another one"
+        )
     pages = [HEALTH, OCP, *VENDOR_PAGES.get(has["pci_vendor_id"], ())]
     if has["endurance_groups"] or has["has_fdp"]:
         namespace = asked("Identify Namespace", nvme_cli.identify_namespace, drive.nsid or 1)
@@ -179,7 +206,9 @@ def _add_smartctl(document: dict, drive: Drive, like: dict | None, deadline: flo
         document["gaps"].append(f"smartctl: {answer.why}")
     for bit in smartctl.bits(answer.exit_code or 0):
         if bit <= 2:  # those after it are what the drive says of itself, not what it left unsaid
-            document["gaps"].append(f"smartctl, exit status bit {bit}: {smartctl.EXIT_BITS[bit]}" + (f": {said}" if said else ""))
+            document["gaps"].append(
+                f"smartctl, exit status bit {bit}: {smartctl.EXIT_BITS[bit]}" + (f": {said}" if said else "")
+            )
 
 
 def _units(drive: Drive, gaps: list[str]) -> dict:

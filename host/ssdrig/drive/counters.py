@@ -1,31 +1,78 @@
-"""Reduce a SMART document, as smart/<nnn>.json keeps it, to the wear numbers of one moment: one flat dict, the same keys for
-every drive. Pure.
+"""Reduce a SMART document, as smart/<nnn>.json keeps it, to the wear numbers of one moment: one flat dict, the same
+keys for every drive. Pure.
 
-NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them to
-bytes. What a drive does not say, or says in a way that cannot be believed, is None; `unknown` says in words why something
-that a person would look for stays unknown, and which two sources contradict each other."""
+NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them
+to bytes. What a drive does not say, or says in a way that cannot be believed, is None; `unknown` says in words why
+something that a person would look for stays unknown, and which two sources contradict each other."""
 
 from ssdrig.drive import ata_counters, nvme_counters, scsi_counters
 from ssdrig.drive.json_numbers import U128, inside, objects, text, whole
 
 KEYS = (
-    "t_ns", "t_start_ns", "t_end_ns", "reason", "simulated",
-    "model", "serial", "firmware", "family", "in_database", "protocol", "capacity_bytes",
-    "exit_status", "exit_status_bits", "health_ok", "critical_warning",
-    # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are from
-    "host_written_bytes", "host_written_unit_bytes", "host_written_source", "host_written_wrap_bytes", "host_read_bytes",
-    "nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_wrap_bytes",
-    "fdp_host_written_bytes",  # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
+    "t_ns",
+    "t_start_ns",
+    "t_end_ns",
+    "reason",
+    "simulated",
+    "model",
+    "serial",
+    "firmware",
+    "family",
+    "in_database",
+    "protocol",
+    "capacity_bytes",
+    "exit_status",
+    "exit_status_bits",
+    "health_ok",
+    "critical_warning",
+    # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are
+    # from
+    "host_written_bytes",
+    "host_written_unit_bytes",
+    "host_written_source",
+    "host_written_wrap_bytes",
+    "host_read_bytes",
+    "nand_written_bytes",
+    "nand_written_unit_bytes",
+    "nand_written_source",
+    "nand_written_wrap_bytes",
+    # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
+    "fdp_host_written_bytes",
     "nand_written_tlc_bytes",  # without the SLC cache's share, where the drive tells both
-    "host_program_pages", "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
-    "percentage_used", "available_spare_percent", "available_spare_threshold_percent",
-    "pe_cycles_mean", "pe_cycles_min", "pe_cycles_max", "pe_cycles_source",
-    "workload_wear_percent", "workload_reads_percent", "workload_timer_min",  # since the timer was reset (Intel E2h, E3h, E4h)
-    "temperature_C", "temperature_max_C", "power_on_hours", "power_cycles", "unsafe_shutdowns", "media_errors", "error_log_entries",
-    "warning_temp_min", "critical_temp_min", "lifetime_energy_Wh",
-    "uncorrectable_reads", "soft_ecc_errors", "xor_recoveries", "refreshes", "read_disturbs", "program_fails", "erase_fails",
-    "reallocated", "bad_user_blocks", "free_blocks_percent", "unknown",
-)  # fmt: skip
+    "host_program_pages",
+    "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
+    "percentage_used",
+    "available_spare_percent",
+    "available_spare_threshold_percent",
+    "pe_cycles_mean",
+    "pe_cycles_min",
+    "pe_cycles_max",
+    "pe_cycles_source",
+    "workload_wear_percent",
+    "workload_reads_percent",
+    "workload_timer_min",  # since the timer was reset (Intel E2h, E3h, E4h)
+    "temperature_C",
+    "temperature_max_C",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "error_log_entries",
+    "warning_temp_min",
+    "critical_temp_min",
+    "lifetime_energy_Wh",
+    "uncorrectable_reads",
+    "soft_ecc_errors",
+    "xor_recoveries",
+    "refreshes",
+    "read_disturbs",
+    "program_fails",
+    "erase_fails",
+    "reallocated",
+    "bad_user_blocks",
+    "free_blocks_percent",
+    "unknown",
+)
 NS_MOST = 2**63 - 1
 
 
@@ -51,7 +98,9 @@ def snapshot(document: dict) -> dict:
     out |= _identity(document, smartctl, unknown)
     if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
         out |= _common(smartctl, unknown, out["protocol"])
-    reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(out["protocol"])
+    reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(
+        out["protocol"]
+    )
     if reduce:
         # what a protocol's own tables say comes before smartctl's summary of them
         out |= {name: value for name, value in reduce(document, smartctl, unknown).items() if value is not None}
@@ -59,7 +108,11 @@ def snapshot(document: dict) -> dict:
         unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
     if out["host_written_bytes"] is None:
         out |= _host_of_smartctl_8(smartctl, unknown)
-    if reduce and out["host_written_bytes"] is None and not any(words.startswith(("host bytes written", "host_written")) for words in unknown):
+    if (
+        reduce
+        and out["host_written_bytes"] is None
+        and not any(words.startswith(("host bytes written", "host_written")) for words in unknown)
+    ):
         unknown.append("host bytes written: nothing that the drive was asked for tells them")
     return out
 
@@ -72,9 +125,15 @@ def _host_of_smartctl_8(smartctl: dict, unknown: list[str]) -> dict:
         count = whole(table, "units", unknown, f"smartctl's host_{role}s", at_most=U128)
         unit = whole(table, "bytes_per_unit", unknown, f"smartctl's unit of host_{role}s", at_least=1, at_most=1 << 40)
         if count is not None and unit is not None:
-            out |= {"host_read_bytes": count * unit} if role == "read" else {
-                "host_written_bytes": count * unit, "host_written_unit_bytes": unit, "host_written_source": "smartctl's host_writes",
-            }  # fmt: skip
+            out |= (
+                {"host_read_bytes": count * unit}
+                if role == "read"
+                else {
+                    "host_written_bytes": count * unit,
+                    "host_written_unit_bytes": unit,
+                    "host_written_source": "smartctl's host_writes",
+                }
+            )
     return out
 
 
@@ -83,7 +142,12 @@ def _exit_status(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     if status is None:
         for tool in objects(document.get("tools")):
             argv = tool.get("argv")
-            if isinstance(argv, list) and argv and isinstance(argv[0], str) and argv[0].rpartition("/")[2] == "smartctl":
+            if (
+                isinstance(argv, list)
+                and argv
+                and isinstance(argv[0], str)
+                and argv[0].rpartition("/")[2] == "smartctl"
+            ):
                 status = whole(tool, "exit_code", unknown, "smartctl's exit code", at_most=255)
     bits = [] if status is None else [bit for bit in range(8) if status >> bit & 1]
     for message in objects(inside(smartctl, "smartctl", "messages")):
@@ -97,8 +161,12 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     protocol = text(inside(smartctl, "device", "protocol"))
     if protocol not in ("NVMe", "ATA", "SCSI"):
         pages = any(isinstance(name, str) and name.startswith("log_") and name.endswith("h") for name in document)
-        kinds = {"nvme_smart_health_information_log": "NVMe", "ata_smart_attributes": "ATA", "ata_device_statistics": "ATA",
-                 "scsi_error_counter_log": "SCSI"}  # fmt: skip
+        kinds = {
+            "nvme_smart_health_information_log": "NVMe",
+            "ata_smart_attributes": "ATA",
+            "ata_device_statistics": "ATA",
+            "scsi_error_counter_log": "SCSI",
+        }
         protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
     family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
     capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity")
@@ -106,19 +174,24 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         if capacity is None:
             capacity = whole(table, name, unknown, "capacity")
     return {
-        "model": text(smartctl.get("model_name")) or text(smartctl.get("scsi_model_name")) or text(inside(drive, "model")),
+        "model": text(smartctl.get("model_name"))
+        or text(smartctl.get("scsi_model_name"))
+        or text(inside(drive, "model")),
         "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")),
-        "firmware": text(smartctl.get("firmware_version")) or text(smartctl.get("scsi_revision")) or text(smartctl.get("revision"))
+        "firmware": text(smartctl.get("firmware_version"))
+        or text(smartctl.get("scsi_revision"))
+        or text(smartctl.get("revision"))
         or text(inside(drive, "firmware")),
         "family": family,
         "in_database": known if isinstance(known, bool) else None,
         "protocol": protocol,
         "capacity_bytes": capacity,
-    }  # fmt: skip
+    }
 
 
 def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:
-    """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and newer."""
+    """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and
+    newer."""
     passed = inside(smartctl, "smart_status", "passed")
     temperature = whole(smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300)
     if protocol == "SCSI" and temperature == 0:  # what smartctl prints where the drive has no sensor
@@ -129,7 +202,13 @@ def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:
         "temperature_C": temperature,
         "power_on_hours": whole(smartctl.get("power_on_time"), "hours", unknown, "power-on hours"),
         "power_cycles": whole(smartctl, "power_cycle_count", unknown, "power cycles"),
-        "percentage_used": whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255),
-        "available_spare_percent": whole(smartctl.get("spare_available"), "current_percent", unknown, "spare available", at_most=100),
-        "available_spare_threshold_percent": whole(smartctl.get("spare_available"), "threshold_percent", unknown, "spare threshold", at_most=100),
+        "percentage_used": whole(
+            smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255
+        ),
+        "available_spare_percent": whole(
+            smartctl.get("spare_available"), "current_percent", unknown, "spare available", at_most=100
+        ),
+        "available_spare_threshold_percent": whole(
+            smartctl.get("spare_available"), "threshold_percent", unknown, "spare threshold", at_most=100
+        ),
     }

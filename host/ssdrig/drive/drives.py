@@ -1,4 +1,5 @@
-"""`ssdrig drives`: every whole disk of this machine, whether it is safe to test and if not why, its health, wear and temperature."""
+"""`ssdrig drives`: every whole disk of this machine, whether it is safe to test and if not why, its health, wear and
+temperature."""
 
 import json
 import os
@@ -19,7 +20,9 @@ UNKNOWN = "-"
 
 def add_arguments(parser) -> None:
     parser.add_argument("--json", action="store_true", help="a list of objects on stdout")
-    parser.add_argument("--no-smart", action="store_true", help="do not ask the drives: no health, wear and temperature")
+    parser.add_argument(
+        "--no-smart", action="store_true", help="do not ask the drives: no health, wear and temperature"
+    )
 
 
 def command(args) -> int:
@@ -29,14 +32,19 @@ def command(args) -> int:
     else:
         print(table(rows, shutil.get_terminal_size(WIDE).columns) if rows else "no whole disk on this machine")
     if os.geteuid() != 0:
-        print("not root: SMART, signatures and what other users' programs write to could not be seen (sudo ./ssdrig drives)", file=sys.stderr)
+        print(
+            "not root: SMART, signatures and what other users' programs write to could not be seen (sudo ./ssdrig"
+            " drives)",
+            file=sys.stderr,
+        )
     return 0
 
 
 def survey(smart: bool = True, root: str | os.PathLike = "/") -> list[dict]:
-    """One dict per drive, in order of the kernel's names: the fields of Drive, and "safe" (nothing speaks against a test),
-    "refusals" ([{"check", "why", "override"}]), "health_ok", "percentage_used", "temperature_C", and "smart_trouble": why
-    these three are not known, None if the drive answered. A drive that a run holds is not asked."""
+    """One dict per drive, in order of the kernel's names: the fields of Drive, and "safe" (nothing speaks against a
+    test), "refusals" ([{"check", "why", "override"}]), "health_ok", "percentage_used", "temperature_C", and
+    "smart_trouble": why these three are not known, None if the drive answered. A drive that a run holds is not
+    asked."""
     machine = uses.survey(root)
     rows = []
     for drive in machine.drives:
@@ -66,7 +74,10 @@ def _health(drives: list[Drive]) -> list[dict]:
     for document in documents:
         trouble = None if collect.answered(document) else "; ".join(document.get("gaps") or ["it did not answer"])
         seen = counters.snapshot(document)
-        out.append({key: seen.get(key) for key in ("health_ok", "percentage_used", "temperature_C")} | {"smart_trouble": trouble})
+        out.append(
+            {key: seen.get(key) for key in ("health_ok", "percentage_used", "temperature_C")}
+            | {"smart_trouble": trouble}
+        )
     return out
 
 
@@ -92,8 +103,17 @@ def _cells(row: dict) -> tuple[str, ...]:
     health = {True: "ok", False: "FAILING", None: UNKNOWN}[row["health_ok"]]
     used = UNKNOWN if row["percentage_used"] is None else f"{row['percentage_used']:g} %"
     heat = UNKNOWN if row["temperature_C"] is None else f"{row['temperature_C']:g} °C"
-    return (row["serial"] or UNKNOWN, row["model"] or UNKNOWN, row["firmware"] or UNKNOWN, guard.size(row["capacity_bytes"]),
-            _interface(row), health, used, heat, _verdict(row))  # fmt: skip
+    return (
+        row["serial"] or UNKNOWN,
+        row["model"] or UNKNOWN,
+        row["firmware"] or UNKNOWN,
+        guard.size(row["capacity_bytes"]),
+        _interface(row),
+        health,
+        used,
+        heat,
+        _verdict(row),
+    )
 
 
 def _verdict(row: dict) -> str:
@@ -110,10 +130,14 @@ def _interface(row: dict) -> str:
 def _below(row: dict, columns: int) -> list[str]:
     """The lines under a drive: its names, what speaks against a test, why its health is not known."""
     lines = [f"{row['by_id'] or 'no by-id link'} ({row['node']})"]
-    lines += [f"{r['check']}: {r['why']}" + (f" [unless {r['override']}]" if r["override"] else "") for r in row["refusals"]]
+    lines += [
+        f"{r['check']}: {r['why']}" + (f" [unless {r['override']}]" if r["override"] else "") for r in row["refusals"]
+    ]
     if row["smart_trouble"] not in (None, NOT_ASKED):
         lines.append(f"SMART: {row['smart_trouble']}")
-    wrap = textwrap.TextWrapper(max(columns, 30), initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    wrap = textwrap.TextWrapper(
+        max(columns, 30), initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
     return [part for line in lines for part in wrap.wrap(line)]
 
 
@@ -122,4 +146,11 @@ def _block(row: dict, columns: int) -> str:
     facts = f"  {size}, {interface}, firmware {firmware}" + "".join(
         f", {what}{value}" for what, value in (("health ", health), ("wear ", used), ("", heat)) if value != UNKNOWN
     )
-    return "\n".join([f"{serial}  {model}", *textwrap.wrap(facts, columns, subsequent_indent="  "), f"  test: {verdict}", *_below(row, columns)])
+    return "\n".join(
+        [
+            f"{serial}  {model}",
+            *textwrap.wrap(facts, columns, subsequent_indent="  "),
+            f"  test: {verdict}",
+            *_below(row, columns),
+        ]
+    )

@@ -13,8 +13,8 @@ TICK_S = 0.2
 def run(argv: list[str], timeout_s: float, on_tick: Callable[[float], None] = lambda spent_s: None) -> program.Call:
     """program.run(argv) with on_tick(seconds so far) five times a second.
 
-    What such a command has sent to the drive cannot be called back, so an exception in this thread (Ctrl-C) leaves the program
-    running, in a session of its own; it outlives this process."""
+    What such a command has sent to the drive cannot be called back, so an exception in this thread (Ctrl-C) leaves the
+    program running, in a session of its own; it outlives this process."""
     calls = []
     thread = threading.Thread(target=lambda: calls.append(program.run(argv, timeout_s)), name=argv[0], daemon=True)
     thread.start()

@@ -1,8 +1,9 @@
-"""What stands between ssdrig and somebody's data: every reason why a disk must not be written, and the hold on one that may be.
+"""What stands between ssdrig and somebody's data: every reason why a disk must not be written, and the hold on one that
+may be.
 
-The kernel's exclusive open is the strongest check, the others say in words who is in the way, and see what the kernel does
-not count as use: a signature on the disk, a virtual machine that has the node open, a second path to the same drive.
-Only content (a file system, a partition table) has an override, --destroy-data with this very drive's serial.
+The kernel's exclusive open is the strongest check, the others say in words who is in the way, and see what the kernel
+does not count as use: a signature on the disk, a virtual machine that has the node open, a second path to the same
+drive. Only content (a file system, a partition table) has an override, --destroy-data with this very drive's serial.
 """
 
 import contextlib
@@ -40,8 +41,11 @@ class Refusal:
         return f"{self.check}: {self.why}"
 
 
-def refusals(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", machine: Machine | None = None) -> list[Refusal]:
-    """All that speaks against writing to `drive`; empty if nothing does. `machine`: a survey made before, for many drives."""
+def refusals(
+    drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", machine: Machine | None = None
+) -> list[Refusal]:
+    """All that speaks against writing to `drive`; empty if nothing does. `machine`: a survey made before, for many
+    drives."""
     out = _refusals(drive, destroy_serial, root, machine or survey(root))
     holder = _lock_holder(drive.serial, root)
     if holder is not None:
@@ -75,20 +79,31 @@ class Held:
         if now is None or not _same_drive(now, self.drive):
             here = "nothing" if now is None else f"{now.model or 'a drive'}, serial {now.serial or 'unknown'}"
             there = f"; this drive is at {moved.node} now" if moved else ""
-            do = "start again with the drive's serial: nodes move when a drive comes back" if moved else "bring the drive back, then start again"
+            do = (
+                "start again with the drive's serial: nodes move when a drive comes back"
+                if moved
+                else "bring the drive back, then start again"
+            )
             raise UnsafeTarget(f"{_title(self.drive)} at {self.drive.node}", here + there, do)
         if now.capacity_bytes != self.drive.capacity_bytes:
-            raise UnsafeTarget(f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes", f"{now.capacity_bytes} bytes",
-                               "look at the drive: it came back with another size")  # fmt: skip
-        if (now.major, now.minor) != (self.drive.major, self.drive.minor) or _sequence(now, self.root) != self.sequence or not _alive(self.fd):
+            raise UnsafeTarget(
+                f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
+                f"{now.capacity_bytes} bytes",
+                "look at the drive: it came back with another size",
+            )
+        if (
+            (now.major, now.minor) != (self.drive.major, self.drive.minor)
+            or _sequence(now, self.root) != self.sequence
+            or not _alive(self.fd)
+        ):
             self._close()
             self._take(now, [], content=False)
         self.drive = now
         return now
 
     def let_go(self) -> None:
-        """Close the node but keep the lock: before the drive is cut off or unplugged, because the kernel does not give a
-        name again that is still open. recheck() takes hold of it again."""
+        """Close the node but keep the lock: before the drive is cut off or unplugged, because the kernel does not give
+        a name again that is still open. recheck() takes hold of it again."""
         self._close()
 
     def _take(self, drive: Drive, against: list[Refusal], content: bool) -> None:
@@ -117,7 +132,8 @@ class Held:
 def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/") -> Iterator[Held]:
     """Keep everyone else off `drive` until the end of the block. Raises UnsafeTarget with every refusal.
 
-    Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY meanwhile."""
+    Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
+    meanwhile."""
     lock, taken = _take_lock(drive.serial, root)
     held = Held(drive, root, destroy_serial)
     try:
@@ -135,13 +151,16 @@ def busy(serial: str, root: str | os.PathLike = "/") -> bool:
 
 
 def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:
-    """What a person is to read before the drive is written: which drive, what happens to it, what it costs of its rating."""
+    """What a person is to read before the drive is written: which drive, what happens to it, what it costs of its
+    rating."""
     if rated_bytes:
         share = f"{100 * bytes_to_write / rated_bytes:.2g} % of its rated {size(rated_bytes)}"
     else:
         share = "its rated endurance is not known"
-    return (f"ALL DATA WILL BE LOST on {drive.model or 'a drive of unknown model'}, serial {drive.serial}, {size(drive.capacity_bytes)}"
-            f" ({drive.by_id or drive.node}).\n{what}: writes {size(bytes_to_write)}, {share}.")  # fmt: skip
+    return (
+        f"ALL DATA WILL BE LOST on {drive.model or 'a drive of unknown model'}, serial {drive.serial},"
+        f" {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes {size(bytes_to_write)}, {share}."
+    )
 
 
 def size(count: float) -> str:
@@ -175,11 +194,16 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":
         refuse("read-only", "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
 
-    # Namespaces and second paths of one drive share its serial: what uses one of them is hit by what is done to the other.
+    # Namespaces and second paths of one drive share its serial: what uses one of them is hit by what is done to the
+    # other.
     for name in [drive.name, *(d.name for d in machine.drives if d.name != drive.name and _same_unit(d, drive))]:
         of = "" if name == drive.name else f" (/dev/{name} shows the same serial)"
         parts = inventory.partitions(name, root)
-        holders = [h for part in (".", *(f"./{p}" for p in parts)) for h in sysfs.listing(sysfs.within(root, "sys/block", name, part, "holders"))]
+        holders = [
+            h
+            for part in (".", *(f"./{p}" for p in parts))
+            for h in sysfs.listing(sysfs.within(root, "sys/block", name, part, "holders"))
+        ]
         if holders:
             refuse("holder", ", ".join(_volume(h, root) for h in sorted(set(holders))) + f" lies on it{of}")
         if mounted := machine.mounted.get(name):
@@ -193,7 +217,10 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             refuse("writer", f"open for writing by {', '.join(sorted(set(writers)))}{of}")
 
     if destroy_serial is not None and destroy_serial != drive.serial:
-        refuse("destroy-data", f"--destroy-data names {destroy_serial or 'nothing'}, this drive is {drive.serial or 'without a serial'}")
+        refuse(
+            "destroy-data",
+            f"--destroy-data names {destroy_serial or 'nothing'}, this drive is {drive.serial or 'without a serial'}",
+        )
     if destroy_serial != drive.serial or not drive.serial:
         found = _content(drive, root)
         if found:
@@ -241,9 +268,13 @@ def _open_exclusive(drive: Drive, root) -> int:
 
 def _not_opened(drive: Drive, error: OSError) -> Refusal:
     if error.errno == errno.EBUSY:
-        return Refusal("busy", "the kernel refuses exclusive use: it, or a part of it, is mounted or held by a program or a volume")
+        return Refusal(
+            "busy", "the kernel refuses exclusive use: it, or a part of it, is mounted or held by a program or a volume"
+        )
     if error.errno in (errno.EACCES, errno.EPERM):
-        return Refusal("permission", f"{drive.node} may not be opened ({error.strerror}): run as root, outside of containers")
+        return Refusal(
+            "permission", f"{drive.node} may not be opened ({error.strerror}): run as root, outside of containers"
+        )
     return Refusal("open", f"{drive.node} does not open: {error.strerror}")
 
 
@@ -320,7 +351,9 @@ def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
         do = "name one drive, and give --destroy-data that drive's serial"
     else:
         do = "free the drive, or choose another: ./ssdrig drives"
-    error = UnsafeTarget(f"a drive that may be written at {drive.node} ({_title(drive)})", "; ".join(map(str, against)), do)
+    error = UnsafeTarget(
+        f"a drive that may be written at {drive.node} ({_title(drive)})", "; ".join(map(str, against)), do
+    )
     error.refusals = against
     return error
 

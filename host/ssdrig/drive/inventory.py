@@ -1,9 +1,8 @@
 """The whole disks of this machine, read from sysfs; a drive is named by its serial or by-id path, never by sdX.
 
 Needs neither root nor udev: where udev runs, its by-id links are names too and its database fills what sysfs lacks.
-A file that is missing, unreadable or odd leaves its field unknown. Serial and model of ATA disks come from their IDENTIFY
-data in SCSI page 89h (SAT-4, ACS-3), because SCSI's own model field holds only 16 of the 40 characters.
-"""
+A file that is missing, unreadable or odd leaves its field unknown. Serial and model of ATA disks come from their
+IDENTIFY data in SCSI page 89h (SAT-4, ACS-3), because SCSI's own model field holds only 16 of the 40 characters."""
 
 import os
 import re
@@ -14,13 +13,35 @@ from ssdrig.errors import UsageError
 
 BY_ID = "/dev/disk/by-id"
 SECTOR_BYTES = 512  # the unit of sysfs' `size`, whatever the drive's own block is
-PCIE_GENERATIONS = {"2.5": "1.0", "5.0": "2.0", "5": "2.0", "8.0": "3.0", "8": "3.0", "16.0": "4.0", "16": "4.0", "32.0": "5.0", "64.0": "6.0"}
+PCIE_GENERATIONS = {
+    "2.5": "1.0",
+    "5.0": "2.0",
+    "5": "2.0",
+    "8.0": "3.0",
+    "8": "3.0",
+    "16.0": "4.0",
+    "16": "4.0",
+    "32.0": "5.0",
+    "64.0": "6.0",
+}
 SATA_RATES = ((3, "6.0"), (2, "3.0"), (1, "1.5"))  # bit of IDENTIFY word 76, Gb/s
 NOT_A_DRIVE = {
-    "loop": "loop device", "ram": "RAM disk", "zram": "compressed RAM disk", "dm-": "device-mapper volume", "md": "software RAID",
-    "sr": "optical drive", "fd": "floppy drive", "nbd": "network block device", "bcache": "bcache volume", "drbd": "DRBD volume",
-    "rbd": "Ceph volume", "zd": "ZFS volume", "ublkb": "user-space block device", "nullb": "null block device", "mtdblock": "raw flash",
-}  # fmt: skip
+    "loop": "loop device",
+    "ram": "RAM disk",
+    "zram": "compressed RAM disk",
+    "dm-": "device-mapper volume",
+    "md": "software RAID",
+    "sr": "optical drive",
+    "fd": "floppy drive",
+    "nbd": "network block device",
+    "bcache": "bcache volume",
+    "drbd": "DRBD volume",
+    "rbd": "Ceph volume",
+    "zd": "ZFS volume",
+    "ublkb": "user-space block device",
+    "nullb": "null block device",
+    "mtdblock": "raw flash",
+}
 CONTROLLER = re.compile(r"nvme\d+$")
 HIDDEN_PATH = re.compile(r"nvme\d+c\d+n\d+$")  # one path of a multipath namespace; the namespace itself is nvme0n1
 # Which of a disk's links is shown: those that read "model_serial" first, numbers only when there is nothing better.
@@ -30,8 +51,8 @@ NUMBER_LINKS = ("nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3", "scsi-2", "ww
 
 @dataclass(frozen=True)
 class Drive:
-    """One whole disk. Text that is not known is "", numbers and paths that are not known are None (a capacity, block size
-    or device number that the kernel does not tell is 0, which no disk has)."""
+    """One whole disk. Text that is not known is "", numbers and paths that are not known are None (a capacity, block
+    size or device number that the kernel does not tell is 0, which no disk has)."""
 
     name: str  # the kernel's, such as nvme0n1: moves from boot to boot
     node: str  # /dev/nvme0n1
@@ -43,7 +64,8 @@ class Drive:
     capacity_bytes: int
     logical_block_bytes: int
     interface: str  # NVMe, NVMe/TCP, SATA, SAS, USB, virtio, other
-    link: str  # "PCIe 4.0 x4", "SATA 6.0 Gb/s", "USB 10 Gb/s", "tcp 127.0.0.1:4420"; "… (drive: …)" when the drive can more
+    # "PCIe 4.0 x4", "SATA 6.0 Gb/s", "USB 10 Gb/s", "tcp 127.0.0.1:4420"; "… (drive: …)" when the drive can more
+    link: str
     rotational: bool
     major: int
     minor: int
@@ -62,16 +84,19 @@ def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
 
 
 def find(word: str, root: str | os.PathLike = "/") -> Drive:
-    """The drive that `word` names: a serial (upper and lower case count only where needed), or a path in /dev/disk/by-id.
+    """The drive that `word` names: a serial (upper and lower case count only where needed), or a path in
+    /dev/disk/by-id.
 
-    Raises UsageError for every other name of a disk, saying which to use instead; for a word that names none, listing what
-    there is; and for a serial that several disks show."""
+    Raises UsageError for every other name of a disk, saying which to use instead; for a word that names none, listing
+    what there is; and for a serial that several disks show."""
     drives = all_drives(root)
     if not word.strip():
         raise UsageError("a drive's serial or by-id path", "an empty word", f"choose one: {_choice(drives)}")
     if word.startswith(BY_ID + "/"):
         return _by_link(word, drives, root)
-    same = [d for d in drives if d.serial == word] or [d for d in drives if d.serial and d.serial.lower() == word.lower()]
+    same = [d for d in drives if d.serial == word] or [
+        d for d in drives if d.serial and d.serial.lower() == word.lower()
+    ]
     if len(same) == 1:
         return same[0]
     if same:
@@ -114,8 +139,18 @@ def partitions(name: str, root: str | os.PathLike = "/") -> dict[str, tuple[int,
 def _read(name: str, root, by_id: str | None) -> Drive:
     here = within(root, "sys/block", name)
     major, minor = device_number(text(here, "dev"))
-    facts = {"model": "", "serial": "", "firmware": "", "wwn": "", "interface": "other", "link": "", "controller": None, "nsid": None,
-             "smartctl_type": "auto", "usb_id": ""}  # fmt: skip
+    facts = {
+        "model": "",
+        "serial": "",
+        "firmware": "",
+        "wwn": "",
+        "interface": "other",
+        "link": "",
+        "controller": None,
+        "nsid": None,
+        "smartctl_type": "auto",
+        "usb_id": "",
+    }
     chain = parents(here, root)
     udev = _udev(major, minor, root)
     if name.startswith("nvme"):
@@ -147,7 +182,9 @@ def _nvme(here: str) -> dict:
     if CONTROLLER.match(os.path.basename(above)):
         controllers = [above]
     else:  # native multipath: `device` is the subsystem, which links to its controllers
-        controllers = [os.path.join(above, entry) for entry in sorted(listing(above), key=natural_order) if CONTROLLER.match(entry)]
+        controllers = [
+            os.path.join(above, entry) for entry in sorted(listing(above), key=natural_order) if CONTROLLER.match(entry)
+        ]
         controllers.sort(key=lambda folder: text(folder, "state") != "live")
     controller = controllers[0] if controllers else above
     transport = text(controller, "transport")
@@ -157,7 +194,9 @@ def _nvme(here: str) -> dict:
         "firmware": text(controller, "firmware_rev") or text(above, "firmware_rev"),
         "wwn": text(here, "wwid"),
         "interface": "NVMe" if transport in ("", "pcie") else f"NVMe/{transport.upper()}",
-        "link": _pcie_link(os.path.join(controller, "device")) if transport in ("", "pcie") else _fabric_link(transport, text(controller, "address")),
+        "link": _pcie_link(os.path.join(controller, "device"))
+        if transport in ("", "pcie")
+        else _fabric_link(transport, text(controller, "address")),
         "controller": f"/dev/{os.path.basename(controller)}" if controllers else None,
         "nsid": number(here, "nsid"),
         "smartctl_type": "nvme",
@@ -189,7 +228,8 @@ def _scsi(here: str, chain: list[str], udev: dict) -> dict:
     ata = vendor == "ATA"  # libata's, and that of SAS controllers with a SATA disk
     identify = _identify_data(raw(device, "vpd_pg89")) or (udev if udev["ata"] else {})
     out = {
-        "model": identify.get("model") or (text(device, "model") if ata else f"{vendor} {text(device, 'model')}".strip()),
+        "model": identify.get("model")
+        or (text(device, "model") if ata else f"{vendor} {text(device, 'model')}".strip()),
         "serial": identify.get("serial") or _page_80h(raw(device, "vpd_pg80")),
         "firmware": identify.get("firmware") or text(device, "rev"),
         "wwn": wwid if wwid.startswith(("naa.", "eui.")) else "",
@@ -199,7 +239,12 @@ def _scsi(here: str, chain: list[str], udev: dict) -> dict:
         link = "" if not megabit else f"USB {megabit // 1000} Gb/s" if megabit >= 1000 else f"USB {megabit} Mb/s"
         # the bridge's own serial names the enclosure; it serves only when the disk behind it shows none
         serial = out["serial"] or udev["serial"] or text(usb, "serial")
-        return out | {"interface": "USB", "link": link, "serial": serial, "usb_id": f"{text(usb, 'idVendor')}:{text(usb, 'idProduct')}"}
+        return out | {
+            "interface": "USB",
+            "link": link,
+            "serial": serial,
+            "usb_id": f"{text(usb, 'idVendor')}:{text(usb, 'idProduct')}",
+        }
     if ata:
         rate, best = _sata_rate(chain) or _sas_rate(chain), identify.get("rate")
         more = f" (drive: {best})" if rate and best and float(best) > float(rate) else ""
@@ -216,8 +261,8 @@ def _page_80h(page: bytes) -> str:
 
 
 def _identify_data(page: bytes) -> dict:
-    """model, serial, firmware and the best SATA rate in Gb/s from the ATA information page 89h (SAT-4 12.4.2), which has the
-    512 bytes of IDENTIFY DEVICE at byte 60, their text with the bytes of each word swapped (ACS-3 3.3.10)."""
+    """model, serial, firmware and the best SATA rate in Gb/s from the ATA information page 89h (SAT-4 12.4.2), which
+    has the 512 bytes of IDENTIFY DEVICE at byte 60, their text with the bytes of each word swapped (ACS-3 3.3.10)."""
     if len(page) < 572 or page[1] != 0x89 or page[56] != 0xEC:
         return {}
     data = page[60:572]
@@ -251,12 +296,15 @@ def _sas_rate(chain: list[str]) -> str:
 
 
 def _udev(major: int, minor: int, root) -> dict[str, str]:
-    """What udev's database says of a disk: model, serial, firmware; "ata" is "1" if it read the ATA IDENTIFY data for that."""
+    """What udev's database says of a disk: model, serial, firmware; "ata" is "1" if it read the ATA IDENTIFY data for
+    that."""
     known = {}
     for line in lines(within(root, "run/udev/data", f"b{major}:{minor}")):
         if line.startswith("E:") and "=" in line:
             key, value = line[2:].split("=", 1)
-            known[key] = clean(re.sub(r"\\x([0-9a-fA-F]{2})", lambda m: chr(int(m[1], 16)), value) if key.endswith("_ENC") else value)
+            known[key] = clean(
+                re.sub(r"\\x([0-9a-fA-F]{2})", lambda m: chr(int(m[1], 16)), value) if key.endswith("_ENC") else value
+            )
     return {
         "model": known.get("ID_MODEL_ENC") or known.get("ID_MODEL", "").replace("_", " "),
         "serial": known.get("ID_SERIAL_SHORT", ""),
@@ -299,7 +347,11 @@ def _whole_disk(name: str, root) -> str | None:
     here = within(root, "sys/class/block", name)
     if os.path.isdir(within(root, "sys/block", name)):
         return name
-    return os.path.basename(os.path.dirname(os.path.realpath(here))) if os.path.exists(os.path.join(here, "partition")) else None
+    return (
+        os.path.basename(os.path.dirname(os.path.realpath(here)))
+        if os.path.exists(os.path.join(here, "partition"))
+        else None
+    )
 
 
 def _best_name(drive: Drive) -> str:
@@ -307,4 +359,7 @@ def _best_name(drive: Drive) -> str:
 
 
 def _choice(drives: list[Drive]) -> str:
-    return "; ".join(f"{_best_name(d)} ({d.model or 'model unknown'}, {d.node})" for d in drives) or "there is no whole disk on this machine"
+    return (
+        "; ".join(f"{_best_name(d)} ({d.model or 'model unknown'}, {d.node})" for d in drives)
+        or "there is no whole disk on this machine"
+    )

@@ -1,5 +1,6 @@
-"""Read numbers out of JSON that somebody else wrote: every reader returns None for what is not there, and for what is there
-but cannot be believed (another type, negative, beyond its field, rounded) None and a line of words in `unknown`. Pure.
+"""Read numbers out of JSON that somebody else wrote: every reader returns None for what is not there, and for what is
+there but cannot be believed (another type, negative, beyond its field, rounded) None and a line of words in `unknown`.
+Pure.
 
 smartctl writes an integer of up to 64 bits as KEY, and with --json=v also as the string KEY_s when it lies beyond 2^53,
 where readers with floating point lose digits; the 128-bit counters of NVMe that need it also as KEY_le, 16 bytes little

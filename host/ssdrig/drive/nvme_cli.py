@@ -1,10 +1,11 @@
 """Raw pages of NVMe drives through nvme-cli: log pages and Identify structures as bytes.
 
-How nvme-cli says that a drive does not have a page, in the sources of 1.x, 2.3 (Debian 12) and of 2.13 and later: exit status 1 (2.3; 1.x and
-others an errno) and one line on stderr, `NVMe status: Invalid Log Page: The log page indicated is invalid(0x4109)`. 1.x wrote
-`NVMe Status:INVALID_LOG_PAGE: …(4109)` without 0x. The number is the completion's status field; its low 11 bits are type and code, the rest
-(4000h do not retry, 2000h more, 1800h retry delay) vary from drive to drive. A command that did not reach the drive has no such line,
-but words such as `log page: Inappropriate ioctl for device`.
+How nvme-cli says that a drive does not have a page, in the sources of 1.x, 2.3 (Debian 12) and of 2.13 and later: exit
+status 1 (2.3; 1.x and others an errno) and one line on stderr, `NVMe status: Invalid Log Page: The log page indicated
+is invalid(0x4109)`. 1.x wrote `NVMe Status:INVALID_LOG_PAGE: …(4109)` without 0x. The number is the completion's status
+field; its low 11 bits are type and code, the rest (4000h do not retry, 2000h more, 1800h retry delay) vary from drive
+to drive. A command that did not reach the drive has no such line, but words such as `log page: Inappropriate ioctl for
+device`.
 """
 
 import re
@@ -34,7 +35,8 @@ def log_page(
 ) -> tuple[bytes | None, dict]:
     """`nvme get-log` of `size` bytes from /dev/nvmeN: (page, tool record as in smart/<nnn>.json).
 
-    page None with the record's `why` None: the drive says that it does not have it. With a `why`: it could not be asked, or failed."""
+    page None with the record's `why` None: the drive says that it does not have it. With a `why`: it could not be
+    asked, or failed."""
     words = [f"--log-id={lid:#04x}", f"--log-len={size}", "--raw-binary"]
     for name, value in (("lsp", lsp), ("lsi", lsi), ("namespace-id", nsid), ("uuid-index", uuid_index)):
         if value is not None:
@@ -50,7 +52,9 @@ def identify(controller: str, timeout_s: float = 10.0) -> tuple[bytes | None, di
 
 def identify_namespace(controller: str, nsid: int, timeout_s: float = 10.0) -> tuple[bytes | None, dict]:
     """Identify Namespace, 4096 bytes, and the tool record."""
-    return _bytes(program.run(["nvme", "id-ns", controller, f"--namespace-id={nsid}", "--raw-binary"], timeout_s), IDENTIFY_BYTES)
+    return _bytes(
+        program.run(["nvme", "id-ns", controller, f"--namespace-id={nsid}", "--raw-binary"], timeout_s), IDENTIFY_BYTES
+    )
 
 
 def identify_uuids(controller: str, timeout_s: float = 10.0) -> tuple[bytes | None, dict]:
@@ -80,8 +84,8 @@ def endurance_group(id_ns: bytes) -> int:
 
 
 def ocp_uuid_index(uuids: bytes) -> int | None:
-    """The index by which this drive's log pages C0h… are OCP's, from its UUID list (entries of 32 bytes from byte 32, UUID in the upper
-    half, first index 1, a zero UUID ends it); None if OCP's is not in it."""
+    """The index by which this drive's log pages C0h… are OCP's, from its UUID list (entries of 32 bytes from byte 32,
+    UUID in the upper half, first index 1, a zero UUID ends it); None if OCP's is not in it."""
     for index in range(1, len(uuids) // 32):
         uuid = uuids[32 * index + 16 : 32 * index + 32]
         if uuid == OCP_UUID:

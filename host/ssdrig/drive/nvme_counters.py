@@ -4,15 +4,47 @@ from ssdrig.drive import nvme_pages, vendor_pages
 from ssdrig.drive.json_numbers import U128, inside, refuse, text, whole
 from ssdrig.errors import DriveError
 
-HEALTH = ("critical_warning", "percentage_used", "available_spare_percent", "available_spare_threshold_percent", "temperature_C", "power_on_hours",
-          "power_cycles", "unsafe_shutdowns", "media_errors", "error_log_entries", "warning_temp_min", "critical_temp_min",
-          "host_written_bytes", "host_read_bytes", "lifetime_energy_Wh")  # fmt: skip
-FROM_C0H = {"uncorrectable_reads": "uncorrectable_reads", "soft_ecc_errors": "soft_ecc_errors", "xor_recoveries": "xor_recoveries",
-            "refreshes": "refreshes", "bad_user_blocks": "bad_user_blocks", "free_blocks_percent": "free_blocks_percent"}  # fmt: skip
-FROM_VENDOR = ("workload_wear_percent", "workload_reads_percent", "workload_timer_min", "program_fails", "erase_fails", "soft_ecc_errors",
-               "bad_user_blocks", "uncorrectable_reads", "read_disturbs", "reallocated")  # fmt: skip
+HEALTH = (
+    "critical_warning",
+    "percentage_used",
+    "available_spare_percent",
+    "available_spare_threshold_percent",
+    "temperature_C",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "error_log_entries",
+    "warning_temp_min",
+    "critical_temp_min",
+    "host_written_bytes",
+    "host_read_bytes",
+    "lifetime_energy_Wh",
+)
+FROM_C0H = {
+    "uncorrectable_reads": "uncorrectable_reads",
+    "soft_ecc_errors": "soft_ecc_errors",
+    "xor_recoveries": "xor_recoveries",
+    "refreshes": "refreshes",
+    "bad_user_blocks": "bad_user_blocks",
+    "free_blocks_percent": "free_blocks_percent",
+}
+FROM_VENDOR = (
+    "workload_wear_percent",
+    "workload_reads_percent",
+    "workload_timer_min",
+    "program_fails",
+    "erase_fails",
+    "soft_ecc_errors",
+    "bad_user_blocks",
+    "uncorrectable_reads",
+    "read_disturbs",
+    "reallocated",
+)
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
-WORST_LIFETIME_WA = 100  # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
+WORST_LIFETIME_WA = (
+    100  # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
+)
 GROUPS = ("host_written_", "nand_written_", "pe_cycles_")
 GB = 10**9
 BLANK = (0, U128)
@@ -21,31 +53,52 @@ BLANK = (0, U128)
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     """Snapshot fields of an NVMe drive.
 
-    Health: log 02h, else smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one endurance group,
-    since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9 bytes)."""
+    Health: log 02h, else smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one endurance
+    group, since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9 bytes)."""
     out, host = _health(document, smartctl, unknown)
-    sources = [_from_c0h(document, unknown), _from_22h(document, unknown), _from_vendor(document, smartctl, host, unknown), _from_09h(document, unknown)]
+    sources = [
+        _from_c0h(document, unknown),
+        _from_22h(document, unknown),
+        _from_vendor(document, smartctl, host, unknown),
+        _from_09h(document, unknown),
+    ]
     for source in sources:
         nand = source.get("nand_written_bytes")
         if nand == 0 and host is not None and host > GB:
-            unknown.append(f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {host / GB:.0f} GB: the drive does not count")
+            unknown.append(
+                f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {host / GB:.0f} GB:"
+                " the drive does not count"
+            )
             nand = source["nand_written_bytes"] = None
-        taken = tuple(group for group in GROUPS if any(value is not None for name, value in out.items() if name.startswith(group)))
+        taken = tuple(
+            group for group in GROUPS if any(value is not None for name, value in out.items() if name.startswith(group))
+        )
         for name, value in source.items():  # what belongs together comes from one source
-            if out.get(name) is None and not name.startswith(taken) and not (name.startswith("nand_written_") and nand is None):
+            if (
+                out.get(name) is None
+                and not name.startswith(taken)
+                and not (name.startswith("nand_written_") and nand is None)
+            ):
                 out[name] = value
     if out.get("nand_written_bytes") is None:
         asked = any(name in document for name in ("log_c0h", "log_22h", "log_09h", "log_cah", "log_d0h"))
         unknown.append(
             "NAND bytes written: "
-            + ("none of the log pages that could tell them (C0h, 22h, 09h, the maker's) does" if asked else "smartctl's JSON of an NVMe drive has no such "
-               "counter; the log pages C0h, 22h, 09h and the makers' own have it")
-        )  # fmt: skip
+            + (
+                "none of the log pages that could tell them (C0h, 22h, 09h, the maker's) does"
+                if asked
+                else (
+                    "smartctl's JSON of an NVMe drive has no such "
+                    "counter; the log pages C0h, 22h, 09h and the makers' own have it"
+                )
+            )
+        )
     return out
 
 
 def _page(document: dict, name: str, decode, unknown: list[str]) -> dict:
-    """What `decode` makes of log page `name`; {} with words in unknown if that is nothing, {} where there is no page."""
+    """What `decode` makes of log page `name`; {} with words in unknown if that is nothing, {} where there is no
+    page."""
     value = document.get(f"log_{name.lower()}")
     if value is None:
         return {}
@@ -73,7 +126,10 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
     for name in ("available_spare_percent", "available_spare_threshold_percent"):
         if out[name] is not None and out[name] > 100:
             out[name] = refuse(unknown, name, out[name], "no percentage")
-    for units, commands, name in (("data_units_written", "host_writes", "host_written_bytes"), ("data_units_read", "host_reads", "host_read_bytes")):
+    for units, commands, name in (
+        ("data_units_written", "host_writes", "host_written_bytes"),
+        ("data_units_read", "host_reads", "host_read_bytes"),
+    ):
         if health and health.get(units) is None:
             out[name] = None
         elif health.get(units) == 0 and (health.get(commands) or 0) > 0:
@@ -91,7 +147,11 @@ def _from_c0h(document: dict, unknown: list[str]) -> dict:
     out = {name: got[field] for name, field in FROM_C0H.items()}
     if out["free_blocks_percent"] > 100:
         out["free_blocks_percent"] = refuse(unknown, "free blocks", out["free_blocks_percent"], "no percentage")
-    out |= {"pe_cycles_mean": got.get("erases_mean"), "pe_cycles_min": got["erases_min"], "pe_cycles_max": got["erases_max"]}
+    out |= {
+        "pe_cycles_mean": got.get("erases_mean"),
+        "pe_cycles_min": got["erases_min"],
+        "pe_cycles_max": got["erases_max"],
+    }
     return out | {"pe_cycles_source": "log C0h"} | _nand(got["nand_written_bytes"], 1, "log C0h")
 
 
@@ -103,7 +163,12 @@ def _from_22h(document: dict, unknown: list[str]) -> dict:
     host = got["host_written_bytes"]
     if host == U128:
         return out
-    return out | {"host_written_bytes": host, "host_written_unit_bytes": 1, "host_written_source": "log 22h", "fdp_host_written_bytes": host}
+    return out | {
+        "host_written_bytes": host,
+        "host_written_unit_bytes": 1,
+        "host_written_source": "log 22h",
+        "fdp_host_written_bytes": host,
+    }
 
 
 def _from_09h(document: dict, unknown: list[str]) -> dict:
@@ -113,13 +178,18 @@ def _from_09h(document: dict, unknown: list[str]) -> dict:
     unit = nvme_pages.GROUP_UNIT_BYTES
     out = _nand(got["nand_written_bytes"], unit, "log 09h") | {"percentage_used": got["percentage_used"]}
     if got["host_written_bytes"] is not None:
-        out |= {"host_written_bytes": got["host_written_bytes"], "host_written_unit_bytes": unit, "host_written_source": "log 09h"}
+        out |= {
+            "host_written_bytes": got["host_written_bytes"],
+            "host_written_unit_bytes": unit,
+            "host_written_source": "log 09h",
+        }
         out |= {"host_read_bytes": got["host_read_bytes"]}
     return out
 
 
 def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list[str]) -> dict:
-    """The maker's CAh and D0h. Nothing in these pages says whose they are, so their bytes are held against the host counter."""
+    """The maker's CAh and D0h. Nothing in these pages says whose they are, so their bytes are held against the host
+    counter."""
     made_by = _maker(document, smartctl, unknown)
     out = {}
     for log_id, name in ((0xCA, "CAh"), (0xD0, "D0h")):
@@ -140,9 +210,16 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
             if unit > 1:
                 out["nand_written_wrap_bytes"] = 2**48 * unit
         if own is not None and host is None:
-            out |= {"host_written_bytes": own, "host_written_unit_bytes": unit, "host_written_source": source, "host_written_wrap_bytes": 2**48 * unit}
+            out |= {
+                "host_written_bytes": own,
+                "host_written_unit_bytes": unit,
+                "host_written_source": source,
+                "host_written_wrap_bytes": 2**48 * unit,
+            }
         if got.get("pe_cycles_mean") is not None:
-            out |= {field: got[field] for field in ("pe_cycles_mean", "pe_cycles_min", "pe_cycles_max")} | {"pe_cycles_source": source}
+            out |= {field: got[field] for field in ("pe_cycles_mean", "pe_cycles_min", "pe_cycles_max")} | {
+                "pe_cycles_source": source
+            }
     return out
 
 
@@ -150,7 +227,10 @@ def _contradiction(nand: int | None, own: int | None, host: int | None, made_by:
     """Why the bytes of a maker's page cannot be what they are taken for; None if they can."""
     if own is not None and host is not None:
         if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * unit:
-            return f"its own count of host bytes is {own / GB:.1f} GB, that of log 02h {host / GB:.1f} GB: another layout or unit"
+            return (
+                f"its own count of host bytes is {own / GB:.1f} GB, that of log 02h {host / GB:.1f} GB: another layout"
+                " or unit"
+            )
     elif made_by == "items" and nand is not None:
         return "its unit is known for Intel's drives and could not be checked against the host's bytes"
     if made_by == "items" and nand is not None and max(own, host) < ENOUGH_BYTES:
@@ -172,11 +252,16 @@ def _maker(document: dict, smartctl: dict, unknown: list[str]) -> str | None:
 
 
 def _nand(written: int | None, unit: int, source: str) -> dict:
-    return {} if written is None or written in (2**64 - 1, U128) else {"nand_written_bytes": written, "nand_written_unit_bytes": unit, "nand_written_source": source}
+    return (
+        {}
+        if written is None or written in (2**64 - 1, U128)
+        else {"nand_written_bytes": written, "nand_written_unit_bytes": unit, "nand_written_source": source}
+    )
 
 
 def is_unfilled(smartctl: dict) -> bool:
-    """Whether all of smartctl's NVMe health log is zero (0 K is -273 C): a bridge, or a drive, that does not fill it."""
+    """Whether all of smartctl's NVMe health log is zero (0 K is -273 C): a bridge, or a drive, that does not fill
+    it."""
     log = inside(smartctl, "nvme_smart_health_information_log")
     if not isinstance(log, dict) or not log:
         return False
@@ -189,7 +274,9 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
     if not isinstance(log, dict):
         return {}
     if is_unfilled(smartctl):
-        unknown.append("health: all of smartctl's NVMe health log is zero: the drive or its USB bridge does not fill it")
+        unknown.append(
+            "health: all of smartctl's NVMe health log is zero: the drive or its USB bridge does not fill it"
+        )
         return {}
 
     def number(name, at_most=U128, at_least=0):
@@ -203,13 +290,26 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
         return None if count is None else count * nvme_pages.HOST_UNIT_BYTES
 
     out = {
-        "data_units_written": number("data_units_written"), "data_units_read": number("data_units_read"), "host_writes": number("host_writes"),
-        "host_reads": number("host_reads"), "critical_warning": number("critical_warning", 255), "percentage_used": number("percentage_used", 255),
-        "available_spare_percent": number("available_spare", 255), "available_spare_threshold_percent": number("available_spare_threshold", 255),
-        "temperature_C": temperature(), "power_on_hours": number("power_on_hours"), "power_cycles": number("power_cycles"),
-        "unsafe_shutdowns": number("unsafe_shutdowns"), "media_errors": number("media_errors"), "error_log_entries": number("num_err_log_entries"),
-        "warning_temp_min": number("warning_temp_time"), "critical_temp_min": number("critical_comp_time"),
-    }  # fmt: skip
+        "data_units_written": number("data_units_written"),
+        "data_units_read": number("data_units_read"),
+        "host_writes": number("host_writes"),
+        "host_reads": number("host_reads"),
+        "critical_warning": number("critical_warning", 255),
+        "percentage_used": number("percentage_used", 255),
+        "available_spare_percent": number("available_spare", 255),
+        "available_spare_threshold_percent": number("available_spare_threshold", 255),
+        "temperature_C": temperature(),
+        "power_on_hours": number("power_on_hours"),
+        "power_cycles": number("power_cycles"),
+        "unsafe_shutdowns": number("unsafe_shutdowns"),
+        "media_errors": number("media_errors"),
+        "error_log_entries": number("num_err_log_entries"),
+        "warning_temp_min": number("warning_temp_time"),
+        "critical_temp_min": number("critical_comp_time"),
+    }
     if not any(value is not None for value in out.values()):
         return {}
-    return out | {"host_written_bytes": units(out["data_units_written"]), "host_read_bytes": units(out["data_units_read"])}
+    return out | {
+        "host_written_bytes": units(out["data_units_written"]),
+        "host_read_bytes": units(out["data_units_read"]),
+    }

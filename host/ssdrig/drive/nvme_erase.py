@@ -1,10 +1,10 @@
 """NVMe format and sanitize through nvme-cli, and what a controller says it can do of them.
 
 All goes to the controller's node (/dev/nvme0), not the namespace's: nvme-cli 2.x opens a namespace O_EXCL before it
-formats, which fails while the guard holds it; a character device knows no such thing. --force only leaves out nvme-cli's
-ten seconds of second thoughts: the guard has asked before. Pages are read in binary, whose layout is the standard's (NVM
-Express Base Specification 2.0: Identify Controller, Identify Namespace, Sanitize Status log 81h) and not the version's of nvme-cli.
-"""
+formats, which fails while the guard holds it; a character device knows no such thing. --force only leaves out
+nvme-cli's ten seconds of second thoughts: the guard has asked before. Pages are read in binary, whose layout is the
+standard's (NVM Express Base Specification 2.0: Identify Controller, Identify Namespace, Sanitize Status log 81h) and
+not the version's of nvme-cli."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from ssdrig.errors import DriveError
 
 QUERY_S = 20.0
 MARGIN_S = 20.0  # for nvme-cli itself to end after its command's limit
-FORMAT_S = 3600.0  # also the kernel's limit for the command; nvme-cli's own is 10 min, after which the controller is reset
+FORMAT_S = (
+    3600.0  # also the kernel's limit for the command; nvme-cli's own is 10 min, after which the controller is reset
+)
 STALL_S = 3600.0  # a sanitize whose progress has not moved for so long
 SILENT_S = 60.0  # a drive that does not give its sanitize log for so long
 SANITIZE_LOG = 0x81
@@ -68,11 +70,14 @@ def decode_controller(page: bytes) -> Controller:
     _length(page, 4096, "Identify Controller")
     oacs, fna, sanicap = int.from_bytes(page[256:258], "little"), page[524], int.from_bytes(page[328:332], "little")
     bit = lambda word, n: bool(word >> n & 1)  # noqa: E731
-    return Controller(bit(oacs, 1), bit(fna, 2), bit(fna, 0), bit(fna, 1), bit(sanicap, 0), bit(sanicap, 1), bit(sanicap, 2))
+    return Controller(
+        bit(oacs, 1), bit(fna, 2), bit(fna, 0), bit(fna, 1), bit(sanicap, 0), bit(sanicap, 1), bit(sanicap, 2)
+    )
 
 
 def decode_namespace(page: bytes) -> Namespace:
-    """From the 4096 bytes of Identify Namespace. Raises DriveError for another length or an inactive namespace (all zero)."""
+    """From the 4096 bytes of Identify Namespace. Raises DriveError for another length or an inactive namespace (all
+    zero)."""
     _length(page, 4096, "Identify Namespace")
     size, used = int.from_bytes(page[0:8], "little"), int.from_bytes(page[16:24], "little")
     if not size:
@@ -110,6 +115,7 @@ def sanitize_log(drive: Drive) -> Sanitize:
 
 def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
     """Names of this machine's other namespaces of the same NVM subsystem: a sanitize takes their data too."""
+
     def subsystem(name):  # the serial too: there are drives whose NQN is not unique
         device = Path(root, "sys/block", name, "device")
         try:
@@ -125,10 +131,13 @@ def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
 
 
 def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, int | None]]:
-    """{method: (why it cannot be used or None, estimated seconds or None)}. Never raises for what a drive or nvme-cli does."""
+    """{method: (why it cannot be used or None, estimated seconds or None)}. Never raises for what a drive or nvme-cli
+    does."""
     try:
         if not drive.controller or not drive.nsid:
-            raise DriveError("an NVMe controller with a namespace", f"{drive.controller}, {drive.nsid}", "see nvme list")
+            raise DriveError(
+                "an NVMe controller with a namespace", f"{drive.controller}, {drive.nsid}", "see nvme list"
+            )
         can = identify_controller(drive)
     except DriveError as error:
         return {name: (str(error), None) for name in (*SES, *ACTION)}
@@ -151,26 +160,45 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
             None,
         ),
     }
-    for name, has, bit in (("sanitize-crypto", can.crypto_sanitize, 0), ("sanitize-block", can.block_sanitize, 1),
-                           ("sanitize-overwrite", can.overwrite_sanitize, 2)):  # fmt: skip
-        found[name] = (shared if has else f"the controller does not support it (SANICAP bit {bit})", estimates.get(ACTION[name]))
+    for name, has, bit in (
+        ("sanitize-crypto", can.crypto_sanitize, 0),
+        ("sanitize-block", can.block_sanitize, 1),
+        ("sanitize-overwrite", can.overwrite_sanitize, 2),
+    ):
+        found[name] = (
+            shared if has else f"the controller does not support it (SANICAP bit {bit})",
+            estimates.get(ACTION[name]),
+        )
     return found
 
 
 def format(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_s: float = FORMAT_S) -> list[str]:
-    """Format NVM of this namespace with the LBA format and protection that it has. Returns the argv used. Raises DriveError."""
+    """Format NVM of this namespace with the LBA format and protection that it has. Returns the argv used. Raises
+    DriveError."""
     now = identify_namespace(drive)
-    argv = ["nvme", "format", drive.controller, "-n", str(drive.nsid), f"--ses={SES[method]}", f"--lbaf={now.lba_format}"]
+    argv = [
+        "nvme",
+        "format",
+        drive.controller,
+        "-n",
+        str(drive.nsid),
+        f"--ses={SES[method]}",
+        f"--lbaf={now.lba_format}",
+    ]
     if now.metadata_extended or now.protection:  # without: nvme-cli's defaults, which are 0
         argv += [f"--ms={now.metadata_extended}", f"--pi={now.protection}", f"--pil={now.protection_first}"]
     argv += [f"--timeout={round(timeout_s * 1000)}", "--force"]
     call = erasing.run(argv, timeout_s + MARGIN_S, on_tick)
     if call.exit_code != 0:
-        raise DriveError("the drive to be formatted", erasing.words(call), "see nvme error-log; the drive's content is undefined now")
+        raise DriveError(
+            "the drive to be formatted", erasing.words(call), "see nvme error-log; the drive's content is undefined now"
+        )
     return argv
 
 
-def sanitize(drive: Drive, method: str, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S) -> list[str]:
+def sanitize(
+    drive: Drive, method: str, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S
+) -> list[str]:
     """Start a sanitize and wait for its end; on_progress(share done, seconds left or None). Returns the argv used.
 
     --ause: should it fail, the drive may be brought back without another sanitize. Raises DriveError."""
@@ -185,8 +213,11 @@ def sanitize(drive: Drive, method: str, on_progress: Callable[[float, float | No
     return argv
 
 
-def wait_for_sanitize(drive: Drive, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S) -> Sanitize:
-    """Wait until no sanitize is under way. Raises DriveError when it failed, does not move, or the drive no longer answers."""
+def wait_for_sanitize(
+    drive: Drive, on_progress: Callable[[float, float | None], None], stall_s: float = STALL_S
+) -> Sanitize:
+    """Wait until no sanitize is under way. Raises DriveError when it failed, does not move, or the drive no longer
+    answers."""
     moved_at = answered_at = begun = time.monotonic()
     first, last, pause_s = None, -1.0, 0.05
     while True:
@@ -200,9 +231,10 @@ def wait_for_sanitize(drive: Drive, on_progress: Callable[[float, float | None],
         now = answered_at = time.monotonic()
         if log.state == FAILED:
             raise DriveError(
-                "the sanitize to succeed", "the drive says it failed (SSTAT 3); it serves no I/O in this state",
+                "the sanitize to succeed",
+                "the drive says it failed (SSTAT 3); it serves no I/O in this state",
                 f"purge again, or leave the state with: nvme sanitize {drive.controller} -a 1",
-            )  # fmt: skip
+            )
         if log.state != RUNNING:
             on_progress(1.0, 0.0)
             return log
@@ -219,12 +251,19 @@ def wait_for_sanitize(drive: Drive, on_progress: Callable[[float, float | None],
 
 
 def _resume(drive: Drive) -> str:
-    return f"a sanitize goes on after a power loss: power-cycle the drive and purge again, which waits for it; see nvme sanitize-log {drive.controller}"
+    return (
+        "a sanitize goes on after a power loss: power-cycle the drive and purge again, which waits for it; see nvme"
+        f" sanitize-log {drive.controller}"
+    )
 
 
 def _page(page: bytes | None, record: dict, name: str) -> bytes:
     if page is None:
-        raise DriveError(f"{name} of the drive", record["why"] or "the drive does not have it", "run it as root; see whether the drive is still there")
+        raise DriveError(
+            f"{name} of the drive",
+            record["why"] or "the drive does not have it",
+            "run it as root; see whether the drive is still there",
+        )
     return page
 
 

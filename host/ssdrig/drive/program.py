@@ -1,4 +1,5 @@
-"""One call of an outside program: bounded in time and in what it may print, ended with all it started, its CPU time counted."""
+"""One call of an outside program: bounded in time and in what it may print, ended with all it started, its CPU time
+counted."""
 
 import contextlib
 import os
@@ -17,7 +18,8 @@ DEATH_S = 2.0  # after SIGKILL; a process that waits in the kernel for a hung dr
 
 @dataclass(frozen=True)
 class Call:
-    """What one program did. exit_code None: it was not there or was ended; `why` says which. t_ns is CLOCK_MONOTONIC at its start."""
+    """What one program did. exit_code None: it was not there or was ended; `why` says which. t_ns is CLOCK_MONOTONIC at
+    its start."""
 
     argv: list[str]
     exit_code: int | None
@@ -96,8 +98,8 @@ def record(call) -> dict:
 
 
 def _read(process, death: int, deadline_ns: int, timeout_s: float, limit_bytes: int) -> tuple[list[bytes], str | None]:
-    """([stdout, stderr], why it must be killed or None). Returns when the process has ended, not when the pipes are closed:
-    a child that it left behind may hold them open for ever."""
+    """([stdout, stderr], why it must be killed or None). Returns when the process has ended, not when the pipes are
+    closed: a child that it left behind may hold them open for ever."""
     parts = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     size, why = 0, None
 

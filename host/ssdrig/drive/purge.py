@@ -1,8 +1,8 @@
 """Purge a drive: take everything out of it by one of its own commands, and see that it is gone.
 
-Which method was used is part of the result, since drives differ after each. The effect is checked on samples: blocks that
-held data must not hold it afterwards. Blocks that were empty prove nothing, so a pattern is written where there is too little data.
-"""
+Which method was used is part of the result, since drives differ after each. The effect is checked on samples: blocks
+that held data must not hold it afterwards. Blocks that were empty prove nothing, so a pattern is written where there is
+too little data."""
 
 import argparse
 import contextlib
@@ -22,7 +22,9 @@ from ssdrig.progress import Progress, clock
 # name: what it does; in the order in which `auto` prefers them
 METHODS = {
     "format-secure": "NVMe format with user data erase (--ses=1): this namespace",
-    "sanitize-block": "NVMe sanitize by block erase: all of the drive, also blocks no longer in use; goes on after a power loss",
+    "sanitize-block": (
+        "NVMe sanitize by block erase: all of the drive, also blocks no longer in use; goes on after a power loss"
+    ),
     "format-crypto": "NVMe format with a new encryption key (--ses=2): this namespace",
     "sanitize-crypto": "NVMe sanitize with a new encryption key: all of the drive; goes on after a power loss",
     "format": "NVMe format without secure erase (--ses=0): the drive may do as little as forget its map",
@@ -38,15 +40,25 @@ CRYPTO = ("format-crypto", "sanitize-crypto")
 FEWEST_PROVING = 4  # samples with data, fewer than which the pattern is written
 PATTERN_BLOCKS = 8
 INTERRUPTED = {
-    "format": "the format was sent and ends by itself in the drive; before that the drive's content is undefined. Purge again to be sure",
-    "sanitize": "the sanitize goes on in the drive, also after a power loss; until its end the drive serves no I/O. Purge again to wait for it",
-    "ata": "the erase goes on in the drive and takes the temporary password away at its end; a drive that loses power meanwhile stays locked: ",
+    "format": (
+        "the format was sent and ends by itself in the drive; before that the drive's content is undefined. Purge again"
+        " to be sure"
+    ),
+    "sanitize": (
+        "the sanitize goes on in the drive, also after a power loss; until its end the drive serves no I/O. Purge again"
+        " to wait for it"
+    ),
+    "ata": (
+        "the erase goes on in the drive and takes the temporary password away at its end; a drive that loses power"
+        " meanwhile stays locked: "
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to purge this drive. why_not: None if it can be used. estimate_s: the drive's own word, if it gives one."""
+    """One way to purge this drive. why_not: None if it can be used. estimate_s: the drive's own word, if it gives
+    one."""
 
     name: str
     does: str
@@ -56,47 +68,67 @@ class Method:
 
 
 def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
-    """All methods, the best first, each with why this drive does not offer it. Asks the drive; never raises for its answers."""
+    """All methods, the best first, each with why this drive does not offer it. Asks the drive; never raises for its
+    answers."""
     nvme, ata = drive.interface.startswith("NVMe"), drive.interface in ("SATA", "USB")
     found = nvme_erase.offers(drive, root) if nvme else ata_security.offers(drive) if ata else {}
-    found["discard"] = (None if _queue(drive, "discard_max_bytes", root) else "the kernel sees no discard (TRIM) on this drive or bridge", None)
+    found["discard"] = (
+        (
+            None
+            if _queue(drive, "discard_max_bytes", root)
+            else "the kernel sees no discard (TRIM) on this drive or bridge"
+        ),
+        None,
+    )
     found["zero"] = (None, None)
     other = f"{OTHER_INTERFACE} ({drive.interface})"
-    out = [Method(name, does, found.get(name, (other,))[0] is None, *found.get(name, (other, None))) for name, does in METHODS.items()]
+    out = [
+        Method(name, does, found.get(name, (other,))[0] is None, *found.get(name, (other, None)))
+        for name, does in METHODS.items()
+    ]
     return sorted(out, key=lambda method: not method.available)  # stable: the order of METHODS within each half
 
 
 def choose(offered: list[Method], wanted: str) -> Method:
-    """The method to use. Raises UsageError for an unknown name, ToolMissing, or DriveError with the reason why it cannot be used."""
+    """The method to use. Raises UsageError for an unknown name, ToolMissing, or DriveError with the reason why it
+    cannot be used."""
     if wanted != "auto" and wanted not in METHODS:
         raise UsageError(f"a method: auto, {', '.join(METHODS)}", repr(wanted), "name one of them")
     if wanted == "auto":
         return next((m for m in offered if m.available and m.name not in ONLY_IF_ASKED), None) or _none(offered)
     method = next(m for m in offered if m.name == wanted)
-    program = "hdparm" if wanted in ata_security.SWITCH else "nvme" if wanted.startswith(("format", "sanitize")) else None
+    program = (
+        "hdparm" if wanted in ata_security.SWITCH else "nvme" if wanted.startswith(("format", "sanitize")) else None
+    )
     if not method.available and program and is_missing(program):
-        raise ToolMissing(f"{program} for {wanted}", "none on PATH", f"apt-get install {'nvme-cli' if program == 'nvme' else program}")
+        raise ToolMissing(
+            f"{program} for {wanted}", "none on PATH", f"apt-get install {'nvme-cli' if program == 'nvme' else program}"
+        )
     if not method.available:
-        raise DriveError(f"a drive that can {wanted}", method.why_not, "choose another: ./ssdrig purge DRIVE --dry-run lists them")
+        raise DriveError(
+            f"a drive that can {wanted}", method.why_not, "choose another: ./ssdrig purge DRIVE --dry-run lists them"
+        )
     return method
 
 
 def _none(offered: list[Method]):
     raise DriveError(
-        "a drive with a purge command", "; ".join(f"{m.name}: {m.why_not}" for m in offered if not m.available),
+        "a drive with a purge command",
+        "; ".join(f"{m.name}: {m.why_not}" for m in offered if not m.available),
         "correct one of these, or ask for --method zero, which wears the drive by its capacity",
-    )  # fmt: skip
+    )
 
 
 def purge(held_or_drive, method: str = "auto", progress: Progress | None = None, root: str | Path = "/") -> dict:
     """Purge a drive that the caller has made safe to destroy (guard.hold; a bare Drive is for tests).
 
-    Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was seen; else effect["words"] says what is
-    not known. effect: {"samples", "proving" (samples that held data before), "kept", "zeros", "ones", "other", "pattern_bytes"
-    (written by us before), "used_blocks_before", "used_blocks_after" (NVMe NUSE; null otherwise), "resumed", "words"}.
+    Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was seen; else effect["words"] says
+    what is not known. effect: {"samples", "proving" (samples that held data before), "kept", "zeros", "ones", "other",
+    "pattern_bytes" (written by us before), "used_blocks_before", "used_blocks_after" (NVMe NUSE; null otherwise),
+    "resumed", "words"}.
 
-    Raises DriveError when the drive cannot, fails or still holds what it held; ToolMissing; UsageError for an unknown method. On
-    Ctrl-C it says what state the drive is in and raises KeyboardInterrupt."""
+    Raises DriveError when the drive cannot, fails or still holds what it held; ToolMissing; UsageError for an unknown
+    method. On Ctrl-C it says what state the drive is in and raises KeyboardInterrupt."""
     drive = getattr(held_or_drive, "drive", held_or_drive)
     progress = progress or Progress()
     offered = methods(drive, root)
@@ -106,9 +138,13 @@ def purge(held_or_drive, method: str = "auto", progress: Progress | None = None,
         resumed = _finish_sanitize(drive, progress) if drive.controller else None
         purged = resumed in METHODS and method in ("auto", resumed)
         if chosen.name != method and not purged:
-            better = [m for m in offered if not m.available and list(METHODS).index(m.name) < list(METHODS).index(chosen.name)]
+            better = [
+                m for m in offered if not m.available and list(METHODS).index(m.name) < list(METHODS).index(chosen.name)
+            ]
             own = [m for m in better if not m.why_not.startswith(OTHER_INTERFACE)]
-            progress.say("".join(f"not {m.name}: {m.why_not}\n" for m in own) + f"purge by {chosen.name}: {chosen.does}")
+            progress.say(
+                "".join(f"not {m.name}: {m.why_not}\n" for m in own) + f"purge by {chosen.name}: {chosen.does}"
+            )
         promise, used_before = _promise(drive)
         offsets, before, pattern_bytes = _note(drive, skip=purged)
         if purged:
@@ -126,32 +162,59 @@ def purge(held_or_drive, method: str = "auto", progress: Progress | None = None,
         drive = held_or_drive.recheck()
     block.flush(drive.node)  # forget what the kernel has cached of it
     if block.size(drive.node) != drive.capacity_bytes:
-        raise DriveError(f"a capacity of {drive.capacity_bytes} bytes as before", f"{block.size(drive.node)}", "see whether the drive's format changed")
+        raise DriveError(
+            f"a capacity of {drive.capacity_bytes} bytes as before",
+            f"{block.size(drive.node)}",
+            "see whether the drive's format changed",
+        )
     effect = judge(chosen.name, before, block.read(drive.node, offsets), promise)
     _, used_after = _promise(drive)
-    effect |= {"pattern_bytes": pattern_bytes, "used_blocks_before": used_before, "used_blocks_after": used_after, "resumed": bool(resumed)}
+    effect |= {
+        "pattern_bytes": pattern_bytes,
+        "used_blocks_before": used_before,
+        "used_blocks_after": used_after,
+        "resumed": bool(resumed),
+    }
     ok = effect.pop("ok")
-    return {"method": chosen.name, "tool": name, "argv": argv, "duration_s": round(duration_s, 3), "effect": effect, "ok": ok}
+    return {
+        "method": chosen.name,
+        "tool": name,
+        "argv": argv,
+        "duration_s": round(duration_s, 3),
+        "effect": effect,
+        "ok": ok,
+    }
 
 
 def judge(method: str, before: list[bytes | None], after: list[bytes | None], promise: str | None) -> dict:
     """What the samples show. Pure. promise: "zeros" or "ones" if the drive promises that for deallocated blocks.
 
-    Raises DriveError when a block still holds its old data (but for a discard without promise, which may), or does not hold what
-    was promised, or cannot be read."""
+    Raises DriveError when a block still holds its old data (but for a discard without promise, which may), or does not
+    hold what was promised, or cannot be read."""
     kinds = [_kind(content) for content in after]
     proving = [i for i, content in enumerate(before) if _kind(content) == "other"]
     kept = [i for i in proving if after[i] == before[i]]
     counts = {f"{kind}": kinds.count(kind) for kind in ("zeros", "ones", "other")}
     effect = {"samples": len(after), "proving": len(proving), "kept": len(kept), **counts}
-    what = f"{len(after)} samples: {counts['zeros']} read zeros, {counts['ones']} ones, {counts['other']} other data, {len(kept)} unchanged"
+    what = (
+        f"{len(after)} samples: {counts['zeros']} read zeros, {counts['ones']} ones, {counts['other']} other data,"
+        f" {len(kept)} unchanged"
+    )
     if "unreadable" in kinds:
-        raise DriveError("every sample to be readable after the purge", f"{kinds.count('unreadable')} are not; {what}", "see dmesg; do not test this drive")
+        raise DriveError(
+            "every sample to be readable after the purge",
+            f"{kinds.count('unreadable')} are not; {what}",
+            "see dmesg; do not test this drive",
+        )
     if kept and (method != "discard" or promise):
-        raise DriveError("blocks that no longer hold their old data", f"{method} did not purge; {what}", "choose another method")
+        raise DriveError(
+            "blocks that no longer hold their old data", f"{method} did not purge; {what}", "choose another method"
+        )
     must_be = "zeros" if method == "zero" else promise if method == "discard" else None
     if must_be and counts[must_be] != len(after):
-        raise DriveError(f"blocks that read {must_be}, as promised", f"{method} did not; {what}", "choose another method")
+        raise DriveError(
+            f"blocks that read {must_be}, as promised", f"{method} did not; {what}", "choose another method"
+        )
     if kept or (method == "discard" and counts["other"]):
         words = f"not verified: this drive may return old data after TRIM (it promises nothing: DLFEAT, RZAT); {what}"
     elif not proving and counts["other"] and method not in CRYPTO:
@@ -170,7 +233,8 @@ def _kind(content: bytes | None) -> str:
 
 
 def _note(drive: Drive, skip: bool) -> tuple[list[int], list[bytes | None], int]:
-    """Offsets, what is there, and how many bytes of pattern we wrote so that there is something. skip: the drive is purged already."""
+    """Offsets, what is there, and how many bytes of pattern we wrote so that there is something. skip: the drive is
+    purged already."""
     offsets = block.sample_offsets(drive.capacity_bytes)
     if skip:
         return offsets, [None] * len(offsets), 0
@@ -203,7 +267,9 @@ def _finish_sanitize(drive: Drive, progress: Progress) -> str | None:
         return None  # the drive has none
     if log.state != nvme_erase.RUNNING:
         return None
-    name = next((name for name, action in nvme_erase.ACTION.items() if action == log.action), "sanitize of another kind")
+    name = next(
+        (name for name, action in nvme_erase.ACTION.items() if action == log.action), "sanitize of another kind"
+    )
     progress.say(f"{name} is under way in the drive; waiting for its end")
     nvme_erase.wait_for_sanitize(drive, lambda share, left: progress.show(_line(name, share, left)))
     return name
@@ -238,7 +304,13 @@ def _erase(drive: Drive, method: Method, progress: Progress) -> tuple[list[str],
 
 def _line(name: str, share: float | None, left_s: float | None, spent_s: float = 0.0) -> str:
     done = "" if share is None else f" {share:4.0%}"
-    left = f"about {clock(left_s)} left" if left_s is not None and left_s > 0 else "the drive does not say how long" if left_s is None else "nearly done"
+    left = (
+        f"about {clock(left_s)} left"
+        if left_s is not None and left_s > 0
+        else "the drive does not say how long"
+        if left_s is None
+        else "nearly done"
+    )
     return f"purge by {name}{done} · {clock(spent_s)} so far · {left}"
 
 
@@ -253,15 +325,30 @@ def _queue(drive: Drive, name: str, root: str | Path) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)")
-    parser.add_argument("--method", default="auto", choices=("auto", *METHODS), metavar="METHOD", help=f"auto (the best there is) or {', '.join(METHODS)}")
-    parser.add_argument("--destroy-data", metavar="SERIAL", help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked")
-    parser.add_argument("--dry-run", action="store_true", help="only show what could be done and what stands against it")
+    parser.add_argument(
+        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
+    )
+    parser.add_argument(
+        "--method",
+        default="auto",
+        choices=("auto", *METHODS),
+        metavar="METHOD",
+        help=f"auto (the best there is) or {', '.join(METHODS)}",
+    )
+    parser.add_argument(
+        "--destroy-data",
+        metavar="SERIAL",
+        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show what could be done and what stands against it"
+    )
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
-    """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0, with words."""
+    """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0,
+    with words."""
     from ssdrig.drive import guard, inventory, warranty
     from ssdrig.drive.confirm import confirmed
 
@@ -274,11 +361,17 @@ def command(args: argparse.Namespace) -> int:
     print(guard.announcement(drive, f"purge by {chosen.name}: {chosen.does}", writes, rated), file=sys.stderr)
     with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
         result = purge(held, args.method, Progress())
-    print(f"{'purged' if result['ok'] else 'done, but'} in {clock(result['duration_s'])}: {result['effect']['words']}", file=sys.stderr)
+    print(
+        f"{'purged' if result['ok'] else 'done, but'} in {clock(result['duration_s'])}: {result['effect']['words']}",
+        file=sys.stderr,
+    )
     if args.json:
         print(json.dumps(result, ensure_ascii=False))
     else:
-        print(f"{result['method']} with {result['tool']}: {'effect verified' if result['ok'] else result['effect']['words']}")
+        print(
+            f"{result['method']} with {result['tool']}:"
+            f" {'effect verified' if result['ok'] else result['effect']['words']}"
+        )
     return 0
 
 
@@ -289,12 +382,20 @@ def _dry_run(args: argparse.Namespace, drive: Drive, guard) -> int:
         chosen = choose(offered, args.method).name
     if args.json:
         rows = [{"check": r.check, "why": r.why, "override": r.override} for r in against]
-        print(json.dumps({"drive": asdict(drive), "methods": [asdict(m) for m in offered], "chosen": chosen, "refusals": rows}, ensure_ascii=False))
+        print(
+            json.dumps(
+                {"drive": asdict(drive), "methods": [asdict(m) for m in offered], "chosen": chosen, "refusals": rows},
+                ensure_ascii=False,
+            )
+        )
     else:
         print(f"{drive.model} {drive.serial}, {drive.capacity_bytes / 1e9:.1f} GB, {drive.interface}, {drive.node}")
         for m in (m for m in offered if m.available or not m.why_not.startswith(OTHER_INTERFACE)):
             time_words = f" (about {clock(m.estimate_s)})" if m.estimate_s else ""
-            print(f"  {'*' if m.name == chosen else ' '} {m.name:20}{m.does + time_words if m.available else 'no: ' + m.why_not}")
+            print(
+                f"  {'*' if m.name == chosen else ' '}"
+                f" {m.name:20}{m.does + time_words if m.available else 'no: ' + m.why_not}"
+            )
         for r in against:
             print(f"  against it: {r.check}: {r.why}" + (f" (lifted by {r.override})" if r.override else ""))
     if not args.dry_run:

@@ -1,9 +1,9 @@
 """How long data is bound to stay on an SSD without power, after JESD218: bounds, never a promise. Pure.
 
-JESD218 requires of a drive at the end of its rated endurance that it keeps data for a time at a storage temperature: client
-1 year at 30 C, enterprise 3 months at 40 C. Other storage temperatures follow from Arrhenius with 1.1 eV, the standard's
-figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2)), t(T2) = t(T1) / AF. Other mechanisms (early loss in
-3D charge-trap NAND) have lower energies, so Ea is a parameter.
+JESD218 requires of a drive at the end of its rated endurance that it keeps data for a time at a storage temperature:
+client 1 year at 30 C, enterprise 3 months at 40 C. Other storage temperatures follow from Arrhenius with 1.1 eV, the
+standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2)), t(T2) = t(T1) / AF. Other mechanisms
+(early loss in 3D charge-trap NAND) have lower energies, so Ea is a parameter.
 """
 
 import math
@@ -16,7 +16,8 @@ _KELVIN = 273.15
 
 @dataclass(frozen=True)
 class Requirement:
-    """What a drive class has to hold at 100 % of its rated endurance: hours without power at off_C, written at active_C."""
+    """What a drive class has to hold at 100 % of its rated endurance: hours without power at off_C, written at
+    active_C."""
 
     hours: float
     off_C: float
@@ -26,8 +27,9 @@ class Requirement:
 
 REQUIREMENTS = {"client": Requirement(8760, 30, 40, 8), "enterprise": Requirement(2190, 40, 55, 24)}
 
-# Rows of the JEDEC tables that public material gives: (class, active C, off C, weeks). Written warm and stored cool data stays
-# longer; the dependence on the active temperature is not 1.1 eV (x5 from 40 to 55 C, not x6.4), so it is not extrapolated.
+# Rows of the JEDEC tables that public material gives: (class, active C, off C, weeks). Written warm and stored cool
+# data stays longer; the dependence on the active temperature is not 1.1 eV (x5 from 40 to 55 C, not x6.4), so it is not
+# extrapolated.
 PUBLISHED_WEEKS = (
     ("client", 40, 25, 105),
     ("client", 40, 30, 52),
@@ -35,8 +37,10 @@ PUBLISHED_WEEKS = (
     ("enterprise", 55, 25, 101),
 )
 
-CAVEAT = ("A bound from the standard, not a promise for this drive: it holds for the temperature the class was written at, and a drive"
-          " worn quickly at room temperature keeps data for less time than one worn slowly in use.")  # fmt: skip
+CAVEAT = (
+    "A bound from the standard, not a promise for this drive: it holds for the temperature the class was written at,"
+    " and a drive worn quickly at room temperature keeps data for less time than one worn slowly in use."
+)
 
 
 def acceleration(from_C: float, to_C: float, ea_eV: float = ACTIVATION_ENERGY_EV) -> float:
@@ -45,7 +49,8 @@ def acceleration(from_C: float, to_C: float, ea_eV: float = ACTIVATION_ENERGY_EV
 
 
 def bound_hours(drive_class: str, storage_C: float, ea_eV: float = ACTIVATION_ENERGY_EV) -> float:
-    """Hours without power at storage_C that the class ("client" or "enterprise") requires at 100 % of the rated endurance."""
+    """Hours without power at storage_C that the class ("client" or "enterprise") requires at 100 % of the rated
+    endurance."""
     requirement = REQUIREMENTS[drive_class]
     return requirement.hours / acceleration(requirement.off_C, storage_C, ea_eV)
 
@@ -56,8 +61,8 @@ def equivalent_hours(profile: list[tuple[float, float]], at_C: float, ea_eV: flo
 
 
 def effective_temperature(profile: list[tuple[float, float]], ea_eV: float = ACTIVATION_ENERGY_EV) -> float:
-    """The constant temperature, C, that costs as much as the profile, a list of (hours, C) with some hours: from the mean of
-    exp(-Ea / kT). It lies above the mean temperature."""
+    """The constant temperature, C, that costs as much as the profile, a list of (hours, C) with some hours: from the
+    mean of exp(-Ea / kT). It lies above the mean temperature."""
     # against the hottest step, so that the exponentials neither underflow nor overflow
     hot = max(temperature for hours, temperature in profile if hours > 0)
     mean = equivalent_hours(profile, hot, ea_eV) / sum(hours for hours, _ in profile)
@@ -65,8 +70,8 @@ def effective_temperature(profile: list[tuple[float, float]], ea_eV: float = ACT
 
 
 def unpowered_hours(before: dict, after: dict) -> float | None:
-    """Hours between two snapshots (with "utc_ns") that a drive was without power, at most: no SMART counter tells, so it is the
-    calendar's time less the power-on hours, which round down and may leave out time in low-power states."""
+    """Hours between two snapshots (with "utc_ns") that a drive was without power, at most: no SMART counter tells, so
+    it is the calendar's time less the power-on hours, which round down and may leave out time in low-power states."""
     times = [s.get("utc_ns") for s in (before, after)]
     hours = [s.get("power_on_hours") for s in (before, after)]
     if None in times or None in hours or times[1] < times[0] or hours[1] < hours[0]:
@@ -74,31 +79,52 @@ def unpowered_hours(before: dict, after: dict) -> float | None:
     return max(0.0, (times[1] - times[0]) / 3.6e12 - (hours[1] - hours[0]) + 1)
 
 
-def bound(drive_class: str | None, wear_percent: float | None, storage_C: float, ea_eV: float = ACTIVATION_ENERGY_EV) -> dict:
-    """The retention bound of one drive: {"state", "hours", "drive_class", "storage_C", "wear_percent", "ea_eV", "words"}.
+def bound(
+    drive_class: str | None, wear_percent: float | None, storage_C: float, ea_eV: float = ACTIVATION_ENERGY_EV
+) -> dict:
+    """The retention bound of one drive: {"state", "hours", "drive_class", "storage_C", "wear_percent", "ea_eV",
+    "words"}.
 
-    state: "holds" up to 100 % of the rated endurance: hours is what the standard asks at the end of it; how much better a drive
-    of less wear is, it does not say. "wear not known": hours holds if the wear is within the rating. "void" above the rating and
-    "class not known": hours is None."""
-    out = {"state": "class not known", "hours": None, "drive_class": drive_class, "storage_C": storage_C,
-           "wear_percent": wear_percent, "ea_eV": ea_eV}  # fmt: skip
+    state: "holds" up to 100 % of the rated endurance: hours is what the standard asks at the end of it; how much better
+    a drive of less wear is, it does not say. "wear not known": hours holds if the wear is within the rating. "void"
+    above the rating and "class not known": hours is None."""
+    out = {
+        "state": "class not known",
+        "hours": None,
+        "drive_class": drive_class,
+        "storage_C": storage_C,
+        "wear_percent": wear_percent,
+        "ea_eV": ea_eV,
+    }
     if drive_class not in REQUIREMENTS:
-        return out | {"words": "No retention bound: whether the drive is of the client or the enterprise class is not known (--class)."}
+        return out | {
+            "words": (
+                "No retention bound: whether the drive is of the client or the enterprise class is not known (--class)."
+            )
+        }
     hours = bound_hours(drive_class, storage_C, ea_eV)
     requirement = REQUIREMENTS[drive_class]
-    rule = f"JESD218 {drive_class} class ({period(requirement.hours)} at {requirement.off_C:g} °C when worn out), {ea_eV:g} eV"
+    rule = (
+        f"JESD218 {drive_class} class ({period(requirement.hours)} at {requirement.off_C:g} °C when worn out),"
+        f" {ea_eV:g} eV"
+    )
     if wear_percent is not None and wear_percent > 100:
         words = f"No retention bound: {wear_percent:.0f} % of the rated endurance is used, the standard ends at 100 %."
         return out | {"state": "void", "words": words}
     text = f"Without power at {storage_C:g} °C at least {period(hours)} at 100 % of the rated endurance: {rule}."
     if wear_percent is None:
-        return out | {"state": "wear not known", "hours": hours, "words": f"{text} How worn the drive is, is not known: above 100 % it is void."}
+        return out | {
+            "state": "wear not known",
+            "hours": hours,
+            "words": f"{text} How worn the drive is, is not known: above 100 % it is void.",
+        }
     better = "" if wear_percent == 100 else f" At {wear_percent:.0f} % it is better; how much is not specified."
     return out | {"state": "holds", "hours": hours, "words": text + better}
 
 
 def period(hours: float) -> str:
-    """Hours in the unit a person would take: 96.2 -> '96 h', 355 -> '14.8 d', 2190 -> '13.0 weeks', 36700 -> '4.2 years'."""
+    """Hours in the unit a person would take: 96.2 -> '96 h', 355 -> '14.8 d', 2190 -> '13.0 weeks', 36700 -> '4.2
+    years'."""
     for unit, length, upto in (("h", 1, 120), ("d", 24, 60 * 24), ("weeks", 168, 366 * 24)):
         if hours < upto:
             return f"{hours / length:.{0 if unit == 'h' and hours >= 20 else 1}f} {unit}"

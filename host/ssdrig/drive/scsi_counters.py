@@ -1,7 +1,7 @@
 """Wear numbers of a SCSI or SAS drive, from smartctl's JSON of its log pages. Pure.
 
-smartctl prints "gigabytes processed" of the error counter logs (02h, 03h, 05h) as a text in units of 1e9 bytes with three
-decimals, so the resolution is 1e6 bytes."""
+smartctl prints "gigabytes processed" of the error counter logs (02h, 03h, 05h) as a text in units of 1e9 bytes with
+three decimals, so the resolution is 1e6 bytes."""
 
 import re
 
@@ -18,16 +18,26 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     out = {
         "host_written_bytes": _bytes(log, "write", unknown),
         "host_read_bytes": _bytes(log, "read", unknown),
-        "percentage_used": whole(smartctl, "scsi_percentage_used_endurance_indicator", unknown, "percentage used", at_most=255),
+        "percentage_used": whole(
+            smartctl, "scsi_percentage_used_endurance_indicator", unknown, "percentage used", at_most=255
+        ),
         "reallocated": whole(smartctl, "scsi_grown_defect_list", unknown, "grown defect list"),
-        "power_cycles": whole(smartctl.get("scsi_start_stop_cycle_counter"), "accumulated_start_stop_cycles", unknown, "start-stop cycles"),
-        "uncorrectable_reads": whole(inside(log, "read"), "total_uncorrected_errors", unknown, "uncorrected read errors"),
+        "power_cycles": whole(
+            smartctl.get("scsi_start_stop_cycle_counter"), "accumulated_start_stop_cycles", unknown, "start-stop cycles"
+        ),
+        "uncorrectable_reads": whole(
+            inside(log, "read"), "total_uncorrected_errors", unknown, "uncorrected read errors"
+        ),
     }
     if out["host_written_bytes"] is not None:
         out |= {"host_written_unit_bytes": UNIT_BYTES, "host_written_source": "error counter log"}
     kinds = [name for name in ("read", "write", "verify") if isinstance(inside(log, name), dict)]
-    errors = [out["uncorrectable_reads"] if name == "read"
-              else whole(inside(log, name), "total_uncorrected_errors", unknown, f"uncorrected {name} errors") for name in kinds]  # fmt: skip
+    errors = [
+        out["uncorrectable_reads"]
+        if name == "read"
+        else whole(inside(log, name), "total_uncorrected_errors", unknown, f"uncorrected {name} errors")
+        for name in kinds
+    ]
     out["media_errors"] = sum(errors) if errors and None not in errors else None
     unknown.append("NAND bytes written: SCSI has no such counter; a maker's own log may")
     return out

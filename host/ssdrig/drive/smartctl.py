@@ -1,5 +1,5 @@
-"""smartctl's JSON as it came. Its exit status is a bit mask of facts, not success or failure. (It prints the version of its drive
-database itself: smartctl.drive_database_version, since 7.3, of ATA drives.)"""
+"""smartctl's JSON as it came. Its exit status is a bit mask of facts, not success or failure. (It prints the version of
+its drive database itself: smartctl.drive_database_version, since 7.3, of ATA drives.)"""
 
 import json
 import math
@@ -24,11 +24,11 @@ EXIT_BITS = {
 NO_DATA_MASK = 0b11
 
 FULL = ["-x"]
-# -i makes smartctl ask the drive nothing more (it identifies it anyway) but to print model, in_smartctl_database and the
-# block size, without which no attribute has a unit: `-A` alone leaves them out.
+# -i makes smartctl ask the drive nothing more (it identifies it anyway) but to print model, in_smartctl_database and
+# the block size, without which no attribute has a unit: `-A` alone leaves them out.
 LIGHT = ["-i", "-A", "-H"]
-# ATA device statistics are the one standardised host write counter of SATA drives: without them in each poll there is no series
-# of it. Two or three READ LOG commands more per poll, so only for a drive that is known to have them.
+# ATA device statistics are the one standardised host write counter of SATA drives: without them in each poll there is
+# no series of it. Two or three READ LOG commands more per poll, so only for a drive that is known to have them.
 DEVICE_STATISTICS = ["-l", "devstat"]
 
 OLDEST = (7, 0)  # the first with --json
@@ -41,8 +41,8 @@ UNKNOWN_BRIDGE = ["sat", "sntasmedia", "sntrealtek", "sntjmicron"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What smartctl did and printed. document is its JSON object; without one, text is what it printed instead, and `why` says
-    what was wrong with it. exit_code None: killed, see why. Other fields as in program.Call."""
+    """What smartctl did and printed. document is its JSON object; without one, text is what it printed instead, and
+    `why` says what was wrong with it. exit_code None: killed, see why. Other fields as in program.Call."""
 
     argv: list[str]
     exit_code: int | None
@@ -61,7 +61,8 @@ def bits(status: int) -> list[int]:
 
 
 def has_data(document) -> bool:
-    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1. False for anything else."""
+    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1. False for
+    anything else."""
     head = document.get("smartctl") if isinstance(document, dict) else None
     status = head.get("exit_status") if isinstance(head, dict) else None
     return isinstance(status, int) and not isinstance(status, bool) and not status & NO_DATA_MASK
@@ -89,15 +90,20 @@ def run(node: str, type_: str, words: list[str], timeout_s: float = 20.0) -> Ans
     version = _version(document, text)
     if version and version < OLDEST:
         raise ToolMissing(
-            "smartctl 7.0 or later, which prints JSON", f"smartctl {version[0]}.{version[1]}", "install a newer package smartmontools"
+            "smartctl 7.0 or later, which prints JSON",
+            f"smartctl {version[0]}.{version[1]}",
+            "install a newer package smartmontools",
         )
     why = "; ".join(words for words in (call.why, why) if words) or None
     return Answer(call.argv, call.exit_code, document, text, call.stderr, call.t_ns, call.wall_ms, call.cpu_ms, why)
 
 
-def run_any(node: str, type_: str, usb_id: str, words: list[str], timeout_s: float = 20.0) -> tuple[Answer, str, list[Answer]]:
-    """Like run; for a drive behind a USB bridge (usb_id "0bda:9210"; "" is none) that does not answer to `type_` go on with the types
-    that bridges speak. smartctl's "Unknown USB bridge" and "Please specify device type" are both exit bit 0, a wrong guess is bit 1.
+def run_any(
+    node: str, type_: str, usb_id: str, words: list[str], timeout_s: float = 20.0
+) -> tuple[Answer, str, list[Answer]]:
+    """Like run; for a drive behind a USB bridge (usb_id "0bda:9210"; "" is none) that does not answer to `type_` go on
+    with the types that bridges speak. smartctl's "Unknown USB bridge" and "Please specify device type" are both exit
+    bit 0, a wrong guess is bit 1.
 
     Returns (the answer with data, else the first, its type, all answers in order). timeout_s is for all together."""
     deadline = time.monotonic() + timeout_s
@@ -137,7 +143,8 @@ def _parse(stdout: bytes) -> tuple[dict | None, str | None]:
 
 
 def _version(document: dict | None, text: str | None) -> tuple[int, int] | None:
-    """Of the smartctl that printed this; each version names itself in its first line or in its JSON. None if it does not."""
+    """Of the smartctl that printed this; each version names itself in its first line or in its JSON. None if it does
+    not."""
     if document is None:
         found = re.match(r"smartctl (\d{1,4})\.(\d{1,4})\b", text or "")
         return (int(found[1]), int(found[2])) if found else None

@@ -1,7 +1,7 @@
 """Who on this machine uses which disk: mounts, swap, the running system, programs that write to it.
 
-Devices are told apart by the kernel's numbers and sysfs, not by the names that a mount table shows, and followed through
-volumes, RAIDs and partitions down to whole disks.
+Devices are told apart by the kernel's numbers and sysfs, not by the names that a mount table shows, and followed
+through volumes, RAIDs and partitions down to whole disks.
 """
 
 import os
@@ -57,7 +57,13 @@ def _mounts(root) -> list[dict]:
             if len(words) >= 6 and len(rest) >= 2:
                 point, options = _unescape(words[4]), rest[2] if len(rest) > 2 else ""
                 source = _unescape(rest[1])
-                out[words[2], point, source] = {"number": words[2], "point": point, "type": rest[0], "source": source, "options": options}
+                out[words[2], point, source] = {
+                    "number": words[2],
+                    "point": point,
+                    "type": rest[0],
+                    "source": source,
+                    "options": options,
+                }
     return list(out.values())
 
 
@@ -67,8 +73,8 @@ def _unescape(text: str) -> str:
 
 
 def _devices_of(mount: dict, root) -> set[str]:
-    """Kernel names of the block devices that a mounted file system lies on. btrfs shows a number that is no device's and
-    one of possibly several sources."""
+    """Kernel names of the block devices that a mounted file system lies on. btrfs shows a number that is no device's
+    and one of possibly several sources."""
     by_number = sysfs.within(root, "sys/dev/block", mount["number"])
     out = {os.path.basename(os.path.realpath(by_number))} if os.path.exists(by_number) else set()
     if mount["source"].startswith("/dev/"):
@@ -112,7 +118,11 @@ def _disks_of_overlay(mount: dict, mounts: list[dict], root) -> set[str]:
         for option in mount["options"].split(","):
             name, _, folders = option.partition("=")
             for folder in folders.split(":") if name in ("lowerdir", "upperdir", "workdir") else ():
-                inside = [m for m in mounts if m is not mount and (_unescape(folder) + "/").startswith(m["point"].rstrip("/") + "/")]
+                inside = [
+                    m
+                    for m in mounts
+                    if m is not mount and (_unescape(folder) + "/").startswith(m["point"].rstrip("/") + "/")
+                ]
                 if inside:
                     nearest = max(inside, key=lambda m: len(m["point"]))
                     out |= {disk for device in _devices_of(nearest, root) for disk in _disks_below(device, root)}
@@ -120,7 +130,8 @@ def _disks_of_overlay(mount: dict, mounts: list[dict], root) -> set[str]:
 
 
 def _writers(root) -> dict[str, list[str]]:
-    """{/dev/…: which other processes have it open for writing}, as far as this user may see. A virtual machine opens its disk without O_EXCL."""
+    """{/dev/…: which other processes have it open for writing}, as far as this user may see. A virtual machine opens
+    its disk without O_EXCL."""
     out: dict[str, list[str]] = {}
     for process in sysfs.listing(sysfs.within(root, "proc")):
         if not process.isdecimal() or process == str(os.getpid()):
@@ -132,7 +143,9 @@ def _writers(root) -> dict[str, list[str]]:
             except OSError:
                 continue
             if path.startswith("/dev/") and os.path.exists(sysfs.within(root, "sys/class/block", path[5:])):
-                flags = next((line[6:].strip() for line in sysfs.lines(here, "fdinfo", fd) if line.startswith("flags:")), "0")
+                flags = next(
+                    (line[6:].strip() for line in sysfs.lines(here, "fdinfo", fd) if line.startswith("flags:")), "0"
+                )
                 if re.fullmatch("[0-7]{1,12}", flags) and int(flags, 8) & os.O_ACCMODE:
                     out.setdefault(path, []).append(f"process {process} ({sysfs.text(here, 'comm') or '?'})")
     return out

@@ -1,8 +1,8 @@
 """Write amplification = NAND bytes written / host bytes written, from two SMART snapshots, with its error. Pure.
 
-Counters round up or down, so each difference is off by less than one unit: with e_N = u_N / dN and e_H = u_H / dH the true
-value lies within WA (e_N + e_H) / (1 - e_H), which is the worst case and not a probability. For an error of eps the host has
-to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
+Counters round up or down, so each difference is off by less than one unit: with e_N = u_N / dN and e_H = u_H / dH the
+true value lies within WA (e_N + e_H) / (1 - e_H), which is the worst case and not a probability. For an error of eps
+the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 """
 
 import math
@@ -14,12 +14,14 @@ _KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
 @dataclass(frozen=True)
 class WriteAmplification:
-    """value is None when `why` says what is wrong with the counters; error is absolute, relative_error its share of value.
+    """value is None when `why` says what is wrong with the counters; error is absolute, relative_error its share of
+    value.
 
-    host_bytes, nand_bytes: the differences of the counters; None where the drive counts pages of a size it does not tell.
-    missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; of a value that is refused because
-    it is too coarse, reckoned for WA = 1, the most it can take; None if that is not known. tlc_only: WA without the NAND writes
-    of the SLC cache, which count the same data twice; None unless the drive counts both. flags: of FLAGS. source: the counters."""
+    host_bytes, nand_bytes: the differences of the counters; None where the drive counts pages of a size it does not
+    tell. missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; of a value that is
+    refused because it is too coarse, reckoned for WA = 1, the most it can take; None if that is not known. tlc_only: WA
+    without the NAND writes of the SLC cache, which count the same data twice; None unless the drive counts both. flags:
+    of FLAGS. source: the counters."""
 
     value: float | None
     error: float | None
@@ -41,7 +43,9 @@ FLAGS = {
     "nand_went_back": "the NAND counter went back: reset or wrapped",
     "host_wrapped": "the host counter wrapped once; its range was added",
     "nand_wrapped": "the NAND counter wrapped once; its range was added",
-    "host_differs": "the drive's host counter and the bytes the host counted itself differ by more than the counter's unit",
+    "host_differs": (
+        "the drive's host counter and the bytes the host counted itself differ by more than the counter's unit"
+    ),
     "host_counted": "the host's own count was used, the drive's is coarser",
     "below_one": "less was written to the NAND than the host sent: the drive compresses, or a unit is wrong",
     "nand_batched": "the NAND counter stood still in the run and jumped afterwards: it is updated in batches",
@@ -53,14 +57,19 @@ FLAGS = {
 def between(before: dict, after: dict, host_bytes_known: int | None = None) -> WriteAmplification:
     """Write amplification between two counters.snapshot() dicts of one drive. Never raises for what a drive may say.
 
-    host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x 512),
-    used instead of the drive's host counter where the two agree within the counter's unit. Where the drive tells no NAND bytes
-    but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is taken."""
+    host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x
+    512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive tells
+    no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is
+    taken."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
         return _none(f"the snapshots are of two drives, {before['serial']} and {after['serial']}")
     before, after = _paired(before, after)
-    pages = all(s.get("nand_written_bytes") is None and s.get("host_program_pages") is not None and s.get("nand_program_pages") is not None
-                for s in (before, after))  # fmt: skip
+    pages = all(
+        s.get("nand_written_bytes") is None
+        and s.get("host_program_pages") is not None
+        and s.get("nand_program_pages") is not None
+        for s in (before, after)
+    )
     host, host_why, flags = _difference(before, after, "host_written", "host")
     if pages:
         return _of_pages(before, after, host)
@@ -73,7 +82,10 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
             flags = (*flags, "host_differs")
         elif host_bytes_known > 0 and (host is None or host >= 0 and host_unit > _KNOWN_UNIT_BYTES):
             host, host_why, host_unit = host_bytes_known, None, _KNOWN_UNIT_BYTES
-            flags, source = (*(f for f in flags if not f.startswith("host_")), "host_counted"), f"{after.get('nand_written_source')} / the host"
+            flags, source = (
+                (*(f for f in flags if not f.startswith("host_")), "host_counted"),
+                f"{after.get('nand_written_source')} / the host",
+            )
     if nand_why or host_why:
         why = nand_why or host_why
         missing = {}
@@ -84,13 +96,24 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
 
 
 def _paired(before: dict, after: dict) -> tuple[dict, dict]:
-    """Both snapshots with the host counter that belongs to their NAND counter. Log 22h has its own, of the same endurance group and
-    also in bytes (NVMe Base Specification 2.1, figure "FDP Statistics Log Page": HBMW, MBMW, user data both); where the NAND bytes
-    are of that page, log 02h is of the whole drive, of its whole life and in units of 512 000 bytes."""
-    if any(s.get("nand_written_source") != "log 22h" or s.get("fdp_host_written_bytes") is None for s in (before, after)):
+    """Both snapshots with the host counter that belongs to their NAND counter. Log 22h has its own, of the same
+    endurance group and also in bytes (NVMe Base Specification 2.1, figure "FDP Statistics Log Page": HBMW, MBMW, user
+    data both); where the NAND bytes are of that page, log 02h is of the whole drive, of its whole life and in units of
+    512 000 bytes."""
+    if any(
+        s.get("nand_written_source") != "log 22h" or s.get("fdp_host_written_bytes") is None for s in (before, after)
+    ):
         return before, after
-    return tuple(s | {"host_written_bytes": s["fdp_host_written_bytes"], "host_written_unit_bytes": 1, "host_written_source": "log 22h",
-                      "host_written_wrap_bytes": None} for s in (before, after))  # fmt: skip
+    return tuple(
+        s
+        | {
+            "host_written_bytes": s["fdp_host_written_bytes"],
+            "host_written_unit_bytes": 1,
+            "host_written_source": "log 22h",
+            "host_written_wrap_bytes": None,
+        }
+        for s in (before, after)
+    )
 
 
 def host_bytes_for(value: float, eps: float, nand_unit: int, host_unit: int) -> float:
@@ -111,7 +134,10 @@ def during(snapshots: list[dict]) -> list[tuple[int, WriteAmplification]]:
             polls_ns = sum(s["t_end_ns"] - s["t_start_ns"] for s in (series[0], after))
             relative = wa.relative_error + polls_ns / (after["t_ns"] - series[0]["t_ns"])
             if relative > COARSEST:
-                why = f"the two polls took {polls_ns / 1e6:.0f} ms of the time between them: the error would be over {COARSEST:.0%}"
+                why = (
+                    f"the two polls took {polls_ns / 1e6:.0f} ms of the time between them: the error would be over"
+                    f" {COARSEST:.0%}"
+                )
                 wa = replace(wa, value=None, error=None, relative_error=None, tlc_only=None, why=why)
             else:
                 wa = replace(wa, relative_error=relative, error=relative * wa.value)
@@ -121,9 +147,9 @@ def during(snapshots: list[dict]) -> list[tuple[int, WriteAmplification]]:
 
 @dataclass(frozen=True)
 class Settled:
-    """run: s0 to s1, right after the load; with_background: s0 to the poll at which the drive had settled (or the last one),
-    which is later[index]. background_bytes: NAND bytes written between the two, the drive's own work; None if not counted.
-    flags: of FLAGS; settled only if neither still_moving nor host_wrote is among them."""
+    """run: s0 to s1, right after the load; with_background: s0 to the poll at which the drive had settled (or the last
+    one), which is later[index]. background_bytes: NAND bytes written between the two, the drive's own work; None if not
+    counted. flags: of FLAGS; settled only if neither still_moving nor host_wrote is among them."""
 
     run: WriteAmplification
     with_background: WriteAmplification
@@ -134,10 +160,14 @@ class Settled:
 
 
 def settled(s0: dict, s1: dict, later: list[dict], host_bytes_known: int | None = None) -> Settled:
-    """The lag procedure: s0 before the load, s1 right after its flush, `later` the polls at 60, 120, 300 s of a drive that is left
-    alone. S2 is the first of two polls in a row among `later` whose counters are equal."""
-    counters = [(s.get("nand_written_bytes", None), s.get("nand_program_pages"), s.get("host_written_bytes")) for s in later]
-    quiet = next((i for i in range(len(later) - 1) if counters[i] == counters[i + 1] and counters[i][:2] != (None, None)), None)
+    """The lag procedure: s0 before the load, s1 right after its flush, `later` the polls at 60, 120, 300 s of a drive
+    that is left alone. S2 is the first of two polls in a row among `later` whose counters are equal."""
+    counters = [
+        (s.get("nand_written_bytes", None), s.get("nand_program_pages"), s.get("host_written_bytes")) for s in later
+    ]
+    quiet = next(
+        (i for i in range(len(later) - 1) if counters[i] == counters[i + 1] and counters[i][:2] != (None, None)), None
+    )
     index = quiet if quiet is not None else len(later) - 1 if later else None
     run = between(s0, s1, host_bytes_known)
     if index is None:
@@ -164,7 +194,9 @@ def words(wa: WriteAmplification) -> str:
     """The figure for people, with its error, what it rests on, and what more writing would bring."""
     more = wa.missing_bytes_5_percent
     if wa.value is None:
-        return f"not known: {wa.why}" + (f"; the host has to write at most {in_words(more)} more for ±5 %" if more else "")
+        return f"not known: {wa.why}" + (
+            f"; the host has to write at most {in_words(more)} more for ±5 %" if more else ""
+        )
     text = figure(wa.value, wa.error)
     if wa.host_bytes is not None:
         text += f" over {in_words(wa.host_bytes)} written by the host"
@@ -176,7 +208,7 @@ def words(wa: WriteAmplification) -> str:
 
 
 def figure(value: float, error: float, most_places: int = 4) -> str:
-    """"1.83 ± 0.02": two digits of the error, rounded up so that it stays a bound."""
+    """ "1.83 ± 0.02": two digits of the error, rounded up so that it stays a bound."""
     places = max(0, min(most_places, 1 - math.floor(math.log10(error)))) if error else most_places
     return f"{value:.{places}f} ± {math.ceil(error * 10**places) / 10**places:.{places}f}"
 
@@ -191,22 +223,40 @@ def in_words(count: float) -> str:
     return f"{count:.{digits}f} {unit}"
 
 
-def _value(nand: int, host: int, nand_unit: int, host_unit: int, flags: tuple, source: str, tlc: int | None) -> WriteAmplification:
+def _value(
+    nand: int, host: int, nand_unit: int, host_unit: int, flags: tuple, source: str, tlc: int | None
+) -> WriteAmplification:
     """The ratio and its error, in units of both counters that are the same (bytes or pages)."""
     value = nand / host
     relative = (nand_unit / nand + host_unit / host) / (1 - host_unit / host) if host_unit < host else math.inf
     if relative > COARSEST:
         name, unit, delta = max((("host", host_unit, host), ("NAND", nand_unit, nand)), key=lambda n: n[1] / n[2])
-        why = f"the {name} counter moved by only {delta / unit:.0f} of its units of {unit} bytes: the error would be over {COARSEST:.0%}"
+        why = (
+            f"the {name} counter moved by only {delta / unit:.0f} of its units of {unit} bytes: the error would be over"
+            f" {COARSEST:.0%}"
+        )
         return replace(_none(why, host, nand, flags), source=source, **_missing(1.0, nand_unit, host_unit, host))
     if value * (1 + relative) < 1:
         flags = (*flags, "below_one")
-    return WriteAmplification(value, value * relative, relative, host, nand, why=None, tlc_only=tlc / host if tlc is not None else None,
-                              flags=flags, source=source, **_missing(value, nand_unit, host_unit, host))  # fmt: skip
+    return WriteAmplification(
+        value,
+        value * relative,
+        relative,
+        host,
+        nand,
+        why=None,
+        tlc_only=tlc / host if tlc is not None else None,
+        flags=flags,
+        source=source,
+        **_missing(value, nand_unit, host_unit, host),
+    )
 
 
 def _missing(value: float, nand_unit: int, host_unit: int, host: int) -> dict:
-    return {f"missing_bytes_{p}_percent": max(0, round(host_bytes_for(value, p / 100, nand_unit, host_unit)) - host) for p in (5, 2)}
+    return {
+        f"missing_bytes_{p}_percent": max(0, round(host_bytes_for(value, p / 100, nand_unit, host_unit)) - host)
+        for p in (5, 2)
+    }
 
 
 def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplification:
@@ -214,17 +264,24 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
     for name, delta in (("host", host), ("nand", nand)):
         if delta <= 0:
             flag = f"{name}_did_not_move" if delta == 0 else f"{name}_went_back"
-            return replace(_none(FLAGS[flag].replace("counter", "page counter"), host_bytes, None, (flag,)), source="pages")
+            return replace(
+                _none(FLAGS[flag].replace("counter", "page counter"), host_bytes, None, (flag,)), source="pages"
+            )
     wa = _value(nand, host, 1, 1, (), "NAND pages / host pages", None)
-    page_bytes = host_bytes / host if host_bytes else None  # of the host's data; what the flash calls a page the drive does not tell
-    missing = {k: None if page_bytes is None else round(getattr(wa, k) * page_bytes) for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")}
+    page_bytes = (
+        host_bytes / host if host_bytes else None
+    )  # of the host's data; what the flash calls a page the drive does not tell
+    missing = {
+        k: None if page_bytes is None else round(getattr(wa, k) * page_bytes)
+        for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")
+    }
     why = wa.why and wa.why.replace("units of 1 bytes", "pages")
     return replace(wa, host_bytes=host_bytes or None, nand_bytes=None, why=why, **missing)
 
 
 def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int | None, str | None, tuple[str, ...]]:
-    """(difference in bytes, why it cannot be used, flags) of one counter. One that went back has wrapped if the drive's range is
-    known and what it would have counted is less than half of it; else it was reset and says nothing."""
+    """(difference in bytes, why it cannot be used, flags) of one counter. One that went back has wrapped if the drive's
+    range is known and what it would have counted is less than half of it; else it was reset and says nothing."""
     a, b = before.get(f"{counter}_bytes"), after.get(f"{counter}_bytes")
     short = name.lower()
     if a is None or b is None:
@@ -239,7 +296,11 @@ def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int
     if delta < 0 and wrap and a < wrap and 0 < delta + wrap < wrap / 2:
         return delta + wrap, None, (f"{short}_wrapped",)
     if delta < 0:
-        return delta, f"the {name} counter went back by {-delta} bytes: it was reset or has wrapped", (f"{short}_went_back",)
+        return (
+            delta,
+            f"the {name} counter went back by {-delta} bytes: it was reset or has wrapped",
+            (f"{short}_went_back",),
+        )
     if delta == 0:
         return 0, f"the {name} counter did not move", (f"{short}_did_not_move",)
     return delta, None, ()
@@ -250,5 +311,7 @@ def _tlc(before: dict, after: dict) -> int | None:
     return b - a if a is not None and b is not None and b >= a else None
 
 
-def _none(why: str, host: int | None = None, nand: int | None = None, flags: tuple[str, ...] = ()) -> WriteAmplification:
+def _none(
+    why: str, host: int | None = None, nand: int | None = None, flags: tuple[str, ...] = ()
+) -> WriteAmplification:
     return WriteAmplification(None, None, None, host, nand, None, None, why, flags=flags)

@@ -1,4 +1,5 @@
-"""Keep reading SMART from drives: `ssdrig watch`. Each poll is on the disk before it is reported; what a run holds is left alone."""
+"""Keep reading SMART from drives: `ssdrig watch`. Each poll is on the disk before it is reported; what a run holds is
+left alone."""
 
 import json
 import os
@@ -25,11 +26,23 @@ ONCE_SEND_S = 20.0
 
 def add_arguments(parser) -> None:
     add = parser.add_argument
-    add("drives", nargs="*", metavar="DRIVE", help="serial or /dev/disk/by-id path (default: all SSDs, also those plugged in later)")
+    add(
+        "drives",
+        nargs="*",
+        metavar="DRIVE",
+        help="serial or /dev/disk/by-id path (default: all SSDs, also those plugged in later)",
+    )
     add("--interval", type=float, default=3600, metavar="S", help="seconds from poll to poll (default %(default)g)")
     add("--once", action="store_true", help="poll once, print a table, end")
-    add("--dir", type=Path, metavar="DIR", help="where polls are kept (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)")
-    add("--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)")
+    add(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help="where polls are kept (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)",
+    )
+    add(
+        "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
+    )
     add("--json", action="store_true", help="print one JSON object a poll on stdout, once it is kept")
     add("--quiet", action="store_true", help="nothing on stderr but why it ended")
 
@@ -62,22 +75,30 @@ class Watch:
         self._words = list(words)
         for drive in self._named:
             if not drive.serial:
-                raise UsageError("a drive with a serial", f"{drive.node}, which tells none", "its polls could not be told from another drive's")
+                raise UsageError(
+                    "a drive with a serial",
+                    f"{drive.node}, which tells none",
+                    "its polls could not be told from another drive's",
+                )
         self._seen: dict[str, Drive] = {}  # serial -> the drive, while it is there
         self._full: dict[str, tuple[str, dict]] = {}  # serial -> UTC day and the full document of it
         self._before: dict[str, dict] = {}  # serial -> newest answered poll
         self._same = {"host": socket.gethostname(), "boot_id": _boot_id(root)}
 
     def round(self, say: Callable[[str], None]) -> list[dict]:
-        """Poll all drives at once, keep each answer. Returns of each {"utc_ns", "drive", "skipped" or "failed" (words) or
-        neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the power did since the poll before}."""
+        """Poll all drives at once, keep each answer. Returns of each {"utc_ns", "drive", "skipped" or "failed" (words)
+        or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the power
+        did since the poll before}."""
         from ssdrig.drive import collect, guard  # here: `watch --help` needs none of it
 
         drives, gone = self._drives(say)
         held = [drive for drive in drives + gone if guard.busy(drive.serial, self.root)]  # a run may have cut its power
         drives, gone = ([drive for drive in some if drive not in held] for some in (drives, gone))
         day = time.strftime("%Y-%m-%d", time.gmtime())
-        likes = [full if full_day == day else None for full_day, full in (self._full.get(drive.serial, ("", None)) for drive in drives)]
+        likes = [
+            full if full_day == day else None
+            for full_day, full in (self._full.get(drive.serial, ("", None)) for drive in drives)
+        ]
         documents = collect.poll_all(drives, likes)
         now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
         records = [self._record(drive, skipped="a run holds the drive") for drive in held]
@@ -116,7 +137,12 @@ class Watch:
         return list(there.values()), gone
 
     def _record(self, drive: Drive, **more) -> dict:
-        return {"utc_ns": time.time_ns(), **self._same, "drive": {key: getattr(drive, key) for key in DRIVE_KEYS}, **more}
+        return {
+            "utc_ns": time.time_ns(),
+            **self._same,
+            "drive": {key: getattr(drive, key) for key in DRIVE_KEYS},
+            **more,
+        }
 
     def _kept(self, record: dict, say) -> dict:
         serial = record["drive"]["serial"]
@@ -136,10 +162,14 @@ class Watch:
 
 
 def since(before: dict, after: dict) -> dict:
-    """What the power did between two answered polls: {"utc_ns" of the first, "power_cycles", "unsafe_shutdowns": how many more (None:
-    not known), "same_boot": whether the host ran on}. Cycles within one boot: the drive lost power, or reset itself."""
+    """What the power did between two answered polls: {"utc_ns" of the first, "power_cycles", "unsafe_shutdowns": how
+    many more (None: not known), "same_boot": whether the host ran on}. Cycles within one boot: the drive lost power, or
+    reset itself."""
     a, b = counters.snapshot(before), counters.snapshot(after)
-    more = {key: None if a[key] is None or b[key] is None else b[key] - a[key] for key in ("power_cycles", "unsafe_shutdowns")}
+    more = {
+        key: None if a[key] is None or b[key] is None else b[key] - a[key]
+        for key in ("power_cycles", "unsafe_shutdowns")
+    }
     same = before.get("boot_id") == after.get("boot_id") if before.get("boot_id") and after.get("boot_id") else None
     return {"utc_ns": before["utc_ns"], **more, "same_boot": same}
 
@@ -162,7 +192,9 @@ def _once(watch: Watch, url: str | None, show: Progress, report) -> int:
         upload = None
     results = watch.round(show.say)
     if not results:
-        raise DriveError("at least one SSD", "none that answers SMART", "see ./ssdrig drives; name a drive by its serial")
+        raise DriveError(
+            "at least one SSD", "none that answers SMART", "see ./ssdrig drives; name a drive by its serial"
+        )
     for result in results:
         _tell(result, show)
         if report:
@@ -187,16 +219,30 @@ def table(results: list[dict]) -> list[str]:
     for result in results:
         s = result["snapshot"]
         if s is None:
-            words.append(f"{result['drive']['model']} {result['drive']['serial']}: " + (result.get("skipped") or result.get("failed")))
+            words.append(
+                f"{result['drive']['model']} {result['drive']['serial']}: "
+                + (result.get("skipped") or result.get("failed"))
+            )
             continue
         health = {True: "ok", False: "FAILING"}.get(s["health_ok"], "-")
-        rows.append((
-            result["drive"]["model"], result["drive"]["serial"], health, _number(s["percentage_used"], " %"),
-            _number(s["available_spare_percent"], " %"), _number(s["temperature_C"]), _terabytes(s["host_written_bytes"]),
-            _terabytes(s["nand_written_bytes"]), _number(s["power_on_hours"]), _number(s["power_cycles"]),
-        ))  # fmt: skip
+        rows.append(
+            (
+                result["drive"]["model"],
+                result["drive"]["serial"],
+                health,
+                _number(s["percentage_used"], " %"),
+                _number(s["available_spare_percent"], " %"),
+                _number(s["temperature_C"]),
+                _terabytes(s["host_written_bytes"]),
+                _terabytes(s["nand_written_bytes"]),
+                _number(s["power_on_hours"]),
+                _number(s["power_cycles"]),
+            )
+        )
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(COLUMNS))]
-    return ["  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows] + words
+    return [
+        "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ] + words
 
 
 def _number(value, unit: str = "") -> str:
@@ -265,8 +311,8 @@ def _serve(watch: Watch, interval_s: float, url: str | None, show: Progress, rep
 
 
 def grid(first_ns: int, interval_s: float, now_ns: int) -> int:
-    """The next time after now that is a whole number of intervals after the first: polls do not drift, and those missed while
-    the host slept are not made up for."""
+    """The next time after now that is a whole number of intervals after the first: polls do not drift, and those missed
+    while the host slept are not made up for."""
     interval_ns = max(1, round(interval_s * 1e9))
     return first_ns + ((now_ns - first_ns) // interval_ns + 1) * interval_ns
 
@@ -279,7 +325,11 @@ def _say_round(results: list[dict], show: Progress) -> None:
     skipped, failed = (sum(key in result for result in results) for key in ("skipped", "failed"))
     lost = sum(result["kept"] is None for result in results)
     words = [f"{len(results) - skipped - failed} drives polled"]
-    words += [f"{number} {what}" for number, what in ((skipped, "skipped"), (failed, "did not answer"), (lost, "NOT KEPT")) if number]
+    words += [
+        f"{number} {what}"
+        for number, what in ((skipped, "skipped"), (failed, "did not answer"), (lost, "NOT KEPT"))
+        if number
+    ]
     show.say(", ".join(words))
     notify("WATCHDOG=1\nSTATUS=" + ", ".join(words))
 

@@ -1,5 +1,5 @@
-"""The watch folder (schemas/journal.md): what `ssdrig watch` has read from drives; a folder for each drive, a file for each month
-(UTC), a JSON object on a line for each poll. Several processes may append; readers need no lock."""
+"""The watch folder (schemas/journal.md): what `ssdrig watch` has read from drives; a folder for each drive, a file for
+each month (UTC), a JSON object on a line for each poll. Several processes may append; readers need no lock."""
 
 import fcntl
 import json
@@ -19,7 +19,11 @@ def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """systemd's state folder of the service, else $XDG_STATE_HOME/ssdrig/watch, else ~/.local/state/ssdrig/watch."""
     if environ.get("STATE_DIRECTORY"):
         return Path(environ["STATE_DIRECTORY"].split(":")[0]) / "watch"
-    return Path(environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "/") / ".local" / "state") / "ssdrig" / "watch"
+    return (
+        Path(environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "/") / ".local" / "state")
+        / "ssdrig"
+        / "watch"
+    )
 
 
 def drive_folder(folder: Path, drive: Mapping) -> Path:
@@ -32,8 +36,9 @@ def _plain(word) -> str:
 
 
 def keep(folder: Path, record: Mapping) -> tuple[Path, int]:
-    """Append a record, which has utc_ns and drive. Returns the file and how many bytes of it are on the disk now: this record is
-    among them. A torn line that a crash left is set aside first. Raises JournalError; then the file is as it was."""
+    """Append a record, which has utc_ns and drive. Returns the file and how many bytes of it are on the disk now: this
+    record is among them. A torn line that a crash left is set aside first. Raises JournalError; then the file is as it
+    was."""
     month = time.strftime("%Y-%m", time.gmtime(record["utc_ns"] // 10**9))
     path = drive_folder(folder, record["drive"]) / f"{month}.jsonl"
     line = json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
@@ -44,7 +49,9 @@ def keep(folder: Path, record: Mapping) -> tuple[Path, int]:
             file.append(line, size)
         return path, size + len(line)
     except OSError as error:
-        raise JournalError(f"to keep a poll in {path}", error.strerror or str(error), "make room or mend its rights; it is not kept") from error
+        raise JournalError(
+            f"to keep a poll in {path}", error.strerror or str(error), "make room or mend its rights; it is not kept"
+        ) from error
 
 
 def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
@@ -55,9 +62,13 @@ def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
                 before = file.size()
                 torn = before - file.set_torn_aside()
         except OSError as error:
-            raise JournalError(f"to mend {path}", error.strerror or str(error), "make room or mend its rights") from error
+            raise JournalError(
+                f"to mend {path}", error.strerror or str(error), "make room or mend its rights"
+            ) from error
         if torn:
-            say(f"{path}: {torn} bytes of a line that a crash cut off are set aside in {path.with_suffix('.torn').name}")
+            say(
+                f"{path}: {torn} bytes of a line that a crash cut off are set aside in {path.with_suffix('.torn').name}"
+            )
 
 
 class _locked:
@@ -119,7 +130,11 @@ def lines(path: Path, start: int = 0) -> Iterator[Kept]:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 record = None
-            good = isinstance(record, dict) and isinstance(record.get("utc_ns"), int) and isinstance(record.get("drive"), dict)
+            good = (
+                isinstance(record, dict)
+                and isinstance(record.get("utc_ns"), int)
+                and isinstance(record.get("drive"), dict)
+            )
             yield Kept(record if good else None, start)
 
 
@@ -128,12 +143,18 @@ def answered(record: dict) -> bool:
     return "skipped" not in record and "failed" not in record
 
 
-def history(folder: Path, serial: str, say: Callable[[str], None] = lambda text: print(text, file=sys.stderr)) -> list[dict]:
-    """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and boot_id.
+def history(
+    folder: Path, serial: str, say: Callable[[str], None] = lambda text: print(text, file=sys.stderr)
+) -> list[dict]:
+    """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and
+    boot_id.
 
-    `say` is told what was left out: polls without an answer, lines that are none. Raises JournalError if the folder is none."""
+    `say` is told what was left out: polls without an answer, lines that are none. Raises JournalError if the folder is
+    none."""
     if not Path(folder).is_dir():
-        raise JournalError(f"a watch folder at {folder}", "none", "give the folder that ssdrig watch writes, or start it")
+        raise JournalError(
+            f"a watch folder at {folder}", "none", "give the folder that ssdrig watch writes, or start it"
+        )
     found, unanswered, broken = [], 0, 0
     for path in sorted(Path(folder).glob(f"*-{_plain(serial)}/*.jsonl")):
         for kept in lines(path):

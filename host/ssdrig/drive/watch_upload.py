@@ -1,5 +1,5 @@
-"""A watch folder's polls as points, sent to InfluxDB: made from the months' files alone, kept in points.lp until a server has
-acknowledged them, as with runs (points.py, influx.py)."""
+"""A watch folder's polls as points, sent to InfluxDB: made from the months' files alone, kept in points.lp until a
+server has acknowledged them, as with runs (points.py, influx.py)."""
 
 import json
 import time
@@ -19,14 +19,17 @@ NEW_FILES_S = 1.0
 
 
 class Upload:
-    """One at a time: it locks points.lp. points.made says how far each month's file has been made into lines, and for whom; without
-    it, or for another server, all is made and sent again, which changes nothing in a database that has it."""
+    """One at a time: it locks points.lp. points.made says how far each month's file has been made into lines, and for
+    whom; without it, or for another server, all is made and sent again, which changes nothing in a database that has
+    it."""
 
     def __init__(self, folder: Path, to: influx.Target, say: Callable[[str], None]):
         self.folder, self.to, self.say = Path(folder), to, say
         self.left_out = 0
         self._schema = line_protocol.read_schema()
-        self._first: dict[str, tuple[dict, dict]] = {}  # month's file -> identity and snapshot of its first answered poll
+        self._first: dict[
+            str, tuple[dict, dict]
+        ] = {}  # month's file -> identity and snapshot of its first answered poll
         self._looked = -NEW_FILES_S
         self._outbox = Outbox(self.folder)
         self._made = self._read_made()
@@ -61,9 +64,13 @@ class Upload:
         pending, rejected = self._sender.pending(), self._sender.rejected
         self.close()
         if pending:
-            raise UploadIncomplete(f"all points in {self.to}", f"{pending} not sent yet", "they are kept; the next ssdrig watch sends them")
+            raise UploadIncomplete(
+                f"all points in {self.to}", f"{pending} not sent yet", "they are kept; the next ssdrig watch sends them"
+            )
         if rejected:
-            raise UploadIncomplete(f"all points in {self.to}", f"{rejected} refused for good", f"read {self.folder / 'rejected.jsonl'}")
+            raise UploadIncomplete(
+                f"all points in {self.to}", f"{rejected} refused for good", f"read {self.folder / 'rejected.jsonl'}"
+            )
 
     def make(self) -> int:
         """Append to points.lp what the months' files hold more. Returns how many lines."""
@@ -93,12 +100,18 @@ class Upload:
         identity, base = self._first[name]
         snapshot = counters.snapshot(record)
         drive = record["drive"]
-        ours = {"run": RUN, "host": str(record.get("host") or ""), "drive": f"{drive.get('model', '')} {drive.get('serial', '')}"}
+        ours = {
+            "run": RUN,
+            "host": str(record.get("host") or ""),
+            "drive": f"{drive.get('model', '')} {drive.get('serial', '')}",
+        }
         out = []
         base = base if base["t_ns"] != snapshot["t_ns"] else None  # the first poll itself
         for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, base):
             m = self._schema[measurement]
-            encoded = line_protocol.encode(m, {k: v for k, v in ours.items() if k in m.tags} | tags, fields, record["utc_ns"])
+            encoded = line_protocol.encode(
+                m, {k: v for k, v in ours.items() if k in m.tags} | tags, fields, record["utc_ns"]
+            )
             self.left_out += len(encoded.left_out)
             if encoded.line is not None:
                 out.append(encoded.line + b"\n")

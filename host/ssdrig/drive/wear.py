@@ -1,5 +1,6 @@
-"""Wear of a drive against its limits: `ssdrig wear`. Reads one drive, or SMART documents that were saved, and says how much of the
-rated endurance and of the warranty is used, when which limit is reached, write amplification, and what data without power is bound to bear."""
+"""Wear of a drive against its limits: `ssdrig wear`. Reads one drive, or SMART documents that were saved, and says how
+much of the rated endurance and of the warranty is used, when which limit is reached, write amplification, and what data
+without power is bound to bear."""
 
 import argparse
 import json
@@ -10,7 +11,18 @@ from dataclasses import asdict
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from ssdrig.drive import collect, counters, endurance, inventory, retention, smartctl, wa, warranty, watch_folder, wear_screen
+from ssdrig.drive import (
+    collect,
+    counters,
+    endurance,
+    inventory,
+    retention,
+    smartctl,
+    wa,
+    warranty,
+    watch_folder,
+    wear_screen,
+)
 from ssdrig.errors import DriveError, UsageError
 
 ROOM_C = 25.0
@@ -20,18 +32,35 @@ HARD_DISK = "limits of flash do not apply: this is a hard disk"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("drive", nargs="?", metavar="DRIVE", help="serial or /dev/disk/by-id path")
-    add("--smartctl", nargs="+", metavar="FILE",
-        help="saved `smartctl --json` or smart/<nnn>.json instead of a drive; - is stdin; several of one drive make a history")  # fmt: skip
+    add(
+        "--smartctl",
+        nargs="+",
+        metavar="FILE",
+        help=(
+            "saved `smartctl --json` or smart/<nnn>.json instead of a drive; - is stdin; several of one drive make a"
+            " history"
+        ),
+    )
     add("--json", action="store_true", help="print one JSON object a document, one a line")
-    add("--history", type=Path, metavar="DIR", help="what `ssdrig watch` recorded, for the rate and for write amplification over time")
+    add(
+        "--history",
+        type=Path,
+        metavar="DIR",
+        help="what `ssdrig watch` recorded, for the rate and for write amplification over time",
+    )
     add("--rate", metavar="BYTES/TIME", help="host writes to reckon with, such as 50GB/day or 1.2TB/month")
-    add("--storage-temp", default=f"{ROOM_C:g}", metavar="C",
-        help="where it lies without power, °C, or a profile such as 12h@20,12h@40 (default %(default)s)")  # fmt: skip
+    add(
+        "--storage-temp",
+        default=f"{ROOM_C:g}",
+        metavar="C",
+        help="where it lies without power, °C, or a profile such as 12h@20,12h@40 (default %(default)s)",
+    )
     warranty.add_arguments(parser)
 
 
 def command(args: argparse.Namespace) -> int:
-    """0 all read; 4 (DriveError) if a document has nothing of its drive: it is printed nevertheless. Raises UsageError, DriveError."""
+    """0 all read; 4 (DriveError) if a document has nothing of its drive: it is printed nevertheless. Raises UsageError,
+    DriveError."""
     rate = endurance.parse_rate(args.rate) if args.rate else None
     storage_C = storage_temperature(args.storage_temp)
     documents = read_documents(args)
@@ -56,25 +85,59 @@ def command(args: argparse.Namespace) -> int:
     return code
 
 
-def report(snapshot: dict, document: dict, limits: endurance.Limits, history: list[dict], rate: endurance.Rate | None, storage_C: float) -> dict:
-    """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier snapshots
-    of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it can."""
-    today = datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, timezone.utc).date() if snapshot["utc_ns"] else date.today()
+def report(
+    snapshot: dict,
+    document: dict,
+    limits: endurance.Limits,
+    history: list[dict],
+    rate: endurance.Rate | None,
+    storage_C: float,
+) -> dict:
+    """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier
+    snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
+    can."""
+    today = (
+        datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, timezone.utc).date() if snapshot["utc_ns"] else date.today()
+    )
     out = dict(snapshot)
     out["messages"] = smartctl.messages(document.get("smartctl"))
     if is_hard_disk(document):
         limits = endurance.Limits(start=limits.start)
     lately = wa.between(history[0], snapshot) if history else None
-    life = wa.between(snapshot | {name: 0 for name in ("host_written_bytes", "nand_written_bytes", "host_program_pages", "nand_program_pages",
-                                  "nand_written_tlc_bytes", "fdp_host_written_bytes") if snapshot[name] is not None}, snapshot)  # fmt: skip
-    rate = rate or endurance.rate_of_history([*history, snapshot]) or endurance.rate_of_life(snapshot, limits.start, today)
+    life = wa.between(
+        snapshot
+        | {
+            name: 0
+            for name in (
+                "host_written_bytes",
+                "nand_written_bytes",
+                "host_program_pages",
+                "nand_program_pages",
+                "nand_written_tlc_bytes",
+                "fdp_host_written_bytes",
+            )
+            if snapshot[name] is not None
+        },
+        snapshot,
+    )
+    rate = (
+        rate or endurance.rate_of_history([*history, snapshot]) or endurance.rate_of_life(snapshot, limits.start, today)
+    )
     projection = endurance.project(snapshot, limits, rate, lately, today)
-    used = [projection[name] for name in ("percentage_used", "tbw_used_percent", "pe_mean_used_percent") if projection[name] is not None]
+    used = [
+        projection[name]
+        for name in ("percentage_used", "tbw_used_percent", "pe_mean_used_percent")
+        if projection[name] is not None
+    ]
     out["limits"] = asdict(limits) if limits != endurance.Limits() else None
     out["retention"] = retention.bound(limits.drive_class, max(used, default=None), storage_C)
     out["retention"]["unpowered_hours_at_most"] = retention.unpowered_hours(history[0], snapshot) if history else None
     measured = lately if lately and (lately.value is not None or life.value is None) else life
-    since = str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, timezone.utc).date()) if history and measured is lately else None
+    since = (
+        str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, timezone.utc).date())
+        if history and measured is lately
+        else None
+    )
     out["wa"] = asdict(measured) | {"since": since, "words": wa.words(measured)}
     out["unknown"] = list(snapshot["unknown"])
     if is_hard_disk(document):
@@ -99,9 +162,14 @@ def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
 
 
 def read_documents(args: argparse.Namespace) -> list[tuple[str | None, dict]]:
-    """(file name or None, SMART document) of what the command line names. Raises UsageError, DriveError, ToolMissing."""
+    """(file name or None, SMART document) of what the command line names. Raises UsageError, DriveError,
+    ToolMissing."""
     if bool(args.drive) == bool(args.smartctl):
-        raise UsageError("a drive, or saved files with --smartctl", "both" if args.drive else "neither", "say one: ./ssdrig drives lists the drives")
+        raise UsageError(
+            "a drive, or saved files with --smartctl",
+            "both" if args.drive else "neither",
+            "say one: ./ssdrig drives lists the drives",
+        )
     if args.drive:
         return [(None, collect.poll(inventory.find(args.drive)) | {"utc_ns": time.time_ns()})]
     return [(name, read_file(name)) for name in args.smartctl]
@@ -131,11 +199,15 @@ def read_file(name: str) -> dict:
 
 
 def answered(document: dict) -> bool:
-    """Whether the drive said anything. Only bits 0 and 1 of smartctl's exit status mean no data, and old files may not have it."""
+    """Whether the drive said anything. Only bits 0 and 1 of smartctl's exit status mean no data, and old files may not
+    have it."""
     inner = document.get("smartctl")
     head = inner.get("smartctl") if isinstance(inner, dict) else None
-    return collect.answered(document) or (isinstance(inner, dict) and isinstance(inner.get("device"), dict)
-                                          and not (isinstance(head, dict) and "exit_status" in head))  # fmt: skip
+    return collect.answered(document) or (
+        isinstance(inner, dict)
+        and isinstance(inner.get("device"), dict)
+        and not (isinstance(head, dict) and "exit_status" in head)
+    )
 
 
 def utc_ns(document: dict) -> int | None:
@@ -157,15 +229,21 @@ def is_hard_disk(document: dict) -> bool:
 
 
 def storage_temperature(text: str) -> float:
-    """"25" -> 25.0; "12h@20,12h@40" -> 35.2, the temperature that costs as much. Raises UsageError."""
+    """ "25" -> 25.0; "12h@20,12h@40" -> 35.2, the temperature that costs as much. Raises UsageError."""
     try:
         if "@" not in text:
             profile = [(1.0, float(text))]
         else:
-            parts = [re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*h?\s*@\s*(-?\d+(?:\.\d+)?)\s*", part) for part in text.split(",")]
+            parts = [
+                re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*h?\s*@\s*(-?\d+(?:\.\d+)?)\s*", part) for part in text.split(",")
+            ]
             profile = [(float(part[1]), float(part[2])) for part in parts]
         if not all(-60 <= temperature <= 150 for _, temperature in profile):
             raise ValueError("temperature")
         return retention.effective_temperature(profile)
     except (ValueError, TypeError) as error:
-        raise UsageError("a storage temperature in °C, or a profile", repr(text), "say --storage-temp 25 or --storage-temp 12h@20,12h@40") from error
+        raise UsageError(
+            "a storage temperature in °C, or a profile",
+            repr(text),
+            "say --storage-temp 25 or --storage-temp 12h@20,12h@40",
+        ) from error

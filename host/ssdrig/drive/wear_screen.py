@@ -1,4 +1,5 @@
-"""The wear of a drive for people: bars, a sentence, what is not known. Pure, but for asking whether stdout is a terminal."""
+"""The wear of a drive for people: bars, a sentence, what is not known. Pure, but for asking whether stdout is a
+terminal."""
 
 import os
 import shutil
@@ -11,15 +12,27 @@ from ssdrig.drive.wa import figure, in_words
 
 BAR = 20
 COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
-LIMITS = {"tbw": "the rated TBW", "pe_cycles": "the rated P/E cycles", "percentage_used": "100 % used by its own count",
-          "warranty_time": "the end of the warranty's years"}  # fmt: skip
+LIMITS = {
+    "tbw": "the rated TBW",
+    "pe_cycles": "the rated P/E cycles",
+    "percentage_used": "100 % used by its own count",
+    "warranty_time": "the end of the warranty's years",
+}
 
 RETENTION_COUNTERS = {
-    "uncorrectable_reads": "uncorrectable reads", "soft_ecc_errors": "soft ECC errors", "xor_recoveries": "XOR recoveries", "refreshes": "refreshes",
-    "read_disturbs": "read-disturb relocations", "program_fails": "program fails", "erase_fails": "erase fails", "reallocated": "reallocated",
-    "bad_user_blocks": "bad user blocks", "temperature_max_C": "highest °C", "warning_temp_min": "minutes above the warning temperature",
+    "uncorrectable_reads": "uncorrectable reads",
+    "soft_ecc_errors": "soft ECC errors",
+    "xor_recoveries": "XOR recoveries",
+    "refreshes": "refreshes",
+    "read_disturbs": "read-disturb relocations",
+    "program_fails": "program fails",
+    "erase_fails": "erase fails",
+    "reallocated": "reallocated",
+    "bad_user_blocks": "bad user blocks",
+    "temperature_max_C": "highest °C",
+    "warning_temp_min": "minutes above the warning temperature",
     "critical_temp_min": "minutes above the critical one",
-}  # fmt: skip
+}
 
 
 def screen(found: dict, width: int | None = None, colour: bool | None = None) -> str:
@@ -52,18 +65,34 @@ def projection_sentences(found: dict) -> list[str]:
         over = f"By its power-on hours alone {years} are over."
         out.append(over if left == 0 else f"Of {years} at most {in_days(left)} are left: it was on for the rest.")
     if p["allowance_bytes_per_day"] is not None:
-        out.append(f"Until {p['warranty_end']} {in_words(p['allowance_bytes_per_day'])} a day may be written within the rated TBW.")
+        out.append(
+            f"Until {p['warranty_end']} {in_words(p['allowance_bytes_per_day'])} a day may be written within the rated"
+            " TBW."
+        )
     if p["projected_tbw_TB"] is not None:
         low, high = (in_words(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
-        out.append(f"By its percentage used the drive takes {in_words(p['projected_tbw_TB'] * 1e12)} in all ({low} to {high}).")
+        out.append(
+            f"By its percentage used the drive takes {in_words(p['projected_tbw_TB'] * 1e12)} in all ({low} to {high})."
+        )
     if p["workload_life_days"] is not None:
-        out.append(f"The drive's own timed counters say that its flash lasts {in_days(p['workload_life_days'])} at the workload they saw.")
+        out.append(
+            f"The drive's own timed counters say that its flash lasts {in_days(p['workload_life_days'])} at the"
+            " workload they saw."
+        )
     return out
 
 
 def _reached(p: dict, wa: dict) -> list[str]:
-    rate = Rate(p["rate_bytes_per_day"], p["rate_low_bytes_per_day"], p["rate_high_bytes_per_day"], p["rate_source"], p["rate_calendar"])
-    same_time = wa["since"] is not None or rate.source.startswith("mean")  # a WA of its life is not that of a workload lately
+    rate = Rate(
+        p["rate_bytes_per_day"],
+        p["rate_low_bytes_per_day"],
+        p["rate_high_bytes_per_day"],
+        p["rate_source"],
+        p["rate_calendar"],
+    )
+    same_time = wa["since"] is not None or rate.source.startswith(
+        "mean"
+    )  # a WA of its life is not that of a workload lately
     known = f", WA {figure(wa['value'], wa['error'], 2)}" if wa["value"] is not None and same_time else ""
     out = []
     worn = [a for a in p["ahead"] if a["limit"] != "warranty_time"]
@@ -77,7 +106,9 @@ def _reached(p: dict, wa: dict) -> list[str]:
         years = next((a for a in p["ahead"] if a["limit"] == "warranty_time"), None)
         if years is not None and first["days"] > 0:
             order = "before" if first["days"] < years["days"] else "after"
-            text += f", {order} the warranty's years end" + (f" in {in_days(years['days'])}" if years["days"] > 0 else "ed")
+            text += f", {order} the warranty's years end" + (
+                f" in {in_days(years['days'])}" if years["days"] > 0 else "ed"
+            )
         out.append(text + ".")
         for a in worn[1:]:
             when = "reached" if a["days"] == 0 else f"in {_span(a, rate.calendar)}"
@@ -88,11 +119,23 @@ def _reached(p: dict, wa: dict) -> list[str]:
 
 def _head(found: dict, width: int, paint) -> list[str]:
     name = found["model"] or "a drive that does not say its model"
-    about = [found["serial"] and f"S/N {found['serial']}", found["firmware"] and f"firmware {found['firmware']}", found["protocol"],
-             found["capacity_bytes"] and in_words(found["capacity_bytes"]), "SIMULATED" if found["simulated"] else None]  # fmt: skip
-    health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health not known", "dim")}[found["health_ok"]]
-    counts = [(found["temperature_C"], "{} °C"), (found["power_on_hours"], "{} h on"), (found["power_cycles"], "power cycles {}"),
-              (found["unsafe_shutdowns"], "unsafe shutdowns {}"), (found["media_errors"], "media errors {}")]  # fmt: skip
+    about = [
+        found["serial"] and f"S/N {found['serial']}",
+        found["firmware"] and f"firmware {found['firmware']}",
+        found["protocol"],
+        found["capacity_bytes"] and in_words(found["capacity_bytes"]),
+        "SIMULATED" if found["simulated"] else None,
+    ]
+    health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health not known", "dim")}[
+        found["health_ok"]
+    ]
+    counts = [
+        (found["temperature_C"], "{} °C"),
+        (found["power_on_hours"], "{} h on"),
+        (found["power_cycles"], "power cycles {}"),
+        (found["unsafe_shutdowns"], "unsafe shutdowns {}"),
+        (found["media_errors"], "media errors {}"),
+    ]
     said = [words.format(value) for value, words in counts if value is not None]
     return [*_packed(name, "bold", about, width, paint), *_packed(health, shade, said, width, paint)]
 
@@ -114,12 +157,26 @@ def _bars(found: dict, paint) -> list[str]:
     rows = []
     if p["tbw_used_percent"] is not None:
         then = "ends warranty" if limits.get("mileage") else "rated"
-        rows.append(("TBW", p["tbw_used_percent"], f"{in_words(p['host_written_bytes'])} of {in_words(p['rated_tbw_bytes'])}, {then}"))
+        rows.append(
+            (
+                "TBW",
+                p["tbw_used_percent"],
+                f"{in_words(p['host_written_bytes'])} of {in_words(p['rated_tbw_bytes'])}, {then}",
+            )
+        )
     if p["warranty_used_percent"] is not None:
-        rows.append(("warranty time", p["warranty_used_percent"], f"to {p['warranty_end']}, {in_days(p['warranty_days_left'])} left"))
+        rows.append(
+            (
+                "warranty time",
+                p["warranty_used_percent"],
+                f"to {p['warranty_end']}, {in_days(p['warranty_days_left'])} left",
+            )
+        )
     for name, words in (("mean", "P/E cycles"), ("max", "P/E cycles, max")):
         if p[f"pe_{name}_used_percent"] is not None:
-            rows.append((words, p[f"pe_{name}_used_percent"], f"{found[f'pe_cycles_{name}']:g} of {p['rated_pe_cycles']:g}"))
+            rows.append(
+                (words, p[f"pe_{name}_used_percent"], f"{found[f'pe_cycles_{name}']:g} of {p['rated_pe_cycles']:g}")
+            )
     if p["percentage_used"] is not None:
         rows.append(("percentage used", p["percentage_used"], "as the drive says"))
     if p["available_spare_percent"] is not None:
@@ -131,13 +188,22 @@ def _bars(found: dict, paint) -> list[str]:
         left = percent - (p["available_spare_threshold_percent"] or 0) if name == "spare left" else 100 - percent
         shade = "green" if left > 20 else "yellow" if left > 0 else "red"
         share = f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
-        out.append(f"{name:16}{paint('█' * filled, shade)}{paint('·' * (BAR - filled), 'dim')} {share:>6}  {words}".rstrip())
+        out.append(
+            f"{name:16}{paint('█' * filled, shade)}{paint('·' * (BAR - filled), 'dim')} {share:>6}  {words}".rstrip()
+        )
     return out
 
 
 def _facts(found: dict) -> list[str]:
-    parts = [f"{name} {in_words(found[key])}" for name, key in (("host written", "host_written_bytes"), ("read", "host_read_bytes"),
-                                                                 ("NAND written", "nand_written_bytes")) if found[key] is not None]  # fmt: skip
+    parts = [
+        f"{name} {in_words(found[key])}"
+        for name, key in (
+            ("host written", "host_written_bytes"),
+            ("read", "host_read_bytes"),
+            ("NAND written", "nand_written_bytes"),
+        )
+        if found[key] is not None
+    ]
     out = [", ".join(parts) + "."] if parts else []
     if out:
         out[0] = out[0][0].upper() + out[0][1:]
@@ -148,14 +214,17 @@ def _facts(found: dict) -> list[str]:
     if counts:
         out.append(f"What bears on retention: {', '.join(counts)}.")
     if found["retention"]["unpowered_hours_at_most"] is not None:
-        out.append(f"Without power at most {period(found['retention']['unpowered_hours_at_most'])} since the first reading (calendar less power-on hours).")
+        out.append(
+            f"Without power at most {period(found['retention']['unpowered_hours_at_most'])} since the first reading"
+            " (calendar less power-on hours)."
+        )
     if found["limits"] and found["limits"]["source"]:
         out.append(f"Limits after {found['limits']['source']}.")
     return out
 
 
 def _span(ahead: dict, calendar: bool) -> str:
-    """"14 months (12 to 17)", without the range where it says the same."""
+    """ "14 months (12 to 17)", without the range where it says the same."""
     value = in_days(ahead["days"])
     low, high = in_days(ahead["days_low"]), "never" if ahead["days_high"] is None else in_days(ahead["days_high"])
     unit = value.split(" ")[-1]
@@ -166,4 +235,6 @@ def _span(ahead: dict, calendar: bool) -> str:
 
 
 def _painter(colour: bool):
-    return (lambda text, name: f"{COLOURS[name]}{text}\x1b[0m" if text else text) if colour else (lambda text, name: text)
+    return (
+        (lambda text, name: f"{COLOURS[name]}{text}\x1b[0m" if text else text) if colour else (lambda text, name: text)
+    )

@@ -1,5 +1,5 @@
-"""`ssdrig report RUN...`: the figures of run folders, and one HTML page that shows them. Made from the folders alone and
-written beside them or where --out says; may be deleted and made again at any time."""
+"""`ssdrig report RUN...`: the figures of run folders, and one HTML page that shows them. Made from the folders alone
+and written beside them or where --out says; may be deleted and made again at any time."""
 
 import concurrent.futures
 import json
@@ -16,17 +16,34 @@ from ssdrig.report import page
 from ssdrig.report.terms import BY_KEY, number
 
 SHORT = [
-    "iops_mean", "consistency", "zero_seconds", "lat_p99_us", "power_mean_W", "energy_uJ_per_io", "wa", "time_to_complete_s",
-    "samples_lost", "closure_percent", "clock_error_us",
-]  # fmt: skip
+    "iops_mean",
+    "consistency",
+    "zero_seconds",
+    "lat_p99_us",
+    "power_mean_W",
+    "energy_uJ_per_io",
+    "wa",
+    "time_to_complete_s",
+    "samples_lost",
+    "closure_percent",
+    "clock_error_us",
+]
 MANY_BYTES = 100_000_000  # rig.bin of several runs together that is worth a process for each core
 
 
 def add_arguments(parser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
-    parser.add_argument("--json", action="store_true", help="print the figures on stdout, one object a line for each run")
-    parser.add_argument("--out", metavar="FILE", help="the page (default: RUN/report.html; of several runs ./report.html)")
-    parser.add_argument("--review", metavar="N|NAME", help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model")
+    parser.add_argument(
+        "--json", action="store_true", help="print the figures on stdout, one object a line for each run"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="the page (default: RUN/report.html; of several runs ./report.html)"
+    )
+    parser.add_argument(
+        "--review",
+        metavar="N|NAME",
+        help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress and no table on stderr")
 
 
@@ -60,7 +77,9 @@ def read(folders: list[Path]):
     if workers < 2 or size < MANY_BYTES:
         yield from map(analysis.load, folders)
         return
-    context = multiprocessing.get_context("forkserver")  # a fork would copy threads' locks, a spawn imports all anew each time
+    context = multiprocessing.get_context(
+        "forkserver"
+    )  # a fork would copy threads' locks, a spawn imports all anew each time
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(analysis.load, folders)
 
@@ -74,7 +93,11 @@ def chosen(review: str | None, figures: list[dict]) -> int:
     hits = [i for i, f in enumerate(figures) if review.lower() in f"{f['run']} {f['model']}".lower()]
     if len(hits) != 1 or review.isdigit():
         names = ", ".join(f"{i + 1}: {f['run']}" for i, f in enumerate(figures))
-        raise UsageError(f"--review with a place from 1 to {len(figures)} or part of one run's name", review, f"choose one of {names}")
+        raise UsageError(
+            f"--review with a place from 1 to {len(figures)} or part of one run's name",
+            review,
+            f"choose one of {names}",
+        )
     return hits[0]
 
 
@@ -83,24 +106,36 @@ def write(path: Path, text: str) -> None:
     try:
         write_atomically(path, text.encode())
     except OSError as error:
-        raise JournalError(f"to write {path}", error.strerror or str(error), "choose another place with --out, or make room") from error
+        raise JournalError(
+            f"to write {path}", error.strerror or str(error), "choose another place with --out, or make room"
+        ) from error
 
 
 def short_table(figures: list[dict]) -> str:
     """Key figures for a terminal, one column a run, numbers right-aligned."""
-    names = [f"{short}{' SIMULATED' if f['simulated'] else ''}" for f, (*_, short) in zip(figures, page.labels(figures), strict=True)]
+    names = [
+        f"{short}{' SIMULATED' if f['simulated'] else ''}"
+        for f, (*_, short) in zip(figures, page.labels(figures), strict=True)
+    ]
     rows = [["", *names], ["state", *(f["state"] for f in figures)]]
     by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
-        cells = [number(f[key], term.places) + (f" ± {number(f['wa_error'], 3)}" if key == "wa" and f["wa"] else "") for f in figures]
+        cells = [
+            number(f[key], term.places) + (f" ± {number(f['wa_error'], 3)}" if key == "wa" and f["wa"] else "")
+            for f in figures
+        ]
         rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
         if key == "power_mean_W":
-            rows += [[f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)] for name in dict.fromkeys(n for of in by_rail for n in of)]
+            rows += [
+                [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
+                for name in dict.fromkeys(n for of in by_rail for n in of)
+            ]
     widths = [max(len(row[c]) for row in rows) for c in range(len(names) + 1)]
-    lines = [row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)) for row in rows]
+    lines = [
+        row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
+        for row in rows
+    ]
     for f in figures:
         lines += [f"{f['run']}: {note}" for note in f["notes"]]
     return "\n".join(lines)
-
-

@@ -1,5 +1,6 @@
-"""The report page: everything of some runs in one HTML file that needs no network. Words, tables and bars are plain HTML made
-here, so that they are there without JavaScript; panels.js and report.js add the plots and what can be clicked."""
+"""The report page: everything of some runs in one HTML file that needs no network. Words, tables and bars are plain
+HTML made here, so that they are there without JavaScript; panels.js and report.js add the plots and what can be
+clicked."""
 
 import base64
 import hashlib
@@ -22,10 +23,16 @@ STATES = {
 }
 MISSING = 65535
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
-    ("power_mean_W", "Mean power", "W", 3), ("share", "of the drive's", "%", 1), ("power_max_W", "Highest sample", "W", 3),
-    ("energy_J", "Energy", "J", 1), ("idle_mean_W", "Idle power", "W", 3), ("power_uncertainty_percent", "Uncertain by", "%", 2),
-    ("samples", "Samples", "", 0), ("samples_lost", "Lost", "", 0), ("closure_percent", "Closure", "%", 3),
-]  # fmt: skip
+    ("power_mean_W", "Mean power", "W", 3),
+    ("share", "of the drive's", "%", 1),
+    ("power_max_W", "Highest sample", "W", 3),
+    ("energy_J", "Energy", "J", 1),
+    ("idle_mean_W", "Idle power", "W", 3),
+    ("power_uncertainty_percent", "Uncertain by", "%", 2),
+    ("samples", "Samples", "", 0),
+    ("samples_lost", "Lost", "", 0),
+    ("closure_percent", "Closure", "%", 3),
+]
 
 
 def counts(values: np.ndarray) -> dict:
@@ -79,17 +86,31 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -
     """What report.js gets of one run (analysis.RunData): typed arrays as base64, t in seconds of drive time."""
     drive, op, label, short = names
     return {
-        "id": figure["run"], "label": label, "short": short, "drive": drive, "op": op, "index": index, "shape": SHAPES[index % len(SHAPES)],
-        "n": int(data.iops.size), "zoom": figure["zoom_s"] or 0,
+        "id": figure["run"],
+        "label": label,
+        "short": short,
+        "drive": drive,
+        "op": op,
+        "index": index,
+        "shape": SHAPES[index % len(SHAPES)],
+        "n": int(data.iops.size),
+        "zoom": figure["zoom_s"] or 0,
         "iops": counts(data.iops),
-        "power_mean": linear(data.power_mean_W), "power_min": linear(data.power_min_W), "power_max": linear(data.power_max_W),
-        "lat_mean": logarithmic(data.lat_mean_us), "lat_p99": logarithmic(data.lat_p99_us),
+        "power_mean": linear(data.power_mean_W),
+        "power_min": linear(data.power_min_W),
+        "power_max": linear(data.power_max_W),
+        "lat_mean": logarithmic(data.lat_mean_us),
+        "lat_p99": logarithmic(data.lat_p99_us),
         "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
-        "rails": [{"name": rail.name, "mean": linear(rail.power_mean_W)} for rail in data.rails] if len(data.rails) > 1 else [],
+        "rails": (
+            [{"name": rail.name, "mean": linear(rail.power_mean_W)} for rail in data.rails]
+            if len(data.rails) > 1
+            else []
+        ),
         "polls": [[round(a, 3), round(b, 3)] for a, b, _ in data.polls],
         "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
-    }  # fmt: skip
+    }
 
 
 def rounded(values, places: int = 3) -> list[float]:
@@ -109,12 +130,18 @@ def render(runs: list, figures: list[dict], review: int) -> str:
     scripts = [(HERE / name).read_text() for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = (HERE / "vendor/uPlot.min.css").read_text() + (HERE / "report.css").read_text()
-    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
+            (
+                '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme"'
+                ' content="light dark">'
+            ),
             f"<title>{escape(title(figures))}</title><style>{style}</style></head><body>",
             head(figures, names, review),
             controls(names, review),
@@ -142,8 +169,13 @@ def head(figures: list[dict], names: list, review: int) -> str:
     if simulated:
         what = "every run" if len(simulated) == len(figures) else f"{len(simulated)} of {len(figures)} runs"
         out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
-    out.append("</div><p>4 KiB random write over the whole tested range at queue depth 32 with incompressible data, after a purge and")
-    out.append(" a sequential fill. One count a second; power, temperature and wear on the same clock.</p><ul class='runs'>")
+    out.append(
+        "</div><p>4 KiB random write over the whole tested range at queue depth 32 with incompressible data, after a"
+        " purge and"
+    )
+    out.append(
+        " a sequential fill. One count a second; power, temperature and wear on the same clock.</p><ul class='runs'>"
+    )
     for i, (f, (_, _, label, _)) in enumerate(zip(figures, names, strict=True)):
         sign, words = STATES.get(f["state"], ("?", f["state"]))
         state = f'<span class="state {escape(f["state"])}"><b aria-hidden="true">{sign}</b> {escape(words)}</span>'
@@ -167,21 +199,25 @@ def head(figures: list[dict], names: list, review: int) -> str:
 
 def group(kind: str, words: str, choices: list[str]) -> str:
     boxes = "".join(
-        f'<label><input type="checkbox" name="{kind}" value="{i}" checked> {escape(c)}</label>' for i, c in enumerate(choices)
+        f'<label><input type="checkbox" name="{kind}" value="{i}" checked> {escape(c)}</label>'
+        for i, c in enumerate(choices)
     )
     return f"<fieldset><legend>{words}</legend>{boxes}</fieldset>"
 
 
 def controls(names: list, review: int) -> str:
     drives, ops = (list(dict.fromkeys(n[k] for n in names)) for k in (0, 1))
-    options = "".join(f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[2])}</option>' for i, n in enumerate(names))
+    options = "".join(
+        f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[2])}</option>' for i, n in enumerate(names)
+    )
     return (
         '<form class="controls" aria-label="What is shown">'
         + group("drive", "Drive", drives)
         + group("op", "Over-provisioning", ops)
-        + f'<fieldset><legend>Reviewed, drawn on top</legend><select name="review" aria-label="Reviewed run">{options}</select></fieldset>'
-        + '<fieldset><legend>Plots</legend><label><input type="checkbox" name="trend" checked> trend ± sd</label></fieldset>'
-        + "</form>"
+        + '<fieldset><legend>Reviewed, drawn on top</legend><select name="review" aria-label="Reviewed'
+        f' run">{options}</select></fieldset>'
+        + '<fieldset><legend>Plots</legend><label><input type="checkbox" name="trend" checked> trend ±'
+        " sd</label></fieldset>" + "</form>"
     )
 
 
@@ -202,17 +238,21 @@ def bars(figures: list[dict], names: list, review: int) -> str:
             data = "" if value is None else f' data-value="{value!r}" data-better="{term.better}"'
             strong = " top" if i == review else ""
             out.append(
-                f'<button type="button" class="row{strong}" data-run="{i}"{data} aria-pressed="false"'
-                f'{" disabled" if value is None else ""} title="{escape(names[i][2])}"><span class="name"><i class="key" data-run="{i}"></i>{escape(label)}</span>'
-                f'<span class="track"><span class="fill" style="width:{width:.2f}%"></span></span>'
-                f'<span class="value">{text}</span><span class="percent"></span></button>'
+                f'<button type="button" class="row{strong}" data-run="{i}"{data}'
+                f' aria-pressed="false"{" disabled" if value is None else ""} title="{escape(names[i][2])}"><span'
+                f' class="name"><i class="key" data-run="{i}"></i>{escape(label)}</span><span class="track"><span'
+                f' class="fill" style="width:{width:.2f}%"></span></span><span class="value">{text}</span><span'
+                ' class="percent"></span></button>'
             )
         out.append("</div>")
     return "".join(out) + "</div></section>"
 
 
 def table(figures: list[dict], names: list, review: int) -> str:
-    out = ['<section aria-labelledby="table-h"><h2 id="table-h">All figures, and what each means</h2><div class="scroll"><table><thead><tr>']
+    out = [
+        '<section aria-labelledby="table-h"><h2 id="table-h">All figures, and what each means</h2><div'
+        ' class="scroll"><table><thead><tr>'
+    ]
     out.append('<th scope="col">Figure</th>')
     for i, (_, _, label, _) in enumerate(names):
         out.append(f'<th scope="col" data-run="{i}"{" class=top" if i == review else ""}>{escape(label)}')
@@ -237,16 +277,32 @@ def rails_table(figures: list[dict], names: list) -> str:
     """What each rail of a rig with several had of the drive's power; nothing where all runs had one rail."""
     if all(len(f["rails"]) < 2 for f in figures):
         return ""
-    out = ['<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">The drive\'s power is the sum of its rails.']
-    out.append(" The highest sample is the rail\'s own; the sum's is not the sum of these, because they need not come at one time.</p>")
+    out = [
+        '<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">The drive\'s power is the sum of'
+        " its rails."
+    ]
+    out.append(
+        " The highest sample is the rail's own; the sum's is not the sum of these, because they need not come at one"
+        " time.</p>"
+    )
     out.append('<div class="scroll"><table class="rails"><thead><tr><th scope="col">Run</th><th scope="col">Rail</th>')
-    out.append("".join(f'<th scope="col">{words}<span class="unit"> {unit}</span></th>' for _, words, unit, _ in RAIL_COLUMNS))
+    out.append(
+        "".join(f'<th scope="col">{words}<span class="unit"> {unit}</span></th>' for _, words, unit, _ in RAIL_COLUMNS)
+    )
     out.append("</tr></thead><tbody>")
     for i, (f, (_, _, label, _)) in enumerate(zip(figures, names, strict=True)):
         for rail in f["rails"]:
-            share = 100 * rail["power_mean_W"] / f["power_mean_W"] if rail["power_mean_W"] is not None and f["power_mean_W"] else None
-            cells = "".join(f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS)
-            out.append(f'<tr data-run="{i}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>')
+            share = (
+                100 * rail["power_mean_W"] / f["power_mean_W"]
+                if rail["power_mean_W"] is not None and f["power_mean_W"]
+                else None
+            )
+            cells = "".join(
+                f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS
+            )
+            out.append(
+                f'<tr data-run="{i}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>'
+            )
     return "".join(out) + "</tbody></table></div></section>"
 
 
@@ -257,7 +313,10 @@ def notes(runs: list, figures: list[dict], names: list) -> str:
         out.append(f" <span class='soft'>{len(f['notes'])} notes, {len(data.log)} events</span></summary>")
         if f["notes"]:
             out.append("<ul>" + "".join(f"<li>{escape(n)}</li>" for n in f["notes"]) + "</ul>")
-        out.append('<div class="scroll"><table class="log"><thead><tr><th scope="col">t, s</th><th scope="col">what</th></tr></thead><tbody>')
+        out.append(
+            '<div class="scroll"><table class="log"><thead><tr><th scope="col">t, s</th><th'
+            ' scope="col">what</th></tr></thead><tbody>'
+        )
         out.append("".join(f"<tr><td>{number(t, 2)}</td><td>{escape(text)}</td></tr>" for t, text in data.log[:500]))
         out.append("</tbody></table></div></details>")
     return "".join(out) + "</section>"
@@ -267,6 +326,7 @@ def footer(runs: list) -> str:
     versions = sorted({str(d.header.get("ssdrig")) for d in runs})
     tools = sorted({str(d.header.get("host", {}).get("fio")) for d in runs})
     return (
-        f"<footer class='soft'>Made by ssdrig {escape(', '.join(versions))} from the run folders alone; load by {escape(', '.join(tools))}."
-        " t = 0 is the first I/O of the load. Plots by uPlot (MIT). No part of this page is fetched from a network.</footer>"
+        f"<footer class='soft'>Made by ssdrig {escape(', '.join(versions))} from the run folders alone; load by"
+        f" {escape(', '.join(tools))}. t = 0 is the first I/O of the load. Plots by uPlot (MIT). No part of this page"
+        " is fetched from a network.</footer>"
     )

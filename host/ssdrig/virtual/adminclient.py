@@ -31,31 +31,29 @@ def poll(admin_socket, timeout_s: float = POLL_TIMEOUT_S) -> dict:
     if pages["log_02h"] is None:
         raise DriveError("log page 02h, which every NVMe drive has", "none", "see the drive server's log")
     smartctl = ask(admin_socket, {"op": "smartctl"}, timeout_s)
-    return {
-        "t_start_ns": t_start_ns,
-        "t_end_ns": time.monotonic_ns(),
-        "simulated": True,
-        "smartctl": smartctl,
-        **pages,
-    }
+    return {"t_start_ns": t_start_ns, "t_end_ns": time.monotonic_ns(), "simulated": True, "smartctl": smartctl, **pages}
 
 
 def _page(admin_socket, lid: int, timeout_s: float) -> str | None:
-    """The page as hex, None if the drive does not have it. Any other trouble is told: a page that is there but could not
-    be read must not look like a drive without a NAND counter."""
+    """The page as hex, None if the drive does not have it. Any other trouble is told: a page that is there but could
+    not be read must not look like a drive without a NAND counter."""
     request = {"op": "log", "lid": lid}
     answer = _exchange(admin_socket, request, timeout_s)
     if str(answer.get("error", "")).startswith(NO_PAGE):
         return None
     page = _checked(answer, request).get("hex")
     if not isinstance(page, str) or not re.fullmatch(f"[0-9a-f]{{{2 * PAGE_BYTES}}}", page):
-        raise DriveError(f"{PAGE_BYTES} bytes as hex in answer to {request}", str(answer)[:80], "see the drive server's log")
+        raise DriveError(
+            f"{PAGE_BYTES} bytes as hex in answer to {request}", str(answer)[:80], "see the drive server's log"
+        )
     return page
 
 
 def _checked(answer: dict, request: dict) -> dict:
     if "error" in answer:
-        raise DriveError(f"the virtual drive to do {request}", str(answer["error"]), "see whether it has power and knows the request")
+        raise DriveError(
+            f"the virtual drive to do {request}", str(answer["error"]), "see whether it has power and knows the request"
+        )
     return answer
 
 
@@ -76,6 +74,8 @@ def _exchange(admin_socket, request: dict, timeout_s: float) -> dict:
             raise ValueError(f"not a JSON object: {line[:80]!r}")
     except (OSError, ValueError) as error:
         raise DriveError(
-            f"the virtual drive to answer {request}", f"{type(error).__name__}: {error}", f"see whether it still runs: {admin_socket}"
+            f"the virtual drive to answer {request}",
+            f"{type(error).__name__}: {error}",
+            f"see whether it still runs: {admin_socket}",
         ) from error
     return answer

@@ -23,7 +23,8 @@ READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 
 @dataclass
 class VirtualBench:
-    """A running virtual bench. `drive` is what the server said of itself when it was ready; `port` is the board's pty."""
+    """A running virtual bench. `drive` is what the server said of itself when it was ready; `port` is the board's
+    pty."""
 
     folder: Path
     drive: dict
@@ -49,9 +50,7 @@ class VirtualBench:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(
-    preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None
-) -> VirtualBench:
+def start(preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None) -> VirtualBench:
     """Start server and board. The whole drive is exported; over-provisioning by range is the run's matter.
 
     Raises DriveError or RigError with the process's own words if one does not become ready."""
@@ -59,7 +58,10 @@ def start(
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
     words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth)]
-    words += ["--data", "crc"]  # nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
+    words += [
+        "--data",
+        "crc",
+    ]  # nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
     if capacity:
         words += ["--capacity", capacity]
     if op_percent is not None:
@@ -84,15 +86,30 @@ def start(
 
 
 def rails_for(volts: float, more_rails: list) -> dict:
-    """The board's settings (faults.BOARD) for a drive that draws from several rails: a sensor for each. Empty for one rail."""
+    """The board's settings (faults.BOARD) for a drive that draws from several rails: a sensor for each. Empty for one
+    rail."""
     if not more_rails:
         return {}
     row = {
-        "chip": "INA228", "bus": "I2C0", "shunt_uOhm": 8_000, "shunt_tolerance_ppm": 10_000, "current_lsb_pA": 9_765_625, "fine": True,
-        "vbus_us": 150, "vshunt_us": 540, "temp_us": 50,
-    }  # fmt: skip
+        "chip": "INA228",
+        "bus": "I2C0",
+        "shunt_uOhm": 8_000,
+        "shunt_tolerance_ppm": 10_000,
+        "current_lsb_pA": 9_765_625,
+        "fine": True,
+        "vbus_us": 150,
+        "vshunt_us": 540,
+        "temp_us": 50,
+    }
     rows = [
-        {**row, "rail": n, "name": name, "address": 0x40 + n, "alert": 6 + n, "simulated": {"share": share, "V": volts_here}}
+        {
+            **row,
+            "rail": n,
+            "name": name,
+            "address": 0x40 + n,
+            "alert": 6 + n,
+            "simulated": {"share": share, "V": volts_here},
+        }
         for n, (name, volts_here, share) in enumerate(more_rails, 1)
     ]
     return {"rail": {"name": f"{volts:g}V"}, "rails": rows}

@@ -116,7 +116,8 @@ class Board:
     """The interpreter's process. Raises UsageError, ToolMissing, RigError (it does not stay up)."""
 
     def __init__(self, feed: Path, truth: Path, settings: dict, flash: Path, drive: Path | None = None):
-        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is told."""
+        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is
+        told."""
         self.feed, self.truth, self.settings, self.flash, self.drive = feed, truth, settings, flash, drive
         self.command = micropython.command()
         self.boots = []
@@ -142,12 +143,19 @@ class Board:
         self.boots.append(boot)
         self._write_truth()
         firmware = self.flash if self.settings["flash"] else FIRMWARE
-        paths = {"feed": str(self.feed.resolve()), "firmware": str(firmware), "stand_ins": str(STAND_INS), "flash": str(self.flash)}
+        paths = {
+            "feed": str(self.feed.resolve()),
+            "firmware": str(firmware),
+            "stand_ins": str(STAND_INS),
+            "flash": str(self.flash),
+        }
         crossings, power = os.pipe()
         config = json.dumps({**boot, **paths, "power_fd": power}).encode()
         os.write(self.stdin, struct.pack("<I", len(config)) + config)
         argv = [*self.command, "-X", "heapsize=4M", "run_board.py"]
-        self.process = subprocess.Popen(argv, cwd=STAND_INS, stdin=into, stdout=out, pass_fds=[power], preexec_fn=_die_with_parent)
+        self.process = subprocess.Popen(
+            argv, cwd=STAND_INS, stdin=into, stdout=out, pass_fds=[power], preexec_fn=_die_with_parent
+        )
         for end in (into, out, power):
             os.close(end)
         drivepower.follow(crossings, self.drive, lambda t_ns, powered: self._note_power(boot, t_ns, powered))
@@ -291,7 +299,9 @@ def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None) -> Non
         raise UsageError("a power feed", f"no file {feed}", "start the virtual drive with --feed first")
     board_settings, transport = settings(faults)
     with tempfile.TemporaryDirectory(prefix="ssdrig-flash.") as forgotten:
-        _serve(Board(feed, truth, board_settings, Path(board_settings["flash"] or forgotten).resolve(), drive), transport)
+        _serve(
+            Board(feed, truth, board_settings, Path(board_settings["flash"] or forgotten).resolve(), drive), transport
+        )
 
 
 def _serve(board: Board, transport: dict) -> None:
@@ -328,7 +338,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ssdrig.virtual.cable", description="The SIMULATED board and its cable.")
     parser.add_argument("--feed", type=Path, required=True, help="the virtual drive's power feed")
     parser.add_argument("--truth", type=Path, required=True, help="where to say what is true, for comparison only")
-    parser.add_argument("--drive", type=Path, help="the virtual drive's admin socket: it loses its power when the rail falls")
+    parser.add_argument(
+        "--drive", type=Path, help="the virtual drive's admin socket: it loses its power when the rail falls"
+    )
     names = ", ".join([*BOARD, *TRANSPORT])
     parser.add_argument("--faults", type=json.loads, default={}, help=f"JSON object; names: {names}")
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")

@@ -194,7 +194,8 @@ def command(d, op, first, n, flags, t):
 
 @jit
 def submit(arrays, op, page, npages, flags, t, done):
-    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it refused."""
+    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it
+    refused."""
     d = bind(arrays)
     m = d.m
     refused = 0

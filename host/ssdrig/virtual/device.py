@@ -12,15 +12,25 @@ from ssdrig.virtual.presets import Preset
 FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
 UNDO_SLACK_PAGES = 4096  # beyond the cache: pages on their way when the cut comes
-OFF_AT_LEAST_NS = 300_000_000  # a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
+OFF_AT_LEAST_NS = (
+    300_000_000  # a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
+)
 
 
 class Device:
-    """One drive. `powered` says whether the rail is up; the requests of a drive without power are the server's to refuse."""
+    """One drive. `powered` says whether the rail is up; the requests of a drive without power are the server's to
+    refuse."""
 
-    def __init__(self, preset: Preset, drive: VirtualDrive, capacity_bytes: int, data: str, t0_ns: int, ring, latency: bool):
+    def __init__(
+        self, preset: Preset, drive: VirtualDrive, capacity_bytes: int, data: str, t0_ns: int, ring, latency: bool
+    ):
         self.preset, self.drive, self.ring = preset, drive, ring
-        self.capacity_bytes, self.t0_ns, self.dilation, self.latency = capacity_bytes, t0_ns, preset.time_dilation, latency
+        self.capacity_bytes, self.t0_ns, self.dilation, self.latency = (
+            capacity_bytes,
+            t0_ns,
+            preset.time_dilation,
+            latency,
+        )
         volatile = latency and preset.cache_bytes > 0 and not preset.plp
         undo_pages = preset.cache_bytes // store.PAGE_BYTES + UNDO_SLACK_PAGES if volatile else 0
         self.store = store.open_store(data, capacity_bytes, undo_pages)
@@ -31,7 +41,10 @@ class Device:
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
         self._clean_ns = None  # from when on a power cut is safe, as a host has announced it
         self.error_log_entries = 0
-        self.over_C, self.under_C = smartlog.WARNING_C, None  # thresholds of the temperature warning; a host may move them
+        self.over_C, self.under_C = (
+            smartlog.WARNING_C,
+            None,
+        )  # thresholds of the temperature warning; a host may move them
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
@@ -50,15 +63,14 @@ class Device:
 
     def execute(self, buf: np.ndarray, batch: np.ndarray, n: int, t_ns: int, lead_ns: int = 0) -> tuple[int, int]:
         """Carry out the first n requests of a parsed batch that arrived at t_ns; DUE becomes when each is done,
-        lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in bytes)."""
+        lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in
+        bytes)."""
         self.in_use()
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
         if writes:
             self.store.write(buf, batch, n)
-        m = nbd.page_commands(
-            batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner
-        )
+        m = nbd.page_commands(batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner)
         done, now = self._none, max(self._came_ns, self.model_ns(t_ns))
         self._came_ns = now
         if m:
@@ -141,8 +153,14 @@ class Device:
     def health(self) -> dict:
         """The counters that the SMART pages are made of (see smartlog)."""
         ledger, pe = self.drive.ledger(), self.drive.pe_counts()
-        names = ("host_read_bytes", "host_write_bytes", "host_read_commands", "host_write_commands",
-                 "nand_write_bytes", "nand_read_bytes")  # fmt: skip
+        names = (
+            "host_read_bytes",
+            "host_write_bytes",
+            "host_read_commands",
+            "host_write_commands",
+            "nand_write_bytes",
+            "nand_read_bytes",
+        )
         p = self.preset
         rated = p.rated_tbw_TB * 1e12 * self.drive.capacity_bytes / p.full_capacity_bytes  # scaled down as the drive is
         return {name: int(ledger[name]) for name in names} | {
@@ -192,13 +210,15 @@ class Device:
         return max(t_ns, self.host_ns(done[0]))
 
     def format(self, t_ns: int) -> int:
-        """Purge: nothing is mapped, every block is erased, all reads as zeros. Returns the host time when it is done."""
+        """Purge: nothing is mapped, every block is erased, all reads as zeros. Returns the host time when it is
+        done."""
         done = self.drive.format(self.model_ns(t_ns))
         self.store.clear()
         return max(t_ns, self.host_ns(done))
 
     def deallocate(self, t_ns: int) -> int:
-        """Nothing is mapped any more and all reads as zeros, but no block is erased. Returns the host time when it is done."""
+        """Nothing is mapped any more and all reads as zeros, but no block is erased. Returns the host time when it is
+        done."""
         nothing, pages = np.zeros(1, np.int64), np.array([self.drive.pages])
         now = max(self._came_ns, self.model_ns(t_ns))
         done = self.drive.submit(np.array([nbd.TRIM], np.uint8), nothing, pages, np.zeros(1, np.uint8), now)
@@ -206,7 +226,8 @@ class Device:
         return max(t_ns, self.host_ns(done[0]))
 
     def shut_down(self, t_ns: int) -> int:
-        """The host announces that power will go. Returns the host time from which it may, until the drive is used again."""
+        """The host announces that power will go. Returns the host time from which it may, until the drive is used
+        again."""
         self._clean_ns = self.flush(t_ns)
         return self._clean_ns
 
@@ -232,7 +253,8 @@ class Device:
         return {"pages_lost": lost, "pages_lost_beyond_undo": beyond}
 
     def power_on(self, t_ns: int) -> int:
-        """The rail is back. Returns the host time from which the drive answers: it is off for OFF_AT_LEAST_NS or longer."""
+        """The rail is back. Returns the host time from which the drive answers: it is off for OFF_AT_LEAST_NS or
+        longer."""
         self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
         return self._start_ns
 

@@ -1,7 +1,7 @@
 """The SIMULATED rail's other end: what the board's stand-in says of the drive's supply is told to the virtual drive.
 
-The board writes 9 bytes whenever the supply crosses the drive's under-voltage lock-out: powered u8, CLOCK_MONOTONIC u64 of the
-crossing. A board that ends lets its gates go, which leaves the rail on."""
+The board writes 9 bytes whenever the supply crosses the drive's under-voltage lock-out: powered u8, CLOCK_MONOTONIC u64
+of the crossing. A board that ends lets its gates go, which leaves the rail on."""
 
 import os
 import struct
@@ -17,7 +17,8 @@ MESSAGE = struct.Struct("<BQ")
 
 
 def follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> threading.Thread:
-    """Read fd to its end in a thread of its own: note(t_ns, powered) each crossing, tell it to the drive behind `admin`."""
+    """Read fd to its end in a thread of its own: note(t_ns, powered) each crossing, tell it to the drive behind
+    `admin`."""
     thread = threading.Thread(target=_follow, args=(fd, admin, note), name="drive-power", daemon=True)
     thread.start()
     return thread

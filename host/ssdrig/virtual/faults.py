@@ -27,12 +27,16 @@ BOARD = {
     "defects": [],  # seconds since boot: the firmware raises an exception
     "edges": [],  # [seconds since boot, GPIO, level] of the board's inputs
     "rail": {},  # changes to the first row of the firmware's board.RAILS
-    "rails": [],  # more rows for it, each with "simulated": {"A", "V"}, its constant load, or {"share", "V"}: what of the drive's power
-    # (0 to 1) does not come from the first rail but from this one; "absent": true, no sensor answers; with "gate" (GPIO) too it has a switch, with
-    # "scope" (GPIO) an input of the ADC behind the 12 V divider, and what of bulk_uF to side_ohm is different there
+    # more rows for it, each with "simulated": {"A", "V"}, its constant load, or {"share", "V"}: what of the drive's
+    # power
+    "rails": [],
+    # (0 to 1) does not come from the first rail but from this one; "absent": true, no sensor answers; with "gate"
+    # (GPIO) too it has a switch, with "scope" (GPIO) an input of the ADC behind the 12 V divider, and what of bulk_uF
+    # to side_ohm is different there
     "stuck_miso": [],  # [seconds since boot, ms, level]: MISO stands still
     "stuck_sda": [],  # seconds since boot: the chip holds SDA low
-    "flash": None,  # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is
+    # folder that is the board's flash, firmware and all; None: this clone's firmware, and a folder that is
+    "flash": None,
     # forgotten in the end for what the board writes
     "micropython": [1, 26, 0],  # version that the board says it runs
 }

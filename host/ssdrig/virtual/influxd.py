@@ -78,15 +78,23 @@ class Influxd:
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 [command(), "run", "-config", str(self.folder / "influxd.conf")],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, preexec_fn=_die_with_parent,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+            )
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self._process.poll() is None:
             if influx.request(influx.target(self.url, {}), "/query", b"q=SHOW+DATABASES", influx.FORM).status > 0:
                 return
             time.sleep(0.05)
         self.kill()
-        raise ToolMissing(f"influxd to answer within {READY_S} s", log.read_text(errors="replace")[-500:].strip() or "nothing", f"see {log}")
+        raise ToolMissing(
+            f"influxd to answer within {READY_S} s",
+            log.read_text(errors="replace")[-500:].strip() or "nothing",
+            f"see {log}",
+        )
 
     def terminate(self) -> None:
         """End it as a system would: SIGTERM, data flushed."""

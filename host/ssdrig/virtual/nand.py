@@ -71,8 +71,18 @@ def pointer_to(typingctx, array):
 @jit
 def bind(a):
     """Tuple of the arrays in the order of Pointers -> Pointers."""
-    return Pointers(pointer_to(a[0]), pointer_to(a[1]), pointer_to(a[2]), pointer_to(a[3]), pointer_to(a[4]),
-                    pointer_to(a[5]), pointer_to(a[6]), pointer_to(a[7]), pointer_to(a[8]), pointer_to(a[9]))  # fmt: skip
+    return Pointers(
+        pointer_to(a[0]),
+        pointer_to(a[1]),
+        pointer_to(a[2]),
+        pointer_to(a[3]),
+        pointer_to(a[4]),
+        pointer_to(a[5]),
+        pointer_to(a[6]),
+        pointer_to(a[7]),
+        pointer_to(a[8]),
+        pointer_to(a[9]),
+    )
 
 
 @inline

@@ -1,7 +1,7 @@
 """The NBD protocol, server's side, without I/O: newstyle negotiation, requests parsed in batches, simple replies.
 
-Source of all numbers: NetworkBlockDevice/nbd doc/proto.md. Offered: flush, FUA, trim, write-zeroes, several connections;
-not offered: TLS, structured replies, extended headers, block status.
+Source of all numbers: NetworkBlockDevice/nbd doc/proto.md. Offered: flush, FUA, trim, write-zeroes, several
+connections; not offered: TLS, structured replies, extended headers, block status.
 
 A batch is an int64 array (n, COLUMNS), a row a request, so that Numba passes it on without unpacking; the same array,
 with DUE filled in, is the list of requests that wait for their completion time."""
@@ -124,9 +124,10 @@ def _big_endian(buf, at, n):
 def parse(buf, start, end, size_bytes, min_block, batch):
     """Requests out of buf[start:end] (uint8) into `batch` (int64 (capacity, COLUMNS)), as many as are whole and fit.
 
-    Returns (n requests, bytes used, need, state): `need` is how many bytes from start + used the next request has (0 when
-    its length is not yet known), state MORE, ENDED (the client said DISC) or BROKEN (no request: the connection must be
-    dropped). A request that may not be done carries its errno in ERROR; AT is where a write's payload starts in buf."""
+    Returns (n requests, bytes used, need, state): `need` is how many bytes from start + used the next request has (0
+    when its length is not yet known), state MORE, ENDED (the client said DISC) or BROKEN (no request: the connection
+    must be dropped). A request that may not be done carries its errno in ERROR; AT is where a write's payload starts in
+    buf."""
     n = 0
     at = start
     while n < batch.shape[0]:
@@ -173,10 +174,12 @@ def parse(buf, start, end, size_bytes, min_block, batch):
 
 @jit
 def page_commands(batch, n, page_bytes, op, page, npages, flags, owner):
-    """What the first n requests ask of the flash translation layer, in whole pages, into the five arrays (3 n long each).
+    """What the first n requests ask of the flash translation layer, in whole pages, into the five arrays (3 n long
+    each).
 
-    Reads and writes touch every page they overlap. A trim only counts where it covers a page; write-zeroes likewise, and
-    its two edges are writes. Requests with an ERROR ask nothing. Returns how many commands; owner is the request's row."""
+    Reads and writes touch every page they overlap. A trim only counts where it covers a page; write-zeroes likewise,
+    and its two edges are writes. Requests with an ERROR ask nothing. Returns how many commands; owner is the request's
+    row."""
     m = 0
     for i in range(n):
         if batch[i, ERROR] != 0:
@@ -215,9 +218,9 @@ def _command(m, kind, first, count, fua, row, op, page, npages, flags, owner):
 
 @jit
 def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation, lead_ns):
-    """DUE of the first n requests in host time: the latest end of their m commands, now for those that have none; done_ns
-    and now_ns are model time. Replies that promise no durability are due lead_ns of host time earlier, but not before
-    now. Returns the earliest DUE."""
+    """DUE of the first n requests in host time: the latest end of their m commands, now for those that have none;
+    done_ns and now_ns are model time. Replies that promise no durability are due lead_ns of host time earlier, but not
+    before now. Returns the earliest DUE."""
     for i in range(n):
         batch[i, DUE] = now_ns
     for k in range(m):
@@ -252,7 +255,8 @@ def tally(batch, n):
 
 @jit
 def stays(waiting, i, left, next_due):
-    """Row i is moved up behind the `left` rows that stay already. Returns (left, next DUE of those that stay), i among them."""
+    """Row i is moved up behind the `left` rows that stay already. Returns (left, next DUE of those that stay), i among
+    them."""
     if left != i:
         for c in range(COLUMNS):
             waiting[left, c] = waiting[i, c]

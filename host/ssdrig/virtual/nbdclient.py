@@ -1,4 +1,5 @@
-"""A small blocking NBD client: one connection, one request at a time. For checks (did the trim take effect?) and tests."""
+"""A small blocking NBD client: one connection, one request at a time. For checks (did the trim take effect?) and
+tests."""
 
 import socket
 import struct

@@ -1,11 +1,11 @@
 """The drives that can be simulated: full-size facts with their source, and a small default capacity for the bench.
 
-A scaled-down drive keeps dies, channels, timings, powers and over-provisioning of the full-size one; only the number and
-size of the blocks shrink, so rates and watts are those of the full-size drive and only the time scale of plateau, cliff
-and steady state is shorter. Sources: [1] datasheets and measurements collected as timing and power tables of NAND classes
-(Micron 128 Gb MLC L85 datasheet, HP NAND white paper, Samsung 850 Pro/EVO and 970 EVO Plus measurements by Tom's
-Hardware and AnandTech), [2] NVMeVirt ssd_config.h, [3] SimpleSSD pal/config.cc (25 mA at 3.3 V per operation and die).
-"""
+A scaled-down drive keeps dies, channels, timings, powers and over-provisioning of the full-size one; only the number
+and size of the blocks shrink, so rates and watts are those of the full-size drive and only the time scale of plateau,
+cliff and steady state is shorter. Sources: [1] datasheets and measurements collected as timing and power tables of NAND
+classes (Micron 128 Gb MLC L85 datasheet, HP NAND white paper, Samsung 850 Pro/EVO and 970 EVO Plus measurements by
+Tom's Hardware and AnandTech), [2] NVMeVirt ssd_config.h, [3] SimpleSSD pal/config.cc (25 mA at 3.3 V per operation and
+die)."""
 
 from dataclasses import dataclass, replace
 
@@ -63,7 +63,9 @@ class Preset:
     idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
     idle_ns: int = 500_000_000  # without host commands for so long = idle
     wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
-    more_rails: tuple[tuple[str, float, float], ...] = ()  # name, V, share of the drive's power that it draws there and not at rail_V
+    more_rails: tuple[
+        tuple[str, float, float], ...
+    ] = ()  # name, V, share of the drive's power that it draws there and not at rail_V
 
     def __post_init__(self):
         object.__setattr__(self, "more_rails", tuple(map(tuple, self.more_rails)))  # a snapshot's JSON has lists
@@ -77,8 +79,10 @@ class Preset:
 SATA_MLC = Preset(
     name="sata-mlc",
     model="SIMULATED SATA MLC 256 GB",
-    source="2013-class client MLC: 16 dies x 2 planes x 16 KiB, tR 75, tPROG 1300, tBERS 3000 us (Micron 128 Gb MLC class"
-    " [1]); plateau and steady state calibrated to the SanDisk X210 256 GB (22 000 and 4 445 IOPS, Tom's Hardware)",
+    source=(
+        "2013-class client MLC: 16 dies x 2 planes x 16 KiB, tR 75, tPROG 1300, tBERS 3000 us (Micron 128 Gb MLC class"
+        " [1]); plateau and steady state calibrated to the SanDisk X210 256 GB (22 000 and 4 445 IOPS, Tom's Hardware)"
+    ),
     interface="SATA",
     rail_V=5.0,
     full_capacity_bytes=256_000_000_000,
@@ -122,8 +126,10 @@ SATA_MLC = Preset(
 SATA_TLC = Preset(
     name="sata-tlc",
     model="SIMULATED SATA TLC 240 GB",
-    source="client 3D TLC: 8 dies x 2 planes x 16 KiB x 3 one-shot, tR 70, tPROG 2000, tBERS 5000 us, 256 GiB of NAND sold"
-    " as 240 GB [1]; steady state calibrated to the 3 000 to 8 000 IOPS at 7 % spare of client SATA drives",
+    source=(
+        "client 3D TLC: 8 dies x 2 planes x 16 KiB x 3 one-shot, tR 70, tPROG 2000, tBERS 5000 us, 256 GiB of NAND sold"
+        " as 240 GB [1]; steady state calibrated to the 3 000 to 8 000 IOPS at 7 % spare of client SATA drives"
+    ),
     interface="SATA",
     rail_V=5.0,
     full_capacity_bytes=240_000_000_000,
@@ -167,8 +173,10 @@ SATA_TLC = Preset(
 NVME_TLC = Preset(
     name="nvme-tlc",
     model="SIMULATED NVMe TLC 1 TB",
-    source="client NVMe 3D TLC: 32 dies x 4 planes x 16 KiB x 3, tR 50, tPROG 2000, tBERS 5000 us, PCIe 3 x4 (NVMeVirt"
-    " constants [2], Samsung 970 EVO Plus power states [1]), pSLC cache",
+    source=(
+        "client NVMe 3D TLC: 32 dies x 4 planes x 16 KiB x 3, tR 50, tPROG 2000, tBERS 5000 us, PCIe 3 x4 (NVMeVirt"
+        " constants [2], Samsung 970 EVO Plus power states [1]), pSLC cache"
+    ),
     interface="NVMe",
     rail_V=3.3,
     full_capacity_bytes=1_000_000_000_000,
@@ -214,8 +222,10 @@ NVME_TLC = Preset(
 ENTERPRISE_PLP = Preset(
     name="enterprise-plp",
     model="SIMULATED SATA DC MLC PLP 400 GB",
-    source="SATA data-centre MLC with capacitors, 28 % over-provisioning: NAND as sata-mlc, steady state in the range of"
-    " drives of the Intel DC S3700 and Micron M500DC class (about 35 000 IOPS, flat) [1]",
+    source=(
+        "SATA data-centre MLC with capacitors, 28 % over-provisioning: NAND as sata-mlc, steady state in the range of"
+        " drives of the Intel DC S3700 and Micron M500DC class (about 35 000 IOPS, flat) [1]"
+    ),
     interface="SATA",
     rail_V=5.0,
     full_capacity_bytes=400_000_000_000,
@@ -259,7 +269,8 @@ U2_TLC = replace(
     NVME_TLC,
     name="u2-tlc",
     model="SIMULATED U.2 TLC 1 TB",
-    source=NVME_TLC.source + "; as nvme-tlc but supplied as U.2 drives are (SFF-8639): 12 V, and 3.3 Vaux for the management"
+    source=NVME_TLC.source
+    + "; as nvme-tlc but supplied as U.2 drives are (SFF-8639): 12 V, and 3.3 Vaux for the management"
     " interface, here by a constant share of the power (assumed)",
     rail_V=12.0,
     more_rails=(("3.3Vaux", 3.3, 0.003),),

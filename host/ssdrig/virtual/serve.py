@@ -34,14 +34,30 @@ def export_bytes(drive_bytes: int, raw_nand_bytes: int, op_percent: float | None
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--preset", help="which drive (see --list-presets)")
-    add("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND (default: the preset's own)")
+    add(
+        "--op",
+        type=float,
+        metavar="PERCENT",
+        help="over-provisioning as a share of raw NAND (default: the preset's own)",
+    )
     add("--socket", metavar="PATH", help="unix socket for NBD; PATH.admin and PATH.truth lie beside it")
-    add("--nvme-tcp", metavar="ADDRESS:PORT", nargs="?", const="127.0.0.1:4420", help="be an NVMe/TCP controller there (default:"
-        " 127.0.0.1:4420; port 0: a free one); with it --socket may be left out")  # fmt: skip
+    add(
+        "--nvme-tcp",
+        metavar="ADDRESS:PORT",
+        nargs="?",
+        const="127.0.0.1:4420",
+        help="be an NVMe/TCP controller there (default:"
+        " 127.0.0.1:4420; port 0: a free one); with it --socket may be left out",
+    )
     add("--no-latency", action="store_true", help="answer at once; work, wear and energy are counted all the same")
     add("--capacity", metavar="SIZE", help="user capacity such as 4GiB (default: the preset's small one)")
-    add("--data", default="sparse", metavar="WHERE", help="sparse: private file on disk (default); crc: 4 bytes a page, reads"
-        " give a pattern; else the path of a file to keep")  # fmt: skip
+    add(
+        "--data",
+        default="sparse",
+        metavar="WHERE",
+        help="sparse: private file on disk (default); crc: 4 bytes a page, reads"
+        " give a pattern; else the path of a file to keep",
+    )
     add("--feed", metavar="FILE", help="power feed for the simulated sensor chip")
     add("--truth", metavar="DIR", help="write the ledger and the energy record there, once a second")
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
@@ -119,7 +135,7 @@ def serve(args: argparse.Namespace) -> int:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """"127.0.0.1:4420" or "[::1]:4420" -> (address, port); both must be written out. Raises UsageError."""
+    """ "127.0.0.1:4420" or "[::1]:4420" -> (address, port); both must be written out. Raises UsageError."""
     address, _, port = text.rpartition(":")
     address = address[1:-1] if address.startswith("[") and address.endswith("]") else address
     try:
@@ -137,7 +153,11 @@ def _say_how_to_connect(nqn: str, address: str, port: int) -> dict:
     print(f"as root: {connect}\n(missing module: modprobe nvme-tcp; end: nvme disconnect -n {nqn})", file=sys.stderr)
     if not ipaddress.ip_address(address).is_loopback:
         print(f"anyone who reaches {address}:{port} may read and erase this SIMULATED drive", file=sys.stderr)
-    return {"nvme_tcp": f"[{address}]:{port}" if ":" in address else f"{address}:{port}", "nqn": nqn, "nvme_connect": connect}
+    return {
+        "nvme_tcp": f"[{address}]:{port}" if ":" in address else f"{address}:{port}",
+        "nqn": nqn,
+        "nvme_connect": connect,
+    }
 
 
 def show_ledger(args: argparse.Namespace) -> int:
@@ -156,7 +176,9 @@ def show_ledger(args: argparse.Namespace) -> int:
 def precondition(args: argparse.Namespace) -> int:
     from ssdrig.progress import Progress, clock
 
-    drive = _drive(_preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None)
+    drive = _drive(
+        _preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None
+    )
     show, started = Progress(), time.monotonic()
 
     def progress(done: int, total: int) -> None:

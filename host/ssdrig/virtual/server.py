@@ -1,4 +1,5 @@
-"""The virtual drive's server: one thread that carries NBD, NVMe/TCP, the admin and the truth socket, and the drive's own time.
+"""The virtual drive's server: one thread that carries NBD, NVMe/TCP, the admin and the truth socket, and the drive's
+own time.
 
 It sleeps in select(), which takes microseconds; epoll rounds to a millisecond, too coarse to pace a drive."""
 
@@ -35,17 +36,22 @@ def die_with_parent(parent: int) -> None:
 
 
 class Server:
-    """Serves `device` until stop() is called: NBD, admin and truth at the unix sockets path, path.admin and path.truth if a
-    path is given; NVMe/TCP at nvme_tcp, (address, port), if that is given. Port 0: a free one, which nvme_tcp then names."""
+    """Serves `device` until stop() is called: NBD, admin and truth at the unix sockets path, path.admin and path.truth
+    if a path is given; NVMe/TCP at nvme_tcp, (address, port), if that is given. Port 0: a free one, which nvme_tcp then
+    names."""
 
-    def __init__(self, device: Device, path: str | None, truth_folder: str | None = None, nvme_tcp: tuple[str, int] | None = None):
+    def __init__(
+        self, device: Device, path: str | None, truth_folder: str | None = None, nvme_tcp: tuple[str, int] | None = None
+    ):
         self.device, self.nvme_tcp = device, nvme_tcp
         self.truth = TruthFolder(truth_folder, device) if truth_folder else None
         self.subsystem = Subsystem(device, self._mark)
         self.stopping = False
         self.connections: list[Connection | tcpserver.Connection | admin.LineConnection] = []
         self.listeners: list[tuple[socket.socket, str | None, object]] = []  # (socket, path of a unix socket, make)
-        self._powered_listeners: list[tuple[socket.socket, str | None, object]] = []  # those of them that end with the power
+        self._powered_listeners: list[
+            tuple[socket.socket, str | None, object]
+        ] = []  # those of them that end with the power
         self._fronts = []  # what opens the latter
         self._parked = None  # keeps the TCP port, not listening, while the drive has no power
         if path:
@@ -175,7 +181,8 @@ def shut(listener: socket.socket, path: str | None) -> None:
 
 
 def bind_tcp(address: str, port: int) -> socket.socket:
-    """A TCP socket bound to a port, which refuses connections until it listens. Raises UsageError if the address or port is not to be had."""
+    """A TCP socket bound to a port, which refuses connections until it listens. Raises UsageError if the address or
+    port is not to be had."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -190,21 +197,26 @@ def bind_tcp(address: str, port: int) -> socket.socket:
 
 
 def listen(path: str) -> socket.socket:
-    """A listening unix socket; one that a dead server left is replaced. Raises UsageError if the path is in use or bad."""
+    """A listening unix socket; one that a dead server left is replaced. Raises UsageError if the path is in use or
+    bad."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if os.path.exists(path):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 try:
                     probe.connect(path)
-                    raise UsageError(f"a free socket path {path}", "a server that answers there", "give another --socket")
+                    raise UsageError(
+                        f"a free socket path {path}", "a server that answers there", "give another --socket"
+                    )
                 except ConnectionRefusedError:
                     os.unlink(path)
         listener.bind(path)
         listener.listen(64)
     except OSError as e:
         listener.close()
-        raise UsageError(f"a socket at {path}", e.strerror or str(e), "give a short path in a folder that exists") from e
+        raise UsageError(
+            f"a socket at {path}", e.strerror or str(e), "give a short path in a folder that exists"
+        ) from e
     except UsageError:
         listener.close()
         raise

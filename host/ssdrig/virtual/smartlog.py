@@ -32,8 +32,16 @@ def log_02h(h: dict) -> bytes:
     """SMART / health information log from the health counters `h` (see health())."""
     page = bytearray(512)
     celsius = round(h["temperature_C"])
-    struct.pack_into("<BHBBB", page, 0, critical_warning(h), celsius + 273, h["available_spare_percent"],
-                     SPARE_THRESHOLD_PERCENT, h["percentage_used"])  # fmt: skip
+    struct.pack_into(
+        "<BHBBB",
+        page,
+        0,
+        critical_warning(h),
+        celsius + 273,
+        h["available_spare_percent"],
+        SPARE_THRESHOLD_PERCENT,
+        h["percentage_used"],
+    )
     counters = [
         -(-h["host_read_bytes"] // UNIT_BYTES),
         -(-h["host_write_bytes"] // UNIT_BYTES),

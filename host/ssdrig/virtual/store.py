@@ -1,8 +1,8 @@
 """What the drive holds: page contents in a sparse file, or only a check of each page.
 
-The file is mapped. Short reads and writes go through the map (0.8 us a page, measured on ext4, against 2.4 us with pwrite);
-long ones, and all once the disk is nearly full, through pread and pwrite: the first touch of a mapped page costs 9 us, too
-much for a sequential fill, and on a full disk it would kill the process instead of failing the write.
+The file is mapped. Short reads and writes go through the map (0.8 us a page, measured on ext4, against 2.4 us with
+pwrite); long ones, and all once the disk is nearly full, through pread and pwrite: the first touch of a mapped page
+costs 9 us, too much for a sequential fill, and on a full disk it would kill the process instead of failing the write.
 
 Both stores keep, if asked, the contents that recent writes replaced, so that a power cut without power-loss protection
 can take back what was acknowledged but not yet in the NAND."""
@@ -31,7 +31,8 @@ _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 def open_store(data: str, size_bytes: int, undo_pages: int = 0):
-    """The store that `data` names: "sparse" (private file, gone with the process), "crc", or the path of a file that stays.
+    """The store that `data` names: "sparse" (private file, gone with the process), "crc", or the path of a file that
+    stays.
 
     `undo_pages`: how many replaced pages are kept for lose(); 0 keeps none. Raises DriveError if there is no room."""
     if data == "crc":
@@ -283,7 +284,9 @@ def _open(path: str | None, size_bytes: int) -> int:
         else:
             fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as e:
-        raise DriveError(f"a file for the drive's data in {directory}", e.strerror, "give another with --data FILE") from e
+        raise DriveError(
+            f"a file for the drive's data in {directory}", e.strerror, "give another with --data FILE"
+        ) from e
     vfs, held = os.fstatvfs(fd), os.fstat(fd).st_blocks * 512
     free = vfs.f_bavail * vfs.f_frsize
     if free < size_bytes - held:

@@ -22,7 +22,8 @@ def effective_alpha(blocks: int, pages: int, block_pages: int, reserve: int) -> 
 def wa_greedy(alpha: float, block_pages: int) -> float:
     """Greedy collection, finite blocks, mean field. Blocks flow from i to i-1 valid pages at a constant rate, so
     i * x_i is constant above the victim level j: (NP - j + f) / (H_NP - H_j + f/j) = NP / alpha with f in [0, 1],
-    A = NP / (NP - j + f). The limit of Bux and Iliadis 2010, Desnoyers 2012, Van Houdt 2013. ValueError if alpha <= 1."""
+    A = NP / (NP - j + f). The limit of Bux and Iliadis 2010, Desnoyers 2012, Van Houdt 2013. ValueError if alpha <=
+    1."""
     if alpha <= 1:
         raise ValueError(f"alpha must exceed 1, is {alpha}")
     n, k = block_pages, block_pages / alpha
@@ -90,7 +91,8 @@ def reads_per_moved_page(preset, wa: float) -> float:
 
 def page_time_ns(preset, wa: float) -> float:
     """Mean die time per host page at write amplification wa, ns, all dies busy: programs, reads of relocated pages
-    with the firmware's overhead, and erases. Its inverse bounds the write rate together with the controller and link."""
+    with the firmware's overhead, and erases. Its inverse bounds the write rate together with the controller and
+    link."""
     program = preset.t_PROG_ns / preset.program_pages / preset.dies
     read = preset.t_R_ns * reads_per_moved_page(preset, wa) / preset.dies
     erase = preset.t_BERS_ns / preset.full_block_pages / preset.dies
@@ -103,7 +105,8 @@ def write_iops(preset, wa: float) -> float:
 
 
 def nand_energy_per_page_nJ(preset, wa: float) -> float:
-    """NAND energy per host page, nJ: wa programs, transfers in and shares of an erase; wa - 1 transfers out and reads."""
+    """NAND energy per host page, nJ: wa programs, transfers in and shares of an erase; wa - 1 transfers out and
+    reads."""
     program = preset.P_prog_mW * preset.t_PROG_ns / preset.program_pages / 1000
     erase = preset.P_erase_mW * preset.t_BERS_ns / preset.full_block_pages / 1000
     read = preset.P_read_mW * preset.t_R_ns * reads_per_moved_page(preset, wa) / 1000

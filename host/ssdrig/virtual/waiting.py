@@ -1,7 +1,9 @@
-"""What connections of all protocols share: how they read and send, and the commands that were carried out and wait until they are due.
+"""What connections of all protocols share: how they read and send, and the commands that were carried out and wait
+until they are due.
 
-Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by what it takes
-until the client's next request is here; in a deep queue that one also waits for its turn behind the others' replies."""
+Calibrated on two cores shared with fio, for the rate that it sees to be the model's: replies leave early by what it
+takes until the client's next request is here; in a deep queue that one also waits for its turn behind the others'
+replies."""
 
 import socket
 
@@ -14,8 +16,8 @@ LEAD_NS, DEEP_LEAD_NS = 60_000, 120_000
 GATHER_NS = 20_000  # replies of a deep queue leave at most this often
 DEEP = 8
 # A busy host must not slow the drive down: in a deep queue, what follows a reply later than USUAL_NS after that was due
-# counts as having come then, at most MAKE_UP_NS ago, and the drive works on from where it would be. The power feed lags by
-# 4 ms (nand.LAG_NS), so nothing that it has shown already is changed.
+# counts as having come then, at most MAKE_UP_NS ago, and the drive works on from where it would be. The power feed lags
+# by 4 ms (nand.LAG_NS), so nothing that it has shown already is changed.
 USUAL_NS, MAKE_UP_NS = 200_000, 2_000_000
 
 

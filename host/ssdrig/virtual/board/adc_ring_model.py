@@ -1,5 +1,5 @@
-"""Stands for the firmware's adc_ring.py on the SIMULATED board: the rail's voltage through its divider and a 12-bit ADC with noise
-of 2 counts rms (some 9 effective bits) and full scale 3.3 V."""
+"""Stands for the firmware's adc_ring.py on the SIMULATED board: the rail's voltage through its divider and a 12-bit ADC
+with noise of 2 counts rms (some 9 effective bits) and full scale 3.3 V."""
 
 from random import getrandbits
 

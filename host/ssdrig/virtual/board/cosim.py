@@ -36,7 +36,8 @@ rate = 1.0
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
 stuck = False  # the host does not read
-woken = False  # the processor's event register, which an interrupt sets: one came since the last wait, so the next one ends at once
+# the processor's event register, which an interrupt sets: one came since the last wait, so the next one ends at once
+woken = False
 event_at = NEVER  # the earliest of all alarms
 _alarms = []  # [time, function called at that time, time until which the processor will see nothing of it]
 _pollfd = bytearray(8)

@@ -1,4 +1,5 @@
-"""What a SIMULATED drive draws, from its power feed (feed.py) or constant: current and voltage at the sensor while the rail is on.
+"""What a SIMULATED drive draws, from its power feed (feed.py) or constant: current and voltage at the sensor while the
+rail is on.
 
 The drive draws power P. The source with its leads and the shunt have the resistance R, so the drive sees
 V = V0 - I R and draws I = P / V, which gives I = (V0 - sqrt(V0^2 - 4 R P)) / 2R. VBUS is sensed on the drive's side of

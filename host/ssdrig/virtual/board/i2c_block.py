@@ -1,17 +1,25 @@
-"""The RP2's I2C block (Synopsys DW_apb_i2c) with its FIFOs, SIMULATED, as firmware/i2c_fifo.py uses it; and how that file, whose
-functions are viper code on memory addresses, runs here: the very same source, compiled to bytecode, with addresses that lead
-to this model.
+"""The RP2's I2C block (Synopsys DW_apb_i2c) with its FIFOs, SIMULATED, as firmware/i2c_fifo.py uses it; and how that
+file, whose functions are viper code on memory addresses, runs here: the very same source, compiled to bytecode, with
+addresses that lead to this model.
 
-Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause behind it
-are one more each. The chip answers with what its register holds when the first data byte begins.
-Stricter than the block: a FIFO that overflows or is read empty, a new target address while enabled, a read without RESTART before
-it, and one of more bytes than the register has are errors.
+Time on the bus: each START, RESTART and STOP is one clock, each byte with its acknowledge nine; STOP and the pause
+behind it are one more each. The chip answers with what its register holds when the first data byte begins. Stricter
+than the block: a FIFO that overflows or is read empty, a new target address while enabled, a read without RESTART
+before it, and one of more bytes than the register has are errors.
 """
 
 import cosim
 import machine
 
-TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR = 0x04 >> 2, 0x10 >> 2, 0x34 >> 2, 0x54 >> 2, 0x6C >> 2, 0x70 >> 2, 0x78 >> 2
+TAR, DATA_CMD, RAW_INTR, CLR_ABRT, ENABLE, STATUS, RXFLR = (
+    0x04 >> 2,
+    0x10 >> 2,
+    0x34 >> 2,
+    0x54 >> 2,
+    0x6C >> 2,
+    0x70 >> 2,
+    0x78 >> 2,
+)
 READ, STOP, RESTART = 1 << 8, 1 << 9, 1 << 10  # of a command
 DEPTH = 16
 ACCESS_ns = 160  # a register access from viper code: some 20 cycles at 125 MHz with its address arithmetic
@@ -24,9 +32,9 @@ blocks = {}  # I2C number -> Block
 
 
 def scl_ns(freq, sys_Hz=125_000_000):
-    """Length of a clock that the RP2 port's I2C(freq=) really makes: the Pico SDK divides the period 3:2 into LCNT and HCNT;
-    the block adds SPKLEN + 7 cycles to the high and 1 to the low part (DW_apb_i2c, RP2040 data sheet 4.3.14). At 1 MHz asked
-    for these are 137 cycles instead of 125; an emulated RP2040's 62 us for a read of 57 clocks agree."""
+    """Length of a clock that the RP2 port's I2C(freq=) really makes: the Pico SDK divides the period 3:2 into LCNT and
+    HCNT; the block adds SPKLEN + 7 cycles to the high and 1 to the low part (DW_apb_i2c, RP2040 data sheet 4.3.14). At
+    1 MHz asked for these are 137 cycles instead of 125; an emulated RP2040's 62 us for a read of 57 clocks agree."""
     period = (sys_Hz + freq // 2) // freq
     low = period * 3 // 5
     high = period - low
@@ -37,8 +45,8 @@ def scl_ns(freq, sys_Hz=125_000_000):
 class Block:
     """What viper's ptr32 of the block's address is here: its registers, by words.
 
-    A command is in `commands` until somebody looks after its byte has ended. By itself only that happens in which the chip takes
-    part: where a read begins it says what its register holds."""
+    A command is in `commands` until somebody looks after its byte has ended. By itself only that happens in which the
+    chip takes part: where a read begins it says what its register holds."""
 
     def __init__(self):
         self.alarm = cosim.add_alarm(self.settle)

@@ -1,12 +1,12 @@
 """Register-level model of TI's INA226 (SBOS547), SIMULATED. Runs on MicroPython and on CPython.
 
 Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST, saturation,
-CURRENT = SHUNT * CAL / 2048, POWER = CURRENT * BUS / 20000, OVF, CVRF, the five limit functions (compared in every cycle, also
-when averaging), ALERT, loss of everything at a brown-out.
+CURRENT = SHUNT * CAL / 2048, POWER = CURRENT * BUS / 20000, OVF, CVRF, the five limit functions (compared in every
+cycle, also when averaging), ALERT, loss of everything at a brown-out.
 
-Stricter than the chip: reserved bits and read-only registers must not be written, registers that do not exist not be read, no more
-than one limit function be set, and an interrupt by a limit asks for the latched mode. Assumed: averages are cut off.
-"""
+Stricter than the chip: reserved bits and read-only registers must not be written, registers that do not exist not be
+read, no more than one limit function be set, and an interrupt by a limit asks for the latched mode. Assumed: averages
+are cut off."""
 
 from ina_model import AVERAGES, BUS, NEVER, SHUNT, Sensor
 
@@ -159,7 +159,9 @@ class INA226(Sensor):
             self._configure(t)
         elif register == MASK_ENABLE:
             if value & LIMITED not in FUNCTIONS:
-                raise ValueError("SIMULATED INA226: MASK/ENABLE is written %04x, with more than one limit function" % value)
+                raise ValueError(
+                    "SIMULATED INA226: MASK/ENABLE is written %04x, with more than one limit function" % value
+                )
             self.reg[MASK_ENABLE] = value & 0xFC03 | self.reg[MASK_ENABLE] & 0x1C
             self.watched = bool(value & LIMITED)
             self.early = self._early()

@@ -1,29 +1,46 @@
 """Register-level model of TI's INA228 (SLYS021), SIMULATED. Runs on MicroPython and on CPython.
 
-Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt ranges,
-saturation, CURRENT, POWER, MATHOF, temperature compensation of the shunt, ENERGY and CHARGE with their fractions kept, by the
-chip's own idea of time and of every cycle, the six limits with their flags, ALERT, loss of everything at a brown-out.
+Modelled, beside what ina_model.py says: registers with their reset values, IDs, pointer, RST and RSTACC, both shunt
+ranges, saturation, CURRENT, POWER, MATHOF, temperature compensation of the shunt, ENERGY and CHARGE with their
+fractions kept, by the chip's own idea of time and of every cycle, the six limits with their flags, ALERT, loss of
+everything at a brown-out.
 
-A limit is compared with the upper 16 bits of its result (TEMP_LIMIT with all of DIETEMP), as their units say, each time this
-result is there: in every cycle, or with SLOWALERT once a set, with the average. The limits of the reset state are never passed.
-Latched (ALATCH), a flag stays until DIAG_ALRT is read; transparent, it follows its comparison. ALERT is what the flags say, CNVRF
-among them if CNVR is set.
+A limit is compared with the upper 16 bits of its result (TEMP_LIMIT with all of DIETEMP), as their units say, each time
+this result is there: in every cycle, or with SLOWALERT once a set, with the average. The limits of the reset state are
+never passed. Latched (ALATCH), a flag stays until DIAG_ALRT is read; transparent, it follows its comparison. ALERT is
+what the flags say, CNVRF among them if CNVR is set.
 
-Stricter than the chip, because the data sheet leaves it open or the firmware has no business with it: reserved bits and read-only
-registers must not be written, registers that do not exist not be read, and conversion ready on ALERT, or an interrupt by a limit,
-asks for the latched mode (transparent it is a pulse of a length that is not given). Assumed: averages and the compensated
-current are cut off. Not modelled: MEMSTAT is always 1; the SMBus alert response address is not answered.
-"""
+Stricter than the chip, because the data sheet leaves it open or the firmware has no business with it: reserved bits and
+read-only registers must not be written, registers that do not exist not be read, and conversion ready on ALERT, or an
+interrupt by a limit, asks for the latched mode (transparent it is a pulse of a length that is not given). Assumed:
+averages and the compensated current are cut off. Not modelled: MEMSTAT is always 1; the SMBus alert response address is
+not answered."""
 
 from ina_model import AVERAGES, BUS, DIE, NEVER, SHUNT, Sensor
 
 CT_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
 CONFIG, ADC_CONFIG, SHUNT_CAL, SHUNT_TEMPCO, DIAG_ALRT = 0x0, 0x1, 0x2, 0x3, 0xB
 SOVL, SUVL, BOVL, BUVL, TEMP_LIMIT, PWR_LIMIT = 0xC, 0xD, 0xE, 0xF, 0x10, 0x11
-LIMITS = {SOVL: 0x7FFF, SUVL: 0x8000, BOVL: 0x7FFF, BUVL: 0, TEMP_LIMIT: 0x7FFF, PWR_LIMIT: 0xFFFF}  # as reset: never passed
+LIMITS = {
+    SOVL: 0x7FFF,
+    SUVL: 0x8000,
+    BOVL: 0x7FFF,
+    BUVL: 0,
+    TEMP_LIMIT: 0x7FFF,
+    PWR_LIMIT: 0xFFFF,
+}  # as reset: never passed
 RESET = {CONFIG: 0, ADC_CONFIG: 0xFB68, SHUNT_CAL: 0x1000, SHUNT_TEMPCO: 0, DIAG_ALRT: 1}
 RESET.update(LIMITS)
-WRITABLE = {SHUNT_CAL: 0x7FFF, SHUNT_TEMPCO: 0x3FFF, SOVL: 0xFFFF, SUVL: 0xFFFF, BOVL: 0x7FFF, BUVL: 0x7FFF, TEMP_LIMIT: 0xFFFF, PWR_LIMIT: 0xFFFF}
+WRITABLE = {
+    SHUNT_CAL: 0x7FFF,
+    SHUNT_TEMPCO: 0x3FFF,
+    SOVL: 0xFFFF,
+    SUVL: 0xFFFF,
+    BOVL: 0x7FFF,
+    BUVL: 0x7FFF,
+    TEMP_LIMIT: 0xFFFF,
+    PWR_LIMIT: 0xFFFF,
+}
 ALATCH, CNVR, SLOWALERT, APOL = 1 << 15, 1 << 14, 1 << 13, 1 << 12
 ENERGYOF, CHARGEOF, MATHOF = 1 << 11, 1 << 10, 1 << 9
 TMPOL, SHNTOL, SHNTUL, BUSOL, BUSUL, POL, CNVRF = 1 << 7, 1 << 6, 1 << 5, 1 << 4, 1 << 3, 1 << 2, 1 << 1
@@ -52,7 +69,8 @@ def current_register(vshunt, shunt_cal, resistance=NOMINAL):
 
 
 def compensated(temp, tempco):
-    """NOMINAL * R_ADJ / R_NOM of R_ADJ = R_NOM + R_NOM * (DIETEMP - 25 C) * SHUNT_TEMPCO * 1e-6 (SLYS021 7.3.5, equation 1)."""
+    """NOMINAL * R_ADJ / R_NOM of R_ADJ = R_NOM + R_NOM * (DIETEMP - 25 C) * SHUNT_TEMPCO * 1e-6 (SLYS021 7.3.5,
+    equation 1)."""
     return NOMINAL + (temp - 3200) * tempco
 
 
@@ -97,7 +115,9 @@ class INA228(Sensor):
             t += (self.reg[CONFIG] >> 6 & 0xFF) * 2_000_000
         averages = AVERAGES[adc & 7]
         self.slow = averages > 1 and bool(self.reg[DIAG_ALRT] & SLOWALERT)  # limits are for the average
-        self._schedule(t, shunt_us if mode & 2 else 0, bus_us if mode & 1 else 0, die_us if mode & 4 else 0, averages, mode > 8)
+        self._schedule(
+            t, shunt_us if mode & 2 else 0, bus_us if mode & 1 else 0, die_us if mode & 4 else 0, averages, mode > 8
+        )
 
     def ready_at(self):
         """When ALERT next becomes active, or may become it by a limit, if nothing is written or read before."""

@@ -1,9 +1,8 @@
 """Register-level model of TI's INA229 (SLYS023), SIMULATED: an INA228 behind SPI. Runs on MicroPython and on CPython.
 
-A frame lasts from the fall of CS to its rise: a byte register << 2 | R/W, then the register, most significant byte first. A read
-shows what the register holds when the first byte has ended; a write shifts the old content out. Stricter than the chip: bit 1
-of the first byte set, and a frame that is shorter or longer than its register, are errors.
-"""
+A frame lasts from the fall of CS to its rise: a byte register << 2 | R/W, then the register, most significant byte
+first. A read shows what the register holds when the first byte has ended; a write shifts the old content out. Stricter
+than the chip: bit 1 of the first byte set, and a frame that is shorter or longer than its register, are errors."""
 
 from ina228_model import INA228
 
@@ -40,7 +39,9 @@ class INA229(INA228):
                 self.out = self.reg.get(self.register, 0)
             return 0
         if n > self.width:
-            raise ValueError("SIMULATED INA229: register %02x has %d bytes, the frame is longer" % (self.register, self.width))
+            raise ValueError(
+                "SIMULATED INA229: register %02x has %d bytes, the frame is longer" % (self.register, self.width)
+            )
         self.written = self.written << 8 | byte
         if n == self.width and not self.reading:
             self.write(self.register, self.written, t)
@@ -49,4 +50,7 @@ class INA229(INA228):
     def deselect(self):
         """CS rises."""
         if not self.cut_off and self.count != self.width + 1:
-            raise ValueError("SIMULATED INA229: a frame of %d bytes for register %02x of %d" % (self.count, self.register, self.width))
+            raise ValueError(
+                "SIMULATED INA229: a frame of %d bytes for register %02x of %d"
+                % (self.count, self.register, self.width)
+            )

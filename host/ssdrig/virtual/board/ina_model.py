@@ -1,14 +1,15 @@
-"""What TI's INA226, INA228 and INA229 have in common, SIMULATED: one ADC that converts shunt voltage, bus voltage and die
-temperature one after the other by the chip's own oscillator. Runs on MicroPython and on CPython.
+"""What TI's INA226, INA228 and INA229 have in common, SIMULATED: one ADC that converts shunt voltage, bus voltage and
+die temperature one after the other by the chip's own oscillator. Runs on MicroPython and on CPython.
 
-A cycle is one conversion of each enabled channel, in this order; a set is as many cycles as are averaged. Each channel sees only
-its own window of the supply. Without averaging each result is in its register as soon as its channel has been converted, so that
-the next cycle's current is there before the set is complete; with averaging all appear at the end of the set (INA238 data sheet
-SLYS025B 6.3.4, the newest of the family; the others say the same). Cycles are carried out when somebody looks.
+A cycle is one conversion of each enabled channel, in this order; a set is as many cycles as are averaged. Each channel
+sees only its own window of the supply. Without averaging each result is in its register as soon as its channel has been
+converted, so that the next cycle's current is there before the set is complete; with averaging all appear at the end of
+the set (INA238 data sheet SLYS025B 6.3.4, the newest of the family; the others say the same). Cycles are carried out
+when somebody looks.
 
-Errors: the oscillator's, offset and gain of the shunt, gain of the bus, white noise that falls with the root of the conversion
-time. The die is as warm as the ambient and what its own supply heats it, at once. Times are ns of real (not of the chip's) time.
-"""
+Errors: the oscillator's, offset and gain of the shunt, gain of the bus, white noise that falls with the root of the
+conversion time. The die is as warm as the ambient and what its own supply heats it, at once. Times are ns of real (not
+of the chip's) time."""
 
 from random import getrandbits
 
@@ -24,11 +25,23 @@ def normal():
 
 
 class Sensor:
-    """A chip adds: NAME, RESET and IDS (registers), STARTUP_ns and WAKE_ns (from reset and from shutdown to the first conversion),
-    HEATING_C; `watched`: results of single cycles are compared with limits; the methods _clear() (results), _configure(t), which calls
-    _schedule, _shunt(volts), _bus(volts) and _die(celsius), which take in what a channel has measured, and _ready() at a set's end."""
+    """A chip adds: NAME, RESET and IDS (registers), STARTUP_ns and WAKE_ns (from reset and from shutdown to the first
+    conversion), HEATING_C; `watched`: results of single cycles are compared with limits; the methods _clear()
+    (results), _configure(t), which calls _schedule, _shunt(volts), _bus(volts) and _die(celsius), which take in what a
+    channel has measured, and _ready() at a set's end."""
 
-    def __init__(self, supply, t, shunt_uOhm=10000, osc_ppm=0, offset_uV=0, gain_ppm=0, vbus_gain_ppm=0, noise=1.0, ambient_C=25.0):
+    def __init__(
+        self,
+        supply,
+        t,
+        shunt_uOhm=10000,
+        osc_ppm=0,
+        offset_uV=0,
+        gain_ppm=0,
+        vbus_gain_ppm=0,
+        noise=1.0,
+        ambient_C=25.0,
+    ):
         """`supply(t0, t1, t2)` -> (mean current in A over t0..t1, mean voltage in V over t1..t2).
         osc_ppm > 0: the chip's oscillator is fast. noise scales the noise; 0 is none."""
         self.supply = supply
@@ -74,14 +87,21 @@ class Sensor:
         self.early = self._early()
 
     def _early(self):
-        """When the first of the channels still to be converted is done, if that is seen before the cycle ends; else NEVER."""
+        """When the first of the channels still to be converted is done, if that is seen before the cycle ends; else
+        NEVER."""
         if self.end == NEVER or self.averages > 1 and not self.watched:
             return NEVER
-        return self.start + (self.shunt_ns if self.todo & SHUNT else self.bus_ns) if self.todo & (SHUNT | BUS) else NEVER
+        return (
+            self.start + (self.shunt_ns if self.todo & SHUNT else self.bus_ns) if self.todo & (SHUNT | BUS) else NEVER
+        )
 
     def set_end(self):
         """When the set under way is complete."""
-        return self.end if self.left == 1 or self.end == NEVER else self.begun + int((self.cycles + self.left - 1) * self.cycle)
+        return (
+            self.end
+            if self.left == 1 or self.end == NEVER
+            else self.begun + int((self.cycles + self.left - 1) * self.cycle)
+        )
 
     def advance(self, t):
         """Carry out all conversions that end until t."""
@@ -140,5 +160,7 @@ class Sensor:
     def keep(self, number, value, bits):
         """Write one whose other bits are reserved or read-only."""
         if value & ~bits:
-            raise ValueError("SIMULATED %s: register %02x is written %04x; only %04x can be" % (self.NAME, number, value, bits))
+            raise ValueError(
+                "SIMULATED %s: register %02x is written %04x; only %04x can be" % (self.NAME, number, value, bits)
+            )
         self.reg[number] = value

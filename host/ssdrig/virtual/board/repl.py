@@ -1,6 +1,6 @@
-"""MicroPython's prompt on the SIMULATED board, as far as programs use it: the raw mode (docs, "The MicroPython Interactive
-Interpreter Mode", section on raw mode) with raw paste, Ctrl-D at either prompt. What is sent is run by the real interpreter,
-in the folder that is the board's flash. A line typed at the ordinary prompt is not run.
+"""MicroPython's prompt on the SIMULATED board, as far as programs use it: the raw mode (docs, "The MicroPython
+Interactive Interpreter Mode", section on raw mode) with raw paste, Ctrl-D at either prompt. What is sent is run by the
+real interpreter, in the folder that is the board's flash. A line typed at the ordinary prompt is not run.
 """
 
 import io
@@ -44,7 +44,10 @@ def prompt():
 
 
 def banner():
-    _say("\r\nMicroPython v%d.%d.%d; SIMULATED\r\nType \"help()\" for more information.\r\n>>> " % __import__("sys").implementation.version[:3])
+    _say(
+        '\r\nMicroPython v%d.%d.%d; SIMULATED\r\nType "help()" for more information.\r\n>>> '
+        % __import__("sys").implementation.version[:3]
+    )
 
 
 def _say(text):

@@ -1,10 +1,12 @@
-"""`rp2` as the firmware uses it: asm_pio, and state machines that run the assembled instructions cycle by cycle, SIMULATED.
+"""`rp2` as the firmware uses it: asm_pio, and state machines that run the assembled instructions cycle by cycle,
+SIMULATED.
 
-Runs on MicroPython, and on CPython for tests. The instruction codes are those of the RP2040 data sheet, section "PIO". Known
-are the instructions that the firmware uses; any other is an error, and so is what would hang or overflow on the chip.
+Runs on MicroPython, and on CPython for tests. The instruction codes are those of the RP2040 data sheet, section "PIO".
+Known are the instructions that the firmware uses; any other is an error, and so is what would hang or overflow on the
+chip.
 
-A machine runs ahead of time until it waits for a word: what it does to pins and FIFO carries the time at which it happens.
-"""
+A machine runs ahead of time until it waits for a word: what it does to pins and FIFO carries the time at which it
+happens."""
 
 NEVER = 1 << 62
 _MASK = 0xFFFFFFFF
@@ -29,7 +31,15 @@ class _Assembler:
         self.program, self.final, self.codes = program, final, []
 
     def names(self):
-        names = {"noblock": 0, "block": 1, "jmp": self.jmp, "pull": self.pull, "push": self.push, "out": self.out, "mov": self.mov}
+        names = {
+            "noblock": 0,
+            "block": 1,
+            "jmp": self.jmp,
+            "pull": self.pull,
+            "push": self.push,
+            "out": self.out,
+            "mov": self.mov,
+        }
         names.update({"label": self.label, "wrap_target": self.wrap_target, "wrap": self.wrap})
         for name in _WORDS:
             names[name] = name
@@ -106,9 +116,9 @@ def asm_pio(*, out_init=None, sideset_init=None, out_shiftdir=0):
 
 
 class Core:
-    """One state machine without a clock of its own: cycles count from its start. `effects` collects [cycle, kind, value] with
-    kind "pins", "side" or "push"; `level(cycle)` and `next_change(cycle)` are the input that `jmp(pin)` looks at. `fed` is what DMA
-    puts behind `tx` as soon as there is room."""
+    """One state machine without a clock of its own: cycles count from its start. `effects` collects [cycle, kind,
+    value] with kind "pins", "side" or "push"; `level(cycle)` and `next_change(cycle)` are the input that `jmp(pin)`
+    looks at. `fed` is what DMA puts behind `tx` as soon as there is room."""
 
     def __init__(self, program, level=None, next_change=None):
         self.program, self.codes = program, program.codes
@@ -364,8 +374,14 @@ class DMA:
         return fields
 
     def config(self, *, read, write, count, ctrl, trigger):
-        if ctrl != {"size": 2, "inc_read": True, "inc_write": False, "treq_sel": write.id} or count != len(read) or not trigger:
-            raise ValueError("SIMULATED DMA: only words from memory into the queue of PIO 0's machine that asks for them")
+        if (
+            ctrl != {"size": 2, "inc_read": True, "inc_write": False, "treq_sel": write.id}
+            or count != len(read)
+            or not trigger
+        ):
+            raise ValueError(
+                "SIMULATED DMA: only words from memory into the queue of PIO 0's machine that asks for them"
+            )
         write.board.spend(50_000)
         self.machine = write
         write._take(list(read))

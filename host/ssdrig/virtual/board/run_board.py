@@ -104,7 +104,21 @@ def defect():
 
 def switched(source, settings, gate):
     """A rail behind the switch at a gate. settings: those of BOARD in cable.py that name its load."""
-    load = Load(*[settings[name] for name in ("bulk_uF", "discharge_mOhm", "uvlo_percent", "leak_mA", "rise_ms", "gate_us", "side_V", "side_ohm")])
+    load = Load(
+        *[
+            settings[name]
+            for name in (
+                "bulk_uF",
+                "discharge_mOhm",
+                "uvlo_percent",
+                "leak_mA",
+                "rise_ms",
+                "gate_us",
+                "side_V",
+                "side_ohm",
+            )
+        ]
+    )
     rail = Supply(source, load, lambda powered: tell_drive(rail, powered))
     alarm = cosim.add_alarm(rail.due)
     rail.alarm = lambda t: cosim.set_alarm(alarm, t)
@@ -121,7 +135,9 @@ def tell_drive(rail, powered):
 
 def feed(shunt_uOhm, share, volts=None):
     """What a rail has of the drive's power."""
-    return feed_reader.Feed(config["feed"], config["source_mOhm"], shunt_uOhm, int(config["feed_delay_us"] * 1000), share, volts)
+    return feed_reader.Feed(
+        config["feed"], config["source_mOhm"], shunt_uOhm, int(config["feed_delay_us"] * 1000), share, volts
+    )
 
 
 def more_rails():
@@ -131,10 +147,16 @@ def more_rails():
         if "share" in load:
             load["window"] = feed(row["shunt_uOhm"], load["share"], load["V"]).window
         if "gate" in load:
-            source = feed(row["shunt_uOhm"], load["share"], load["V"]) if "share" in load else feed_reader.Constant(load["A"], load["V"])
+            source = (
+                feed(row["shunt_uOhm"], load["share"], load["V"])
+                if "share" in load
+                else feed_reader.Constant(load["A"], load["V"])
+            )
             rail = switched(source, dict(config, **load), load["gate"])
             load["window"] = rail.window
-            board.SWITCH += ({"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(rail.load.discharge * 1000)},)
+            board.SWITCH += (
+                {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(rail.load.discharge * 1000)},
+            )
             if "scope" in load:
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
                 adc_ring_model.inputs[load["scope"]] = rail, SCOPE_12V_nV

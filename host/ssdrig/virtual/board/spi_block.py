@@ -1,10 +1,11 @@
-"""The RP2's SPI block (ARM PrimeCell PL022) with its FIFOs, and the GPIO registers of the SIO, SIMULATED, as firmware/spi_lane.py
-uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its very source, its addresses leading to these models.
+"""The RP2's SPI block (ARM PrimeCell PL022) with its FIFOs, and the GPIO registers of the SIO, SIMULATED, as
+firmware/spi_lane.py uses them. That file runs here as i2c_fifo.py does (i2c_block.py): its very source, its addresses
+leading to these models.
 
-A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer. Stricter than the
-hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip select that rises while the block
-is busy or that is no output, pins that the block does not reach, and more than 10 MHz or another mode than the chip's are errors.
-"""
+A byte takes eight clocks of the rate that the Pico SDK makes of the one asked for; busy lasts half a clock longer.
+Stricter than the hardware: a FIFO that overflows or is read empty, clocks while no chip is selected or two are, a chip
+select that rises while the block is busy or that is no output, pins that the block does not reach, and more than 10 MHz
+or another mode than the chip's are errors."""
 
 import cosim
 import i2c_block
@@ -15,7 +16,10 @@ RNE, BSY = 1 << 2, 1 << 4
 GPIO_IN, OUT_SET, OUT_CLR = 0x04, 0x14, 0x18  # of the RP2040
 DEPTH = 8
 MAX_Hz = 10_000_000
-PINS = {0: ((0, 4, 16, 20), (2, 6, 18, 22), (3, 7, 19, 23)), 1: ((8, 12, 24, 28), (10, 14, 26), (11, 15, 27))}  # RX, SCK, TX
+PINS = {
+    0: ((0, 4, 16, 20), (2, 6, 18, 22), (3, 7, 19, 23)),
+    1: ((8, 12, 24, 28), (10, 14, 26), (11, 15, 27)),
+}  # RX, SCK, TX
 PAGES = {0x1000F: 0, 0x10010: 1, 0x10020: 0, 0x10022: 1}  # address >> 14 -> SPI number
 SIO_PAGE = 0x34000
 DRAINED_ns = 2000  # a sample that lane.drain moves: some 200 instructions, assumed
@@ -25,7 +29,8 @@ miso = None  # level that MISO is stuck at
 
 
 def sck_Hz(asked, sys_Hz=125_000_000):
-    """The rate that the SDK's spi_set_baudrate makes: the first even prescaler and the least divider that do not go above it."""
+    """The rate that the SDK's spi_set_baudrate makes: the first even prescaler and the least divider that do not go
+    above it."""
     prescale = 2
     while sys_Hz >= prescale * 256 * asked:
         prescale += 2

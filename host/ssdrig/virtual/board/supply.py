@@ -1,11 +1,11 @@
 """A SIMULATED supply rail behind its switch: current and voltage at the sensor, whatever the gates do.
 
-While it is on, they are those of its load (feed_reader.py). Behind the switch lies the capacitance C of the drive. Opened, it leaves
-C dV/dt = -P/V - V/R: the drive draws its power of that moment, R is the discharge resistor, while it is on. Below its under-voltage
-lock-out the drive is off, which is told, and a leakage I remains: C dV/dt = -I - V/R. Through the side-band, as long as it is joined,
-the host's pull-ups feed the drive by a resistance S as soon as the rail is below their voltage U: + (U - V)/S. Closed again, the
-rail rises evenly, in `rise_ms` from nothing; above the lock-out the drive is told that it has power. All of these have solutions in
-closed form, with G = 1/R + 1/S:
+While it is on, they are those of its load (feed_reader.py). Behind the switch lies the capacitance C of the drive.
+Opened, it leaves C dV/dt = -P/V - V/R: the drive draws its power of that moment, R is the discharge resistor, while it
+is on. Below its under-voltage lock-out the drive is off, which is told, and a leakage I remains: C dV/dt = -I - V/R.
+Through the side-band, as long as it is joined, the host's pull-ups feed the drive by a resistance S as soon as the rail
+is below their voltage U: + (U - V)/S. Closed again, the rail rises evenly, in `rise_ms` from nothing; above the
+lock-out the drive is told that it has power. All of these have solutions in closed form, with G = 1/R + 1/S:
     u = V^2:   u(t) = (u0 + P R) exp(-2 t / R C) - P R,   without R:  u0 - 2 P t / C
     V(t) = W + (V0 - W) exp(-t G / C),  W = (U/S - I) / G,   with G = 0:  V0 - I t / C
 """
@@ -28,7 +28,17 @@ class Phase:
 class Load:
     """The drive's side of a switch. side_ohm 0: nothing feeds back."""
 
-    def __init__(self, bulk_uF=470.0, discharge_mOhm=2200.0, uvlo_percent=80.0, leak_mA=10.0, rise_ms=3.0, gate_us=10.0, side_V=2.7, side_ohm=0.0):
+    def __init__(
+        self,
+        bulk_uF=470.0,
+        discharge_mOhm=2200.0,
+        uvlo_percent=80.0,
+        leak_mA=10.0,
+        rise_ms=3.0,
+        gate_us=10.0,
+        side_V=2.7,
+        side_ohm=0.0,
+    ):
         self.farads = bulk_uF * 1e-6
         self.discharge = discharge_mOhm * 1e-3
         self.uvlo = uvlo_percent * 0.01
@@ -42,8 +52,8 @@ class Supply:
     """window(t0, t1, t2) -> (mean current in A over t0..t1, mean voltage in V over t1..t2); CLOCK_MONOTONIC, ns."""
 
     def __init__(self, source, load=None, tell=None, alarm=None):
-        """source: what draws while the rail is on (feed_reader.py). tell(powered): the drive's supply has crossed its lock-out.
-        alarm(t_ns): call due() at that time; the latest counts."""
+        """source: what draws while the rail is on (feed_reader.py). tell(powered): the drive's supply has crossed its
+        lock-out. alarm(t_ns): call due() at that time; the latest counts."""
         self.source, self.volts = source, source.volts
         self.load = load or Load()
         self.tell = tell
@@ -167,7 +177,9 @@ class Supply:
         return self.load.discharge if self.pins & 2 else 0.0
 
     def _dead(self, t, v):
-        self._begin(Phase(DEAD, t, v, self._ohms(), 0.0, bool(self.joined and self.load.side_ohm and v <= self.load.side_V)))
+        self._begin(
+            Phase(DEAD, t, v, self._ohms(), 0.0, bool(self.joined and self.load.side_ohm and v <= self.load.side_V))
+        )
 
     def _begin(self, phase):
         """phase is the latest; what comes next by itself is planned."""
@@ -184,7 +196,9 @@ class Supply:
         elif phase.kind == RISE:
             if not self.powered:
                 self.plan.append((self.crossing(phase, lockout), self._lives))
-            self.plan.append((self.crossing(phase, self.source.window(phase.t0, phase.t0 + 1, phase.t0 + 1)[1]), self._settles))
+            self.plan.append(
+                (self.crossing(phase, self.source.window(phase.t0, phase.t0 + 1, phase.t0 + 1)[1]), self._settles)
+            )
         self._arm()
 
     def _arm(self):

@@ -1,4 +1,5 @@
-"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rails behind (supply.py)."""
+"""The SIMULATED gates: what the PIO or nobody drives onto them, the edges of inputs, and the rails behind
+(supply.py)."""
 
 import cosim
 import rp2
@@ -46,8 +47,8 @@ class Gates:
         self.look(None)
 
     def drive(self, gate, pins, t_ns=None):
-        """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch; of the side-band:
-        bit 0 holds PERST# low, bit 1 isolates."""
+        """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch; of the
+        side-band: bit 0 holds PERST# low, bit 1 isolates."""
         t_ns = cosim.now if t_ns is None else t_ns
         before, self.driven[gate] = self.driven.get(gate, 0), pins
         if gate == self.sideband:
@@ -59,7 +60,9 @@ class Gates:
         if gate not in self.rails:
             raise ValueError("SIMULATED board: no gate at GPIO %d" % gate)
         if pins == 2 or {pins, before} == {0, 3}:
-            raise ValueError("SIMULATED board: the discharge switch and the series switch of GPIO %d are on together" % gate)
+            raise ValueError(
+                "SIMULATED board: the discharge switch and the series switch of GPIO %d are on together" % gate
+            )
         self.rails[gate].gate(t_ns, pins)
 
     def sync(self, gpio, level, t_ns):

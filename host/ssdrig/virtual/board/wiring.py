@@ -1,4 +1,5 @@
-"""Which SIMULATED sensor chips are on the board: one for each row of the firmware's board.RAILS, wired as the row says."""
+"""Which SIMULATED sensor chips are on the board: one for each row of the firmware's board.RAILS, wired as the row
+says."""
 
 import machine
 import spi_block
@@ -15,9 +16,9 @@ def constant(amps, volts):
 
 
 def sensors(rows, window, t, errors):
-    """Chips for `rows`, powered on at t and on their bus. The first senses `window` (supply.py); the others, which a row's
-    "simulated" {"A", "V"} describes, a constant load, or its "window"; its "osc_ppm" comes on top; nobody answers for one that is
-    "absent". errors: osc_ppm, offset_uV, gain_ppm, vbus_gain_ppm, noise."""
+    """Chips for `rows`, powered on at t and on their bus. The first senses `window` (supply.py); the others, which a
+    row's "simulated" {"A", "V"} describes, a constant load, or its "window"; its "osc_ppm" comes on top; nobody answers
+    for one that is "absent". errors: osc_ppm, offset_uV, gain_ppm, vbus_gain_ppm, noise."""
     chips = []
     for row in rows:
         load = row.get("simulated")

@@ -1,7 +1,7 @@
 """One host's controller: fabrics properties, features, admin commands, asynchronous events, keep-alive.
 
-An answer is (result, data or None, host time from which it may leave). Source: NVM Express Base Specification 1.4; NVMe over
-Fabrics 1.1 for the properties."""
+An answer is (result, data or None, host time from which it may leave). Source: NVM Express Base Specification 1.4; NVMe
+over Fabrics 1.1 for the properties."""
 
 import struct
 
@@ -16,17 +16,33 @@ CAP = 127 | 1 << 16 | 40 << 24 | 1 << 37
 PROPERTIES = {0x00: 8, 0x08: 4, 0x14: 4, 0x1C: 4}  # CAP, VS, CC, CSTS: offset -> bytes
 _CC = 0x14
 GET_LOG, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, EVENT, KEEP_ALIVE, FORMAT, SANITIZE = (
-    0x02, 0x06, 0x08, 0x09, 0x0A, 0x0C, 0x18, 0x80, 0x84)  # fmt: skip
+    0x02,
+    0x06,
+    0x08,
+    0x09,
+    0x0A,
+    0x0C,
+    0x18,
+    0x80,
+    0x84,
+)
 POWER, TEMPERATURE, CACHE, QUEUES, EVENTS, TIMER, HOST_ID = 0x02, 0x04, 0x06, 0x07, 0x0B, 0x0F, 0x81
-_STORED = {0x01: 0, 0x05: 0, 0x0A: 0}  # features kept for the host, without effect: arbitration, error recovery, atomicity
+_STORED = {
+    0x01: 0,
+    0x05: 0,
+    0x0A: 0,
+}  # features kept for the host, without effect: arbitration, error recovery, atomicity
 WHILE_SANITIZING = {GET_LOG, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, EVENT, KEEP_ALIVE, SANITIZE}
 _LOG_RETAIN = 1 << 15
 
 
 class Controller:
-    """`queues`: the open I/O queues by identifier; `admin`: the admin queue. Both have close(); admin also complete()."""
+    """`queues`: the open I/O queues by identifier; `admin`: the admin queue. Both have close(); admin also
+    complete()."""
 
-    def __init__(self, subsystem: Subsystem, cntlid: int, hostid: bytes, hostnqn: bytes, kato_ms: int, admin, now_ns: int):
+    def __init__(
+        self, subsystem: Subsystem, cntlid: int, hostid: bytes, hostnqn: bytes, kato_ms: int, admin, now_ns: int
+    ):
         self.subsystem, self.device = subsystem, subsystem.device
         self.cntlid, self.hostid, self.hostnqn, self.admin = cntlid, hostid, hostnqn, admin
         self.kato_ms, self._heard_ns = kato_ms, now_ns
@@ -61,10 +77,14 @@ class Controller:
             raise Refused(status.INVALID_FIELD, 44)
         value &= 0xFFFFFFFF
         enabling, disabling = value & 1 and not self.cc & 1, self.cc & 1 and not value & 1
-        if enabling and (value >> 4 & 7 or value >> 7 & 15 or value >> 11 & 7 or value >> 16 & 15 != 6 or value >> 20 & 15 != 4):
+        if enabling and (
+            value >> 4 & 7 or value >> 7 & 15 or value >> 11 & 7 or value >> 16 & 15 != 6 or value >> 20 & 15 != 4
+        ):
             raise Refused(status.INVALID_FIELD, 48)  # NVM command set, 4 KiB pages, round robin, 64 and 16 byte entries
         if value >> 14 & 3 and not self.cc >> 14 & 3:
-            others = [c for c in self.subsystem.controllers.values() if c is not self and c.ready and c._shut_down_ns is None]
+            others = [
+                c for c in self.subsystem.controllers.values() if c is not self and c.ready and c._shut_down_ns is None
+            ]
             self._shut_down_ns = self.device.flush(now_ns) if others else self.device.shut_down(now_ns)
         if enabling:
             self._shut_down_ns = None
@@ -299,7 +319,13 @@ def _fit(sqe: bytes, page: bytes, length: int = 4096) -> bytes:
 
 
 _COMMANDS = {
-    GET_LOG: Controller._log, IDENTIFY: Controller._identify, ABORT: Controller._abort, SET_FEATURES: Controller._set_feature,
-    GET_FEATURES: Controller._get_feature, EVENT: Controller._event_request, KEEP_ALIVE: Controller._keep_alive,
-    FORMAT: Controller._format, SANITIZE: Controller._sanitize,
-}  # fmt: skip
+    GET_LOG: Controller._log,
+    IDENTIFY: Controller._identify,
+    ABORT: Controller._abort,
+    SET_FEATURES: Controller._set_feature,
+    GET_FEATURES: Controller._get_feature,
+    EVENT: Controller._event_request,
+    KEEP_ALIVE: Controller._keep_alive,
+    FORMAT: Controller._format,
+    SANITIZE: Controller._sanitize,
+}

@@ -1,7 +1,8 @@
 """Data structures of Identify and the log pages that are not health: bytes, from what the drive is.
 
-Source: NVM Express Base Specification 1.4, figures "Identify Controller Data Structure", "Identify Namespace Data Structure",
-"Power State Descriptor", "Error Information Log Entry", "Commands Supported and Effects", "Sanitize Status"."""
+Source: NVM Express Base Specification 1.4, figures "Identify Controller Data Structure", "Identify Namespace Data
+Structure", "Power State Descriptor", "Error Information Log Entry", "Commands Supported and Effects", "Sanitize
+Status"."""
 
 import struct
 import uuid
@@ -18,7 +19,8 @@ KEEP_ALIVE_UNIT_MS = 100
 SANITIZE_OFFERED = 1 << 0 | 1 << 1 | 1 << 29 | 1 << 30  # crypto erase, block erase; never leaves blocks allocated
 KELVIN = 273
 _PAGE = 4096
-# Commands supported and effects: bit 0 supported, 1 changes logical blocks, 2 changes namespace capabilities, 18:16 alone
+# Commands supported and effects: bit 0 supported, 1 changes logical blocks, 2 changes namespace capabilities, 18:16
+# alone
 _ADMIN_EFFECTS = {0x02: 1, 0x06: 1, 0x08: 1, 0x09: 1, 0x0A: 1, 0x0C: 1, 0x18: 1, 0x80: 0x20007, 0x84: 0x20003}
 _IO_EFFECTS = {0x00: 1, 0x01: 3, 0x02: 1, 0x08: 3, 0x09: 3}
 
@@ -62,7 +64,9 @@ def _power_state(maximum_mW: int, idle_mW: int, non_operational: bool) -> bytes:
     struct.pack_into("<H", state, 0, maximum_mW * 10 if fine else -(-maximum_mW // 10))
     state[3] = fine | non_operational << 1
     fine_idle = idle_mW < 1000
-    struct.pack_into("<HB", state, 16, idle_mW * 10 if fine_idle else -(-idle_mW // 10), 1 << 6 if fine_idle else 2 << 6)
+    struct.pack_into(
+        "<HB", state, 16, idle_mW * 10 if fine_idle else -(-idle_mW // 10), 1 << 6 if fine_idle else 2 << 6
+    )
     return bytes(state)
 
 
@@ -95,17 +99,21 @@ def controller(device: Device, cntlid: int) -> bytes:
     page[524] = 1 << 2  # FNA: crypto erase with format
     page[525] = 0b110 | write_cache(device)  # VWC: flush of all namespaces is understood
     struct.pack_into("<HH", page, 526, atomic, 0 if device.volatile else atomic)  # AWUN, AWUPF
-    struct.pack_into("<I", page, 536, 1 | 1 << 20 | 1 << 21)  # SGLS: offered; offsets in the capsule, transport data blocks
+    struct.pack_into(
+        "<I", page, 536, 1 | 1 << 20 | 1 << 21
+    )  # SGLS: offered; offsets in the capsule, transport data blocks
     page[768:1024] = nqn(device).encode().ljust(256, b"\0")
-    struct.pack_into("<IIHBB", page, 1792, (pdu.SQE_BYTES + pdu.IN_CAPSULE_BYTES) // 16, 1, 0, 0, 1)  # IOCCSZ IORCSZ ICDOFF FCATT MSDBD
+    struct.pack_into(
+        "<IIHBB", page, 1792, (pdu.SQE_BYTES + pdu.IN_CAPSULE_BYTES) // 16, 1, 0, 0, 1
+    )  # IOCCSZ IORCSZ ICDOFF FCATT MSDBD
     for i, state in enumerate(states):
         page[2048 + 32 * i : 2080 + 32 * i] = state
     return bytes(page)
 
 
 def namespace(device: Device, lba_shift: int) -> bytes:
-    """CNS 00h of namespace 1. A write is whole against other commands up to the longest transfer; against a power cut it is
-    whole within each aligned 4 KiB page, which is what the cache takes back; without a volatile cache always."""
+    """CNS 00h of namespace 1. A write is whole against other commands up to the longest transfer; against a power cut
+    it is whole within each aligned 4 KiB page, which is what the cache takes back; without a volatile cache always."""
     page = bytearray(_PAGE)
     blocks = device.capacity_bytes >> lba_shift
     used = min(int(device.drive.ledger()["mapped_pages"]) * store.PAGE_BYTES >> lba_shift, blocks)
@@ -157,5 +165,6 @@ def error_entry(count: int, sqid: int, cid: int, code: int, at: int | None, lba:
 
 
 def sanitize_status(progress: int, state: int, erased: bool, cdw10: int) -> bytes:
-    """Log 81h. progress in 1/65536, 65535 when none runs; state 0 never, 1 done, 2 running; no estimates of duration."""
+    """Log 81h. progress in 1/65536, 65535 when none runs; state 0 never, 1 done, 2 running; no estimates of
+    duration."""
     return struct.pack("<HHI6I", progress, state | erased << 8, cdw10, *[0xFFFFFFFF] * 6).ljust(512, b"\0")

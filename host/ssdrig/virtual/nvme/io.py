@@ -61,8 +61,8 @@ def _check_sgl(sqe: bytes, need: int) -> None:
 
 
 def rows(sqe: bytes, content: bytes, size_bytes: int, lba_shift: int, write_through: bool) -> np.ndarray:
-    """int64 (n, COLUMNS): what a checked command asks of the drive; the data of a write starts at 0 of its buffer. A Dataset
-    Management with ranges gives a row for each. Raises Refused."""
+    """int64 (n, COLUMNS): what a checked command asks of the drive; the data of a write starts at 0 of its buffer. A
+    Dataset Management with ranges gives a row for each. Raises Refused."""
     opcode, (cid,) = sqe[0], struct.unpack_from("<H", sqe, 2)
     if opcode == pdu.FLUSH:
         asked = [(nbd.FLUSH, 0, 0, 0)]
@@ -83,4 +83,6 @@ def _deallocate(sqe: bytes, content: bytes, blocks_in_all: int, lba_shift: int) 
         if slba + blocks > blocks_in_all:
             raise Refused(status.LBA_OUT_OF_RANGE, 40)
         asked.append((nbd.TRIM, 0, slba << lba_shift, blocks << lba_shift))
-    return asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]  # the other attributes are hints that mean nothing here
+    return (
+        asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]
+    )  # the other attributes are hints that mean nothing here

@@ -1,8 +1,8 @@
 """Frames of NVMe/TCP (transport specification 1.0) without I/O: whole runs of simple I/O commands parsed at once, all
 completions that are due built at once, and the few frames that come one by one. No digests are offered.
 
-A row is that of nbd: OP FLAGS COOKIE OFFSET LENGTH AT ERROR DUE, so that Device.execute takes it as it is. COOKIE is the
-command identifier; ERROR is 0, an errno of the store, or REFUSED | status."""
+A row is that of nbd: OP FLAGS COOKIE OFFSET LENGTH AT ERROR DUE, so that Device.execute takes it as it is. COOKIE is
+the command identifier; ERROR is 0, an errno of the store, or REFUSED | status."""
 
 import struct
 
@@ -30,11 +30,17 @@ FUA = 1 << 14  # of bytes 50..51 of Read and Write, command dword 12 bit 30
 SGL_IN_CAPSULE, SGL_TRANSPORT = 0x01, 0x5A
 
 HEADER_BYTES = {IC_REQ: IC_BYTES, H2C_TERM: 24, COMMAND: COMMAND_BYTES, H2C_DATA: DATA_HEADER_BYTES}
-LONGEST = {IC_REQ: IC_BYTES, H2C_TERM: 152, COMMAND: COMMAND_BYTES + IN_CAPSULE_BYTES, H2C_DATA: DATA_HEADER_BYTES + MAX_H2C_BYTES}
+LONGEST = {
+    IC_REQ: IC_BYTES,
+    H2C_TERM: 152,
+    COMMAND: COMMAND_BYTES + IN_CAPSULE_BYTES,
+    H2C_DATA: DATA_HEADER_BYTES + MAX_H2C_BYTES,
+}
 
 
 class ProtocolError(Exception):
-    """The host broke the framing: `fes` and `fei` (which byte or bit) go into the C2HTermReq that ends the connection."""
+    """The host broke the framing: `fes` and `fei` (which byte or bit) go into the C2HTermReq that ends the
+    connection."""
 
     def __init__(self, fes: int, fei: int = 0):
         super().__init__(f"fatal error status {fes}, information {fei}")
@@ -42,7 +48,8 @@ class ProtocolError(Exception):
 
 
 def header(buf, at: int) -> tuple[int, int, int]:
-    """(type, bytes of the header, bytes of the PDU) of the PDU whose first 8 bytes lie at buf[at]. Raises ProtocolError."""
+    """(type, bytes of the header, bytes of the PDU) of the PDU whose first 8 bytes lie at buf[at]. Raises
+    ProtocolError."""
     kind, flags, hlen, pdo, plen = struct.unpack_from("<BBBBI", buf, at)
     if kind not in HEADER_BYTES:
         raise ProtocolError(FES_HEADER_FIELD, 0)
@@ -105,15 +112,22 @@ def _little(buf, at, n):
 def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
     """The simple I/O commands at the start of buf[start:end] (uint8) into `batch`, up to the first PDU that is none.
 
-    Simple: a whole and faultless capsule with Flush, Read, Write Zeroes, or Write with its data in the capsule. Everything
-    else, also what is wrong in any way, is left to the caller. write_through 1 makes every write force unit access.
-    Returns (n rows, bytes used)."""
+    Simple: a whole and faultless capsule with Flush, Read, Write Zeroes, or Write with its data in the capsule.
+    Everything else, also what is wrong in any way, is left to the caller. write_through 1 makes every write force unit
+    access. Returns (n rows, bytes used)."""
     n = 0
     at = start
     while n < batch.shape[0] and end - at >= COMMAND_BYTES:
         plen = _little(buf, at + 4, 4)
         held = plen - COMMAND_BYTES
-        if buf[at] != COMMAND or buf[at + 1] != 0 or buf[at + 2] != COMMAND_BYTES or held < 0 or held > IN_CAPSULE_BYTES or plen > end - at:
+        if (
+            buf[at] != COMMAND
+            or buf[at + 1] != 0
+            or buf[at + 2] != COMMAND_BYTES
+            or held < 0
+            or held > IN_CAPSULE_BYTES
+            or plen > end - at
+        ):
             break
         sqe = at + COMMON_BYTES
         opcode = buf[sqe]
@@ -141,7 +155,13 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
                     break
             elif opcode == WRITE:
                 op = nbd.WRITE
-                if held != length or asked != length or kind != SGL_IN_CAPSULE or _little(buf, sqe + 24, 8) or buf[at + 3] != COMMAND_BYTES:
+                if (
+                    held != length
+                    or asked != length
+                    or kind != SGL_IN_CAPSULE
+                    or _little(buf, sqe + 24, 8)
+                    or buf[at + 3] != COMMAND_BYTES
+                ):
                     break
                 fua = fua or write_through != 0
             else:
@@ -169,9 +189,9 @@ def parse(buf, start, end, size_bytes, lba_shift, write_through, batch):
 def collect(waiting, n, now_ns, sqhd, data_at, out, reads):
     """Completions of the commands that are due, in the order of arrival, into `out` (uint8); what stays is moved up.
 
-    A good read becomes a C2HData PDU, its data starting data_at bytes after the start of the PDU, and a row (position in
-    out, offset, length) in `reads` for the store to fill; then, as for all others, the response capsule. Stops where out is
-    full. Returns (n left, bytes in out, n reads, next DUE or -1)."""
+    A good read becomes a C2HData PDU, its data starting data_at bytes after the start of the PDU, and a row (position
+    in out, offset, length) in `reads` for the store to fill; then, as for all others, the response capsule. Stops where
+    out is full. Returns (n left, bytes in out, n reads, next DUE or -1)."""
     left, used, filled = 0, 0, 0
     next_due = -1
     full = False

@@ -1,8 +1,8 @@
 """Status codes of completions, `status code type << 8 | status code`, and the Do Not Retry bit.
 
-Source: NVM Express Base Specification 2.0, figures "Generic Command Status Values", "Command Specific Status Values" and
-"Media and Data Integrity Errors"; Connect's own from NVMe over Fabrics. In a completion the value stands one bit higher,
-above the phase tag, which fabrics do not use."""
+Source: NVM Express Base Specification 2.0, figures "Generic Command Status Values", "Command Specific Status Values"
+and "Media and Data Integrity Errors"; Connect's own from NVMe over Fabrics. In a completion the value stands one bit
+higher, above the phase tag, which fabrics do not use."""
 
 DNR = 1 << 14
 
@@ -28,8 +28,8 @@ WRITE_FAULT = 0x280
 
 
 class Refused(Exception):
-    """A command ends with `code` (DNR included); `dw0` goes into the completion, `at` is the byte of the command or, with
-    `in_data`, of its data that is wrong."""
+    """A command ends with `code` (DNR included); `dw0` goes into the completion, `at` is the byte of the command or,
+    with `in_data`, of its data that is wrong."""
 
     def __init__(self, code: int, at: int | None = None, dw0: int = 0, retry: bool = False):
         super().__init__(f"status {code:03x}h")

@@ -1,5 +1,5 @@
-"""What all controllers of the drive share: its name, the error log, format and sanitize, the features that belong to the
-drive. It lives as long as the drive, through power cuts; controllers do not."""
+"""What all controllers of the drive share: its name, the error log, format and sanitize, the features that belong to
+the drive. It lives as long as the drive, through power cuts; controllers do not."""
 
 import struct
 from collections import deque
@@ -97,8 +97,8 @@ class Subsystem:
         return status.FORMAT_IN_PROGRESS if now_ns < self.format_until_ns else 0
 
     def format(self, lbaf: int, erase: int, now_ns: int) -> int:
-        """Format NVM; erase 0 none, 1 user data, 2 cryptographic. Without erasing blocks, all are only unmapped, which is
-        also what the change of a key comes to. Returns the host time when it is done."""
+        """Format NVM; erase 0 none, 1 user data, 2 cryptographic. Without erasing blocks, all are only unmapped, which
+        is also what the change of a key comes to. Returns the host time when it is done."""
         self.lba_shift = identify.lba_shifts(self.device)[lbaf]
         self.format_until_ns = self._erase(erase == 1, now_ns)
         return self.format_until_ns
@@ -151,7 +151,10 @@ class Subsystem:
         """A sanitize that the cut interrupted goes on."""
         if self._sanitize_state == _RUNNING:
             off_ns = now_ns - self._cut_ns
-            self.sanitize_from_ns, self.sanitize_until_ns = self.sanitize_from_ns + off_ns, self.sanitize_until_ns + off_ns
+            self.sanitize_from_ns, self.sanitize_until_ns = (
+                self.sanitize_from_ns + off_ns,
+                self.sanitize_until_ns + off_ns,
+            )
         self.format_until_ns = 0
         self._start_features()
 

@@ -1,8 +1,9 @@
 """NVMe/TCP connections of the virtual drive: one TCP connection is one queue, an admin queue or an I/O queue.
 
-A connection reads what the socket holds; runs of simple I/O commands go to the drive as one batch and wait until they are
-due, as with NBD. Everything else is taken one by one: fabrics and admin commands, writes whose data comes after a
-ready-to-transfer, Dataset Management, errors. A host that breaks the framing gets a C2HTermReq and its connection ends."""
+A connection reads what the socket holds; runs of simple I/O commands go to the drive as one batch and wait until they
+are due, as with NBD. Everything else is taken one by one: fabrics and admin commands, writes whose data comes after a
+ready-to-transfer, Dataset Management, errors. A host that breaks the framing gets a C2HTermReq and its connection
+ends."""
 
 import socket
 import struct
@@ -58,7 +59,9 @@ class Connection:
 
     @property
     def wants_read(self) -> bool:
-        return bool(self._ended_ns) or (self.waiting.n < MAX_WAITING and len(self._turns) < MAX_WAITING and self._unsent() < MAX_UNSENT_BYTES)
+        return bool(self._ended_ns) or (
+            self.waiting.n < MAX_WAITING and len(self._turns) < MAX_WAITING and self._unsent() < MAX_UNSENT_BYTES
+        )
 
     def _unsent(self) -> int:
         return len(self._sending) + sum(len(answer) for _, answer in self._answers)
@@ -81,8 +84,8 @@ class Connection:
         return min(due, default=-1)
 
     def close(self, at_once: bool = False) -> None:
-        """End the connection, with it an I/O queue, or with an admin queue its controller. at_once: as when power is cut,
-        without delivering what was sent."""
+        """End the connection, with it an I/O queue, or with an admin queue its controller. at_once: as when power is
+        cut, without delivering what was sent."""
         if self.closed:
             return
         self.closed = True
@@ -132,8 +135,15 @@ class Connection:
     def _take_run(self, now_ns: int) -> None:
         """All simple commands at the start of what has come, unless the drive refuses I/O now."""
         while self.controller.ready and not self.subsystem.busy(now_ns):
-            n, used = pdu.parse(self._buf, self._start, self._end, self.device.capacity_bytes, self.subsystem.lba_shift,
-                                int(self.subsystem.write_through), self._batch)  # fmt: skip
+            n, used = pdu.parse(
+                self._buf,
+                self._start,
+                self._end,
+                self.device.capacity_bytes,
+                self.subsystem.lba_shift,
+                int(self.subsystem.write_through),
+                self._batch,
+            )
             self._start += used
             if n:
                 self._sqhd = (self._sqhd + n) % self.sqsize
@@ -146,7 +156,9 @@ class Connection:
         if batch[:n, nbd.ERROR].any():
             for _, _, cid, offset, _, _, error, _ in batch[:n].tolist():
                 if error:
-                    self.subsystem.log_error(self.qid, cid, status.WRITE_FAULT, None, offset >> self.subsystem.lba_shift, 1)
+                    self.subsystem.log_error(
+                        self.qid, cid, status.WRITE_FAULT, None, offset >> self.subsystem.lba_shift, 1
+                    )
 
     def _make_room(self) -> None:
         """Room for the longest PDU, which is far shorter than the buffer."""
@@ -205,7 +217,9 @@ class Connection:
                 self._run(sqe, held[:0], now_ns)
             elif sqe[39] == pdu.SGL_IN_CAPSULE:
                 if struct.unpack_from("<Q", sqe, 24)[0] != 0 or need > len(held):
-                    raise Refused(status.INVALID_SGL_OFFSET if sqe[24:32] != bytes(8) else status.DATA_SGL_LENGTH_INVALID, 24)
+                    raise Refused(
+                        status.INVALID_SGL_OFFSET if sqe[24:32] != bytes(8) else status.DATA_SGL_LENGTH_INVALID, 24
+                    )
                 self._run(sqe, held[:need].copy(), now_ns)
             elif sqe[39] == pdu.SGL_TRANSPORT:
                 self._turns.append((sqe, need))
@@ -240,7 +254,13 @@ class Connection:
                 self.complete(cid, 0, result, page, due_ns)
         else:
             through = self.subsystem.write_through
-            asked = io.rows(sqe, content.tobytes() if sqe[0] == pdu.DSM else b"", self.device.capacity_bytes, self.subsystem.lba_shift, through)
+            asked = io.rows(
+                sqe,
+                content.tobytes() if sqe[0] == pdu.DSM else b"",
+                self.device.capacity_bytes,
+                self.subsystem.lba_shift,
+                through,
+            )
             self._execute_one(content, asked, now_ns)
 
     def _execute_one(self, content: np.ndarray, asked: np.ndarray, now_ns: int) -> None:
@@ -370,7 +390,9 @@ class Connection:
         room = waiting.longest_read + self._data_at + pdu.RESPONSE_BYTES
         if len(self._out) < room:
             self._out = np.empty(room, dtype=np.uint8)
-        left, used, n_reads, next_due_ns = pdu.collect(waiting.rows, waiting.n, now_ns, self._head(), self._data_at, self._out, waiting.reads)
+        left, used, n_reads, next_due_ns = pdu.collect(
+            waiting.rows, waiting.n, now_ns, self._head(), self._data_at, self._out, waiting.reads
+        )
         waiting.left(left, next_due_ns)
         if n_reads:
             self.device.store.read(self._out, waiting.reads, n_reads)
