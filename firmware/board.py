@@ -18,9 +18,8 @@ NAME = sys.implementation._machine
 SERIAL = hexlify(unique_id()).decode()  # also the board's serial number on USB
 SIMULATED = "SIMULATED" in NAME
 SDA, SCL = 4, 5
-BUS_Hz = (
-    1_096_000  # asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
-)
+# asked for: the RP2 port's SCL is then 0.99 MHz on the RP2040, 1.0 on the RP2350 (the block adds cycles)
+BUS_Hz = 1_096_000
 MISO, SCK, MOSI = 0, 2, 3
 SPI_Hz = 10_000_000  # at most: the RP2040 makes 8.93 MHz of it, the RP2350 9.38
 
@@ -49,9 +48,8 @@ RAILS = (
 # discharge_mOhm: the resistor behind the discharge switch (2200 at 3.3 and 5 V, 10000 at 12 V; hardware/values.csv,
 # crowbar).
 SWITCH = ({"rail": 0, "gate": 10, "discharge_mOhm": 2200},)
-SIDEBAND = (
-    None  # 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
-)
+# 18 on the four-rail board: high there holds PERST# low, high at 19 isolates the rest; both are pulled down
+SIDEBAND = None
 SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).

@@ -123,9 +123,8 @@ def step(mem: ptr32) -> int:
         kind = int(mem[_KIND])
         script = at + _SCRIPT + 18 * (kind - 1)
         need = int(mem[script + 1])
-        if int(mem[_WAITING]) and int(
-            mem[_ALARM]
-        ):  # the alarm comes a little early, so that its own delay is over in time
+        # the alarm comes a little early, so that its own delay is over in time
+        if int(mem[_WAITING]) and int(mem[_ALARM]):
             left = 31 * (int(mem[script]) - need) + 9 * need  # I2CLane.read_us
             left += int(mem[_STARTED]) - (int(timer[_TIMERAWL]) & 0x3FFFFFFF)
             n = _SPIN
@@ -141,9 +140,8 @@ def step(mem: ptr32) -> int:
                 need = int(block[_DATA_CMD])
             mem[at + _ERROR] = 5
             lane = -1
-        elif (
-            int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0
-        ):  # else it reads, or the STOP is still on its way
+        # else it reads, or the STOP is still on its way
+        elif int(block[_RXFLR]) >= need and int(block[_STATUS]) & _BUSY == 0:
             mem[_KIND] = 0  # an edge from now on tears nothing
             head = int(mem[at + _HEAD])
             slot = at + _SLOTS + 8 * (head & (_RING - 1))
@@ -169,9 +167,8 @@ def step(mem: ptr32) -> int:
                 if room > 0:
                     mem[word] = v
                 word += 1
-            if (
-                room > 0
-            ):  # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
+            # else the main loop has been away for long: conversions are lost, many in a row, and counted by their time
+            if room > 0:
                 mem[slot] = kind | int(mem[_TORN])
                 mem[slot + 1] = int(mem[_STAMP_OF])
                 mem[slot + 2] = int(mem[_EDGES_OF])
@@ -351,9 +348,8 @@ class I2CLane(Lane):
         super().__init__(bus, address, base, base + _SLOTS, _RING)
         self.number = number
         self.mem[base + _ADDRESS] = address
-        self.delay_us = (
-            5 + 20 * self.mem[_LANES]
-        )  # that a stamp may be late: edges at the same time are stamped one after the other
+        # that a stamp may be late: edges at the same time are stamped one after the other
+        self.delay_us = 5 + 20 * self.mem[_LANES]
 
     def script(self, kind, reads):
         """What SAMPLE or EXTRA reads: (register, bytes) in order, at most 16 commands and 12 bytes. Returns the us that

@@ -20,9 +20,8 @@ RELEASED, RESET, SEALED = 0, 1, 3  # pins of the side-band
 MACHINES = const(4)  # of a PIO block: only these start in one cycle
 SHORTEST = const(4)  # cycles of a step whose count is 0
 _LEAD = const(7)  # cycles from the start to the first step when the count is 0
-_EDGE_LEAD = const(
-    8
-)  # from the edge to the first step: two to get through the input's synchroniser, then as the program says
+# from the edge to the first step: two to get through the input's synchroniser, then as the program says
+_EDGE_LEAD = const(8)
 _PER_COUNT = const(3)  # cycles of one turn of the edge programs
 _QUEUE = const(4)  # words
 _TX_DREQ = const(0)  # of machine 0 of PIO0, on RP2040 and RP2350

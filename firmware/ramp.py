@@ -15,9 +15,9 @@ import micropython
 from micropython import const
 from pulse import DISCHARGE, OPEN, SHORTEST, word
 
-SHORTEST_us = const(
-    2
-)  # of pulse and gap: the gate of the discharge switch needs 1.2 us to close it, 0.9 us to open it (hardware/spice/ramp.cir)
+# of pulse and gap: the gate of the discharge switch needs 1.2 us to close it, 0.9 us to open it
+# (hardware/spice/ramp.cir)
+SHORTEST_us = const(2)
 LEAST_us = const(16)  # R C: eight pulses of that length
 FASTEST, SLOWEST = const(3), const(1000)  # T in units of R C; the crowbar alone takes 2.2 from 90 to 10 %
 _MOST = const(450)  # words: 2 ln(SLOWEST) / -ln(1 - 1 / 32) and some

@@ -81,9 +81,8 @@ class Rig:
                 sampler.go()
             except (OSError, SensorError) as why:
                 self.lose(sampler, why)
-            if (
-                k < len(ready) - 1
-            ):  # rails that want the bus at different times wait less; all begin before the first one's edge
+            # rails that want the bus at different times wait less; all begin before the first one's edge
+            if k < len(ready) - 1:
                 sleep_us(max(0, sampler.chip.conversion_us // len(ready) - _BEGIN_us))
 
     def stop(self):

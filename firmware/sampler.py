@@ -53,9 +53,8 @@ class Sampler:
         self.config_id = 0
         self.running = False
         self.next = self.missed = 0
-        self.last = self.heard = (
-            ticks_us()
-        )  # stamp of the last conversion, and when something was last heard of the chip
+        # stamp of the last conversion, and when something was last heard of the chip
+        self.last = self.heard = ticks_us()
         self.frame = bytearray(_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
         self.n = 0
         self.at = _FIRST
@@ -154,13 +153,11 @@ class Sampler:
         lane = self.lane
         kind = lane.take()
         if not kind:
-            if (
-                ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take()
-            ):  # none came just now
+            # none came just now
+            if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():
                 self._ask_why()
-            return (
-                lane.pending() or self._watched() and lane.waits()
-            )  # nothing interrupts when the bus is free for it, or it is read
+            # nothing interrupts when the bus is free for it, or it is read
+            return lane.pending() or self._watched() and lane.waits()
         self.heard = ticks_us()
         if kind == SAMPLE and self._drain():
             return True
@@ -267,9 +264,8 @@ class Sampler:
     def _set_period(self, period):
         """us / 256."""
         self.period = period
-        self.widest = min(
-            (2 * period - (period >> 1) - 1) >> 8, 65535
-        )  # gap between two stamps up to which none is lost
+        # gap between two stamps up to which none is lost
+        self.widest = min((2 * period - (period >> 1) - 1) >> 8, 65535)
 
     def _steps(self, stamp):
         """Conversions from the last one to that of `stamp`."""

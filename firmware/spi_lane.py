@@ -54,9 +54,8 @@ _LATE = const(5)
 _CS = const(13)  # bit of the GPIO
 _ALERT = const(14)
 _NOTED = const(15)  # stamp of the edge that waits
-_SCRIPT = const(
-    16
-)  # two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
+# two of: number of frames, 7 times first byte, number of bytes behind it, 0: for SAMPLE, 1: for EXTRA
+_SCRIPT = const(16)
 _FULL = const(60)  # nothing is kept until half of the ring is free: each gap costs the main loop time
 _SLOTS = const(61)
 _RING = const(256)  # slots of 8 words: 25 ms of 10 000 samples/s

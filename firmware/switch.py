@@ -121,9 +121,8 @@ class Switch:
     def _go_at(self):
         """The PIO counts from a moment that is set just ahead to the time of the cut."""
         for k in range(4):
-            begin = ticks_add(
-                ticks_us(), 400 << k
-            )  # loading takes 200 us, 900 with three gates and DMA; more, if something came between
+            # loading takes 200 us, 900 with three gates and DMA; more, if something came between
+            begin = ticks_add(ticks_us(), 400 << k)
             ahead = ticks_diff(self.now.at, begin)
             if ahead < 50:
                 break

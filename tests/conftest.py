@@ -20,9 +20,8 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
 os.environ.__setitem__(*SESSION.split("="))
-os.environ.setdefault(
-    "PYTEST_DEBUG_TEMPROOT", "/var/tmp"
-)  # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
+# tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
 
 
 @pytest.fixture

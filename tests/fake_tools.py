@@ -16,9 +16,8 @@ class Tools:
     def __init__(self, folder: Path, monkeypatch):
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        monkeypatch.setenv(
-            "PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"
-        )  # sh, cat, sleep; Debian's smartctl is in /usr/sbin
+        # sh, cat, sleep; Debian's smartctl is in /usr/sbin
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     def put(self, name: str, script: str, mode: int = 0o755) -> None:
         path = self.folder / name

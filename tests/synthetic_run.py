@@ -168,9 +168,8 @@ def hist_windows(iops) -> list[tuple[int, int]]:
         if count == 0:
             owed += 1
             continue
-        if (
-            owed and rows
-        ):  # the window before the stall, then one row for each idle second, closed by the first I/O after it
+        # the window before the stall, then one row for each idle second, closed by the first I/O after it
+        if owed and rows:
             before = rows.pop()
             at = second * 1000 + 500
             rows += [(at, before[1] + 1)] + [(at, 1)] * owed

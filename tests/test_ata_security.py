@@ -75,9 +75,8 @@ def test_ctrl_c_leaves_no_password_unless_the_drive_is_erasing(machine, tmp_path
 
     def identify(drive):
         asked.append(drive)
-        return (
-            interrupt() if len(asked) == 4 else real(drive)
-        )  # offers, promise, erase, and the one after the password was set
+        # offers, promise, erase, and the one after the password was set
+        return interrupt() if len(asked) == 4 else real(drive)
 
     if when == "before the erase":
         monkeypatch.setattr(ata_security, "identify", identify)

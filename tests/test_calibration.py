@@ -283,9 +283,8 @@ def test_noise_figures():
     assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
     assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
     minute = calibrating.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
-    assert minute["I_allan_1s"] == pytest.approx(
-        2.6e-4 / math.sqrt(1000), rel=0.2
-    )  # white noise: sd / sqrt(n) of a second
+    # white noise: sd / sqrt(n) of a second
+    assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)
     assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
     ramp = calibrating.noise(reading(np.linspace(0, 1e-4, 10_001)))
     assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(

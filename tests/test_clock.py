@@ -75,9 +75,8 @@ def test_what_the_rig_held_is_taken_off_and_the_bound_still_holds(seed, ppm, hel
     error, bound = errors(made, np.random.default_rng(1), seconds, ppm)
     assert (np.abs(error) <= bound).all() and made.outliers == 0 and made.strained == 0
     blind = clock.fit(*late[:3])
-    assert (
-        made.knot_bound_ns[1:-1].max() <= clock.fit(t1, tick, t4).knot_bound_ns[1:-1].max() + 3 * held_us + 3000
-    )  # ns: 1000 ppm of it, more at the ends
+    # ns: 1000 ppm of it, more at the ends
+    assert made.knot_bound_ns[1:-1].max() <= clock.fit(t1, tick, t4).knot_bound_ns[1:-1].max() + 3 * held_us + 3000
     if held_us > 5000 and len(tick) > 20:
         assert bound.max() < blind.bound_ns(tick).max()
 

@@ -94,12 +94,10 @@ def test_snapshot_takes_the_best_nand_counter():
     assert nand_of(counters.snapshot(document(log_c0h=None))) == (120 * 10**9, 10**9, "log 09h")
     assert nand_of(counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))) == (3 * 10**12 + 2, 1, "log 22h")
     fdp = counters.snapshot(document(log_c0h=None, log_22h=PAGE_22H.hex()))
-    assert (
-        host_of(fdp) == (2**70 * 512_000, 512_000, "log 02h") and fdp["fdp_host_written_bytes"] == 10**12 + 1
-    )  # the drive's life, and this group's
-    full = counters.snapshot(
-        document(log_c0h=None, log_22h=(b"\xff" * 16 + PAGE_22H[16:]).hex())
-    )  # HBMW stays at its end
+    # the drive's life, and this group's
+    assert host_of(fdp) == (2**70 * 512_000, 512_000, "log 02h") and fdp["fdp_host_written_bytes"] == 10**12 + 1
+    # HBMW stays at its end
+    full = counters.snapshot(document(log_c0h=None, log_22h=(b"\xff" * 16 + PAGE_22H[16:]).hex()))
     assert nand_of(full) == nand_of(fdp) and full["fdp_host_written_bytes"] is None
     got = counters.snapshot(document(log_c0h=bytes(512).hex()))  # a layout that is not OCP's
     assert (
@@ -222,9 +220,8 @@ def test_the_same_format_of_another_maker_must_prove_its_unit():
     assert nand_of(few) == (None, None, None) and any(
         "too little was written to check it" in words for words in few["unknown"]
     )
-    got = counters.snapshot(
-        {"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_cah": CAH.hex()}
-    )  # nothing to check against
+    # nothing to check against
+    got = counters.snapshot({"smartctl": {"nvme_pci_vendor": {"id": 0x1C5F}}, "log_cah": CAH.hex()})
     assert nand_of(got) == (None, None, None)
 
 
@@ -272,9 +269,8 @@ def test_integers_past_2_53_come_from_their_exact_forms():
             }
         }
     )
-    assert got["host_written_bytes"] is None and any(
-        "data_units_written" in words for words in got["unknown"]
-    )  # rounded: no counter
+    # rounded: no counter
+    assert got["host_written_bytes"] is None and any("data_units_written" in words for words in got["unknown"])
 
 
 def test_a_drive_that_says_nothing():

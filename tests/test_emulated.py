@@ -70,9 +70,8 @@ def test_the_accumulators_are_those_of_their_index(seen):
     ends = [struct.unpack(wire.ENERGY_BODY, body) for body in seen.board.bodies(wire.ENERGY)]
     assert len(ends) >= 2 and ends[-1][2] > 1300
     for _, _, index, _, energy, charge, temp, flags in ends:
-        assert (
-            int.from_bytes(charge, "little") == index and int.from_bytes(energy, "little") == 16 * index
-        )  # ina228.mjs
+        # ina228.mjs
+        assert int.from_bytes(charge, "little") == index and int.from_bytes(energy, "little") == 16 * index
         assert temp in (0, 3200) and flags & 0xC000 == 0xC000
 
 

@@ -325,9 +325,8 @@ def test_pongs_are_causal(tmp_path):
             t = truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
             assert seen == token and before - 1000 <= t <= after  # t_us has whole microseconds
             first, answered = t - (held_us // 2) * 1000, t + (held_us - held_us // 2) * 1000
-            assert (
-                before - 2000 <= first and answered <= after and held_us > 0
-            )  # and so do both ends of its holding the ping
+            # and so do both ends of its holding the ping
+            assert before - 2000 <= first and answered <= after and held_us > 0
 
 
 @pytest.mark.parametrize(

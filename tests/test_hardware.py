@@ -153,9 +153,8 @@ def check_rail(n, nets):
     assert (at(chip, a), at(chip, b)) == (f"LATE{n}", f"DISCHARGE{n}")
     assert {at(chip, pin) for pin in both} == {at(chip, block)} == {f"BLOCK{n}"}
     assert at(chip, fire) == f"CROWBAR{n}" == at(ref("R09"), "1")
-    assert (
-        at(ref("R15"), "1") == at(ref("Q04"), "1") and at(ref("R15"), "2") == "GND"
-    )  # the logic may be without supply
+    # the logic may be without supply
+    assert at(ref("R15"), "1") == at(ref("Q04"), "1") and at(ref("R15"), "2") == "GND"
     # the sensor lives on the microcontroller's 3.3 V and senses the drive's side of the shunt
     assert [at(ref("U01"), pin) for pin in ("6", "7", "10", "9", "8")] == [
         "+3V3",
@@ -180,13 +179,11 @@ def test_addresses_are_those_that_jumpers_can_set():
 def test_scope_divider(n):
     upper, lower, c_upper, c_lower = circuit.RAILS[n][3]
     ratio = ohm(lower) / (ohm(upper) + ohm(lower))
-    assert (
-        1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0
-    )  # 10 % above nominal stays below the ADC's 3.3 V
+    # 10 % above nominal stays below the ADC's 3.3 V
+    assert 1.5 < circuit.VALUES[circuit.RAILS[n][0], "voltage"].value * 1.1 * ratio < 3.0
     tau_s = ohm(upper) * ohm(lower) / (ohm(upper) + ohm(lower)) * (farad(c_upper) + farad(c_lower))
-    assert (
-        1e-6 < tau_s < 2e-6
-    )  # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
+    # less than a sample of the ADC at 500 kS/s, more than what SW rings (test_spice_ramp.py)
+    assert 1e-6 < tau_s < 2e-6
     assert at("U1", {0: "31", 1: "32", 2: "34"}[n]) == f"SCOPE{n}" == at(f"R{n + 1}12", "2")
 
 
@@ -222,9 +219,8 @@ def test_side_band_pulls_do_not_fight_the_host():
     assert at("Q1", "3") == at("J6", "5") == "PERST" and ohm(PARTS["R15"].value) >= 1000
     for pin in ("1", "4", "10", "13"):
         assert at("U4", pin) == "SIDEBAND_OFF"
-    assert (
-        at("R9", "1") == "PERST_LOW" == at("Q1", "1") and at("R10", "1") == "SIDEBAND_OFF"
-    )  # low at reset: released, joined
+    # low at reset: released, joined
+    assert at("R9", "1") == "PERST_LOW" == at("Q1", "1") and at("R10", "1") == "SIDEBAND_OFF"
 
 
 def test_the_12_V_rail_serves_sata_and_u2():

@@ -153,9 +153,8 @@ def test_rows_of_the_readme_fit_their_build(block):
     assert value_faults(constants) == []
     assert len(constants["RAILS"]) == len(constants["SWITCH"]) == (2, 4, 1)[block]
     for rail in constants["RAILS"]:
-        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina228.INA229}[rail["chip"]](
-            None, rail
-        )  # KeyError: a key is missing
+        # KeyError: a key is missing
+        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina228.INA229}[rail["chip"]](None, rail)
         assert driver.cal == {"INA226": 2048}.get(rail["chip"], 4096)
         assert driver.conversion_us in (740, 920, 1252, 100)
     assert set(constants["RAILS"][0]) - {"cs"} >= set(firmware_constants(BOARD_PY)["RAILS"][0]) - {"address"}

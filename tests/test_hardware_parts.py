@@ -71,9 +71,8 @@ def test_costs_are_what_the_readme_says_and_the_documented_build_is_below_60_USD
         assert f"| {column} | {cost_usd(path, column):.2f} | {cost_usd(path, column, ('quoted',)):.2f} |" in README
     assert "| **two rails: INA228 board on 5 V, INA226 board on 12 V** | two_rails |" in README
     assert all(cost_usd("breakout/bom.csv", name) < 60 for name in columns if name != "two_ina228_boards")
-    assert (
-        cost_usd("breakout/bom.csv", "two_rails") > cost_usd("breakout/bom.csv", "one_rail") + 10
-    )  # nothing of the second rail was forgotten
+    # nothing of the second rail was forgotten
+    assert cost_usd("breakout/bom.csv", "two_rails") > cost_usd("breakout/bom.csv", "one_rail") + 10
 
 
 @pytest.mark.parametrize(
@@ -225,9 +224,8 @@ def test_wiring_uses_these_pins():
     pins = dict(zip(numbers, labels, strict=True))
     assert (pins.pop("36"), pins.pop("38")) == ("3V3", "GND")
     assert pins == {row["pico_pin"]: row["net"] for row in PINS if row["pico_pin"] in pins}
-    assert {end.removeprefix("PICO.") for end in wires(text) if end.startswith("PICO.")} == set(
-        labels
-    )  # each one is wired
+    # each one is wired
+    assert {end.removeprefix("PICO.") for end in wires(text) if end.startswith("PICO.")} == set(labels)
 
 
 def wires(text):

@@ -193,9 +193,8 @@ def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
         s = sender(tmp_path, fake.url)
         waits = drain(s)
         assert fake.count("power") == 300 and fake.changed == 0 and s.rejected == 0 and s.trouble is None
-        expected_waits = (
-            0 if generation == "1.6.7" and script == [(404, {})] else len(script)
-        )  # there CREATE DATABASE helps
+        # there CREATE DATABASE helps
+        expected_waits = 0 if generation == "1.6.7" and script == [(404, {})] else len(script)
         assert len(waits) == expected_waits
         assert all(0.5 * 2**i <= w <= 2**i for i, w in enumerate(waits))
         assert len(s.said) <= len(set(map(str, script))) + 1 and (

@@ -88,9 +88,8 @@ def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
         assert len(ends) >= 3
         for body in ends:
             _, _, index, t_us, energy, charge, temp, _ = struct.unpack(wire.ENERGY_BODY, body)
-            assert int.from_bytes(energy, "little") == power * index * 970_000 // (
-                16 * 10**9
-            )  # exactly those before index
+            # exactly those before index
+            assert int.from_bytes(energy, "little") == power * index * 970_000 // (16 * 10**9)
             assert int.from_bytes(charge, "little", signed=True) == samples[0][3] * index * 970_000 // 10**9
 
 

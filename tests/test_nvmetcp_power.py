@@ -171,9 +171,8 @@ def test_the_volatile_cache_loses_and_fua_or_switching_it_off_does_not(serving):
 
     assert written_and_cut(server, check_default, fua=False) > 0 and writes_through() == 0
     assert written_and_cut(server, check_default, fua=True) == 0 and writes_through() == 64
-    assert (
-        written_and_cut(server, switch_off, fua=False) == 0 and writes_through() == 128
-    )  # without a cache each write is one
+    # without a cache each write is one
+    assert written_and_cut(server, switch_off, fua=False) == 0 and writes_through() == 128
     assert written_and_cut(server, lambda host: None, fua=False) > 0 and writes_through() == 128
 
 

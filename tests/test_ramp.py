@@ -102,9 +102,8 @@ def test_no_pulse_is_shorter_than_the_hardware_can_make():
     resistors = {round(1000 * value) for (_, name), value in values.items() if name == "crowbar"}
     told = re.findall(r'"discharge_mOhm": (\d+)', (ROOT / "firmware/board.py").read_text())
     assert told and {int(mOhm) for mOhm in told} <= resistors == {2200, 10_000}
-    most_J = (
-        0.5 * values["sata_12v", "load_max"] * values["sata_12v", "voltage"] ** 2
-    )  # what the crowbar study of hardware/spice allows
+    # what the crowbar study of hardware/spice allows
+    most_J = 0.5 * values["sata_12v", "load_max"] * values["sata_12v", "voltage"] ** 2
     assert FILES.cut.PULSE_uJ == pytest.approx(1e6 * most_J)
 
 

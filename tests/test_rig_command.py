@@ -242,6 +242,5 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
         found = info(load.port, capsys)["rails"]
         assert [rail["rail"] for rail in found] == [0, 1, 2, 3] and [rail["lost"] for rail in found] == [0] * 4
         gain, offset = calibration.gain_offset(line)
-        assert found[3]["V_mean"] == pytest.approx(
-            12.0 * gain + offset, abs=2.5e-3
-        )  # 200 ppm: the stand-in chip's own error
+        # 200 ppm: the stand-in chip's own error
+        assert found[3]["V_mean"] == pytest.approx(12.0 * gain + offset, abs=2.5e-3)

@@ -421,9 +421,8 @@ def test_whatever_a_document_holds_its_points_can_be_written(text, changes, in_r
     for measurement, tags, fields in smart_points.of_poll(
         document, smart_points.identity(document), snapshot, snapshot
     ):
-        line = line_protocol.encode(
-            SCHEMA[measurement], tags, fields, 1
-        ).line  # PointError: a value of another type than the schema says
+        # PointError: a value of another type than the schema says
+        line = line_protocol.encode(SCHEMA[measurement], tags, fields, 1).line
         assert line.startswith(measurement.encode()) and line.endswith(b" 1") and b"\n" not in line
 
 

@@ -92,9 +92,8 @@ def test_soft_start(rail):
         tau * math.log((drive - 0.1 * v["voltage"]) / (drive - 0.9 * v["voltage"])), rel=0.05
     )
     assert m["inrush"] == pytest.approx(v["load_max"] * drive / tau, rel=0.05)  # I = C dV/dt
-    assert m["energy"] == pytest.approx(
-        v["load_max"] * v["voltage"] ** 2 / 2, rel=0.06
-    )  # as much heat as the capacitor takes
+    # as much heat as the capacitor takes
+    assert m["energy"] == pytest.approx(v["load_max"] * v["voltage"] ** 2 / 2, rel=0.06)
     assert m["settled"] == pytest.approx(v["voltage"], rel=0.001)
     assert 2e-3 <= m["rise"] <= 5e-3
     assert m["inrush"] <= v["connector_limit"]
@@ -218,9 +217,8 @@ def test_a_short_off_is_a_short_dip(width):
     assert m["inrush"] <= 7  # for 0.1 ms; 100 us of OFF stay below the connector's limit
     if width <= 1e-4:
         assert m["inrush"] <= v["connector_limit"]
-        assert m["lowest"] == pytest.approx(
-            math.sqrt(3.255**2 - 2 * 3 * width / 4.7e-4), rel=0.02
-        )  # C (V1^2 - V2^2)/2 = P t
+        # C (V1^2 - V2^2)/2 = P t
+        assert m["lowest"] == pytest.approx(math.sqrt(3.255**2 - 2 * 3 * width / 4.7e-4), rel=0.02)
 
 
 @pytest.mark.parametrize(("rail", "power"), [("m2_3v3", 9), ("sata_5v", 10)])
@@ -253,9 +251,8 @@ def test_a_short_leaves_the_fets_alive(rail, case):
         assert m["melt"] >= v["fuse_i2t"]
         assert m["at_end"] < 2
     else:
-        assert m["at_end"] == pytest.approx(
-            v["source_limit"], rel=0.01
-        )  # the converter limits, for ever: 0.5 W in the shunt
+        # the converter limits, for ever: 0.5 W in the shunt
+        assert m["at_end"] == pytest.approx(v["source_limit"], rel=0.01)
         assert v["source_limit"] ** 2 * v["shunt"] <= 0.6
 
 
@@ -282,9 +279,8 @@ def test_without_the_clamp_a_short_breaks_the_gates():
 @pytest.mark.parametrize("threshold", ["schmitt_vt_plus_min", "schmitt_vt_plus_max"])
 def test_interlock(rail, threshold):
     v = simulate.values(rail)
-    m = measures(
-        "interlock", rail, schmitt_vt_plus_min=v[threshold], small_fet_vth=v["small_fet_vth_max"]
-    )  # Q3 slowest
+    # Q3 slowest
+    m = measures("interlock", rail, schmitt_vt_plus_min=v[threshold], small_fet_vth=v["small_fet_vth_max"])
     # ln(V/(V - VT)) R C, the line's rise through gpio_resistor and the gate of Q3 being short against it
     late = v["interlock_resistor"] * v["interlock_capacitor"] * math.log(v["logic"] / (v["logic"] - v[threshold]))
     assert m["crowbar_on"] == pytest.approx(late, rel=0.1)
@@ -292,9 +288,8 @@ def test_interlock(rail, threshold):
     assert m["crowbar_off"] <= 1e-6
     assert m["series_on"] >= 100e-6
     assert m["alone"] < v["small_fet_vth_min"] / 2
-    assert (
-        m["through"] < 0.1 * v["voltage"] / v["crowbar"]
-    )  # ringing of the supply line; shoot-through is ten times that
+    # ringing of the supply line; shoot-through is ten times that
+    assert m["through"] < 0.1 * v["voltage"] / v["crowbar"]
 
 
 @pytest.mark.parametrize("rail", RAILS)

@@ -185,9 +185,8 @@ def test_pages_are_a_ratio_without_their_size():
     got = wa.between(micron(10, 20, 0), micron(1_000_010, 1_500_020, 16 * GB))
     assert got.value == 1.5 and got.nand_bytes is None and got.host_bytes == 16 * GB
     assert got.relative_error == pytest.approx(1e-6 + 1 / 1.5e6, rel=1e-4)
-    few = wa.between(
-        micron(0, 0, 0), micron(4, 8, 4 * 16384)
-    )  # 4 pages of 16 KiB; 5 % at WA 1 takes (1 + 1.05)/0.05 = 41 pages
+    # 4 pages of 16 KiB; 5 % at WA 1 takes (1 + 1.05)/0.05 = 41 pages
+    few = wa.between(micron(0, 0, 0), micron(4, 8, 4 * 16384))
     assert few.value is None and "4 of its pages" in few.why and few.missing_bytes_5_percent == 37 * 16384
     still = wa.between(micron(5, 9), micron(5, 9))
     assert still.why == "the host page counter did not move" and still.flags == ("host_did_not_move",)

@@ -156,9 +156,8 @@ def test_nvme_by_hand(read):
     assert p["first"]["days"] == pytest.approx(344 / 256 * 365) and p["first"]["date"] is None
     assert p["projected_tbw_TB"] == pytest.approx(256 / 0.23)
     assert got["wa"]["value"] is None and "no NAND counter" in got["wa"]["why"]
-    assert got["retention"]["state"] == "holds" and got["retention"]["wear_percent"] == pytest.approx(
-        256 / 6
-    )  # the worse of 23 and 42.7
+    # the worse of 23 and 42.7
+    assert got["retention"]["state"] == "holds" and got["retention"]["wear_percent"] == pytest.approx(256 / 6)
 
 
 def test_start_and_rate_and_storage(read):
@@ -466,9 +465,8 @@ def watched(folder: Path, days: int) -> None:
     lines = []
     for day in range(days):
         document = copy.deepcopy(NVME)
-        document["nvme_smart_health_information_log"]["data_units_written"] -= (
-            days - day
-        ) * 3_906_250  # x 512 000 B = 2 TB
+        # x 512 000 B = 2 TB
+        document["nvme_smart_health_information_log"]["data_units_written"] -= (days - day) * 3_906_250
         drive = {"model": "Samsung SSD 980 PRO 1TB", "serial": "S5GXNX0R000001"}
         lines.append(
             {

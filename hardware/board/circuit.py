@@ -136,9 +136,8 @@ def rail_parts(n, x, y):
     put(
         "R09", "R", "crowbar gate resistor", text["crowbar_gate_resistor"], 51, 16.5, {"1": crowbar, "2": f"BARGATE{n}"}
     )
-    put(
-        "R15", "R", "pull 10k", "10k", 54.5, 19.5, {"1": f"BARGATE{n}", "2": "GND"}, 270
-    )  # holds Q04 off while the logic has no supply
+    # holds Q04 off while the logic has no supply
+    put("R15", "R", "pull 10k", "10k", 54.5, 19.5, {"1": f"BARGATE{n}", "2": "GND"}, 270)
     join("R09.2", "Q04.1")
     join("R15.1", "Q04.1", "y")
     join("R08.2", "Q04.3")
@@ -243,9 +242,8 @@ def common_parts():
         r("R10", "4k7", "pull 4k7", 130, 108, "SIDEBAND_OFF", "GND"),
         r("R11", "4k7", "pull 4k7", 136, 108, "TRIGGER", "GND"),
         r("R12", "4k7", "pull 4k7", 142, 108, "PWDIS", "GND"),
-        r(
-            "R15", "1k", "PERST series", 162, 108, "PERST_HOST", "PERST"
-        ),  # the host drives PERST# high: Q1 pulls low behind this
+        # the host drives PERST# high: Q1 pulls low behind this
+        r("R15", "1k", "PERST series", 162, 108, "PERST_HOST", "PERST"),
         Part(
             "Q1",
             "NFET_SOT23",

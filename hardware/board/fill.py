@@ -89,9 +89,8 @@ def picture(folder):
     how = ("--layers", DRAWN, "--mode-single", "--page-size-mode", "2", "--exclude-drawing-sheet")
     export.kicad("pcb", "export", "svg", *how, "-o", path, pcb).check_returncode()
     text = re.sub(r"<title>[^<]*</title>", "<title>ssdrig, front</title>", path.read_text(), count=1)
-    text = re.sub(
-        r'<g class="stroked-text">.*?</g>', "", text, flags=re.DOTALL
-    )  # KiCad writes each text as strokes and, unseen, as text
+    # KiCad writes each text as strokes and, unseen, as text
+    text = re.sub(r'<g class="stroked-text">.*?</g>', "", text, flags=re.DOTALL)
     text = text.replace(' opacity="0" stroke-opacity="0"', ' font-family="sans-serif" stroke="none" fill="#101010"')
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)
     for theirs, ours in COLOURS.items():

@@ -69,9 +69,8 @@ def sata_wires():
                 pads.append(Pad(pin, THT, (group - 2) * 5.08, 0, 3.0, 3.0, 1.6))
             else:
                 pads.append(Pad(pin, THT, (group - 2) * 5.08 + small.pop(0), 3.3, 1.4, 1.4, 0.8))
-    ties = (
-        Pad("", NPTH, side * 14.2, 0, 2.5, 2.5, 2.5) for side in (-1, 1)
-    )  # for a cable tie: the joints must not carry the pull
+    # for a cable tie: the joints must not carry the pull
+    ties = (Pad("", NPTH, side * 14.2, 0, 2.5, 2.5, 2.5) for side in (-1, 1))
     return Footprint(
         "SATA_Wires", "holes for the wires of a SATA power cable", (*pads, *ties), (-12.5, -2.0, 12.5, 4.4), 0.25
     )
@@ -88,7 +87,7 @@ def row(pins, pitch, size, drill):
     return tuple(Pad(str(i + 1), THT, (i - (pins - 1) / 2) * pitch, 0, size, size, drill) for i in range(pins))
 
 
-DPAK = (Pad("1", SMD, -5.04, -2.28, 2.2, 1.2), Pad("3", SMD, -5.04, 2.28, 2.2, 1.2), Pad("2", SMD, 1.26, 0, 6.4, 5.8))
+DPAK = Pad("1", SMD, -5.04, -2.28, 2.2, 1.2), Pad("3", SMD, -5.04, 2.28, 2.2, 1.2), Pad("2", SMD, 1.26, 0, 6.4, 5.8)
 FUSE = tuple(Pad(n, THT, x, y, 2.8, 2.8, 1.6) for n, x in (("1", -6.735), ("2", 6.735)) for y in (-1.7, 1.7))
 BY_PACKAGE = {
     "0603": two("R_0603", "0603 (1608 metric)", 0.825, 0.8, 0.95, (1.6, 0.8)),

@@ -121,9 +121,8 @@ def pad_text(shape, pad, angle, net, words):
         text += " (remove_unused_layers no)"
     if kind == "roundrect":
         text += f" (roundrect_rratio {min(0.25, round(0.25 / min(pad.width, pad.height), 3)):g})"
-    if (
-        pad.drill >= 1.3 and '"GND"' in net
-    ):  # carries 5 A: joined to the ground of every layer, the others (zones: no) leave that to the plane
+    # carries 5 A: joined to the ground of every layer, the others (zones: no) leave that to the plane
+    if pad.drill >= 1.3 and '"GND"' in net:
         text += " (zone_connect 1) (thermal_bridge_width 1.2) (thermal_gap 0.3)"
     return f"{text}{net} (uuid {ident(*words, pad.number, pad.x, pad.y)}))"
 

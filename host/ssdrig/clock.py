@@ -27,9 +27,8 @@ KNOT_US = 1_000_000
 TICK_NS = 1000  # a tick stands for any time within its microsecond
 BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
 ROUGHLY_US = 60 * 1_000_000
-OUTLIER_NS = (
-    100_000  # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
-)
+# a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
+OUTLIER_NS = 100_000
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,8 @@ def provision(
     if not mirrors:
         raise ToolMissing("a Debian mirror among this machine's apt sources", "none", do)
     destination.parent.mkdir(exist_ok=True)
-    for abandoned in destination.parent.glob(
-        f"{destination.name}.*"
-    ):  # of a set-up that was killed; the caller holds a lock
+    # of a set-up that was killed; the caller holds a lock
+    for abandoned in destination.parent.glob(f"{destination.name}.*"):
         shutil.rmtree(abandoned)
     for mirror in mirrors:
         try:

@@ -28,9 +28,8 @@ QUANTILES = (0.5, 0.99, 0.999)
 class Seconds:
     """One fio step by the second. All arrays are int64 of the same length; a second without I/O is all zeros."""
 
-    t_ns: (
-        np.ndarray
-    )  # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
+    # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
+    t_ns: np.ndarray
     iops: np.ndarray  # I/Os completed in the second; the sum is the job's total
     bw_bytes: np.ndarray
     lat_mean_ns: np.ndarray  # submission to completion

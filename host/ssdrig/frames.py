@@ -331,9 +331,8 @@ def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndar
     for size in np.unique(n).tolist():  # nearly all frames are full: one pass over them as a matrix
         rows = np.flatnonzero(n == size)
         for part in np.array_split(rows, len(rows) // 20_000 + 1):
-            word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view(
-                "<i8"
-            )  # dt u16 | vbus u24 | current i24
+            # dt u16 | vbus u24 | current i24
+            word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view("<i8")
             dt_us = word & 0xFFFF
             dt_us[:, 0] = 0
             to = (first[part][:, None] + np.arange(size)) if len(part) < len(n) else slice(None)

@@ -47,9 +47,8 @@ class Power:
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
-    raw_J: (
-        np.ndarray
-    )  # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
+    # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
+    raw_J: np.ndarray
     closure: "Closure | None" = field(default=None)
 
     @property
@@ -204,9 +203,8 @@ def _energy(t_ns, P, at, lost, segment, period_ns):
     period = period_ns[np.searchsorted(segment, at, "right") - 1]
     dark_ns = np.maximum(dt_ns[at] - period, 0.0)
     begins = np.isin(at, segment)
-    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(
-        np.int64
-    )  # the chip ran on unseen
+    # the chip ran on unseen
+    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(np.int64)
     if len(at) and at[0] == 0:
         dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
     lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]

@@ -38,9 +38,8 @@ class Program(NamedTuple):
     needed_by: frozenset[str]
     used_by: frozenset[str]
     why: str
-    service: str = (
-        ""  # a daemon the package starts on its own: not used here, and open to the network or polling drives
-    )
+    # a daemon the package starts on its own: not used here, and open to the network or polling drives
+    service: str = ""
 
 
 ALL = frozenset({"demo", "run", "test", "bench"})
@@ -164,9 +163,8 @@ def packages(command: str, with_venv: bool) -> None:
     for program in wanted:
         say(f"missing: {program.name} (package {program.package}): {program.why}")
     apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
-    updated = run(
-        [*apt_get, "update"], check=False
-    )  # a source of someone else's may be down; what counts is the install
+    # a source of someone else's may be down; what counts is the install
+    updated = run([*apt_get, "update"], check=False)
     there = [name for name in names if in_apt(name)]
     if there:
         run([*apt_get, "install", "-y", "--no-install-recommends", *there])

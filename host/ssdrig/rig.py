@@ -347,9 +347,8 @@ class Rig:
     # ---- pings, and what to do when nothing comes
 
     def _tick_loop(self) -> None:
-        while not self._closing.wait(
-            PING_S * random.uniform(0.8, 1.2)
-        ):  # jitter: no beating with the board's own rhythm
+        # jitter: no beating with the board's own rhythm
+        while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):
             now = time.monotonic()
             if self._serial is None:
                 if now >= self._reopen_at:

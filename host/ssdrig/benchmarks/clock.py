@@ -79,9 +79,8 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
                 if reset_after_s is not None and now > end - seconds + reset_after_s:
                     board.send_signal(signal.SIGUSR1)
                     reset_after_s = None
-                ahead = int(
-                    (now - begun + 8) * 1e9 / feed.BIN_NS
-                )  # the ring is 16 s deep: keep it full of the same power
+                # the ring is 16 s deep: keep it full of the same power
+                ahead = int((now - begun + 8) * 1e9 / feed.BIN_NS)
                 cable.fill(ring, watts, range(filled, ahead))
                 filled = max(filled, ahead)
                 time.sleep(0.2)

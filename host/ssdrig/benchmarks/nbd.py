@@ -67,9 +67,8 @@ def pace() -> list[Figure]:
         for preset in ("sata-mlc", "sata-tlc", "enterprise-plp"):
             drive = VirtualDrive(PRESETS[preset])
             drive.precondition("seq", 1.0)
-            drive.precondition(
-                "random", 1.5, seed=4242
-            )  # other pages than the closed loop will write, in another order
+            # other pages than the closed loop will write, in another order
+            drive.precondition("random", 1.5, seed=4242)
             drive.save(folder / preset)
             points.append((f"{preset} steady random write", folder / preset, "randwrite"))
             points.append((f"{preset} random read", folder / preset, "randread"))

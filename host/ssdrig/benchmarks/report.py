@@ -16,9 +16,8 @@ from ssdrig import report
 from ssdrig.benchmarks import at_least, at_most
 
 RUNS, SECONDS = 10, 7200
-TESTS = (
-    Path(__file__).parents[3] / "tests"
-)  # the writer of run folders with known content, and the browser, are the tests'
+# the writer of run folders with known content, and the browser, are the tests'
+TESTS = Path(__file__).parents[3] / "tests"
 PAINTS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 

@@ -292,9 +292,8 @@ def _cycles(
         "wa_of_life": None,
     }
     nand = snapshot.get("nand_written_bytes")
-    if (
-        nand is not None and host and snapshot.get("nand_written_source") != "log 22h"
-    ):  # counts since data placement was switched on
+    # counts since data placement was switched on
+    if nand is not None and host and snapshot.get("nand_written_source") != "log 22h":
         out["wa_of_life"] = nand / host
     if mean is not None and rating is None:
         unknown.append("the rated P/E cycles of its flash: give --pe-cycles if the maker told you")

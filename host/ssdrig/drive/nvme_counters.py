@@ -42,9 +42,8 @@ FROM_VENDOR = (
     "reallocated",
 )
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
-WORST_LIFETIME_WA = (
-    100  # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
-)
+# NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
+WORST_LIFETIME_WA = 100
 GROUPS = ("host_written_", "nand_written_", "pe_cycles_")
 GB = 10**9
 BLANK = (0, U128)

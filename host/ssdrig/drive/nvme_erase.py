@@ -17,9 +17,8 @@ from ssdrig.errors import DriveError
 
 QUERY_S = 20.0
 MARGIN_S = 20.0  # for nvme-cli itself to end after its command's limit
-FORMAT_S = (
-    3600.0  # also the kernel's limit for the command; nvme-cli's own is 10 min, after which the controller is reset
-)
+# also the kernel's limit for the command; nvme-cli's own is 10 min, after which the controller is reset
+FORMAT_S = 3600.0
 STALL_S = 3600.0  # a sanitize whose progress has not moved for so long
 SILENT_S = 60.0  # a drive that does not give its sanitize log for so long
 SANITIZE_LOG = 0x81

@@ -268,9 +268,8 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
                 _none(FLAGS[flag].replace("counter", "page counter"), host_bytes, None, (flag,)), source="pages"
             )
     wa = _value(nand, host, 1, 1, (), "NAND pages / host pages", None)
-    page_bytes = (
-        host_bytes / host if host_bytes else None
-    )  # of the host's data; what the flash calls a page the drive does not tell
+    # of the host's data; what the flash calls a page the drive does not tell
+    page_bytes = host_bytes / host if host_bytes else None
     missing = {
         k: None if page_bytes is None else round(getattr(wa, k) * page_bytes)
         for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")

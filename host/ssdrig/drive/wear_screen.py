@@ -90,9 +90,8 @@ def _reached(p: dict, wa: dict) -> list[str]:
         p["rate_source"],
         p["rate_calendar"],
     )
-    same_time = wa["since"] is not None or rate.source.startswith(
-        "mean"
-    )  # a WA of its life is not that of a workload lately
+    # a WA of its life is not that of a workload lately
+    same_time = wa["since"] is not None or rate.source.startswith("mean")
     known = f", WA {figure(wa['value'], wa['error'], 2)}" if wa["value"] is not None and same_time else ""
     out = []
     worn = [a for a in p["ahead"] if a["limit"] != "warranty_time"]

@@ -77,9 +77,8 @@ def read(folders: list[Path]):
     if workers < 2 or size < MANY_BYTES:
         yield from map(analysis.load, folders)
         return
-    context = multiprocessing.get_context(
-        "forkserver"
-    )  # a fork would copy threads' locks, a spawn imports all anew each time
+    # a fork would copy threads' locks, a spawn imports all anew each time
+    context = multiprocessing.get_context("forkserver")
     with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(analysis.load, folders)
 

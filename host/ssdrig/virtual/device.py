@@ -12,9 +12,8 @@ from ssdrig.virtual.presets import Preset
 FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
 UNDO_SLACK_PAGES = 4096  # beyond the cache: pages on their way when the cut comes
-OFF_AT_LEAST_NS = (
-    300_000_000  # a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
-)
+# a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
+OFF_AT_LEAST_NS = 300_000_000
 
 
 class Device:

@@ -314,9 +314,8 @@ class VirtualDrive:
             "host_read_commands": n(nand.N_READ_CMDS),
             "host_trim_commands": n(nand.N_TRIM_CMDS),
             "host_flush_commands": n(nand.N_FLUSH_CMDS),
-            "host_fua_write_commands": n(
-                nand.N_FUA_CMDS
-            ),  # of the write commands: those that had to be on NAND before they were answered
+            # of the write commands: those that had to be on NAND before they were answered
+            "host_fua_write_commands": n(nand.N_FUA_CMDS),
             "host_write_bytes": host,
             "host_read_bytes": n(nand.N_READ_PAGES) * PAGE,
             "trim_bytes": n(nand.N_TRIM_PAGES) * PAGE,

@@ -99,13 +99,11 @@ def controller(device: Device, cntlid: int) -> bytes:
     page[524] = 1 << 2  # FNA: crypto erase with format
     page[525] = 0b110 | write_cache(device)  # VWC: flush of all namespaces is understood
     struct.pack_into("<HH", page, 526, atomic, 0 if device.volatile else atomic)  # AWUN, AWUPF
-    struct.pack_into(
-        "<I", page, 536, 1 | 1 << 20 | 1 << 21
-    )  # SGLS: offered; offsets in the capsule, transport data blocks
+    # SGLS: offered; offsets in the capsule, transport data blocks
+    struct.pack_into("<I", page, 536, 1 | 1 << 20 | 1 << 21)
     page[768:1024] = nqn(device).encode().ljust(256, b"\0")
-    struct.pack_into(
-        "<IIHBB", page, 1792, (pdu.SQE_BYTES + pdu.IN_CAPSULE_BYTES) // 16, 1, 0, 0, 1
-    )  # IOCCSZ IORCSZ ICDOFF FCATT MSDBD
+    # IOCCSZ IORCSZ ICDOFF FCATT MSDBD
+    struct.pack_into("<IIHBB", page, 1792, (pdu.SQE_BYTES + pdu.IN_CAPSULE_BYTES) // 16, 1, 0, 0, 1)
     for i, state in enumerate(states):
         page[2048 + 32 * i : 2080 + 32 * i] = state
     return bytes(page)

@@ -83,6 +83,5 @@ def _deallocate(sqe: bytes, content: bytes, blocks_in_all: int, lba_shift: int) 
         if slba + blocks > blocks_in_all:
             raise Refused(status.LBA_OUT_OF_RANGE, 40)
         asked.append((nbd.TRIM, 0, slba << lba_shift, blocks << lba_shift))
-    return (
-        asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]
-    )  # the other attributes are hints that mean nothing here
+    # the other attributes are hints that mean nothing here
+    return asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]
