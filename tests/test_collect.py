@@ -310,8 +310,9 @@ def test_without_smartctl_the_pages_are_enough(tools, monkeypatch):
 def test_a_page_that_hangs_leaves_time_for_smartctl(tools):
     tools.nvme({"id-ctrl": identity(), "02": PAGE})
     script = (tools.folder / "nvme").read_text()
-    # !/bin/sh", '#!/bin/sh\ncase "$*" in *0xc0*) exec sleep 300;; esac', 1)
-    (tools.folder / "nvme").write_text(script.replace(")
+    (tools.folder / "nvme").write_text(
+        script.replace("#!/bin/sh", '#!/bin/sh\ncase "$*" in *0xc0*) exec sleep 300;; esac', 1)
+    )
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME, timeout_s=3)
     assert document["log_02h"] == PAGE.hex() and "log_c0h" not in document and document["smartctl"]

@@ -325,8 +325,9 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
         chromium.js(key.format("ArrowLeft", "true"))
     chromium.js(key.format("ArrowRight", "false"))
     assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 14 s"
-    # readout tbody tr')].map(r => [...r.children].map(c => c.textContent))"
-    cells = chromium.js("[...document.querySelectorAll(')
+    cells = chromium.js(
+        "[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))"
+    )
     assert cells[0][0].endswith("SIMULATED one, OP 25 % of raw")
     assert cells[0][1:4] == ["11\u202f000", "2.000", "181.8"]  # 2 W / 11 000 per s = 181.8 uJ
     lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")
