@@ -128,6 +128,7 @@ def test_recorded_run_with_a_stall():
     # those that hung ended in second 9
     assert s.lat_max_ns[6] < 3_000_000 < 3_600_000_000 < s.lat_max_ns[9] < 3_700_000_000
     assert s.totals["clat_ns"]["99.000000"] == 2_768_896
+    assert np.bincount(s.hist[:, 0], s.hist[:, 2], minlength=len(s.iops)).tolist() == s.iops.tolist()
 
 
 def test_recorded_percentiles_agree_with_fios_own():

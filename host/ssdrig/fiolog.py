@@ -37,6 +37,7 @@ class Seconds:
     lat_p99_ns: np.ndarray
     lat_p999_ns: np.ndarray
     lat_max_ns: np.ndarray  # upper edge of the highest histogram bin used
+    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, completion latencies (clat) in it
     zero_seconds: int
     partial: bool  # the last second is shorter than one (job cut short or bounded by size)
     source: str  # "logs": as above; "status": fio left no logs, made from its once-a-second documents, good to a second
@@ -204,7 +205,7 @@ def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) 
 
 def _quantiles(cells: np.ndarray, n: int) -> dict:
     """Per second p50, p99, p999 (nearest rank, as fio does), max and mean, ns, of cells (second, bin, count); 0 where
-    empty."""
+    empty. `hist`: the cells by second, each once."""
     key, where = np.unique(cells[:, 0] * BINS + cells[:, 1], return_inverse=True)
     held = np.bincount(where, cells[:, 2], minlength=len(key)).astype(np.int64)
     second, index = np.divmod(key[held > 0], BINS)
@@ -221,6 +222,7 @@ def _quantiles(cells: np.ndarray, n: int) -> dict:
     out["max"] = np.zeros(n, np.int64)
     out["max"][some] = plat_upper_ns(index[np.searchsorted(rising, below[some] + of[some])])
     out["mean"] = np.bincount(second, held * plat_ns(index), minlength=n) / np.maximum(of, 1)
+    out["hist"] = np.stack([second, index, held], axis=1)
     return out
 
 
@@ -269,6 +271,7 @@ def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Se
         lat_p99_ns=quantiles[0.99],
         lat_p999_ns=quantiles[0.999],
         lat_max_ns=quantiles["max"],
+        hist=quantiles["hist"],
         zero_seconds=int((iops == 0).sum()),
         partial=bool(partial),
         source=source,
@@ -280,4 +283,13 @@ def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Se
 
 def _empty(source: str, total: dict) -> Seconds:
     none = np.zeros(0, np.int64)
-    return _seconds(0, none, none, {0.5: none, 0.99: none, 0.999: none, "max": none}, False, source, total, 0)
+    return _seconds(
+        0,
+        none,
+        none,
+        {0.5: none, 0.99: none, 0.999: none, "max": none, "hist": none.reshape(0, 3)},
+        False,
+        source,
+        total,
+        0,
+    )
