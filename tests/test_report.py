@@ -14,7 +14,7 @@ from ssdrig import report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import KEYS
 from ssdrig.report import page
-from ssdrig.report.terms import BARS, BY_KEY, TERMS, number
+from ssdrig.report.terms import BARS, BY_KEY, TERMS, number, with_error
 
 PLATEAU = [20000] * 12
 OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]
@@ -199,10 +199,35 @@ def test_packed_numbers_come_back():
 
 @pytest.mark.parametrize(
     ("value", "places", "text"),
-    [(None, 1, "–"), (0.0, 0, "0"), (-1.25, 2, "−1.25"), (1234567.6, 1, "1\u202f234\u202f567.6")],
+    [
+        (None, 1, "–"),
+        (0.0, 0, "0"),
+        (-1.25, 2, "−1.25"),
+        (1234567.6, 1, "1\u202f234\u202f567.6"),
+        (-0.0004, 3, "0.000"),
+        (-0.4, 0, "0"),
+        (-0.0005001, 3, "−0.001"),
+    ],
 )
 def test_number(value, places, text):
     assert number(value, places) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (1.941, 0.0003, "1.94100 ± 0.00030"),
+        (3.4262, 0.00996, "3.426 ± 0.010"),
+        (3.4262, 0.00994, "3.4262 ± 0.0099"),
+        (120.4, 37.0, "120 ± 37"),
+        (120.4, 137.0, "120 ± 137"),
+        (1.941, 0, "1.941"),
+        (1.941, None, "1.941"),
+        (None, 0.1, "–"),
+    ],
+)
+def test_an_error_has_two_significant_digits_and_the_value_ends_with_it(value, error, text):
+    assert with_error(value, error, 3) == text
 
 
 def test_bars_are_terms_with_a_direction():

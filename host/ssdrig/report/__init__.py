@@ -13,7 +13,7 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
 from ssdrig.report import page
-from ssdrig.report.terms import BY_KEY, number
+from ssdrig.report.terms import BY_KEY, number, with_error
 
 SHORT = [
     "iops_mean",
@@ -120,10 +120,7 @@ def short_table(figures: list[dict]) -> str:
     by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
-        cells = [
-            number(f[key], term.places) + (f" ± {number(f['wa_error'], 3)}" if key == "wa" and f["wa"] else "")
-            for f in figures
-        ]
+        cells = [with_error(f[key], f["wa_error"] if key == "wa" else None, term.places) for f in figures]
         rows.append([term.label + (f", {term.unit}" if term.unit else ""), *cells])
         if key == "power_mean_W":
             rows += [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.report.terms import BARS, BY_KEY, TERMS, number
+from ssdrig.report.terms import BARS, BY_KEY, TERMS, number, with_error
 
 HERE = Path(__file__).parent
 SHAPES = ["circle", "square", "up", "diamond", "down", "plus", "bar", "dash", "left", "right"]
@@ -232,9 +232,7 @@ def bars(figures: list[dict], names: list, review: int) -> str:
         out.append(f'<div class="card" data-key="{key}"><h3>{term.label}{unit}</h3><p class="soft">{better}</p>')
         for i, (value, (_, _, _, label)) in enumerate(zip(values, names, strict=True)):
             width = 0 if value is None else max(0.0, 100 * value / top)
-            text = number(value, term.places)
-            if key == "wa" and figures[i]["wa_error"] is not None and value is not None:
-                text += f" ± {number(figures[i]['wa_error'], term.places)}"
+            text = with_error(value, figures[i]["wa_error"] if key == "wa" else None, term.places)
             data = "" if value is None else f' data-value="{value!r}" data-better="{term.better}"'
             strong = " top" if i == review else ""
             out.append(
@@ -264,9 +262,7 @@ def table(figures: list[dict], names: list, review: int) -> str:
             unit = f' <span class="unit">{term.unit}</span>' if term.unit else ""
             out.append(f'<tr><th scope="row">{term.label}{unit}<small>{escape(term.meaning)}</small></th>')
             for i, f in enumerate(figures):
-                text = number(f[term.key], term.places)
-                if term.key == "wa" and f["wa_error"] is not None and f["wa"] is not None:
-                    text += f" ± {number(f['wa_error'], term.places)}"
+                text = with_error(f[term.key], f["wa_error"] if term.key == "wa" else None, term.places)
                 out.append(f'<td data-run="{i}"{" class=top" if i == review else ""}>{text}</td>')
             out.append("</tr>")
         out.append("</tbody>")

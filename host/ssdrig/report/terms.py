@@ -1,6 +1,7 @@
 """What each figure is called, its unit, and what it means, in words for a reader. The page, the README and the short
 table on the terminal are made from this list; `figures.figures_of` computes the keys."""
 
+import math
 from typing import NamedTuple
 
 
@@ -20,7 +21,7 @@ TERMS = [
     Term(
         "iops_mean",
         "Mean IOPS, steady",
-        "1/s",
+        "",
         0,
         "Performance",
         "Mean of the per-second I/O counts from the zoom start to the end; seconds without any I/O count as 0.",
@@ -29,7 +30,7 @@ TERMS = [
     Term(
         "iops_sd",
         "Standard deviation",
-        "1/s",
+        "IOPS",
         0,
         "Performance",
         "Of the same seconds (n − 1): how far a second lies from the mean.",
@@ -48,7 +49,7 @@ TERMS = [
     Term(
         "iops_min",
         "Slowest second",
-        "1/s",
+        "IOPS",
         0,
         "Performance",
         "The least I/O count of any second from the zoom start.",
@@ -57,15 +58,15 @@ TERMS = [
     Term(
         "iops_p0_1",
         "IOPS, P0.1",
-        "1/s",
+        "",
         0,
         "Performance",
         "0.1 % of the seconds from the zoom start were slower than this.",
         "more",
     ),
-    Term("iops_p1", "IOPS, P1", "1/s", 0, "Performance", "1 % of the seconds were slower.", "more"),
-    Term("iops_p5", "IOPS, P5", "1/s", 0, "Performance", "5 % of the seconds were slower.", "more"),
-    Term("iops_p50", "IOPS, median", "1/s", 0, "Performance", "Half of the seconds were slower.", "more"),
+    Term("iops_p1", "IOPS, P1", "", 0, "Performance", "1 % of the seconds were slower.", "more"),
+    Term("iops_p5", "IOPS, P5", "", 0, "Performance", "5 % of the seconds were slower.", "more"),
+    Term("iops_p50", "IOPS, median", "", 0, "Performance", "Half of the seconds were slower.", "more"),
     Term(
         "zero_seconds",
         "Seconds without I/O",
@@ -78,7 +79,7 @@ TERMS = [
     Term(
         "iops_all_mean",
         "Mean IOPS, whole load",
-        "1/s",
+        "",
         0,
         "Performance",
         "All I/O of the load divided by its length, the fresh plateau included.",
@@ -151,7 +152,7 @@ TERMS = [
         "Energy of the load / bytes moved (1 GB = 10⁹ bytes).",
         "less",
     ),
-    Term("iops_per_W", "IOPS per watt", "1/(s·W)", 0, "Power and energy", "I/O completed per joule.", "more"),
+    Term("iops_per_W", "IOPS per watt", "", 0, "Power and energy", "I/O completed per joule.", "more"),
     Term(
         "fill_energy_J",
         "Energy of the fill",
@@ -290,10 +291,20 @@ BY_KEY = {term.key: term for term in TERMS}
 
 
 def number(value, places: int) -> str:
-    """A figure for people: '12 345.6', '–' for None."""
+    """A figure for people: '12 345.6', '–' for None; never a negative zero."""
     if value is None:
         return "–"
-    return f"{value:,.{places}f}".replace(",", "\u202f").replace("-", "−")
+    text = f"{value:,.{places}f}"
+    return (text if text.strip("-0.,") else text.lstrip("-")).replace(",", "\u202f").replace("-", "−")
+
+
+def with_error(value, error, places: int) -> str:
+    """'1.94100 ± 0.00030': the error with two significant digits and the value to its last one; without an error, or
+    with an error of 0, the value alone to `places`."""
+    if value is None or not error:
+        return number(value, places)
+    places = max(0, 1 - math.floor(math.log10(float(f"{error:.1e}"))))
+    return f"{number(value, places)} ± {number(error, places)}"
 
 
 def markdown() -> str:
