@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from loop_device import loop_device
 
 from ssdrig.drive import calibrate, guard, inventory
+from ssdrig.drive import units as units_file
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.progress import Progress
 
@@ -203,14 +204,14 @@ def home(tmp_path, monkeypatch):
 
 
 def test_units_are_kept_by_model_and_firmware(home):
-    assert calibrate.units_for("M", "F1") == {}
+    assert units_file.units_for("M", "F1") == {}
     found = list(units(document({241: 0, 233: 0, 249: 0}), document({241: 1024, 233: 34, 249: 36000})).values())
-    calibrate.save_units("M", "F1", "S1", found, N)
-    assert calibrate.units_for("M", "F1") == {"ata:241": 32 * MIB, "ata:249": MIB}  # and not 233, which two units fit
-    assert calibrate.units_for("M", "F2") == {} and calibrate.units_for("M2", "F1") == {}
-    calibrate.save_units("M", "F2", "S2", list(units(document({241: 0}), document({241: 32})).values()), N)
-    calibrate.save_units("M", "F1", "S3", list(units(document({241: 0}), document({241: 32})).values()), N)
-    assert calibrate.units_for("M", "F1") == {"ata:241": GIB, "ata:249": MIB} and calibrate.units_for("M", "F2") == {
+    units_file.save_units("M", "F1", "S1", found, N)
+    assert units_file.units_for("M", "F1") == {"ata:241": 32 * MIB, "ata:249": MIB}  # and not 233, which two units fit
+    assert units_file.units_for("M", "F2") == {} and units_file.units_for("M2", "F1") == {}
+    units_file.save_units("M", "F2", "S2", list(units(document({241: 0}), document({241: 32})).values()), N)
+    units_file.save_units("M", "F1", "S3", list(units(document({241: 0}), document({241: 32})).values()), N)
+    assert units_file.units_for("M", "F1") == {"ata:241": GIB, "ata:249": MIB} and units_file.units_for("M", "F2") == {
         "ata:241": GIB
     }
     rows = json.loads(home.read_text())["units"]
@@ -236,15 +237,15 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
     home.parent.mkdir(parents=True)
     home.write_text(text)
     with pytest.raises(JournalError, match="units.json"):
-        calibrate.units_for("M", "F")
+        units_file.units_for("M", "F")
     with pytest.raises(JournalError):
-        calibrate.save_units("M", "F", "S", [], N)
+        units_file.save_units("M", "F", "S", [], N)
     assert home.read_text() == text
 
 
 def test_a_poll_does_not_wait_for_numpy():
     code = (
-        "import sys; from ssdrig.drive import calibrate, purge; calibrate.units_for('M', 'F'); sys.exit('numpy' in"
+        "import sys; from ssdrig.drive import calibrate, purge, units as units_file; units_file.units_for('M', 'F'); sys.exit('numpy' in"
         " sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
@@ -301,8 +302,8 @@ def test_calibration_of_a_real_device(drive, home):
     assert (found["ata:241"]["counts"], found["ata:241"]["unit_bytes"]) == (64, MIB)
     assert found["ata:249"]["unit_bytes"] is None and found["ata:249"]["candidates"] == []
     assert found["ata:233"]["unit_bytes"] is None and "too few" in found["ata:233"]["words"]
-    calibrate.save_units(drive.model, drive.firmware, drive.serial, result["units"], 64 * MIB)
-    assert calibrate.units_for("UNKNOWN SSD", "F1") == {"ata:241": MIB}
+    units_file.save_units(drive.model, drive.firmware, drive.serial, result["units"], 64 * MIB)
+    assert units_file.units_for("UNKNOWN SSD", "F1") == {"ata:241": MIB}
 
 
 @pytest.mark.parametrize("size", [MIB + 512, 0, 97 * MIB])
@@ -352,5 +353,5 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
     )
     out, err = capsys.readouterr()
     assert asked == [("S1", 10**10, None, 60)] and "writes 10 GB, 1 % of its rated 1 TB" in err
-    assert calibrate.units_for("UNKNOWN SSD", "F1") == ({"ata:241": MIB} if unit else {})
+    assert units_file.units_for("UNKNOWN SSD", "F1") == ({"ata:241": MIB} if unit else {})
     assert json.loads(out)["kept_in"] == (str(home) if unit else None)

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import types
 
 import pytest
 from drives import a_drive
@@ -10,7 +9,7 @@ from fake_tools import Tools, answer_of_smartctl, identity
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H, PAGE_C0H
-from ssdrig.drive import collect
+from ssdrig.drive import collect, units
 from ssdrig.drive.counters import snapshot
 from ssdrig.errors import DriveError, JournalError, ToolMissing
 
@@ -24,7 +23,7 @@ PAGE = bytes(512)
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch) -> Tools:
-    monkeypatch.setitem(sys.modules, "ssdrig.drive.calibrate", None)  # as if it were not there; its own test puts one
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return Tools(tmp_path / "bin", monkeypatch)
 
 
@@ -380,15 +379,17 @@ def test_a_defect_of_ours_is_not_swallowed(tools, monkeypatch):
 
 def test_calibrated_units_are_put_in(tools, monkeypatch):
     tools.smartctl(answer_of_smartctl())
-    found = types.ModuleType("calibrate")
-    found.units_for = lambda model, firmware: {"ata:241": 33554432} if (model, firmware) == ("TEST", "1.0") else {}
-    monkeypatch.setitem(sys.modules, "ssdrig.drive.calibrate", found)
+
+    def found(model, firmware):
+        return {"ata:241": 33554432} if (model, firmware) == ("TEST", "1.0") else {}
+
+    monkeypatch.setattr(units, "units_for", found)
     assert collect.poll(SATA)["units"] == {"ata:241": 33554432}
 
     def broken(model, firmware):
         raise JournalError("a table of units", "garbage", "delete it")
 
-    found.units_for = broken
+    monkeypatch.setattr(units, "units_for", broken)
     document = collect.poll(SATA)
     assert document["units"] == {} and "delete it" in document["gaps"][0]
 

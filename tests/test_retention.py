@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig import words
 from ssdrig.drive import retention
 
 
@@ -138,4 +139,4 @@ def test_unpowered_time_is_calendar_less_power_on_hours():
     ],
 )
 def test_period(hours, text):
-    assert retention.period(hours) == text
+    assert words.hours(hours) == text

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ssdrig import words
 from ssdrig.drive import wa
 
 MIB, GIB, GB = 1 << 20, 1 << 30, 10**9
@@ -368,7 +369,7 @@ def test_the_hosts_own_count_and_log_22hs_agree_to_the_byte():
     ],
 )
 def test_in_words(count, text):
-    assert wa.in_words(count) == text
+    assert words.size(count) == text
 
 
 def test_words():

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ssdrig.drive.json_numbers import inside, objects, refuse, text, whole
 from ssdrig.errors import UsageError
+from ssdrig.words import unit as unit_words
 
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
 SECOND_HALVES = {
@@ -331,14 +332,6 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict:
             if value is not None:
                 out.setdefault(role, value)
     return out
-
-
-def unit_words(unit: int) -> str:
-    """512 -> "512 B", 33554432 -> "32 MiB", 10**9 -> "1 GB"."""
-    for size, name in ((1 << 30, "GiB"), (10**9, "GB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if unit % size == 0:
-            return f"{unit // size} {name}"
-    return f"{unit} B"
 
 
 def _rows_for(smartctl: dict, model: str | None) -> list:

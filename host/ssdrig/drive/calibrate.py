@@ -5,23 +5,19 @@ host or the drive has written then moves by N/u to 1.1 N/u, give or take one cou
 most one fits, or it is said which do. Nothing is guessed: too few counts, or two units that fit, leave the unit
 unknown.
 
-What was found is kept in $XDG_DATA_HOME/ssdrig/units.json (~/.local/share without it) by model and firmware:
-{"schema": 1, "units": [{"model", "firmware", "key": "ata:241", "unit_bytes", "counts", "written_bytes", "serial",
-"utc"}]}."""
+units.py keeps what was found."""
 
 import argparse
 import json
 import math
-import os
 import sys
 import tempfile
 import time
-from datetime import datetime, timezone
-from pathlib import Path
 
-from ssdrig.atomic import write_atomically
-from ssdrig.errors import DriveError, JournalError, UsageError
+from ssdrig.drive.units import save_units
+from ssdrig.errors import DriveError, UsageError
 from ssdrig.progress import Progress, clock
+from ssdrig.words import unit as unit_words
 
 UNITS = (
     512,
@@ -130,81 +126,8 @@ def bytes_to_tell(small: int, big: int, wa_most: float) -> int | None:
     return math.ceil(2 / slope) if slope > 0 else None
 
 
-def unit_words(unit: int) -> str:
-    """33554432 -> "32 MiB", 10^9 -> "1 GB"."""
-    if unit % 10**9 == 0:
-        return f"{unit // 10**9} GB"
-    name, size = next((n, s) for n, s in (("GiB", 1 << 30), ("MiB", MIB), ("KiB", 1024), ("B", 1)) if unit % s == 0)
-    return f"{unit // size} {name}"
-
-
 def _count(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-# ---- what earlier calibrations found
-
-
-def units_path() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
-    return Path(home) / "ssdrig" / "units.json"
-
-
-def units_for(model: str, firmware: str) -> dict[str, int]:
-    """Bytes per count that a calibration on this model and firmware found, {"ata:241": 33554432}; {} if there was none.
-
-    Raises JournalError if the file is there and cannot be read."""
-    return {row["key"]: row["unit_bytes"] for row in _load() if (row["model"], row["firmware"]) == (model, firmware)}
-
-
-def save_units(model: str, firmware: str, serial: str, findings: list[dict], written_bytes: int) -> Path:
-    """Keep the findings that have a unit; earlier ones of the same model, firmware and counter are replaced. Raises
-    JournalError."""
-    utc = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    new = [
-        {
-            "model": model,
-            "firmware": firmware,
-            "key": f["key"],
-            "unit_bytes": f["unit_bytes"],
-            "counts": f["counts"],
-            "written_bytes": written_bytes,
-            "serial": serial,
-            "utc": utc,
-        }
-        for f in findings
-        if f["unit_bytes"]
-    ]
-    replaced = {(model, firmware, row["key"]) for row in new}
-    rows = [row for row in _load() if (row["model"], row["firmware"], row["key"]) not in replaced] + new
-    path = units_path()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, (json.dumps({"schema": 1, "units": rows}, indent=1, ensure_ascii=False) + "\n").encode())
-    except OSError as error:
-        raise JournalError(
-            f"to write {path}", error.strerror or str(error), "make room, or set XDG_DATA_HOME to a folder of yours"
-        ) from error
-    return path
-
-
-def _load() -> list[dict]:
-    path = units_path()
-    try:
-        rows = json.loads(path.read_bytes())["units"]
-        if not all(isinstance(row[name], str) for row in rows for name in ("model", "firmware", "key")) or not all(
-            _count(row["unit_bytes"]) and row["unit_bytes"] for row in rows
-        ):
-            raise ValueError("a row without model, firmware, key or unit_bytes")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise JournalError(
-            f"the units of earlier calibrations in {path}",
-            str(error),
-            "correct the file, or move it away and calibrate again",
-        ) from error
-    return rows
 
 
 # ---- the calibration of a drive

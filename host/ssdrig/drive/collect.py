@@ -5,7 +5,7 @@ import re
 import threading
 import time
 
-from ssdrig.drive import nvme_cli, program, smartctl
+from ssdrig.drive import nvme_cli, program, smartctl, units
 from ssdrig.drive.inventory import Drive
 from ssdrig.errors import DriveError, SsdrigError, ToolMissing
 
@@ -214,11 +214,7 @@ def _add_smartctl(document: dict, drive: Drive, like: dict | None, deadline: flo
 def _units(drive: Drive, gaps: list[str]) -> dict:
     """{"ata:241": bytes} that a calibration on this model and firmware found."""
     try:
-        from ssdrig.drive.calibrate import units_for
-    except ImportError:
-        return {}
-    try:
-        return units_for(drive.model, drive.firmware)
+        return units.units_for(drive.model, drive.firmware)
     except SsdrigError as error:
         gaps.append(f"calibrated units: {error}")
         return {}

@@ -11,15 +11,16 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
-from ssdrig.drive.wa import WriteAmplification, in_words
+from ssdrig import words
+from ssdrig.drive.wa import WriteAmplification
 from ssdrig.errors import UsageError
+from ssdrig.words import DAYS_PER
 
 TB = 1e12
 DAY_NS = 86_400_000_000_000
 FEWEST_PERCENT = 5  # percentage used, whole percents: below this a projection is off by more than a fifth
 FEWEST_CYCLES = 5  # likewise for a mean erase count
 WINDOWS = 12  # a history is cut into at most so many for the spread of its rate
-DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,9 @@ def rate_of_history(history: list[dict]) -> Rate | None:
     rate = (readings[-1][1] - readings[0][1]) / days
     spread = _spread(readings)
     margin = unit / days + (spread or 0)
-    source = f"{len(readings)} polls over {in_days(days)}" + ("" if spread is not None else ", too few for its spread")
+    source = f"{len(readings)} polls over {words.days(days)}" + (
+        "" if spread is not None else ", too few for its spread"
+    )
     return Rate(rate, max(0.0, rate - margin), rate + margin, source)
 
 
@@ -180,7 +183,7 @@ def project(
         )
     if host is not None and rated is not None:
         out["tbw_left_bytes"] = max(0, rated - host)
-        ahead.append(_ahead("tbw", rated - host, unit, unit, rate, today, f"{in_words(rated)} rated"))
+        ahead.append(_ahead("tbw", rated - host, unit, unit, rate, today, f"{words.size(rated)} rated"))
     life = drive_life_minutes(snapshot.get("workload_wear_percent"), snapshot.get("workload_timer_min"))
     out["workload_life_days"] = life / 1440 if life is not None else None
     left_days = out["warranty_days_left"]
@@ -254,7 +257,7 @@ def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date
         for name in ("percentage_used", "available_spare_percent", "available_spare_threshold_percent")
     }
     out |= {"projected_tbw_TB": None, "projected_tbw_low_TB": None, "projected_tbw_high_TB": None}
-    if p is None and any(words.startswith("percentage used") for words in snapshot.get("unknown") or ()):
+    if p is None and any(text.startswith("percentage used") for text in snapshot.get("unknown") or ()):
         pass  # the snapshot's own words say more
     elif p is None:
         unknown.append("how worn the drive takes itself to be: it reports no percentage used")
@@ -363,18 +366,8 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else 100 * part / whole
 
 
-def in_days(days: float) -> str:
-    """Days in the unit a person would take: 5 -> '5.0 days', 100 -> '3.3 months', 950 -> '31 months', 4000 -> '11
-    years'."""
-    if days < 60:
-        return f"{days:.1f} days" if days < 10 else f"{days:.0f} days"
-    if days < 365.25 * 4:
-        months = days / DAYS_PER["month"]
-        return f"{months:.1f} months" if months < 10 else f"{months:.0f} months"
-    years = days / DAYS_PER["year"]
-    return f"{years:.1f} years" if years < 10 else f"{years:.0f} years" if years < 1000 else "over 1000 years"
-
-
 def rate_words(rate: Rate) -> str:
     """The rate per month, or per day if that is what it counts: '1.20 TB/month'."""
-    return f"{in_words(rate.bytes_per_day * DAYS_PER['month'])}/month" + ("" if rate.calendar else " of power-on time")
+    return f"{words.size(rate.bytes_per_day * DAYS_PER['month'])}/month" + (
+        "" if rate.calendar else " of power-on time"
+    )

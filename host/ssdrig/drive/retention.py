@@ -9,6 +9,8 @@ standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2
 import math
 from dataclasses import dataclass
 
+from ssdrig.words import hours as in_hours
+
 BOLTZMANN_EV_PER_K = 8.617333e-5
 ACTIVATION_ENERGY_EV = 1.1
 _KELVIN = 273.15
@@ -105,13 +107,13 @@ def bound(
     hours = bound_hours(drive_class, storage_C, ea_eV)
     requirement = REQUIREMENTS[drive_class]
     rule = (
-        f"JESD218 {drive_class} class ({period(requirement.hours)} at {requirement.off_C:g} °C when worn out),"
+        f"JESD218 {drive_class} class ({in_hours(requirement.hours)} at {requirement.off_C:g} °C when worn out),"
         f" {ea_eV:g} eV"
     )
     if wear_percent is not None and wear_percent > 100:
         words = f"No retention bound: {wear_percent:.0f} % of the rated endurance is used, the standard ends at 100 %."
         return out | {"state": "void", "words": words}
-    text = f"Without power at {storage_C:g} °C at least {period(hours)} at 100 % of the rated endurance: {rule}."
+    text = f"Without power at {storage_C:g} °C at least {in_hours(hours)} at 100 % of the rated endurance: {rule}."
     if wear_percent is None:
         return out | {
             "state": "wear not known",
@@ -120,12 +122,3 @@ def bound(
         }
     better = "" if wear_percent == 100 else f" At {wear_percent:.0f} % it is better; how much is not specified."
     return out | {"state": "holds", "hours": hours, "words": text + better}
-
-
-def period(hours: float) -> str:
-    """Hours in the unit a person would take: 96.2 -> '96 h', 355 -> '14.8 d', 2190 -> '13.0 weeks', 36700 -> '4.2
-    years'."""
-    for unit, length, upto in (("h", 1, 120), ("d", 24, 60 * 24), ("weeks", 168, 366 * 24)):
-        if hours < upto:
-            return f"{hours / length:.{0 if unit == 'h' and hours >= 20 else 1}f} {unit}"
-    return f"{hours / 8766:.1f} years"

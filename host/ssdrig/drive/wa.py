@@ -8,6 +8,8 @@ the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 import math
 from dataclasses import dataclass, replace
 
+from ssdrig.words import size
+
 COARSEST = 0.2  # a relative error above this and the figure is refused: StorScore's rule of fewer than five counts
 _KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
@@ -194,16 +196,14 @@ def words(wa: WriteAmplification) -> str:
     """The figure for people, with its error, what it rests on, and what more writing would bring."""
     more = wa.missing_bytes_5_percent
     if wa.value is None:
-        return f"not known: {wa.why}" + (
-            f"; the host has to write at most {in_words(more)} more for ±5 %" if more else ""
-        )
+        return f"not known: {wa.why}" + (f"; the host has to write at most {size(more)} more for ±5 %" if more else "")
     text = figure(wa.value, wa.error)
     if wa.host_bytes is not None:
-        text += f" over {in_words(wa.host_bytes)} written by the host"
+        text += f" over {size(wa.host_bytes)} written by the host"
     if wa.tlc_only is not None:
         text += f"; {wa.tlc_only:.2f} without the SLC cache's writes"
     if more:
-        text += f"; {in_words(more)} more for ±5 %"
+        text += f"; {size(more)} more for ±5 %"
     return "; ".join([text, *(FLAGS[f] for f in wa.flags)])
 
 
@@ -211,16 +211,6 @@ def figure(value: float, error: float, most_places: int = 4) -> str:
     """ "1.83 ± 0.02": two digits of the error, rounded up so that it stays a bound."""
     places = max(0, min(most_places, 1 - math.floor(math.log10(error)))) if error else most_places
     return f"{value:.{places}f} ± {math.ceil(error * 10**places) / 10**places:.{places}f}"
-
-
-def in_words(count: float) -> str:
-    """Bytes in decimal units with three digits: 13880000000000 -> '13.9 TB'."""
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if abs(count) < 999.5 or unit == "PB":
-            break
-        count /= 1000
-    digits = 0 if unit == "B" else max(0, 2 - math.floor(math.log10(abs(count)))) if abs(count) >= 1 else 2
-    return f"{count:.{digits}f} {unit}"
 
 
 def _value(

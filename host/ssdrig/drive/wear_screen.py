@@ -6,9 +6,10 @@ import shutil
 import sys
 import textwrap
 
-from ssdrig.drive.endurance import Rate, in_days, rate_words
-from ssdrig.drive.retention import CAVEAT, period
-from ssdrig.drive.wa import figure, in_words
+from ssdrig import words as in_words
+from ssdrig.drive.endurance import Rate, rate_words
+from ssdrig.drive.retention import CAVEAT
+from ssdrig.drive.wa import figure
 
 BAR = 20
 COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
@@ -63,20 +64,20 @@ def projection_sentences(found: dict) -> list[str]:
         left = p["warranty_days_left_at_most"]
         years = f"the warranty's {found['limits']['years']:g} years"
         over = f"By its power-on hours alone {years} are over."
-        out.append(over if left == 0 else f"Of {years} at most {in_days(left)} are left: it was on for the rest.")
+        out.append(over if left == 0 else f"Of {years} at most {in_words.days(left)} are left: it was on for the rest.")
     if p["allowance_bytes_per_day"] is not None:
         out.append(
-            f"Until {p['warranty_end']} {in_words(p['allowance_bytes_per_day'])} a day may be written within the rated"
+            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the rated"
             " TBW."
         )
     if p["projected_tbw_TB"] is not None:
-        low, high = (in_words(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
+        low, high = (in_words.size(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
         out.append(
-            f"By its percentage used the drive takes {in_words(p['projected_tbw_TB'] * 1e12)} in all ({low} to {high})."
+            f"By its percentage used the drive takes {in_words.size(p['projected_tbw_TB'] * 1e12)} in all ({low} to {high})."
         )
     if p["workload_life_days"] is not None:
         out.append(
-            f"The drive's own timed counters say that its flash lasts {in_days(p['workload_life_days'])} at the"
+            f"The drive's own timed counters say that its flash lasts {in_words.days(p['workload_life_days'])} at the"
             " workload they saw."
         )
     return out
@@ -106,7 +107,7 @@ def _reached(p: dict, wa: dict) -> list[str]:
         if years is not None and first["days"] > 0:
             order = "before" if first["days"] < years["days"] else "after"
             text += f", {order} the warranty's years end" + (
-                f" in {in_days(years['days'])}" if years["days"] > 0 else "ed"
+                f" in {in_words.days(years['days'])}" if years["days"] > 0 else "ed"
             )
         out.append(text + ".")
         for a in worn[1:]:
@@ -122,7 +123,7 @@ def _head(found: dict, width: int, paint) -> list[str]:
         found["serial"] and f"S/N {found['serial']}",
         found["firmware"] and f"firmware {found['firmware']}",
         found["protocol"],
-        found["capacity_bytes"] and in_words(found["capacity_bytes"]),
+        found["capacity_bytes"] and in_words.size(found["capacity_bytes"]),
         "SIMULATED" if found["simulated"] else None,
     ]
     health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health not known", "dim")}[
@@ -160,7 +161,7 @@ def _bars(found: dict, paint) -> list[str]:
             (
                 "TBW",
                 p["tbw_used_percent"],
-                f"{in_words(p['host_written_bytes'])} of {in_words(p['rated_tbw_bytes'])}, {then}",
+                f"{in_words.size(p['host_written_bytes'])} of {in_words.size(p['rated_tbw_bytes'])}, {then}",
             )
         )
     if p["warranty_used_percent"] is not None:
@@ -168,7 +169,7 @@ def _bars(found: dict, paint) -> list[str]:
             (
                 "warranty time",
                 p["warranty_used_percent"],
-                f"to {p['warranty_end']}, {in_days(p['warranty_days_left'])} left",
+                f"to {p['warranty_end']}, {in_words.days(p['warranty_days_left'])} left",
             )
         )
     for name, words in (("mean", "P/E cycles"), ("max", "P/E cycles, max")):
@@ -195,7 +196,7 @@ def _bars(found: dict, paint) -> list[str]:
 
 def _facts(found: dict) -> list[str]:
     parts = [
-        f"{name} {in_words(found[key])}"
+        f"{name} {in_words.size(found[key])}"
         for name, key in (
             ("host written", "host_written_bytes"),
             ("read", "host_read_bytes"),
@@ -214,7 +215,7 @@ def _facts(found: dict) -> list[str]:
         out.append(f"What bears on retention: {', '.join(counts)}.")
     if found["retention"]["unpowered_hours_at_most"] is not None:
         out.append(
-            f"Without power at most {period(found['retention']['unpowered_hours_at_most'])} since the first reading"
+            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first reading"
             " (calendar less power-on hours)."
         )
     if found["limits"] and found["limits"]["source"]:
@@ -224,8 +225,11 @@ def _facts(found: dict) -> list[str]:
 
 def _span(ahead: dict, calendar: bool) -> str:
     """ "14 months (12 to 17)", without the range where it says the same."""
-    value = in_days(ahead["days"])
-    low, high = in_days(ahead["days_low"]), "never" if ahead["days_high"] is None else in_days(ahead["days_high"])
+    value = in_words.days(ahead["days"])
+    low, high = (
+        in_words.days(ahead["days_low"]),
+        "never" if ahead["days_high"] is None else in_words.days(ahead["days_high"]),
+    )
     unit = value.split(" ")[-1]
     if low.split(" ")[-1] == high.split(" ")[-1] == unit:
         low, high = low.split(" ")[0], high.split(" ")[0]
