@@ -143,6 +143,22 @@ def test_events_are_on_the_axis(tmp_path):
     assert [p[2] for p in data.polls] == ["before", "before", *["poll"] * 6, "after"]
 
 
+def test_a_poll_has_the_reason_that_its_event_says(tmp_path):
+    """The last poll under load ended 0.3 s before the one after the load: each keeps its own reason."""
+    run = synthetic_run.write(tmp_path, IOPS, zoom_s=12, smart_every_s=10)
+    lines = (run / "events.jsonl").read_text().splitlines()
+    first = synthetic_run.T_RUN_NS + 3_750_000_000
+    late = [first + 31_300_000_000, first + 31_310_000_000]
+    for t_ns, kind in zip(late, ("smart.start", "smart.end"), strict=True):
+        lines.insert(-2, json.dumps({"t_ns": t_ns, "kind": kind, "n": 77, "reason": "poll", "ok": True}))
+    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+    for path in (run / "smart").iterdir():
+        document = json.loads(path.read_text())
+        if document["reason"] == "after":
+            path.write_text(json.dumps({**document, "t_start_ns": late[1] - 500_000_000, "t_end_ns": late[1]}))
+    assert [p[2] for p in analysis.load(run).polls if p[0] > 31] == ["poll", "after"]
+
+
 # ---- what is missing
 
 

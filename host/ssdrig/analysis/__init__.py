@@ -1,0 +1,41 @@
+"""A run folder -> what happened second by second on one time axis. `load` gives what is there of a run that failed or
+died, and `notes` say what is not and why; figures.py tells the run's figures from it.
+
+Time zero is the load's first I/O. The axis is drive time: a SIMULATED drive may be dilated, so that k seconds of the
+host are one of the drive, and this is the one place where that is undone: one row of the grid is k host seconds, its
+count of I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
+"""
+
+from pathlib import Path
+
+from ssdrig import journal
+from ssdrig.analysis.events import load_events
+from ssdrig.analysis.fio import load_fio
+from ssdrig.analysis.power import load_power
+from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
+from ssdrig.analysis.smart import load_smart
+
+__all__ = ["SECOND_NS", "Rail", "RunData", "load"]
+
+
+def load(run_path) -> RunData:
+    """Read a run folder. Raises JournalError if it is none; what else is missing is said in `notes`."""
+    run = Path(run_path)
+    header = journal.open_run(run)
+    state, events = journal.state(run), journal.events(run)
+    data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
+    load_fio(data, run)
+    load_power(data, run)
+    load_smart(data, run)
+    load_events(data)
+    return data
+
+
+def _why(state: str, events: list[dict]) -> str | None:
+    if state in journal.END_STATES:
+        return events[-1].get("why") or None
+    if state == "running":
+        return None
+    last = events[-1] if events else {"kind": "nothing"}
+    words = " ".join(str(last[key]) for key in ("kind", "step", "reason") if key in last)
+    return f"the process that carried out the run ended without closing it; its last event is {words}"

@@ -1,0 +1,54 @@
+"""The events of a run folder -> polls, marks and log of RunData, in words."""
+
+from ssdrig.analysis.rundata import RunData
+
+REASONS = {"before": "before the load", "poll": "under load", "after": "after the load", "settled": "when settled"}
+
+
+def load_events(data: RunData) -> None:
+    """Polls, marks and log of the axis, in words."""
+    started: dict[int, float] = {}
+    hellos = 0
+    for event in data.events:
+        t, kind = float(data.axis_s(event["t_ns"])), event["kind"]
+        text = kind
+        if kind == "smart.start":
+            started[event["n"]] = t
+            continue
+        if kind == "smart.end":
+            reason = event.get("reason") or "poll"
+            begin = started.pop(event["n"], t)
+            data.polls.append((begin, t, reason))
+            text = f"SMART {REASONS.get(reason, reason)}, {1000 * (t - begin) * data.k:.0f} ms" + (
+                "" if event["ok"] else f": FAILED, {event.get('why')}"
+            )
+            if not event["ok"]:
+                data.marks.append((t, "SMART poll failed"))
+                data.notes.append(f"SMART poll {event['n']} failed: {event.get('why')}")
+        elif kind in ("step.start", "step.end"):
+            text = (
+                f"{event['step']}"
+                f" {'begins' if kind == 'step.start' else 'ends' if event.get('ok') else 'FAILS: ' + str(event.get('why'))}"
+            )
+            if kind == "step.end" and not event.get("ok"):
+                data.marks.append((t, f"{event['step']} failed"))
+        elif kind == "rig.hello":
+            hellos += 1
+            text = f"rig answers (boot {event['hello'].get('boot')}, firmware {event['hello'].get('firmware')})"
+            if hellos > 1:
+                data.marks.append((t, "rig was reset"))
+        elif kind == "rig.lost":
+            text = f"rig lost: {event.get('why')}"
+            data.marks.append((t, "rig lost"))
+        elif kind == "note":
+            text = str(event.get("text"))
+            data.marks.append((t, text))
+        elif kind == "run.end":
+            text = f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
+        elif kind == "clock.anchor":
+            continue
+        data.log.append((t, text))
+    data.log.sort(key=lambda entry: entry[0])
+    zoom = data.header["method"].get("zoom_s")
+    if zoom:
+        data.marks.append((float(zoom), "zoom start"))

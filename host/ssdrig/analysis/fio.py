@@ -1,0 +1,62 @@
+"""fio's part of a run folder -> the per-second grid of RunData."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import fiolog
+from ssdrig.analysis.rundata import RunData
+from ssdrig.errors import LoadError
+
+
+def load_fio(data: RunData, run: Path) -> None:
+    k = data.k
+    try:
+        fill = fiolog.load(run / "fio" / "fill")
+        data.fill_t0_ns = int(fill.t_ns[0]) if len(fill.t_ns) and fill.t_ns[0] else _started(data, "fill")
+        data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
+    except LoadError as error:
+        data.notes.append(f"fill: {error}")
+    try:
+        load = fiolog.load(run / "fio" / "load")
+        if not len(load.iops):
+            raise LoadError("I/O in the load", "none", "see fio/load/stderr.txt")
+    except LoadError as error:
+        data.notes.append(f"load: {error}")
+        return
+    data.t0_ns = int(load.t_ns[0])
+    if not data.t0_ns:
+        data.t0_ns = _started(data, "load")
+        data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
+    elif load.source == "status":
+        data.notes.append("load: fio left no logs; its once-a-second documents were used, good to a second")
+    data.load_s = load.totals["runtime_ms"] / 1000 / k
+    data.ios, data.bytes = load.totals["ios"], load.totals["bytes"]
+    if data.ios:
+        data.lat_us = {"mean": load.totals["lat_sum_ns"] / data.ios / 1000 / k}
+        for name, key in (("p99", "99.000000"), ("p999", "99.900000")):
+            if key in load.totals["clat_ns"]:
+                data.lat_us[name] = load.totals["clat_ns"][key] / 1000 / k
+    n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
+
+    def per_second(values):
+        return values[: n * k].reshape(n, k).astype(float)
+
+    count, latency, tail = per_second(load.iops), per_second(load.lat_mean_ns), per_second(load.lat_p99_ns)
+    data.iops = count.sum(axis=1)
+    data.bw_Bps = per_second(load.bw_bytes).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
+    data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
+    data.lat_p99_us[data.lat_p99_us == 0] = np.nan
+    if k > 1:
+        data.notes.append(
+            f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's"
+        )
+    if load.torn_bytes:
+        data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")
+
+
+def _started(data: RunData, step: str) -> int:
+    starts = [e["t_ns"] for e in data.events if e["kind"] == "step.start" and e.get("step") == step]
+    return starts[0] if starts else data.header["started"]["t_ns"]

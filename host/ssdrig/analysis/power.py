@@ -1,0 +1,138 @@
+"""The rig's part of a run folder -> power and energy of each second of RunData."""
+
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import rails, samples
+from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
+from ssdrig.errors import RigError
+
+COUNTS = {
+    "frames_lost": "frames from the rig lost on the way",
+    "damaged": "stretches of bytes from the rig that were no frame",
+    "repeated": "frames from the rig that came twice (used once)",
+    "malformed": "frames from the rig that make no sense",
+    "resets": "resets of the rig's board",
+    "unconverted": "samples that no hello explains (not used)",
+}
+
+
+def load_power(data: RunData, run: Path) -> None:
+    k, n = data.k, len(data.iops)
+    data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
+    if data.header.get("rig") is None:
+        data.notes.append("power: not measured, the run had no rig")
+        return
+    try:
+        powers = samples.load_rails(run)
+    except RigError as error:
+        data.notes.append(f"power: {error}")
+        return
+    data.rails = [
+        Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers
+    ]
+    data.closure = rails.worst([power.closure for power in powers])
+    _note_power(data, powers)
+    _idle(data, powers)
+    if data.t0_ns is None:
+        return
+    edges = data.t0_ns + k * SECOND_NS * np.arange(n + 1, dtype=np.int64)
+    data.energy_J = rails.steps_J(powers, edges) / k
+    data.power_mean_W = data.energy_J.copy()  # over one second of drive time
+    data.power_min_W, data.power_max_W = rails.extremes_W(powers, data.t0_ns, n, k * SECOND_NS)
+    begin, end = data.t0_ns, data.t0_ns + round(data.load_s * k * SECOND_NS)
+    data.load_energy_J, watts = _energy(data, powers, begin, end)
+    if data.load_energy_J is None:
+        dark = int((~np.isfinite(data.energy_J)).sum())
+        data.notes.append(
+            f"energy_J: {dark} of the load's {n} s have no power samples{_of_rails(powers, edges)}; ratios are of the"
+            " seconds that have"
+        )
+    elif data.load_energy_J > 0:
+        data.power_uncertainty_percent = 100 * rails.uncertainty_W(powers, watts) / sum(watts)
+    for rail, power in zip(data.rails, powers, strict=True):
+        if len(powers) == 1:
+            rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W
+        else:
+            rail.power_mean_W = rails.steps_J([power], edges) / k
+            rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
+        rail.load_energy_J, (mean_W,) = _energy(data, [power], begin, end)
+        if mean_W:
+            rail.power_uncertainty_percent = 100 * power.uncertainty_W(mean_W) / abs(mean_W)
+        first, last = np.searchsorted(power.t_ns, [begin, end])
+        in_load = (power.gap >= first) & (power.gap <= last)
+        rail.sample_count, rail.samples_lost = int(last - first), int(power.gap_lost[in_load].sum())
+        if rail.sample_count:
+            data.clock_error_ns = max(data.clock_error_ns or 0.0, float(power.err_ns[first:last].max()))
+    data.sample_count, data.samples_lost = (
+        sum(getattr(rail, name) for rail in data.rails) for name in ("sample_count", "samples_lost")
+    )
+    if data.fill_s:
+        data.fill_energy_J = _energy(
+            data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
+        )[0]
+        if data.fill_energy_J is None:
+            data.notes.append("fill_energy_J: power samples do not cover the fill")
+
+
+def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
+    """Energy of the rails together in J of drive time, None where one is not known, and the mean power of each (W)."""
+    each = [rails.energy_J([power], begin_ns, end_ns) for power in powers]
+    if None in each or end_ns <= begin_ns:
+        return None, [0.0] * len(each)
+    return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
+
+
+def _idle(data: RunData, powers: list[samples.Power]) -> None:
+    """Mean power of the idle step, in which nothing asks the drive for anything, if there was one."""
+    edges = [
+        e["t_ns"]
+        for kind in ("step.start", "step.end")
+        for e in data.events
+        if e["kind"] == kind and e.get("step") == "idle"
+    ]
+    if len(edges) != 2:
+        return
+    for rail, power in zip(data.rails, powers, strict=True):
+        joules, (mean_W,) = _energy(data, [power], *edges)
+        rail.idle_mean_W = None if joules is None else mean_W
+    joules, watts = _energy(data, powers, *edges)
+    if joules is None:
+        data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_of_rails(powers, edges)}")
+        return
+    data.idle_mean_W, data.idle_uncertainty_W = sum(watts), rails.uncertainty_W(powers, watts)
+
+
+def _of_rails(powers: list[samples.Power], edges_ns) -> str:
+    """Which of several rails are not known over all the steps, in words."""
+    if len(powers) < 2:
+        return ""
+    dark = [f"{power.rail} ({power.name})" for power in powers if not rails.known([power], edges_ns).all()]
+    return f" of rail {', '.join(dark)}, so the sum is not known there"
+
+
+def _note_power(data: RunData, powers: list[samples.Power]) -> None:
+    """Say what came short of the rig's data."""
+    for name, words in COUNTS.items():
+        count = sum(power.counts[name] for power in powers) if name == "unconverted" else powers[0].counts.get(name)
+        if count:
+            data.notes.append(f"power: {count} {words}")
+    for power in powers:
+        which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        if power.closure is None:
+            data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
+        elif power.closure.instead:
+            data.notes.append(
+                f"samples_lost: {power.closure.instead} conversions of the run{which} were given up to read the chip's"
+                " accumulators"
+            )
+        for begin_ns, end_ns in rails.losses(power):
+            text = f"no samples of rail {power.rail} ({power.name}) for {(end_ns - begin_ns) / SECOND_NS:.1f} s"
+            data.marks.append((float(data.axis_s(begin_ns)), text))
+            data.log.append((float(data.axis_s(begin_ns)), text))
+        if power.energy_filled_J:
+            data.notes.append(
+                f"power: {power.energy_filled_J:.4g} J of the run{which} lie in gaps and were filled in by"
+                " interpolation"
+            )
