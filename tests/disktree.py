@@ -46,6 +46,7 @@ class DiskTree:
         self.write("proc/self/mountinfo", "22 27 0:21 / /proc rw,relatime - proc proc rw\n")
         self.write("proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
         self.numbers: dict[str, str] = {}
+        self.nodes: dict[str, tuple[str, str]] = {}
         self.appearances = 0
 
     def write(self, path: str, content: str | bytes) -> None:
@@ -162,6 +163,8 @@ class DiskTree:
             hidden = f"nvme{index}c{nvme}n1"
             self.write(f"{controller}/{hidden}/hidden", "1\n")
             self.write(f"{controller}/{hidden}/size", f"{size_bytes // 512}\n")
+            self.link(f"{controller}/{hidden}/device", controller)
+            self.write(f"{controller}/subsysnqn", "nqn.2014-08.org.nvmexpress:uuid:1\n")
             self.link(f"sys/block/{hidden}", f"{controller}/{hidden}")
         name = f"nvme{index}n1"
         self.block(name, f"{subsystem}/{name}", f"259:{100 + index}", size_bytes)
@@ -294,12 +297,39 @@ class DiskTree:
         path = self.root / "proc/swaps"
         path.write_text(path.read_text() + f"{source}                               partition\t8388604\t\t0\t\t-2\n")
 
+    def node(self, path, name, kind="block"):
+        """A device node anywhere, such as a container's: its number says which device it is."""
+        self.write(path, b"")
+        self.nodes[path] = (kind, self.numbers[name])
+
+    def character(self, name, folder, number):
+        """A character device whose folder in sysfs is `folder`, and its node."""
+        self.link(f"sys/dev/char/{number}", folder)
+        self.numbers[name] = number
+        self.node(f"dev/{name}", name, "char")
+
+    def node_number(self, path):
+        """In the place of sysfs.node_number: the nodes of this tree are files, which have no device number."""
+        real = os.path.realpath(path)
+        inside = os.path.relpath(real, self.root.resolve())
+        if not os.path.exists(real):
+            return "", ""
+        return self.nodes.get(inside) or (
+            ("block", self.numbers[inside[4:]]) if inside[:4] == "dev/" and inside[4:] in self.numbers else ("", "")
+        )
+
     def process(self, pid, comm, path, flags="02100002"):
         """A process that has `path` open; /proc/PID/fdinfo gives the flags of open(2) in octal."""
         self.write(f"proc/{pid}/comm", comm + "\n")
         self.write(f"proc/{pid}/fdinfo/7", f"pos:\t0\nflags:\t{flags}\nmnt_id:\t24\nino:\t300\n")
+        self.link(f"proc/{pid}/fd/7", path.lstrip("/"))
+
+    def mapping(self, pid, comm, path, permissions="rw-s"):
+        """A process that has `path` mapped, its descriptor closed."""
+        self.write(f"proc/{pid}/comm", comm + "\n")
+        self.write(f"proc/{pid}/maps", f"7f00aa000000-7f00aa001000 {permissions} 00000000 00:05 300    {path}\n")
         (self.root / f"proc/{pid}/fd").mkdir(exist_ok=True)
-        (self.root / f"proc/{pid}/fd/7").symlink_to(path)
+        self.link(f"proc/{pid}/map_files/7f00aa000000-7f00aa001000", path.lstrip("/"))
 
     def remove(self, name):
         """A disk that vanishes."""

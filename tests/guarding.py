@@ -7,16 +7,17 @@ import subprocess
 import pytest
 from disktree import DiskTree
 from drives import a_drive
-from ssdrig.drive import guard
+from ssdrig.drive import guard, sysfs
 from ssdrig.drive.inventory import Drive, all_drives
 
 SERIAL = "S3Z9NB0K100001"
 
 
 @pytest.fixture
-def tree(tmp_path):
+def tree(tmp_path, monkeypatch):
     """One SATA disk sda with nothing on it, and one NVMe drive that nothing is wrong with either."""
     tree = DiskTree(tmp_path)
+    monkeypatch.setattr(sysfs, "node_number", tree.node_number)
     tree.sata(size_bytes=64 << 20)
     tree.nvme(0, size_bytes=64 << 20)
     return tree

@@ -212,9 +212,12 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             refuse("boot", f"this system runs from it ({', '.join(sorted(system))}){of}")
         if swap := machine.swap.get(name):
             refuse("swap", f"swap on {', '.join(sorted(set(swap)))}{of}")
-        writers = [who for node in (name, *parts) for who in machine.writers.get(f"/dev/{node}", ())]
-        if writers:
+        for check, why in machine.claims.get(name, {}).items():
+            refuse(check, ", ".join(sorted(set(why))) + of)
+        if writers := machine.writers.get(name):
             refuse("writer", f"open for writing by {', '.join(sorted(set(writers)))}{of}")
+    if machine.unseen:
+        refuse("unseen", machine.unseen)
 
     if destroy_serial is not None and destroy_serial != drive.serial:
         refuse(

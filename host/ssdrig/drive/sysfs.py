@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 
 LARGEST_FILE_BYTES = 4 << 20  # of mountinfo on a host of many containers; sysfs files have at most 4096
 
@@ -51,6 +52,16 @@ def device_number(words: str) -> tuple[int, int]:
     """ "259:3" -> (259, 3); (0, 0), which no disk has, for anything else."""
     match = re.fullmatch(r"(\d{1,7}):(\d{1,7})", words, re.ASCII)
     return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def node_number(path: str) -> tuple[str, str]:
+    """("block" or "char", "8:0") of the device node at a path, links followed; ("", "") for all else."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return "", ""
+    kind = "block" if stat.S_ISBLK(found.st_mode) else "char" if stat.S_ISCHR(found.st_mode) else ""
+    return (kind, f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}") if kind else ("", "")
 
 
 def natural_order(name: str) -> list[tuple[int, str]]:

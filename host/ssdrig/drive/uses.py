@@ -1,15 +1,14 @@
-"""Who on this machine uses which disk: mounts, swap, the running system, programs that write to it.
+"""Who on this machine uses which disk: mounts, swap, the running system, drivers of the kernel, programs that write.
 
-Devices are told apart by the kernel's numbers and sysfs, not by the names that a mount table shows, and followed
-through volumes, RAIDs and partitions down to whole disks.
-"""
+Devices are told apart by the kernel's numbers and sysfs, not by the names that a table shows, and followed through
+volumes, RAIDs, partitions and loop devices down to whole disks. host/docs/holders.md lists every way to hold a disk."""
 
 import os
-import re
 from dataclasses import dataclass
 
-from ssdrig.drive import inventory, sysfs
+from ssdrig.drive import claims, inventory, layers, mounts, openers, sysfs
 from ssdrig.drive.inventory import Drive
+from ssdrig.drive.mounts import Mount
 
 SYSTEM_MOUNTS = ("/", "/boot", "/boot/efi", "/efi", "/usr", "/var")
 
@@ -22,130 +21,67 @@ class Machine:
     mounted: dict[str, dict[str, str]]  # {disk: {mount point: the device mounted there}}
     system: dict[str, set[str]]  # {disk: system mount points that need it}
     swap: dict[str, list[str]]  # {disk: devices swapped to}
-    writers: dict[str, list[str]]  # {/dev/…: processes that have it open for writing}
+    claims: dict[str, dict[str, list[str]]]  # {disk: {check: which drivers use it, in words}}
+    writers: dict[str, list[str]]  # {disk: processes that have it, or what lies on it, open for writing}
+    unseen: str  # why some processes cannot be seen; "" if all can
 
 
 def survey(root: str | os.PathLike = "/") -> Machine:
-    """Read who mounts, swaps to and writes which disk."""
-    mounts = _mounts(root)
+    """Read who mounts, swaps to, exports and writes which disk."""
+    known = mounts.all_mounts(root)
+    attached = layers.attached_loops(root)
+    below_loop = {name: _below_loop(*where, known, root) for name, where in attached.items()}
+
+    def disks_of(devices) -> set[str]:
+        return {disk for device in devices for disk in layers.disks_below(device, root, below_loop)}
+
     mounted: dict[str, dict[str, str]] = {}
     system: dict[str, set[str]] = {}
-    for mount in mounts:
-        devices = _devices_of(mount, root)
-        disks = {disk for device in devices for disk in _disks_below(device, root)}
+    for mount in known:
+        devices = mounts.devices_of(mount, root)
+        disks = disks_of(devices)
         for disk in disks:
-            mounted.setdefault(disk, {})[mount["point"]] = ", ".join(sorted(devices))
-        if mount["point"] in SYSTEM_MOUNTS:
-            for disk in disks | _disks_of_overlay(mount, mounts, root):
-                system.setdefault(disk, set()).add(mount["point"])
+            mounted.setdefault(disk, {})[mount.where] = ", ".join(sorted(devices))
+        if mount.point in SYSTEM_MOUNTS and not mount.process:
+            for disk in disks | disks_of(_devices_of_overlay(mount, known, root)):
+                system.setdefault(disk, set()).add(mount.point)
     swap: dict[str, list[str]] = {}
     for line in sysfs.lines(sysfs.within(root, "proc/swaps"))[1:]:
-        if line.startswith("/dev/"):
-            device = _kernel_name(_unescape(line.split()[0]), root)
-            for disk in _disks_below(device, root):
+        if line.startswith("/"):
+            device = layers.name_of(mounts.unescape(line.split()[0]), root)
+            for disk in disks_of({device}):
                 swap.setdefault(disk, []).append(device)
-    return Machine(inventory.all_drives(root), mounted, system, swap, _writers(root))
+    claimed: dict[str, dict[str, list[str]]] = {}
+    for claim in claims.all_claims(root, attached):
+        for disk in disks_of({claim.device}):
+            claimed.setdefault(disk, {}).setdefault(claim.check, []).append(claim.why)
+    opened, unseen = openers.writers(root)
+    writers: dict[str, list[str]] = {}
+    for device, who in opened.items():
+        for disk in disks_of({device}):
+            writers.setdefault(disk, []).extend(who)
+    return Machine(inventory.all_drives(root), mounted, system, swap, claimed, writers, unseen)
 
 
-def _mounts(root) -> list[dict]:
-    """Of this process and, where it may be read, of process 1, which sees what a private mount namespace hides."""
-    out = {}
-    for process in ("1", "self"):
-        for line in sysfs.lines(sysfs.within(root, "proc", process, "mountinfo")):
-            words, _, rest = line.partition(" - ")
-            words, rest = words.split(" "), rest.split(" ")
-            if len(words) >= 6 and len(rest) >= 2:
-                point, options = _unescape(words[4]), rest[2] if len(rest) > 2 else ""
-                source = _unescape(rest[1])
-                out[words[2], point, source] = {
-                    "number": words[2],
-                    "point": point,
-                    "type": rest[0],
-                    "source": source,
-                    "options": options,
-                }
-    return list(out.values())
+def _below_loop(path: str, device: str, number: str, known: list[Mount], root) -> set[str]:
+    """The block devices below a loop device: the one it is attached to, or those that hold the file it is attached
+    to."""
+    if device:
+        return {device}
+    by_number = [mount for mount in known if number and mount.number == number]
+    found = by_number[:1] or [
+        mount for mount in [mounts.nearest(path, known)] if mount
+    ]  # btrfs: files have other numbers
+    return {device for mount in found for device in mounts.devices_of(mount, root)}
 
 
-def _unescape(text: str) -> str:
-    """The kernel writes blanks in paths as \\040."""
-    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), text)
-
-
-def _devices_of(mount: dict, root) -> set[str]:
-    """Kernel names of the block devices that a mounted file system lies on. btrfs shows a number that is no device's
-    and one of possibly several sources."""
-    by_number = sysfs.within(root, "sys/dev/block", mount["number"])
-    out = {os.path.basename(os.path.realpath(by_number))} if os.path.exists(by_number) else set()
-    if mount["source"].startswith("/dev/"):
-        out.add(_kernel_name(mount["source"], root))
-    if mount["type"] == "btrfs":
-        for pool in sysfs.listing(sysfs.within(root, "sys/fs/btrfs")):
-            members = set(sysfs.listing(sysfs.within(root, "sys/fs/btrfs", pool, "devices")))
-            out |= members if members & out else set()
-    return {name for name in out if os.path.isdir(sysfs.within(root, "sys/class/block", name))}
-
-
-def _kernel_name(path: str, root) -> str:
-    """/dev/mapper/vg0-root -> dm-0"""
-    try:
-        return os.path.basename(os.path.realpath(sysfs.within(root, path)))
-    except (OSError, ValueError):
-        return ""
-
-
-def _disks_below(device: str, root) -> set[str]:
-    """The whole disks that a block device lies on, down through volumes, RAIDs and partitions."""
-    out, todo, seen = set(), [device], set()
-    while todo:
-        name = todo.pop()
-        here = sysfs.within(root, "sys/class/block", name)
-        if name in seen or not name or not os.path.isdir(here):
-            continue
-        seen.add(name)
-        if os.path.exists(os.path.join(here, "partition")):
-            todo.append(os.path.basename(os.path.dirname(os.path.realpath(here))))
-        else:
-            out.add(name)
-            todo += sysfs.listing(os.path.join(here, "slaves"))
-    return out
-
-
-def _disks_of_overlay(mount: dict, mounts: list[dict], root) -> set[str]:
-    """The disks below the folders that an overlay (a container's or live system's root) is made of."""
+def _devices_of_overlay(mount: Mount, known: list[Mount], root) -> set[str]:
+    """The devices below the folders that an overlay (a container's or live system's root) is made of."""
     out = set()
-    if mount["type"] == "overlay":
-        for option in mount["options"].split(","):
+    if mount.type == "overlay":
+        for option in mount.options.split(","):
             name, _, folders = option.partition("=")
             for folder in folders.split(":") if name in ("lowerdir", "upperdir", "workdir") else ():
-                inside = [
-                    m
-                    for m in mounts
-                    if m is not mount and (_unescape(folder) + "/").startswith(m["point"].rstrip("/") + "/")
-                ]
-                if inside:
-                    nearest = max(inside, key=lambda m: len(m["point"]))
-                    out |= {disk for device in _devices_of(nearest, root) for disk in _disks_below(device, root)}
-    return out
-
-
-def _writers(root) -> dict[str, list[str]]:
-    """{/dev/…: which other processes have it open for writing}, as far as this user may see. A virtual machine opens
-    its disk without O_EXCL."""
-    out: dict[str, list[str]] = {}
-    for process in sysfs.listing(sysfs.within(root, "proc")):
-        if not process.isdecimal() or process == str(os.getpid()):
-            continue
-        here = sysfs.within(root, "proc", process)
-        for fd in sysfs.listing(os.path.join(here, "fd")):
-            try:
-                path = os.readlink(os.path.join(here, "fd", fd))
-            except OSError:
-                continue
-            if path.startswith("/dev/") and os.path.exists(sysfs.within(root, "sys/class/block", path[5:])):
-                flags = next(
-                    (line[6:].strip() for line in sysfs.lines(here, "fdinfo", fd) if line.startswith("flags:")), "0"
-                )
-                if re.fullmatch("[0-7]{1,12}", flags) and int(flags, 8) & os.O_ACCMODE:
-                    out.setdefault(path, []).append(f"process {process} ({sysfs.text(here, 'comm') or '?'})")
+                below = mounts.nearest(mounts.unescape(folder), [m for m in known if m is not mount])
+                out |= mounts.devices_of(below, root) if below else set()
     return out
