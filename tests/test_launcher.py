@@ -1,6 +1,6 @@
-"""./ssdrig on machines that lack something. Each test has a clone of its own: the real launcher, set-up code, venv and
+"""./ssdrig on machines that lack something. Each test has its own clone with the real launcher, set-up code, venv and
 pip, but a tiny package instead of ours and a tiny lock file; apt-get and sudo are scripts that write down how they were
-called."""
+called. roots.py tries the same on whole Debian systems."""
 
 import base64
 import fcntl
@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 import zipfile
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from ssdrig import provision
+from ssdrig import provision, start
 from ssdrig.errors import ToolMissing
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,10 +28,17 @@ ROOT = Path(__file__).resolve().parents[1]
 # The tool in the clone: shows what it was given and where from, and leaves with exit code 7.
 ECHO_TOOL = """
 import os, sys
-import tinypkg
-print(sys.argv[1:], sys.prefix, os.getcwd(), sep="|")
-raise SystemExit(7)
+COMMANDS = {"demo", "run", "report", "drives"}
+OF_THE_CLONE = ("test", "setup")
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else argv
+    if argv[0] not in COMMANDS:
+        return 2
+    import tinypkg
+    print(argv, sys.prefix, os.getcwd(), sep="|")
+    return 7
 """
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def wheel(folder: Path) -> Path:
@@ -61,10 +69,21 @@ class Clone:
         self.root, self.bin, self.calls = folder / "my clone", folder / "bin", folder / "calls"
         package = self.root / "host/ssdrig"
         package.mkdir(parents=True)
-        shutil.copy(ROOT / "ssdrig", self.root)
-        for name in ("__init__.py", "debian.py", "errors.py", "micropython.py", "provision.py"):
+        self.sbin = folder / "sbin"  # the machine's /usr/sbin
+        self.sbin.mkdir()
+        (self.root / "ssdrig").write_text((ROOT / "ssdrig").read_text().replace(SBIN, str(self.sbin)))
+        (self.root / "ssdrig").chmod(0o755)
+        for name in (
+            "__init__.py",
+            "__main__.py",
+            "debian.py",
+            "errors.py",
+            "micropython.py",
+            "provision.py",
+            "start.py",
+        ):
             shutil.copy(ROOT / "host/ssdrig" / name, package)
-        (package / "__main__.py").write_text(ECHO_TOOL)
+        (package / "cli.py").write_text(ECHO_TOOL)
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         digest = hashlib.sha256(wheel(self.wheels).read_bytes()).hexdigest()
@@ -139,40 +158,146 @@ def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
 @pytest.fixture
 def ready(clone, first_start) -> Clone:
     """A clone whose .venv stands."""
-    shutil.copytree(first_start[0].root / ".venv", clone.root / ".venv", symlinks=True)
+    shutil.copytree(first_start[0].root / ".setup", clone.root / ".setup", symlinks=True)
+    (clone.root / ".venv").symlink_to((first_start[0].root / ".venv").readlink())
     return clone
+
+
+def environment(clone: Clone) -> Path:
+    """The folder that .venv leads to."""
+    return (clone.root / ".venv").resolve()
+
+
+def listing(folder: Path) -> dict[str, tuple]:
+    """What lies in folder, and when each thing was changed."""
+    return {
+        str(path): (path.lstat().st_mtime_ns, path.lstat().st_ctime_ns, path.lstat().st_uid)
+        for path in folder.rglob("*")
+        if "__pycache__" not in path.parts
+    }
 
 
 def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
     clone, first = first_start
     assert first.returncode == 7, first.stderr
-    assert first.stdout == f"['report', 'a b', '--json']|{clone.root}/.venv|/\n"
+    assert first.stdout == f"['report', 'a b', '--json']|{environment(clone)}|/\n"
     assert "making .venv" in first.stderr
+    before = listing(clone.root)
     second = clone.start("report")
-    assert (second.returncode, second.stdout, second.stderr) == (7, f"['report']|{clone.root}/.venv|/\n", "")
+    assert (second.returncode, second.stdout, second.stderr) == (7, f"['report']|{environment(clone)}|/\n", "")
+    assert listing(clone.root) == before
 
 
 def test_what_makes_an_environment_stand(ready, monkeypatch):
     stamp, python = ready.root / ".venv/ssdrig-stamp", ready.root / ".venv/bin/python"
-    for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python}.items():
-        monkeypatch.setattr(provision, name, path)
-    right = stamp.read_text().replace(stamp.read_text().split()[1], f"python3.{sys.version_info.minor}")
-    stamp.write_text(right)
-    assert provision.environment_stands()
+    for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python, "VENV": ready.root / ".venv"}.items():
+        monkeypatch.setattr(start, name, path)
+    right = stamp.read_text()
+    assert start.environment_stands()
     stamp.write_text(right.replace("python3.", "python2."))
-    assert not provision.environment_stands()
+    assert not start.environment_stands()
     stamp.write_text(right)
     unchanged = ready.lock.read_text()
     ready.lock.write_text(unchanged + "# changed\n")
-    assert not provision.environment_stands()
+    assert not start.environment_stands()
     ready.lock.write_text(unchanged)
-    assert provision.environment_stands()
+    assert start.environment_stands()
     stamp.unlink()  # a set-up that did not come to its end
-    assert not provision.environment_stands()
+    assert not start.environment_stands()
     stamp.write_text(right)
     python.unlink()
     python.symlink_to("/nowhere/python3")  # as after an upgrade of the distribution
-    assert not provision.environment_stands()
+    assert not start.environment_stands()
+
+
+def test_the_python_of_path_does_not_matter_once_the_environment_stands(ready):
+    """As with sudo, whose PATH has another python3."""
+    ready.script("python3", "echo python3 was asked >>$calls; exit 1")
+    before = listing(ready.root)
+    done = ready.start("report", PYTHONDONTWRITEBYTECODE="1")
+    assert done.stdout == f"['report']|{environment(ready)}|/\n"
+    assert ready.called() == []
+    assert listing(ready.root) == before
+
+
+def test_programs_of_sbin_are_found_without_asking_for_them(ready):
+    """A plain user's PATH on Debian has no /usr/sbin."""
+    ready.script("sudo", 'echo sudo "$@" >>"$calls"')
+    ready.apt({"smartmontools": "smartctl", "nvme-cli": "nvme"})
+    for name in ("smartctl", "nvme"):
+        ready.script(f"../sbin/{name}", "")
+    done = ready.start("drives", SSDRIG_NO_INSTALL="")
+    assert (done.returncode, done.stderr, ready.called()) == (7, "", [])
+
+
+def test_an_environment_in_use_outlives_a_newer_one(ready):
+    """A changed lock file makes a second environment; the first is removed once no process uses it."""
+    tool = ready.root / "host/ssdrig/cli.py"
+    tool.write_text(tool.read_text().replace("import tinypkg", "print(flush=True); sys.stdin.read(); import tinypkg"))
+    old = environment(ready)
+    words = [ready.root / "ssdrig", "report"]
+    running = subprocess.Popen(
+        words, env=ready.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/"
+    )
+    running.stdout.readline()
+    before = ready.lock.read_text()
+    ready.lock.write_text(before + "# changed\n")
+    assert (
+        ready.start("setup", SSDRIG_MICROPYTHON=fake_micropython(ready)).returncode == ToolMissing.exit_code
+    )  # no fio
+    ready.script("fio", "")
+    assert ready.start("setup", SSDRIG_MICROPYTHON=fake_micropython(ready)).returncode == 0
+    new = environment(ready)
+    assert new != old and old.exists()
+    assert running.communicate()[0] == f"['report']|{old}|/\n"
+    ready.lock.write_text(before)  # back to the older lock file: its environment is still there
+    again = ready.start("setup", SSDRIG_MICROPYTHON=fake_micropython(ready))
+    assert again.returncode == 0 and "making .venv" not in again.stderr
+    assert environment(ready) == old and not new.exists()
+
+
+def test_an_environment_of_an_older_ssdrig_is_put_aside(ready):
+    (ready.root / ".venv").unlink()
+    (ready.root / ".venv").mkdir()
+    (ready.root / ".venv/ssdrig-stamp").write_text("old\n")
+    assert ready.start("report").returncode == 7
+    assert (ready.root / ".venv").is_symlink()
+    assert len(list((ready.root / ".setup/environments").iterdir())) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: gives files to another user")
+def test_what_root_makes_in_the_clone_of_another_is_his(monkeypatch):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:  # tmp_path is closed to other users
+        folder = Path(name)
+        os.chown(folder, 12345, 12345)
+        monkeypatch.setattr(provision, "ROOT", folder)
+        monkeypatch.setattr(provision, "SETUP", folder / ".setup")
+        with provision.only_one_set_up():
+            provision.as_owner(lambda: (folder / ".setup/made").write_text("x"))
+        assert {path.stat().st_uid for path in folder.rglob("*")} == {12345}
+        assert len(list(folder.rglob("*"))) == 3
+        with pytest.raises(ToolMissing):
+            provision.as_owner(lambda: Path("/etc/ssdrig-test").write_text("x"))
+        assert os.geteuid() == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: becomes another user")
+def test_a_clone_of_another_is_used_as_it_is_or_refused_in_one_line(monkeypatch, capfd):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        (folder / ".setup").mkdir()
+        for attribute, path in {"ROOT": folder, "SETUP": folder / ".setup"}.items():
+            monkeypatch.setattr(provision, attribute, path)
+        monkeypatch.setattr(provision, "missing", lambda command: [start.PROGRAMS[0]] if command == "run" else [])
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        monkeypatch.setattr(provision, "environment_stands", lambda: False)
+        with pytest.raises(ToolMissing, match=r"belongs to root, who sets it up; do: sudo .*/ssdrig setup"):
+            provision.set_up("run")
+        monkeypatch.setattr(provision, "environment_stands", lambda: True)
+        with pytest.raises(ToolMissing, match="expected fio; seen not installed; .* belongs to root"):
+            provision.set_up("run")
+        provision.set_up("drives")
+        assert list((folder / ".setup").iterdir()) == []
 
 
 def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clone):
@@ -183,6 +308,7 @@ def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clon
     assert "ssdrig: expected" in done.stderr.splitlines()[-1]
     assert done.stdout == ""
     assert not (clone.root / ".venv").exists()
+    assert list((clone.root / ".setup/environments").iterdir()) == []
 
 
 def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone):
@@ -257,10 +383,10 @@ def test_without_a_usable_python(clone):
     assert "seen no python3" in clone.start("demo").stderr
 
 
-def test_a_second_python_is_found(ready):
-    ready.script("python3", "exit 1")
-    ready.script("python3.12", f'exec "{sys._base_executable}" "$@"')
-    assert ready.start("report").returncode == 7
+def test_a_second_python_is_found(clone):
+    clone.script("python3", "exit 1")
+    clone.script("python3.12", f'exec "{sys._base_executable}" "$@"')
+    assert clone.start("report").returncode == 7
 
 
 def test_needed_program_missing_and_nothing_may_be_installed(clone):
@@ -284,7 +410,7 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
     done = ready.start("test", "-k", "x", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (done.returncode, done.stdout) == (5, f"['-n', '2', '--dist', 'loadscope', '-k', 'x'] {ready.root}\n")
     assert (
-        "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out"
+        "ssdrig: without chromium (draws the report that is tested; package chromium): what needs it is left out"
         in done.stderr
     )
 
@@ -309,7 +435,7 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     again = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))
     assert (
         again.stderr
-        == "ssdrig: without chromium (draws the report to be tested; package chromium): what needs it is left out\n"
+        == "ssdrig: without chromium (draws the report that is tested; package chromium): what needs it is left out\n"
     )
     assert ready.called() == []  # apt is not asked at each start for what it does not have
 
@@ -344,9 +470,39 @@ def test_help_of_this_clone():
     assert all(command in done.stdout for command in ("demo", "run", "report", "ssdrig test", "ssdrig setup"))
 
 
-def test_a_wrong_command_is_a_usage_error():
-    done = subprocess.run([ROOT / "ssdrig", "no-such-command"], capture_output=True, text=True)
+@pytest.mark.parametrize(
+    "word, do",
+    [
+        ("no-such-command", "`ssdrig --help` lists the commands"),
+        ("rnu", "did you mean `ssdrig run`?"),
+        ("tset", "did you mean `ssdrig test`?"),
+    ],
+)
+def test_a_wrong_command_is_a_usage_error(word, do):
+    done = subprocess.run([ROOT / "ssdrig", word], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ssdrig: expected a command; seen '{word}'; do: {do}\n"
+
+
+def test_no_command_shows_the_help():
+    done = subprocess.run([ROOT / "ssdrig"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "consistency" not in done.stderr and "the disks of this machine" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], [], ["rnu"], ["setup", "--help"]])
+def test_help_and_wrong_words_need_no_environment(clone, words):
+    shutil.copy(ROOT / "host/ssdrig/cli.py", clone.root / "host/ssdrig/cli.py")
+    done = clone.start(*words)
+    assert done.returncode == (0 if "--help" in words else 2), done.stderr
+    assert "making .venv" not in done.stderr
+    assert not (clone.root / ".setup").exists()
+
+
+def test_setup_refuses_other_words(ready):
+    done = ready.start("setup", "--emulated")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unrecognized arguments: --emulated" in done.stderr
 
 
 # ---- the files that the set-up reads

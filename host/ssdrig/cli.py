@@ -2,11 +2,12 @@
 is imported. Results go to stdout, words for people to stderr."""
 
 import argparse
+import difflib
 import importlib
 import sys
 
 from ssdrig import __version__
-from ssdrig.errors import SsdrigError
+from ssdrig.errors import SsdrigError, UsageError
 
 COMMANDS = {
     "demo": (
@@ -40,6 +41,7 @@ COMMANDS = {
     "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD or NVMe/TCP; its ledger; its ageing"),
     "bench": ("ssdrig.benchmarks.__main__", "show the promised figures, each with its bar"),
 }
+OF_THE_CLONE = ("test", "setup")  # what the launcher does itself (start.py)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -63,6 +65,14 @@ def main(argv: list[str] | None = None) -> int:
         if name == chosen:
             module = importlib.import_module(module_name)
             module.add_arguments(sub)
+    if not argv:
+        parser.print_help(sys.stderr)
+        return UsageError.exit_code
+    if chosen is not None and module is None:
+        near = difflib.get_close_matches(chosen, [*COMMANDS, *OF_THE_CLONE], 1)
+        do = f"did you mean `ssdrig {near[0]}`?" if near else "`ssdrig --help` lists the commands"
+        print(f"ssdrig: expected a command; seen {chosen!r}; do: {do}", file=sys.stderr)
+        return UsageError.exit_code
     args = parser.parse_args(argv)
     try:
         return module.command(args) or 0

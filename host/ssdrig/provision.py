@@ -1,146 +1,163 @@
-"""Sets up what a command needs, then becomes that command: Debian packages, MicroPython, the virtual environment.
+"""Sets up what a command lacks: Debian packages, MicroPython, the virtual environment, the emulated board's image.
 
-The launcher ./ssdrig starts this file with the machine's own Python, so it uses the standard library only. A start with
-everything in place changes nothing. All that is made lies in .setup/ and .venv/ of the clone, save the apt packages.
+Runs before the environment exists (start.py): standard library only. All that it makes lies in .setup/ of the clone and
+belongs to the clone's owner, except the apt packages.
 """
 
+import argparse
 import contextlib
 import fcntl
-import hashlib
 import importlib.util
 import os
+import pwd
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "host"))  # started by path, isolated
+from ssdrig import micropython
+from ssdrig.errors import SsdrigError, ToolMissing
+from ssdrig.start import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
 
-from ssdrig import micropython  # noqa: E402
-from ssdrig.errors import SsdrigError, ToolMissing  # noqa: E402
-
-LOCK = ROOT / "requirements.lock"
-VENV = ROOT / ".venv"
-STAMP = VENV / "ssdrig-stamp"  # written last: without it, or with another content, .venv is made anew
-PYTHON = VENV / "bin/python"
+SETUP = ROOT / ".setup"
+ENVIRONMENTS = SETUP / "environments"
+EMULATOR = SETUP / "emulator"
+RP2040JS = "rp2040js@1.4.1"
 
 
-class Program(NamedTuple):
-    """A program that ssdrig calls, the apt package that has it, the commands that cannot work without it, and those
-    that use it if it is there and else say what they left out."""
-
-    name: str
-    package: str
-    needed_by: frozenset[str]
-    used_by: frozenset[str]
-    why: str
-    # a daemon the package starts on its own: not used here, and open to the network or polling drives
-    service: str = ""
-
-
-ALL = frozenset({"demo", "run", "test", "bench"})
-SMART = frozenset({"drives", "wear", "watch", "run", "calibrate"})
-PROGRAMS = (
-    Program("fio", "fio", ALL | {"calibrate"}, ALL | {"calibrate"}, "makes the I/O load"),
-    Program("micropython", "micropython", ALL, ALL, "runs the rig's firmware on the virtual bench"),
-    Program(
-        "influxd",
-        "influxdb",
-        frozenset(),
-        ALL - {"run"},
-        "the database that the demo and tests send points to",
-        "influxdb",
-    ),
-    Program("nbdkit", "nbdkit", frozenset(), frozenset({"test", "bench"}), "the NBD server to compare ours with"),
-    Program(
-        "gpg", "gnupg", frozenset(), frozenset({"test"}), "signs the apt archive that the test of the set-up makes"
-    ),
-    Program("smartctl", "smartmontools", frozenset(), SMART | {"test"}, "reads SMART", "smartmontools"),
-    Program(
-        "nvme",
-        "nvme-cli",
-        frozenset(),
-        SMART | {"purge", "test"},
-        "reads the log pages of NVMe drives, formats and sanitizes them",
-    ),
-    Program("hdparm", "hdparm", frozenset(), frozenset({"run", "purge", "calibrate", "test"}), "erases ATA drives"),
-    Program(
-        "qemu-system-x86_64",
-        "qemu-system-x86",
-        frozenset(),
-        frozenset({"test"}),
-        "the guest in which real block devices are tested",
-    ),
-    Program("busybox", "busybox-static", frozenset(), frozenset({"test"}), "boots that guest"),
-    Program("dmsetup", "dmsetup", frozenset(), frozenset({"test"}), "puts a volume on a disk of that guest"),
-    Program("chromium", "chromium", frozenset(), frozenset({"test", "bench"}), "draws the report to be tested"),
-    Program("ngspice", "ngspice", frozenset(), frozenset({"test"}), "simulates the rig's power switch"),
-)
-
-
-def main(argv: list[str]) -> int:
-    """Set up for the command in argv and become it; returns (an exit code) only for `setup` and on failure."""
-    command = next((word for word in argv if not word.startswith("-")), "")
-    helping = bool({"-h", "--help"} & set(argv))
-    try:
-        set_up("" if helping else "demo" if command == "setup" else command)
-    except SsdrigError as error:
-        say(str(error))
-        return error.exit_code
-    except OSError as error:
-        say(f"expected to set up in {ROOT}; seen {error}; do: make room, or clone where you may write")
-        return ToolMissing.exit_code
-    except KeyboardInterrupt:
-        say("set-up interrupted; the next start goes on with it")
-        return 130
-    if command == "setup":
-        say(f"set up: {ROOT}")
-        return 0
-    os.environ["PYTHONPATH"] = str(ROOT / "host")
-    if command == "test":
-        os.chdir(ROOT)
-        words = argv[:]
-        words.remove("test")
-        os.execv(PYTHON, [str(PYTHON), "-m", "pytest", "-n", "2", "--dist", "loadscope", *words])
-    os.execv(PYTHON, [str(PYTHON), "-P", "-m", "ssdrig", *argv])
+def command(argv: list[str]) -> int:
+    """`./ssdrig setup`: set up what the demo needs, or else what --emulator needs. Raises ToolMissing."""
+    parser = argparse.ArgumentParser(
+        prog="ssdrig setup", description="Install and make what the other commands need, and run nothing."
+    )
+    parser.add_argument("command", choices=["setup"], help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--emulator",
+        action="store_true",
+        help="also build MicroPython for an emulated RP2040 in .setup/emulator, for the tests of the firmware there"
+        " (Debian only; ten minutes, 1 GB)",
+    )
+    options = parser.parse_args(argv)
+    set_up("demo")
+    if options.emulator:
+        set_up_emulator()
+    say(f"set up: {ROOT}")
+    return 0
 
 
 def set_up(command: str) -> None:
     """Bring about what command needs. Raises ToolMissing with the line to type when that cannot be done here."""
     if not missing(command) and environment_stands():
         return
+    if not may_write():
+        return without_writing(command)
     with only_one_set_up() as lock:
         packages(command, with_venv=not environment_stands())
         if any(program.name == "micropython" for program in missing(command)):
             say("unpacking Debian's MicroPython into .setup (4 MB)")
-            micropython.provision()
+            as_owner(micropython.provision)
         if not environment_stands():
-            make_environment(lock)
+            as_owner(lambda: make_environment(lock))
 
 
-def missing(command: str) -> list[Program]:
-    """The programs that command needs or uses and that are not there."""
-    return [program for program in PROGRAMS if command in program.used_by and not is_there(program.name)]
+def set_up_emulator() -> None:
+    """Build the emulated board's image and fetch the emulator, unless both are there. Raises ToolMissing."""
+    if (EMULATOR / "pico.uf2").exists() and (EMULATOR / "node_modules/rp2040js").exists():
+        return
+    with only_one_set_up() as lock:
+        packages("emulator", with_venv=False)
+        as_owner(lambda: build_emulator(lock))
 
 
-def is_there(name: str) -> bool:
-    if name != "micropython":
-        return shutil.which(name) is not None
+def build_emulator(lock: int) -> None:
+    """Make .setup/emulator: pico.uf2 and node_modules. Raises ToolMissing."""
+    if not (EMULATOR / "pico.uf2").exists():
+        say("building MicroPython for the emulated RP2040 in .setup/emulator (ten minutes)")
+        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR)], lock)
+    run(["npm", "install", "--prefix", str(EMULATOR), "--no-audit", "--no-fund", RP2040JS], lock)
+
+
+# ---- whose files
+
+
+def owner() -> int:
+    """The user that the clone belongs to."""
+    return ROOT.stat().st_uid
+
+
+def may_write() -> bool:
+    """Whether this user may make files in .setup/ and .venv."""
+    return os.access(ROOT, os.W_OK) and (not SETUP.exists() or os.access(SETUP, os.W_OK))
+
+
+def without_writing(command: str) -> None:
+    """A user's start in a clone that is not his: says what is left out. Raises ToolMissing when that will not do."""
+    by = f"{ROOT} belongs to {user_name(owner())}, who sets it up"
+    if not environment_stands():
+        raise ToolMissing("a clone that is set up", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
+    if any(program.name == "micropython" for program in missing(command)):
+        raise ToolMissing("MicroPython", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
+    short(command, by)
+
+
+def user_name(uid: int) -> str:
     try:
-        return bool(micropython.command())
-    except ToolMissing:
-        if os.environ.get("SSDRIG_MICROPYTHON"):
-            raise  # someone's wish; another one is no help
-        return False
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def as_owner(make: Callable[[], None]) -> None:
+    """Call make as the clone's owner: root in someone's clone does so in a child, and then leaves no file of its own
+    there. Raises ToolMissing when the child fails; the child has said why."""
+    if os.geteuid() != 0 or owner() == 0:
+        return make()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            become_owner()
+            make()
+            code = 0
+        except SsdrigError as error:
+            say(str(error))
+        except OSError as error:
+            say(f"expected to write in {ROOT} as its owner; seen {error}; do: chown -R {user_name(owner())} {SETUP}")
+        finally:
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise ToolMissing("the set-up to succeed", "its words above", "see there, start again")
+
+
+def become_owner() -> None:
+    """Give up root for the clone's owner, for good."""
+    uid, group = owner(), ROOT.stat().st_gid
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:  # a container that does not know him
+        os.setgroups([group])
+        os.setgid(group)
+        os.environ.pop("HOME", None)
+    else:
+        os.initgroups(entry.pw_name, entry.pw_gid)
+        os.setgid(entry.pw_gid)
+        os.environ["HOME"] = entry.pw_dir
+    os.setuid(uid)
+
+
+def give_to_owner(path: Path) -> None:
+    """A file that root has made in the clone becomes its owner's."""
+    if os.geteuid() == 0:
+        status = ROOT.stat()
+        os.chown(path, status.st_uid, status.st_gid)
 
 
 # ---- apt packages
 
-NOT_IN_APT = ROOT / ".setup/not-in-apt"  # so that each start does not ask again; remove .setup to have it asked
+NOT_IN_APT = SETUP / "not-in-apt"  # so that each start does not ask again; remove .setup to have it asked
 # wait for the package manager of someone else (a new cloud machine upgrades itself), and print no terminal art
 APT_OPTIONS = ["-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"]
 
@@ -171,7 +188,9 @@ def packages(command: str, with_venv: bool) -> None:
         silence([program.service for program in wanted if program.service and program.package in there], as_root)
     if updated:
         merely_used = [program.package for program in wanted if command not in program.needed_by]
-        NOT_IN_APT.write_text("\n".join(name for name in merely_used if name not in there))
+        absent = {name for name in merely_used if name not in there}
+        NOT_IN_APT.write_text("\n".join(sorted({*passed_over, *absent} - set(there))))
+        give_to_owner(NOT_IN_APT)
     return short(command, "this distribution has no such package, or another of that name")
 
 
@@ -217,29 +236,55 @@ def silence(services: list[str], as_root: list[str]) -> None:
 # ---- virtual environment
 
 
-def environment_stands() -> bool:
-    return PYTHON.exists() and STAMP.exists() and STAMP.read_text() == stamp()
-
-
-def stamp() -> str:
-    """What .venv was made from: the lock file and the Python."""
-    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} python{sys.version_info.major}.{sys.version_info.minor}\n"
-
-
 def make_environment(lock: int) -> None:
-    """Make .venv from the lock file; every download is checked against its hash there."""
-    say("making .venv from requirements.lock (about 70 MB from the Python package index)")
-    shutil.rmtree(VENV, ignore_errors=True)
-    try:
-        run([sys.executable, "-I", "-m", "venv", str(VENV)], lock)
-        pip = [str(PYTHON), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-        run([*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)], lock)
-        unfinished = STAMP.with_suffix(".tmp")
-        unfinished.write_text(stamp())
-        unfinished.rename(STAMP)
-    except BaseException:
-        shutil.rmtree(VENV, ignore_errors=True)
-        raise
+    """Make an environment from the lock file beside those that are there, every download checked against its hash,
+    then let .venv lead to it. Nothing changes for a process that uses the one of before."""
+    content = stamp(sys.version_info[:2])
+    digest, python = content.split()
+    folder = ENVIRONMENTS / f"{digest[:16]}-{python}"
+    if not stands(folder, content):
+        say("making .venv from requirements.lock (about 70 MB from the Python package index)")
+        shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
+        try:
+            run([sys.executable, "-I", "-m", "venv", str(folder)], lock)
+            pip = [str(folder / "bin/python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+            run([*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)], lock)
+            unfinished = folder / f"{STAMP.name}.tmp"
+            unfinished.write_text(content)
+            unfinished.rename(folder / STAMP.name)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    link(folder)
+    sweep()
+
+
+def stands(folder: Path, content: str) -> bool:
+    """Whether the environment in folder is finished, and its Python is still there."""
+    stamped = folder / STAMP.name
+    return stamped.exists() and stamped.read_text() == content and (folder / "bin/python").exists()
+
+
+def link(folder: Path) -> None:
+    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, and is put aside."""
+    if VENV.is_dir() and not VENV.is_symlink():
+        VENV.rename(ENVIRONMENTS / f"before-{os.getpid()}")
+    fresh = SETUP / "venv.tmp"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(os.path.relpath(folder, ROOT))
+    fresh.rename(VENV)
+
+
+def sweep() -> None:
+    """Remove the environments that .venv does not lead to and that no process holds (start.become)."""
+    for folder in ENVIRONMENTS.iterdir():
+        if folder.resolve() == VENV.resolve():
+            continue
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            if (folder / STAMP.name).exists():
+                file = held.enter_context(open(folder / STAMP.name))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
 
 
 # ---- common
@@ -248,8 +293,10 @@ def make_environment(lock: int) -> None:
 @contextlib.contextmanager
 def only_one_set_up() -> Iterator[int]:
     """Hold .setup/lock; several starts at once then do the work once. Yields the lock's descriptor."""
-    (ROOT / ".setup").mkdir(exist_ok=True)
-    with open(ROOT / ".setup/lock", "w") as file:
+    SETUP.mkdir(exist_ok=True)
+    give_to_owner(SETUP)
+    with open(SETUP / "lock", "w") as file:
+        give_to_owner(SETUP / "lock")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -267,11 +314,3 @@ def run(argv: list[str], lock: int | None = None, check: bool = True) -> bool:
             f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again"
         )
     return not code
-
-
-def say(text: str) -> None:
-    print(f"ssdrig: {text}", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

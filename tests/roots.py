@@ -1,0 +1,187 @@
+"""Tries the set-up on whole Debian 12 and 13 systems: as root, as a user without sudo and as a user with sudo.
+
+    python3 tests/roots.py FOLDER [bookworm] [trixie]
+
+Opt-in, since it needs root, debootstrap, a network and 2 GB in FOLDER: it makes the systems there (or takes those that
+are there), puts this clone's committed state into each and prints one line for each start, with its time. For each user
+it sets up, then starts again in a network namespace without any network, and compares a listing of the clone, with
+times and owners, before and after. The second `drives` must change nothing, ask nothing and take <= LIMIT_S.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT_S = 0.5
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+PACKAGES = "python3,sudo,ca-certificates,git,debian-archive-keyring"
+USERS = ("plain", "sudoer")
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "PIP_CERT", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+
+
+def main(words: list[str]) -> int:
+    """Returns 0 when all starts did what they must, 1 when not, 2 when it cannot be tried here."""
+    if not words:
+        print(__doc__)
+        return 2
+    reason = why_not()
+    if reason:
+        print(f"not run: {reason}")
+        return 2
+    folder = Path(words[0]).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    return max([try_release(folder, suite) for suite in words[1:] or ["bookworm", "trixie"]])
+
+
+def why_not() -> str:
+    """The reason why this machine cannot try it; "" when it can."""
+    if os.geteuid():
+        return "needs root"
+    absent = [name for name in ("debootstrap", "unshare", "chroot", "git") if not shutil.which(name)]
+    return f"needs {', '.join(absent)}" if absent else ""
+
+
+class System:
+    """A Debian system in a folder, and this repository at /home/<user>/ssdrig or /opt/ssdrig in it."""
+
+    def __init__(self, root: Path, suite: str):
+        self.root, self.suite, self.short = root, suite, []
+        if not (root / "etc/debian_version").exists():
+            words = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root), mirror()]
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+        for path in (Path("/etc/resolv.conf"), Path("/etc/hosts"), CERTIFICATES):
+            if path.exists():
+                shutil.copy(path, root / str(path).lstrip("/"))
+        (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")  # starts no daemon
+        (root / "usr/sbin/policy-rc.d").chmod(0o755)
+        for user in USERS:
+            if not (root / "home" / user).exists():
+                self.as_root(f"useradd -m -s /bin/sh {user}")
+        (root / "etc/sudoers.d/sudoer").write_text("sudoer ALL=(ALL) NOPASSWD: ALL\n")
+
+    def as_root(self, line: str) -> subprocess.CompletedProcess:
+        return self.run(line, "root")
+
+    def run(self, line: str, user: str, network: bool = True) -> subprocess.CompletedProcess:
+        """Run a shell line as a login of user, with /proc and /dev mounted for it alone."""
+        told = " ".join(f"{name}='{os.environ[name]}'" for name in PROXIES if name in os.environ)
+        path = "/usr/local/bin:/usr/bin:/bin:/usr/games" if user != "root" else "/usr/sbin:/usr/bin:/sbin:/bin"
+        inner = f"env -i HOME=~{user} TERM=dumb LANG=C.UTF-8 USER={user} PATH={path} {told} sh -c '{line}'"
+        become = "" if user == "root" else f"setpriv --reuid={user} --regid={user} --init-groups "
+        script = (
+            f"mount -t proc proc {self.root}/proc && mount --rbind /dev {self.root}/dev"
+            f' && exec chroot {self.root} sh -c "exec {become}{inner}"'
+        )
+        isolate = ["unshare", "--mount", "--propagation", "private", *([] if network else ["--net"])]
+        return subprocess.run([*isolate, "sh", "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    def clone(self, place: str, owner: str) -> None:
+        """This clone's last commit, at place, its files owner's."""
+        target = self.root / place.lstrip("/")
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        archive = subprocess.run(["git", "-C", str(ROOT), "archive", "HEAD"], check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
+        self.as_root(f"chown -R {owner}:{owner} {place}")
+
+    def first(self, what: str, place: str, user: str, words: str, code: int = 0) -> str:
+        """A start that may change things. Returns its stderr."""
+        begun = time.monotonic()
+        done = self.run(f"{place}/ssdrig {words}", user)
+        self.line(what, done.returncode == code, f"exit {done.returncode}, {time.monotonic() - begun:.1f} s")
+        if done.returncode != code:
+            print(done.stderr[-3000:])
+        return done.stderr
+
+    def again(self, what: str, place: str, user: str, words: str, said: bool = False) -> None:
+        """The same start without a network: nothing may change. said: it may name what it leaves out."""
+        self.run(f"{place}/ssdrig {words}", user)  # byte code of modules that the first start did not use
+        before, begun = self.listing(place), time.monotonic()
+        done = self.run(f"{place}/ssdrig {words}", user, network=False)
+        took_s = time.monotonic() - begun
+        changed = sorted(name for name, state in self.listing(place).items() if before.get(name) != state)
+        gone = sorted(set(before) - set(self.listing(place)))
+        asked = [line for line in done.stderr.splitlines() if line.startswith("ssdrig: ")]
+        right = not changed and not gone and (said or not asked) and done.returncode == 0 and took_s <= LIMIT_S
+        self.line(what, right, f"exit {done.returncode}, {took_s:.2f} s, changed {len(changed) + len(gone)}, {asked}")
+        if not right:
+            print(changed[:5], gone[:5], done.stderr[-2000:])
+
+    def listing(self, place: str) -> dict[str, tuple[int, int, int]]:
+        """{path: times and owner} of all in place."""
+        top = self.root / place.lstrip("/")
+        states = ((path, path.lstat()) for path in [top, *top.rglob("*")])
+        return {str(path): (state.st_mtime_ns, state.st_ctime_ns, state.st_uid) for path, state in states}
+
+    def owners(self, place: str) -> set[int]:
+        return {owner for _, _, owner in self.listing(place).values()}
+
+    def line(self, what: str, right: bool, words: str) -> None:
+        print(f"{self.suite:9} {what:62} {'ok   ' if right else 'SHORT'} {words}", flush=True)
+        if not right:
+            self.short.append(what)
+
+
+def try_release(folder: Path, suite: str) -> int:
+    """All starts in one release. Returns 0 when none was short."""
+    system = System(folder / suite, suite)
+
+    system.clone("/home/plain/ssdrig", "plain")
+    words = system.first(
+        "a user without sudo, nothing installed: says what to do", "/home/plain/ssdrig", "plain", "setup", 9
+    )
+    system.line(
+        "  in one line, with the command", words.count("\n") == 1 and "apt-get install" in words, repr(words[-200:])
+    )
+
+    system.clone("/home/sudoer/ssdrig", "sudoer")
+    system.first("a user with sudo, nothing installed: setup", "/home/sudoer/ssdrig", "sudoer", "setup")
+    system.first("  drives", "/home/sudoer/ssdrig", "sudoer", "drives")
+    system.again("  second drives, no network", "/home/sudoer/ssdrig", "sudoer", "drives")
+    system.again("  second setup, no network", "/home/sudoer/ssdrig", "sudoer", "setup", said=True)
+    system.again("  sudo ./ssdrig drives, no network", "/home/sudoer/ssdrig", "root", "drives")
+
+    system.first("a user without sudo, packages installed: setup", "/home/plain/ssdrig", "plain", "setup")
+    system.first("  drives", "/home/plain/ssdrig", "plain", "drives")
+    system.again("  second drives, no network", "/home/plain/ssdrig", "plain", "drives")
+
+    shutil.rmtree(system.root / "home/plain/ssdrig/.setup")
+    (system.root / "home/plain/ssdrig/.venv").unlink()
+    system.first("root in the user's clone, first set-up: setup", "/home/plain/ssdrig", "root", "setup")
+    system.first("  the user: drives", "/home/plain/ssdrig", "plain", "drives")
+    system.again("  the user: second drives, no network", "/home/plain/ssdrig", "plain", "drives")
+    owners = system.owners("/home/plain/ssdrig")
+    system.line("  all files are the user's", len(owners) == 1 and 0 not in owners, str(owners))
+
+    system.clone("/opt/ssdrig", "root")
+    system.first("a user in root's clone that is not set up: refused", "/opt/ssdrig", "plain", "drives", 9)
+    system.first("root: setup", "/opt/ssdrig", "root", "setup")
+    system.first("  drives", "/opt/ssdrig", "root", "drives")
+    system.again("  second drives, no network", "/opt/ssdrig", "root", "drives")
+    system.again("  a user: drives, no network", "/opt/ssdrig", "plain", "drives")
+    print(f"{suite:9} {len(system.short)} short")
+    return 1 if system.short else 0
+
+
+def mirror() -> str:
+    """The Debian mirror of this machine's own apt."""
+    words = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(ORIGIN)|$(COMPONENT)|$(RELEASE)|$(REPO_URI)",
+        "Created-By: Packages",
+    ]
+    for line in subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines():
+        origin, component, release, uri = line.split("|")
+        if origin == "Debian" and component == "main" and "-" not in release:
+            return uri
+    raise SystemExit("expected a Debian mirror among the apt sources; seen none; do: apt-get update")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
