@@ -69,8 +69,9 @@ class System:
     def run(self, line: str, user: str, network: bool = True) -> subprocess.CompletedProcess:
         """Run a shell line as a login of user, with /proc and /dev mounted for it alone."""
         told = " ".join(f"{name}='{os.environ[name]}'" for name in PROXIES if name in os.environ)
+        home = "/root" if user == "root" else f"/home/{user}"
         path = "/usr/local/bin:/usr/bin:/bin:/usr/games" if user != "root" else "/usr/sbin:/usr/bin:/sbin:/bin"
-        inner = f"env -i HOME=~{user} TERM=dumb LANG=C.UTF-8 USER={user} PATH={path} {told} sh -c '{line}'"
+        inner = f"env -i HOME={home} TERM=dumb LANG=C.UTF-8 USER={user} PATH={path} {told} sh -c '{line}'"
         become = "" if user == "root" else f"setpriv --reuid={user} --regid={user} --init-groups "
         script = (
             f"mount -t proc proc {self.root}/proc && mount --rbind /dev {self.root}/dev"
