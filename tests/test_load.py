@@ -87,6 +87,7 @@ def test_job_file():
         load.job_file(job)
         == "[load]\nioengine=nbd\nuri=nbd+unix:///?socket=/run/x\nthread=1\nrw=randwrite\nbs=4096\niodepth=32\noffset=0\n"
         "size=1073741824\ntime_based=1\nruntime=2500ms\nrefill_buffers=1\nnorandommap=1\nrandom_generator=tausworthe64\nrandseed=7\n"
+        "lat_percentiles=1\npercentile_list=50:90:95:99:99.9:99.99:99.999\n"
         "log_avg_msec=1000\nlog_hist_msec=1000\nlog_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n"
         "write_iops_log=load\nwrite_bw_log=load\nwrite_lat_log=load\nwrite_hist_log=load\n"
     )
@@ -202,7 +203,7 @@ def test_the_drive_freezes(tmp_path, drive):
             random_write(uri, time_s=60),
             tmp_path / "f",
             on_second=lambda second: process.send_signal(signal.SIGSTOP),
-            stall_s=2,
+            stall_after_s=2,
         )
     s = fiolog.load(tmp_path / "f")
     assert s.source == "status" and s.iops.sum() > 0 and s.t_ns[0] > 0
@@ -294,7 +295,7 @@ def test_a_fio_that_cannot_be_asked_to_end_is_killed(tmp_path, monkeypatch):
         load.run(random_write("nbd://x", time_s=0.2), tmp_path / "b", margin_s=0.5, fio=fio)
     assert gone(tmp_path / "b" / "pid")
     with pytest.raises(DriveError, match="none for 0.5 s after 0 I/Os"):
-        load.run(random_write("nbd://x"), tmp_path / "c", stall_s=0.5, fio=fio)
+        load.run(random_write("nbd://x"), tmp_path / "c", stall_after_s=0.5, fio=fio)
     assert gone(tmp_path / "c" / "pid")
 
 
@@ -362,4 +363,4 @@ def test_a_full_disk(tmp_path):
         pytest.skip("no /dev/full")
     with open("/dev/full", "wb", buffering=0) as full:
         with pytest.raises(LoadError, match="No space left"):
-            load._write(full, b"{}")
+            load._Sink(full).write(b"{}")

@@ -9,7 +9,7 @@ is second k, and a second without I/O is seen as one, although the row of the wi
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,11 @@ from ssdrig.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, plat_ns
 WINDOW_MS = 1000
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
 TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
+START_S = 10.0  # fio starts its job clock at most so long after it was started
+LATER_MS = 250  # a document's counts are no older than this
+LONGEST_HANG_S = 600
+PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
+LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
 HEAD_BYTES = TAIL_BYTES = 1 << 18
 QUANTILES = (0.5, 0.99, 0.999)
 
@@ -40,64 +45,122 @@ class Seconds:
     hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, completion latencies (clat) in it
     zero_seconds: int
     partial: bool  # the last second is shorter than one (job cut short or bounded by size)
-    source: str  # "logs": as above; "status": fio left no logs, made from its once-a-second documents, good to a second
+    source: str  # "logs": as above; "status": made from fio's once-a-second documents, good to a second
     directions: tuple[str, ...]  # those with I/O, of read, write, trim
-    totals: dict  # see fiotext.totals()
+    totals: dict  # see fiotext.totals(); ios, bytes and lat_sum_ns are None where documents and logs disagree
     torn_bytes: int  # left at the end of logs that a crash cut off
+    notes: tuple[str, ...] = ()  # what does not fit together, in words
 
 
 def load(folder, direction: str | None = None) -> Seconds:
     """Read a step's folder. `direction` "read", "write" or "trim"; None sums over them.
 
-    Raises LoadError when there is nothing to read."""
+    Raises LoadError when there is nothing to read, or nothing that makes sense."""
     folder = Path(folder)
-    first, last = _ends(folder / "out.json")
-    parsed = [hist_rows(p.read_bytes()) for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
-    start_ms, begun_ms = _job_clock(folder, first, last)
+    try:
+        head, tail, left_bytes = _ends(folder / "out.json")
+        logs = [p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
+        lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
+    except OSError as error:
+        raise LoadError(f"readable files in {folder}", error.strerror or str(error), "check their rights") from error
+    parsed = [hist_rows(log) for log in logs]
+    last = tail[-1] if tail else None
+    clock = _job_clock(folder, head, tail)
+    notes = list(clock.notes)
+    if left_bytes:
+        notes.append(f"{left_bytes} bytes at the end of out.json are no whole document and were not used")
     torn = sum(t for _, _, t in parsed)
     if any(len(heads) for heads, _, _ in parsed) and not (torn and last):
-        lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
-        return from_logs(parsed, lats, last, start_ms, begun_ms, direction)
+        try:
+            seconds = from_logs(parsed, lats, last, clock.start_ms, clock.begun_ms, direction, tail, _block_bytes(logs))
+            return replace(seconds, notes=(*notes, *seconds.notes))
+        except _Senseless as error:
+            if last is None:
+                raise LoadError(f"logs of one fio run in {folder}", str(error), "the file is damaged") from None
+            notes.append(f"{error}; the documents were used instead")
     if last is None:
         raise LoadError(
             f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt"
         )
-    return from_status(documents((folder / "out.json").read_text(errors="replace"))[0], start_ms, direction, torn)
+    found = documents((folder / "out.json").read_text(errors="replace"))[0]
+    try:
+        seconds = from_status(found, clock.start_ms, direction, torn)
+    except _Senseless as error:
+        raise LoadError(f"documents of one fio run in {folder}", str(error), "out.json is damaged") from None
+    return replace(seconds, notes=(*notes, *seconds.notes))
 
 
-def _ends(path: Path) -> tuple[dict | None, dict | None]:
-    """First and last document of out.json, without reading all of what may be 100 MB."""
+def _block_bytes(logs: list[bytes]) -> int:
+    """The block size in the first row of the logs, 0 if there is none."""
+    fields = next((log for log in logs if log), b"").split(b",", 3)
+    return int(fields[2]) if len(fields) > 3 and fields[2].strip().isdigit() else 0
+
+
+class _Senseless(Exception):
+    """Numbers that no fio run can have left."""
+
+
+def _ends(path: Path) -> tuple[list[dict], list[dict], int]:
+    """The first and the last documents of out.json, without reading all of what may be 100 MB; bytes at its end that
+    are no whole document."""
     if not path.exists():
-        return None, None
+        return [], [], 0
     with open(path, "rb") as f:
-        head = documents(f.read(HEAD_BYTES).decode(errors="replace"))[0]
+        head = f.read(HEAD_BYTES).decode(errors="replace")
         size = f.seek(0, 2)
         f.seek(max(0, size - TAIL_BYTES))
-        tail = documents(f.read().decode(errors="replace"))[0] if size > HEAD_BYTES else head
-    return (head[0] if head else None), (tail[-1] if tail else None)
+        tail = f.read().decode(errors="replace") if size > HEAD_BYTES else head
+    found, rest = documents(tail)
+    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0
 
 
-def _start_utc_ms(found: list[dict]) -> int:
-    """UTC of job start: of all documents the least time stamp less run time, for one that fio could not print at once
-    (it waits while all I/O hangs) is stamped late."""
-    return min(d["timestamp_ms"] - totals(d)["runtime_ms"] for d in found)
+@dataclass(frozen=True)
+class _JobClock:
+    start_ms: int | None  # CLOCK_MONOTONIC at which fio started the job's clock
+    begun_ms: int | None  # and by which some I/O had completed; None: not known
+    notes: tuple[str, ...] = ()
 
 
-def _job_clock(folder: Path, first: dict | None, last: dict | None) -> tuple[int | None, int | None]:
-    """CLOCK_MONOTONIC ms at which fio started the job's clock, and one by which some I/O had completed; None: not
-    known.
+def _job_clock(folder: Path, head: list[dict], tail: list[dict]) -> _JobClock:
+    """When the job began, from its documents: of all the least arrival less run time, for one that fio could not print
+    at once (it waits while all I/O hangs) comes late.
 
-    fio 3.33 does not print the start: it is the documents' UTC, brought over by both clocks as read when fio was
-    started (start.json). A step of the clock in between would put it wrong, which costs leading idle seconds and
-    nothing else."""
+    Documents without `t_ns` (folders of before 0.2) have UTC only. start.json brings that over, unless the clock was set
+    in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
     try:
-        start = json.loads((folder / "start.json").read_text())
-        offset_ms = (start["t_ns"] - start["utc_ns"]) / 1e6
-        start_ms = round(_start_utc_ms([first, last]) + offset_ms)
-        begun_ms = round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None, None
-    return start_ms, begun_ms
+        start = json.loads((folder / "start.json").read_bytes())
+        begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        begin_ms = offset_ms = None
+    found = [*head, *tail]
+    stamped = [d for d in found if d.get("t_ns")]
+    if stamped:
+        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in stamped))
+        if begin_ms is not None and not -50 <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
+            late_ms = start_ms - begin_ms
+            return _JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
+        first = stamped[0]
+        return _JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None)
+    if begin_ms is None or not found:
+        return _JobClock(None, None)
+    starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
+    believed = [ms for ms in starts if -50 <= ms - begin_ms <= START_S * 1000]
+    if len(believed) < len(starts):
+        note = "the wall clock was set while fio ran; its log's own clock was used"
+        return _JobClock(round(min(believed)) if believed else None, None, (note,))
+    if not believed:
+        return _JobClock(None, None)
+    first = found[0]
+    return _JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
+
+
+def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | None) -> None:
+    """Raise _Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and after
+    the window behind it (edge_ms since job start) would have made one more."""
+    counts = [totals(d, direction) for d in tail]
+    after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS]
+    if after and min(after) < total["ios"]:
+        raise _Senseless("fio's histogram log ends before its documents stop counting")
 
 
 def from_logs(
@@ -107,12 +170,19 @@ def from_logs(
     start_ms: int | None = None,
     begun_ms: int | None = None,
     direction: str | None = None,
+    tail=(),
+    block_bytes: int = 0,
 ) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the
-    job's clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only)."""
+    job's clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only).
+
+    `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the rows,
+    its totals are those of a torn file: they are None then, and `notes` says so."""
     total = totals(last, direction)
     streams = []
     for heads, cells, _ in hists:
+        if len(heads) and heads[:, 1].max() >= len(DIRECTIONS):
+            raise _Senseless("fio's histogram log names a direction that there is not")
         for d in np.unique(heads[:, 1]):
             if direction in (None, DIRECTIONS[d]):
                 stamps, own = _stream(heads, cells, d)
@@ -120,7 +190,19 @@ def from_logs(
                 streams.append((d, stamps, own, origin if begun_ms is None else min(origin, begun_ms)))
     if not streams:
         return _empty("logs", total)
+    for _, stamps, _, origin in streams:
+        span_ms = stamps.max() - origin
+        if stamps.min() < 0 or (np.diff(stamps) < 0).any() or span_ms > WINDOW_MS * (2 * len(stamps) + LONGEST_HANG_S):
+            raise _Senseless("the time stamps of fio's histogram log make no sense")
     zero_ms = min(origin for *_, origin in streams)
+    if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + max(len(s[1]) for s in streams)):
+        raise _Senseless("fio's histogram logs are of different times")
+    if start_ms is not None and zero_ms - start_ms > WINDOW_MS * LONGEST_HANG_S:
+        raise _Senseless("fio's histogram log and its documents are of different times")
+    if last and start_ms is not None and len(streams) == 1:
+        _, stamps, _, origin = streams[0]
+        edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - start_ms
+        _cut_short(edge_ms, total, tail, direction)
     if start_ms is not None and zero_ms > start_ms:
         zero_ms -= (zero_ms - start_ms) // WINDOW_MS * WINDOW_MS
     cells, moved, closed = [], set(), 0
@@ -131,9 +213,17 @@ def from_logs(
         moved |= set(moves[:, 0].tolist())
         cells += [own + (shift, 0, 0), moves]
     cells = np.concatenate(cells)
-    rest = max(0, total["ios"] - int(cells[:, 2].sum()))
+    counted = int(cells[:, 2].sum())
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
+    why = _disagreement(total if last else None, counted, closed, end_ms - zero_ms)
+    if why:
+        known, end_ms = total, zero_ms + WINDOW_MS * closed
+        each = known["bytes"] / known["ios"] if known["ios"] else block_bytes
+        total = totals(None) | {"ios": counted, "bytes": round(counted * each), "runtime_ms": WINDOW_MS * closed}
+        total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
+        last = None
+    rest = max(0, total["ios"] - counted)
     if n > closed and n > 1 and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
         n -= 1
@@ -154,8 +244,22 @@ def from_logs(
     mean = quantiles.pop("mean")
     if len(lats) == len(streams) == 1:
         mean = _lat_means(lats[0][lats[0][:, 2] == streams[0][0]], zero_ms, mean, moved)
-    return _seconds(
-        zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, sum(torn for *_, torn in hists)
+    torn = sum(torn for *_, torn in hists)
+    made = _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, torn)
+    if why:
+        made = replace(made, totals=total | dict.fromkeys(("ios", "bytes", "lat_sum_ns", "slat_sum_ns")), notes=(why,))
+    return made
+
+
+def _disagreement(total: dict | None, counted: int, closed: int, ran_ms: int) -> str | None:
+    """Why the totals of the last document are not those of a job whose log counts so many I/Os in so many seconds."""
+    if total is None:
+        return "out.json has no whole document; totals are not known"
+    if counted <= total["ios"] and -TAIL_MS <= ran_ms - WINDOW_MS * closed <= WINDOW_MS * LONGEST_HANG_S:
+        return None
+    return (
+        f"the last whole document of out.json counts {total['ios']} I/Os in {total['runtime_ms'] / 1000:.1f} s, fio's log"
+        f" {counted} in {closed} s; totals are not known"
     )
 
 
@@ -227,35 +331,83 @@ def _quantiles(cells: np.ndarray, n: int) -> dict:
 
 
 def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
-    """Seconds from the once-a-second documents alone: what is left when fio was killed, for it writes its logs at its
-    end, or when its logs are torn.
+    """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and what is left when fio
+    was killed, for it writes its logs at its end, or when its logs are torn.
 
-    I/Os of the time between two documents are counted in the second that holds most of it; of a longer pause (fio
-    prints nothing while all its I/O hangs) in its first second."""
+    I/Os of the time between two documents are spread evenly over it; those of a longer pause (fio prints nothing while
+    all its I/O hangs) over its first second. The percentiles of a second are those of the time between the two
+    documents with histograms around its middle, if that is no longer than a minute, else 0."""
     if not found:
         return _empty("status", totals(None))
-    start_utc_ms = _start_utc_ms(found)
-    before, at_ms = totals(None), 0
-    parts, cells, bins_before = [], [], np.zeros(BINS, np.int64)
+    kept, left = _in_order(found, direction)
+    at_ms = np.array([0, *(now["runtime_ms"] for now, _ in kept)], np.int64)
+    n = max(1, -(-(int(at_ms[-1]) - TAIL_MS) // WINDOW_MS))
+    if n > 2 * len(kept) + LONGEST_HANG_S:
+        raise _Senseless(f"{len(kept)} documents, the last after {at_ms[-1] / 1000:.0f} s")
+    knots_ms, ios, lat_ns = [0.0], [0.0], [0.0]
+    for before_ms, (now, _) in zip(at_ms.tolist(), kept, strict=False):
+        if now["runtime_ms"] - before_ms > PAUSE_MS:
+            knots_ms.append(before_ms + WINDOW_MS)
+            ios.append(now["ios"])
+            lat_ns.append(now["lat_sum_ns"])
+        knots_ms.append(now["runtime_ms"])
+        ios.append(now["ios"])
+        lat_ns.append(now["lat_sum_ns"])
+    edges_ms = WINDOW_MS * np.arange(n + 1.0)
+    edges_ms[-1] = max(edges_ms[-1], knots_ms[-1])
+    iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
+    mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
+    quantiles = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, -1))
+    partial = int(at_ms[-1]) < n * WINDOW_MS - TAIL_MS
+    notes = (f"{left} documents that do not follow the one before were not used",) if left else ()
+    made = _seconds(
+        start_ms or 0, iops, np.where(iops > 0, mean, 0), quantiles, partial, "status", kept[-1][0], torn_bytes
+    )
+    return replace(made, notes=notes)
+
+
+def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
+    """(totals, document) of those documents in which no count is less than in the one before, and how many others there
+    are."""
+    kept, left, before = [], 0, totals(None)
     for document in found:
-        now, now_bins, now_ms = (
-            totals(document, direction),
-            bins(document, direction),
-            document["timestamp_ms"] - start_utc_ms,
+        now = totals(document, direction)
+        if any(now[key] < before[key] for key in ("ios", "bytes", "runtime_ms")):
+            left += 1
+            continue
+        kept.append((now, document))
+        before = now
+    return kept, left
+
+
+def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
+    """Percentiles (see _quantiles) of the seconds with these middles (-1: none), from the histograms of documents."""
+    held = [(0, np.zeros(BINS, np.int64), 0)]
+    for now, document in kept:
+        kind = (
+            "lat_ns"
+            if any((job.get(d) or {}).get("lat_ns", {}).get("bins") for job in document["jobs"] for d in DIRECTIONS)
+            else "clat_ns"
         )
-        second = int((at_ms + min(now_ms, at_ms + WINDOW_MS)) / 2) // WINDOW_MS
-        parts.append((second, now["ios"] - before["ios"], now["lat_sum_ns"] - before["lat_sum_ns"]))
-        new = np.flatnonzero(now_bins > bins_before)
-        cells.append(np.stack([np.full(len(new), second), new, (now_bins - bins_before)[new]], axis=1))
-        before, bins_before, at_ms = now, now_bins, max(now_ms, at_ms)
-    n = max(-(-(at_ms - TAIL_MS) // WINDOW_MS), parts[-1][0] + 1)
-    second, ios, lat_ns = (np.array(column) for column in zip(*parts, strict=True))
-    iops = np.bincount(second, ios, minlength=n).astype(np.int64)
-    mean = np.bincount(second, lat_ns, minlength=n) / np.maximum(iops, 1)
-    quantiles = _quantiles(np.concatenate(cells), n)
-    quantiles.pop("mean")
-    partial = at_ms < n * WINDOW_MS - TAIL_MS
-    return _seconds(start_ms or 0, iops, mean, quantiles, partial, "status", totals(found[-1], direction), torn_bytes)
+        counts = bins(document, direction, kind)
+        if counts.any() and (counts >= held[-1][1]).all():
+            held.append((now["runtime_ms"], counts, now["ios"]))
+    empty = {q: np.zeros(len(middles_ms), np.int64) for q in (*QUANTILES, "max")}
+    if len(held) < 2:
+        return empty
+    ends_ms = np.array([ms for ms, *_ in held])
+    of = np.searchsorted(ends_ms, middles_ms, "left")
+    of = np.where((middles_ms < 0) | (of >= len(held)), 0, of)
+    if middles_ms.size and of[-1] == 0 and middles_ms[-1] >= 0:
+        of[-1] = len(held) - 1  # a last second shorter than half
+    cells = [np.zeros((0, 3), np.int64)]
+    for i in range(1, len(held)):
+        new = held[i][1] - held[i - 1][1]
+        there = np.flatnonzero(new)
+        if ends_ms[i] - ends_ms[i - 1] <= LONGEST_DETAIL_MS:
+            cells.append(np.stack([np.full(len(there), i), there, new[there]], axis=1))
+    each = _quantiles(np.concatenate(cells), len(held))
+    return {name: each[name][of] for name in empty}
 
 
 def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:

@@ -21,12 +21,18 @@ from ssdrig import fiolog, fiotext
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
-STALL_S = 30.0
+STALL_S = 30.0  # the kernel's own limit for an NVMe command, after which it resets the controller
+RECOVERY_S = 35.0  # and a drive that comes back has until then
 MARGIN_S = 60.0
 GRACE_S = 5.0
 POLL_S = 0.1
 OUTPUT_BYTES = 4 << 20  # what fio may print at once, and
-OUTPUT_BYTES_PER_S = 64 << 10  # for each second it runs; a status document has some 12 kB
+OUTPUT_BYTES_PER_S = 64 << 10  # for each second it runs; a status document has 12 to 30 kB
+SYNC_S = 5.0
+LOG_BYTES_PER_S = 14_900  # fio 3.33 holds so much for each second, thread and direction of a histogram log
+LOG_BYTES = 120 << 20  # what fio may hold of them
+SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
+BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf")}  # detail -> time between status lines with histograms
 DRIVE_GONE = re.compile(
     r"nbd_poll|io_u error|Connection re(set|fused)|Broken pipe|endpoint|Input/output error|No such device|Remote I/O"
     r"|nbd_(connect|aio)"
@@ -37,7 +43,13 @@ DRIVE_GONE = re.compile(
 class Job:
     """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or the path of a block device or file, which the
     caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one
-    pass."""
+    pass.
+
+    `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all of
+    it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second" keeps
+    fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each second
+    in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has
+    moved more."""
 
     name: str
     rw: str
@@ -49,6 +61,11 @@ class Job:
     time_s: float | None = None
     io_size: int | None = None
     seed: int = 4242
+    threads: int = 1
+    burst_s: float = 0.0
+    pause_s: float = 0.0
+    detail: str | None = None
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,15 +98,31 @@ def job_file(job: Job) -> str:
         raise UsageError(
             "positive sizes and at least one block", str(job), "correct block_bytes, queue_depth, size_bytes, offset"
         )
+    if job.threads < 1 or min(job.burst_s, job.pause_s) < 0 or (job.pause_s > 0) != (job.burst_s > 0):
+        raise UsageError("at least one thread, and burst_s with pause_s", str(job), "correct threads, burst_s, pause_s")
+    if job.detail not in (None, *BINS_S):
+        raise UsageError(f"a log detail of {', '.join(BINS_S)}", repr(job.detail), "correct detail")
     if "://" in job.target:
         engine = [("ioengine", "nbd"), ("uri", job.target)]
     else:
         engine = [("ioengine", "libaio"), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
-    ends = []
+    ends, size_bytes, spread = [], job.size_bytes, []
     if job.time_s is not None:
         ends = [("time_based", 1), ("runtime", f"{round(job.time_s * 1000)}ms")]
     elif job.io_size is not None:
-        ends = [("io_size", job.io_size)]
+        ends = [("io_size", job.io_size // job.threads)]
+    if job.threads > 1:
+        spread = [("numjobs", job.threads), ("group_reporting", 1)]
+        share = job.size_bytes // job.threads // job.block_bytes * job.block_bytes
+        if not job.rw.startswith("rand"):
+            size_bytes = share
+            spread.append(("offset_increment", share))
+        elif not ends:
+            ends = [("io_size", share)]  # one pass of them all together
+        if share < job.block_bytes:
+            raise UsageError("a block for each thread", str(job), "use fewer threads or a larger size_bytes")
+    if job.pause_s:
+        ends += [("thinktime", f"{round(job.pause_s * 1e6)}us"), ("thinktime_iotime", f"{round(job.burst_s * 1e6)}us")]
     options = [
         *engine,
         ("thread", 1),
@@ -97,19 +130,40 @@ def job_file(job: Job) -> str:
         ("bs", job.block_bytes),
         ("iodepth", job.queue_depth),
         ("offset", job.offset),
-        ("size", job.size_bytes),
+        ("size", size_bytes),
+        *spread,
         *ends,
         ("refill_buffers", 1),
         ("norandommap", 1),
         ("random_generator", "tausworthe64"),
         ("randseed", job.seed),
-        ("log_avg_msec", 1000),
-        ("log_hist_msec", 1000),
-        ("log_alternate_epoch", 1),
-        ("log_alternate_epoch_clock_id", 1),
-        *((f"write_{kind}_log", job.name) for kind in ("iops", "bw", "lat", "hist")),
+        ("lat_percentiles", 1),
+        ("percentile_list", "50:90:95:99:99.9:99.99:99.999"),
     ]
+    if detail(job) == "second":
+        options += [
+            ("log_avg_msec", 1000),
+            ("log_hist_msec", 1000),
+            ("log_alternate_epoch", 1),
+            ("log_alternate_epoch_clock_id", 1),
+            *((f"write_{kind}_log", job.name) for kind in ("iops", "bw", "lat", "hist")),
+        ]
     return f"[{job.name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
+
+
+def detail(job: Job) -> str:
+    """The log detail of a step: what the job says, else "second" as long as fio can hold its log (two hours of one thread
+    that writes), else "minute"."""
+    if job.detail is not None:
+        return job.detail
+    seconds = job.time_s if job.time_s is not None else (job.io_size or job.size_bytes) / SLOWEST_BPS
+    directions = 2 if job.rw in ("rw", "randrw") else 1
+    return "second" if seconds * job.threads * directions * LOG_BYTES_PER_S <= LOG_BYTES else "minute"
+
+
+def stall_s(job: Job) -> float:
+    """How long a step may go without completed I/O before it is ended."""
+    return max(STALL_S, job.pause_s) + RECOVERY_S
 
 
 @lru_cache
@@ -117,7 +171,9 @@ def version(fio: str = "fio") -> str:
     """What `fio --version` says, such as "fio-3.33". Raises ToolMissing if it is absent or older than 3.30."""
     need = f"fio {OLDEST_FIO[0]}.{OLDEST_FIO[1]} or newer"
     try:
-        text = subprocess.run([fio, "--version"], capture_output=True, text=True, timeout=20).stdout.strip()
+        text = subprocess.run(
+            [fio, "--version"], check=False, capture_output=True, text=True, timeout=20
+        ).stdout.strip()
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolMissing(need, str(error), "apt-get install fio") from error
     number = re.match(r"fio-(\d+)\.(\d+)", text)
@@ -134,7 +190,7 @@ def run(
     on_second: Callable[[dict], None] = lambda second: None,
     should_stop: Callable[[], bool] = lambda: False,
     *,
-    stall_s: float = STALL_S,
+    stall_after_s: float | None = None,
     margin_s: float = MARGIN_S,
     fio: str = "fio",
 ) -> Result:
@@ -142,12 +198,12 @@ def run(
 
     on_second gets, about once a second, true differences: {"t_ns", "span_s", "ios", "bytes", "iops", "bw_bytes",
     "lat_mean_ns", "total_ios", "total_bytes", "runtime_s"}. should_stop is asked ten times a second; when it says yes
-    fio is ended and a Result with stopped=True returned. A step without completed I/O for `stall_s`, or one that is not
-    over `margin_s` after its time, is ended.
+    fio is ended and a Result with stopped=True returned. A step without completed I/O for `stall_after_s` (default: see
+    stall_s), one that is not over `margin_s` after its time, and one that has moved more than job.most_bytes, is ended.
 
-    Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end, or
-    left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a used folder; and,
-    after fio has been ended, whatever on_second and should_stop raise."""
+    Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end,
+    moved too much, or left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a
+    used folder; and, after fio has been ended, whatever on_second and should_stop raise."""
     text = job_file(job)
     tool = version(fio)
     folder = Path(folder)
@@ -173,10 +229,10 @@ def run(
         stderr=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C is for this process to handle
     )
-    watch = _Watch(job, stall_s, margin_s, on_second)
+    watch = _Watch(job, stall_s(job) if stall_after_s is None else stall_after_s, margin_s, on_second)
     try:
         with open(folder / "out.json", "wb", buffering=0) as out, open(folder / "stderr.txt", "wb", buffering=0) as err:
-            ended = _follow(process, out, err, watch, should_stop)
+            ended = _follow(process, _Sink(out), _Sink(err), watch, should_stop)
     finally:
         _kill(process)
         process.stdout.close()
@@ -187,7 +243,7 @@ def run(
             os.fsync(f.fileno())
     _judge(job, folder, process.returncode, ended, watch)
     seconds = _read_back(job, folder, ended)
-    totals = seconds.totals if seconds else fiotext.totals(None)
+    totals = watch.last
     return Result(
         t_start_ns=started["t_ns"],
         t_end_ns=t_end_ns,
@@ -203,43 +259,65 @@ class _Watch:
     """What is known of a running fio from its status documents, and whether it may go on."""
 
     def __init__(self, job: Job, stall_s: float, margin_s: float, on_second):
-        self.on_second = on_second
+        self.job, self.on_second = job, on_second
         self.stall_s = stall_s
         self.begun = self.progress_at = time.monotonic()
         self.deadline = None if job.time_s is None else self.begun + job.time_s + margin_s
-        self.rest = ""
-        self.last = fiotext.totals(None)
+        self.rest = self.whole = ""
+        self.last = self.told = fiotext.totals(None)  # of the last document; of the last that on_second was given
+        self.next_bins_ns = 0
         self.printed = 0
 
-    def feed(self, chunk: bytes) -> None:
-        """Take what fio printed."""
-        found, self.rest = fiotext.documents(self.rest + chunk.decode(errors="replace"))
-        self.rest = self.rest[-(1 << 20) :]
-        for document in found:
-            now, t_ns = fiotext.totals(document), time.monotonic_ns()
-            ios, size = now["ios"] - self.last["ios"], now["bytes"] - self.last["bytes"]
-            span_s = (now["runtime_ms"] - self.last["runtime_ms"]) / 1000
-            if ios > 0:
-                self.progress_at = time.monotonic()
-            if span_s > 0.5:  # the document at the end may follow at once on the one before
-                self.on_second(
-                    {
-                        "t_ns": t_ns,
-                        "span_s": span_s,
-                        "ios": ios,
-                        "bytes": size,
-                        "iops": ios / span_s,
-                        "bw_bytes": size / span_s,
-                        "lat_mean_ns": (now["lat_sum_ns"] - self.last["lat_sum_ns"]) / ios if ios else 0.0,
-                        "total_ios": now["ios"],
-                        "total_bytes": now["bytes"],
-                        "runtime_s": now["runtime_ms"] / 1000,
-                    }
-                )
-                self.last = now
+    def feed(self, chunk: bytes) -> str:
+        """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin)."""
+        found, self.rest = fiotext.pieces(self.rest + chunk.decode(errors="replace"))
+        kept = []
+        for document, text in found:
+            if document is None:
+                kept.append(text.lstrip("\n"))
+                continue
+            t_ns = time.monotonic_ns()
+            with_bins = t_ns >= self.next_bins_ns
+            if with_bins:
+                self.next_bins_ns = t_ns + int(min(1e18, 1e9 * BINS_S[detail(self.job)]))
+            kept.append(fiotext.thin(document, t_ns, with_bins) + "\n")
+            self.whole = text
+            self._take(document, t_ns)
+        if len(self.rest) > 1 << 20:
+            kept.append(self.rest[: -(1 << 20)])
+            self.rest = self.rest[-(1 << 20) :]
+        return "".join(kept)
+
+    def end(self) -> str:
+        """The end of out.json: the last document as fio printed it, and what came after it."""
+        return self.whole + "\n" * bool(self.whole) + self.rest
+
+    def _take(self, document: dict, t_ns: int) -> None:
+        now = fiotext.totals(document)
+        ios, size = now["ios"] - self.told["ios"], now["bytes"] - self.told["bytes"]
+        span_s = (now["runtime_ms"] - self.told["runtime_ms"]) / 1000
+        if now["ios"] > self.last["ios"]:
+            self.progress_at = time.monotonic()
+        self.last = now
+        if span_s > 0.5:  # the document at the end may follow at once on the one before
+            self.on_second(
+                {
+                    "t_ns": t_ns,
+                    "span_s": span_s,
+                    "ios": ios,
+                    "bytes": size,
+                    "iops": ios / span_s,
+                    "bw_bytes": size / span_s,
+                    "lat_mean_ns": (now["lat_sum_ns"] - self.told["lat_sum_ns"]) / ios if ios else 0.0,
+                    "total_ios": now["ios"],
+                    "total_bytes": now["bytes"],
+                    "runtime_s": now["runtime_ms"] / 1000,
+                }
+            )
+            self.told = now
 
     def verdict(self) -> str | None:
-        """Why fio must end now: "output", "stalled", "late"; None if it need not."""
+        """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not."""
         now = time.monotonic()
         if self.printed > self.allowed():
             return "output"
@@ -247,11 +325,13 @@ class _Watch:
             return "stalled"
         if self.deadline is not None and now > self.deadline:
             return "late"
+        if self.job.most_bytes is not None and self.last["bytes"] > self.job.most_bytes:
+            return "budget"
         return None
 
     def allowed(self) -> int:
         """Bytes that fio may have printed by now."""
-        return OUTPUT_BYTES + int(OUTPUT_BYTES_PER_S * (time.monotonic() - self.begun))
+        return self.job.threads * (OUTPUT_BYTES + int(OUTPUT_BYTES_PER_S * (time.monotonic() - self.begun)))
 
 
 def _follow(process, out, err, watch: _Watch, should_stop) -> str:
@@ -270,9 +350,7 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
             watch.printed += len(chunk)
             if watch.printed > watch.allowed():
                 continue
-            _write(key.data, chunk)
-            if key.data is out:
-                watch.feed(chunk)
+            key.data.write(watch.feed(chunk).encode() if key.data is out else chunk)
         if not pipes.get_map():
             time.sleep(0.01)
         if why is None:
@@ -283,18 +361,28 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
         if why and (time.monotonic() > kill_at or watch.verdict() == "output"):
             _kill(process)
             break
+    out.write(watch.end().encode())
     return why or "exit"
 
 
-def _write(sink, chunk: bytes) -> None:
-    try:
-        while chunk:
-            chunk = chunk[sink.write(chunk) :]
-        os.fdatasync(sink.fileno())
-    except OSError as error:
-        raise LoadError(
-            "room for what fio prints", str(error), f"see whether the disk is full: df {sink.name}"
-        ) from error
+class _Sink:
+    """An unbuffered file that reaches the disk every SYNC_S."""
+
+    def __init__(self, file):
+        self.file, self.synced_at = file, time.monotonic()
+
+    def write(self, chunk: bytes) -> None:
+        """Raises LoadError when the disk takes no more."""
+        try:
+            while chunk:
+                chunk = chunk[self.file.write(chunk) :]
+            if time.monotonic() - self.synced_at > SYNC_S:
+                self.synced_at = time.monotonic()
+                os.fdatasync(self.file.fileno())
+        except OSError as error:
+            raise LoadError(
+                "room for what fio prints", str(error), f"see whether the disk is full: df {self.file.name}"
+            ) from error
 
 
 def _kill(process) -> None:
@@ -328,6 +416,12 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
         raise LoadError(
             f"fio to print less than {watch.allowed() >> 20} MiB", f"{watch.printed >> 20} MiB of: {words}", look
         )
+    if ended == "budget":
+        raise LoadError(
+            f"step {job.name} to move at most {job.most_bytes / 1e9:.2f} GB",
+            f"{watch.last['bytes'] / 1e9:.2f} GB",
+            f"allow more if the drive's endurance does; {look}",
+        )
     if ended == "late":
         raise LoadError(f"fio to end by itself after {job.time_s:g} s", f"it still runs; it said: {words}", look)
     if gone and (code or ended == "output"):
@@ -353,12 +447,14 @@ def _read_back(job: Job, folder: Path, ended: str) -> fiolog.Seconds | None:
         if ended == "stopped":
             return None
         raise
-    whole = seconds.source == "logs" or seconds.totals["runtime_ms"] < 2 * fiolog.WINDOW_MS
-    if ended == "exit" and (seconds.torn_bytes or not whole or seconds.totals["error"] or not seconds.totals["ios"]):
+    total = seconds.totals
+    whole = seconds.source == "logs" or detail(job) != "second" or total["runtime_ms"] < 2 * fiolog.WINDOW_MS
+    adds_up = not seconds.notes and int(seconds.iops.sum()) == total["ios"]
+    if ended == "exit" and (seconds.torn_bytes or not whole or total["error"] or not total["ios"] or not adds_up):
         raise LoadError(
             f"whole logs of step {job.name} without errors",
-            f"{seconds.totals['ios']} I/Os, fio error {seconds.totals['error']}, {seconds.torn_bytes} bytes torn, from"
-            f" {seconds.source}",
+            f"{total['ios']} I/Os, fio error {total['error']}, {seconds.torn_bytes} bytes torn, from"
+            f" {'; '.join([seconds.source, *seconds.notes])}",
             f"see whether the disk is full: df {folder}",
         )
     return seconds
