@@ -93,6 +93,25 @@ def test_job_file():
     )
 
 
+def test_job_file_of_threads():
+    text = load.job_file(random_write("nbd://x", rw="write", threads=4, block_bytes=4096))
+    assert f"size={SIZE // 4}\nnumjobs=4\ngroup_reporting=1\noffset_increment={SIZE // 4}\n" in text
+    text = load.job_file(random_write("nbd://x", threads=4))
+    assert f"size={SIZE}\nnumjobs=4\ngroup_reporting=1\nio_size={SIZE // 4}\n" in text
+
+
+def test_detail_follows_fios_memory():
+    day = {"time_s": 86400.0}
+    assert load.detail(random_write("nbd://x", time_s=7200.0)) == "second"
+    assert load.detail(random_write("nbd://x", **day)) == "minute" and "_log=" not in load.job_file(
+        random_write("nbd://x", **day)
+    )
+    assert load.detail(random_write("nbd://x", time_s=3600.0, threads=4)) == "minute"
+    assert load.detail(random_write("nbd://x", rw="randrw", time_s=7200.0)) == "minute"
+    assert load.detail(random_write("nbd://x", rw="write", size_bytes=2 << 40)) == "minute"
+    assert load.detail(random_write("nbd://x", **day, detail="second")) == "second"
+
+
 def test_job_file_of_a_device_bypasses_the_page_cache():
     text = load.job_file(
         load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21)
@@ -113,6 +132,10 @@ def test_job_file_of_a_device_bypasses_the_page_cache():
         {"size_bytes": 100},
         {"queue_depth": 0},
         {"offset": -1},
+        {"threads": 0},
+        {"threads": SIZE},
+        {"pause_s": 5.0},
+        {"detail": "hour"},
     ],
 )
 def test_wrong_jobs_are_refused(wrong):
@@ -171,6 +194,59 @@ def test_a_clean_step_adds_up(tmp_path, drive):
 def test_a_step_bounded_by_size(tmp_path, drive):
     result = load.run(random_write(drive[1], name="fill", rw="write", block_bytes=131072), tmp_path / "f")
     assert result.bytes == SIZE and result.ios == SIZE // 131072 == result.seconds.iops.sum()
+
+
+@needs_fio
+@needs_nbdkit
+@pytest.mark.parametrize("rw", ["randwrite", "write"])
+def test_threads_are_one_job(tmp_path, drive, rw):
+    """fio adds up the run times of grouped threads: 4 of them once read as 8 s of 2, with idle seconds."""
+    job = random_write(drive[1], rw=rw, time_s=2, threads=4, queue_depth=4, detail="second")
+    result = load.run(job, tmp_path / "f")
+    s = result.seconds
+    assert 1.9 < result.runtime_s < 6 and len(s.iops) <= result.runtime_s + 1
+    assert not s.zero_seconds and not s.notes and s.iops.sum() == result.ios > 0
+    assert len(list((tmp_path / "f").glob("*_clat_hist.*.log"))) == 4
+    assert s.totals["lat_ns"]["99.000000"] >= s.totals["clat_ns"]["99.000000"] > 0
+
+
+@needs_fio
+@needs_nbdkit
+def test_threads_share_one_pass(tmp_path, drive):
+    for rw in ("write", "randwrite"):
+        assert load.run(random_write(drive[1], rw=rw, threads=4), tmp_path / rw).bytes == SIZE
+
+
+@needs_fio
+@needs_nbdkit
+@pytest.mark.parametrize("detail", ["minute", "none"])
+def test_less_detail_keeps_the_counts(tmp_path, drive, detail):
+    result = load.run(random_write(drive[1], time_s=4, detail=detail), tmp_path / "f")
+    s = result.seconds
+    assert not list((tmp_path / "f").glob("*.log")) and s.source == "status" and not s.notes
+    assert s.iops.sum() == result.ios and len(s.iops) in (4, 5) and not s.zero_seconds
+    assert s.lat_mean_ns.min() > 1_000_000 and s.lat_p99_ns.max() >= 1_000_000
+    assert result.t_start_ns < s.t_ns[0] < s.t_ns[-1] < result.t_end_ns
+    lines = (tmp_path / "f" / "out.json").read_text().splitlines()
+    short = [line for line in lines if line.startswith('{"t_ns"')]
+    assert len(short) >= 4 and all(len(line) < 500 for line in short[1:])
+
+
+@needs_fio
+@needs_nbdkit
+def test_a_budget_ends_the_step(tmp_path, drive):
+    with pytest.raises(LoadError, match="to move at most 0.00 GB"):
+        load.run(random_write(drive[1], time_s=60, most_bytes=1 << 20), tmp_path / "f")
+    assert fiolog.load(tmp_path / "f").totals["bytes"] > 1 << 20
+
+
+@needs_fio
+@needs_nbdkit
+def test_pauses_are_no_stall(tmp_path, drive):
+    job = random_write(drive[1], time_s=7, burst_s=1, pause_s=2)
+    assert load.stall_s(job) == 65 and load.stall_s(random_write("nbd://x", burst_s=5, pause_s=50)) == 85
+    s = load.run(job, tmp_path / "f").seconds
+    assert s.zero_seconds >= 2 and s.iops.sum() == s.totals["ios"] > 0
 
 
 @needs_fio

@@ -116,7 +116,7 @@ def figures_of(data: RunData) -> dict:
 
 def _iops(data: RunData, zoom_s: int, notes: list[str]) -> dict:
     """Statistics of the per-second counts over the window [zoom, end of the last whole second)."""
-    out = {"iops_all_mean": data.ios / data.load_s if data.load_s else None}
+    out = {"iops_all_mean": data.ios / data.load_s if data.load_s and data.ios is not None else None}
     window = data.iops[zoom_s:]
     if len(window) < 2:
         notes.append(
@@ -141,12 +141,13 @@ def _iops(data: RunData, zoom_s: int, notes: list[str]) -> dict:
 def _energy(data: RunData) -> dict:
     """Energy figures of the whole load; of the seconds that have power where some have none."""
     seen = np.isfinite(data.energy_J)
-    if data.load_energy_J is not None:
+    whole = data.load_energy_J is not None and data.ios is not None
+    if whole:
         energy_J, ios, moved, seconds = data.load_energy_J, data.ios, data.bytes, data.load_s
     else:
         energy_J, ios = float(data.energy_J[seen].sum()), float(data.iops[seen].sum())
         moved, seconds = float(data.bw_Bps[seen].sum()), float(seen.sum())
-    out = {"energy_J": data.load_energy_J}
+    out = {"energy_J": data.load_energy_J if whole else None}
     if not energy_J or not seconds:
         return out
     out |= {

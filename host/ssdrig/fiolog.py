@@ -125,7 +125,7 @@ def _job_clock(folder: Path, head: list[dict], tail: list[dict]) -> _JobClock:
     """When the job began, from its documents: of all the least arrival less run time, for one that fio could not print
     at once (it waits while all I/O hangs) comes late.
 
-    Documents without `t_ns` (folders of before 0.2) have UTC only. start.json brings that over, unless the clock was set
+    Documents of older folders have no `t_ns`, only UTC. start.json brings that over, unless the clock was set
     in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
     try:
         start = json.loads((folder / "start.json").read_bytes())
@@ -392,22 +392,22 @@ def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> di
         counts = bins(document, direction, kind)
         if counts.any() and (counts >= held[-1][1]).all():
             held.append((now["runtime_ms"], counts, now["ios"]))
-    empty = {q: np.zeros(len(middles_ms), np.int64) for q in (*QUANTILES, "max")}
-    if len(held) < 2:
-        return empty
+    n = len(middles_ms)
     ends_ms = np.array([ms for ms, *_ in held])
     of = np.searchsorted(ends_ms, middles_ms, "left")
     of = np.where((middles_ms < 0) | (of >= len(held)), 0, of)
-    if middles_ms.size and of[-1] == 0 and middles_ms[-1] >= 0:
+    if n and of[-1] == 0 and middles_ms[-1] >= 0:
         of[-1] = len(held) - 1  # a last second shorter than half
-    cells = [np.zeros((0, 3), np.int64)]
+    cells, placed = [np.zeros((0, 3), np.int64)], [np.zeros((0, 3), np.int64)]
     for i in range(1, len(held)):
         new = held[i][1] - held[i - 1][1]
         there = np.flatnonzero(new)
+        second = min(n - 1, int(ends_ms[i - 1] + min(ends_ms[i], ends_ms[i - 1] + WINDOW_MS)) // 2 // WINDOW_MS)
+        placed.append(np.stack([np.full(len(there), second), there, new[there]], axis=1))
         if ends_ms[i] - ends_ms[i - 1] <= LONGEST_DETAIL_MS:
-            cells.append(np.stack([np.full(len(there), i), there, new[there]], axis=1))
+            cells.append(placed[-1] + np.array([i - second, 0, 0]))
     each = _quantiles(np.concatenate(cells), len(held))
-    return {name: each[name][of] for name in empty}
+    return {q: each[q][of] for q in (*QUANTILES, "max")} | {"hist": _quantiles(np.concatenate(placed), n)["hist"]}
 
 
 def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:

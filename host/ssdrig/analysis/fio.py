@@ -14,7 +14,9 @@ def load_fio(data: RunData, run: Path) -> None:
     try:
         fill = fiolog.load(run / "fio" / "fill")
         data.fill_t0_ns = int(fill.t_ns[0]) if len(fill.t_ns) and fill.t_ns[0] else _started(data, "fill")
-        data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
+        data.notes += [f"fill: {note}" for note in fill.notes]
+        if fill.totals["bytes"] is not None:
+            data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
     except LoadError as error:
         data.notes.append(f"fill: {error}")
     try:
@@ -29,7 +31,8 @@ def load_fio(data: RunData, run: Path) -> None:
         data.t0_ns = _started(data, "load")
         data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
     elif load.source == "status":
-        data.notes.append("load: fio left no logs; its once-a-second documents were used, good to a second")
+        data.notes.append("load: the seconds are made of fio's once-a-second documents, good to a second")
+    data.notes += [f"load: {note}" for note in load.notes]
     data.load_s = load.totals["runtime_ms"] / 1000 / k
     data.ios, data.bytes = load.totals["ios"], load.totals["bytes"]
     if data.ios:
