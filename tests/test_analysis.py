@@ -190,7 +190,12 @@ def test_a_died_run_gives_what_is_there(tmp_path):
     assert 15 < seen.sum() < 25 and seen[: seen.sum()].all()
     assert f["energy_uJ_per_io"] == pytest.approx(1e6 * data.energy_J[seen].sum() / data.iops[seen].sum())
     assert f["wa"] == pytest.approx(3.0, rel=0.02)
-    for words in ("once-a-second documents", "no SMART reading after the load", "energy_J: ", "the load was not completed"):
+    for words in (
+        "once-a-second documents",
+        "no SMART reading after the load",
+        "energy_J: ",
+        "the load was not completed",
+    ):
         assert any(words in n for n in f["notes"]), words
 
 
