@@ -327,7 +327,7 @@ def write(
             "model": model,
             "serial": "SIM0001",
             "firmware": "1",
-            "capacity_bytes": 4294967296,
+            "capacity_bytes": TESTED_BYTES if op_percent is None else 4294967296,
             "raw_nand_bytes": 5153960755,
             "interface": "nbd",
             "preset": "sata-tlc",

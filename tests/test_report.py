@@ -14,7 +14,8 @@ from ssdrig import report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import KEYS
 from ssdrig.report import page
-from ssdrig.report.terms import BARS, BY_KEY, TERMS, number, with_error
+from ssdrig.report import pack, words
+from ssdrig.report.terms import TERMS, number, with_error
 
 PLATEAU = [20000] * 12
 OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]
@@ -160,17 +161,14 @@ def test_labels_tell_runs_apart():
     def f(model, serial, op, simulated=False):
         return {"model": model, "serial": serial, "op_percent": op, "simulated": simulated}
 
-    same = page.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
-    assert same[0] == ("a 1", "drive's own", "a 1, OP drive's own (run 1)", "a 1, OP drive's own (run 1)")
-    assert same[1][3] == "a 1, OP drive's own (run 2)"
-    assert same[2][:2] == ("a 2", "25 % of raw")
-    simulated = page.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
-    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == [
-        "OP drive's own",
-        "OP 25 % of raw",
-    ]
-    one_drive = page.labels([f("a", "1", None), f("a", "1", 25)])
-    assert [x[3] for x in one_drive] == ["OP drive's own", "OP 25 % of raw"]
+    same = words.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
+    assert same[0] == ("a 1", "default OP", "a 1, default OP (run 1)", "a 1, default OP (run 1)")
+    assert same[1][3] == "a 1, default OP (run 2)"
+    assert same[2][:2] == ("a 2", "25 % OP")
+    simulated = words.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
+    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["default OP", "25 % OP"]
+    one_drive = words.labels([f("a", "1", None), f("a", "1", 25)])
+    assert [x[3] for x in one_drive] == ["default OP", "25 % OP"]
 
 
 def decoded(packed):
@@ -186,15 +184,15 @@ def decoded(packed):
 
 
 def test_packed_numbers_come_back():
-    assert decoded(page.counts(np.array([0.0, 7.0, 65534.0]))).tolist() == [0, 7, 65534]
-    assert decoded(page.counts(np.array([0.0, 65535.0]))).tolist() == [0, 65535]
+    assert decoded(pack.counts(np.array([0.0, 7.0, 65534.0]))).tolist() == [0, 7, 65534]
+    assert decoded(pack.counts(np.array([0.0, 65535.0]))).tolist() == [0, 65535]
     watts = np.array([0.5, np.nan, 6.5, 3.3])
-    assert decoded(page.linear(watts)) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
+    assert decoded(pack.linear(watts)[0]) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
     lat = np.array([3.0, np.nan, 0.0, 1e6])
-    assert decoded(page.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
-    for pack in (page.counts, page.linear, page.logarithmic):
-        assert decoded(pack(np.empty(0))).size == 0
-    assert decoded(page.linear(np.array([2.5, 2.5]))).tolist() == [2.5, 2.5]
+    assert decoded(pack.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
+    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic):
+        assert decoded(pack_one(np.empty(0))).size == 0
+    assert decoded(pack.linear(np.array([2.5, 2.5]))[0]).tolist() == [2.5, 2.5]
 
 
 @pytest.mark.parametrize(
@@ -230,8 +228,7 @@ def test_an_error_has_two_significant_digits_and_the_value_ends_with_it(value, e
     assert with_error(value, error, 3) == text
 
 
-def test_bars_are_terms_with_a_direction():
-    assert all(BY_KEY[key].better for key in BARS)
+def test_terms_are_figures_once():
     assert {t.key for t in TERMS} <= set(KEYS)
     assert len({t.key for t in TERMS}) == len(TERMS)
 
@@ -272,30 +269,7 @@ def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
     for panel in panels:
         assert ink(chromium, panel, REVIEW) > 60, panel
         label = chromium.js(f"document.querySelector('[data-panel=\"{panel}\"]').getAttribute('aria-label')")
-        assert "SIMULATED one, OP 25 % of raw" in label, panel
-
-
-def test_clicking_a_bar_shows_the_others_in_percent_of_it(chromium, made):
-    chromium.open(made[0], ready=READY)
-    row = "document.querySelector('.card[data-key=iops_mean] .row[data-run=\"{}\"]')"
-    chromium.js(row.format(0) + ".click()")
-    percent = [chromium.js(row.format(i) + ".querySelector('.percent').textContent") for i in range(4)]
-    means = [f["iops_mean"] for f in made[1]]
-    assert percent[0] == "= 100 %"
-    assert percent[1] == f"+{100 * (means[1] / means[0] - 1):.1f} %, better"
-    assert percent[3] == "±0.0 %, equal"
-    watts = chromium.js(
-        "document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"1\"] .percent').textContent"
-    )
-    assert watts == "−20.0 %, better"
-    watts = chromium.js(
-        "document.querySelector('.card[data-key=power_mean_W] .row[data-run=\"2\"] .percent').textContent"
-    )
-    assert watts == "+60.0 %, worse"
-    assert chromium.js(row.format(0) + ".getAttribute('aria-pressed')") == "true"
-    assert chromium.js("location.hash") == "#ref=0"
-    chromium.js(row.format(0) + ".click()")
-    assert chromium.js(row.format(1) + ".querySelector('.percent').textContent") == ""
+        assert "SIMULATED one, 25 % OP" in label, panel
 
 
 def test_drive_and_op_are_chosen_independently(chromium, made):
@@ -320,12 +294,26 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
 
 
 def test_the_state_is_in_the_address(chromium, made):
-    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0", ready=READY)
-    assert chromium.js("ssdrig.state()") == {"drives": [1], "ops": [0, 1], "review": 3, "ref": 2, "trend": False}
+    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0&t=5-20", ready=READY)
+    assert chromium.js("ssdrig.state()") == {
+        "drives": [1],
+        "ops": [0, 1],
+        "review": 3,
+        "ref": 2,
+        "trend": False,
+        "zoom": [5, 20],
+    }
     assert chromium.js("document.querySelector('header .review').closest('li').dataset.run") == "3"
     assert chromium.js("document.querySelector('select[name=review]').value") == "3"
-    chromium.open(made[0], "#drives=9,x&review=77&ref=boom", ready=READY)  # nonsense is left out
-    assert chromium.js("ssdrig.state()") == {"drives": [], "ops": [0, 1], "review": 1, "ref": None, "trend": True}
+    chromium.open(made[0], "#drives=9,x&review=77&ref=boom&t=9-3", ready=READY)  # nonsense is left out
+    assert chromium.js("ssdrig.state()") == {
+        "drives": [],
+        "ops": [0, 1],
+        "review": 1,
+        "ref": None,
+        "trend": True,
+        "zoom": None,
+    }
     assert chromium.complaints() == []
 
 
@@ -353,8 +341,9 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
     cells = chromium.js(
         "[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))"
     )
-    assert cells[0][0].endswith("SIMULATED one, OP 25 % of raw")
+    assert cells[0][0].endswith("SIMULATED one, 25 % OP")
     assert cells[0][1:4] == ["11\u202f000", "2.000", "181.8"]  # 2 W / 11 000 per s = 181.8 uJ
+    assert cells[0][5].endswith(" (at 10 s)") and cells[0][6].endswith(" (at 10 s)")  # the polls are 5 s apart
     lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")
     assert len({line for line in lines if line}) > 1  # all panels follow, each at its own place
     point = """(() => { const o = document.querySelector('[data-panel=whole] .u-over'), r = o.getBoundingClientRect();

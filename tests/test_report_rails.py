@@ -11,7 +11,7 @@ import synthetic_run
 
 from ssdrig import analysis
 from ssdrig.figures import figures_of
-from ssdrig.report import page
+from ssdrig.report import pack, page, words
 from test_report import READY, REVIEW, ink, run_command
 
 TWELVE = ("12V <b>", ((-100, 0.5), (0, 6.0), (10, 3.0)), 740_000, (14.2, 16.4))
@@ -58,16 +58,16 @@ def test_a_page_of_one_rail_has_no_table_of_rails(tmp_path):
     data = analysis.load(run)
     f = figures_of(data)
     assert 'class="rails"' not in page.render([data], [f], 0)
-    assert page.run_data(data, f, page.labels([f])[0], 0)["rails"] == []
+    assert pack.run_data(data, f, words.labels([f])[0], 0)["rails"] == []
 
 
 def test_each_rail_s_seconds_are_in_the_page(made, tmp_path):
     data = analysis.load(synthetic_run.write(tmp_path, [1000] * 20, zoom_s=2, more_rails=[TWELVE]))
     f = figures_of(data)
-    five, twelve = page.run_data(data, f, page.labels([f])[0], 0)["rails"]
+    five, twelve = pack.run_data(data, f, words.labels([f])[0], 0)["rails"]
     assert (five["name"], twelve["name"]) == ("5V", "12V <b>")
     code = np.frombuffer(base64.b64decode(twelve["mean"]["b"]), "<u2")
-    values = np.where(code == page.MISSING, np.nan, twelve["mean"]["lo"] + code * twelve["mean"]["step"])
+    values = np.where(code == pack.MISSING, np.nan, twelve["mean"]["lo"] + code * twelve["mean"]["step"])
     assert values == pytest.approx([6.0] * 10 + [3.0] * 4 + [np.nan] * 3 + [3.0] * 3, rel=1e-3, nan_ok=True)
 
 

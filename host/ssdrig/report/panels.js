@@ -2,6 +2,8 @@
 // Draws the panels: uPlot gives axes, cursor, zoom and their synchronisation; what lies in a panel is drawn here, so that
 // order, opacity and marker are ours. A panel is {el, kind, from, to, u}; runs are the page's, with typed arrays.
 const Panels = (() => {
+  let enlarged = 1; // on paper everything is drawn larger and scaled down, so that it is sharp
+  const px = () => devicePixelRatio * enlarged;
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const SHAPES = {
     circle: (c, x, y, r) => { c.moveTo(x + r, y); c.arc(x, y, r, 0, 7); },
@@ -22,17 +24,27 @@ const Panels = (() => {
     c.closePath();
   }
 
-  // Rolling mean and sd over `w` seconds around each second, from prefix sums; shorter at the ends.
+  // Rolling median and 10th and 90th percentile over `w` seconds around each second, fewer at the ends. By nearest rank:
+  // each of the three is a count that some second in the window had, so no value is invented at a cliff.
   function rolling(values, w) {
-    const n = values.length, s = new Float64Array(n + 1), q = new Float64Array(n + 1);
-    for (let i = 0; i < n; i++) { s[i + 1] = s[i] + values[i]; q[i + 1] = q[i] + values[i] * values[i]; }
-    const mean = new Float64Array(n), sd = new Float64Array(n), half = w >> 1;
+    const n = values.length, half = w >> 1, sorted = new Float64Array(2 * half + 2);
+    const out = { median: new Float64Array(n), p10: new Float64Array(n), p90: new Float64Array(n) };
+    let size = 0;
+    const place = (v) => {
+      let lo = 0, hi = size;
+      while (lo < hi) { const mid = (lo + hi) >> 1; sorted[mid] < v ? (lo = mid + 1) : (hi = mid); }
+      return lo;
+    };
+    const add = (v) => { const at = place(v); sorted.copyWithin(at + 1, at, size++); sorted[at] = v; };
+    const drop = (v) => { const at = place(v); sorted.copyWithin(at, at + 1, size--); };
+    const rank = (q) => sorted[Math.max(0, Math.ceil(q * size) - 1)];
+    for (let i = 0; i < Math.min(half, n); i++) add(values[i]);
     for (let i = 0; i < n; i++) {
-      const a = Math.max(0, i - half), b = Math.min(n, i + half + 1), m = b - a;
-      mean[i] = (s[b] - s[a]) / m;
-      sd[i] = m > 1 ? Math.sqrt(Math.max(0, (q[b] - q[a] - m * mean[i] * mean[i]) / (m - 1))) : 0;
+      if (i + half < n) add(values[i + half]);
+      if (i > half) drop(values[i - half - 1]);
+      out.median[i] = rank(0.5); out.p10[i] = rank(0.1); out.p90[i] = rank(0.9);
     }
-    return { mean, sd };
+    return out;
   }
 
   // Canvas position of values on a scale. Values off the bottom of a log scale lie on its bottom line.
@@ -72,10 +84,10 @@ const Panels = (() => {
 
   // Each second of `values` as a mark of the run's shape; where a log scale has no place for 0, an open triangle on its floor.
   function points(u, run, values, alpha, zeros) {
-    const c = u.ctx, X = toX(u), Y = toY(u, "y"), r = (run.n > 2500 ? 1 : run.n > 400 ? 1.4 : 3) * devicePixelRatio;
+    const c = u.ctx, X = toX(u), Y = toY(u, "y"), seconds = u.scales.x.max - u.scales.x.min, size = seconds > 2500 ? 1 : seconds > 400 ? 1.4 : 3, r = size * px();
     const { min, max } = u.scales.x, from = Math.max(0, Math.ceil(min)), to = Math.min(run.n, Math.floor(max) + 1);
     c.globalAlpha = alpha;
-    if (r < 2) {
+    if (size < 2) {
       for (let i = from; i < to; i++) if (values[i] > 0 || !zeros) c.fillRect(X(i) - r, Y(values[i]) - r, 2 * r, 2 * r);
     } else {
       c.beginPath();
@@ -84,125 +96,137 @@ const Panels = (() => {
     }
     if (!zeros) return;
     c.globalAlpha = 1;
-    c.lineWidth = 1.5 * devicePixelRatio;
+    c.lineWidth = 1.5 * px();
     const dash = c.getLineDash();
     c.setLineDash([]);
     c.beginPath();
-    for (let i = from; i < to; i++) if (values[i] === 0) SHAPES.down(c, X(i), u.bbox.top + u.bbox.height - 6 * devicePixelRatio, 3.5 * devicePixelRatio);
+    for (let i = from; i < to; i++) if (values[i] === 0) SHAPES.down(c, X(i), u.bbox.top + u.bbox.height - 6 * px(), 3.5 * px());
     c.stroke();
     c.setLineDash(dash);
   }
 
   // The rails of one run as thin lines, each named at its last second.
   function rails(c, run, x, Y, { left, width }) {
-    const px = devicePixelRatio;
-    c.lineWidth = px;
-    c.font = `${11 * px}px system-ui, sans-serif`;
+    const p = px();
+    c.lineWidth = p;
+    c.font = `${11 * p}px system-ui, sans-serif`;
     c.textAlign = "right";
     for (const { name, mean } of run.rails) {
       line(c, run.n, x, (i) => Y(mean[i]), (i) => Number.isNaN(mean[i]));
       const last = mean.findLastIndex((v) => !Number.isNaN(v));
-      if (last >= 0) c.fillText(name, Math.min(x(last), left + width - 4 * px), Y(mean[last]) - 4 * px);
+      if (last >= 0) c.fillText(name, Math.min(x(last), left + width - 4 * p), Y(mean[last]) - 4 * p);
     }
   }
 
   const KINDS = {
     iops(u, run, top, opts) {
       const c = u.ctx, X = toX(u), Y = toY(u, "y"), x = (i) => X(i), no = () => false;
-      points(u, run, run.iops, top ? (opts.trend ? 0.6 : 0.9) : 0.3, u.scales.y.distr === 3);
+      points(u, run, run.iops, top ? (opts.trend ? 0.6 : 0.9) : opts.trend ? 0.4 : 0.8, u.scales.y.distr === 3);
       if (!opts.trend) return;
-      const { mean, sd } = run.trend;
+      const { median, p10, p90 } = run.trend;
       c.globalAlpha = top ? 0.2 : 0.09;
-      band(c, run.n, x, (i) => Y(mean[i] - sd[i]), (i) => Y(mean[i] + sd[i]), no);
-      c.globalAlpha = top ? 1 : 0.7;
-      c.lineWidth = (top ? 2.2 : 1.4) * devicePixelRatio;
-      line(c, run.n, x, (i) => Y(mean[i]), no);
+      band(c, run.n, x, (i) => Y(p10[i]), (i) => Y(p90[i]), no);
+      c.globalAlpha = 1;
+      c.lineWidth = (top ? 2.2 : 1.2) * px();
+      line(c, run.n, x, (i) => Y(median[i]), no);
     },
     power(u, run, top) {
       const c = u.ctx, X = toX(u), Y = toY(u, "y"), x = (i) => X(i), none = (i) => Number.isNaN(run.power_mean[i]);
       c.globalAlpha = top ? 0.25 : 0.1;
       band(c, run.n, x, (i) => Y(run.power_min[i]), (i) => Y(run.power_max[i]), none);
-      c.globalAlpha = top ? 1 : 0.6;
-      c.lineWidth = (top ? 2 : 1.4) * devicePixelRatio;
+      c.globalAlpha = 1;
+      c.lineWidth = (top ? 2 : 1.2) * px();
       line(c, run.n, x, (i) => Y(run.power_mean[i]), none);
       if (top) rails(c, run, x, Y, u.bbox);
       if (!u.scales.C) return;
       const C = toY(u, "C"), dash = c.getLineDash();
-      c.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
+      c.setLineDash([2 * px(), 4 * px()]);
       line(c, run.temp.t.length, (i) => X(run.temp.t[i]), (i) => C(run.temp.v[i]), () => false);
       c.setLineDash(dash);
       c.beginPath();
-      run.temp.t.forEach((t, i) => SHAPES[run.shape](c, X(t), C(run.temp.v[i]), 3 * devicePixelRatio));
+      run.temp.t.forEach((t, i) => SHAPES[run.shape](c, X(t), C(run.temp.v[i]), 3 * px()));
       c.fill();
     },
-    energy(u, run, top) { points(u, run, run.energy, top ? 0.85 : 0.35, true); },
+    energy(u, run, top) { points(u, run, run.energy, top ? 0.85 : 0.6, true); },
     latency(u, run, top) {
       const c = u.ctx, X = toX(u), Y = toY(u, "y");
-      points(u, run, run.lat_p99, top ? 0.75 : 0.3, true);
-      c.globalAlpha = top ? 1 : 0.6;
-      c.lineWidth = 1.6 * devicePixelRatio;
+      points(u, run, run.lat_p99, top ? 0.75 : 0.45, true);
+      c.globalAlpha = 1;
+      c.lineWidth = (top ? 1.8 : 1.2) * px();
       line(c, run.n, (i) => X(i), (i) => Y(run.lat_mean[i]), (i) => Number.isNaN(run.lat_mean[i]));
     },
     wa(u, run, top) {
       const c = u.ctx, X = toX(u), Y = toY(u, "y"), { t, v, e } = run.wa;
-      c.globalAlpha = top ? 1 : 0.6;
-      c.lineWidth = 1.6 * devicePixelRatio;
+      c.globalAlpha = 1;
+      c.lineWidth = (top ? 1.8 : 1.2) * px();
       line(c, t.length, (i) => X(t[i]), (i) => Y(v[i]), () => false);
       c.beginPath();
       for (let i = 0; i < t.length; i++) {
-        const w = 4 * devicePixelRatio, x = X(t[i]), lo = Y(v[i] - e[i]), hi = Y(v[i] + e[i]);
+        const w = 4 * px(), x = X(t[i]), lo = Y(v[i] - e[i]), hi = Y(v[i] + e[i]);
         c.moveTo(x, lo); c.lineTo(x, hi);
         c.moveTo(x - w, lo); c.lineTo(x + w, lo);
         c.moveTo(x - w, hi); c.lineTo(x + w, hi);
       }
       c.stroke();
       c.beginPath();
-      t.forEach((s, i) => SHAPES[run.shape](c, X(s), Y(v[i]), 3.5 * devicePixelRatio));
+      t.forEach((s, i) => SHAPES[run.shape](c, X(s), Y(v[i]), 3.5 * px()));
       c.fill();
     },
   };
 
   // What happened, of the reviewed run only: SMART polls as ticks on the floor, everything else as a labelled line.
   function marks(u, run, labels) {
-    const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, px = devicePixelRatio;
+    const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, p = px();
     c.globalAlpha = 0.9;
     c.fillStyle = c.strokeStyle = css("--mark");
-    for (const [t0, t1] of run.polls) c.fillRect(X(t0), top + height - 9 * px, Math.max(2 * px, X(t1) - X(t0)), 9 * px);
-    c.setLineDash([3 * px, 3 * px]);
-    c.lineWidth = px;
-    c.font = `${11 * px}px system-ui, sans-serif`;
+    for (const [t0, t1] of run.polls) c.fillRect(X(t0), top + height - 9 * p, Math.max(2 * p, X(t1) - X(t0)), 9 * p);
+    c.setLineDash([3 * p, 3 * p]);
+    c.lineWidth = p;
+    c.font = `${11 * p}px system-ui, sans-serif`;
     for (const [t, text] of run.marks) {
       const x = X(t);
       if (x < left || x > left + width) continue;
       c.beginPath(); c.moveTo(x, top); c.lineTo(x, top + height); c.stroke();
       if (!labels) continue;
-      const right = x + 160 * px > left + width;
+      const right = x + 160 * p > left + width;
       c.textAlign = right ? "right" : "left";
-      c.fillText(text, x + (right ? -5 : 5) * px, top + 13 * px);
+      c.fillText(text, x + (right ? -5 : 5) * p, top + 13 * p);
     }
     c.setLineDash([]);
   }
 
-  // One panel. spec: {el, kind, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, height, labels}
+  const STEPS_s = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 36000, 86400]; // data are 1/s
+  const LEAST_s = 4;
+  const widened = (a, b) => { const more = Math.max(0, LEAST_s - (b - a)) / 2; return [a - more - 0.5, b + more + 0.5]; };
+
+  // One panel. spec: {el, kind, wide, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, scale, height, width, labels}
   function panel(spec, page) {
-    const stroke = () => css("--ink-soft"), grid = { stroke: () => css("--grid"), width: 1 };
-    const font = "12px system-ui, sans-serif", pad = spec.wide ? 58 : 14;
-    const axis = { stroke, grid, ticks: { ...grid, size: 5 }, font, labelFont: font, labelSize: 18 };
+    const stroke = () => css("--ink-soft"), grid = { stroke: () => css("--grid"), width: enlarged }, k = enlarged;
+    const font = `${12 * k}px system-ui, sans-serif`, pad = (spec.wide ? 58 : 14) * k;
+    const axis = { stroke, grid, ticks: { ...grid, size: 5 * k }, gap: 5 * k, font, labelFont: font, labelSize: 18 * k };
     const xs = Float64Array.from({ length: Math.max(2, spec.x[1] - spec.x[0] + 1) }, (_, i) => spec.x[0] + i);
     const flat = new Array(xs.length).fill(spec.y[0]);
-    const axes = [{ ...axis, label: page.time_label, size: 34, values: (u, v) => v.map(String) }, { ...axis, label: spec.unit, size: 62, values: (u, v) => v.map(short) }];
+    const axes = [
+      { ...axis, label: page.time_label, size: 34 * k, space: 50 * k, incrs: STEPS_s, values: (u, v) => v.map(String) },
+      { ...axis, label: spec.unit, size: 62 * k, space: 30 * k, values: (u, v) => v.map((value) => short(value, spec.scale)) },
+    ];
     const series = [{}, { scale: "y", paths: () => null, points: { show: false } }];
-    const scales = { x: { time: false, range: (u, a, b) => (b - a < 1 ? [a - 1, b + 1] : [a - 0.5, b + 0.5]) }, y: { distr: spec.log ? 3 : 1, range: spec.y } }, data = [xs, flat];
+    const scales = { x: { time: false, range: (u, a, b) => widened(a, b) }, y: { distr: spec.log ? 3 : 1, range: spec.y } }, data = [xs, flat];
     if (spec.C) {
       scales.C = { range: spec.C };
-      axes.push({ ...axis, scale: "C", side: 1, label: "°C", size: 40, grid: { show: false } });
+      axes.push({ ...axis, scale: "C", side: 1, label: "°C", size: 40 * k, space: 30 * k, grid: { show: false } });
       series.push({ scale: "C", paths: () => null, points: { show: false } });
       data.push(flat.map(() => spec.C[0]));
     }
+    // The cursor is shared by all panels, the zoom by the wide ones: the others show one window and keep it.
+    const shared = (type) => type === "mousemove" || type === "mouseleave";
     const options = {
-      width: spec.el.clientWidth, height: spec.height, axes, series, scales, legend: { show: false },
-      padding: [10, spec.C ? 0 : pad, 0, 0],
-      cursor: { sync: { key: "t", scales: ["x", null] }, points: { show: false }, drag: { x: true, y: false }, y: false },
+      width: spec.width, height: spec.height * k, axes, series, scales, legend: { show: false },
+      padding: [10 * k, spec.C ? 0 : pad, 0, 0],
+      cursor: {
+        sync: { key: "t", scales: ["x", null], filters: { pub: shared, sub: shared } }, points: { show: false }, y: false,
+        drag: { x: Boolean(spec.wide), y: false, setScale: false }, bind: { dblclick: () => () => page.zoom(null) },
+      },
       hooks: {
         draw: [(u) => {
           const c = u.ctx;
@@ -212,13 +236,13 @@ const Panels = (() => {
           c.clip();
           if (spec.kind === "iops" && spec.wide) {
             c.fillStyle = css("--zoom");
-            const x = toX(u)(page.reviewed().zoom);
-            c.fillRect(x, u.bbox.top, u.bbox.left + u.bbox.width - x, u.bbox.height);
+            const X = toX(u), [from, to] = page.window(), x = X(from);
+            c.fillRect(x, u.bbox.top, X(to) - x, u.bbox.height);
           }
           for (const run of page.order()) {
             const top = run === page.reviewed();
             c.fillStyle = c.strokeStyle = page.colour(run);
-            c.setLineDash((top ? [] : DASHES[run.index % DASHES.length]).map((d) => d * devicePixelRatio));
+            c.setLineDash(dash(run, top).map((d) => d * px()));
             KINDS[spec.kind](u, run, top, page.options);
             c.setLineDash([]);
           }
@@ -228,21 +252,43 @@ const Panels = (() => {
         setCursor: [(u) => {
           if (u.cursor.left >= 0 && u.cursor.event) page.readout(Math.round(u.posToVal(u.cursor.left, "x")));
         }],
+        setSelect: [(u) => {
+          const { left, width } = u.select;
+          if (!width) return;
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          page.zoom([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
+        }],
       },
     };
     const u = new uPlot(options, data, spec.el);
-    spec.el.tabIndex = 0;
-    spec.el.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!step) return;
-      event.preventDefault();
-      const t = Math.min(spec.x[1], Math.max(spec.x[0], page.time() + step * (event.shiftKey ? 10 : 1)));
-      u.setCursor({ left: u.valToPos(t, "x"), top: 10 }, true, true);
-      page.readout(t);
-    });
+    if (spec.wide && page.zoomed()) show(u, page.zoomed());
     return u;
   }
 
-  const short = (v) => (v == null ? "" : Math.abs(v) >= 1e6 ? v / 1e6 + "M" : Math.abs(v) >= 1e4 ? v / 1e3 + "k" : String(+v.toPrecision(6)));
-  return { panel, rolling, css, SHAPES };
+  // Keys of a panel: arrows move the shared cursor, + - 0 zoom.
+  function keys(el, page, plot, range) {
+    el.tabIndex = 0;
+    el.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key];
+      if (!step && !factor && event.key !== "0") return;
+      event.preventDefault();
+      if (event.key === "0") return page.zoom(null);
+      if (factor) {
+        const [a, b] = page.zoomed() ?? range(), half = (factor * (b - a)) / 2;
+        return page.zoom([page.time() - half, page.time() + half]);
+      }
+      const t = Math.min(range()[1], Math.max(range()[0], page.time() + step * (event.shiftKey ? 10 : 1)));
+      plot().setCursor({ left: plot().valToPos(t, "x"), top: 10 }, true, true);
+      page.readout(t);
+    });
+  }
+
+  const show = (u, [min, max]) => u.setScale("x", { min, max });
+  const dash = (run, top) => (top ? [] : DASHES[run.index % DASHES.length]);
+  function short(v, scale = 1) {
+    if (v == null) return "";
+    v = +(v * scale).toPrecision(6);
+    return Math.abs(v) >= 1e6 ? v / 1e6 + "M" : Math.abs(v) >= 1e4 ? v / 1e3 + "k" : String(v);
+  }
+  return { panel, keys, show, rolling, css, dash, enlarge: (k) => { enlarged = k; }, LEAST_s };
 })();

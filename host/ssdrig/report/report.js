@@ -13,7 +13,9 @@
     const codes = as === "u4" ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
     if (as === "u2" || as === "u4") return Float64Array.from(codes);
     const value = as === "log" ? (c) => Math.exp(lo + c * step) : (c) => lo + c * step;
-    return Float64Array.from(codes, (c) => (c === 65535 ? NaN : value(c)));
+    const values = Float64Array.from(codes, (c) => (c === 65535 ? NaN : value(c))), digits = Math.max(1, Math.ceil(-Math.log10(step)));
+    values.text = as === "log" ? (v) => +v.toPrecision(digits) : (v) => +v.toFixed(digits); // no finer than the code's step
+    return values;
   }
   const window_s = Math.max(5, Math.round(Math.max(...RUNS.map((run) => run.n)) / 60));
   for (const run of RUNS) {
@@ -24,19 +26,24 @@
   }
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
 
-  // Okabe-Ito; the reviewed run always vermillion. Runs keep their colour whoever is reviewed.
-  const PALETTE = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"].map((name) => `--${name}`);
-  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true }, time = 0;
+  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null }, time = 0;
   const page = {
     options: state,
     time_label: DATA.dilated ? "s of drive time since the first I/O" : "s since the first I/O",
     reviewed: () => RUNS[state.review],
     visible: (run) => state.drives.includes(drives.indexOf(run.drive)) && state.ops.includes(ops.indexOf(run.op)),
     order: () => [...RUNS.filter((run) => run !== page.reviewed()), page.reviewed()].filter(page.visible),
-    colour: (run) => Panels.css(run === page.reviewed() ? "--review" : PALETTE[run.index % PALETTE.length]),
+    colour: (run) => Panels.css(variable(run)),
+    window: () => [page.reviewed().zoom, page.reviewed().n],
     time: () => time,
+    zoomed: () => state.zoom,
+    zoom,
     readout,
   };
+
+  // The reviewed run is vermillion; the others keep their colour whoever is reviewed.
+  const variable = (run) => (run === page.reviewed() ? "--review" : run.colour);
+  const comparable = (i, other) => !DATA.apart[other][other] && !DATA.apart[other][i];
 
   // ---- scales: from all runs, so that hiding one does not move the others
   const reduce = (keep, values) => values.reduce((a, v) => (Number.isFinite(v) ? keep(a, v) : a), keep === Math.max ? -Infinity : Infinity);
@@ -55,20 +62,24 @@
   };
   const roomy = ([lo, hi]) => [round125(lo / 1.1, false), round125(hi * 1.1, true)];
 
+  // Latencies are printed in ms where they reach one.
+  const LATENCY = ((top) => (top >= 1000 ? { unit: "ms", scale: 1e-3, places: 2 } : { unit: "µs", scale: 1, places: 0 }))(extent("lat_p99", 0, true)[1]);
+  const seconds = Math.max(2, ...RUNS.map((run) => run.n));
+  const LAST = Math.max(seconds - 1, Math.min(Math.ceil(1.05 * seconds), Math.ceil(Math.max(0, ...RUNS.flatMap((run) => run.wa.t))))); // room for the reading after the load
+
   function specs() {
-    const zoom = Math.min(page.reviewed().zoom, Math.max(0, page.reviewed().n - 2)), n = Math.max(2, ...RUNS.map((run) => run.n));
-    const end = Math.max(n - 1, Math.min(Math.ceil(1.05 * n), Math.ceil(Math.max(0, ...RUNS.flatMap((run) => run.wa.t))))); // room for the reading after the load
-    const iops = decades(extent("iops", 0, true)), all = [0, end], late = [zoom, Math.max(zoom + 1, n - 1)];
+    const from = Math.min(page.window()[0], Math.max(0, page.reviewed().n - 2));
+    const iops = decades(extent("iops", 0, true)), all = [0, LAST], late = [from, Math.max(from + 1, seconds - 1)];
     const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
     const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
     return {
       whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", height: 340, labels: true },
       "zoom-log": { kind: "iops", x: late, y: iops, log: true, unit: "IOPS", height: 300 },
-      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", zoom)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
+      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", from)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
       power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
       energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
-      latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: "µs", height: 210 },
+      latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
       wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
     };
   }
@@ -83,16 +94,21 @@
     }).join("; ");
   }
 
+  const PAPER = { wide: 680, half: 330 }; // width of a plot on A4 in CSS pixels
+  const WIDE = new Set(Object.entries(specs()).filter(([, spec]) => spec.wide).map(([name]) => name));
+  let paper = false;
   function draw(name, spec) {
-    const el = document.querySelector(`[data-panel="${name}"]`);
+    const el = document.querySelector(`[data-panel="${name}"]`), width = paper ? 2 * (spec.wide ? PAPER.wide : PAPER.half) : el.clientWidth;
+    if (!SHOWN.has(name)) Panels.keys(el, page, () => SHOWN.get(name), () => specs()[name].x);
     SHOWN.get(name)?.destroy();
-    SHOWN.set(name, Panels.panel({ ...spec, el }, page));
+    SHOWN.set(name, Panels.panel({ ...spec, el, width }, page));
     el.setAttribute("role", "img");
     el.setAttribute("aria-label", `${el.closest("figure").querySelector("b").textContent}. ${summary(name)}`);
   }
   // One panel a task, so that the page answers while the later ones are drawn.
   function drawAll() {
     const all = Object.entries(specs());
+    captions();
     const next = () => {
       const one = all.shift();
       if (!one) { document.body.dataset.ready = String(SHOWN.size); return; }
@@ -101,31 +117,65 @@
     };
     next();
   }
+  function captions() {
+    document.querySelector(".caption-iops").textContent = `Each mark is one second. Line: median of the ${window_s} s around it; band: their 10th to 90th percentile. Shaded: the window ${windowWords()}. Open triangles at the bottom: seconds without any I/O.`;
+    for (const el of $$(".caption-window")) el.textContent = windowWords();
+  }
+  const windowWords = () => `from ${num(page.window()[0], 0)} s on`;
+
+  // Zoom in time of all wide panels; null is the whole load.
+  function zoom(range) {
+    const whole = [0, LAST];
+    if (range) {
+      const [a, b] = range, more = Math.max(0, Panels.LEAST_s - (b - a)) / 2;
+      range = [Math.max(whole[0], Math.round(a - more)), Math.min(whole[1], Math.round(b + more))];
+      if (range[0] >= range[1] || (range[0] === whole[0] && range[1] === whole[1])) range = null;
+    }
+    state.zoom = range;
+    toHash();
+    for (const [name, u] of SHOWN) if (WIDE.has(name)) Panels.show(u, range ?? whole);
+    showZoom();
+  }
+  function showZoom() {
+    const reset = document.getElementById("reset");
+    reset.hidden = !state.zoom;
+    if (state.zoom) reset.textContent = `Shown: ${num(state.zoom[0], 0)} to ${num(state.zoom[1], 0)} s. Show all`;
+  }
 
   // ---- numbers
   const num = (v, places) => {
     if (v == null || Number.isNaN(v)) return "–";
     const digits = places ?? (Math.abs(v) >= 1000 ? 0 : Math.abs(v) >= 10 ? 1 : 3);
-    return v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", "\u202f").replace("-", "−");
+    const text = v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return text.replace(/^-(?=[0.,]*$)/, "").replaceAll(",", "\u202f").replace("-", "−");
   };
-  const held = ({ t, v }, now) => v[t.findLastIndex((s) => s <= now + 1)];
+  // The last poll's value at a time; where it is older than a second, when it was polled.
+  function held({ t, v }, now, places) {
+    const i = t.findLastIndex((s) => s <= now + 1);
+    return num(v[i], places) + (i >= 0 && now - t[i] > 1 ? ` <small>(at ${num(t[i], 0)} s)</small>` : "");
+  }
 
   const READOUT = document.getElementById("readout");
   function readout(t) {
     time = t;
-    const columns = ["IOPS", "W", "µJ per I/O", "P99 µs", "°C", "WA"];
+    const columns = ["IOPS", "W", "µJ per I/O", `P99 ${LATENCY.unit}`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
-      const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99"), 0), num(held(run.temp, t), 0), num(held(run.wa, t), 3)];
+      const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
       return `<tr><th scope="row">${swatch(run)}<span></span></th>${cells.map((c) => `<td>${c}</td>`).join("")}</tr>`;
     });
     READOUT.innerHTML = `<table><thead><tr><th>t = ${num(t, 0)} s</th>${columns.map((c) => `<th>${c}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
     listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.label; });
   }
 
-  const GLYPHS = { circle: "●", square: "■", up: "▲", diamond: "◆", down: "▼", plus: "✚", bar: "▮", dash: "▬", left: "◀", right: "▶" };
-  const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${GLYPHS[run.shape]}</i>`;
+  const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${run.glyph}</i>`;
+  function showLegend() {
+    const line = (run, top) => `<svg width="44" height="10" aria-hidden="true"><line x1="0" y1="5" x2="44" y2="5" stroke="${page.colour(run)}" stroke-width="${top ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, top)}"/></svg>`;
+    const shown = page.order().reverse(), list = document.getElementById("legend");
+    list.innerHTML = shown.map((run) => `<li>${line(run, run === page.reviewed())}${swatch(run)}<span></span></li>`).join("");
+    shown.forEach((run, i) => { list.querySelectorAll("span")[i].textContent = run.label + (run === page.reviewed() ? " (reviewed)" : ""); });
+  }
 
   // ---- state: form and hash say the same
   function showState() {
@@ -133,35 +183,54 @@
     for (const box of $$("input[name=op]", FORM)) box.checked = state.ops.includes(+box.value);
     FORM.elements.review.value = state.review;
     FORM.elements.trend.checked = state.trend;
+    const apart = DATA.apart[state.review];
     for (const el of $$("[data-run]")) {
-      const run = RUNS[el.dataset.run];
+      const i = +el.dataset.run, run = RUNS[i];
       el.classList.toggle("hidden", !page.visible(run) && !el.matches("header li"));
       if (el.matches(".row, td, th")) el.classList.toggle("top", run === page.reviewed());
-      if (el.matches(".key")) { el.textContent = GLYPHS[run.shape]; el.style.color = page.colour(run); }
-      if (el.matches(".row")) el.style.setProperty("--bar", page.colour(run));
+      if (!el.matches(".row")) continue;
+      el.style.setProperty("--bar", `var(${variable(run)})`);
+      el.classList.toggle("apart", Boolean(apart[i]));
+      el.title = run.label + (apart[i] ? `: not comparable, ${apart[i]}` : "");
+    }
+    for (const el of $$("header .apart")) {
+      const why = apart[+el.closest("li").dataset.run];
+      el.classList.toggle("hidden", !why);
+      el.textContent = why ? `Not comparable: ${why}. Left out of every ranking.` : "";
     }
     $$("header .review").forEach((el) => el.remove());
     document.querySelector(`header li[data-run="${state.review}"] b`).insertAdjacentHTML("afterend", ' <span class="review">reviewed</span>');
     showPercent();
+    showLegend();
+    showZoom();
     readout(time);
   }
 
   function showPercent() {
     for (const card of $$(".card")) {
-      const ref = state.ref == null ? null : card.querySelector(`.row[data-run="${state.ref}"]`), base = ref && parseFloat(ref.dataset.value);
-      for (const row of $$(".row", card)) {
-        const out = row.querySelector(".percent"), value = parseFloat(row.dataset.value);
+      const rows = $$(".row", card), ref = state.ref == null ? null : card.querySelector(`.row[data-run="${state.ref}"]`), base = ref && parseFloat(ref.dataset.value);
+      showBest(rows);
+      for (const row of rows) {
+        const out = row.querySelector(".percent"), value = parseFloat(row.dataset.value), { better, run } = row.dataset;
         row.setAttribute("aria-pressed", String(row === ref));
-        if (!ref) out.textContent = "";
+        if (!ref) out.textContent = DATA.apart[state.review][run] ? "not comparable" : row.dataset.aside;
         else if (row === ref) out.textContent = "= 100 %";
+        else if (!comparable(run, state.ref)) out.textContent = "not comparable";
         else if (Number.isNaN(value) || !base) out.textContent = "no comparison";
         else {
-          const percent = ((value - base) / base) * 100, good = percent > 0 === (row.dataset.better === "more");
+          const percent = ((value - base) / base) * 100, good = percent > 0 === (better === "more");
           const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
-          out.textContent = `${sign}${Math.abs(percent).toFixed(1)} %` + (percent ? (good ? ", better" : ", worse") : ", equal");
+          out.textContent = `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
         }
       }
     }
+  }
+  // The best of the visible runs that are comparable with the reviewed one, where they differ.
+  function showBest(rows) {
+    const ranked = rows.filter((row) => row.dataset.better && comparable(row.dataset.run, state.review) && page.visible(RUNS[row.dataset.run]));
+    const values = ranked.map((row) => parseFloat(row.dataset.value)), best = ranked[0]?.dataset.better === "more" ? Math.max(...values) : Math.min(...values);
+    const differ = values.some((v) => v !== best);
+    for (const row of rows) row.classList.toggle("best", differ && ranked.includes(row) && parseFloat(row.dataset.value) === best);
   }
 
   function toHash() {
@@ -171,13 +240,15 @@
     if (state.review !== DATA.review) parts.push(`review=${state.review}`);
     if (state.ref != null) parts.push(`ref=${state.ref}`);
     if (!state.trend) parts.push("trend=0");
+    if (state.zoom) parts.push(`t=${state.zoom.join("-")}`);
     history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
   }
   function fromHash() {
     const words = new URLSearchParams(location.hash.slice(1));
     const list = (name, n) => (words.has(name) ? words.get(name).split(",").filter(Boolean).map(Number).filter((i) => i >= 0 && i < n) : [...Array(n).keys()]);
     const one = (name, other) => (words.has(name) && RUNS[words.get(name)] ? +words.get(name) : other);
-    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0" });
+    const [, a, b] = (/^(\d+)-(\d+)$/.exec(words.get("t") ?? "") ?? []).map(Number), range = a < b && b <= LAST ? [a, b] : null;
+    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range });
   }
   const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
 
@@ -189,6 +260,7 @@
     showState();
     event.target.name === "review" ? drawAll() : redraw();
   });
+  document.getElementById("reset").addEventListener("click", () => zoom(null));
   document.querySelector(".cards").addEventListener("click", (event) => {
     const row = event.target.closest(".row");
     if (!row) return;
@@ -198,10 +270,13 @@
   });
   for (const button of $$(".csv")) button.addEventListener("click", () => save(RUNS[button.dataset.run]));
   function csv(run) {
-    const keys = ["iops", "lat_mean", "lat_p99", "power_mean", "power_min", "power_max", "energy"];
-    const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (v) => (Number.isNaN(v) ? "" : +v.toPrecision(6));
+    const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (values, i) => (Number.isNaN(values[i]) ? "" : values.text(values[i]));
+    const keys = ["lat_mean", "lat_p99", "power_mean", "power_min", "power_max"];
     const rows = [["t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io", ...run.rails.map(name)].join(",")];
-    for (let i = 0; i < run.n; i++) rows.push([i, ...keys.map((k) => (k === "energy" && !run.iops[i] ? "" : cell(run[k][i]))), ...run.rails.map((rail) => cell(rail.mean[i]))].join(","));
+    for (let i = 0; i < run.n; i++) {
+      const energy = run.iops[i] && !Number.isNaN(run.energy[i]) ? +run.energy[i].toPrecision(5) : "";
+      rows.push([i, run.iops[i], ...keys.map((key) => cell(run[key], i)), energy, ...run.rails.map((rail) => cell(rail.mean, i))].join(","));
+    }
     return rows.join("\n") + "\n";
   }
   function save(run) {
@@ -214,20 +289,28 @@
 
   window.addEventListener("hashchange", () => { fromHash(); showState(); drawAll(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showState(); redraw(); });
-  for (const when of ["beforeprint", "afterprint"]) window.addEventListener(when, () => {
-    document.documentElement.classList.toggle("paper", when === "beforeprint");
+  // On paper: light, the whole page's width, twice the size scaled down to be sharp, and all drawn before the page is taken.
+  function press(on) {
+    paper = on;
+    document.documentElement.classList.toggle("paper", on);
+    Panels.enlarge(on ? 2 : 1);
     showState();
-    redraw();
-  });
+    for (const [name, spec] of Object.entries(specs())) draw(name, spec);
+  }
+  window.addEventListener("beforeprint", () => press(true));
+  window.addEventListener("afterprint", () => press(false));
   const settle = () => document.documentElement.style.setProperty("--below-controls", `${FORM.offsetHeight}px`);
   settle();
   let resizing;
-  window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => { settle(); SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150); });
+  window.addEventListener("resize", () => {
+    clearTimeout(resizing);
+    resizing = setTimeout(() => { settle(); if (!paper) SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150);
+  });
 
-  document.querySelector(".caption-iops").textContent = `Each mark is one second. Line: mean of the ${window_s} s around; band: ± 1 standard deviation of the same seconds. Shaded: steady state, from the zoom start. Open triangles on the floor: seconds without any I/O.`;
   fromHash();
   time = Math.max(0, page.reviewed().n - 1);
   showState();
   drawAll();
-  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state };
+  const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, trend: (i) => RUNS[i].trend, zoom, limits };
 })();

@@ -1,0 +1,43 @@
+"""Which runs may be ranked against each other. A figure of a run that ended early, or that was measured under other
+conditions, is shown but neither ranked nor compared, and the page says why."""
+
+from ssdrig.report.words import block
+
+STATES = {"failed": "failed", "interrupted": "interrupted", "died": "aborted", "running": "still running"}
+
+
+def conditions(data, figure: dict) -> dict:
+    """What must be equal in two runs (analysis.RunData and its figures) that are ranked: name -> (value, words)."""
+    method, drive = data.header["method"], data.header["drive"]
+    op, raw = method.get("op_percent"), drive.get("raw_nand_bytes")
+    whole = drive.get("capacity_bytes") if op is None else raw and raw * (1 - op / 100)
+    tested = method.get("tested_bytes")
+    share = round(100 * tested / whole) if tested and whole else None
+    return {
+        "test": (method.get("name"), str(method.get("name"))),
+        "load": (figure["duration_s"], f"{figure['duration_s']} s"),
+        "window": (figure["zoom_s"], f"from {figure['zoom_s']} s"),
+        "tested share": (share, f"{share} %"),
+        "queue depth": (method.get("queue_depth"), str(method.get("queue_depth"))),
+        "block size": (method.get("block_bytes"), block(method.get("block_bytes"))),
+    }
+
+
+def reason(data, figure: dict, other: dict) -> str | None:
+    """Why a run cannot be ranked with one under the conditions `other`; None if it can."""
+    if figure["state"] != "complete":
+        words = STATES.get(figure["state"], figure["state"])
+        return f"{words} after {len(data.iops)} of {figure['duration_s']} s"
+    own = conditions(data, figure)
+    unlike = [
+        f"{name} {own[name][1]}, reviewed run {words}"
+        for name, (value, words) in other.items()
+        if own[name][0] != value
+    ]
+    return "; ".join(unlike) or None
+
+
+def reasons(runs: list, figures: list[dict]) -> list[list[str | None]]:
+    """reasons[r][i]: why run i cannot be ranked when run r is reviewed; None if it can."""
+    pairs = list(zip(runs, figures, strict=True))
+    return [[reason(*pair, conditions(*reviewed)) for pair in pairs] for reviewed in pairs]

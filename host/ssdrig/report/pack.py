@@ -1,0 +1,87 @@
+"""What the plots of the report page need from a run, packed into JSON: typed arrays as base64. report.js unpacks them."""
+
+import base64
+
+import numpy as np
+
+MISSING = 65535
+SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
+    "circle": "●",
+    "square": "■",
+    "up": "▲",
+    "diamond": "◆",
+    "down": "▼",
+    "plus": "✚",
+    "bar": "▮",
+    "dash": "▬",
+    "left": "◀",
+    "right": "▶",
+}
+COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
+
+
+def look(index: int) -> dict:
+    """Shape, glyph and colour (a custom property of report.css) of run `index`. The reviewed run is vermillion."""
+    shape = list(SHAPES)[index % len(SHAPES)]
+    return {"shape": shape, "glyph": SHAPES[shape], "colour": f"--{COLOURS[index % len(COLOURS)]}"}
+
+
+def counts(values: np.ndarray) -> dict:
+    """Whole numbers >= 0, exact: uint16 or uint32, base64, little endian."""
+    values = np.rint(values)
+    kind = "<u2" if values.size == 0 or values.max() < MISSING else "<u4"
+    return {"as": kind[1:], "b": base64.b64encode(values.astype(kind).tobytes()).decode()}
+
+
+def linear(*series: np.ndarray) -> list[dict]:
+    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65534 of that range each). One scale for
+    all of them keeps their order: a mean never becomes larger than its maximum. Not-a-number stays missing."""
+    together = np.concatenate(series)
+    good = together[np.isfinite(together)]
+    lo, hi = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)
+    step = (hi - lo) / (MISSING - 1) or 1e-6
+    codes = (np.where(np.isfinite(values), np.rint((values - lo) / step), MISSING) for values in series)
+    return [
+        {"as": "lin", "lo": lo, "step": step, "b": base64.b64encode(code.astype("<u2").tobytes()).decode()}
+        for code in codes
+    ]
+
+
+def logarithmic(values: np.ndarray) -> dict:
+    """Numbers > 0 over many decades: `linear` of their logarithm."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {**linear(np.where(values > 0, np.log(values), np.nan))[0], "as": "log"}
+
+
+def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -> dict:
+    """What report.js needs of one run (analysis.RunData and its figures); t in seconds of drive time."""
+    drive, op, label, short = names
+    power = linear(data.power_mean_W, data.power_min_W, data.power_max_W)
+    return {
+        "id": figure["run"],
+        "label": label,
+        "short": short,
+        "drive": drive,
+        "op": op,
+        "index": index,
+        **look(index),
+        "n": int(data.iops.size),
+        "zoom": figure["zoom_s"] or 0,
+        "iops": counts(data.iops),
+        **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
+        "lat_mean": logarithmic(data.lat_mean_us),
+        "lat_p99": logarithmic(data.lat_p99_us),
+        "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
+        "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
+        "rails": (
+            [{"name": rail.name, "mean": linear(rail.power_mean_W)[0]} for rail in data.rails]
+            if len(data.rails) > 1
+            else []
+        ),
+        "polls": [[round(a, 3), round(b, 3)] for a, b, _ in data.polls],
+        "marks": [[round(t, 3), text[:40]] for t, text in data.marks],
+    }
+
+
+def rounded(values, places: int = 3) -> list[float]:
+    return [round(float(v), places) for v in values]

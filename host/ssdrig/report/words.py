@@ -1,0 +1,91 @@
+"""What the page calls things: runs, tests, units."""
+
+from typing import NamedTuple
+
+from ssdrig.report.terms import Term, number, with_error
+
+TITLES = {"consistency": "Performance consistency"}
+LOADS = {"consistency": "random write over the whole tested range"}
+
+
+def title(runs: list) -> str:
+    """The name of the test that `runs` (analysis.RunData) carried out."""
+    names = dict.fromkeys(d.header["method"].get("name") for d in runs)
+    return ", ".join(TITLES.get(name, str(name)) for name in names)
+
+
+def description(data, figure: dict) -> str:
+    """The test of one run in a sentence, as its run folder describes it."""
+    method = data.header["method"]
+    words = " ".join(
+        filter(None, [block(method.get("block_bytes")), LOADS.get(method.get("name"), str(method.get("name")))])
+    )
+    if method.get("queue_depth"):
+        words += f" at queue depth {method['queue_depth']}"
+    before = []
+    if figure["purge"]:
+        before.append(f"a purge ({figure['purge']})")
+    if figure["fill_MBps"]:
+        before.append(f"a sequential fill with {block(method.get('fill_block_bytes'))} blocks")
+    return words + (f", after {' and '.join(before)}" if before else "") + "."
+
+
+def block(size: int | None) -> str:
+    """4096 -> '4 KiB'."""
+    if size is None:
+        return "unknown size"
+    return f"{size / 1024:g} KiB" if size < 1 << 20 else f"{size / (1 << 20):g} MiB"
+
+
+def op(percent) -> str:
+    """Over-provisioning in words."""
+    return "default OP" if percent is None else f"{percent:g} % OP"
+
+
+def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
+    """(drive, op, label, short label) of each run. A drive is its model, with the serial where two drives of a model
+    differ; a SIMULATED drive is its model alone because it gets a new serial each time it starts. Runs that are otherwise
+    alike are numbered. The short label leaves out what all runs have in common."""
+    serials = {}
+    for f in figures:
+        serials.setdefault(f["model"], set()).add(f["serial"])
+    pairs = []
+    for f in figures:
+        serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 and not f["simulated"] else ""
+        pairs.append(((f["model"] or "unknown drive") + serial, op(f["op_percent"])))
+    one_drive, one_op = len({d for d, _ in pairs}) == 1, len({o for _, o in pairs}) == 1
+    out = []
+    for i, (drive, op_words) in enumerate(pairs):
+        number_of = f" (run {pairs[: i + 1].count((drive, op_words))})" if pairs.count((drive, op_words)) > 1 else ""
+        brief = drive.removeprefix("SIMULATED ")  # the page's head says it of every run
+        short = brief if one_op else op_words if one_drive else f"{brief}, {op_words}"
+        out.append((drive, op_words, f"{drive}, {op_words}{number_of}", short + number_of))
+    return out
+
+
+class Unit(NamedTuple):
+    """How a row of figures is printed: `value * scale`, with `places`, in the unit `name`."""
+
+    name: str
+    scale: float
+    places: int
+
+    def text(self, value, error=None) -> str:
+        return with_error(*(None if v is None else v * self.scale for v in (value, error)), self.places)
+
+
+def unit(term: Term, values) -> Unit:
+    """The unit in which the figures of one row read best: ms from 1000 µs on, GB from 10⁹ bytes on."""
+    top = max((abs(v) for v in values if v is not None), default=0)
+    if term.unit == "µs" and top >= 1000:
+        return Unit("ms", 1e-3, 3 if top < 1e4 else 2)
+    if term.unit == "B":
+        for name, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+            if top >= scale:
+                return Unit(name, 1 / scale, 2)
+    return Unit(term.unit, 1, term.places)
+
+
+def exact(term: Term, value) -> str:
+    """The whole number of bytes behind a rounded figure, for its tooltip."""
+    return f"{number(value, 0)} bytes" if term.unit == "B" and value is not None else ""
