@@ -1,5 +1,6 @@
 """The run folder: nothing acknowledged is lost, nothing torn is believed, and its state is always clear."""
 
+import contextlib
 import errno
 import json
 import os
@@ -37,7 +38,7 @@ def book(tmp_path):
 def test_folder_is_named_and_complete_when_it_appears(book, tmp_path):
     name = book.path.name
     assert name.startswith("20261120T122507Z-consistency-sata-tlc-") and len(name.rsplit("-", 1)[1]) == 4
-    assert sorted(p.name for p in book.path.iterdir()) == ["events.jsonl", "lock", "rig.bin", "run.json"]
+    assert sorted(p.name for p in book.path.iterdir()) == ["events.jsonl", "lock", "reserve", "rig.bin", "run.json"]
     assert [p.name for p in tmp_path.iterdir()] == [name]
     header = journal.open_run(book.path)
     assert header == {"schema": 1, **HEADER, "run": name}
@@ -191,9 +192,39 @@ def test_a_full_disk_leaves_whole_records_and_is_said_ever_after(book, monkeypat
     for again in (lambda: book.event("note"), lambda: book.record(1, b"", 0), book.sync):
         with pytest.raises(JournalError, match="No space left"):
             again()
-    with pytest.raises(JournalError):
+    end = book.close("complete")
+    assert (end["state"], end["exit_code"]) == ("failed", 8) and "No space left" in end["why"]
+    assert journal.events(book.path) == [kept, end] and not (book.path / journal.RESERVE).exists()
+
+
+def test_a_disk_that_takes_nothing_at_all(book, monkeypatch):
+    def none(fd, data):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "write", none)
+    with pytest.raises(JournalError, match="Input/output"):
         book.close("complete")
     assert journal.state(book.path) == "died"  # it could not say how it ended, and holds no lock
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("spare", [0, 1, 700, 4096])
+def test_the_reserve_makes_room_for_the_last_line(tmp_path, spare):
+    """A disk of 256 KiB, filled to the last byte but `spare`."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        book = journal.create(tmp_path, HEADER)
+        with open(tmp_path / "ballast", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(4096))
+        os.truncate(tmp_path / "ballast", (tmp_path / "ballast").stat().st_size - spare)
+        with pytest.raises(JournalError, match="No space left"):
+            for _ in range(100):
+                book.record(1, bytes(200), 1)
+        end = book.close("interrupted", "w" * 2000, 130)
+        assert journal.state(book.path) == "interrupted" and journal.events(book.path)[-1] == end
+    finally:
+        subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
 def test_a_real_full_disk(tmp_path):
@@ -204,8 +235,7 @@ def test_a_real_full_disk(tmp_path):
     os.close(full)
     with pytest.raises(JournalError, match="No space left"):
         book.record(1, b"abc", 1)
-    with pytest.raises(JournalError, match="No space left"):
-        book.close("complete")
+    assert book.close("complete")["state"] == "failed"
 
 
 def test_states(tmp_path):

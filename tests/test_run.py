@@ -13,6 +13,7 @@ from ssdrig.bench import Bench
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
+from ssdrig.teardown import Stop
 
 SIZE = 64 << 20
 DRIVE = {
@@ -76,7 +77,9 @@ def carried_out(tmp_path, monkeypatch):
         )
         plan = consistency.plan(SIZE, None, None, 4, None, 1, 1, settle, idle_s)
         args = SimpleNamespace(method="consistency", runs=str(tmp_path / "runs"), influx=None, jsonl=False)
-        folder, end = run.carry_out(args, plan, here, Progress(quiet=True))
+        show = Progress(quiet=True)
+        with Stop(show) as stop, stop.held():
+            folder, end = run.carry_out(args, plan, here, show, stop)
         return folder, end, asked
 
     return carry_out

@@ -2,12 +2,18 @@
 is imported. Results go to stdout, words for people to stderr."""
 
 import argparse
+import contextlib
 import difflib
+import errno
 import importlib
+import os
 import sys
 
 from ssdrig import __version__
-from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.errors import JournalError, OutputError, SsdrigError, UsageError
+from ssdrig.progress import Progress
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 COMMANDS = {
     "demo": (
@@ -53,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",
         epilog=(
             "also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe"
-            " target, 4 drive, 5 rig, 6 upload incomplete, 8 run folder, 9 tool missing, 10 load, 130 interrupted."
+            " target, 4 drive, 5 rig, 6 upload incomplete, 7 stdout, 8 run folder, 9 tool missing, 10 load, 130 interrupted."
         ),
     )
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
@@ -74,13 +80,33 @@ def main(argv: list[str] | None = None) -> int:
         print(f"ssdrig: expected a command; seen {chosen!r}; do: {do}", file=sys.stderr)
         return UsageError.exit_code
     args = parser.parse_args(argv)
+    say = Progress().warn
     try:
-        return module.command(args) or 0
+        code = module.command(args) or 0
+        sys.stdout.flush()
+        return code
     except SsdrigError as error:
-        print(f"ssdrig {args.command}: {error}", file=sys.stderr)
+        say(f"ssdrig {args.command}: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        print(f"ssdrig {args.command}: interrupted", file=sys.stderr)
+        say(f"ssdrig {args.command}: interrupted")
         return 130
     except BrokenPipeError:
+        _drop_stdout()
         return 0
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _drop_stdout()
+        where = JournalError if error.filename else OutputError
+        name = error.filename or "stdout"
+        say(f"ssdrig {args.command}: {where(f'to write to {name}', error.strerror, 'make room, then repeat')}")
+        return where.exit_code
+
+
+def _drop_stdout() -> None:
+    """What is still buffered goes nowhere: the interpreter would try it again at its end, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

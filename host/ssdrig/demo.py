@@ -44,7 +44,11 @@ def command(args) -> int:
     else:
         show.say("demo: influxd is not installed, so nothing is sent to a database; the run folders hold everything")
     try:
-        ends = [_run(op, args, database, show) for op in VARIANTS]
+        ends = []
+        for op in VARIANTS:
+            ends.append(_run(op, args, database, show))
+            if ends[-1][1] == 130:
+                raise KeyboardInterrupt
         if database:
             for folder, _ in ends:
                 _say_counts(folder, database, show)

@@ -42,6 +42,12 @@ class UploadIncomplete(SsdrigError):
     exit_code = 6
 
 
+class OutputError(SsdrigError):
+    """The result is known but cannot be written to stdout."""
+
+    exit_code = 7
+
+
 class JournalError(SsdrigError):
     """A run folder is missing, damaged, in use, or of another schema version."""
 

@@ -31,6 +31,8 @@ RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
 RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
 MAGIC = b"SJR1"
 SYNC_S = 0.5
+RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
+RESERVE_BYTES = 64 << 10
 
 
 # ---- writing
@@ -57,6 +59,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
+        (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
         write_atomically(half_made / "run.json", (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode())
         if path.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
@@ -110,7 +113,7 @@ class Journal:
         """Append one line to events.jsonl. t_ns: CLOCK_MONOTONIC, now unless given. Returns the line's object."""
         with self._mutex:  # the stamp is taken inside, so that lines lie in the order of their times
             line = {"t_ns": time.monotonic_ns() if t_ns is None else t_ns, "kind": kind, **fields}
-            self._append("events.jsonl", json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            self._append("events.jsonl", json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
         return line
 
     def record(self, kind: int, payload: bytes, t_ns: int) -> None:
@@ -153,29 +156,29 @@ class Journal:
         return target
 
     def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
-        """Write the run.end line, sync, give the lock back. A second call changes nothing. Returns the line's
-        object."""
+        """Write the run.end line, sync, give the lock back; the reserve makes room for it on a full disk. A run that the
+        disk refused something of is not complete, whatever was asked for: it failed. A second call changes nothing.
+        Returns the line's object."""
         if state not in END_STATES:
             raise ValueError(f"state {state!r} is none of {END_STATES}")
         with self._mutex:
             if self._end is not None:
                 return self._end
+            with contextlib.suppress(OSError):
+                (self.path / RESERVE).unlink(missing_ok=True)
+            if self._error and state == "complete":
+                state, why, exit_code = "failed", str(self._error), self._error.exit_code
+            self._error = None  # there may be room now; each append has left whole lines only
+            end = {"t_ns": time.monotonic_ns(), "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
             try:
                 end = self.event("run.end", state=state, why=why, exit_code=exit_code)
                 self.sync()
             finally:
-                self._end = {
-                    "t_ns": time.monotonic_ns(),
-                    "kind": "run.end",
-                    "state": state,
-                    "why": why,
-                    "exit_code": exit_code,
-                }
+                self._end = end
                 self._closing.set()
                 for fd, _ in self._files.values():
                     os.close(fd)
                 os.close(self._lock)
-            self._end = end
         self._syncer.join()
         return end
 

@@ -1,6 +1,7 @@
 """What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock
 anchors, and the question whether the rig is still there."""
 
+import contextlib
 import json
 import threading
 import time
@@ -10,7 +11,7 @@ from ssdrig import journal
 from ssdrig.bench import Bench
 from ssdrig.consistency import Consistency
 from ssdrig.drive import counters
-from ssdrig.errors import RigError, SsdrigError
+from ssdrig.errors import JournalError, RigError, SsdrigError
 from ssdrig.progress import Progress, clock, sparkline
 from ssdrig.rig import Rig
 
@@ -120,9 +121,12 @@ class Live:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""
         events_bytes, rig_bytes = self._book.sync()
         kept = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
-        print(
-            json.dumps({"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}), flush=True
-        )
+        line = {"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}
+        try:
+            print(json.dumps(line), flush=True)
+        except OSError as error:  # nobody reads any more, or the disk behind stdout is full: the run goes on
+            self._jsonl = False
+            self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
 
     def _poll_beside(self) -> None:
         """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being
@@ -130,8 +134,12 @@ class Live:
         if self._polling and self._polling.is_alive():
             self._book.event("note", text="SMART poll left out: the one before has not ended yet")
             return
-        self._polling = threading.Thread(target=self.poll_smart, args=("poll",), daemon=True)
+        self._polling = threading.Thread(target=self._poll_in_background, daemon=True)
         self._polling.start()
+
+    def _poll_in_background(self) -> None:
+        with contextlib.suppress(JournalError):  # every later append of the run raises it where someone listens
+            self.poll_smart("poll")
 
     def poll_smart(self, reason: str) -> dict | None:
         """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end

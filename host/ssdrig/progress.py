@@ -1,6 +1,8 @@
 """What a person sees while a run goes on: one line that lives on a terminal, or one line each ten seconds in a log."""
 
+import contextlib
 import math
+import shutil
 import sys
 import time
 
@@ -28,25 +30,46 @@ def sparkline(values: list[float], width: int = 24) -> str:
 
 
 class Progress:
-    """Prints to stderr. `show` replaces the live line, `say` prints a line that stays."""
+    """Prints to stderr. `show` replaces the live line, `say` prints a line that stays, `warn` does so even when quiet.
+
+    A terminal that is gone (EIO, EPIPE) or a full disk behind stderr is no error here: what is said is said to nobody."""
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
-        self.live = sys.stderr.isatty()
+        self.live = _is_terminal()
         self._last_plain = -math.inf
 
     def show(self, text: str) -> None:
         if self.quiet:
             return
         if self.live:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            _write(f"\r\x1b[K{fitted(text)}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
-            print(text, file=sys.stderr, flush=True)
+            _write(text + "\n")
 
     def say(self, text: str) -> None:
-        if self.quiet:
-            return
-        if self.live:
-            print("\r\x1b[K", end="", file=sys.stderr)
-        print(text, file=sys.stderr, flush=True)
+        if not self.quiet:
+            self.warn(text)
+
+    def warn(self, text: str) -> None:
+        _write(("\r\x1b[K" if self.live else "") + text + "\n")
+
+
+def fitted(text: str) -> str:
+    """As much of one line as the terminal has columns for: a longer one would scroll each second."""
+    columns = shutil.get_terminal_size().columns
+    return text if len(text) < columns else text[: max(0, columns - 2)] + "…"
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # closed, or None: there is no stderr
+        return False
+
+
+def _write(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,103 +1,29 @@
-"""Carry out a test: check, purge, fill, load, flush, settle, idle, and always, in this order, the teardown: fio is
-ended, the last SMART is read, the rig is stopped, the journal is closed. Everything it learns goes into the journal at
-once."""
+"""Carry out a test: check, purge, fill, load, flush, settle, idle, and always the teardown (teardown.py): see the
+drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
+release the drive. Everything a run learns goes into the journal at once."""
 
+import contextlib
 import json
 import os
 import platform
-import signal
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdrig import __version__, bench, consistency, journal, load, push
+from ssdrig import __version__, bench, consistency, journal, load, push, run_options, switching
 from ssdrig.bench import Bench
 from ssdrig.drive import confirm, guard, inventory, warranty
-from ssdrig.errors import SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
+from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
 from ssdrig.live import Live, anchor
 from ssdrig.progress import Progress, clock
 from ssdrig.rig import Rig
+from ssdrig.run_options import add_arguments as add_arguments
 from ssdrig.sizes import parse_bytes
+from ssdrig.teardown import Stop, Teardown, exit_code, words_of
 
-METHODS = ["consistency"]
-
-
-def add_arguments(parser) -> None:
-    add = parser.add_argument
-    add(
-        "method",
-        choices=METHODS,
-        help="consistency: purge, sequential fill, 4 KiB random write at QD 32, per-second logs",
-    )
-    add(
-        "--drive",
-        metavar="DRIVE",
-        help=(
-            "serial or /dev/disk/by-id path of the drive to test, all of whose data is destroyed (see ./ssdrig drives)"
-        ),
-    )
-    add("--virtual", metavar="PRESET", help="instead: a SIMULATED drive and board (./ssdrig virtual --list-presets)")
-    add("--destroy-data", metavar="SERIAL", help="the drive's serial once more: its data may be destroyed")
-    add(
-        "--purge",
-        metavar="METHOD",
-        default="auto",
-        help="how a real drive is emptied (./ssdrig purge DRIVE --dry-run lists; default: the best it has)",
-    )
-    add("--raw-nand", metavar="SIZE", help="raw NAND of a real drive, such as 256GiB: what --op is a share of")
-    add(
-        "--rig",
-        metavar="PORT",
-        help="serial port of the rig that powers a real drive; without it power is not measured",
-    )
-    add("--capacity", help="capacity of the virtual drive, such as 8GiB (default: the preset's)")
-    add("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw")
-    add(
-        "--duration",
-        type=int,
-        metavar="S",
-        help=(
-            "seconds of random write, drive time (reviews: 2000, 3600, 7200; default"
-            f" {consistency.REAL_DURATION_S}, on a virtual drive {consistency.VIRTUAL_DURATION_S})"
-        ),
-    )
-    add(
-        "--zoom",
-        type=int,
-        metavar="S",
-        help="start of the steady-state window (reviews: 1400 of 2000; default 70 %% of the duration)",
-    )
-    add(
-        "--smart-interval",
-        type=int,
-        metavar="S",
-        help="seconds between SMART polls under load (default: 10 to 60 by duration)",
-    )
-    add(
-        "--settle",
-        action="store_true",
-        help=(
-            "after the load, read SMART at 60, 120 and 300 s until two readings agree: what the drive writes by itself"
-        ),
-    )
-    add("--idle", type=int, metavar="S", default=0, help="then measure idle power for so long, without any SMART poll")
-    add("--seed", type=int, default=4242, help="of fio's offsets (default %(default)s)")
-    add("--runs", metavar="DIR", default="runs", help="where run folders are made (default ./%(default)s)")
-    add(
-        "--influx",
-        metavar="URL",
-        help="http://host:port/DB to send to while the run goes on (default: $SSDRIG_INFLUX, else nothing is sent)",
-    )
-    add("--faults", metavar="JSON", help="faults of the virtual board (python -m ssdrig.virtual.cable --help)")
-    add(
-        "--dry-run",
-        action="store_true",
-        help="say what would be done, what it writes and how long it takes; touch nothing",
-    )
-    add("--json", action="store_true", help="print the result as one JSON object on stdout")
-    add("--jsonl", action="store_true", help="print one JSON object a second on stdout, the result last")
-    add("--quiet", action="store_true", help="no progress on stderr")
+SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
 
 def command(args) -> int:
@@ -107,68 +33,72 @@ def command(args) -> int:
 
 def perform(args, show: Progress) -> tuple[Path | None, int]:
     """One run as the arguments say: its folder (None for a dry run) and its exit code."""
-    if bool(args.drive) == bool(args.virtual):
-        raise UsageError(
-            "a drive to test, and only one",
-            "none" if not args.drive else "two",
-            "give --drive SERIAL or --virtual PRESET; none is ever the default",
-        )
+    run_options.check(args)
     on = _on_real if args.drive else _on_virtual
-    folder, end = on(args, show)
+    with Stop(show) as stop, Teardown(stop, show) as teardown:
+        folder, end = on(args, show, stop, teardown)
     if folder is None:
         return None, 0
+    code = end["exit_code"]
     if args.json or args.jsonl:
-        print(
-            json.dumps({"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": end["exit_code"]}),
-            flush=True,
-        )
-    show.say(
-        f"{end['state']}: {end['why'] or 'all steps done'}\nrun folder: {folder}\nreport:     ./ssdrig report {folder}"
-    )
-    return folder, end["exit_code"]
+        code = _print(args, {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code}, code)
+    tell = show.warn if code else show.say
+    tell(f"{end['state']}: {end['why'] or 'all steps done'}")
+    show.say(f"run folder: {folder}\nreport:     ./ssdrig report {folder}")
+    return folder, code
 
 
-def _on_virtual(args, show: Progress) -> tuple[Path | None, dict | None]:
-    from ssdrig.virtual import bench as virtual_bench
-    from ssdrig.virtual.presets import PRESETS
-
-    if args.virtual not in PRESETS:
-        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, "see ./ssdrig virtual --list-presets")
-    faults = _faults(args.faults)
-    show.say(
-        f"starting the virtual bench ({args.virtual}, SIMULATED; the first start of all compiles it, which takes half a"
-        " minute)"
-    )
-    running = virtual_bench.start(args.virtual, capacity=args.capacity, faults=faults)
-    folder = None
+def _print(args, result: dict, code: int) -> int:
+    """The result on stdout. Returns the exit code: the run's own, or if that is 0 and nobody could be told, 7."""
     try:
+        print(json.dumps(result), flush=True)
+    except BrokenPipeError:
+        pass  # nobody wants to know
+    except OSError:
+        return code or OutputError.exit_code
+    return code
+
+
+def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
+    from ssdrig.virtual import bench as virtual_bench
+
+    drive = run_options.virtual_drive(args)
+    plan = run_options.plan(args, drive, consistency.VIRTUAL_DURATION_S)
+    if args.dry_run:
+        describe(args, plan, drive, show)
+        return None, None
+    show.say(
+        f"starting the virtual bench ({args.virtual}, SIMULATED; the first start compiles it: half a minute, once)"
+    )
+    folder = None
+    with stop.held():
+        running = virtual_bench.start(
+            args.virtual, capacity=args.capacity, faults=run_options.faults(args.faults), check=stop.check
+        )
+        teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
-        plan = _plan(args, here.drive["capacity_bytes"], here.drive["raw_nand_bytes"], consistency.VIRTUAL_DURATION_S)
-        describe(plan, here.drive, show)
-        if args.dry_run:
-            return None, None
-        folder, end = carry_out(args, plan, here, show)
-        return folder, end
-    finally:
-        running.end(keep_truth_in=folder / "truth" if folder else None)
+        describe(args, plan, here.drive, show)
+        folder, end = carry_out(args, plan, here, show, stop)
+    return folder, end
 
 
-def _on_real(args, show: Progress) -> tuple[Path | None, dict | None]:
+def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     drive = inventory.find(args.drive)
     raw = parse_bytes(args.raw_nand) if args.raw_nand else None
     if args.op is not None and raw is None:
         raise UsageError(
-            "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive tells",
+            "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",
             "no --raw-nand",
             "take it from the data sheet",
         )
-    plan = _plan(args, drive.capacity_bytes, raw, consistency.REAL_DURATION_S)
+    known = {**asdict(drive), "raw_nand_bytes": raw, "time_dilation": 1}
+    plan = run_options.plan(args, known, consistency.REAL_DURATION_S)
     limits, most_bytes = (
         warranty.limits_for(drive.model, drive.capacity_bytes),
         consistency.most_written_bytes(plan, drive.interface),
     )
     show.say(guard.announcement(drive, "purge, fill and random write", most_bytes, warranty.rated_bytes(limits)))
-    describe(plan, {"raw_nand_bytes": raw, "time_dilation": 1, **asdict(drive)}, show)
+    describe(args, plan, known, show)
     if args.dry_run:
         against = guard.refusals(drive, args.destroy_data)
         for refusal in against:
@@ -184,109 +114,151 @@ def _on_real(args, show: Progress) -> tuple[Path | None, dict | None]:
             )
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
-    with bench.real(drive, limits, serial, args.purge, raw, args.rig) as here:
-        return carry_out(args, plan, here, show)
+    with stop.held():
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig)
+        here = held.__enter__()
+        teardown.push("release the drive", lambda: held.__exit__(None, None, None))
+        return carry_out(args, plan, here, show, stop)
 
 
-def _plan(args, capacity_bytes: int, raw_nand_bytes: int | None, duration_s: int) -> consistency.Consistency:
-    return consistency.plan(
-        capacity_bytes,
-        raw_nand_bytes,
-        args.op,
-        args.duration or duration_s,
-        args.zoom,
-        args.smart_interval,
-        args.seed,
-        args.settle,
-        args.idle,
-    )
-
-
-def _faults(text: str | None) -> dict | None:
-    try:
-        return json.loads(text) if text else None
-    except ValueError as error:
-        raise UsageError("faults as a JSON object", f"{text}: {error}", 'write them like {"ppm": 80}') from error
-
-
-def describe(plan: consistency.Consistency, drive: dict, show: Progress) -> None:
-    """Before anything is touched: the drive, what will be written, how long it takes."""
+def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -> None:
+    """Before anything is touched: the drive, what will be written, how long it takes. A dry run with --json prints it
+    as an object: {"dry_run": true, "method": …, "drive": …, "fill_bytes", "host_s"}."""
     k = drive["time_dilation"]
     fill_s = plan.tested_bytes / 200e6 * k
+    after_s = plan.idle_s + (consistency.SETTLE_S[1] if plan.settle else 0)
+    host_s = fill_s + (plan.duration_s + after_s) * k + 5
     dilated = f", time-dilated {k} times" if k != 1 else ""
     raw = f", {drive['raw_nand_bytes'] / 1e9:.2f} GB raw NAND" if drive["raw_nand_bytes"] else ""
     op = (
-        "the drive's own over-provisioning"
+        "the drive's default over-provisioning"
         if plan.op_percent is None
         else f"{plan.op_percent:g} % of raw NAND over-provisioned"
     )
-    after_s = plan.idle_s + (consistency.SETTLE_S[1] if plan.settle else 0)
+    named = " ".join(word for word in (drive["model"], drive["serial"]) if word)
     show.say(
-        f"{drive['model']} {drive['serial']}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
+        f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
         f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"
-        f" {plan.queue_depth}; about {clock(fill_s + (plan.duration_s + after_s) * k + 5)} in all"
+        f" {plan.queue_depth}; about {clock(host_s)} in all"
     )
+    if args.dry_run and (args.json or args.jsonl):
+        method = {"name": args.method, **asdict(plan)}
+        words = {"dry_run": True, "method": method, "drive": drive, "fill_bytes": plan.tested_bytes}
+        print(json.dumps({**words, "host_s": round(host_s)}, default=str), flush=True)
 
 
-def carry_out(args, plan: consistency.Consistency, here: Bench, show: Progress) -> tuple[Path, dict]:
-    """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised."""
-    stop = _Stop()
-    book = journal.create(args.runs, header(args.method, plan, here))
-    influx = args.influx or os.environ.get("SSDRIG_INFLUX")
-    pusher = push.start(book.path, influx) if influx else None
-    book.event("run.start", pid=os.getpid())
-    anchor(book)
-    state, why, exit_code = "complete", None, 0
-    rig = Rig(here.port, book) if here.port else None
-    live = Live(plan, here, book, rig, show, args.jsonl)
-    try:
-        with _step(book, "check"):
-            here.check()
+class _End:
+    """How a run ends: what its steps came to, and once the journal is closed its run.end event."""
+
+    def __init__(self) -> None:
+        self.state, self.why, self.exit_code = "complete", None, 0
+        self.event: dict | None = None
+
+    @contextlib.contextmanager
+    def of_steps(self, stop: Stop) -> Iterator[None]:
+        """Around the steps: errors that a person is meant to read, and signals, end here; a defect goes on."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.state, self.why, self.exit_code = "interrupted", f"stopped by {stop.name or 'a signal'}", 130
+        except (SsdrigError, OSError) as error:
+            self.state, self.why, self.exit_code = "failed", words_of(error), exit_code(error)
+        except BaseException as error:
+            self.state, self.why, self.exit_code = "failed", repr(error), 1
+            raise
+
+    def close(self, book: journal.Journal, teardown: Teardown) -> None:
+        """Write run.end. A teardown that went wrong does not change what was measured: it is the reason given, and the
+        exit code, of a run that had none."""
+        if teardown.failures and not self.exit_code:
+            self.why = "; ".join(f"teardown: {duty}: {words_of(error)}" for duty, error in teardown.failures)
+            self.exit_code = exit_code(teardown.failures[0][1])
+        self.event = book.close(self.state, self.why, self.exit_code)
+
+    def result(self) -> dict:
+        """The run.end event, or what it would have said if the disk did not take it."""
+        exit_code = self.exit_code or JournalError.exit_code
+        return self.event or {"state": self.state, "why": self.why, "exit_code": exit_code}
+
+
+def carry_out(args, plan: consistency.Consistency, here: Bench, show: Progress, stop: Stop) -> tuple[Path, dict]:
+    """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
+    are held when this is called."""
+    end, pusher = _End(), None
+    with Teardown(stop, show) as teardown:
+        book = journal.create(args.runs, header(args.method, plan, here))
+        teardown.push("close the journal", lambda: end.close(book, teardown))
+        teardown.record = lambda words: book.event("note", text=words)
+        with end.of_steps(stop):
+            influx = args.influx or os.environ.get("SSDRIG_INFLUX")
+            pusher = push.start(book.path, influx) if influx else None
+            book.event("run.start", pid=os.getpid())
+            anchor(book)
+            teardown.push("tie the clock to UTC", lambda: anchor(book))
+            rig = Rig(here.port, book) if here.port else None
             if rig:
-                rig.start()
-        with _step(book, "purge"):
-            show.show("purge")
-            book.event("purge", **here.purge(show))
-        with _step(book, "fill"):
-            here.check()
-            live.begin("fill", plan.tested_bytes)
-            _fio(book, fill_job(plan, here), live, stop)
-        with _step(book, "load"):
-            here.check()
-            live.poll_smart("before")
-            live.begin("load")
-            _fio(book, load_job(plan, here), live, stop)
-        with _step(book, "flush"):
-            here.flush()
-        if plan.settle:
-            with _step(book, "settle"):
-                settle(live, stop)
-        if plan.idle_s:
-            with _step(book, "idle"):
-                live.begin("idle")
-                live.wait(plan.idle_s * here.drive["time_dilation"], stop.check)
-    except SsdrigError as error:
-        state, why, exit_code = "failed", str(error), error.exit_code
-    except KeyboardInterrupt:
-        state, why, exit_code = "interrupted", "stopped by a signal", 130
-    except BaseException as error:  # a defect of ours: the run says so and is closed like any other
-        state, why, exit_code = "failed", repr(error), 1
-        raise
-    finally:
-        with _step(book, "teardown", must=False):
-            live.begin("teardown")
-            live.poll_smart("after")
+                teardown.push("stop the rig", rig.stop)
+            live = Live(plan, here, book, rig, show, args.jsonl)
+            teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
+            _steps(args, plan, here, book, rig, live, show, stop, teardown)
+    result = end.result()
+    if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
+        result = {**result, "exit_code": UploadIncomplete.exit_code}
+    return book.path, result
+
+
+def _steps(args, plan, here, book, rig, live, show, stop, teardown) -> None:
+    def step(name: str):
+        stop.check()
+        return _step(book, name)
+
+    with step("check"), stop.second_raises():
+        here.check()
         if rig:
-            rig.stop()
-        anchor(book)
-        end = book.close(state, why, exit_code)
-        stop.restore()
-    if pusher and pusher.wait() and not end["exit_code"]:
-        end = {**end, "exit_code": UploadIncomplete.exit_code}
-    return book.path, end
+            rig.start()
+            teardown.push("see the rail on", lambda: switching.restore(rig))
+    with step("purge"), stop.second_raises():
+        show.show("purge")
+        book.event("purge", **here.purge(show))
+    with step("fill"):
+        here.check()
+        live.begin("fill", plan.tested_bytes)
+        _fio(book, fill_job(plan, here), live, stop)
+    with step("load"):
+        here.check()
+        with stop.second_raises():
+            live.poll_smart("before")
+        live.begin("load")
+        _fio(book, load_job(plan, here), live, stop)
+    with step("flush"), stop.second_raises():
+        here.flush()
+    if plan.settle:
+        with step("settle"), stop.second_raises():
+            settle(live, stop)
+    if plan.idle_s:
+        with step("idle"):
+            live.begin("idle")
+            live.wait(plan.idle_s * here.drive["time_dilation"], stop.check)
 
 
-def settle(live: Live, stop: "_Stop") -> None:
+def _last_smart(book: journal.Journal, live: Live) -> None:
+    with _step(book, "teardown"):
+        live.begin("teardown")
+        live.poll_smart("after")
+
+
+def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
+    """Wait until all points are sent, or cannot be, or a person no longer wants to wait."""
+    asked = stop.count
+    while pusher.poll() is None:
+        if stop.count > asked:
+            show.warn("points are still being sent, by a process of its own; ./ssdrig push finishes what is left")
+            return False
+        time.sleep(0.1)
+    return pusher.returncode == 0
+
+
+def settle(live: Live, stop: Stop) -> None:
     """Read SMART right after the load, then at 60, 120 and 300 s until two readings have the same NAND count: the
     difference to the first is what the drive wrote by itself."""
     live.begin("settle")
@@ -300,7 +272,7 @@ def settle(live: Live, stop: "_Stop") -> None:
         last = now
 
 
-def _fio(book: journal.Journal, job: load.Job, live: Live, stop: "_Stop") -> None:
+def _fio(book: journal.Journal, job: load.Job, live: Live, stop: Stop) -> None:
     result = load.run(job, book.path / "fio" / job.name, on_second=live.second, should_stop=stop.asked)
     if result.seconds:
         book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=job.name)
@@ -352,43 +324,14 @@ def load_job(plan: consistency.Consistency, here: Bench) -> load.Job:
     )
 
 
-@contextmanager
-def _step(book: journal.Journal, name: str, must: bool = True) -> Iterator[None]:
-    """Events around a step. With must=False a failure is recorded and swallowed: nothing may keep a teardown from its
-    end."""
+@contextlib.contextmanager
+def _step(book: journal.Journal, name: str) -> Iterator[None]:
+    """Events around a step. What it raises goes on, also when the journal takes no more events."""
     book.event("step.start", step=name)
     try:
         yield
-    except SsdrigError as error:
-        book.event("step.end", step=name, ok=False, why=str(error))
-        if must:
-            raise
     except BaseException as error:
-        book.event("step.end", step=name, ok=False, why=repr(error))
+        with contextlib.suppress(JournalError):
+            book.event("step.end", step=name, ok=False, why=words_of(error))
         raise
-    else:
-        book.event("step.end", step=name, ok=True)
-
-
-class _Stop:
-    """Ctrl-C or SIGTERM: once ends the step after its current second, twice ends it at once."""
-
-    def __init__(self):
-        self._asked = False
-        self._old = {s: signal.signal(s, self._on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
-
-    def _on_signal(self, *_):
-        if self._asked:
-            raise KeyboardInterrupt
-        self._asked = True
-
-    def asked(self) -> bool:
-        return self._asked
-
-    def check(self) -> None:
-        if self._asked:
-            raise KeyboardInterrupt
-
-    def restore(self) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
+    book.event("step.end", step=name, ok=True)

@@ -116,6 +116,17 @@ def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
             time.sleep(0.1)
 
 
+def restore(rig: Rig) -> None:
+    """See that no rail is off, and give power back to those that are. A board without a switch has none to see.
+
+    Raises RigError: the board does not answer, or a rail did not come back."""
+    if not (rig.greet(ANSWER_S)["switch"] or {}).get("off"):
+        return
+    on(rig)
+    if left := rig.greet(ANSWER_S)["switch"]["off"]:
+        raise RigError("power on every rail", f"rails {left} still off", "look at the rail: ./ssdrig rig info")
+
+
 def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
     """A rail's voltage from now on, by the board's ADC: {"rail", "t0_us" (board time of the first sample), "dt_ns",
     "volts": list}.

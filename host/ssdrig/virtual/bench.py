@@ -1,6 +1,6 @@
 """Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
 
-They live in a private folder under the system's temporary folder, named after the process that owns them. When that
+They live in a private folder under $TMPDIR (or where that is too long for a socket, under a shorter one), named after the process that owns them. When that
 process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by the next bench that starts."""
 
 import json
@@ -12,12 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from ssdrig.errors import DriveError, RigError
 
 PREFIX = "ssdrig-bench-"
+SOCKET_PATH_BYTES = 107  # sun_path without its last zero
 READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 
 
@@ -36,32 +39,49 @@ class VirtualBench:
     fio_target: str = field(init=False)
 
     def __post_init__(self):
-        self.fio_target = f"nbd+unix:///?socket={self.drive['socket']}"
+        # libnbd decodes the URI's query, so any path fits into it
+        self.fio_target = f"nbd+unix:///?socket={quote(os.fsencode(self.drive['socket']))}"
 
     def end(self, keep_truth_in: Path | None = None) -> None:
-        """End both processes, keep the ledger if asked to, remove the folder. Safe to call twice."""
-        for process in (self.board, self.server):
-            _end(process)
-        if keep_truth_in is not None and self.truth.is_dir():
-            keep_truth_in.mkdir(parents=True, exist_ok=True)
-            for source in [*self.truth.iterdir(), self.board_truth]:
-                if source.is_file():
-                    shutil.copy2(source, keep_truth_in / source.name)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """End both processes, keep the ledger if asked to, remove the folder. Safe to call twice. Raises OSError when
+        the ledger cannot be kept whole; nothing of that file is then left, and all else is done."""
+        try:
+            for process in (self.board, self.server):
+                _end(process)
+            if keep_truth_in is not None and self.truth.is_dir():
+                keep_truth_in.mkdir(parents=True, exist_ok=True)
+                for source in [*self.truth.iterdir(), self.board_truth]:
+                    if source.is_file():
+                        _copy(source, keep_truth_in / source.name)
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(preset: str, *, op_percent=None, capacity: str | None = None, faults: dict | None = None) -> VirtualBench:
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copy2(source, target)
+    except OSError:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def start(
+    preset: str,
+    *,
+    op_percent=None,
+    capacity: str | None = None,
+    faults: dict | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> VirtualBench:
     """Start server and board. The whole drive is exported; over-provisioning by range is the run's matter.
 
-    Raises DriveError or RigError with the process's own words if one does not become ready."""
+    `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
+    with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
     _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    folder = _folder()
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
-    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth)]
-    words += [
-        "--data",
-        "crc",
-    ]  # nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
+    # "crc": nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
+    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", "crc"]
     if capacity:
         words += ["--capacity", capacity]
     if op_percent is not None:
@@ -69,13 +89,13 @@ def start(preset: str, *, op_percent=None, capacity: str | None = None, faults: 
     server = board = None
     try:
         server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
-        drive = _ready(server, folder / "server.log", DriveError, "the virtual drive")
+        drive = _ready(server, folder / "server.log", DriveError, "the virtual drive", check)
         board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
         faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
         if faults:
             board_words += ["--faults", json.dumps(faults)]
         board = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
-        port = _ready(board, folder / "board.log", RigError, "the simulated board")["port"]
+        port = _ready(board, folder / "board.log", RigError, "the simulated board", check)["port"]
     except BaseException:
         for process in (board, server):
             if process:
@@ -83,6 +103,26 @@ def start(preset: str, *, op_percent=None, capacity: str | None = None, faults: 
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return VirtualBench(folder, drive, port, server, board, truth, board_truth)
+
+
+def _folder() -> Path:
+    """A new private folder whose sockets have paths that AF_UNIX takes. Raises DriveError if none can be made."""
+    name, seen = f"{PREFIX}{os.getpid()}-", "no folder for temporary files"
+    for base in _bases():
+        if len(os.fsencode(base)) + len(name) + len("/xxxxxxxx/nbd.admin") > SOCKET_PATH_BYTES:
+            seen = f"a path too long for a socket: {base}"
+            continue
+        try:
+            return Path(tempfile.mkdtemp(prefix=name, dir=base))
+        except OSError as error:
+            seen = f"{base}: {error.strerror}"
+    raise DriveError("a folder for the virtual bench's sockets", seen, "set TMPDIR to a short path of yours")
+
+
+def _bases() -> list[Path]:
+    """Where the folder may lie, the best first."""
+    bases = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), "/tmp", "/var/tmp"]
+    return [Path(base).absolute() for base in dict.fromkeys(bases) if base]
 
 
 def rails_for(volts: float, more_rails: list) -> dict:
@@ -122,11 +162,12 @@ def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
+            env=os.environ | {"TMPDIR": str(log.parent)},  # what they make goes when the folder goes
             start_new_session=True,  # Ctrl-C is the run's to handle
         )
 
 
-def _ready(process: subprocess.Popen, log: Path, error, what: str) -> dict:
+def _ready(process: subprocess.Popen, log: Path, error, what: str, check: Callable[[], None]) -> dict:
     """The one JSON line that a process prints when it is ready."""
     deadline = time.monotonic() + READY_S
     line = b""
@@ -136,6 +177,7 @@ def _ready(process: subprocess.Popen, log: Path, error, what: str) -> dict:
             if not more:
                 break
             line += more
+        check()
     if not line.endswith(b"\n"):
         words = log.read_text(errors="replace").strip().splitlines()
         raise error(
@@ -159,7 +201,7 @@ def _end(process: subprocess.Popen) -> None:
 
 def _sweep() -> None:
     """Remove folders whose owner is gone (it was killed)."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in [folder for base in _bases() for folder in base.glob(f"{PREFIX}*")]:
         pid = folder.name[len(PREFIX) :].split("-")[0]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():
             shutil.rmtree(folder, ignore_errors=True)

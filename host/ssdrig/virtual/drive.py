@@ -119,19 +119,8 @@ class VirtualDrive:
         oob_dir=None,
     ):
         p = self.preset = preset
-        self.capacity_bytes = capacity_bytes or p.capacity_bytes
-        self.pages = self.capacity_bytes // PAGE
-        units = int(self.pages * (1 + p.op)) // p.block_pages
-        spare = units - self.pages / p.block_pages
-        if units * p.block_pages >= 1 << 31:
-            raise UsageError("less than 8 TiB of NAND", f"{self.capacity_bytes} bytes", "choose a smaller capacity")
-        if self.capacity_bytes % PAGE or spare < p.gc_reserve + 2 or spare < p.gc_high + 2:
-            raise UsageError(
-                f"a capacity in 4 KiB pages with more than {max(p.gc_reserve, p.gc_high) + 2} spare blocks of "
-                f"{p.block_pages} pages",
-                f"{self.capacity_bytes} bytes with {spare:.1f} spare blocks",
-                "choose a larger capacity",
-            )
+        self.capacity_bytes = p.capacity_bytes if capacity_bytes is None else capacity_bytes
+        self.pages, units, self.raw_nand_bytes = p.geometry(capacity_bytes)
         if p.cache_bytes // PAGE < 2 * p.program_pages:
             raise UsageError(
                 f"a write cache of at least {2 * p.program_pages} pages",
@@ -139,7 +128,6 @@ class VirtualDrive:
                 "choose a larger cache_bytes",
             )
         blocks = units + p.slc_blocks
-        self.raw_nand_bytes = blocks * p.block_pages * PAGE
         self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
         self.p2l = _spare_area(blocks * p.block_pages, oob_dir)
         self.bits = np.zeros(blocks * -(-p.block_pages // 64), np.uint64)

@@ -9,7 +9,10 @@ die)."""
 
 from dataclasses import dataclass, replace
 
+from ssdrig.errors import UsageError
+
 MiB, GiB = 1 << 20, 1 << 30
+PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,24 @@ class Preset:
     def program_pages(self) -> int:
         """Logical pages of one one-shot program."""
         return self.planes * self.nand_page_bytes * self.pages_per_cell // 4096
+
+    def geometry(self, capacity_bytes: int | None = None) -> tuple[int, int, int]:
+        """(logical pages, GC units without the pSLC cache's, bytes of raw NAND) of a drive of this capacity, None: the
+        preset's. Raises UsageError if there can be none."""
+        capacity_bytes = self.capacity_bytes if capacity_bytes is None else capacity_bytes
+        pages = capacity_bytes // PAGE
+        units = int(pages * (1 + self.op)) // self.block_pages
+        spare = units - pages / self.block_pages
+        if units * self.block_pages >= 1 << 31:
+            raise UsageError("less than 8 TiB of NAND", f"{capacity_bytes} bytes", "choose a smaller capacity")
+        if capacity_bytes % PAGE or spare < max(self.gc_reserve, self.gc_high) + 2:
+            raise UsageError(
+                f"a capacity in 4 KiB pages with at least {max(self.gc_reserve, self.gc_high) + 2} spare blocks of "
+                f"{self.block_pages} pages",
+                f"{capacity_bytes} bytes with {spare:.1f} spare blocks",
+                "choose a larger capacity",
+            )
+        return pages, units, (units + self.slc_blocks) * self.block_pages * PAGE
 
 
 SATA_MLC = Preset(

@@ -1,0 +1,157 @@
+"""The end of a run, whatever brings it about: signals that ask for it, and the duties that must be done then.
+
+Each thing that a run acquires pushes its duty at once. When the block ends the duties run in reverse order, each for a
+bounded time; one that fails or hangs is recorded and never keeps the others from being tried."""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from ssdrig.errors import JournalError, RigError, SsdrigError
+from ssdrig.progress import Progress
+
+LIMIT_S = 30.0  # for a duty that names no other
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop:
+    """`with Stop(show) as stop`: SIGINT, SIGTERM and SIGHUP are counted from then on, and the old handlers come back at
+    the end.
+
+    A signal raises KeyboardInterrupt only where it may: at once as long as nothing is acquired, the second one inside
+    `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so that
+    nothing interrupts what a run does to end."""
+
+    def __init__(self, show: Progress):
+        self.count = 0
+        self.name: str | None = None  # of the first signal
+        self.doing: str | None = None  # the duty of the teardown that is being carried out
+        self._show = show
+        self._raises_at: int | None = 1
+        self._raised = False
+        self._old: dict = {}
+
+    def __enter__(self) -> "Stop":
+        for number in SIGNALS:
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # nohup
+            self._old[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *_) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number, _frame) -> None:
+        self.count += 1
+        self.name = self.name or signal.Signals(number).name
+        if self._raises_at and self.count >= self._raises_at and not self._raised:
+            self._raised = True
+            raise KeyboardInterrupt
+        if self.doing:
+            words = f"finishing: {self.doing}"
+        else:
+            words = "stopping after this second" + ("; once more stops at once" if self._raises_at else "")
+        if not self._show.quiet:
+            with contextlib.suppress(OSError):
+                # not by print: the handler may have interrupted one
+                os.write(2, f"\n{signal.Signals(number).name}: {words}\n".encode())
+
+    def asked(self) -> bool:
+        return self.count > 0
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if someone asked for the end."""
+        if self.count:
+            self._raised = True
+            raise KeyboardInterrupt
+
+    def held(self):
+        """Signals are counted only: something is being acquired, or ends by itself soon."""
+        return self._raising_at(None)
+
+    def second_raises(self):
+        """The second signal raises: the first may have to wait for long."""
+        return self._raising_at(2)
+
+    @contextlib.contextmanager
+    def _raising_at(self, count: int | None) -> Iterator[None]:
+        before, self._raises_at = self._raises_at, count
+        try:
+            yield
+        finally:
+            self._raises_at = before
+
+
+class Teardown:
+    """`with Teardown(stop, show) as teardown`: the duties that were pushed run at its end, the last one first.
+
+    `failures`: (duty, error) of those that failed or were not done in time, in the order tried. `record`, where set, is
+    given the words of each; they also go to stderr."""
+
+    def __init__(self, stop: Stop, show: Progress):
+        self.failures: list[tuple[str, Exception]] = []
+        self.record: Callable[[str], None] | None = None
+        self._stop, self._show = stop, show
+        self._stack = contextlib.ExitStack()
+
+    def push(self, duty: str, function: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+        """`function()` is to be called at the end; `duty` names it: "stop the rig"."""
+        self._stack.callback(self._carry_out, duty, function, limit_s)
+
+    def __enter__(self) -> "Teardown":
+        return self
+
+    def __exit__(self, *what):
+        with self._stop.held():
+            try:
+                return self._stack.__exit__(*what)
+            finally:
+                self._stop.doing = None
+
+    def _carry_out(self, duty: str, function: Callable[[], object], limit_s: float) -> None:
+        self._stop.doing = duty
+        ended: list[BaseException | None] = []
+
+        def attempt() -> None:
+            try:
+                function()
+            except BaseException as error:  # noqa: BLE001 - the next duty is waiting
+                ended.append(error)
+            else:
+                ended.append(None)
+
+        thread = threading.Thread(target=attempt, name=f"teardown: {duty}", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no thread is to be had: then without a limit
+            attempt()
+        else:
+            thread.join(limit_s)
+        error = ended[0] if ended else TimeoutError(f"not done after {limit_s:g} s")
+        if error is not None:
+            self._failed(duty, error)
+
+    def _failed(self, duty: str, error: BaseException) -> None:
+        self.failures.append((duty, error))
+        words = f"teardown: {duty}: {words_of(error)}"
+        if self.record:
+            with contextlib.suppress(SsdrigError, OSError, ValueError):
+                self.record(words)
+        self._show.warn(words)
+
+
+def words_of(error: BaseException) -> str:
+    """An error of ours as it is, any other with its class."""
+    return str(error) if isinstance(error, SsdrigError) else f"{type(error).__name__}: {error}"
+
+
+def exit_code(error: BaseException) -> int:
+    """Exit code of a run that this error ended: 1 for a defect."""
+    if isinstance(error, SsdrigError):
+        return error.exit_code
+    if isinstance(error, TimeoutError):
+        return RigError.exit_code
+    return JournalError.exit_code if isinstance(error, OSError) else 1

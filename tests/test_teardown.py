@@ -1,0 +1,225 @@
+"""The end of a run: whatever fails in it, and whoever presses Ctrl-C how often, every duty is tried."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from types import SimpleNamespace
+
+import pytest
+from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
+
+from ssdrig import journal, switching
+from ssdrig.errors import JournalError, RigError
+from ssdrig.progress import Progress
+from ssdrig.teardown import Stop, Teardown
+
+ERRORS = {
+    "ours": LOST,
+    "disk": NO_SPACE,
+    "defect": ZeroDivisionError("x"),
+    "interrupt": KeyboardInterrupt(),
+    "hangs": 1.0,
+}
+
+
+def test_nothing_fails(tmp_path):
+    out = carried_out(tmp_path)
+    assert not out.faults(["complete"]) and out.raised is None and out.end["exit_code"] == 0
+    steps = [e["step"] for e in journal.events(out.folder) if e["kind"] == "step.end"]
+    assert steps == ["check", "purge", "fill", "load", "flush", "teardown"]
+    assert journal.events(out.folder)[-2]["kind"] == "clock.anchor"
+    assert (out.folder / "truth/ledger.json").exists()
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("duty", DUTIES)
+def test_a_duty_that_fails_stops_no_other(tmp_path, duty, error, capfd):
+    out = carried_out(tmp_path, break_duty=duty, error=ERRORS[error])
+    if (duty, error) == ("close the journal", "hangs"):
+        assert out.end["exit_code"] == 8
+        time.sleep(1.0)  # left behind, it ends late
+    faults = out.faults()
+    mine = {"see the rail on": "a rail is off", "stop the rig": "the rig runs on"}.get(duty)
+    if duty == "end the virtual bench":
+        mine = "the temporary folder is left"  # by the stand-in's own failure, before it did anything
+    assert [fault for fault in faults if fault != mine] == [] and out.raised is None, faults
+    assert f"teardown: {duty}: " in capfd.readouterr().err
+    end = journal.events(out.folder)[-1]
+    assert end["kind"] == "run.end" and end["state"] == "complete"
+    if duty in DUTIES[:4]:
+        notes = [e["text"] for e in journal.events(out.folder) if e["kind"] == "note"]
+        assert any(duty in text for text in notes) and duty in end["why"]
+        assert out.end["exit_code"] == {"ours": 5, "disk": 8, "hangs": 5}.get(error, 1)
+
+
+def test_a_truth_that_cannot_be_kept_is_a_note(tmp_path, monkeypatch, capfd):
+    def copy(source, target):
+        target.write_text("half")
+        raise NO_SPACE
+
+    monkeypatch.setattr(shutil, "copy2", copy)
+    out = carried_out(tmp_path)
+    assert not out.faults(["complete"]) and out.end["exit_code"] == 0 and out.raised is None
+    assert "No space left" in capfd.readouterr().err and not list((out.folder / "truth").iterdir())
+
+
+def test_a_journal_that_fails_keeps_no_duty_from_being_done(tmp_path, monkeypatch):
+    """From the load on the disk takes nothing: the run failed, the rest is as ever."""
+    real, full = journal.Journal._append, []
+
+    def append(self, name, data):
+        if b'"load"' in data:
+            full.append(1)
+        if full and b"run.end" not in data:
+            self._fail(OSError(28, "No space left on device"))
+        real(self, name, data)
+
+    monkeypatch.setattr(journal.Journal, "_append", append)
+    out = carried_out(tmp_path)
+    assert not out.faults(["failed"]) and out.raised is None
+    assert out.end["exit_code"] == 8 and "No space left" in out.end["why"]
+
+
+def test_a_defect_in_a_step_is_raised_after_the_teardown(tmp_path):
+    def poll(like):
+        raise ZeroDivisionError("a defect")
+
+    out = carried_out(tmp_path, poll=poll)
+    assert isinstance(out.raised, ZeroDivisionError) and not out.faults(["failed"])
+    assert "ZeroDivisionError" in journal.events(out.folder)[-1]["why"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal(tmp_path, number):
+    with signals_at((0.06, number)):
+        out = carried_out(tmp_path, step_s=0.2)
+    assert not out.faults(["interrupted"]) and out.raised is None
+    assert (out.end["exit_code"], out.end["why"]) == (130, f"stopped by {number.name}")
+
+
+def test_signals_during_the_teardown_are_absorbed(tmp_path):
+    """The last poll takes 0.3 s; five signals come meanwhile."""
+    polls = []
+
+    def poll(like):
+        polls.append(1)
+        if len(polls) >= 2:
+            for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                os.kill(os.getpid(), number)
+                time.sleep(0.05)
+        return {"t_start_ns": 1, "t_end_ns": 2, "smartctl": {}, "simulated": True}
+
+    out = carried_out(tmp_path, poll=poll)
+    assert not out.faults(["complete"]) and out.raised is None
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_double_ctrl_c_at_50_random_moments(tmp_path, seed):
+    chance, states, length = random.Random(seed), {}, 0.35
+    for n in range(50):
+        first = chance.uniform(0, length)
+        numbers = chance.choices((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), k=3)
+        moments = [(first, numbers[0]), (first + chance.uniform(0, 0.1), numbers[1])]
+        moments += [(first + chance.uniform(0, 0.3), numbers[2])]
+        (tmp_path / str(n)).mkdir()
+        before = [signal.signal(number, lambda *_: None) for number in numbers]  # one may come after the run
+        try:
+            with signals_at(*moments):
+                out = carried_out(tmp_path / str(n), step_s=0.1)
+        finally:
+            for number, handler in reversed(list(zip(numbers, before, strict=True))):
+                signal.signal(number, handler)
+        assert out.faults() == [] or out.faults() == ["signal handlers are not restored"], (n, moments)
+        assert out.raised is None or isinstance(out.raised, KeyboardInterrupt) and out.folder is None
+        state = journal.state(out.folder) if out.folder else "not begun"
+        states[state] = states.get(state, 0) + 1
+    assert states["interrupted"] >= 25, states
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("room_kB", [*range(72, 372, 15)])
+def test_a_disk_that_is_full_at_20_moments(tmp_path, room_kB):
+    """A tmpfs of so many kB takes the run folder; fio's output and SMART fill it."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room_kB}k", "tmpfs", str(disk)], check=True)
+    document = {"t_start_ns": 1, "t_end_ns": 2, "smartctl": {"x": "y" * 9000}, "simulated": True}
+    try:
+        out = carried_out(tmp_path, runs=disk / "runs", bytes_per_step=4096, poll=lambda like: document)
+        assert not out.faults(["failed"]) and (out.folder or isinstance(out.raised, JournalError)), out
+        assert out.folder is None or (out.raised is None and out.end["exit_code"] == 8)
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_the_second_signal_raises_where_it_may():
+    show = Progress(quiet=True)
+    with Stop(show) as stop:
+        with stop.held():
+            with stop.second_raises():
+                signal.raise_signal(signal.SIGINT)
+                assert stop.asked()
+                with pytest.raises(KeyboardInterrupt):
+                    signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(signal.SIGINT)  # never again
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            stop.check()
+    assert stop.name == "SIGINT" and stop.count == 4
+
+
+def test_before_anything_is_acquired_the_first_signal_raises():
+    with pytest.raises(KeyboardInterrupt), Stop(Progress(quiet=True)):
+        signal.raise_signal(signal.SIGHUP)
+
+
+def test_nohup_stays():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Stop(Progress(quiet=True)) as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop.count
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_duties_run_in_reverse_and_say_what_they_do(capfd):
+    done, show = [], Progress()
+    with Stop(show) as stop, Teardown(stop, show) as teardown:
+        teardown.push("the last", lambda: done.append("last"))
+        teardown.push("the slow", lambda: time.sleep(0.2))
+        teardown.push("the first", lambda: (done.append("first"), os.kill(os.getpid(), 2)))
+    assert done == ["first", "last"] and "SIGINT: finishing: the " in capfd.readouterr().err
+
+
+class Rail:
+    """A rig whose rail is off; `on` works or not."""
+
+    def __init__(self, comes_back):
+        self.off, self.comes_back = [0], comes_back
+
+    def greet(self, timeout_s=5.0):
+        return {"switch": {"off": self.off}}
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_the_rail_is_seen_on(monkeypatch, comes_back):
+    def on(rig, rails=None, unsafe=False):
+        rig.off = [] if rig.comes_back else [0]
+
+    monkeypatch.setattr(switching, "on", on)
+    rig = Rail(comes_back)
+    if comes_back:
+        switching.restore(rig)
+        assert rig.off == []
+    else:
+        with pytest.raises(RigError, match="still off"):
+            switching.restore(rig)
+
+
+def test_a_board_without_a_switch_has_no_rail_to_see():
+    switching.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
