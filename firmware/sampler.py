@@ -9,7 +9,6 @@ Between `go` and `stop` nothing here allocates.
 from time import ticks_add, ticks_diff, ticks_us
 
 import board
-import calibration
 import micropython
 from micropython import const
 import wire

@@ -24,12 +24,11 @@
                          c  cut      JSON, see below
                          o  on       JSON {"rails": [..], "unsafe": bool}: rails that are off get power again; or
                                      {"call_off": true}: a cut that has not fired does not. Answered by C, or N
-                         s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together), "before", "after" (samples
-                                     of each), "trigger": "cut" or "now"}: answered by H, then W; or N; a `c` comes
-                                     behind it if its cut is to be in the picture
+                         s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together),
+                                     "before", "after" (samples of each), "trigger": "cut" or "now"}: answered by H,
+                                     then W; or N; a `c` comes behind it if its cut is to be in the picture
                          k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H,
-                         or N
-                                     (also while the stream runs)
+                                     or N (also while the stream runs)
 
 Guarantees. seq rises by one per frame and direction, from 0 at boot, over all kinds: a lost frame is seen. t_us is
 64-bit board time in microseconds, never wrapping; it starts at boot, at any value. t0_us is the time of the first

@@ -11,11 +11,11 @@ ROOT = Path(__file__).resolve().parents[1]
 HARDWARE = ROOT / "hardware"
 BOARD = HARDWARE / "board"
 sys.path.insert(0, str(BOARD))
-import circuit  # noqa: E402
-import draw  # noqa: E402, F401
-import export  # noqa: E402
+import circuit
+import draw  # noqa: F401
+import export
 
-from ssdrig.errors import ToolMissing  # noqa: E402
+from ssdrig.errors import ToolMissing
 
 README = (HARDWARE / "README.md").read_text()
 NETS = export.connections((BOARD / "ssdrig.net").read_text())

@@ -60,7 +60,7 @@ class Board:
                 drill = float(value(pad, "drill", ["0"])[0])
                 self.pads.setdefault((ref, pad[1]), []).append((net, x + dx, y + dy, width, height, drill))
         names = {number: plain(name) for _, number, name in every(self.tree, "net")}
-        point = lambda node, name: tuple(map(float, value(node, name)[:2]))  # noqa: E731
+        point = lambda node, name: tuple(map(float, value(node, name)[:2]))
         self.tracks = [
             (
                 names[value(s, "net")[0]],

@@ -40,6 +40,7 @@ def micropython() -> list[str]:
 def integers(request, monkeypatch) -> str:
     """The test runs twice: with MicroPython's integers as this machine has them, and as the board has them."""
     import micropython32
+
     from ssdrig.errors import ToolMissing
 
     if request.param == "31-bit":

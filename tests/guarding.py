@@ -7,6 +7,7 @@ import subprocess
 import pytest
 from disktree import DiskTree
 from drives import a_drive
+
 from ssdrig.drive import guard, sysfs
 from ssdrig.drive.inventory import Drive, all_drives
 

@@ -29,7 +29,8 @@ LIMIT_S = 240  # for the tests of one mutant; a mutant that hangs counts as kill
 AREAS = {
     "firmware": (
         ["firmware/link.py", "firmware/clock64.py", "firmware/sampler.py", "firmware/switch.py", "firmware/cut.py"],
-        "test_wire test_firmware test_lane test_meter test_micropython test_switch test_switch_rails test_ramp test_cable",
+        "test_wire test_firmware test_lane test_meter test_micropython test_switch test_switch_rails test_ramp"
+        " test_cable",
     ),
     "meter": (
         [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],

@@ -7,6 +7,7 @@ import fake_erase
 import pytest
 from drives import a_drive
 from loop_device import loop_device
+
 from ssdrig.drive import purge
 from ssdrig.drive.inventory import Drive
 from ssdrig.progress import Progress

@@ -162,7 +162,7 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
                     "end the virtual bench", lambda: running.end(keep_truth_in=out.folder and out.folder / "truth")
                 )
                 out.folder, out.end = run.carry_out(args, plan, bench, show, stop)
-        except BaseException as caught:  # noqa: BLE001 - what a test looks at
+        except BaseException as caught:
             out.raised = caught
     if out.folder is None:
         out.folder = next((path for path in runs.glob("*") if path.is_dir() and path.name[0] != "."), None)

@@ -245,8 +245,8 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
 
 def test_a_poll_does_not_wait_for_numpy():
     code = (
-        "import sys; from ssdrig.drive import calibrate, purge, units as units_file; units_file.units_for('M', 'F'); sys.exit('numpy' in"
-        " sys.modules)"
+        "import sys; from ssdrig.drive import calibrate, purge, units as units_file; units_file.units_for('M', 'F');"
+        " sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
@@ -254,14 +254,16 @@ def test_a_poll_does_not_wait_for_numpy():
 # ---- the whole, with real fio, a real device, and a smartctl that counts what the kernel wrote
 
 SMARTCTL = """#!{python} -SE
-# Prints as smartctl 7.3 does (--json=cv), for a drive that is not in its database. 241: what the kernel has written, in 1 MiB;
-# 249: 1.05 times that, in 64 KiB, which is no unit that drives are known to use; 233 moves by itself.
+# Prints as smartctl 7.3 does (--json=cv), for a drive that is not in its database. 241: what the kernel has written, in
+# 1 MiB; 249: 1.05 times that, in 64 KiB, which is no unit that drives are known to use; 233 moves by itself.
 import json, sys
 sectors = int(open("/sys/block/{name}/stat").read().split()[6])
 polls = open("{folder}/polls", "a+"); polls.write("x"); polls.seek(0); n = len(polls.read())
 rows = {{9: 1000, 241: 7 + (sectors * 512 >> 20), 249: sectors * 512 * 21 // 20 >> 16, 233: n}}
-table = [{{"id": i, "name": "Unknown_Attribute" if i != 9 else "Power_On_Hours", "raw": {{"value": v, "string": str(v)}}}} for i, v in rows.items()]
-print(json.dumps({{"smartctl": {{"version": [7, 3], "exit_status": 0}}, "in_smartctl_database": False, "ata_smart_attributes": {{"table": table}}}}))
+name = lambda i: "Power_On_Hours" if i == 9 else "Unknown_Attribute"
+table = [{{"id": i, "name": name(i), "raw": {{"value": v, "string": str(v)}}}} for i, v in rows.items()]
+said = {{"smartctl": {{"version": [7, 3], "exit_status": 0}}, "in_smartctl_database": False}}
+print(json.dumps({{**said, "ata_smart_attributes": {{"table": table}}}}))
 """
 
 

@@ -9,12 +9,12 @@ import random
 
 import numpy as np
 import pytest
+import stream
 from chips import ina228_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import stream
 from simboard import ROOT
+
 from ssdrig import calibrating, calibration, journal, samples, wire
 from ssdrig.calibration import CalibrationError, Meter, Point
 from ssdrig.errors import RigError, UsageError

@@ -9,6 +9,7 @@ from fake_tools import Tools, answer_of_smartctl, identity
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H, PAGE_C0H
+
 from ssdrig.drive import collect, units
 from ssdrig.drive.counters import snapshot
 from ssdrig.errors import DriveError, JournalError, ToolMissing
@@ -136,7 +137,7 @@ def test_pages_are_read_together_before_smartctl(tools):
     ],
 )
 def test_pages_by_maker(tools, vid, pages):
-    tools.nvme({"id-ctrl": identity(vid), "02": PAGE, **{name: PAGE for name in pages}})
+    tools.nvme({"id-ctrl": identity(vid), "02": PAGE, **dict.fromkeys(pages, PAGE)})
     tools.smartctl(answer_of_smartctl())
     document = collect.poll(NVME)
     assert asked(tools) == ["id-ctrl", "02", "c0", *pages, "smartctl -x"]

@@ -204,7 +204,7 @@ def test_power_when_idle_in_slumber_and_awake_again():
     one(drive, READ, t=0)
     for t in range(0, 6 * S, 10 * MS):
         drive.advance(t)
-    watts = lambda a, b: drive.energy_between(a, b) / (b - a) * 1e9  # noqa: E731
+    watts = lambda a, b: drive.energy_between(a, b) / (b - a) * 1e9
     assert watts(S, int(1.9 * S)) == pytest.approx(0.5, rel=1e-3)
     assert watts(3 * S, 5 * S) == pytest.approx(0.05, rel=1e-3)
     one(drive, READ, t=6 * S)

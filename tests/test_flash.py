@@ -13,8 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
 from simboard import ROOT, Board, lent_port, run_rig
+
 from ssdrig import flash, ports, rig_command
 from ssdrig.errors import RigError, ToolMissing
 
@@ -43,9 +43,8 @@ def mpremote(monkeypatch):
 def board(folder, **faults):
     """(port, flash folder) of a SIMULATED board whose flash is a folder, empty but for what is there already."""
     (folder / "flash").mkdir(exist_ok=True)
-    with Board(folder, 2.5, {"flash": str(folder / "flash"), **faults}) as b:
-        with lent_port(b) as port:
-            yield port, folder / "flash"
+    with Board(folder, 2.5, {"flash": str(folder / "flash"), **faults}) as b, lent_port(b) as port:
+        yield port, folder / "flash"
 
 
 def test_an_empty_board_gets_the_firmware_and_answers(tmp_path, mpremote, capsys):
@@ -96,9 +95,8 @@ def test_a_file_that_arrives_altered_is_found(tmp_path, mpremote, monkeypatch):
         return out
 
     monkeypatch.setattr(flash, "_mpremote", careless)
-    with board(tmp_path) as (port, _):
-        with pytest.raises(RigError, match="link.py differ"):
-            flash.flash(port, print, source=source)
+    with board(tmp_path) as (port, _), pytest.raises(RigError, match="link.py differ"):
+        flash.flash(port, print, source=source)
 
 
 def test_a_firmware_that_does_not_start_is_said(tmp_path, mpremote, monkeypatch):
@@ -109,9 +107,8 @@ def test_a_firmware_that_does_not_start_is_said(tmp_path, mpremote, monkeypatch)
     monkeypatch.setattr(flash, "FIRMWARE", source)
     monkeypatch.setattr(flash.flash, "__defaults__", (False, source))
     monkeypatch.setattr(rig_command, "BACK_S", 1.0)
-    with board(tmp_path) as (port, _):
-        with pytest.raises(RigError, match="the firmware to answer after the copy"):
-            run_rig("flash", "--port", port)
+    with board(tmp_path) as (port, _), pytest.raises(RigError, match="the firmware to answer after the copy"):
+        run_rig("flash", "--port", port)
 
 
 @pytest.mark.parametrize(

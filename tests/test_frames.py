@@ -5,10 +5,10 @@ import struct
 
 import numpy as np
 import pytest
+import stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import stream
 from ssdrig import journal, wire
 from ssdrig.frames import Decoder
 

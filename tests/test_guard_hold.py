@@ -121,12 +121,14 @@ def test_a_drive_that_was_exchanged_while_a_person_thought_about_it_is_refused(t
     drive = find(SERIAL, tree.root)
     tree.remove("sda")
     tree.sata(serial="OTHER", size_bytes=64 << 20)
-    with pytest.raises(
-        UnsafeTarget,
-        match=f"changed: /dev/sda was Samsung SSD 860 EVO 500GB, serial {SERIAL}, and is .*serial OTHER now",
+    with (
+        pytest.raises(
+            UnsafeTarget,
+            match=f"changed: /dev/sda was Samsung SSD 860 EVO 500GB, serial {SERIAL}, and is .*serial OTHER now",
+        ),
+        guard.hold(drive, SERIAL, tree.root),
     ):
-        with guard.hold(drive, SERIAL, tree.root):
-            pass
+        pass
 
 
 def test_a_drive_that_came_back_as_itself_is_held_again(tree):

@@ -124,9 +124,9 @@ def test_a_dangerous_rail_is_found(ref, pin, net):
 
 def check_rail(n, nets):
     """AssertionError where rail n of a netlist lacks what keeps drive and person safe, or the meter honest."""
-    at = lambda ref, pin: net_at(ref, pin, nets)  # noqa: E731
-    ref = lambda name: f"{name[0]}{n + 1}{name[1:]}"  # noqa: E731
-    value = lambda name: ohm(PARTS[ref(name)].value)  # noqa: E731
+    at = lambda ref, pin: net_at(ref, pin, nets)
+    ref = lambda name: f"{name[0]}{n + 1}{name[1:]}"
+    value = lambda name: ohm(PARTS[ref(name)].value)
     # back to back: sources joined, so that one of the two body diodes always blocks
     assert at(ref("Q01"), "3") == at(ref("Q02"), "3") == f"SRC{n}"
     assert at(ref("Q02"), "2") == f"SW{n}"

@@ -13,8 +13,8 @@ from test_meter import missed_of, rate, samples_of, steps
 from ssdrig import wire
 
 sys.path.insert(0, str(ROOT / "firmware"))
-import ina226  # noqa: E402
-import ina228  # noqa: E402
+import ina226
+import ina228
 
 BOARD_PY = (ROOT / "firmware/board.py").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -211,7 +211,7 @@ def test_rows_of_the_readme_measure_without_loss(tmp_path, block, at_least):
         b.send(wire.GO)
         received = lambda rail: (
             sum(len(body) for body in b.bodies(wire.SAMPLES) if body[0] == rail) // wire.SAMPLE_BYTES
-        )  # noqa: E731
+        )
         b.until(lambda: all(received(row["rail"]) > 1.2 * n for row, n in zip((first, *others), at_least)), 60)
     assert [rail["name"] for rail in hello["rails"]] == [row["name"] for row in (first, *others)]
     assert b.damaged == [] and b.logs() == ""

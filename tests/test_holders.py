@@ -1,5 +1,5 @@
-"""Every way to hold a disk that host/docs/holders.md lists, on the files in which the kernel shows it. What a kernel can
-really make is shown in tests/guest/test_guest_holders.py."""
+"""Every way to hold a disk that host/docs/holders.md lists, on the files in which the kernel shows it. What a kernel
+can really make is shown in tests/guest/test_guest_holders.py."""
 
 import os
 

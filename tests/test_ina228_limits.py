@@ -21,7 +21,7 @@ def chip(supply, fine=True, adc=CONTINUOUS_ALL, diag=LATCH, limits=None, **kw):
     """10 mOhm, 7.8125 uA a count; converting from t = 0."""
     if not callable(supply):
         amps_volts = supply
-        supply = lambda *t: amps_volts  # noqa: E731
+        supply = lambda *t: amps_volts
     c = model.INA228(supply, 0, **{"noise": 0, **kw})
     c.write(CONFIG, 0x10 if fine else 0, 0)
     c.write(CAL, 4096 if fine else 1024, 0)

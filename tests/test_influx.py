@@ -11,6 +11,7 @@ from fake_influx import FakeInflux
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
+
 from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError

@@ -8,6 +8,7 @@ from fake_influx import parse_line
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
+
 from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.virtual import influxd as real

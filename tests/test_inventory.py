@@ -308,7 +308,7 @@ FILES = [
     "run/udev/data/b8:0",
     "run/udev/data/b259:0",
 ]
-TYPES = {field: kind for field, kind in Drive.__annotations__.items()}
+TYPES = dict(Drive.__annotations__.items())
 
 
 @settings(max_examples=150, deadline=None)

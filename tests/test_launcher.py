@@ -317,7 +317,8 @@ def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone
     clone.script(
         "python3",
         f"""
-case "$*" in *"-m venv"*) echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }};; esac
+case "$*" in *"-m venv"*)
+echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }};; esac
 exec "{sys._base_executable}" "$@" """,
     )
     # the slow Python must also be the one that the set-up calls

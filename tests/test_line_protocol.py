@@ -7,6 +7,7 @@ import pytest
 from fake_influx import parse_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ssdrig import line_protocol as lp
 
 M = lp.Measurement("power", ("drive", "rail", "run"), {"p_mean_W": "f", "samples": "i", "ok": "b", "text": "s"})

@@ -437,6 +437,5 @@ def test_a_full_disk(tmp_path):
     """out.json lies on a device that is always full."""
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
-    with open("/dev/full", "wb", buffering=0) as full:
-        with pytest.raises(LoadError, match="No space left"):
-            load._Sink(full).write(b"{}")
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(LoadError, match="No space left"):
+        load._Sink(full).write(b"{}")

@@ -199,7 +199,7 @@ def test_cutting_the_stream_anywhere_gives_the_same_requests(parts, data):
     assert len(whole) == len(parts) and used == len(stream)
     first, used, _, _ = parse(stream[:cut])
     second, _, _, _ = parse(stream[used:])
-    strip = lambda rows: [row[: nbd.AT] + row[nbd.AT + 1 :] for row in rows]  # noqa: E731
+    strip = lambda rows: [row[: nbd.AT] + row[nbd.AT + 1 :] for row in rows]
     assert strip(first) + strip(second) == strip(whole)
 
 

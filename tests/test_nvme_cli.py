@@ -7,6 +7,7 @@ import pytest
 from fake_tools import NO_PAGE_2_3, Tools, identity
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ssdrig.drive import nvme_cli
 
 PAGE = bytes(range(256)) * 2

@@ -158,7 +158,7 @@ def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
         process.wait()
     assert "ends by itself in the drive" in words and process.returncode != 0
     deadline = time.monotonic() + 30
-    while not fake_erase.read(state).get("lbaf") == 0 and time.monotonic() < deadline:
+    while fake_erase.read(state).get("lbaf") != 0 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(open(drive.node, "rb").read())
 

@@ -10,7 +10,6 @@ from nvmetcp_initiator import DNR, HOSTNQN, IN_CAPSULE, NvmeError, Terminated, c
 from nvmetcp_serving import host, host_of, number, refused, shared  # noqa: F401  fixtures
 from serving import serving  # noqa: F401  fixture
 
-
 # --- identify
 
 

@@ -16,7 +16,7 @@ from serving import serving  # noqa: F401  fixture
 PATIENCE_S = 20
 
 
-def start(serving, *words, preset="sata-tlc"):  # noqa: F811
+def start(serving, *words, preset="sata-tlc"):
     return serving("--preset", preset, "--capacity", "1GiB", "--nvme-tcp", "127.0.0.1:0", *words)
 
 

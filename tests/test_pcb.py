@@ -56,7 +56,7 @@ def test_pads_have_the_nets_of_kicads_netlist():
 
 def test_every_pin_of_the_schematic_has_a_pad():
     for ref, part in REAL.items():
-        assert {number for number in part.nets} <= {number for r, number in BOARD_FILE.pads if r == ref}, ref
+        assert set(part.nets) <= {number for r, number in BOARD_FILE.pads if r == ref}, ref
 
 
 # ---- places
@@ -162,7 +162,7 @@ def test_picture_shows_every_part_and_text():
 
 
 @pytest.fixture(scope="module")
-def checked(kicad, tmp_path_factory):  # noqa: F811
+def checked(kicad, tmp_path_factory):
     """(folder, function of a board's text: the rule check's (ok, report))."""
     folder = tmp_path_factory.mktemp("board")
 
@@ -256,13 +256,11 @@ def test_land_patterns_agree_with_kicads():
     folder = Path(os.environ.get("KICAD9_FOOTPRINT_DIR", "/usr/share/kicad/footprints"))
     if not folder.is_dir():
         pytest.skip(f"no {folder} (package kicad-footprints; or set KICAD9_FOOTPRINT_DIR)")
-    read = (
-        lambda text: {  # noqa: E731
-            pad[1]: [*map(float, value(pad, "at")[:2]), *sorted(map(float, value(pad, "size")))]
-            for pad in every(parsed(text), "pad")
-            if pad[1]
-        }
-    )
+    read = lambda text: {
+        pad[1]: [*map(float, value(pad, "at")[:2]), *sorted(map(float, value(pad, "size")))]
+        for pad in every(parsed(text), "pad")
+        if pad[1]
+    }
     for ours, where in LIBRARY.items():
         library, _, name = where.partition("/")
         theirs = read((folder / f"{library}.pretty" / f"{name}.kicad_mod").read_text())

@@ -247,7 +247,7 @@ def check_kelvin(board, n):
             t for t in board.tracks if t[0] == net and t not in used and any(near(end, used) for end in t[3:])
         ]
         assert len(on_the_way) <= allowed / 2, on_the_way
-        for name, layer, polygons in board.pours:
+        for name, _layer, polygons in board.pours:
             if name == net:
                 for a, b in zip(here, here[1:]):
                     for share in np.linspace(0, 1, 41):

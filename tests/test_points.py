@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 import synthetic_run
 from fake_influx import FakeInflux, parse_line
+
 from ssdrig import journal, line_protocol, points, push
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.virtual import influxd as real

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 import synthetic_run
+from test_points import IOPS, POINTS, emit, read
 
 from ssdrig import points
-from test_points import IOPS, POINTS, emit, read
 
 
 def test_the_drive_s_power_is_the_sum_where_all_rails_are_there(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from simboard import ROOT, interpreter
-from standins import Bench, firmware
+from standins import firmware
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import stream
 import synthetic_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_calibration import METER, RAIL
 
 from ssdrig import analysis, calibration, rails, samples, wire
 from ssdrig.calibration import Meter, Point
 from ssdrig.errors import RigError
 from ssdrig.figures import figures_of
-from test_calibration import METER, RAIL
 
 W = 25_600  # raw current of a watt at 5 V
 S = 10**9
@@ -137,7 +137,7 @@ def test_the_worst_closure_is_judged_beside_what_the_chip_can_resolve():
 def test_a_rail_at_zero_closes_although_the_chip_adds_up_magnitudes(tmp_path):
     """Noise around 0 A: the chip's power register is a magnitude, so its energy grows; the host's own does not."""
     tape, dice, magnitude_J, index = stream.started(), np.random.default_rng(5), 0.0, 0
-    for k in range(100):
+    for _k in range(100):
         t_us = tape.t_us + 1000 * np.arange(1, 51)
         tape.t_us = int(t_us[-1])
         raw = np.rint(dice.normal(0, W, 50)).astype(int)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import ROOT, interpreter
-from standins import MHz, STAND_INS, Bench, firmware, load
+from standins import STAND_INS, Bench, MHz, firmware, load
 
 FILES = firmware()
 FALLS = st.integers(16, 20_000).flatmap(
@@ -246,7 +246,7 @@ def cut(volts_mV=5000, sideband=False, **how):
     """The Cut of a command for rails 0 (2.2 Ohm) and 1 (10 Ohm), or the words of its refusal."""
     watch = lambda rail: SimpleNamespace(
         rail=rail, v=volts_mV, mV=lambda raw: raw, sampler=SimpleNamespace(running=True)
-    )  # noqa: E731
+    )
     rows = {
         0: {"gate": 10, "discharge_mOhm": 2200},
         1: {"gate": 12, "discharge_mOhm": 10_000},
@@ -315,7 +315,7 @@ def test_what_just_goes():
 def test_the_steps_of_the_other_profiles(sideband):
     """A crowbar's first step opens the series switch, and the discharge switch comes after the dead time; a glitch
     never closes it and leaves the side-band alone."""
-    words = lambda **how: [[(w & 3, (w >> 2) + 4) for w in steps] for steps in cut(sideband=sideband, **how).steps(MHz)]  # noqa: E731
+    words = lambda **how: [[(w & 3, (w >> 2) + 4) for w in steps] for steps in cut(sideband=sideband, **how).steps(MHz)]
     sealed = [[(3, 4)]] if sideband else []
     assert words(profile="crowbar", rails=[0, 1]) == [[(1, 50 * MHz), (3, 4)]] * 2 + sealed
     assert words(profile="float") == [[(1, 4)]] + sealed

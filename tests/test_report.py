@@ -13,8 +13,7 @@ import synthetic_run
 from ssdrig import report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import KEYS
-from ssdrig.report import page
-from ssdrig.report import pack, words
+from ssdrig.report import pack, page, words
 from ssdrig.report.terms import TERMS, number, with_error
 
 PLATEAU = [20000] * 12
@@ -247,7 +246,8 @@ def chromium():
 READY = "document.body && document.body.dataset.ready"
 # how many pixels of a panel's (transparent) canvas are of a run's colour, a fifth opaque or more
 INK = """(name, want) => {
-  const c = document.querySelector(`[data-panel="${name}"] canvas`), d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
+  const c = document.querySelector(`[data-panel="${name}"] canvas`);
+  const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
   let n = 0;
   for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 50 && want.every((v, k) => Math.abs(d[i + k] - v) < 12)) n++;
   return n; }"""
@@ -347,7 +347,8 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
     lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")
     assert len({line for line in lines if line}) > 1  # all panels follow, each at its own place
     point = """(() => { const o = document.querySelector('[data-panel=whole] .u-over'), r = o.getBoundingClientRect();
-      o.dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: r.left + r.width / 2, clientY: r.top + 20})); })()"""
+      o.dispatchEvent(new MouseEvent('mousemove',
+        {bubbles: true, clientX: r.left + r.width / 2, clientY: r.top + 20})); })()"""
     chromium.js(point)
     chromium.wait("document.querySelector('#readout thead th').textContent !== 't = 14 s'")
     assert chromium.js("document.querySelector('#readout thead th').textContent") in ("t = 21 s", "t = 22 s")

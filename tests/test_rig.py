@@ -12,10 +12,10 @@ import tty
 
 import numpy as np
 import pytest
+import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stream
 from ssdrig import journal, samples, wire
 from ssdrig import rig as rig_module
 from ssdrig.benchmarks import clock as clock_bench

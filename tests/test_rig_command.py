@@ -5,8 +5,8 @@ import json
 import time
 
 import pytest
-
 from simboard import Board, lent_port, run_rig
+
 from ssdrig import calibrating, calibration, rig_command, wire
 from ssdrig.errors import RigError, UsageError
 from ssdrig.rig_session import session

@@ -5,10 +5,10 @@ import random
 
 import numpy as np
 import pytest
+import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import stream
 from ssdrig import journal, power, samples, wire
 from ssdrig.errors import JournalError, RigError
 

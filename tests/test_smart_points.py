@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ssdrig import line_protocol, smart_points
 from ssdrig.drive import counters
 

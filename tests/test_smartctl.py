@@ -11,6 +11,7 @@ import pytest
 from fake_tools import Tools, answer_of_smartctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from ssdrig.drive import smartctl
 from ssdrig.errors import ToolMissing
 

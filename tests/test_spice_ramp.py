@@ -60,7 +60,8 @@ for tau in (ramp.LEAST_us, 17, 31, 32, 33, 63, 64, 65, 100, 220, 470, 1034, 2200
         words = ramp.words(tau * times, tau, 50, 125)
         longest = max(cycles(w) for w in words)
         shortest = min(cycles(w) for w in words[:-1])
-        if longest > tau * times * 125 // 7 + 50 * 125 or shortest < 2 * 125 or words[-1] & 3 != pulse.DISCHARGE or len(words) > 451:
+        apart = longest > tau * times * 125 // 7 + 50 * 125 or shortest < 2 * 125
+        if apart or words[-1] & 3 != pulse.DISCHARGE or len(words) > 451:
             print(tau, times, shortest, longest, len(words))
 """
 

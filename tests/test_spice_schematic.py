@@ -69,7 +69,8 @@ def simulated(rail, text):
 def number(text):
     """2R2 -> 2.2, 220k -> 220000, 8m -> 0.008, 100n -> 1e-07; as text of three digits."""
     whole, letter, rest = re.fullmatch(r"(\d+)([MkRmunp])(\d*)", text).groups()
-    return f"{float(f'{whole}.{rest or 0}') * {'M': 1e6, 'k': 1e3, 'R': 1, 'm': 1e-3, 'u': 1e-6, 'n': 1e-9, 'p': 1e-12}[letter]:.3g}"
+    unit = {"M": 1e6, "k": 1e3, "R": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9, "p": 1e-12}[letter]
+    return f"{float(f'{whole}.{rest or 0}') * unit:.3g}"
 
 
 def drawn(rail):

@@ -93,7 +93,7 @@ def test_tokens(tmp_path):
         assert valid_ms == 10_000 and first != second
         ask = lambda token: json.dumps(
             {"token": token, "rails": [0], "profile": "glitch", "glitch_us": 1, "when": {"now": True}}
-        ).encode()  # noqa: E731
+        ).encode()
         for token in (first, second):  # the wrong one disarms
             kind, body = answer(b, wire.CUT, ask(token), wire.CUT_REPORT, wire.REFUSED)
             assert kind == wire.REFUSED and "not armed" in json.loads(body)["why"]

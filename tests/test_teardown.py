@@ -158,13 +158,12 @@ def test_a_disk_that_is_full_at_20_moments(tmp_path, room_kB):
 def test_the_second_signal_raises_where_it_may():
     show = Progress(quiet=True)
     with Stop(show) as stop:
-        with stop.held():
-            with stop.second_raises():
-                signal.raise_signal(signal.SIGINT)
-                assert stop.asked()
-                with pytest.raises(KeyboardInterrupt):
-                    signal.raise_signal(signal.SIGTERM)
-                signal.raise_signal(signal.SIGINT)  # never again
+        with stop.held(), stop.second_raises():
+            signal.raise_signal(signal.SIGINT)
+            assert stop.asked()
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)  # never again
         signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             stop.check()

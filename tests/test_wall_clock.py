@@ -10,9 +10,10 @@ import subprocess
 
 import numpy as np
 import pytest
+from synthetic_run import IOPS, T_RUN_NS, UTC_RUN_NS, write
+
 from ssdrig import analysis, fiolog, fiotext, load
 from ssdrig.figures import figures_of
-from synthetic_run import IOPS, T_RUN_NS, UTC_RUN_NS, write
 
 STEPS_S = {"30 s on": 30, "30 s back": -30, "an hour on": 3600, "an hour back": -3600, "from 1970": UTC_RUN_NS / 1e9}
 MOMENTS_S = {"before fio's clock starts": -0.1, "at once": 0.5, "early": 3, "late": 20, "at the end": 26.5}

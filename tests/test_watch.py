@@ -14,8 +14,6 @@ import pytest
 from fake_tools import answer_of_smartctl
 from hypothesis import given
 from hypothesis import strategies as st
-from ssdrig.drive import guard, watch
-from ssdrig.errors import JournalError, UsageError
 from watching import (
     MAIN,
     NOVEMBER_NS,
@@ -30,6 +28,9 @@ from watching import (
     start,
     tools,
 )
+
+from ssdrig.drive import guard, watch
+from ssdrig.errors import JournalError, UsageError
 
 __all__ = ["drives", "kept", "tools"]  # fixtures
 DAY_NS = 86400 * 10**9

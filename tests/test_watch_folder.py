@@ -8,9 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from watching import NOVEMBER_NS, kept, record, records
+
 from ssdrig.drive import watch, watch_folder
 from ssdrig.errors import JournalError
-from watching import NOVEMBER_NS, kept, record, records
 
 __all__ = ["kept"]  # a fixture
 
@@ -71,7 +72,8 @@ KEEPER = """
 import sys
 from ssdrig.drive import watch_folder
 for n in range(int(sys.argv[2])):
-    watch_folder.keep(sys.argv[1], {"utc_ns": 1795177507894000000, "drive": {"serial": "S123"}, "n": n, "ballast": "x" * int(sys.argv[3])})
+    poll = {"utc_ns": 1795177507894000000, "drive": {"serial": "S123"}, "n": n, "ballast": "x" * int(sys.argv[3])}
+    watch_folder.keep(sys.argv[1], poll)
     print(n, flush=True)
 """
 
@@ -102,7 +104,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(kept):
 def test_two_writers_at_once(kept):
     writers = [keeper(kept, 40, 9000, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [writer.wait(60) for writer in writers] == [0, 0]
-    assert Counter(k["n"] for k in records(kept)) == {n: 2 for n in range(40)} and not list(kept.glob("*/*.torn"))
+    assert Counter(k["n"] for k in records(kept)) == dict.fromkeys(range(40), 2) and not list(kept.glob("*/*.torn"))
 
 
 def test_where_the_folder_is():

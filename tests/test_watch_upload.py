@@ -12,12 +12,13 @@ from collections import Counter
 import pytest
 from fake_influx import FakeInflux, parse_line
 from pages import page, page_c0h
+from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
+
 from ssdrig import influx
 from ssdrig.drive import watch_folder, watch_upload
 from ssdrig.errors import JournalError, UploadIncomplete
 from ssdrig.outbox import Outbox
 from ssdrig.virtual import influxd as real
-from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
 __all__ = ["drives", "kept", "tools"]  # fixtures
 
@@ -47,7 +48,8 @@ def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
             assert code == 0, err
             assert server.counts(list(ROUND), "watch") == times(2 * n)
         to = influx.target(server.url, {})
-        query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
+        where = b"%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
+        query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+" + where
         answer = json.loads(influx.request(to, "/query?db=ssdrig", query, influx.FORM).words)
         assert answer["results"][0]["series"][0]["values"][0][1] == 6383
         lines = [parse_line(line) for line in (kept / "points.lp").read_bytes().splitlines()]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from drives import a_drive
 from fake_tools import Tools, answer_of_smartctl
+
 from ssdrig.drive import inventory, watch, watch_folder
 
 TESTS = Path(__file__).resolve().parent

@@ -218,10 +218,10 @@ def sata(side):
 
 def common_parts():
     """(parts, wires) of what the rails share."""
-    three = lambda ref, x, y: Part(ref, "C", "100n", "decoupling", x, y, 270, False, {"1": "+3V3", "2": "GND"})  # noqa: E731
+    three = lambda ref, x, y: Part(ref, "C", "100n", "decoupling", x, y, 270, False, {"1": "+3V3", "2": "GND"})
     r = lambda ref, value, item, x, y, one, two, angle=270: Part(
         ref, "R", value, item, x, y, angle, False, {"1": one, "2": two}
-    )  # noqa: E731
+    )
     bus_switch = {"14": "+3V3", "7": "GND"} | dict.fromkeys(("1", "4", "10", "13"), "SIDEBAND_OFF")
     for name, host, drive in zip(SIDE, ("2", "5", "9", "12"), ("3", "6", "8", "11")):
         bus_switch |= {host: f"{name}_HOST", drive: f"{name}_DRIVE"}

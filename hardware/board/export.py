@@ -15,7 +15,7 @@ from pathlib import Path
 
 BOARD = Path(__file__).resolve().parent
 sys.path.insert(0, str(BOARD.parents[1] / "host"))
-from ssdrig.kicad import command, provision  # noqa: E402
+from ssdrig.kicad import command, provision
 
 
 def kicad(*arguments):

@@ -124,7 +124,7 @@ def cells(mask, where=(slice(None), slice(None))):
 def terminals(ground):
     """{net: [set of nodes]}: what is to be joined. A node is side * CELLS + row * COLUMNS + column. Pads in one pour
     are one."""
-    named = lambda net: net if net in PLANES else "/" + net  # noqa: E731
+    named = lambda net: net if net in PLANES else "/" + net
     pours, lands, found = defaultdict(list), defaultdict(list), {}
     for net, layer, points in place.pours():
         if layer == "F.Cu":

@@ -53,8 +53,8 @@ def quad(left, letter, kind, description):
 def fet(drains, sources, gate):
     """N-channel, drawn along the current: drain left, source right, gate below."""
     pins = {gate: ("G", "input", 0, -2, 90, 1)}
-    pins |= {number: ("D", "passive", -2, 0, 0, 1) for number in drains}
-    pins |= {number: ("S", "passive", 2, 0, 180, 1) for number in sources}
+    pins |= dict.fromkeys(drains, ("D", "passive", -2, 0, 0, 1))
+    pins |= dict.fromkeys(sources, ("S", "passive", 2, 0, 180, 1))
     return {
         "ref": "Q",
         "lines": [
@@ -108,7 +108,7 @@ KINDS = {
 
 
 def pico():
-    kind = lambda text: [(number, name, KINDS.get(name, "bidirectional")) for number, name, _ in rows(text)]  # noqa: E731
+    kind = lambda text: [(number, name, KINDS.get(name, "bidirectional")) for number, name, _ in rows(text)]
     ground = [(number, name, "passive") for number, name, _ in rows(PICO["ground"])]
     return box(
         "U",

@@ -301,7 +301,7 @@ def picture(study: str) -> str:
         curves = [curve(study, rail, changes, name, left, right, cache) for _, rail, changes, name in traces]
         low, high = min(0.0, *(min(c) for c in curves)), max(max(c) for c in curves) * 1.05
         low = 0.0 if low > -0.02 * high else low
-        y_of = lambda v: top + HEIGHT * (1 - (v - low) / (high - low))  # noqa: E731
+        y_of = lambda v: top + HEIGHT * (1 - (v - low) / (high - low))
         scale = {"ms": 1e3, "s": 1, "A": 100}[across]  # drop.cir: 100 A/s from 1 ms on
         start = 1e-3 if across == "A" else 0
         parts.append(f'<rect x="{LEFT}" y="{top}" width="{inner}" height="{HEIGHT}" fill="none" stroke="#999"/>')

@@ -1,10 +1,11 @@
 """Calibration of a rail: gain and offset from two points against a reference meter, and what they are uncertain by.
 
 A rail's readings x (raw x LSB, in V or A) become Y = r1 + (r2 - r1) (x - x1) / (x2 - x1), the line through the two
-points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said (k
-= 2):
+points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said
+(k = 2):
 
-    type A (4.2)   the mean of the rig's readings at a point: s / sqrt(n) of its blocks; also its resolution, LSB / sqrt(12)
+    type A (4.2)   the mean of the rig's readings at a point: s / sqrt(n) of its blocks; also its resolution,
+                   LSB / sqrt(12)
     type B (4.3.7) the meter's limits +-a are rectangular: a / sqrt(3); its last digit d: d / sqrt(12) (F.2.2.1)
     combined (5.1.2, 5.2.2) at a reading x, with the weights w1 = (x2 - x) / (x2 - x1) and w2 = 1 - w1:
                    u2(Y) = (Y g)2 + (w1 c1 + w2 c2)2 + (w1 u1)2 + (w2 u2)2 + drift

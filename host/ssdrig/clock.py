@@ -98,7 +98,7 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     dropped, strained = np.zeros(len(x), bool), 0
     length, hop = WINDOW_S * 1e6, WINDOW_S * 0.5e6
     starts = np.arange(0.0, max(x[-1] - length, 0.0) + hop, hop)
-    last = None
+    first = last = None
     for n, start in enumerate(starts):
         rows = slice(*np.searchsorted(x, (start, start + length), side="left"))
         if n == len(starts) - 1:
@@ -111,7 +111,7 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
         span = slice(*np.searchsorted(knots, (x[rows][0] - KNOT_US, x[rows][-1] + KNOT_US)))
         estimate.add(span, *region.range_at(knots[span]))
         last = region
-        first = region if n == 0 else first
+        first = region if first is None else first
     knots, mid, half = estimate.result(knots)
     ends = []
     for region, knot, at in ((first, 0, knots[0] - BEYOND_US), (last, -1, knots[-1] + BEYOND_US)):

@@ -13,8 +13,9 @@ import math
 import operator
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "schemas" / "influx.toml"
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -118,7 +118,7 @@ class Teardown:
         def attempt() -> None:
             try:
                 function()
-            except BaseException as error:  # noqa: BLE001 - the next duty is waiting
+            except BaseException as error:
                 ended.append(error)
             else:
                 ended.append(None)

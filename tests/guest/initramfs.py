@@ -40,7 +40,8 @@ python=$(sed -n 's/.*ssdrig_python=\([^ ]*\).*/\1/p' /proc/cmdline)
 hostname guest
 echo "init: starting the agent, $(cut -d" " -f1 /proc/uptime) s after boot"
 umount /proc /sys
-exec switch_root /new /run/guest/busybox sh -c "$python -ISu $agent; echo init: the agent has ended; /run/guest/busybox poweroff -f"
+then="echo init: the agent has ended; /run/guest/busybox poweroff -f"
+exec switch_root /new /run/guest/busybox sh -c "$python -ISu $agent; $then"
 """
 
 

@@ -359,12 +359,8 @@ def qemu_argv(folder: Path, image: Path, disks: tuple[Disk, ...], cpus: int) -> 
     if FDP in disks:
         argv += FDP_CONTROLLER
     for disk in disks:
-        argv += [
-            "-blockdev",
-            (
-                f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,file.driver=file,file.filename={folder / disk.id}"
-            ),
-        ]
+        file = f"file.driver=file,file.filename={folder / disk.id}"
+        argv += ["-blockdev", f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,{file}"]
         argv += ["-device", disk.device.format(**disk._asdict())]
     return argv
 

@@ -144,7 +144,8 @@ with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.s
         try:
             if line == "end\\n":
                 break
-            print("let go" if line == "let go\\n" and held.let_go() is None else "same " + held.recheck().node, file=out)
+            let_go = line == "let go\\n" and held.let_go() is None
+            print("let go" if let_go else "same " + held.recheck().node, file=out)
         except UnsafeTarget as error:
             print("UnsafeTarget", error, file=out)
 """

@@ -8,7 +8,6 @@ import time
 import pytest
 from serving import Serving
 
-
 from ssdrig.drive import wa
 
 pytestmark = pytest.mark.slow

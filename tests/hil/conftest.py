@@ -11,8 +11,8 @@ import time
 import tty
 
 import pytest
-
 from simboard import Line
+
 from ssdrig import journal, samples, wire
 from ssdrig.errors import RigError
 from ssdrig.rig import Rig

@@ -8,7 +8,6 @@ import usys
 usys.path[:] = [usys.argv[1], usys.argv[2], ".frozen"]
 
 import cosim
-import machine
 import spi_block
 from ina229_model import INA229
 from machine import SPI, Pin

@@ -26,10 +26,8 @@ def load_events(data: RunData) -> None:
                 data.marks.append((t, "SMART poll failed"))
                 data.notes.append(f"SMART poll {event['n']} failed: {event.get('why')}")
         elif kind in ("step.start", "step.end"):
-            text = (
-                f"{event['step']}"
-                f" {'begins' if kind == 'step.start' else 'ends' if event.get('ok') else 'FAILS: ' + str(event.get('why'))}"
-            )
+            ended = "ends" if event.get("ok") else f"FAILS: {event.get('why')}"
+            text = f"{event['step']} {'begins' if kind == 'step.start' else ended}"
             if kind == "step.end" and not event.get("ok"):
                 data.marks.append((t, f"{event['step']} failed"))
         elif kind == "rig.hello":

@@ -52,7 +52,7 @@ def decode(words: list[int]) -> Security:
         return value * 120 or None
 
     state, support = words[128], words[69]
-    bit = lambda n: bool(state >> n & 1)  # noqa: E731
+    bit = lambda n: bool(state >> n & 1)
     zeros = bool(support >> 5 & 1 and support >> 14 & 1)
     return Security(
         bit(0),
@@ -97,7 +97,7 @@ def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:
             "a USB bridge may set the password and then not pass the erase on, which leaves the drive locked: connect"
             " it to a SATA port"
         )
-        return {name: (why, None) for name in SWITCH}
+        return dict.fromkeys(SWITCH, (why, None))
     try:
         security = identify(drive)
     except DriveError as error:

@@ -1,6 +1,6 @@
 """Drivers of the kernel that use a disk without a mount, swap or process to show for it, each read where it shows
-itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file), so the exclusive open succeeds beside
-them."""
+itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file): an exclusive open beside them
+succeeds."""
 
 import os
 import re

@@ -126,7 +126,7 @@ def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolM
 def _add_pages(document: dict, drive: Drive, like: dict | None, deadline: float) -> None:
     """Put the log pages, and the facts by which they were asked, into the document."""
     about, gaps = document["drive"], document["gaps"]
-    about |= {name: None for name in ("pci_vendor_id", "endurance_group", "ocp_uuid_index")}
+    about |= dict.fromkeys(("pci_vendor_id", "endurance_group", "ocp_uuid_index"))
 
     def asked(what: str, function, *words, **named) -> bytes | None:
         page, record = function(drive.controller, *words, timeout_s=deadline - time.monotonic(), **named)

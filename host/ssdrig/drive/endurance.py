@@ -9,7 +9,7 @@ written by the host. Every figure is None where what it is made of is not known.
 import math
 import re
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 
 from ssdrig import words
 from ssdrig.drive.wa import WriteAmplification
@@ -158,7 +158,7 @@ def project(
       "date", "date_low", "date_high", "source"} in the order in which the limits are reached, of which "first" is the
       first; limit is "tbw", "pe_cycles", "percentage_used" or "warranty_time", dates are None where the rate counts
       power-on days. days 0: reached. "unknown": why something is None."""
-    today = today or datetime.now(timezone.utc).date()
+    today = today or datetime.now(UTC).date()
     host, unit = snapshot.get("host_written_bytes"), snapshot.get("host_written_unit_bytes") or 0
     out = {
         "host_written_bytes": host,

@@ -76,6 +76,6 @@ def _loop_numbers(node: str) -> tuple[str, str]:
         finally:
             os.close(fd)
         device, _, block = struct.unpack_from("=QQQ", info)
-        as_text = lambda number: f"{os.major(number)}:{os.minor(number)}" if number else ""  # noqa: E731
+        as_text = lambda number: f"{os.major(number)}:{os.minor(number)}" if number else ""
         return as_text(block), as_text(device)
     return "", ""

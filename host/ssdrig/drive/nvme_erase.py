@@ -68,7 +68,7 @@ def decode_controller(page: bytes) -> Controller:
     """From the 4096 bytes of Identify Controller. Raises DriveError for another length."""
     _length(page, 4096, "Identify Controller")
     oacs, fna, sanicap = int.from_bytes(page[256:258], "little"), page[524], int.from_bytes(page[328:332], "little")
-    bit = lambda word, n: bool(word >> n & 1)  # noqa: E731
+    bit = lambda word, n: bool(word >> n & 1)
     return Controller(
         bit(oacs, 1), bit(fna, 2), bit(fna, 0), bit(fna, 1), bit(sanicap, 0), bit(sanicap, 1), bit(sanicap, 2)
     )

@@ -1,4 +1,4 @@
-"""Processes that have a disk open for writing, by the device's number: a container or chroot may call the node anything.
+"""Processes that have a disk open for writing, by the device's number: a container may name the node anything.
 
 A virtual machine or an NBD server opens its disk without O_EXCL, so the kernel lets others have it exclusively."""
 

@@ -5,7 +5,7 @@ $XDG_DATA_HOME/ssdrig/units.json (~/.local/share without it):
 
 import json
 import os
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ssdrig.atomic import write_atomically
@@ -27,7 +27,7 @@ def units_for(model: str, firmware: str) -> dict[str, int]:
 def save_units(model: str, firmware: str, serial: str, findings: list[dict], written_bytes: int) -> Path:
     """Keep the findings that have a unit; earlier ones of the same model, firmware and counter are replaced. Raises
     JournalError."""
-    utc = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    utc = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     new = [
         {
             "model": model,

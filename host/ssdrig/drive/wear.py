@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from dataclasses import asdict
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from ssdrig.drive import (
@@ -96,9 +96,7 @@ def report(
     """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier
     snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
     can."""
-    today = (
-        datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, timezone.utc).date() if snapshot["utc_ns"] else date.today()
-    )
+    today = datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, UTC).date() if snapshot["utc_ns"] else date.today()
     out = dict(snapshot)
     out["messages"] = smartctl.messages(document.get("smartctl"))
     if is_hard_disk(document):
@@ -134,9 +132,7 @@ def report(
     out["retention"]["unpowered_hours_at_most"] = retention.unpowered_hours(history[0], snapshot) if history else None
     measured = lately if lately and (lately.value is not None or life.value is None) else life
     since = (
-        str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, timezone.utc).date())
-        if history and measured is lately
-        else None
+        str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, UTC).date()) if history and measured is lately else None
     )
     out["wa"] = asdict(measured) | {"since": since, "words": wa.words(measured)}
     out["unknown"] = list(snapshot["unknown"])

@@ -67,13 +67,14 @@ def projection_sentences(found: dict) -> list[str]:
         out.append(over if left == 0 else f"Of {years} at most {in_words.days(left)} are left: it was on for the rest.")
     if p["allowance_bytes_per_day"] is not None:
         out.append(
-            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the rated"
-            " TBW."
+            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the"
+            " rated TBW."
         )
     if p["projected_tbw_TB"] is not None:
         low, high = (in_words.size(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
         out.append(
-            f"By its percentage used the drive takes {in_words.size(p['projected_tbw_TB'] * 1e12)} in all ({low} to {high})."
+            f"By its percentage used the drive takes {in_words.size(p['projected_tbw_TB'] * 1e12)} in all"
+            f" ({low} to {high})."
         )
     if p["workload_life_days"] is not None:
         out.append(
@@ -215,8 +216,8 @@ def _facts(found: dict) -> list[str]:
         out.append(f"What bears on retention: {', '.join(counts)}.")
     if found["retention"]["unpowered_hours_at_most"] is not None:
         out.append(
-            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first reading"
-            " (calendar less power-on hours)."
+            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first"
+            " reading (calendar less power-on hours)."
         )
     if found["limits"] and found["limits"]["source"]:
         out.append(f"Limits after {found['limits']['source']}.")

@@ -9,9 +9,9 @@ with power-loss protection FUA and FLUSH cost only the command. Reads of pages s
 import numpy as np
 
 from . import nand
-from .ftl import *  # noqa: F403
+from .ftl import *
 from .kernels import inline, jit
-from .nand import *  # noqa: F403
+from .nand import *
 
 READ, WRITE, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 3, 4, 6
 FUA = 1

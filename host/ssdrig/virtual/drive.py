@@ -39,7 +39,7 @@ def _spare_area(pages: int, folder) -> np.ndarray:
 def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> np.ndarray:
     """The machine vector with all constants of the preset set and all state and counts 0."""
     m = np.zeros(nand.M_LENGTH, np.int64)
-    page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)  # noqa: E731
+    page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)
     prog = p.program_pages
     plane_pages = p.planes * p.nand_page_bytes // PAGE
     shift = 31 + (p.block_pages - 1).bit_length()
@@ -278,7 +278,7 @@ class VirtualDrive:
     def ledger(self) -> dict:
         """The truth, flat: counts, bytes by cause, energy by cause, state. For comparison only."""
         m = self.m
-        n = lambda i: int(m[i])  # noqa: E731
+        n = lambda i: int(m[i])
         nand_by_cause = {
             "nand_host_bytes": n(nand.N_HOST) * PAGE,
             "nand_gc_bytes": n(nand.N_GC) * PAGE,

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import nand
 from .kernels import inline, jit
-from .nand import *  # noqa: F403  the names of constants, state and counts
+from .nand import *
 
 NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE = range(5)

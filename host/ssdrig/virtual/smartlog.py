@@ -1,6 +1,6 @@
-"""The pages the virtual drive gives when asked for its health: made from its counters, laid out as the standards say.
+"""The health pages of the virtual drive: made from its counters, laid out as the standards say.
 
-    02h  SMART / health information, 512 bytes    NVM Express Base Specification 2.0, figure "SMART / Health Information"
+    02h  SMART / health information, 512 bytes    NVM Express Base Specification 2.0, "SMART / Health Information"
     C0h  SMART cloud health log, 512 bytes        OCP Datacenter NVMe SSD Specification 2.0/2.5, log identifier C0h
     09h  endurance group information, 512 bytes   NVM Express Base Specification 2.0
 
