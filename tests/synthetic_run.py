@@ -290,10 +290,13 @@ def write(
     name: str = "consistency-sata-tlc-0001",
     power: bool = True,
     more_rails=(),
+    edges: bool = True,
+    queue_depth: int | None = None,
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
-    Returns the run's folder."""
+    edges: SMART is also polled at the zoom and 0.1 s before the load's end. queue_depth None: no closed loop (rates and
+    latencies are chosen freely). Returns the run's folder."""
     run = Path(runs) / name
     run.mkdir(parents=True)
     block, iops = 4096, [int(x) for x in iops]
@@ -318,7 +321,7 @@ def write(
             "op_percent": op_percent,
             "tested_bytes": TESTED_BYTES,
             "block_bytes": block,
-            "queue_depth": 32,
+            "queue_depth": queue_depth,
             "fill_block_bytes": 131072,
             "smart_interval_s": smart_every_s,
             "seed": 4242,
@@ -362,9 +365,12 @@ def write(
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]
+    under = {s: "poll" for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)}
+    if edges:
+        under |= {s: "edge" for s in (zoom_s * dilation, seconds - 0.1) if s < seconds}
     polls += [
-        (first + s * 1_000_000_000, "poll", int(done[s]))
-        for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)
+        (first + round(s * 1e9), reason, int(np.interp(s, np.arange(seconds + 1), done)))
+        for s, reason in sorted(under.items())
     ]
     polls += [(load1 + 700_000_000, "after", int(done[-1]))]
     (run / "smart").mkdir()
@@ -396,3 +402,14 @@ def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[analysis.RunData
     """Such a run, read back, and its figures."""
     data = analysis.load(write(folder, iops, zoom_s=zoom_s, **more))
     return data, figures_of(data)
+
+
+def whole(figures: dict) -> dict:
+    """The figures with those of the window `all` in the flat keys."""
+    return {**figures, **figures["windows"]["all"]}
+
+
+def other_notes(figures: dict) -> list[str]:
+    """All notes but those that a short run always has: too few values for percentiles, no histogram of lat, no
+    cliff."""
+    return [n for n in figures["notes"] if not any(words in n for words in ("are too few", "clat only", "no cliff"))]

@@ -7,7 +7,7 @@ import statistics
 import numpy as np
 import pytest
 import synthetic_run
-from synthetic_run import IOPS, WINDOW, run_of
+from synthetic_run import IOPS, WINDOW, run_of, whole
 
 from ssdrig import analysis
 from ssdrig.errors import JournalError
@@ -18,6 +18,7 @@ BLOCK = 4096
 
 def test_constant_power(tmp_path):
     data, f = run_of(tmp_path, watts=((-100, 4.0), (0, 2.5)))
+    f = whole(f)
     assert f["power_mean_W"] == pytest.approx(2.5, rel=1e-6)
     assert f["energy_J"] == pytest.approx(2.5 * 31, rel=1e-6)
     assert f["energy_uJ_per_io"] == pytest.approx(1e6 * 2.5 * 31 / sum(IOPS), rel=1e-6)
@@ -31,6 +32,7 @@ def test_constant_power(tmp_path):
 def test_stepped_power_lies_in_the_right_seconds(tmp_path):
     data, f = run_of(tmp_path, watts=((-100, 1.0), (0, 4.0), (10, 2.0), (20.5, 3.0)))
     expected = np.array([4.0] * 10 + [2.0] * 10 + [2.5] + [3.0] * 10)
+    f = whole(f)
     sample_J = 2.0 * 1e-3  # a step may fall within one conversion
     assert data.energy_J == pytest.approx(expected, abs=sample_J)
     assert f["energy_J"] == pytest.approx(expected.sum(), abs=3 * sample_J)
@@ -42,6 +44,7 @@ def test_stepped_power_lies_in_the_right_seconds(tmp_path):
 @pytest.mark.parametrize("drift_ppm", [-200.0, 0.0, 80.0])
 def test_the_rigs_clock_does_not_change_the_figures(tmp_path, drift_ppm):
     data, f = run_of(tmp_path, watts=((-100, 1.0), (0, 4.0), (15, 2.0)), drift_ppm=drift_ppm)
+    f = whole(f)
     assert f["energy_J"] == pytest.approx(15 * 4 + 16 * 2, abs=0.006)
     assert data.power_mean_W[14:16] == pytest.approx([4.0, 2.0], abs=0.003)
     assert 0 < f["clock_error_us"] < 200
@@ -50,24 +53,27 @@ def test_the_rigs_clock_does_not_change_the_figures(tmp_path, drift_ppm):
 
 
 def test_samples_are_counted_and_lost_ones_are_said(tmp_path):
-    clean = run_of(tmp_path / "clean")[1]
+    clean = whole(run_of(tmp_path / "clean")[1])
     assert clean["samples"] == pytest.approx(31 * 1005, abs=1) and clean["samples_lost"] == 0
-    _, f = run_of(tmp_path / "lossy", lose_frames=range(300, 303))
+    f = whole(run_of(tmp_path / "lossy", lose_frames=range(300, 303))[1])
     assert 0 < f["samples_lost"] <= 150 and f["samples_lost"] % 50 == 0
     assert f["samples"] == clean["samples"] - f["samples_lost"]
     assert f["energy_J"] == pytest.approx(clean["energy_J"], rel=1e-6)  # constant power: what is filled in is right
-    assert any("3 frames from the rig lost" in n for n in f["notes"])
-    assert any("lie in gaps" in n for n in f["notes"])
+    notes = run_of(tmp_path / "again", lose_frames=range(300, 303))[1]["notes"]
+    assert any("3 frames from the rig lost" in n for n in notes)
+    assert any("lie in gaps" in n for n in notes)
 
 
 def test_write_amplification(tmp_path):
     data, f = run_of(tmp_path, wa=3.0)
-    host = sum(IOPS) * BLOCK
-    assert f["nand_written_bytes"] == 3 * host
-    assert abs(f["host_written_bytes"] - host) <= 512_000  # the drive counts in units
-    assert abs(f["wa"] - 3.0) <= f["wa_error"] < 0.02
+    for window, host, widest in ((f["windows"]["all"], sum(IOPS), 0.02), (f, sum(WINDOW), 0.2)):
+        host *= BLOCK
+        assert window["host_written_bytes"] == pytest.approx(host, abs=512_000 + 500 * BLOCK)  # to 0.1 s before the end
+        assert window["nand_written_bytes"] == pytest.approx(3 * host, abs=3 * 500 * BLOCK)
+        assert abs(window["wa"] - 3.0) <= window["wa_error"] < widest
+    assert f["wa_polls_s"] == pytest.approx([12.005, 30.905], abs=0.001)
     assert data.wa_value == pytest.approx(np.full(len(data.wa_value), 3.0), rel=0.01)
-    assert len(data.wa_value) == 7 and data.wa_t_s[0] == pytest.approx(5.005)
+    assert len(data.wa_value) == 9 and data.wa_t_s[0] == pytest.approx(5.005)
     assert data.wa_t_s[-1] == pytest.approx(31.7, abs=0.02)
     assert (abs(data.wa_value - 3.0) <= data.wa_error).all()
     assert f["temperature_max_C"] == 42
@@ -75,7 +81,7 @@ def test_write_amplification(tmp_path):
 
 def test_latency_and_completion(tmp_path):
     data, f = run_of(tmp_path, lat_ns=640_000)
-    assert (f["lat_mean_us"], f["lat_p99_us"], f["lat_p999_us"]) == (640, 640, 640)
+    assert f["lat_mean_us"] == pytest.approx(640, rel=0.01) and f["clat_p99_us"] == pytest.approx(640, rel=0.01)
     assert np.isnan(data.lat_p99_us).tolist() == [x == 0 for x in IOPS]
     assert np.nanmax(data.lat_p99_us) == pytest.approx(640, rel=0.01)
     assert f["fill_MBps"] == pytest.approx(synthetic_run.TESTED_BYTES // 131072 * 131072 / 2 / 1e6)
@@ -106,7 +112,6 @@ def test_time_dilation_is_undone(tmp_path):
         "iops_all_mean",
         "ios",
         "lat_mean_us",
-        "lat_p99_us",
         "zero_seconds",
         "window_s",
         "duration_s",
@@ -122,6 +127,7 @@ def test_time_dilation_is_undone(tmp_path):
         "fill_MBps",
     ):
         assert f[key] == pytest.approx(plain[key], rel=1e-3), key
+    assert f["clat_p99_us"] == pytest.approx(plain["clat_p99_us"], rel=0.02)
     assert (f["time_dilation"], plain["time_dilation"]) == (10, 1)
     assert data.power_mean_W == pytest.approx(plain_data.power_mean_W, rel=1e-3)
     assert data.polls[2][0] == pytest.approx(plain_data.polls[2][0])
@@ -140,7 +146,8 @@ def test_events_are_on_the_axis(tmp_path):
     assert (7.5, "rig lost: unplugged") in data.log
     polls = [p for p in data.polls if p[2] == "poll"]
     assert polls[0][0] == 5.0 and polls[0][1] == pytest.approx(5.01)
-    assert [p[2] for p in data.polls] == ["before", "before", *["poll"] * 6, "after"]
+    reasons = ["before", "before", "poll", "poll", "edge", "poll", "poll", "poll", "poll", "edge", "after"]
+    assert [p[2] for p in data.polls] == reasons
 
 
 def test_a_poll_has_the_reason_that_its_event_says(tmp_path):
@@ -183,19 +190,15 @@ def test_a_died_run_gives_what_is_there(tmp_path):
     data = analysis.load(run)
     f = figures_of(data)
     assert f["state"] == "died" and "its last event is smart.end" in f["why"]
-    assert f["ios"] == sum(IOPS) and f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
-    assert f["energy_J"] is None and f["time_to_complete_s"] is None
+    assert f["iops_mean"] == pytest.approx(statistics.mean(WINDOW))
+    f = whole(f) | {"notes": f["notes"]}
+    assert f["ios"] == sum(IOPS) and f["energy_J"] is None and f["time_to_complete_s"] is None
     assert f["power_mean_W"] == pytest.approx(2.5, rel=1e-4)
     seen = np.isfinite(data.power_mean_W)
     assert 15 < seen.sum() < 25 and seen[: seen.sum()].all()
     assert f["energy_uJ_per_io"] == pytest.approx(1e6 * data.energy_J[seen].sum() / data.iops[seen].sum())
     assert f["wa"] == pytest.approx(3.0, rel=0.02)
-    for words in (
-        "once-a-second documents",
-        "no SMART reading after the load",
-        "energy_J: ",
-        "the load was not completed",
-    ):
+    for words in ("once-a-second documents", "energy_J: ", "the load was not completed"):
         assert any(words in n for n in f["notes"]), words
 
 
@@ -232,7 +235,7 @@ def test_a_smart_file_that_cannot_be_read_is_said(tmp_path):
 
 def test_a_counter_that_went_back_gives_no_write_amplification(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS)
-    last = sorted((run / "smart").glob("*.json"))[-1]
+    last = sorted((run / "smart").glob("*.json"))[-2]  # at the end of the load
     document = json.loads(last.read_text())
     page = bytearray.fromhex(document["log_c0h"])
     page[:16] = (1).to_bytes(16, "little")

@@ -3,8 +3,10 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from synthetic_run import IOPS, WINDOW, run_of
+from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
+from ssdrig.analysis import windows
+from ssdrig.errors import UsageError
 from ssdrig.figures import KEYS, figures_of
 
 
@@ -12,12 +14,23 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     _, f = run_of(tmp_path)
     assert tuple(f) == KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
-    assert f["notes"] == [] and [k for k in f if f[k] is None] == [
+    assert other_notes(f) == ["fresh, 0–12 s: consistency: the standard deviation is 0"]
+    assert [k for k in f if f[k] is None] == [
         "why",
+        "idle_s",
         "idle_mean_W",
         "idle_uncertainty_W",
         "wa_settled",
         "purge",
+        "iops_p0_1",
+        "iops_p1",
+        "iops_p5",
+        "lat_p50_us",
+        "lat_p99_us",
+        "lat_p999_us",
+        "littles_qd",
+        "littles_error_percent",
+        "energy_uJ_per_io_above_idle",
     ]
 
 
@@ -31,27 +44,32 @@ def test_iops_statistics_are_of_the_window_and_count_zeros(tmp_path):
     assert (f["iops_min"], f["zero_seconds"]) == (0, 2)
     ordered = sorted(WINDOW)  # 19 values: rank r of percentile q is q/100 x 18, linear between
     assert (ordered[:4], f["iops_p50"]) == ([0, 0, 500, 1000], 1000)
-    assert f["iops_p5"] == 0.0 and f["iops_p1"] == 0.0  # ranks 0.9 and 0.18
-    assert f["ios"] == sum(IOPS)
+    assert f["ios"] == sum(WINDOW) and f["windows"]["all"]["ios"] == sum(IOPS)
     assert f["iops_all_mean"] == pytest.approx(sum(IOPS) / 31)
     assert f["zoom_s"] == 12 and f["duration_s"] == 31
 
 
 def test_percentiles_interpolate(tmp_path):
-    _, f = run_of(tmp_path, [5000] * 4 + list(range(1000, 1101, 10)), zoom_s=4)
-    assert [f[k] for k in ("iops_p0_1", "iops_p1", "iops_p5", "iops_p50")] == pytest.approx([1000.1, 1001, 1005, 1050])
+    _, f = run_of(tmp_path, [50] * 4 + list(range(100, 301)), zoom_s=4, power=False)
+    assert f["iops_p5"] == pytest.approx(110) and f["iops_p50"] == 200
+    assert (f["iops_p1"], f["iops_p0_1"]) == (None, None)
+    assert (
+        "steady, 4–205 s: iops_p0_1, iops_p1: 201 s are too few for these percentiles, which need 10000, 1000"
+        in f["notes"]
+    )
 
 
 def test_sd_of_zero_gives_no_consistency(tmp_path):
     _, f = run_of(tmp_path, [4000] * 20, zoom_s=10)
     assert (f["iops_mean"], f["iops_sd"], f["consistency"]) == (4000, 0, None)
-    assert "consistency: the standard deviation is 0" in f["notes"]
+    assert "steady, 10–20 s: consistency: the standard deviation is 0" in f["notes"]
 
 
 def test_a_zoom_past_the_end_gives_no_statistics(tmp_path):
     _, f = run_of(tmp_path, [4000] * 8, zoom_s=7)
     assert f["iops_mean"] is None and f["window_s"] is None and f["iops_all_mean"] == 4000
-    assert any("8 whole seconds, the zoom starts at 7 s" in n for n in f["notes"])
+    assert f["windows"]["steady"] is None and f["windows"]["all"]["iops_mean"] == 4000
+    assert "window steady: the load lasted 8 whole seconds, and the window begins at 7 s" in f["notes"]
 
 
 def test_a_load_without_a_zoom_is_judged_from_its_start(tmp_path):
@@ -67,11 +85,72 @@ def test_what_the_drive_wrote_afterwards_is_told_apart(tmp_path):
     assert (f["wa_settled"], later["wa_settled"], later["wa"]) == (None, 4.0, f["wa"])
 
 
-def test_energy_per_io_is_of_the_whole_load_also_its_last_part_of_a_second(tmp_path):
-    data, f = run_of(tmp_path)
-    more = figures_of(replace(data, load_energy_J=100.0, load_s=31.5))
-    assert (more["energy_J"], more["power_mean_W"], more["iops_per_W"]) == (
-        100.0,
-        pytest.approx(100 / 31.5),
-        sum(IOPS) / 100,
-    )
+def test_each_window_has_its_own_figures_and_the_flat_keys_are_those_of_steady(tmp_path):
+    """12 s at 20 000 with 2 W, then the slow part with 3 W: what the issue found mixed on one page."""
+    _, f = run_of(tmp_path, watts=((-100, 1.0), (0, 2.0), (12, 3.0)))
+    fresh, steady = f["windows"]["fresh"], f["windows"]["steady"]
+    assert [f["windows"][n]["t0_s"] for n in ("fresh", "all", "steady")] == [0, 0, 12]
+    assert [f["windows"][n]["t1_s"] for n in ("fresh", "all", "steady")] == [12, 31, 31]
+    assert fresh["ios"] == 240_000 and fresh["energy_uJ_per_io"] == pytest.approx(100, rel=1e-3)
+    assert steady["energy_uJ_per_io"] == pytest.approx(1e6 * 3 * 19 / sum(WINDOW), rel=1e-3)
+    assert whole(f)["energy_J"] == pytest.approx(24 + 57, rel=1e-3)
+    for key in set(steady) & set(f) - {"rails", "notes"}:
+        assert f[key] == steady[key], key
+
+
+def test_drive_writes_stand_beside_every_time(tmp_path):
+    _, f = run_of(tmp_path)
+    per_io = 4096 / f["tested_bytes"]
+    assert f["windows"]["fresh"]["drive_writes_t0"] == 0
+    assert f["drive_writes_t0"] == pytest.approx(240_000 * per_io)
+    assert f["drive_writes_t1"] == pytest.approx(sum(IOPS) * per_io)
+
+
+def test_littles_check(tmp_path):
+    """4000 I/Os a second at 8 ms are 32 in flight; at 7 ms they are not, and that is said."""
+    _, right = run_of(tmp_path / "right", [4000] * 8, zoom_s=2, lat_ns=8_000_000, queue_depth=32)
+    assert right["littles_qd"] == pytest.approx(32, rel=0.01) and abs(right["littles_error_percent"]) < 1
+    assert not [n for n in right["notes"] if "littles" in n]
+    _, wrong = run_of(tmp_path / "wrong", [4000] * 8, zoom_s=2, lat_ns=7_000_000, queue_depth=32)
+    assert wrong["littles_error_percent"] == pytest.approx(-12.5, abs=1)
+    assert any(n.startswith("steady, 2–8 s: littles_qd: ") for n in wrong["notes"])
+
+
+def test_a_window_by_name(tmp_path):
+    data, _ = run_of(tmp_path)
+    f = figures_of(data, [("burst", 4, 8), ("late", 30, 40)])
+    assert f["windows"]["burst"]["ios"] == 80_000 and f["windows"]["burst"]["label"] == "burst, 4–8 s"
+    assert f["windows"]["late"] is None
+    assert "window late: the load lasted 31 whole seconds, and the window goes from 30 s to 40 s" in f["notes"]
+
+
+@pytest.mark.parametrize("text", ["burst", "burst=1", "=1:2", "all=1:2", "b=-1:3", "b=1.5:3", "b=1:2:3"])
+def test_a_window_that_makes_no_sense_is_refused(text):
+    with pytest.raises(UsageError):
+        windows.parse(text)
+    assert windows.parse("burst=10:20") == ("burst", 10, 20)
+
+
+def test_clat_percentiles_are_of_the_windows_own_io(tmp_path):
+    """lat is not clat: fio's histogram log is of clat, so percentiles of lat are not known here."""
+    data, _ = run_of(tmp_path, [2000] * 20, zoom_s=10, power=False)
+    slow = data.hist.copy()
+    slow[slow[:, 0] < 10, 1] += 64  # twice the latency before the zoom
+    f = figures_of(replace(data, hist=slow))
+    assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)
+    assert f["windows"]["fresh"] is None and f["windows"]["all"]["clat_p99_us"] == pytest.approx(1600, rel=0.01)
+    assert f["lat_p99_us"] is None and any("lat_p99_us" in n and "clat" in n for n in f["notes"])
+
+
+def test_a_percentile_needs_ten_values_beyond_it(tmp_path):
+    _, f = run_of(tmp_path, [99] * 10, zoom_s=0, power=False)  # 990 I/Os
+    assert f["clat_p50_us"] is not None and f["clat_p99_us"] is None and f["clat_p999_us"] is None
+    assert any("clat_p99_us: 990 I/Os are too few" in n for n in f["notes"])
+    _, f = run_of(tmp_path / "more", [100] * 10, zoom_s=0, power=False)
+    assert f["clat_p99_us"] is not None
+
+
+def test_energy_above_idle(tmp_path):
+    data, _ = run_of(tmp_path)
+    f = figures_of(replace(data, idle_mean_W=1.0, idle_s=5.0))
+    assert f["energy_uJ_per_io_above_idle"] == pytest.approx(1e6 * 1.5 / statistics.mean(WINDOW), rel=1e-4)

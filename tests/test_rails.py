@@ -210,6 +210,8 @@ def run_of(tmp_path, *more_rails, **more):
 
 def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     data, f = run_of(tmp_path, TWELVE)
+    notes = synthetic_run.other_notes(f)
+    f = synthetic_run.whole(f)
     joules = 12 * 2.5 + 6 * 6.0 + 6 * 3.0
     assert f["energy_J"] == pytest.approx(joules, rel=1e-3) and f["power_mean_W"] == pytest.approx(
         joules / 12, rel=1e-3
@@ -230,7 +232,7 @@ def test_figures_of_a_run_are_those_of_the_sum(tmp_path):
     shares = [rail["power_uncertainty_percent"] * w / 100 for rail, w in zip(f["rails"], watts, strict=True)]
     # no calibration: independent
     assert f["power_uncertainty_percent"] == pytest.approx(100 * math.hypot(*shares) / sum(watts), rel=1e-6)
-    assert f["notes"] == []
+    assert notes == []
 
 
 def test_one_rail_has_its_own_entry_and_the_same_figures(tmp_path):
@@ -250,6 +252,7 @@ def test_one_rail_has_its_own_entry_and_the_same_figures(tmp_path):
 
 def test_a_rail_that_goes_in_mid_load(tmp_path):
     data, f = run_of(tmp_path, (*TWELVE[:3], (4.2, 7.4)))
+    notes, f = f["notes"], synthetic_run.whole(f)
     known = [0, 1, 2, 3, 8, 9, 10, 11]
     assert np.flatnonzero(np.isfinite(data.power_mean_W)).tolist() == known
     assert (
@@ -260,8 +263,8 @@ def test_a_rail_that_goes_in_mid_load(tmp_path):
     assert f["power_mean_W"] == pytest.approx((4 * 8.5 + 4 * 5.5) / 8, rel=1e-3)  # of the seconds that are known
     assert f["rails"][1]["power_mean_W"] == pytest.approx((4 * 6 + 4 * 3) / 8, rel=1e-3)
     assert f["samples_lost"] == f["rails"][1]["samples_lost"] == pytest.approx(3.2e9 * 1.005 / 740_000, abs=100)
-    (note,) = [n for n in f["notes"] if n.startswith("energy_J")]
-    assert "4 of the load's 12 s" in note and "of rail 1 (12V), so the sum is not known there" in note
+    (note,) = [n for n in notes if n.startswith("all, 0–12 s: energy_J")]
+    assert "4 of 12 s" in note and "of rail 1 (12V), so the sum is not known there" in note
     ((t, text),) = [mark for mark in data.marks if "rail" in mark[1]]
     assert 4.15 < t < 4.25 and text == "no samples of rail 1 (12V) for 3.2 s" and (t, text) in data.log
     assert [t for t, _ in data.log] == sorted(t for t, _ in data.log)

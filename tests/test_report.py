@@ -53,6 +53,7 @@ def folders(tmp_path_factory):
                 op_percent=op,
                 state=state,
                 name=f"run-{i}",
+                edges=False,
             )
         )
     return made
@@ -73,7 +74,7 @@ def made(folders, tmp_path_factory):
 def test_one_run_writes_page_and_figures_beside_the_run(folders):
     code, out, err = run_command(folders[0])
     assert code == 0 and out == ""
-    assert "SIMULATED" in err and "Mean IOPS, steady" in err and "report.html" in err
+    assert "SIMULATED" in err and "Mean IOPS" in err and "end of the load" in err and "report.html" in err
     figures = json.loads((folders[0] / "figures.json").read_text())
     assert figures["iops_mean"] == pytest.approx((13 * 5000 + 13 * 6000 + 11000) / 30)
     assert (folders[0] / "report.html").read_text().startswith("<!doctype html>")

@@ -107,7 +107,8 @@ def test_settle_and_idle(carried_out):
     assert not [t for t, _ in smart if idle0 <= t <= idle1] and idle1 - idle0 >= 2e9
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["none"]
     got = figures_of(analysis.load(folder))
-    assert got["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
+    whole = got["windows"]["all"]
+    assert whole["wa"] == got["wa_settled"] == pytest.approx(10**9 / (1000 * 512_000)) and got["idle_mean_W"] is None
     assert asked[0] is None and asked[-1] is None and any(like for like in asked), (
         "under load the first document's sources are asked again"
     )
@@ -119,7 +120,7 @@ def test_a_drive_that_goes_on_writing_is_read_at_each_time(carried_out):
     reasons = [e["reason"] for e in journal.events(folder) if e["kind"] == "smart.start"]
     assert reasons.count("settled") == 3
     got = figures_of(analysis.load(folder))
-    assert got["wa_settled"] > got["wa"] and any("not finished" in note for note in got["notes"])
+    assert got["wa_settled"] > got["windows"]["all"]["wa"] and any("not finished" in note for note in got["notes"])
 
 
 def test_without_a_rig_the_report_has_no_power(carried_out):
@@ -127,7 +128,7 @@ def test_without_a_rig_the_report_has_no_power(carried_out):
     got = figures_of(analysis.load(folder))
     assert got["power_mean_W"] is None and got["samples"] is None and got["ios"] > 0 and got["purge"] == "none"
     assert any("no rig" in note for note in got["notes"])
-    assert got["wa"] == pytest.approx(29 * 10**9 / (39_000 * 512_000))
+    assert got["windows"]["all"]["wa"] == pytest.approx(29 * 10**9 / (39_000 * 512_000))
     assert json.loads((folder / "run.json").read_bytes())["rig"] is None
     assert points.counts(folder)["power"] == 0
 

@@ -34,12 +34,7 @@ def load_fio(data: RunData, run: Path) -> None:
         data.notes.append("load: the seconds are made of fio's once-a-second documents, good to a second")
     data.notes += [f"load: {note}" for note in load.notes]
     data.load_s = load.totals["runtime_ms"] / 1000 / k
-    data.ios, data.bytes = load.totals["ios"], load.totals["bytes"]
-    if data.ios:
-        data.lat_us = {"mean": load.totals["lat_sum_ns"] / data.ios / 1000 / k}
-        for name, key in (("p99", "99.000000"), ("p999", "99.900000")):
-            if key in load.totals["clat_ns"]:
-                data.lat_us[name] = load.totals["clat_ns"][key] / 1000 / k
+    data.ios = load.totals["ios"]
     n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
 
     def per_second(values):
@@ -52,6 +47,7 @@ def load_fio(data: RunData, run: Path) -> None:
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
     data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
     data.lat_p99_us[data.lat_p99_us == 0] = np.nan
+    data.hist = load.hist // (k, 1, 1)
     if k > 1:
         data.notes.append(
             f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's"

@@ -41,39 +41,34 @@ def load_power(data: RunData, run: Path) -> None:
     data.energy_J = rails.steps_J(powers, edges) / k
     data.power_mean_W = data.energy_J.copy()  # over one second of drive time
     data.power_min_W, data.power_max_W = rails.extremes_W(powers, data.t0_ns, n, k * SECOND_NS)
-    begin, end = data.t0_ns, data.t0_ns + round(data.load_s * k * SECOND_NS)
-    data.load_energy_J, watts = _energy(data, powers, begin, end)
-    if data.load_energy_J is None:
-        dark = int((~np.isfinite(data.energy_J)).sum())
-        data.notes.append(
-            f"energy_J: {dark} of the load's {n} s have no power samples{_of_rails(powers, edges)}; ratios are of the"
-            " seconds that have"
-        )
-    elif data.load_energy_J > 0:
-        data.power_uncertainty_percent = 100 * rails.uncertainty_W(powers, watts) / sum(watts)
     for rail, power in zip(data.rails, powers, strict=True):
         if len(powers) == 1:
             rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W
         else:
             rail.power_mean_W = rails.steps_J([power], edges) / k
             rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
-        rail.load_energy_J, (mean_W,) = _energy(data, [power], begin, end)
-        if mean_W:
-            rail.power_uncertainty_percent = 100 * power.uncertainty_W(mean_W) / abs(mean_W)
-        first, last = np.searchsorted(power.t_ns, [begin, end])
-        in_load = (power.gap >= first) & (power.gap <= last)
-        rail.sample_count, rail.samples_lost = int(last - first), int(power.gap_lost[in_load].sum())
-        if rail.sample_count:
-            data.clock_error_ns = max(data.clock_error_ns or 0.0, float(power.err_ns[first:last].max()))
-    data.sample_count, data.samples_lost = (
-        sum(getattr(rail, name) for rail in data.rails) for name in ("sample_count", "samples_lost")
-    )
+        _count(rail, power, edges)
     if data.fill_s:
         data.fill_energy_J = _energy(
             data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
         )[0]
         if data.fill_energy_J is None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
+
+
+def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:
+    """Samples, conversions lost (in the second of the sample behind the gap) and the largest clock error of each
+    second."""
+    n, cuts = len(edges_ns) - 1, np.searchsorted(power.t_ns, edges_ns)
+    rail.samples, rail.samples_lost, rail.clock_error_ns = np.diff(cuts), np.zeros(n, np.int64), np.zeros(n)
+    row = np.searchsorted(cuts, power.gap, "right") - 1
+    inside = (row >= 0) & (row < n)
+    np.add.at(rail.samples_lost, row[inside], power.gap_lost[inside])
+    some = np.flatnonzero(rail.samples)
+    if len(some):
+        rail.clock_error_ns[some] = np.maximum.reduceat(power.err_ns[: cuts[-1]], cuts[some])
+    if len(power.V):
+        rail.facts, rail.volts_V = power.facts, float(power.V.mean())
 
 
 def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
@@ -97,15 +92,16 @@ def _idle(data: RunData, powers: list[samples.Power]) -> None:
     for rail, power in zip(data.rails, powers, strict=True):
         joules, (mean_W,) = _energy(data, [power], *edges)
         rail.idle_mean_W = None if joules is None else mean_W
+    data.idle_s = (edges[1] - edges[0]) / (SECOND_NS * data.k)
     joules, watts = _energy(data, powers, *edges)
     if joules is None:
-        data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_of_rails(powers, edges)}")
+        data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_dark_rails(powers, edges)}")
         return
     data.idle_mean_W, data.idle_uncertainty_W = sum(watts), rails.uncertainty_W(powers, watts)
 
 
-def _of_rails(powers: list[samples.Power], edges_ns) -> str:
-    """Which of several rails are not known over all the steps, in words."""
+def _dark_rails(powers: list[samples.Power], edges_ns) -> str:
+    """Names the rails of several that are not known over all the steps."""
     if len(powers) < 2:
         return ""
     dark = [f"{power.rail} ({power.name})" for power in powers if not rails.known([power], edges_ns).all()]

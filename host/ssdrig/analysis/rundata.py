@@ -4,26 +4,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdrig import samples
 from ssdrig.drive import wa
+from ssdrig.power import Closure
 
 SECOND_NS = 1_000_000_000
 
 
 @dataclass
 class Rail:
-    """What one rail of the rig did in a run; fields as those of RunData, which are of all rails together."""
+    """What one rail of the rig did in a run. Arrays have one value per second of the grid."""
 
     rail: int
     name: str
     power_mean_W: np.ndarray  # float64 (n,), not-a-number where not known
     power_max_W: np.ndarray
-    load_energy_J: float | None = None
+    samples: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    samples_lost: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    clock_error_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # largest bound; 0 where there is no sample
+    facts: dict | None = None  # its entry of the last hello, with the calibration
+    volts_V: float | None = None  # mean of the run
     idle_mean_W: float | None = None
-    power_uncertainty_percent: float | None = None
-    sample_count: int = 0
-    samples_lost: int = 0
-    closure: samples.Closure | None = None
+    closure: Closure | None = None
 
 
 @dataclass
@@ -37,31 +38,27 @@ class RunData:
     k: int  # time dilation
     t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
     load_s: float = 0.0  # from the first I/O to fio's end
-    ios: int | None = None
-    bytes: int | None = None  # moved by the load
-    lat_us: dict = field(default_factory=dict)  # "mean", "p99", "p999" over the load
+    ios: int | None = None  # of the whole load, its last part of a second too
     fill_t0_ns: int | None = None
     fill_s: float | None = None
     fill_bytes: int | None = None
     # the grid, float64 (n,); not-a-number where not known
     iops: np.ndarray = field(default_factory=lambda: np.empty(0))
     bw_Bps: np.ndarray = field(default_factory=lambda: np.empty(0))
-    lat_mean_us: np.ndarray = field(default_factory=lambda: np.empty(0))
-    lat_p99_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # k > 1: the largest of the k host seconds'
+    lat_mean_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # lat: submission included
+    lat_p99_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # clat; k > 1: the largest of k host seconds
+    # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), completion latencies (clat) in it
+    hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     power_mean_W: np.ndarray = field(default_factory=lambda: np.empty(0))
     power_min_W: np.ndarray = field(default_factory=lambda: np.empty(0))  # lowest and highest reading, see rails.py
     power_max_W: np.ndarray = field(default_factory=lambda: np.empty(0))
     energy_J: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # of the load as a whole, from the samples
-    load_energy_J: float | None = None  # None: not all of the load was measured
+    # of whole steps, from the samples
     fill_energy_J: float | None = None
+    idle_s: float | None = None
     idle_mean_W: float | None = None
-    power_uncertainty_percent: float | None = None  # expanded (k = 2), of the load's mean power
-    idle_uncertainty_W: float | None = None  # the same of idle_mean_W
-    sample_count: int | None = None
-    samples_lost: int | None = None
-    clock_error_ns: float | None = None
-    closure: samples.Closure | None = None  # of several rails the worst
+    idle_uncertainty_W: float | None = None  # expanded (k = 2)
+    closure: Closure | None = None  # of several rails the worst
     rails: list[Rail] = field(default_factory=list)
     # SMART
     snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
@@ -70,7 +67,7 @@ class RunData:
     wa_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # cumulative since the poll before the load
     wa_value: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_error: np.ndarray = field(default_factory=lambda: np.empty(0))
-    wa_total: wa.WriteAmplification | None = None
+    wa_total: wa.WriteAmplification | None = None  # from the poll before the load to the one after it
     wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
     # what happened, for people
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason

@@ -1,12 +1,17 @@
-"""The SMART polls of a run folder -> temperature and write amplification of RunData."""
+"""The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.analysis.rundata import RunData
+from ssdrig.analysis.windows import Window
 from ssdrig.drive import counters, wa
+
+UNDER_LOAD = ("poll", "edge")
+EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it
 
 
 def load_smart(data: RunData, run: Path) -> None:
@@ -15,7 +20,7 @@ def load_smart(data: RunData, run: Path) -> None:
             data.snapshots.append(counters.snapshot(json.loads(path.read_bytes())))
         except (ValueError, KeyError, TypeError, OSError) as error:
             data.notes.append(f"smart/{path.name} cannot be read: {error}")
-    data.snapshots.sort(key=lambda s: s["t_ns"])
+    data.snapshots = sorted((s for s in data.snapshots if s["t_ns"] is not None), key=lambda s: s["t_ns"])
     if data.t0_ns is None:
         return
     warm = [s for s in data.snapshots if s["temperature_C"] is not None]
@@ -37,12 +42,10 @@ def load_smart(data: RunData, run: Path) -> None:
             settled = wa.settled(before[-1], quiet[0], [quiet[0], *rest])
             data.wa_settled = settled.with_background
             data.notes += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]
-    cumulative = wa.during([before[-1], *(s for s in since if s["reason"] == "poll")])
+    cumulative = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
     if not quiet:
         data.wa_total = cumulative[-1][1]
         data.notes.append("wa: there is no SMART reading after the load; the last one under load was used")
-    if data.wa_total.why:
-        data.notes.append(f"wa: {data.wa_total.why}")
     points = [(t, w) for t, w in cumulative if w.value is not None]
     if quiet and data.wa_total.value is not None:
         points.append((quiet[0]["t_ns"], data.wa_total))
@@ -50,3 +53,53 @@ def load_smart(data: RunData, run: Path) -> None:
     data.wa_value, data.wa_error = (
         np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error")
     )
+
+
+def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | None, list[float] | None, str | None]:
+    """Write amplification of a window from the polls nearest its edges: (it, the two polls' times in s, why there is
+    none).
+
+    A poll is as far from an edge as the share of the window's I/O between the two; after the load, where the drive may
+    empty its cache, the share of the window's time counts too. What was written there may have had any write
+    amplification from 0 to the highest between two polls of the run: that widens the error."""
+    if data.t0_ns is None or not len(data.snapshots):
+        return None, None, "the run has no SMART readings"
+    before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
+    after = [s for s in data.snapshots if s["reason"] == "after" and s["t_start_ns"] > data.t0_ns][:1]
+    polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]
+    at_s = data.axis_s([s["t_ns"] for s in polls])
+    far = [_shares(data, window, at_s, edge) for edge in (window.t0_s, window.t1_s)]
+    ends = [
+        min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge)), default=None)
+        for e, edge in enumerate((window.t0_s, window.t1_s))
+    ]
+    if None in ends:
+        return None, None, "the run has no SMART reading before, under or right after the load"
+    times, shares = [float(at_s[i]) for i in ends], [float(far[e][i]) for e, i in enumerate(ends)]
+    if times[0] >= times[1] or max(shares) > EDGE_SHARE:
+        edge = int(shares[1] >= shares[0])
+        return (
+            None,
+            times,
+            f"the SMART reading nearest its {('start', 'end')[edge]} is at {times[edge]:.1f} s, with"
+            f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
+        )
+    ((_, found),) = wa.during([polls[i] for i in ends])
+    if found.value is None:
+        return found, times, found.why
+    steps = [w.value for w in map(wa.between, polls, polls[1:]) if w.value is not None]
+    wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)
+    relative = found.relative_error + wide / found.value
+    if relative > wa.COARSEST:
+        why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
+        return replace(found, value=None, error=None, relative_error=None, why=why), times, why
+    return replace(found, error=relative * found.value, relative_error=relative), times, None
+
+
+def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:
+    """How far each poll is from an edge of a window, as a share of the window."""
+    done = np.concatenate([[0.0], np.cumsum(data.iops)])
+    grid = np.arange(len(done))
+    ios = max(1.0, done[window.t1_s] - done[window.t0_s])
+    past = np.maximum(0.0, at_s - max(data.load_s, len(data.iops))) / (window.t1_s - window.t0_s)
+    return np.abs(np.interp(at_s, grid, done) - done[edge_s]) / ios + past

@@ -8,18 +8,21 @@ import os
 from pathlib import Path
 
 from ssdrig import analysis
+from ssdrig.analysis import windows
 from ssdrig.atomic import write_atomically
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
-from ssdrig.report import page
+from ssdrig.report import page, phases
 from ssdrig.report.terms import BY_KEY, number, with_error
 
 SHORT = [
     "iops_mean",
     "consistency",
     "zero_seconds",
-    "lat_p99_us",
+    "lat_mean_us",
+    "clat_p99_us",
+    "littles_qd",
     "power_mean_W",
     "energy_uJ_per_io",
     "wa",
@@ -44,17 +47,25 @@ def add_arguments(parser) -> None:
         metavar="N|NAME",
         help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model",
     )
+    parser.add_argument(
+        "--window",
+        metavar="NAME=FROM:TO",
+        action="append",
+        default=[],
+        help="also the figures of these seconds of the load, such as burst=10:20 (drive time; may be repeated)",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress and no table on stderr")
 
 
 def command(args) -> int:
     """Write the page (and figures.json beside a single run), print what was found. Raises JournalError, UsageError."""
     show = Progress(args.quiet)
+    more = [windows.parse(text) for text in getattr(args, "window", [])]
     folders = [Path(run) for run in args.runs]
     runs, figures = [], []
     for i, data in enumerate(read(folders)):
         runs.append(data)
-        figures.append(figures_of(data))
+        figures.append(figures_of(data, more))
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     html = page.render(runs, figures, chosen(args.review, figures))
@@ -111,12 +122,20 @@ def write(path: Path, text: str) -> None:
 
 
 def short_table(figures: list[dict]) -> str:
-    """Key figures for a terminal, one column a run, numbers right-aligned."""
+    """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
+    notes."""
     names = [
         f"{short}{' SIMULATED' if f['simulated'] else ''}"
         for f, (*_, short) in zip(figures, page.labels(figures), strict=True)
     ]
+    lines = []
+    for name, f in zip(names, figures, strict=True):
+        found = [phases.cells(row) for row in phases.rows(f)]
+        if found:
+            lines += [name, *phases.text([list(phases.HEAD), *found], "  "), ""]
     rows = [["", *names], ["state", *(f["state"] for f in figures)]]
+    rows.append(["window", *(f["window_label"] or "–" for f in figures)])
+    rows.append(["steady by SNIA's rule", *(steady_words(f["steady_state"]) for f in figures)])
     by_rail = [{rail["name"]: rail["power_mean_W"] for rail in f["rails"] if len(f["rails"]) > 1} for f in figures]
     for key in SHORT:
         term = BY_KEY[key]
@@ -127,11 +146,15 @@ def short_table(figures: list[dict]) -> str:
                 [f"  of it {name}, W", *(number(of.get(name), term.places) for of in by_rail)]
                 for name in dict.fromkeys(n for of in by_rail for n in of)
             ]
-    widths = [max(len(row[c]) for row in rows) for c in range(len(names) + 1)]
-    lines = [
-        row[0].ljust(widths[0]) + "".join("  " + cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
+    lines += phases.text(rows)
     for f in figures:
         lines += [f"{f['run']}: {note}" for note in f["notes"]]
     return "\n".join(lines)
+
+
+def steady_words(verdict: dict | None) -> str:
+    """The verdict of analysis.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
+    if verdict is None or verdict["passed"] is None:
+        return "not tested"
+    said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"
+    return f"{'yes' if verdict['passed'] else 'no'}: {said}"

@@ -16,8 +16,8 @@ def keys(figures: list[dict]) -> list[str]:
     wanted = [
         "iops_mean",
         slowest,
-        "lat_p99_us",
-        "lat_p999_us",
+        "clat_p99_us",
+        "clat_p999_us",
         "energy_uJ_per_io",
         "power_mean_W",
         "wa",

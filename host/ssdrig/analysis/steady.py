@@ -1,0 +1,63 @@
+"""The steady-state rule of the SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, clause 2.1.24. Pure.
+
+Over a measurement window of five rounds with the means y: max(y) - min(y) <= 20 % of the average, and the least-squares
+line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average from the first round to the last. A PTS
+round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
+
+import math
+
+import numpy as np
+
+ROUNDS = 5
+RANGE_SHARE = 0.20
+SLOPE_SHARE = 0.10
+SHORTEST_ROUND_S = 2
+RULE = (
+    "SNIA PTS 2.0.2, 2.1.24: over five rounds, range <= 20 % of the average and rise or fall of the line <= 10 % of it"
+)
+EPS = 1e-9  # exactly 20 % passes whatever the order of the sum
+
+
+def verdict(rounds) -> dict:
+    """The rule applied to five means, oldest first: {"rule", "passed", "why", "average", "range_percent",
+    "slope_percent", "m", "b", "r", "rounds"}. Without any I/O the rule says nothing: passed is None, `why` says it."""
+    y = np.asarray(rounds, float)
+    if len(y) != ROUNDS or not np.isfinite(y).all() or y.mean() <= 0:
+        return untested("the rule needs five rounds with I/O") | {"rounds": y.tolist()}
+    x = np.arange(1, ROUNDS + 1)
+    average, spread = float(y.mean()), float(y.max() - y.min())
+    dx, dy = x - x.mean(), y - average
+    m = float((dx * dy).sum() / (dx * dx).sum())
+    r = float((dx * dy).sum() / math.sqrt((dx * dx).sum() * (dy * dy).sum())) if spread else None
+    rise = abs(m) * (ROUNDS - 1)
+    return {
+        "rule": RULE,
+        "passed": spread <= RANGE_SHARE * average * (1 + EPS) and rise <= SLOPE_SHARE * average * (1 + EPS),
+        "why": None,
+        "average": average,
+        "range_percent": 100 * spread / average,
+        "slope_percent": 100 * rise / average,
+        "m": m,
+        "b": average - m * float(x.mean()),
+        "r": r,
+        "rounds": y.tolist(),
+    }
+
+
+def untested(why: str) -> dict:
+    """The verdict where the rule was not tested."""
+    nothing = dict.fromkeys(("average", "range_percent", "slope_percent", "m", "b", "r"))
+    return {"rule": RULE, "passed": None, "why": why, **nothing, "rounds": []}
+
+
+def of_seconds(counts) -> dict:
+    """The verdict on a window of per-second counts (n,), cut into five rounds of n / 5 s each, and `round_s`. A second
+    that two rounds share is divided between them."""
+    n = len(counts)
+    if n < ROUNDS * SHORTEST_ROUND_S:
+        return untested(
+            f"the window has {n} s, and five rounds of at least {SHORTEST_ROUND_S} s need {ROUNDS * SHORTEST_ROUND_S} s"
+        ) | {"round_s": None}
+    done = np.concatenate([[0.0], np.cumsum(np.asarray(counts, float))])
+    edges = np.linspace(0, n, ROUNDS + 1)
+    return verdict(np.diff(np.interp(edges, np.arange(n + 1), done)) * ROUNDS / n) | {"round_s": n / ROUNDS}

@@ -1,0 +1,267 @@
+"""The figures of one window of a run: one flat object of numbers, each defined here once. All of them are of the same
+whole seconds of drive time; what cannot be known there is None, and `notes` says why.
+
+IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard deviation (n - 1) of the per-second counts,
+consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds interpolate linearly, percentiles of
+latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
+
+import numpy as np
+
+from ssdrig import calibration
+from ssdrig.analysis.rundata import RunData
+from ssdrig.analysis.smart import window_wa
+from ssdrig.analysis.windows import Window
+from ssdrig.fiotext import plat_ns
+
+TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
+SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
+LATENCIES = {"clat_p50_us": 0.5, "clat_p99_us": 0.01, "clat_p999_us": 0.001}
+LAT = ("lat_p50_us", "lat_p99_us", "lat_p999_us")
+LITTLE_PERCENT = 2.0
+SLAT_PERCENT = 5.0
+EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
+
+KEYS = (
+    "name",
+    "label",
+    "t0_s",
+    "t1_s",
+    "drive_writes_t0",
+    "drive_writes_t1",
+    "steady_state",
+    "ios",
+    "iops_mean",
+    "iops_sd",
+    "consistency",
+    "iops_min",
+    "iops_p0_1",
+    "iops_p1",
+    "iops_p5",
+    "iops_p50",
+    "zero_seconds",
+    "lat_mean_us",
+    "lat_p50_us",
+    "lat_p99_us",
+    "lat_p999_us",
+    "clat_mean_us",
+    "clat_p50_us",
+    "clat_p99_us",
+    "clat_p999_us",
+    "littles_qd",
+    "littles_error_percent",
+    "power_mean_W",
+    "power_max_W",
+    "energy_J",
+    "energy_uJ_per_io",
+    "energy_uJ_per_io_above_idle",
+    "energy_J_per_GB",
+    "iops_per_W",
+    "power_uncertainty_percent",
+    "host_written_bytes",
+    "nand_written_bytes",
+    "wa",
+    "wa_error",
+    "wa_polls_s",
+    "temperature_start_C",
+    "temperature_max_C",
+    "temperature_end_C",
+    "samples",
+    "samples_lost",
+    "clock_error_us",
+    "rails",
+    "notes",
+)
+
+
+def figures_in(data: RunData, window: Window) -> dict:
+    """All KEYS of one window."""
+    out = dict.fromkeys(KEYS)
+    notes = []
+    out |= {
+        "name": window.name,
+        "label": window.label,
+        "t0_s": window.t0_s,
+        "t1_s": window.t1_s,
+        "steady_state": window.steady_state,
+        "rails": [],
+    }
+    out |= _drive_writes(data, window)
+    out |= _iops(data, window, notes)
+    out |= _latency(data, window, notes)
+    out |= _littles(data, out, notes)
+    out |= _energy(data, window, out["ios"], notes)
+    out |= _wear(data, window, notes)
+    out |= _temperature(data, window)
+    return out | {"notes": notes}
+
+
+def _cut(window: Window) -> slice:
+    return slice(window.t0_s, window.t1_s)
+
+
+def _drive_writes(data: RunData, window: Window) -> dict:
+    """How often the load has written the tested range by each edge; the fill before it is not counted."""
+    tested = data.header["method"].get("tested_bytes")
+    if not tested:
+        return {}
+    done = np.concatenate([[0.0], np.cumsum(data.bw_Bps)]) / tested
+    return {"drive_writes_t0": float(done[window.t0_s]), "drive_writes_t1": float(done[window.t1_s])}
+
+
+def _iops(data: RunData, window: Window, notes: list[str]) -> dict:
+    counts = data.iops[_cut(window)]
+    mean, sd = float(counts.mean()), float(counts.std(ddof=1))
+    if sd == 0:
+        notes.append("consistency: the standard deviation is 0")
+    few = {key: p for key, p in SECONDS.items() if len(counts) < TAIL / p}
+    if few:
+        needs = ", ".join(f"{TAIL / p:.0f}" for p in few.values())
+        notes.append(f"{', '.join(few)}: {len(counts)} s are too few for these percentiles, which need {needs}")
+    return {
+        "ios": int(counts.sum()),
+        "iops_mean": mean,
+        "iops_sd": sd,
+        "consistency": mean / sd if sd else None,
+        "iops_min": float(counts.min()),
+        **{key: None if key in few else float(np.percentile(counts, 100 * p)) for key, p in SECONDS.items()},
+        "iops_p50": float(np.median(counts)),
+        "zero_seconds": int((counts == 0).sum()),
+    }
+
+
+def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
+    """lat is from submission to completion, clat from when the drive was given the I/O."""
+    counts, lat = data.iops[_cut(window)], data.lat_mean_us[_cut(window)]
+    if not counts.sum():
+        notes.append("latency: no I/O completed")
+        return {}
+    out = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
+    cells = data.hist[(data.hist[:, 0] >= window.t0_s) & (data.hist[:, 0] < window.t1_s)]
+    bins, of_cell = np.unique(cells[:, 1], return_inverse=True)
+    held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
+    n = int(held.sum())
+    if not n:
+        notes.append("clat: fio left no histogram of these seconds")
+        return out
+    notes.append(f"{', '.join(LAT)}: fio logged a histogram of clat only, see {', '.join(LATENCIES)}")
+    us = plat_ns(bins) / 1000 / data.k
+    out["clat_mean_us"] = float((held * us).sum() / n)
+    for key, p in LATENCIES.items():
+        if n < TAIL / p:
+            notes.append(f"{key}: {n} I/Os are too few for this percentile, which needs {TAIL / p:.0f}")
+            continue
+        out[key] = float(us[np.searchsorted(np.cumsum(held), np.ceil(np.round((1 - p) * n, 6)))])
+    slat = 100 * (1 - out["clat_mean_us"] / out["lat_mean_us"]) if out["lat_mean_us"] else 0.0
+    if slat > SLAT_PERCENT:
+        notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
+    return out
+
+
+def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
+    """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth."""
+    depth = data.header["method"].get("queue_depth")
+    if not depth or out["lat_mean_us"] is None:
+        return {}
+    in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
+    error = 100 * (in_flight / depth - 1)
+    if abs(error) > LITTLE_PERCENT:
+        notes.append(
+            f"littles_qd: IOPS x mean latency is {in_flight:.2f} and should be the queue depth {depth} within"
+            f" {LITTLE_PERCENT:g} %; IOPS and latency are not of the same I/O, or the host could not keep the queue full"
+        )
+    return {"littles_qd": in_flight, "littles_error_percent": error}
+
+
+def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
+    """Power and energy of all rails together; ratios are of the seconds that have power where some have none."""
+    if not data.rails or not len(data.energy_J):
+        return {}
+    joules, cut = data.energy_J[_cut(window)], _cut(window)
+    seen = np.isfinite(joules)
+    out = {
+        "rails": [_rail(rail, window) for rail in data.rails],
+        "samples": sum(int(rail.samples[cut].sum()) for rail in data.rails),
+        "samples_lost": sum(int(rail.samples_lost[cut].sum()) for rail in data.rails),
+    }
+    if out["samples"]:
+        out["clock_error_us"] = max(float(rail.clock_error_ns[cut].max()) for rail in data.rails) / 1000
+    if not seen.all():
+        dark = [f"{r.rail} ({r.name})" for r in data.rails if not np.isfinite(r.power_mean_W[cut]).all()]
+        of = f" of rail {', '.join(dark)}, so the sum is not known there" if len(data.rails) > 1 else ""
+        notes.append(
+            f"energy_J: {(~seen).sum()} of {len(seen)} s have no power samples{of}; ratios are of the seconds that have"
+        )
+    total = float(joules[seen].sum())
+    if not total:
+        return out
+    done, moved = float(data.iops[cut][seen].sum()), float(data.bw_Bps[cut][seen].sum())
+    out |= {"power_mean_W": total / int(seen.sum()), "power_max_W": float(np.nanmax(data.power_max_W[cut]))}
+    if seen.all():
+        out["energy_J"] = total
+        watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
+        out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts)
+    if done:
+        out |= {"energy_uJ_per_io": 1e6 * total / done, "iops_per_W": done / total}
+        if data.idle_mean_W is not None:
+            above = out["power_mean_W"] - data.idle_mean_W
+            out["energy_uJ_per_io_above_idle"] = 1e6 * above * int(seen.sum()) / done
+    if moved:
+        out["energy_J_per_GB"] = 1e9 * total / moved
+    return out
+
+
+def _uncertainty_percent(rails: list, watts: list[float]) -> float | None:
+    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers, in % of it."""
+    if not sum(watts) > 0 or any(rail.facts is None for rail in rails):
+        return None
+    readings = [(rail.facts, rail.volts_V, w) for rail, w in zip(rails, watts, strict=True)]
+    return 100 * calibration.sum_uncertainty(readings) / sum(watts)
+
+
+def _rail(rail, window: Window) -> dict:
+    """Figures of one rail in a window; its mean power is of the seconds that it has where it was not there all the
+    time."""
+    cut = _cut(window)
+    watts = rail.power_mean_W[cut]
+    seen = np.isfinite(watts)
+    mean_W = float(watts[seen].mean()) if seen.any() else None
+    return {
+        "rail": rail.rail,
+        "name": rail.name,
+        "power_mean_W": mean_W,
+        "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if seen.any() else None,
+        "energy_J": float(watts.sum()) if seen.all() else None,
+        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W]) if seen.all() else None,
+        "samples": int(rail.samples[cut].sum()),
+        "samples_lost": int(rail.samples_lost[cut].sum()),
+    }
+
+
+def _wear(data: RunData, window: Window, notes: list[str]) -> dict:
+    found, polls_s, why = window_wa(data, window)
+    if why:
+        notes.append(f"wa: {why}")
+    out = {"wa_polls_s": polls_s}
+    if found is not None:
+        out |= {"wa": found.value, "wa_error": found.error}
+        out |= {"host_written_bytes": found.host_bytes, "nand_written_bytes": found.nand_bytes}
+    return out
+
+
+def _temperature(data: RunData, window: Window) -> dict:
+    """What the drive itself reported near the window's edges, and the highest in it."""
+    slack = EDGE_SHARE * (window.t1_s - window.t0_s)
+    near = (data.temp_t_s >= window.t0_s - slack) & (data.temp_t_s <= window.t1_s + slack)
+    t, celsius = data.temp_t_s[near], data.temperature_C[near]
+    if not len(t):
+        return {}
+
+    def at(edge_s: int) -> float | None:
+        i = int(np.argmin(np.abs(t - edge_s)))
+        return float(celsius[i]) if abs(t[i] - edge_s) <= slack else None
+
+    return {
+        "temperature_start_C": at(window.t0_s),
+        "temperature_max_C": float(celsius.max()),
+        "temperature_end_C": at(window.t1_s),
+    }
