@@ -385,3 +385,32 @@ def test_kill_9_in_each_state(die, tmp_path):
         assert not (tmp_path / "points.cursor").exists()
         drain(sender(tmp_path, fake.url))
         assert fake.count("power") == 200 and fake.changed == 0
+
+
+@pytest.mark.parametrize(
+    "value, want", [("9" * 400, 600), ("9" * 5000, 600), ("Mon, 99 Foo", 0), ("1e999", 0), ("\u00b2", 0)]
+)
+def test_a_retry_after_that_is_no_time(value, want):
+    assert influx.retry_after_s(value, 1_000_000.0) == want
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, f"{'y' * 70}.example"])
+def test_a_host_that_dns_cannot_have(host):
+    with pytest.raises(UsageError):
+        influx.target(f"http://u:secret@{host}/db", {})
+
+
+TLS_WORDS = [
+    "Client sent an HTTP request to an HTTPS server.",
+    "<center>The plain HTTP request was sent to HTTPS port</center>",
+]
+
+
+@pytest.mark.parametrize("words", TLS_WORDS)
+def test_http_to_a_server_that_wants_tls_refuses_no_line(tmp_path, monkeypatch, words):
+    outbox(tmp_path, lines(100))
+    s = sender(tmp_path, "http://127.0.0.1:1/db")
+    monkeypatch.setattr(influx, "request", lambda *_: influx.Answer(400, words))
+    assert not s.attempt() and "https://" in str(s.wrong_address) and s.wait_s() > 0
+    assert (s.offset, s.done, s.rejected) == (0, 0, 0)
+    assert not (tmp_path / "rejected.jsonl").exists() and not (tmp_path / "points.cursor").exists()

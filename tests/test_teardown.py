@@ -9,12 +9,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
-
 from ssdrig import journal, switching
 from ssdrig.errors import JournalError, RigError
 from ssdrig.progress import Progress
 from ssdrig.teardown import Stop, Teardown
+from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
 
 ERRORS = {
     "ours": LOST,

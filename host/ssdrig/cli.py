@@ -54,6 +54,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130
     Ctrl-C."""
     argv = sys.argv[1:] if argv is None else argv
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     parser = argparse.ArgumentParser(
         prog="ssdrig",
         description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",

@@ -5,6 +5,8 @@ whenever, lines are sent at least once; they are the same bytes each time, which
 (same series, same time, same fields). What a server answers, and what then:
 
     204                          sent
+    400 by a server that wants   the address is wrong, not the lines: wrong_address says so, and the cursor
+        TLS                      stays; retried like "anything else", for who does not look at it
     400, 413, 422, many lines    send half as many; on 204 twice as many again
     400, 413, 422, one line      into RUN/rejected.jsonl with the server's words, and on
     404 database missing         ask once for CREATE DATABASE (1.x only has that), retry
@@ -20,6 +22,7 @@ import http.client
 import json
 import os
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +32,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ssdrig.atomic import write_atomically
-from ssdrig.errors import UsageError
+from ssdrig.errors import UploadIncomplete, UsageError
 
 BATCH_LINES, BATCH_BYTES = 5000, 1_000_000
 CONNECT_S, ANSWER_S = 5, 60
@@ -37,6 +40,8 @@ BACKOFF_S, BACKOFF_CAP_S, RETRY_AFTER_CAP_S = 1.0, 300.0, 600.0
 ABSENT_CAP_S = 5.0  # asking an absent server costs nothing
 DEFAULT_PORT = 8086
 NO_ANSWER, BROKEN = 0, -1  # in place of a status: nobody there; the connection broke in mid-talk
+# what Go's server (InfluxDB) and nginx answer to http on a port of https
+TLS_WANTED = re.compile("HTTP request (was sent )?to (an )?HTTPS (server|port)", re.IGNORECASE)
 PLAIN_AFTER_500 = 3  # a 2.x server says 500 for a body that was damaged on the way: then once without gzip
 
 
@@ -73,6 +78,9 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
         prefix, _, database = parts.path.rstrip("/").rpartition("/")
+        (parts.hostname or "").encode(
+            "idna"
+        )  # what http.client does to it: a..b and a label of 64 letters are no hosts
         bad = (
             parts.scheme not in ("http", "https") or not parts.hostname or not database or parts.query or parts.fragment
         )
@@ -106,7 +114,7 @@ def request(to: Target, path: str, body: bytes, headers: Mapping[str, str]) -> A
         try:
             connection.request("POST", to.prefix + path, body, headers)
         except (BrokenPipeError, ConnectionResetError) as error:
-            cut = error  # the server may have answered before it closed its ear: 413
+            cut = error  # the server may have answered with 413 before it closed the connection
         try:
             reply = connection.getresponse()
             words = reply.read(1 << 20).decode("utf-8", "replace").strip()
@@ -128,12 +136,12 @@ def retry_after_s(value: str | None, now_s: float) -> float:
     understood."""
     if not value:
         return 0.0
-    try:
-        wait_s = float(int(value))
-    except ValueError:
+    if value.strip().isdecimal():
+        wait_s = float(value)  # inf beyond 1e308
+    else:
         try:
             wait_s = email.utils.parsedate_to_datetime(value).timestamp() - now_s
-        except ValueError:
+        except (ValueError, TypeError, OverflowError, IndexError):
             return 0.0
     return min(max(wait_s, 0.0), RETRY_AFTER_CAP_S)
 
@@ -174,6 +182,7 @@ class Sender:
         self.to, self.now, self.say = to, now, say
         self.limit = BATCH_LINES
         self.trouble: str | None = None
+        self.wrong_address: UploadIncomplete | None = None  # what to raise where trying again cannot help
         self._failures = 0
         self._500s = 0
         self._create_asked = False
@@ -207,6 +216,15 @@ class Sender:
             return False
         lines = batch.count(b"\n")
         answer = self._post(batch, lines)
+        if answer.status == 400 and self.to.scheme == "http" and TLS_WANTED.search(answer.words):
+            self.wrong_address = UploadIncomplete(
+                f"an InfluxDB that speaks http at {self.to}",
+                f"one that wants TLS: {answer.words[:200]}",
+                f"use https:// in --influx or SSDRIG_INFLUX; nothing was refused, all is kept in {self.points}",
+            )
+            self._back_off(answer)
+            return False
+        self.wrong_address = None
         verdict = classify(answer.status, lines)
         if verdict == "sent":
             self._calm()

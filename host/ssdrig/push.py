@@ -88,7 +88,8 @@ def command(args) -> int:
 
 def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress) -> Sent:
     """Make lines of what the run folder holds and send them, until all is sent or the server took nothing for
-    timeout_s. Raises JournalError if the folder is none, or another process pushes it."""
+    timeout_s. Raises JournalError if the folder is not a run, or another process pushes it; UploadIncomplete if the
+    address cannot be right."""
     journal.open_run(run)
     with points.Emitter(run) as emitter:
         sender = influx.Sender(run, to, say=show.say)
@@ -99,6 +100,8 @@ def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pro
             over = ended or not follow
             emitter.step(final=ended)
             moved = sender.attempt()
+            if sender.wrong_address:
+                raise sender.wrong_address
             if moved or not over:
                 moved_at = time.monotonic()
             if moved:

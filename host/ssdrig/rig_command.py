@@ -310,7 +310,7 @@ def _ask(words: str) -> str:
 
 def _figures(path: Path) -> dict:
     try:
-        figures = json.loads(path.read_text())
+        figures = json.loads(path.read_text("utf-8"))
         if not isinstance(figures, dict):
             raise ValueError("no object")
     except (OSError, ValueError) as error:

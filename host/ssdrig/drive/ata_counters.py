@@ -354,7 +354,7 @@ def _tables() -> list[tuple[str, re.Pattern, list]]:
     out = []
     for path in paths:
         try:
-            document = tomllib.loads(path.read_text())
+            document = tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:

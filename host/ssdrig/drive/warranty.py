@@ -75,7 +75,7 @@ def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
 def _rows(path: Path) -> list[tuple[dict, float | None, float | None]]:
     """(row, capacity in GB, TBW of it) of one table: a row with tbw_by_GB stands for one each of its capacities."""
     try:
-        table = tomllib.loads(path.read_text())
+        table = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:

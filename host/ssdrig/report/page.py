@@ -48,9 +48,9 @@ def render(runs: list, figures: list[dict], review: int) -> str:
     }
     # "</script>" in a drive's name must not end the block
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    scripts = [(HERE / name).read_text() for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
+    scripts = [(HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
-    style = (HERE / "vendor/uPlot.min.css").read_text() + (HERE / "report.css").read_text()
+    style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
@@ -67,7 +67,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
             head(runs, figures, names, apart[review], review),
             controls(names, review),
             cards(figures, names, looks, apart[review], review),
-            (HERE / "panels.html").read_text(),
+            (HERE / "panels.html").read_text("utf-8"),
             table(figures, names, review),
             rails_table(figures, names),
             notes(runs, figures, names),

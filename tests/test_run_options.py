@@ -1,0 +1,114 @@
+"""Options of `run`: what fits no run is a usage error (exit 2) before anything starts; a dry run starts nothing."""
+
+import argparse
+import json
+
+import pytest
+from ssdrig import cli, run, run_options
+from ssdrig.errors import UsageError
+from ssdrig.virtual import bench
+from ssdrig.virtual.presets import PRESETS
+
+VIRTUAL = ["run", "consistency", "--virtual", "sata-tlc"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(monkeypatch):
+    def start(*_, **__):
+        pytest.fail("the virtual bench was started")
+
+    monkeypatch.setattr(bench, "start", start)
+    monkeypatch.setattr(run.inventory, "find", lambda name: pytest.fail("a drive was looked for"))
+    monkeypatch.delenv("SSDRIG_INFLUX", raising=False)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--op", "nan"], "--op"),
+        (["--op", "inf"], "--op"),
+        (["--op", "250"], "--op"),
+        (["--op", "-1"], "--op"),
+        (["--op", "1"], "drive's own"),
+        (["--op", "99.9"], "64 MiB"),
+        (["--duration", "0"], "at least 4 s"),
+        (["--duration", str(10**23)], "--duration"),
+        (["--zoom", "70"], "zoom"),
+        (["--smart-interval", "-1"], "--smart-interval"),
+        (["--smart-interval", "0"], "--smart-interval"),
+        (["--idle", "-1"], "--idle"),
+        (["--seed", str(10**23)], "--seed"),
+        (["--seed", "-1"], "--seed"),
+        (["--capacity", "1TiBx"], "1TiBx"),
+        (["--capacity", "huge"], "huge"),
+        (["--capacity", "0"], "larger capacity"),
+        (["--capacity", "4097"], "4 KiB pages"),
+        (["--capacity", "9000TiB"], "8 TiB"),
+        (["--faults", '{"nope":1}'], "nope"),
+        (["--faults", "{"], "JSON"),
+        (["--faults", "[1]"], "JSON"),
+        (["--faults", ""], "JSON"),
+        (["--influx", "nix"], "InfluxDB address"),
+        (["--influx", "http://a..b/db"], "InfluxDB address"),
+        (["--rig", "/dev/ttyACM0"], "--rig only with --drive"),
+        (["--purge", "format"], "--purge only with --drive"),
+        (["--raw-nand", "1GiB"], "--raw-nand only with --drive"),
+        (["--destroy-data", "S1"], "--destroy-data only with --drive"),
+    ],
+)
+def test_virtual_refused(words, said, capsys):
+    assert cli.main([*VIRTUAL, *words]) == 2
+    err = capsys.readouterr().err
+    assert said in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--capacity", "8GiB"], "--capacity only with --virtual"),
+        (["--faults", "{}"], "--faults only with --virtual"),
+        (["--raw-nand", "lots"], "lots"),
+        (["--virtual", "sata-tlc"], "only one"),
+    ],
+)
+def test_real_refused(words, said, capsys):
+    assert cli.main(["run", "consistency", "--drive", "S1", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_malformed_address_in_the_environment(monkeypatch, capsys):
+    monkeypatch.setenv("SSDRIG_INFLUX", "http://")
+    assert cli.main(VIRTUAL) == 2 and "InfluxDB address" in capsys.readouterr().err
+
+
+def test_a_dry_run_needs_no_bench(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "25", "--capacity", "512MiB"]) == 0
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    assert said["dry_run"] and said["method"]["op_percent"] == 25
+    assert said["fill_bytes"] == said["method"]["tested_bytes"] < 512 << 20
+    assert "purge, fill" in err and not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_that_fits_no_drive(capsys):
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "1"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("capacity", [None, "768MiB"])
+def test_the_plan_is_of_the_drive_that_will_be_there(preset, capacity):
+    """What the options say of the virtual drive is what the drive says of itself."""
+    from ssdrig.virtual.drive import VirtualDrive
+
+    args = argparse.Namespace(virtual=preset, capacity=capacity)
+    said = run_options.virtual_drive(args)
+    drive = VirtualDrive(PRESETS[preset], capacity_bytes=768 << 20 if capacity else None)
+    assert said["raw_nand_bytes"] == drive.raw_nand_bytes and said["capacity_bytes"] == drive.pages * 4096
+    assert type(said["raw_nand_bytes"]) is int
+
+
+def test_a_preset_that_there_is_not():
+    with pytest.raises(UsageError, match="floppy"):
+        run_options.virtual_drive(argparse.Namespace(virtual="floppy", capacity=None))
