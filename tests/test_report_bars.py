@@ -22,8 +22,14 @@ def folders(tmp_path_factory):
     kinds = [
         ("SIMULATED one", None, OWN, 2.5, "complete"),
         ("SIMULATED one", 25, MORE, 2.6, "complete"),
-        ("SIMULATED a drive with a name that no card has room for 2 TB", None, MORE, 4.0, "complete"),
-        ("SIMULATED a drive with a name that no card has room for 2 TB", 25, OWN, 2.55, "complete"),
+        (
+            "SIMULATED a drive with a name that no card has room for and no phone either 2 TB",
+            None,
+            MORE,
+            4.0,
+            "complete",
+        ),
+        ("SIMULATED a drive with a name that no card has room for and no phone either 2 TB", 25, OWN, 2.55, "complete"),
         ("SIMULATED dies", None, [40000] * 16, 1.0, None),
         ("SIMULATED short", None, [50000] * 30, 1.0, "complete"),
     ]

@@ -62,8 +62,8 @@ def _card(key: str, figures: list[dict], names: list, looks: list[dict], apart: 
         out.append(
             f'<button type="button" class="{kind}" data-run="{i}"{data} data-aside="{aside}" style="--bar:var({colour})"'
             f' aria-pressed="false"{" disabled" if value is None else ""} title="{escape(label + why)}">'
-            f'<span class="name"><i class="key" data-run="{i}" aria-hidden="true">{looks[i]["glyph"]}</i>{escape(short)}</span>'
-            f'<span class="value">{text}</span><span class="track"><span class="fill" style="width:{width:.3f}%"></span></span>'
+            f'<span class="head"><span class="name"><i class="key" data-run="{i}" aria-hidden="true">{looks[i]["glyph"]}</i>{escape(short)}</span>'
+            f'<span class="value">{text}</span></span><span class="track"><span class="fill" style="width:{width:.3f}%"></span></span>'
             f'<span class="percent">{aside}</span></button>'
         )
     return "".join(out) + "</div>"

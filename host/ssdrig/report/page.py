@@ -149,7 +149,7 @@ def controls(names: list, review: int) -> str:
         '<form class="controls" aria-label="What is shown">'
         + group("drive", "Drive", drives)
         + group("op", "Over-provisioning", ops)
-        + '<fieldset><legend>Reviewed, drawn on top</legend><select name="review" aria-label="Reviewed'
+        + '<fieldset><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
         f' run">{options}</select></fieldset>'
         + '<fieldset><legend>Plots</legend><label><input type="checkbox" name="trend" checked> trend</label></fieldset>'
         + "</form>"

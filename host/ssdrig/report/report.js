@@ -94,14 +94,14 @@
     }).join("; ");
   }
 
-  const PAPER = { wide: 680, half: 330 }; // width of a plot on A4 in CSS pixels
+  const PAPER = { wide: 860, half: 420 }; // width of a plot in CSS pixels, which a sheet of A4 scales by 0.8
   const WIDE = new Set(Object.entries(specs()).filter(([, spec]) => spec.wide).map(([name]) => name));
   let paper = false;
   function draw(name, spec) {
     const el = document.querySelector(`[data-panel="${name}"]`), width = paper ? 2 * (spec.wide ? PAPER.wide : PAPER.half) : el.clientWidth;
     if (!SHOWN.has(name)) Panels.keys(el, page, () => SHOWN.get(name), () => specs()[name].x);
     SHOWN.get(name)?.destroy();
-    SHOWN.set(name, Panels.panel({ ...spec, el, width }, page));
+    SHOWN.set(name, Panels.panel({ ...spec, el, width, height: spec.height * (paper ? 0.85 : 1) }, page));
     el.setAttribute("role", "img");
     el.setAttribute("aria-label", `${el.closest("figure").querySelector("b").textContent}. ${summary(name)}`);
   }
