@@ -1,7 +1,7 @@
-"""ticks_us() wraps every 2**30 us (17.9 min). Clock64 extends it to a 64-bit count that never wraps.
+"""Numbers of 32 and 64 bits without a heap object: on the board an integer of 2**30 or more is one.
 
-The count is kept as two small integers (wraps, ticks), because a number above 2**30 is a heap object on the board.
-It starts at the value of ticks_us() when the clock is made, not at 0.
+ticks_us() wraps every 2**30 us (17.9 min). Clock64 extends it to a 64-bit count that never wraps, kept as two small
+integers. It starts at the value of ticks_us() when the clock is made, not at 0.
 """
 
 import micropython
@@ -18,6 +18,28 @@ def put32(buf: ptr8, at: int, value: int):
 
 
 @micropython.viper
+def add(counter: ptr32, n: int):
+    """Count on in counter[0], an unsigned integer of 32 bits that wraps."""
+    counter[0] = int(counter[0]) + n
+
+
+@micropython.viper
+def put_counter(buf: ptr8, at: int, counter: ptr32):
+    """counter[0] as put32 has it."""
+    value = int(counter[0])
+    for k in range(4):
+        buf[at + k] = (value >> (8 * k)) & 255
+
+
+@micropython.viper
+def put_split(buf: ptr8, at: int, high: int, low: int):
+    """high * 2**29 + low, modulo 2**32, as put32 has it: neither of the two needs more than 31 bits."""
+    value = (high << 29) + low
+    for k in range(4):
+        buf[at + k] = (value >> (8 * k)) & 255
+
+
+@micropython.viper
 def _put_time(buf: ptr8, at: int, wraps: int, ticks: int):
     low = ticks | ((wraps & 3) << 30)
     high = wraps >> 2
@@ -27,12 +49,14 @@ def _put_time(buf: ptr8, at: int, wraps: int, ticks: int):
 
 
 class Clock64:
+    """Board time: wraps * 2**30 + ticks, in microseconds, as of the last `update`."""
+
     def __init__(self):
         self.wraps = 0
         self.ticks = ticks_us()
 
     def update(self):
-        """To be called at least every 8 minutes."""
+        """Call at least every 8 minutes."""
         now = ticks_us()
         if now < self.ticks:
             self.wraps += 1

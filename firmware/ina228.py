@@ -101,7 +101,7 @@ class INA228:
         self.flags = b >> 8
         self.current = a >> 4
         self.vbus = (b & 0xFF) << 12 | c >> 12
-        return self.flags & CARE == READY and not (a << 8 | c) & 0xF00
+        return self.flags & CARE == READY and not a & 0xF and not c & 0xF00  # a << 8 may need more than 31 bits
 
     def zero(self):
         """Is a value exactly 0, as it is in a chip that was just reset?"""

@@ -12,14 +12,13 @@ from time import ticks_add, ticks_diff, ticks_us
 import micropython
 from micropython import const
 import wire
-from clock64 import put32
+from clock64 import add, put32, put_counter
 
 _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
 _PIECE = const(256)  # what the USB stack takes at once
 _LINE = const(768)  # wire.MAX_COMMAND
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
-HEAD = 5  # kind u8, seq u32
 
 
 def _crc_table():
@@ -111,6 +110,8 @@ def _ready(poller):
 
 
 class Link:
+    """The serial port to the host: a ring of frames on their way out, and the line that is coming in."""
+
     NOTHING = -1  # no input
     PART = 0  # a byte was taken, no command is complete
 
@@ -118,9 +119,9 @@ class Link:
         self.ring = bytearray(_RING)
         self.tail = 0
         self.head = self.used = 1  # the first byte out is a delimiter: it ends what a reset may have torn
-        self.seq = 0
+        self.seq = array("I", [0])  # of the next frame
         self.line = bytearray(_LINE)
-        self.body = 0  # length of the body of the command in `line`, which begins at HEAD
+        self.body = 0  # length of the body of the command in `line`, which begins at wire.BODY
         self.length = 0  # of the line so far; above _LINE: the line is too long and will be dropped
         self.first = 0  # ticks_us when the line's first byte was seen
         self.byte = bytearray(1)
@@ -131,7 +132,7 @@ class Link:
         self.writer.register(sys.stdout, select.POLLOUT)
         self.source = sys.stdin.buffer
         self.sink = sys.stdout.buffer
-        self.pong_buf = bytearray(HEAD + 16 + 4)
+        self.pong_buf = bytearray(wire.P_END + 4)
 
     def receive(self):
         """Take at most one byte. Returns NOTHING, PART, or the kind of the command whose frame it completed."""
@@ -157,24 +158,24 @@ class Link:
         if n > _LINE:
             return Link.PART
         n = unstuff(self.line, n)
-        if n < HEAD + 4 or not crc_fits(self.line, n - 4):
+        if n < wire.BODY + 4 or not crc_fits(self.line, n - 4):
             return Link.PART
-        self.body = n - 4 - HEAD
+        self.body = n - 4 - wire.BODY
         return self.line[0]
 
     def text(self):
         """The body of the command just received, as bytes. Allocates."""
-        return bytes(self.line[HEAD : HEAD + self.body])
+        return bytes(self.line[wire.BODY : wire.BODY + self.body])
 
     def put(self, buf, n):
         """Queue the frame whose kind is buf[0] and whose body is buf[5:n]; buf needs 4 bytes more for the CRC.
         False, and nothing is queued, if there is no room: the host does not read."""
         if self.used + n + 4 + (n + 4) // 254 + 2 > _RING:
             return False
-        put32(buf, 1, self.seq)
+        put_counter(buf, 1, self.seq)
+        add(self.seq, 1)
         put_crc(buf, n)
         size = stuff(buf, n + 4, self.ring, self.head)
-        self.seq += 1
         self.head = (self.head + size) & _MASK
         self.used += size
         return True
@@ -198,21 +199,21 @@ class Link:
     def pong(self, clock):
         """Answer the ping in `line`. Its time is the middle between the ping's first byte and now, so that the time
         the board takes to handle it lengthens both ways alike and leaves the host's midpoint unbiased; that time is
-        said too."""
+        reported too."""
         buf = self.pong_buf
         buf[0] = wire.PONG
         for k in range(4):
-            buf[HEAD + k] = self.line[HEAD + k]
+            buf[wire.P_TOKEN + k] = self.line[wire.BODY + k]
         first = self.first
         held = ticks_diff(ticks_us(), first)
-        clock.put(buf, HEAD + 4, ticks_add(first, held >> 1))
-        put32(buf, HEAD + 12, held)
-        self.put(buf, HEAD + 16)
+        clock.put(buf, wire.P_T, ticks_add(first, held >> 1))
+        put32(buf, wire.P_HELD, held)
+        self.put(buf, wire.P_END)
 
     def say(self, kind, text):
         """Queue a frame of text (hello, log). Allocates."""
         body = text.encode()[: wire.MAX_FRAME - 32]
-        buf = bytearray(HEAD + len(body) + 4)
+        buf = bytearray(wire.BODY + len(body) + 4)
         buf[0] = kind
-        buf[HEAD : HEAD + len(body)] = body
-        return self.put(buf, HEAD + len(body))
+        buf[wire.BODY : wire.BODY + len(body)] = body
+        return self.put(buf, wire.BODY + len(body))

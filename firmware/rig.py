@@ -26,10 +26,14 @@ from switch import Switch
 FIRMWARE = "0.1.0"
 RETRY_us = 200_000
 _BEGIN_us = 100  # that it takes to start a rail, about
+LOST = OSError, SensorError  # of a sensor. Made here, because a tuple in an `except` clause is built anew each time
+REFUSED = Refused, ValueError  # of a command; ValueError: its body is not JSON
 PRESSING = 1024  # bytes in the queue that do not wait for a round without work: conversions alone can fill all rounds
 
 
 class Rig:
+    """All parts of the board, and what each command of the host does with them."""
+
     def __init__(self):
         self.boot = int.from_bytes(os.urandom(4), "little")
         self.clock = Clock64()
@@ -42,7 +46,7 @@ class Rig:
         for sampler in self.samplers:
             try:
                 sampler.probe()
-            except (OSError, SensorError) as why:
+            except LOST as why:
                 self.log(sampler, why)
 
     def log(self, sampler, why):
@@ -74,12 +78,12 @@ class Rig:
             try:
                 sampler.prepare()
                 ready.append(sampler)
-            except (OSError, SensorError) as why:
+            except LOST as why:
                 self.lose(sampler, why)
         for k, sampler in enumerate(ready):
             try:
                 sampler.go()
-            except (OSError, SensorError) as why:
+            except LOST as why:
                 self.lose(sampler, why)
             # rails that want the bus at different times wait less; all begin before the first one's edge
             if k < len(ready) - 1:
@@ -107,7 +111,7 @@ class Rig:
         try:
             sampler.lane.free()
             sampler.recover()
-        except (OSError, SensorError):
+        except LOST:
             self.lost_at = ticks_us()
             return
         self.log(sampler, "sensor configured again, config %d" % sampler.config_id)
@@ -126,7 +130,7 @@ class Rig:
         elif kind in (wire.ARM, wire.CUT, wire.ON, wire.SCOPE, wire.CALIBRATE):
             try:
                 self.carry_out(kind)
-            except (Refused, ValueError) as why:  # ValueError: what was to be JSON is none
+            except REFUSED as why:
                 self.link.say(wire.REFUSED, json.dumps({"command": chr(kind), "why": str(why)}))
         return kind != wire.QUIT
 
@@ -161,7 +165,7 @@ class Rig:
                 if sampler.running:
                     try:
                         busy = sampler.turn() or busy
-                    except (OSError, SensorError) as why:
+                    except LOST as why:
                         self.lose(sampler, why)
                 else:
                     self.find(sampler)

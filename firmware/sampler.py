@@ -6,23 +6,23 @@ learned from the conversions themselves because the chip's oscillator is off by 
 Between `go` and `stop` nothing here allocates.
 """
 
+from array import array
 from time import ticks_add, ticks_diff, ticks_us
 
 import board
 import micropython
 from micropython import const
 import wire
-from clock64 import put32
+from clock64 import add, put_counter, put_split
 from ina228 import SensorError
 from lane import DATA, EXTRA, SAMPLE, STAMP
-from link import HEAD
 from switch import IDLE
 
-_FIRST = const(24)  # where the samples begin in an S frame: HEAD and SAMPLES_HEAD after the kind
 _SILENT_us = const(50_000)
 _LEARN = const(1024)  # conversions after which the period is refined
 _BASELINE = const(16384)  # conversions over which it is averaged
 _ENERGY_us = const(1_000_000)
+_BLOCK = const(1 << 29)  # conversions after which counting begins again: an integer of 2**30 or more is a heap object
 _WATCHED = const(8)  # samples at once while a cut is on, so that the switch learns of its edge before those behind it
 
 
@@ -42,6 +42,10 @@ def byte(mem, at, n):
 
 
 class Sampler:
+    """A rail's stream: its conversions counted from `go` on, its samples on their way into a frame.
+
+    The index of the next conversion is blocks * _BLOCK + next; all other indexes are relative to the same block."""
+
     def __init__(self, rail, chip, link, clock):
         """`rail`: a row of board.RAILS, `chip`: its driver."""
         self.rail = rail
@@ -51,15 +55,16 @@ class Sampler:
         self.clock = clock
         self.config_id = 0
         self.running = False
-        self.next = self.missed = 0
+        self.next = self.blocks = 0
+        self.missed = array("I", [0])
         # stamp of the last conversion, and when something was last heard of the chip
         self.last = self.heard = ticks_us()
-        self.frame = bytearray(_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
+        self.frame = bytearray(wire.S_FIRST + wire.MAX_SAMPLES * wire.SAMPLE_BYTES + 4)
         self.n = 0
-        self.at = _FIRST
+        self.at = wire.S_FIRST
         self.watch = None  # the switch, which looks at each sample
         self.zero = False
-        self.energy_frame = bytearray(HEAD + 28 + 4)
+        self.energy_frame = bytearray(wire.E_END + 4)
         self.five = bytearray(5)
         self.temp = 0
         self.plan()
@@ -114,8 +119,8 @@ class Sampler:
     def prepare(self):
         """Make ready to sample from index 0 with accumulators at 0. OSError, SensorError."""
         self._close()
-        self.next = 0  # conversions since go; index of the next one
-        self.missed = 0
+        self.next = self.blocks = 0
+        self.missed[0] = 0
         self._set_period(self.chip.conversion_us << 8)
         self.energy_at = self.per_second
         self.last = ticks_us()
@@ -152,10 +157,10 @@ class Sampler:
         lane = self.lane
         kind = lane.take()
         if not kind:
-            # none came just now
+            # take again before asking: one may have arrived meanwhile
             if ticks_diff(ticks_us(), self.heard) > _SILENT_us and not lane.waits() and not lane.take():
                 self._ask_why()
-            # nothing interrupts when the bus is free for it, or it is read
+            # True also while a read waits for the bus: no interrupt will announce that
             return lane.pending() or self._watched() and lane.waits()
         self.heard = ticks_us()
         if kind == SAMPLE and self._drain():
@@ -207,7 +212,7 @@ class Sampler:
                 at += wire.SAMPLE_BYTES
         self.chip.flags = lane.flags
         self.last = lane.stamp
-        self.next += moved
+        self._count(moved)
         self.at += wire.SAMPLE_BYTES * moved
         self.n = n = n + moved
         if n == wire.MAX_SAMPLES:
@@ -242,8 +247,8 @@ class Sampler:
             self._skip(mem[at - DATA + STAMP])
         frame = self.energy_frame
         for k in range(5):
-            frame[HEAD + 23 - k] = byte(mem, at, first + k)
-            frame[HEAD + 18 - k] = byte(mem, at, first + 5 + k)
+            frame[wire.E_CHARGE + 4 - k] = byte(mem, at, first + k)  # the chip sends the most significant byte first
+            frame[wire.E_ENERGY + 4 - k] = byte(mem, at, first + 5 + k)
         self._put_energy()
         self.energy_at = self.next + self.per_second
 
@@ -251,9 +256,20 @@ class Sampler:
         """Count a conversion whose values were not read, and those lost before it."""
         steps = self._steps(stamp)
         self._close()
-        self.missed += steps
-        self.next += steps
+        add(self.missed, steps)
+        self._count(steps)
         self.last = stamp
+
+    def _count(self, steps):
+        """So many conversions are over."""
+        self.next += steps
+        if self.next >= _BLOCK:
+            self.blocks += 1
+            self.next -= _BLOCK
+            self.base_index -= _BLOCK
+            self.learn_at -= _BLOCK
+            if self.accumulates:
+                self.energy_at -= _BLOCK
 
     def _learn_from(self, tick, index):
         self.base_tick = tick
@@ -276,15 +292,14 @@ class Sampler:
         steps = self._steps(stamp)
         if steps > 1 or gap > 65535:
             self._close()
-            self.missed += steps - 1
+            add(self.missed, steps - 1)
         index = self.next + steps - 1
-        self.next = index + 1
         self.last = stamp
         if self.n == 0:
             gap = 0
             frame = self.frame
-            put32(frame, HEAD + 7, index)
-            self.clock.put(frame, HEAD + 11, stamp)
+            put_split(frame, wire.S_INDEX, self.blocks, index)
+            self.clock.put(frame, wire.S_T0, stamp)
         put_sample(self.frame, self.at, gap, self.chip.vbus, self.chip.signed())
         if self.watch is not None:
             self.watch.sample(self.rail["rail"], stamp, self.frame, self.at)
@@ -294,6 +309,7 @@ class Sampler:
             self._close()
         if index >= self.learn_at:
             self._learn(stamp, index)
+        self._count(steps)
 
     def _learn(self, stamp, index):
         count = index - self.base_index
@@ -310,20 +326,20 @@ class Sampler:
             return
         frame = self.frame
         frame[0] = wire.SAMPLES
-        frame[HEAD] = self.rail["rail"]
-        frame[HEAD + 1] = self.config_id
-        frame[HEAD + 2] = self.n
-        put32(frame, HEAD + 3, self.missed)
+        frame[wire.S_RAIL] = self.rail["rail"]
+        frame[wire.S_CONFIG] = self.config_id
+        frame[wire.S_N] = self.n
+        put_counter(frame, wire.S_MISSED, self.missed)
         if not self.link.put(frame, self.at):
-            self.missed += self.n
+            add(self.missed, self.n)
         self.n = 0
-        self.at = _FIRST
+        self.at = wire.S_FIRST
 
     def _send_energy(self):
         """The E frame of index 0: the cleared accumulators before the first conversion."""
         chip, frame, five = self.chip, self.energy_frame, self.five
         self.temp, chip.flags = chip.state()
-        for at, register in ((HEAD + 19, chip.EXTRA[0][0]), (HEAD + 14, chip.EXTRA[1][0])):
+        for at, register in ((wire.E_CHARGE, chip.EXTRA[0][0]), (wire.E_ENERGY, chip.EXTRA[1][0])):
             self.lane.read_into(register, five)
             for k in range(5):  # registers come most significant byte first, the wire is little endian
                 frame[at + 4 - k] = five[k]
@@ -332,13 +348,13 @@ class Sampler:
     def _put_energy(self):
         frame = self.energy_frame
         frame[0] = wire.ENERGY
-        frame[HEAD] = self.rail["rail"]
-        frame[HEAD + 1] = self.config_id
-        put32(frame, HEAD + 2, self.next)
-        self.clock.put(frame, HEAD + 6, self.last)
-        frame[HEAD + 24], frame[HEAD + 25] = self.temp & 255, self.temp >> 8
-        frame[HEAD + 26], frame[HEAD + 27] = self.chip.flags & 255, self.chip.flags >> 8
-        self.link.put(frame, HEAD + 28)
+        frame[wire.E_RAIL] = self.rail["rail"]
+        frame[wire.E_CONFIG] = self.config_id
+        put_split(frame, wire.E_INDEX, self.blocks, self.next)
+        self.clock.put(frame, wire.E_T, self.last)
+        frame[wire.E_TEMP], frame[wire.E_TEMP + 1] = self.temp & 255, self.temp >> 8
+        frame[wire.E_DIAG], frame[wire.E_DIAG + 1] = self.chip.flags & 255, self.chip.flags >> 8
+        self.link.put(frame, wire.E_END)
 
     def _ask_why(self):
         """No conversion, or a flag register that is not ours: raises what is the matter."""

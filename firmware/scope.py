@@ -5,13 +5,11 @@ import adc_ring
 import wire
 from clock64 import put32
 from cut import Refused, number
-from link import HEAD
 from micropython import const
 from time import ticks_diff, ticks_us
 
 _PIECE = const(100)  # samples in a W frame
 _ROOM = const(1500)  # bytes of the link's queue that the samples of the sensors keep
-_FIRST = const(24)  # where the samples begin: HEAD and WAVEFORM_HEAD after the kind
 RATES = (500_000, 250_000, 100_000, 10_000, 2_000)
 MARGIN = const(512)  # samples that the ring may run on before it is stopped
 LONGEST_us = 500_000_000
@@ -19,13 +17,15 @@ _IDLE, _RUNNING, _SENDING = const(0), const(1), const(2)
 
 
 class Scope:
+    """Idle, running (the ADC fills its ring), or sending the picture of one event."""
+
     def __init__(self, rows, link, clock):
         """rows: board.SCOPE."""
         self.rails = {row["gpio"]: row["rail"] for row in rows}
         self.rows = rows
         self.link, self.clock = link, clock
         self.state = _IDLE
-        self.frame = bytearray(_FIRST + 2 * _PIECE + 4)
+        self.frame = bytearray(wire.W_FIRST + 2 * _PIECE + 4)
 
     def describe(self):
         """For H."""
@@ -77,7 +77,7 @@ class Scope:
         self.state = _IDLE
 
     def turn(self):
-        """To be called all the time. Allocates only once there is something to send."""
+        """Call on every pass of the main loop. Allocates only once there is something to send."""
         if self.state == _IDLE:
             return
         now = ticks_us()
@@ -107,16 +107,16 @@ class Scope:
         inputs, gpio = len(self.gpios), self.gpios[self.channel]
         sample = self.at * inputs + self.channel
         frame[0] = wire.WAVEFORM
-        frame[HEAD], frame[HEAD + 1] = self.rails[gpio], gpio
-        put32(frame, HEAD + 2, self.at - self.first)
+        frame[wire.W_RAIL], frame[wire.W_CHANNEL] = self.rails[gpio], gpio
+        put32(frame, wire.W_NUMBER, self.at - self.first)
         t_us = self.start_us + (sample + 1) * self.step_ns // 1000
-        put32(frame, HEAD + 6, t_us & 0x3FFFFFFF | (t_us >> 30 & 3) << 30)
-        put32(frame, HEAD + 10, t_us >> 32)
-        put32(frame, HEAD + 14, self.dt_ns)
-        frame[HEAD + 18] = n
+        put32(frame, wire.W_T0, t_us & 0x3FFFFFFF | (t_us >> 30 & 3) << 30)
+        put32(frame, wire.W_T0 + 4, t_us >> 32)
+        put32(frame, wire.W_STEP, self.dt_ns)
+        frame[wire.W_N] = n
         for k in range(n):
             from_ = 2 * ((sample + k * inputs) % adc_ring.SIZE)
-            frame[_FIRST + 2 * k] = ring[from_]
-            frame[_FIRST + 2 * k + 1] = ring[from_ + 1]
-        if self.link.put(frame, _FIRST + 2 * n):
+            frame[wire.W_FIRST + 2 * k] = ring[from_]
+            frame[wire.W_FIRST + 2 * k + 1] = ring[from_ + 1]
+        if self.link.put(frame, wire.W_FIRST + 2 * n):
             self.at += n

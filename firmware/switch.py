@@ -19,7 +19,6 @@ import wire
 from clock64 import put32
 from cut import DEAD_us, PROFILES, Cut, Refused, rails_of
 from fall import Watch
-from link import HEAD
 from pulse import ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
@@ -33,6 +32,8 @@ WATCHDOG_ms = 8000
 
 
 class Switch:
+    """The rails' switches: one cut at a time, in the states named above. At reset and after a defect all rails are on."""
+
     def __init__(self, rows, sideband, sync, samplers, link, clock):
         """rows, sideband, sync: board.SWITCH, SIDEBAND, SYNC."""
         measured = [s.rail["rail"] for s in samplers]
@@ -79,11 +80,11 @@ class Switch:
         self.token = int.from_bytes(os.urandom(4), "little")
         self.armed = True
         self.armed_at = ticks_us()
-        buf = bytearray(HEAD + 8 + 4)
+        buf = bytearray(wire.A_END + 4)
         buf[0] = wire.ARMED
-        put32(buf, HEAD, self.token)
-        put32(buf, HEAD + 4, VALID_us // 1000)
-        self.link.put(buf, HEAD + 8)
+        put32(buf, wire.A_TOKEN, self.token)
+        put32(buf, wire.A_VALID, VALID_us // 1000)
+        self.link.put(buf, wire.A_END)
 
     def cut(self, how):
         """how: the object of `c`. Refused, and nothing is touched, if anything of it is not as wire.py says."""
@@ -191,7 +192,7 @@ class Switch:
                 self._go()
 
     def turn(self):
-        """To be called all the time."""
+        """Call on every pass of the main loop."""
         if self.armed and ticks_diff(ticks_us(), self.armed_at) > VALID_us:
             self.armed = False
         state = self.state

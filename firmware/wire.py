@@ -97,6 +97,27 @@ ENERGY_BODY = "<BBIQ5s5shH"  # rail, config, index, t_us, energy, charge, die_te
 PONG_BODY = "<IQI"  # token, t_us, held_us
 ARMED_BODY = "<II"  # token, valid_ms
 WAVEFORM_HEAD = "<BBIQIB"  # rail, channel, first, t0_us, dt_ns, n
+
+
+def _places(body):
+    """At which byte of its frame, kind and seq included, each field of a body begins, and the byte behind the last."""
+    places, count = [struct.calcsize(HEAD)], ""
+    for letter in body[1:]:
+        count += letter
+        if not letter.isdigit():
+            places.append(places[-1] + struct.calcsize("<" + count))
+            count = ""
+    return places
+
+
+# Places of the fields, for code that reads and writes frames in place. The last of each is where the body ends; samples
+# of an S frame and values of a W frame follow there.
+BODY = struct.calcsize(HEAD)
+S_RAIL, S_CONFIG, S_N, S_MISSED, S_INDEX, S_T0, S_FIRST = _places(SAMPLES_HEAD)
+E_RAIL, E_CONFIG, E_INDEX, E_T, E_ENERGY, E_CHARGE, E_TEMP, E_DIAG, E_END = _places(ENERGY_BODY)
+P_TOKEN, P_T, P_HELD, P_END = _places(PONG_BODY)
+A_TOKEN, A_VALID, A_END = _places(ARMED_BODY)
+W_RAIL, W_CHANNEL, W_NUMBER, W_T0, W_STEP, W_N, W_FIRST = _places(WAVEFORM_HEAD)
 MAX_SAMPLES = 50
 MAX_COMMAND = 768  # longest encoded frame from the host, delimiter included
 MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibrated rails with their switches

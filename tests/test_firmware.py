@@ -69,6 +69,58 @@ def test_sampling_allocates_nothing(tmp_path):
     assert sum(kind == wire.ENERGY for _, kind, _, _ in frames) >= 3
 
 
+CHIPS = {
+    "INA228": {},
+    "INA229": {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 50, "temp_us": None},
+    "INA226": {"chip": "INA226", "current_lsb_pA": 250_000_000, "vbus_us": 204, "vshunt_us": 588, "temp_us": None},
+}
+
+
+@pytest.mark.usefixtures("integers")
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("ahead", [1 << 30, 1 << 32], ids=hex)
+def test_counts_that_pass_a_power_of_two_allocate_nothing(tmp_path, chip, ahead):
+    """From 400 conversions before 2**30 on, as after 30 h at 10 000/s: indexes, the count of lost conversions and the
+    sequence number run on, modulo 2**32, with the heap locked."""
+    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    done = run_script(
+        "heap_locked.py", str(tmp_path / "feed"), "5000", str(ahead - 400), stdin=json.dumps([CHIPS[chip]])
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    def since(count):
+        """From ahead - 400 on."""
+        return (count - ahead + 400) % (1 << 32)
+
+    frames = [(kind, seq, body) for _, kind, seq, body in stream(done)[1]]
+    # those before it were framed before the counts were set
+    first = next(k for k, (_, seq, _) in enumerate(frames) if since(seq) == 0)
+    assert [since(seq) for _, seq, _ in frames[first:]] == list(range(len(frames) - first))
+    heads = [struct.unpack_from(wire.SAMPLES_HEAD, body) for kind, _, body in frames[first:] if kind == wire.SAMPLES]
+    assert {since(head[3]) for head in heads} == {0}
+    assert since(heads[0][4]) < 100 and since(heads[-1][4]) > 500
+    assert [since(b[4]) - since(a[4]) for a, b in zip(heads, heads[1:])] == [head[2] for head in heads[:-1]]
+    if chip != "INA226":
+        ends = [struct.unpack(wire.ENERGY_BODY, body)[2] for kind, _, body in frames[first:] if kind == wire.ENERGY]
+        assert len(ends) == 1 and 500 < since(ends[0]) < 700
+
+
+@pytest.mark.usefixtures("integers")
+@pytest.mark.parametrize("amps", [-2.7, 2.7, 9, -9])
+@pytest.mark.parametrize("chip", CHIPS)
+def test_no_reading_allocates(tmp_path, chip, amps):
+    """A value of 20 bits that was shifted by 12 once needed a heap object, from 2.6 A on and below zero."""
+    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    row = CHIPS[chip] | {"simulated": {"A": amps, "V": 82}}
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "1500", stdin=json.dumps([row]))
+    assert done.returncode == 0, done.stdout + done.stderr
+    bodies = [body for _, kind, _, body in stream(done)[1] if kind == wire.SAMPLES]
+    lsb_A = row.get("current_lsb_pA", 9_765_625) * 1e-12
+    most = (1 << 15 if chip == "INA226" else 1 << 19) * lsb_A
+    seen = int.from_bytes(bodies[-1][-3:], "little", signed=True) * lsb_A
+    assert len(bodies) > 2 and seen == pytest.approx(max(-most, min(most, amps)), abs=0.02)
+
+
 @pytest.mark.usefixtures("integers")
 def test_a_pongs_time_is_the_middle_of_the_boards_handling(tmp_path):
     """In device time, so exact: between arrival and answer, and on average in the middle, whatever the firmware does

@@ -223,6 +223,27 @@ def test_sampling_path_has_no_floats(path):
     assert [n for n in unfit(path.read_text()) if not lines[n - 1].strip().startswith(named)] == []
 
 
+# Files whose commands are carried out while nothing is sampled, or that run on none of the paths of the main loop.
+MAY_ALLOCATE = {"calibration.py"}
+
+
+def allocating_excepts(source):
+    """Lines of `except` clauses that build a tuple: an exception that comes while the heap is full, or locked, would
+    become a MemoryError there."""
+    handlers = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ExceptHandler)]
+    return [node.lineno for node in handlers if not isinstance(node.type, (ast.Name, type(None)))]
+
+
+@pytest.mark.parametrize("path", [p for p in FIRMWARE if p.name not in MAY_ALLOCATE], ids=lambda p: p.name)
+def test_except_clauses_build_nothing(path):
+    assert allocating_excepts(path.read_text()) == []
+
+
+def test_an_except_clause_that_builds_a_tuple_is_found():
+    assert allocating_excepts("try:\n    f()\nexcept (OSError, ValueError) as why:\n    pass") == [3]
+    assert allocating_excepts("try:\n    f()\nexcept LOST:\n    pass\nexcept OSError:\n    pass") == []
+
+
 def test_what_is_unfit_is_found():
     good = """
         a = 1 << 30

@@ -99,12 +99,10 @@ sampler = vipersource.load(
     {
         "time": _time,
         "board": types.SimpleNamespace(alert_pin=lambda gpio: _pin),
-        "calibration": types.SimpleNamespace(),
         "wire": wire,
         "clock64": clock64,
         "ina228": ina228,
         "lane": lane_module,
-        "link": types.SimpleNamespace(HEAD=5),
         "switch": types.SimpleNamespace(IDLE="idle"),
     },
 )
@@ -133,7 +131,7 @@ def carried(chip_class, batches, one_by_one, room=1000, forgotten=False, watched
     s = sampler.Sampler(row, chip, link, clock64.Clock64())
     s._learn_from(0, -1)
     s.learn_at = 150  # soon enough to be met
-    s.last, s.next, s.missed = batches[0][0][1], 0, 0
+    s.last = batches[0][0][1]
     s._set_period(chip.conversion_us << 8)
     s.energy_at = 90
     s.asked, s.running = False, True
@@ -153,7 +151,7 @@ def carried(chip_class, batches, one_by_one, room=1000, forgotten=False, watched
     except (OSError, ina228.SensorError) as why:
         error = repr(why)
     s._close()
-    return link.frames, error, lane.asked, seen, (s.next, s.missed, s.last, s.zero, chip.flags, lane.mem[1])
+    return link.frames, error, lane.asked, seen, (s.next, s.missed[0], s.last, s.zero, chip.flags, lane.mem[1])
 
 
 def words(chip_class, flags, current, vbus, low=0):

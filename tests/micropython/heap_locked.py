@@ -1,7 +1,7 @@
 """Runs under MicroPython: the firmware streams for ROUNDS rounds with the heap locked, so that any allocation raises
 MemoryError.
 
-    micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak] < RAILS
+    micropython heap_locked.py FIRMWARE STAND_INS FEED ROUNDS [leak | CONVERSIONS] < RAILS
 
 RAILS: JSON, what each rail's row changes in the first of board.RAILS; on standard input, because the interpreter takes
 no argument above 255 bytes.
@@ -10,13 +10,16 @@ The stand-ins allocate, so the heap is unlocked inside each of them and locked a
 locked. Device time runs free of real time; commands are put in by this script. Printed: a line with the t_us at which
 the first ping arrives (one more each 5 ms), then a line `t_us hex` for each piece of the rig's output.
 On an interpreter with 31-bit small integers this also shows that no number of the sampling path needs more.
-With `leak` each round does allocate: the proof that the lock is felt.
+With `leak` each round does allocate: the proof that the lock is felt. CONVERSIONS: so many have been counted, missed and
+framed before the lock, as after weeks of streaming.
 """
 
 import usys
 
 FIRMWARE, STAND_INS, FEED, ROUNDS = usys.argv[1:5]
-LEAK = len(usys.argv) > 5
+OPTION = usys.argv[5] if len(usys.argv) > 5 else ""
+LEAK = OPTION == "leak"
+AHEAD = 0 if LEAK or not OPTION else int(OPTION)
 usys.path[:] = [FIRMWARE, STAND_INS, ".frozen"]
 
 import binascii
@@ -170,6 +173,18 @@ board = rig.Rig()
 cosim._input.append([cosim.now, wire.encode(wire.GO, 0), 0])
 while not board.streaming:
     board.turn()
+for sampler in board.samplers if AHEAD else ():
+    sampler._close()
+    left = AHEAD
+    while left:
+        n = min(left, 1 << 28)
+        left -= n
+        sampler.base_index += n
+        sampler.learn_at += n
+        sampler._count(n)
+    sampler.energy_at = sampler.next + 500
+    sampler.missed[0] = AHEAD
+    board.link.seq[0] = AHEAD
 first_ping = cosim.ticks()
 for k in range(int(ROUNDS) // 50):  # commands that will arrive while the heap is locked
     cosim._input.append([cosim.now + k * 5_000_000, wire.encode(wire.PING, k + 1, struct.pack("<I", k)), 0])
