@@ -118,7 +118,7 @@ def test_a_calibration_makes_it_better_and_drift_remains():
         (Point(0, 0, 0), Point(5.0, 0, 2.5), METER, "more than 10 %"),
         (Point(0, 0, 0), Point(5, 0, 5), Meter("m", 0, 0, 0.001), "has an uncertainty"),
         (Point(0, -1, 0), Point(5, 0, 5), METER, "has an uncertainty"),
-        (Point(math.nan, 0, 0), Point(5, 0, 5), METER, "no figure"),
+        (Point(math.nan, 0, 0), Point(5, 0, 5), METER, "not a finite"),
     ],
 )
 def test_figures_that_make_no_calibration(low, high, meter, words):

@@ -42,7 +42,8 @@ COVERAGE = 2.0  # expanded uncertainty: k = 2, about 95 %
 
 @dataclass(frozen=True)
 class Limits:
-    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree."""
+    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree; and how its
+    registers end."""
 
     shunt_offset_V: float
     shunt_offset_V_per_C: float
@@ -51,12 +52,18 @@ class Limits:
     bus_offset_V_per_C: float
     bus_gain_ppm: float
     gain_ppm_per_C: float
+    full_scale: int  # of the registers of shunt voltage, CURRENT and bus voltage, which stay there beyond it
+    # CURRENT = shunt voltage x unity / (calibration register), or the inverse of this ratio
+    unity: int
+    inverse: bool = False
 
 
 # INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside
 # it (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
-_INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20)
-CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50)}
+# CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4 SHUNT x CAL / 2048.
+_INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20, 0x7FFFF, 4096)
+_INA226 = Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50, 0x7FFF, 2048, inverse=True)
+CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}
 NOISE_50us_V = {
     "INA228": 8.6e-6,
     "INA229": 8.6e-6,
@@ -101,7 +108,7 @@ def line(low: Point, high: Point, meter: Meter, lsb: float) -> dict:
         meter.digit,
     ):
         if not math.isfinite(value):
-            raise CalibrationError(f"{value} is no figure")
+            raise CalibrationError(f"{value} is not a finite number")
     if min(meter.percent, meter.fixed, meter.digit, low.rig_u, high.rig_u) < 0 or (
         meter.percent == 0 and meter.fixed == 0
     ):
@@ -196,9 +203,12 @@ def uncertainty(rail: dict, quantity: str, value: float) -> float:
 
 
 def parts(rail: dict, quantity: str, value: float) -> tuple[float, dict[tuple, float]]:
-    """The same in parts: what is this rail's and this quantity's alone, and what it has in common with each other rail
-    that the same meter calibrated, named (meter, quantity, "percent" or "fixed")."""
-    chip = CHIPS.get(rail.get("chip"), CHIPS["INA226"])
+    """`uncertainty` in parts: what is this rail's and this quantity's alone, and what it has in common with each other
+    rail that the same meter calibrated, named (meter, quantity, "percent" or "fixed"). NaN for a chip whose limits are
+    not known."""
+    chip = CHIPS.get(rail.get("chip"))
+    if chip is None:
+        return math.nan, {}
     ohms = rail["shunt_uOhm"] * 1e-6
     offset = chip.bus_offset_V if quantity == "V" else chip.shunt_offset_V / ohms
     offset_per_C = chip.bus_offset_V_per_C if quantity == "V" else chip.shunt_offset_V_per_C / ohms
@@ -229,13 +239,26 @@ def line_parts(stored: dict, value: float) -> tuple[float, float, float]:
 
 
 def is_zero(rail: dict, amperes: float) -> bool:
-    """Whether a mean current can be what the chip reads with nothing connected: within 5 times its offset limit."""
-    return abs(amperes) <= 5 * CHIPS.get(rail.get("chip"), CHIPS["INA226"]).shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
+    """Whether a mean current can be what the chip reads with nothing connected: within 5 times its offset limit. False
+    for a chip whose limits are not known."""
+    chip = CHIPS.get(rail.get("chip"))
+    return chip is not None and abs(amperes) <= 5 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
+
+
+def limits_raw(rail: dict) -> tuple[int, int] | None:
+    """(CURRENT, VBUS) of a rail from which on a reading, as a magnitude, may stand for any larger one: its register, or
+    the shunt voltage's that CURRENT is made of, is at its end. None for a chip whose registers are not known."""
+    chip = CHIPS.get(rail.get("chip"))
+    if chip is None:
+        return None
+    cal = rail.get("shunt_cal") or chip.unity
+    at_shunt_limit = chip.full_scale * cal // chip.unity if chip.inverse else chip.full_scale * chip.unity // cal
+    return min(chip.full_scale, at_shunt_limit) - 1, chip.full_scale  # 1: the chips may cut off or round
 
 
 def power_uncertainty(rail: dict, volts: float, watts: float) -> float:
     """Expanded uncertainty (k = 2) in W of a mean power, at a mean voltage: GUM 5.1.2 with P = V I, V and I
-    independent."""
+    independent. NaN for a chip whose limits are not known."""
     return sum_uncertainty([(rail, volts, watts)])
 
 

@@ -14,8 +14,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ssdrig import calibration, journal, wire
 
-HEAD_BYTES = 5  # kind u8, seq u32
-SAMPLES_AT = HEAD_BYTES + 19
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
 LATEST_US = 1 << 52  # later ticks, in 142 years, are nonsense
 READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
@@ -103,7 +101,7 @@ class Decoder:
         rows = np.flatnonzero((records.kind == journal.PING) & (records.length == 4))
         sent_ns = records.t_ns[rows]
         self._sent.update(zip(_gather(records.data, records.start[rows], 4).tolist(), sent_ns.tolist()))
-        rows = np.flatnonzero((records.kind == journal.FRAME) & (records.length >= HEAD_BYTES))
+        rows = np.flatnonzero((records.kind == journal.FRAME) & (records.length >= wire.BODY))
         if len(rows):
             self._frames(records, rows)
         self._match_pongs(int(records.t_ns[-1]) if len(records) else 0)
@@ -145,11 +143,14 @@ class Decoder:
     def _frames(self, records: journal.Records, rows: np.ndarray) -> None:
         data, start, length = records.data, records.start[rows], records.length[rows]
         kind, seq = data[start], _gather(data, start + 1, 4)
-        body_bytes = length - HEAD_BYTES
         tick = np.full(len(rows), -1, np.int64)
-        for which, at, least in ((wire.SAMPLES, 11, 19), (wire.ENERGY, 6, 28), (wire.PONG, 4, 12)):
-            here = (kind == which) & (body_bytes >= least)
-            tick[here] = _gather(data, start[here] + HEAD_BYTES + at, 8)
+        for which, at, least in (
+            (wire.SAMPLES, wire.S_T0, wire.S_FIRST),
+            (wire.ENERGY, wire.E_T, wire.E_END),
+            (wire.PONG, wire.P_T, wire.P_HELD),
+        ):
+            here = (kind == which) & (length >= least)
+            tick[here] = _gather(data, start[here] + at, 8)
         tick[(tick < 0) | (tick > LATEST_US)] = -1
         keep, boot = self._boots(records, rows, kind, seq, tick)
         number = self.counts["frames"] + np.arange(len(rows))
@@ -162,10 +163,10 @@ class Decoder:
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
-        tokens = _gather(data, start[here] + HEAD_BYTES, 4).tolist()
+        tokens = _gather(data, start[here] + wire.P_TOKEN, 4).tolist()
         held_us = np.zeros(len(here), np.int64)  # protocol 1 does not say
-        says = body_bytes[here] >= 16
-        held_us[says] = _gather(data, start[here[says]] + HEAD_BYTES + 12, 4)
+        says = length[here] >= wire.P_END
+        held_us[says] = _gather(data, start[here[says]] + wire.P_HELD, 4)
         answered = records.t_ns[rows][here].tolist()
         self._answers += zip(
             tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist()
@@ -215,7 +216,7 @@ class Decoder:
             if i in resets:
                 self._new_boot()
             if kind[i] == wire.HELLO:
-                self._hello(records.payload(rows[i])[HEAD_BYTES:], self.counts["frames"] + i)
+                self._hello(records.payload(rows[i])[wire.BODY :], self.counts["frames"] + i)
         boot[done:] = len(self.boots) - 1
         return keep, boot
 
@@ -257,26 +258,26 @@ class Decoder:
 
     def _samples(self, data, start, length, boot, number, arrival_ns) -> None:
         n = np.zeros(len(start), np.int64)
-        headed = length >= SAMPLES_AT
-        n[headed] = data[start[headed] + HEAD_BYTES + 2]
-        headed[headed] = _gather(data, start[headed] + HEAD_BYTES + 11, 8) >> 52 == 0  # LATEST_US
-        whole = headed & (length == SAMPLES_AT + n * wire.SAMPLE_BYTES)
+        headed = length >= wire.S_FIRST
+        n[headed] = data[start[headed] + wire.S_N]
+        headed[headed] = _gather(data, start[headed] + wire.S_T0, 8) >> 52 == 0  # LATEST_US
+        whole = headed & (length == wire.S_FIRST + n * wire.SAMPLE_BYTES)
         self.counts["malformed"] += int(np.count_nonzero(~whole))
         whole &= n > 0
         start, boot, number, n, arrival_ns = (a[whole] for a in (start, boot, number, n, arrival_ns))
-        rails = data[start + HEAD_BYTES]
+        rails = data[start + wire.S_RAIL]
         for rail in np.unique(rails).tolist():
             here = rails == rail
-            at, count = start[here] + HEAD_BYTES, n[here]
-            t_us, vbus, current = _decode_samples(data, at + 19, count, _gather(data, at + 11, 8))
+            at, count = start[here], n[here]
+            t_us, vbus, current = _decode_samples(data, at + wire.S_FIRST, count, _gather(data, at + wire.S_T0, 8))
             self._rails.setdefault(rail, []).append(
                 Frames(
                     number[here],
                     boot[here],
-                    data[at + 1].astype(np.int64),
+                    data[at + wire.S_CONFIG].astype(np.int64),
                     count,
-                    _gather(data, at + 3, 4),
-                    _gather(data, at + 7, 4),
+                    _gather(data, at + wire.S_MISSED, 4),
+                    _gather(data, at + wire.S_INDEX, 4),
                     arrival_ns[here],
                     t_us,
                     vbus,
@@ -285,19 +286,16 @@ class Decoder:
             )
 
     def _energy(self, data, start, length, boot) -> None:
-        whole = length == HEAD_BYTES + 28
+        whole = length == wire.E_END
         self.counts["malformed"] += int(np.count_nonzero(~whole))
-        at = start[whole] + HEAD_BYTES
+        at = start[whole]
         rows = np.empty(len(at), ENERGY)
-        charge, die_temp = _gather(data, at + 19, 5), _gather(data, at + 24, 2)
-        rows["boot"], rows["rail"], rows["config"] = boot[whole], data[at], data[at + 1]
-        rows["index"], rows["t_us"], rows["energy"] = (
-            _gather(data, at + 2, 4),
-            _gather(data, at + 6, 8),
-            _gather(data, at + 14, 5),
-        )
+        charge, die_temp = _gather(data, at + wire.E_CHARGE, 5), _gather(data, at + wire.E_TEMP, 2)
+        rows["boot"], rows["rail"], rows["config"] = boot[whole], data[at + wire.E_RAIL], data[at + wire.E_CONFIG]
+        rows["index"], rows["t_us"] = _gather(data, at + wire.E_INDEX, 4), _gather(data, at + wire.E_T, 8)
+        rows["energy"] = _gather(data, at + wire.E_ENERGY, 5)
         rows["charge"], rows["die_temp"] = charge - (charge >> 39 << 40), die_temp - (die_temp >> 15 << 16)
-        rows["diag"] = _gather(data, at + 26, 2)
+        rows["diag"] = _gather(data, at + wire.E_DIAG, 2)
         if len(rows):
             self._energies.append(rows)
 

@@ -49,6 +49,9 @@ class Power:
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
     # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
     raw_J: np.ndarray
+    clipped: (
+        np.ndarray
+    )  # int64 (clipped samples,): samples at the end of the sensor's range, which bound the truth only
     closure: "Closure | None" = field(default=None)
 
     @property
@@ -58,10 +61,17 @@ class Power:
 
     def uncertainty_W(self, watts: float) -> float:
         """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
-        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples."""
+        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples or for an unknown chip."""
         if not len(self.V):
             return float("nan")
         return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)
+
+    def clipped_in(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """(samples at the end of the sensor's range, all samples) of those with begin_ns <= t_ns < end_ns. If there is
+        one of the former, mean, energy and extremes are lower bounds of the truth and have no uncertainty."""
+        first, last = np.searchsorted(self.t_ns, [begin_ns, end_ns])
+        a, z = np.searchsorted(self.clipped, [first, last])
+        return int(z - a), int(last - first)
 
     @property
     def lost(self) -> int:
@@ -119,10 +129,12 @@ def assemble(
     segment, segment_boot = first[starts], boot[starts]
     ends = np.append(segment[1:], total)
     V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
+    clipped = []
     raw_P = None  # made where a calibration or a negative current parts it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
         facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
         v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+        clipped.append(a + np.flatnonzero(_at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
         np.multiply(frames.vbus[a:z], v_scale, out=V[a:z])
         np.multiply(frames.current[a:z], i_scale, out=I[a:z])
         if facts.get("calibration"):
@@ -164,7 +176,16 @@ def assemble(
         clocks,
         counts,
         raw_J,
+        np.concatenate(clipped) if clipped else np.empty(0, np.int64),
     )
+
+
+def _at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """Which readings (raw integers) stand at the end of their register (bool)."""
+    limits = calibration.limits_raw(facts)
+    if limits is None:
+        return np.zeros(len(vbus), bool)
+    return (np.abs(current) >= limits[0]) | (vbus >= limits[1])
 
 
 def explained(frames: Frames, boots: list[Boot], rail: int) -> np.ndarray:
@@ -232,15 +253,26 @@ def integral_J(power: Power, t_ns) -> np.ndarray:
 def mean_power_W(body: bytes, hello: dict | None) -> float | None:
     """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its
     configuration."""
+    facts, vbus, current = _readings(body, hello)
+    if facts is None or not len(vbus):
+        return None
+    v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+    return float(np.mean((vbus * v_scale + v_offset) * (current * i_scale + i_offset)))
+
+
+def clipped_samples(body: bytes, hello: dict | None) -> int:
+    """How many samples of one samples frame's body stand at the end of the sensor's range; 0 if the hello does not know
+    its configuration."""
+    facts, vbus, current = _readings(body, hello)
+    return 0 if facts is None else int(np.count_nonzero(_at_limit(facts, vbus, current)))
+
+
+def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray, np.ndarray]:
+    """The hello's facts of a samples frame's configuration (None: it has none), its vbus and current (int64, raw)."""
     rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
     known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
-    if not known or not n:
-        return None
-    word = np.frombuffer(body, "<i8", n, struct.calcsize(wire.SAMPLES_HEAD))
-    v_scale, v_offset, i_scale, i_offset = calibration.scales(known[0])
-    volts = (word >> 16 & 0xFFFFFF) * v_scale + v_offset
-    amperes = (word >> 40) * i_scale + i_offset
-    return float(np.mean(volts * amperes))
+    word = np.frombuffer(body, "<i8", n, wire.S_FIRST - wire.BODY)
+    return known[0] if known else None, word >> 16 & 0xFFFFFF, word >> 40
 
 
 def closure(power: Power, energies: np.ndarray) -> Closure | None:
