@@ -115,7 +115,8 @@ class Live:
         if not self._rig:
             return "no rig"
         watts = self._rig.power_W()
-        return f"{'  -  ' if watts is None else f'{watts:5.2f}'} W  {self._rig.lost()} lost"
+        limit = " AT THE SENSOR'S LIMIT" if self._rig.clipped() else ""
+        return f"{'  -  ' if watts is None else f'{watts:5.2f}'} W{limit}  {self._rig.lost()} lost"
 
     def tell(self, **fields) -> None:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""

@@ -22,7 +22,7 @@ from serial.tools import list_ports
 
 from ssdrig import journal, wire
 from ssdrig.errors import RigError, SsdrigError
-from ssdrig.power import mean_power_W
+from ssdrig.power import clipped_samples, mean_power_W
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
@@ -143,16 +143,25 @@ class Rig:
         return sum(each) if each and None not in each else None
 
     def rails_W(self) -> dict[int, float | None]:
-        """The same of each rail that the board has; None: nothing came of it."""
-        with self._news:
-            recent, hello = list(self._recent), self._hello
-        horizon = time.monotonic() - 1.5
+        """Mean power of the last second of each rail that the board has; None: nothing came of it."""
+        recent, hello = self._last_second()
         out = {}
         for rail in (hello or {}).get("rails", []):
-            mine = (mean_power_W(body, hello) for at, body in recent if at > horizon and body[0] == rail["rail"])
+            mine = (mean_power_W(body, hello) for body in recent if body[0] == rail["rail"])
             powers = [p for p in mine if p is not None]
             out[rail["rail"]] = float(np.mean(powers)) if powers else None
         return out
+
+    def clipped(self) -> int:
+        """Samples of the last second, of all rails, that stand at the end of their sensor's range."""
+        recent, hello = self._last_second()
+        return sum(clipped_samples(body, hello) for body in recent)
+
+    def _last_second(self) -> tuple[list[bytes], dict | None]:
+        """Bodies of the S frames of the last second, and the latest hello."""
+        horizon = time.monotonic() - 1.5
+        with self._news:
+            return [body for at, body in self._recent if at > horizon], self._hello
 
     def ask(
         self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str

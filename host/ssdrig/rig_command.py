@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -149,8 +150,8 @@ def _info(args: argparse.Namespace) -> int:
     for row in found["rails"]:
         print(described(here.rail(row["rail"])))
         print(
-            f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA, {1e3 * row['P_mean_W']:.2f} mW +-"
-            f" {1e3 * row['P_uncertainty_W']:.2f} (k = 2)"
+            f"    {row['V_mean']:.4f} V, {1e3 * row['I_mean']:.3f} mA,"
+            f" {milliwatts(row['P_mean_W'], row['P_uncertainty_W'])}"
         )
         typical = f" (chip's typical {1e6 * row['I_typical']:.0f})" if row["I_typical"] else ""
         given_up = f", {row['given_up']} of them given up to read the accumulators" if row["given_up"] else ""
@@ -162,10 +163,7 @@ def _info(args: argparse.Namespace) -> int:
                 f" {row['closure_resolution_percent']:.3f})"
             )
     if len(found["rails"]) > 1 and found["total"]:
-        print(
-            f"  together: {1e3 * found['total']['P_mean_W']:.2f} mW +- {1e3 * found['total']['P_uncertainty_W']:.2f} (k"
-            " = 2)"
-        )
+        print(f"  together: {milliwatts(found['total']['P_mean_W'], found['total']['P_uncertainty_W'])}")
     clock = found["clock"]
     print(
         f"  clock: sample times good to {clock['bound_us']:.0f} us, board's crystal {clock['rate_ppm']:+.1f} ppm,"
@@ -178,9 +176,15 @@ def _info(args: argparse.Namespace) -> int:
     return RigError.exit_code if found["silent_rails"] else 0
 
 
+def milliwatts(watts: float, uncertainty_W: float | None) -> str:
+    """A mean power in words, with its expanded uncertainty where that is known."""
+    error = "uncertainty unknown" if uncertainty_W is None else f"+- {1e3 * uncertainty_W:.2f} (k = 2)"
+    return f"{1e3 * watts:.2f} mW {error}"
+
+
 def info(here: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses,
-    closure), `total` (of all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then),
+    samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then),
     `clock`, `frames_lost`, `damaged`, `logs`, `warnings`. Raises RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
@@ -204,6 +208,8 @@ def info(here: Session, seconds: float) -> dict:
         amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
         watts, span_s = float((volts * amperes).mean()), float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
         kept = calibration.kept(rail)
+        clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
+        uncertainty_W = calibration.power_uncertainty(rail, float(volts.mean()), watts)
         rows.append(
             {
                 "rail": number,
@@ -219,7 +225,8 @@ def info(here: Session, seconds: float) -> dict:
                 "I_pp": float(np.ptp(amperes)),
                 "I_typical": calibration.expected_noise(rail),
                 "P_mean_W": watts,
-                "P_uncertainty_W": calibration.power_uncertainty(rail, float(volts.mean()), watts),
+                "P_uncertainty_W": None if clipped or math.isnan(uncertainty_W) else uncertainty_W,
+                "clipped": clipped,
                 "calibrated": {q: kept[q].get("date") for q in ("V", "I") if kept.get(q)},
                 "rate_nominal_per_s": 1e9 / rail["conversion_ns"],
                 "given_up": power.closure.instead if power.closure else 0,
@@ -227,6 +234,11 @@ def info(here: Session, seconds: float) -> dict:
                 "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
             }
         )
+        if clipped:
+            warnings.append(
+                f"rail {number}: {clipped} of {len(volts)} samples are at the sensor's limit: its mean and peaks are lower"
+                " bounds; use a smaller shunt"
+            )
         if rail.get("calibration") and not kept:
             warnings.append(
                 f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget,"
@@ -251,7 +263,9 @@ def info(here: Session, seconds: float) -> dict:
             if silent
             else {
                 "P_mean_W": sum(row["P_mean_W"] for row in rows),
-                "P_uncertainty_W": calibration.sum_uncertainty(total),
+                "P_uncertainty_W": (
+                    None if any(row["P_uncertainty_W"] is None for row in rows) else calibration.sum_uncertainty(total)
+                ),
             }
         ),
         "silent_rails": silent,

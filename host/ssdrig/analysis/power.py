@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import rails, samples
+from ssdrig import calibration, rails, samples
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
 
@@ -49,21 +49,22 @@ def load_power(data: RunData, run: Path) -> None:
             rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
         _count(rail, power, edges)
     if data.fill_s:
-        data.fill_energy_J = _energy(
-            data, powers, data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
-        )[0]
+        fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
+        data.fill_energy_J = _energy(data, powers, *fill)[0]
+        _clipped(data, "fill", powers, *fill)
         if data.fill_energy_J is None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
 
 
 def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:
-    """Samples, conversions lost (in the second of the sample behind the gap) and the largest clock error of each
-    second."""
+    """Samples, those at the sensor's limit, conversions lost (in the second of the sample behind the gap) and the
+    largest clock error of each second."""
     n, cuts = len(edges_ns) - 1, np.searchsorted(power.t_ns, edges_ns)
     rail.samples, rail.samples_lost, rail.clock_error_ns = np.diff(cuts), np.zeros(n, np.int64), np.zeros(n)
     row = np.searchsorted(cuts, power.gap, "right") - 1
     inside = (row >= 0) & (row < n)
     np.add.at(rail.samples_lost, row[inside], power.gap_lost[inside])
+    rail.clipped = np.diff(np.searchsorted(power.clipped, cuts))
     some = np.flatnonzero(rail.samples)
     if len(some):
         rail.clock_error_ns[some] = np.maximum.reduceat(power.err_ns[: cuts[-1]], cuts[some])
@@ -97,7 +98,32 @@ def _idle(data: RunData, powers: list[samples.Power]) -> None:
     if joules is None:
         data.notes.append(f"idle_mean_W: power samples do not cover the idle step{_dark_rails(powers, edges)}")
         return
-    data.idle_mean_W, data.idle_uncertainty_W = sum(watts), rails.uncertainty_W(powers, watts)
+    data.idle_mean_W = sum(watts)
+    if not _clipped(data, "idle step", powers, *edges):
+        data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, watts))
+
+
+def _clipped(data: RunData, step: str, powers: list[samples.Power], begin_ns: int, end_ns: int) -> bool:
+    """Whether a sample of the step stands at the end of its sensor's range, which is said: what such samples make is a
+    lower bound, whose distance from the truth nobody knows."""
+    notes = []
+    for power in powers:
+        which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        notes += clipped_words(f"the {step}{which}", *power.clipped_in(begin_ns, end_ns))
+    data.notes += notes
+    return bool(notes)
+
+
+def clipped_words(where: str, clipped: int, among: int) -> list[str]:
+    """The note on samples at the sensor's limit, if there are any."""
+    if not clipped:
+        return []
+    bounds = "energy, mean and peaks there are lower bounds"
+    return [f"power: {clipped} of {among} samples of {where} are at the sensor's limit: {bounds}"]
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _dark_rails(powers: list[samples.Power], edges_ns) -> str:
@@ -116,6 +142,10 @@ def _note_power(data: RunData, powers: list[samples.Power]) -> None:
             data.notes.append(f"power: {count} {words}")
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
+        if len(power.t_ns) and calibration.limits_raw(power.facts) is None:
+            data.notes.append(
+                f"power_uncertainty_percent: the limits of chip {power.facts.get('chip')}{which} are not known"
+            )
         if power.closure is None:
             data.notes.append(f"closure_percent: the rig sent fewer than two energy frames of one stretch{which}")
         elif power.closure.instead:

@@ -20,6 +20,7 @@ class Rail:
     power_max_W: np.ndarray
     samples: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     samples_lost: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    clipped: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # samples at the sensor's limit
     clock_error_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # largest bound; 0 where there is no sample
     facts: dict | None = None  # its entry of the last hello, with the calibration
     volts_V: float | None = None  # mean of the run

@@ -8,6 +8,7 @@ latencies are of the nearest rank, as fio's are, from fio's histogram (its bins 
 import numpy as np
 
 from ssdrig import calibration
+from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.windows import Window
@@ -185,6 +186,9 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     }
     if out["samples"]:
         out["clock_error_us"] = max(float(rail.clock_error_ns[cut].max()) for rail in data.rails) / 1000
+    for rail in data.rails:
+        which = "the window" if len(data.rails) == 1 else f"the window, rail {rail.rail} ({rail.name}),"
+        notes += clipped_words(which, int(rail.clipped[cut].sum()), int(rail.samples[cut].sum()))
     if not seen.all():
         dark = [f"{r.rail} ({r.name})" for r in data.rails if not np.isfinite(r.power_mean_W[cut]).all()]
         of = f" of rail {', '.join(dark)}, so the sum is not known there" if len(data.rails) > 1 else ""
@@ -199,7 +203,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     if seen.all():
         out["energy_J"] = total
         watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
-        out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts)
+        out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts, cut)
     if done:
         out |= {"energy_uJ_per_io": 1e6 * total / done, "iops_per_W": done / total}
         if data.idle_mean_W is not None:
@@ -210,12 +214,14 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     return out
 
 
-def _uncertainty_percent(rails: list, watts: list[float]) -> float | None:
-    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers, in % of it."""
-    if not sum(watts) > 0 or any(rail.facts is None for rail in rails):
+def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float | None:
+    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers in the seconds of `cut`, in % of it. None where
+    a sample is at its sensor's limit, or the limits of a chip are not known."""
+    if not sum(watts) > 0 or any(rail.facts is None or rail.clipped[cut].any() for rail in rails):
         return None
     readings = [(rail.facts, rail.volts_V, w) for rail, w in zip(rails, watts, strict=True)]
-    return 100 * calibration.sum_uncertainty(readings) / sum(watts)
+    percent = 100 * calibration.sum_uncertainty(readings) / sum(watts)
+    return percent if np.isfinite(percent) else None
 
 
 def _rail(rail, window: Window) -> dict:
@@ -231,7 +237,7 @@ def _rail(rail, window: Window) -> dict:
         "power_mean_W": mean_W,
         "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if seen.any() else None,
         "energy_J": float(watts.sum()) if seen.all() else None,
-        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W]) if seen.all() else None,
+        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W], cut) if seen.all() else None,
         "samples": int(rail.samples[cut].sum()),
         "samples_lost": int(rail.samples_lost[cut].sum()),
     }

@@ -68,7 +68,7 @@ littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency. I
 littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for.
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
 samples_lost | Samples lost |  | 0 | less | Conversions of the window that are missing, proven by index and sequence number.
-power_uncertainty_percent | Power, uncertain by | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the shunt's tolerance.
+power_uncertainty_percent | Power, uncertain by | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip is unknown.
 closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same conversions of the run, the chip's clock corrected. 0 is perfect. Of several rails the worst.
 chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as measured over the run.
 clock_error_us | Clock error, at most | µs | 0 | less | The largest bound in the window on the distance between a sample's time and the host's clock.
