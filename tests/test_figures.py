@@ -3,8 +3,10 @@ import statistics
 from dataclasses import replace
 
 import pytest
+import synthetic_run
 from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
+from ssdrig import analysis
 from ssdrig.analysis import windows
 from ssdrig.errors import UsageError
 from ssdrig.figures import KEYS, figures_of
@@ -139,7 +141,32 @@ def test_clat_percentiles_are_of_the_windows_own_io(tmp_path):
     f = figures_of(replace(data, hist=slow))
     assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)
     assert f["windows"]["fresh"] is None and f["windows"]["all"]["clat_p99_us"] == pytest.approx(1600, rel=0.01)
-    assert f["lat_p99_us"] is None and any("lat_p99_us" in n and "clat" in n for n in f["notes"])
+    assert f["lat_p99_us"] is None and any("lat_p99_us" in n and "no histogram of lat" in n for n in f["notes"])
+
+
+def test_lat_percentiles_are_of_the_documents_nearest_the_edges(tmp_path):
+    """Our own status lines keep a histogram of lat: 0.8 ms before the zoom, 1.6 ms behind it."""
+    run = synthetic_run.write(tmp_path, [2000] * 20, zoom_s=10, power=False)
+    lines = []
+    for second in range(1, 21):
+        bins = {"800000": 2000 * min(second, 10)} | ({"1600000": 2000 * (second - 10)} if second > 10 else {})
+        lat = {"N": 2000 * second, "mean": 8e5, "bins": bins}
+        side = {"total_ios": 2000 * second, "io_bytes": 8192000 * second, "runtime": 1000 * second + 200}
+        job = {"jobname": "load", "error": 0, "job_runtime": 1000 * second + 200}
+        job["write"] = side | {"clat_ns": {"N": 2000 * second, "mean": 8e5}, "lat_ns": lat}
+        t_ns = synthetic_run.T_RUN_NS + 3_750_000_000 + (1000 * second + 200) * 10**6
+        utc_ms = (t_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS) // 10**6
+        lines.append(json.dumps({"t_ns": t_ns, "timestamp_ms": utc_ms, "jobs": [job]}, separators=(",", ":")))
+    (run / "fio" / "load" / "out.json").write_text("\n".join(lines) + "\n")
+    data = analysis.load(run)
+    f = figures_of(data, [("early", 0, 10)])
+    assert f["lat_p50_us"] == f["lat_p99_us"] == pytest.approx(1600, rel=0.01)
+    assert f["windows"]["early"]["lat_p99_us"] == pytest.approx(800, rel=0.01)
+    assert f["windows"]["all"]["lat_p50_us"] == pytest.approx(800, rel=0.01)
+    assert f["clat_p99_us"] == pytest.approx(800, rel=0.01)  # of fio's own log
+    kept = data.lat_t_s < 15
+    far = replace(data, lat_t_s=data.lat_t_s[kept], lat_hist=data.lat_hist[data.lat_hist[:, 0] < kept.sum()])
+    assert figures_of(far)["lat_p99_us"] is None
 
 
 def test_a_percentile_needs_ten_values_beyond_it(tmp_path):

@@ -42,7 +42,7 @@ class Seconds:
     lat_p99_ns: np.ndarray
     lat_p999_ns: np.ndarray
     lat_max_ns: np.ndarray  # upper edge of the highest histogram bin used
-    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, completion latencies (clat) in it
+    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, latencies in it, as hist_of says
     zero_seconds: int
     partial: bool  # the last second is shorter than one (job cut short or bounded by size)
     source: str  # "logs": as above; "status": made from fio's once-a-second documents, good to a second
@@ -50,6 +50,7 @@ class Seconds:
     totals: dict  # see fiotext.totals(); ios, bytes and lat_sum_ns are None where documents and logs disagree
     torn_bytes: int  # left at the end of logs that a crash cut off
     notes: tuple[str, ...] = ()  # what does not fit together, in words
+    hist_of: str = "clat"  # "clat": since the device was given the I/O, of all lat_p*; "lat": since submission
 
 
 def load(folder, direction: str | None = None) -> Seconds:
@@ -363,7 +364,13 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     made = _seconds(
         start_ms or 0, iops, np.where(iops > 0, mean, 0), quantiles, partial, "status", kept[-1][0], torn_bytes
     )
-    return replace(made, notes=notes)
+    return replace(made, notes=notes, hist_of=_kind(kept).removesuffix("_ns"))
+
+
+def _kind(kept) -> str:
+    """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
+    sides = [(job.get(d) or {}) for _, document in kept for job in document["jobs"] for d in DIRECTIONS]
+    return "lat_ns" if any((side.get("lat_ns") or {}).get("bins") for side in sides) else "clat_ns"
 
 
 def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
@@ -382,13 +389,8 @@ def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict
 
 def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
     """Percentiles (see _quantiles) of the seconds with these middles (-1: none), from the histograms of documents."""
-    held = [(0, np.zeros(BINS, np.int64), 0)]
+    held, kind = [(0, np.zeros(BINS, np.int64), 0)], _kind(kept)
     for now, document in kept:
-        kind = (
-            "lat_ns"
-            if any((job.get(d) or {}).get("lat_ns", {}).get("bins") for job in document["jobs"] for d in DIRECTIONS)
-            else "clat_ns"
-        )
         counts = bins(document, direction, kind)
         if counts.any() and (counts >= held[-1][1]).all():
             held.append((now["runtime_ms"], counts, now["ios"]))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog
+from ssdrig import fiolog, fiotext
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 
@@ -47,13 +47,36 @@ def load_fio(data: RunData, run: Path) -> None:
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
     data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
     data.lat_p99_us[data.lat_p99_us == 0] = np.nan
-    data.hist = load.hist // (k, 1, 1)
+    data.hist, data.hist_of = load.hist // (k, 1, 1), load.hist_of
+    _load_lat(data, run / "fio" / "load" / "out.json")
     if k > 1:
         data.notes.append(
             f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's"
         )
     if load.torn_bytes:
         data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")
+
+
+def _load_lat(data: RunData, path: Path) -> None:
+    """The histograms of lat that our own status lines keep (fiotext.thin); fio's logs have clat only."""
+    times, cells, before = [0.0], [np.zeros((0, 3), np.int64)], np.zeros(fiotext.BINS, np.int64)
+    try:
+        with open(path, errors="replace") as lines:
+            for line in lines:
+                if not line.startswith('{"t_ns"') or '"bins"' not in line:
+                    continue
+                found, _ = fiotext.documents(line)
+                counts = fiotext.bins(found[0], None, "lat_ns") if found else before
+                if (counts < before).any() or (counts == before).all():
+                    continue
+                new = np.flatnonzero(counts > before)
+                cells.append(np.stack([np.full(len(new), len(times)), new, (counts - before)[new]], axis=1))
+                times.append(fiotext.totals(found[0])["runtime_ms"] / 1000 / data.k)
+                before = counts
+    except OSError:
+        return  # fiolog has said so
+    if len(times) > 1:
+        data.lat_t_s, data.lat_hist = np.array(times), np.concatenate(cells)
 
 
 def _started(data: RunData, step: str) -> int:

@@ -48,8 +48,13 @@ class RunData:
     bw_Bps: np.ndarray = field(default_factory=lambda: np.empty(0))
     lat_mean_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # lat: submission included
     lat_p99_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # clat; k > 1: the largest of k host seconds
-    # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), completion latencies (clat) in it
+    # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), latencies in it: of hist_of "clat" or "lat"
+    hist_of: str = "clat"
     hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3): document,
+    # bin, latencies since the document before
+    lat_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
+    lat_hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     power_mean_W: np.ndarray = field(default_factory=lambda: np.empty(0))
     power_min_W: np.ndarray = field(default_factory=lambda: np.empty(0))  # lowest and highest reading, see rails.py
     power_max_W: np.ndarray = field(default_factory=lambda: np.empty(0))

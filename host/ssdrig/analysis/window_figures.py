@@ -16,8 +16,8 @@ from ssdrig.fiotext import plat_ns
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
-LATENCIES = {"clat_p50_us": 0.5, "clat_p99_us": 0.01, "clat_p999_us": 0.001}
-LAT = ("lat_p50_us", "lat_p99_us", "lat_p999_us")
+PERCENTILES = {"p50": 0.5, "p99": 0.01, "p999": 0.001}  # of latency
+DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 LITTLE_PERCENT = 2.0
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
@@ -137,24 +137,46 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         notes.append("latency: no I/O completed")
         return {}
     out = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
-    cells = data.hist[(data.hist[:, 0] >= window.t0_s) & (data.hist[:, 0] < window.t1_s)]
+    in_window = data.hist[(data.hist[:, 0] >= window.t0_s) & (data.hist[:, 0] < window.t1_s)]
+    by_kind = {"lat": _lat_cells(data, window), "clat": None}
+    if len(in_window):
+        by_kind[data.hist_of] = in_window
+    for kind, cells in by_kind.items():
+        if cells is None or not len(cells):
+            keys = ", ".join(f"{kind}_{name}_us" for name in PERCENTILES)
+            notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
+        else:
+            out |= _percentiles(kind, cells, data.k, notes)
+    slat = 100 * (1 - out.get("clat_mean_us", out["lat_mean_us"]) / out["lat_mean_us"]) if out["lat_mean_us"] else 0.0
+    if slat > SLAT_PERCENT:
+        notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
+    return out
+
+
+def _lat_cells(data: RunData, window: Window) -> np.ndarray | None:
+    """The histogram of lat between the status documents nearest the window's edges; None if they are further off than
+    fio's second."""
+    t_s = data.lat_t_s
+    if not len(t_s):
+        return None
+    first, last = (int(np.argmin(np.abs(t_s - edge))) for edge in (window.t0_s, window.t1_s))
+    if max(abs(t_s[first] - window.t0_s), abs(t_s[last] - window.t1_s)) > DOCUMENT_S / data.k:
+        return None
+    return data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]
+
+
+def _percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
+    """Mean of clat, and percentiles of either, of histogram cells (any, bin, count)."""
     bins, of_cell = np.unique(cells[:, 1], return_inverse=True)
     held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
-    n = int(held.sum())
-    if not n:
-        notes.append("clat: fio left no histogram of these seconds")
-        return out
-    notes.append(f"{', '.join(LAT)}: fio logged a histogram of clat only, see {', '.join(LATENCIES)}")
-    us = plat_ns(bins) / 1000 / data.k
-    out["clat_mean_us"] = float((held * us).sum() / n)
-    for key, p in LATENCIES.items():
+    n, us = int(held.sum()), plat_ns(bins) / 1000 / k
+    out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
+    for name, p in PERCENTILES.items():
+        key = f"{kind}_{name}_us"
         if n < TAIL / p:
             notes.append(f"{key}: {n} I/Os are too few for this percentile, which needs {TAIL / p:.0f}")
             continue
         out[key] = float(us[np.searchsorted(np.cumsum(held), np.ceil(np.round((1 - p) * n, 6)))])
-    slat = 100 * (1 - out["clat_mean_us"] / out["lat_mean_us"]) if out["lat_mean_us"] else 0.0
-    if slat > SLAT_PERCENT:
-        notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
     return out
 
 
