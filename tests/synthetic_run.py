@@ -412,4 +412,8 @@ def whole(figures: dict) -> dict:
 def other_notes(figures: dict) -> list[str]:
     """All notes but those that a short run always has: too few values for percentiles, no histogram of lat, no
     cliff."""
-    return [n for n in figures["notes"] if not any(words in n for words in ("are too few", "no histogram of lat", "no cliff"))]
+    return [
+        n
+        for n in figures["notes"]
+        if not any(words in n for words in ("are too few", "no histogram of lat", "no cliff"))
+    ]

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 
 from ssdrig import journal
+from ssdrig.analysis import windows
+from ssdrig.analysis.smart import UNDER_LOAD
 from ssdrig.bench import Bench
 from ssdrig.consistency import Consistency
 from ssdrig.drive import counters
@@ -16,6 +18,9 @@ from ssdrig.progress import Progress, clock, sparkline
 from ssdrig.rig import Rig
 
 ANCHOR_INTERVAL_S = 60
+EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the load is
+EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
+CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
 
 
@@ -35,7 +40,11 @@ class Live:
         self.dilation = self._k = here.drive["time_dilation"]
         self._polls = 0
         self._first_document: dict | None = None
-        self._polling: threading.Thread | None = None
+        self._polling = threading.Lock()  # held by a poll that goes on beside the load
+        self._edges: list[threading.Timer] = []
+        self._edges_s: list[float] = []  # time.monotonic() of each
+        self._cliff_polls = 0
+        self._longest_poll_s = 0.0
         self._step = ""
         self._bytes_to_write: int | None = None
         self._iops: list[float] = []
@@ -45,8 +54,12 @@ class Live:
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
         """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is
         waited for."""
-        if self._polling:
-            self._polling.join()
+        for timer in self._edges:
+            timer.cancel()
+            timer.join()  # one that fires just now has begun its poll then
+        self._edges, self._edges_s = [], []
+        with self._polling:
+            pass
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
         self._started = time.monotonic()
         self._next_poll = self._started + self._plan.smart_interval_s * self._k
@@ -56,9 +69,8 @@ class Live:
         when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
         elapsed_s = (time.monotonic() - self._started) / self._k
         self._iops.append(now["iops"] * self._k)
-        if self._step == "load" and time.monotonic() >= self._next_poll:
-            self._next_poll += self._plan.smart_interval_s * self._k
-            self._poll_beside()
+        if self._step == "load":
+            self._poll_in_load(now)
         if time.monotonic() >= self._next_anchor:
             self._next_anchor += ANCHOR_INTERVAL_S
             anchor(self._book)
@@ -129,18 +141,40 @@ class Live:
             self._jsonl = False
             self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
 
-    def _poll_beside(self) -> None:
+    def _poll_in_load(self, now: dict) -> None:
+        """The polls at the edges of the load's windows (start of the steady one, end of the load, and what looks like the
+        cliff) and at the plan's interval. fio's clock, which the windows are of, started runtime_s before now."""
+        if not self._edges:
+            first_io = now["t_ns"] / 1e9 - now["runtime_s"]
+            lead_s = EDGE_LEAD_S + self._longest_poll_s
+            edges = [first_io + self._plan.zoom_s * self._k, first_io + self._plan.duration_s * self._k - lead_s]
+            self._edges_s = sorted(at for at in edges if at > time.monotonic())
+            self._edges = [threading.Timer(at - time.monotonic(), self._poll_beside, ["edge"]) for at in self._edges_s]
+            for timer in self._edges:
+                timer.daemon = True
+                timer.start()
+        if self._cliff_polls < CLIFF_POLLS and windows.falls(self._iops):
+            self._cliff_polls += 1
+            self._poll_beside("edge")
+        elif time.monotonic() >= self._next_poll:
+            self._next_poll += self._plan.smart_interval_s * self._k
+            if not any(abs(time.monotonic() - at) < EDGE_NEAR_S for at in self._edges_s):
+                self._poll_beside("poll")
+
+    def _poll_beside(self, reason: str) -> None:
         """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being
         read."""
-        if self._polling and self._polling.is_alive():
-            self._book.event("note", text="SMART poll left out: the one before has not ended yet")
+        if not self._polling.acquire(blocking=False):
+            self._book.event("note", text=f"SMART poll ({reason}) left out: the one before has not ended yet")
             return
-        self._polling = threading.Thread(target=self._poll_in_background, daemon=True)
-        self._polling.start()
+        threading.Thread(target=self._poll_in_background, args=(reason,), daemon=True).start()
 
-    def _poll_in_background(self) -> None:
-        with contextlib.suppress(JournalError):  # every later append of the run raises it where someone listens
-            self.poll_smart("poll")
+    def _poll_in_background(self, reason: str) -> None:
+        try:
+            with contextlib.suppress(JournalError):  # every later append of the run raises it where someone listens
+                self.poll_smart(reason)
+        finally:
+            self._polling.release()
 
     def poll_smart(self, reason: str) -> dict | None:
         """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end
@@ -150,14 +184,16 @@ class Live:
             self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
             return None
         self._polls += 1
-        self._book.event("smart.start", n=self._polls, reason=reason)
+        number, began_s = self._polls, time.monotonic()
+        self._book.event("smart.start", n=number, reason=reason)
         try:
-            document = self._here.poll(self._first_document if reason == "poll" else None)
+            document = self._here.poll(self._first_document if reason in UNDER_LOAD else None)
         except (SsdrigError, OSError) as error:
-            self._book.event("smart.end", n=self._polls, reason=reason, ok=False, why=str(error))
+            self._book.event("smart.end", n=number, reason=reason, ok=False, why=str(error))
             return None
         self._first_document = self._first_document or document
-        document = {"n": self._polls, "reason": reason, **document}
-        self._book.put(f"smart/{self._polls:03}.json", json.dumps(document).encode())
-        self._book.event("smart.end", n=self._polls, reason=reason, ok=True)
+        self._longest_poll_s = max(self._longest_poll_s, time.monotonic() - began_s)
+        document = {"n": number, "reason": reason, **document}
+        self._book.put(f"smart/{number:03}.json", json.dumps(document).encode())
+        self._book.event("smart.end", n=number, reason=reason, ok=True)
         return counters.snapshot(document)

@@ -2,7 +2,13 @@
 
 from ssdrig.analysis.rundata import RunData
 
-REASONS = {"before": "before the load", "poll": "under load", "after": "after the load", "settled": "when settled"}
+REASONS = {
+    "before": "before the load",
+    "poll": "under load",
+    "edge": "at a window's edge",
+    "after": "after the load",
+    "settled": "when settled",
+}
 
 
 def load_events(data: RunData) -> None:

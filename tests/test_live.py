@@ -1,0 +1,158 @@
+"""The SMART polls of a run under load: at the plan's interval, and at the edges of the load's windows."""
+
+import threading
+import time
+
+import pytest
+
+from ssdrig import consistency, live
+from ssdrig.errors import DriveError
+from ssdrig.progress import Progress
+
+
+class Book:
+    """A journal that remembers what it was told."""
+
+    def __init__(self):
+        self.events, self.files = [], []
+
+    def event(self, kind, **fields):
+        self.events.append((kind, fields))
+
+    def put(self, name, content):
+        self.files.append(name)
+
+    def reasons(self):
+        return [fields["reason"] for kind, fields in self.events if kind == "smart.start"]
+
+
+class Drive:
+    """A bench's two things that Live needs; each poll takes as long as `slow` says, or waits for `gate`."""
+
+    drive = {"time_dilation": 1}
+
+    def __init__(self, gate=None):
+        self.asked, self.gate = [], gate
+
+    def poll(self, like):
+        self.asked.append(like)
+        if self.gate and len(self.asked) > 1:
+            assert self.gate.wait(10)
+        return {"t_start_ns": 1, "t_end_ns": 2, "simulated": True, "smartctl": {}}
+
+
+class Clock:
+    """Timers that go off when the test says so."""
+
+    def __init__(self, monkeypatch):
+        self.made = []
+        clock = self
+
+        class Timer:
+            def __init__(self, after_s, function, arguments):
+                self.after_s, self.fire, self.cancelled = after_s, lambda: function(*arguments), False
+                clock.made.append(self)
+
+            def start(self):
+                pass
+
+            def join(self):
+                pass
+
+            def cancel(self):
+                self.cancelled = True
+
+        monkeypatch.setattr(live.threading, "Timer", Timer)
+
+
+def made(drive, duration_s=60, zoom_s=42, interval_s=10):
+    plan = consistency.Consistency(duration_s, zoom_s, None, 1 << 30, interval_s, 1)
+    book = Book()
+    return live.Live(plan, drive, book, None, Progress(quiet=True), False), book
+
+
+def second(iops, runtime_s):
+    return {
+        "t_ns": time.monotonic_ns(),
+        "runtime_s": runtime_s,
+        "iops": iops,
+        "bw_bytes": 4096 * iops,
+        "total_bytes": 4096,
+    }
+
+
+def settled(at):
+    with at._polling:
+        pass
+
+
+def test_the_edges_of_the_windows_are_polled(monkeypatch):
+    clock, drive = Clock(monkeypatch), Drive()
+    at, book = made(drive)
+    at.poll_smart("before")
+    at.begin("load")
+    at.second(second(1000, 1.0))
+    at.second(second(1000, 2.0))
+    assert [timer.after_s for timer in clock.made] == pytest.approx([41.0, 58.8], abs=0.1)  # of the first second
+    for timer in clock.made:
+        timer.fire()
+        settled(at)
+    assert book.reasons() == ["before", "edge", "edge"]
+    assert drive.asked[0] is None and drive.asked[1] and drive.asked[2]  # the same sources again
+    assert book.files == ["smart/001.json", "smart/002.json", "smart/003.json"]
+    at.begin("teardown")
+    assert all(timer.cancelled for timer in clock.made)
+
+
+def test_what_looks_like_the_cliff_is_polled_at_once_and_at_most_twice(monkeypatch):
+    Clock(monkeypatch)
+    at, book = made(Drive())
+    at.begin("load")
+    for i, iops in enumerate([40000, 40000, 40000, 40000, 9000, 9000, 9000, 9000]):
+        at.second(second(iops, i + 1.0))
+        settled(at)
+    assert book.reasons() == ["edge", "edge"]
+
+
+def test_near_an_edge_there_is_no_other_poll(monkeypatch):
+    Clock(monkeypatch)
+    for zoom_s, polled in ((42, ["poll"]), (1, [])):
+        at, book = made(Drive(), zoom_s=zoom_s, interval_s=10)
+        at.begin("load")
+        at._next_poll = 0.0
+        at.second(second(1000, 0.5))
+        settled(at)
+        assert book.reasons() == polled
+
+
+def test_a_poll_that_does_not_end_keeps_others_out_and_the_next_step_waiting(monkeypatch):
+    clock, gate = Clock(monkeypatch), threading.Event()
+    at, book = made(Drive(gate))
+    at.poll_smart("before")
+    at.begin("load")
+    at.second(second(1000, 1.0))
+    clock.made[0].fire()
+    clock.made[1].fire()
+    assert book.reasons() == ["before", "edge"]
+    assert ("note", {"text": "SMART poll (edge) left out: the one before has not ended yet"}) in book.events
+    gate.set()
+    at.begin("flush")
+    assert book.events[-1][0] == "smart.end"
+
+
+def test_a_poll_that_fails_is_an_event(monkeypatch):
+    clock, drive = Clock(monkeypatch), Drive()
+    at, book = made(drive)
+    at.begin("load")
+    at.second(second(1000, 1.0))
+
+    def fails(like):
+        raise DriveError("an answer", "none", "look")
+
+    drive.poll = fails
+    clock.made[0].fire()
+    settled(at)
+    assert book.events[-1][0] == "smart.end" and not book.events[-1][1]["ok"]
+    clock.made[1].fire()  # the lock is free again
+    settled(at)
+    assert book.reasons() == ["edge", "edge"]
