@@ -295,7 +295,7 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
 
 
 def test_the_state_is_in_the_address(chromium, made):
-    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0&t=5-20", ready=READY)
+    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0&t=5-20&view=1", ready=READY)
     assert chromium.js("ssdrig.state()") == {
         "drives": [1],
         "ops": [0, 1],
@@ -303,10 +303,11 @@ def test_the_state_is_in_the_address(chromium, made):
         "ref": 2,
         "trend": False,
         "zoom": [5, 20],
+        "view": 1,
     }
     assert chromium.js("document.querySelector('header .review').closest('li').dataset.run") == "3"
     assert chromium.js("document.querySelector('select[name=review]').value") == "3"
-    chromium.open(made[0], "#drives=9,x&review=77&ref=boom&t=9-3", ready=READY)  # nonsense is left out
+    chromium.open(made[0], "#drives=9,x&review=77&ref=boom&t=9-3&view=77", ready=READY)  # nonsense is left out
     assert chromium.js("ssdrig.state()") == {
         "drives": [],
         "ops": [0, 1],
@@ -314,6 +315,7 @@ def test_the_state_is_in_the_address(chromium, made):
         "ref": None,
         "trend": True,
         "zoom": None,
+        "view": 0,
     }
     assert chromium.complaints() == []
 

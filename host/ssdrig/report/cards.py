@@ -4,26 +4,32 @@ from html import escape
 
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
+from ssdrig.report.views import View, facts
 
-LONG_WINDOW_S = 1000  # from so many seconds on the slowest 0.1 % are at least one second
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
 
+# Of each tuple the first figure that all runs have which have any of them: few seconds have no P0.1.
+WANTED = (
+    ("iops_mean",),
+    ("iops_p0_1", "iops_min"),
+    ("lat_p50_us", "clat_p50_us"),
+    ("lat_p999_us", "clat_p999_us"),
+    ("energy_uJ_per_io",),
+    ("power_mean_W",),
+    ("wa",),
+    ("idle_mean_W",),
+)
+
+
 def keys(figures: list[dict]) -> list[str]:
-    """The figures that get a card; those that no run has are left out."""
-    spans = [f["window_s"] for f in figures if f["window_s"]]
-    slowest = "iops_p0_1" if spans and all(b - a >= LONG_WINDOW_S for a, b in spans) else "iops_min"
-    wanted = [
-        "iops_mean",
-        slowest,
-        "clat_p99_us",
-        "clat_p999_us",
-        "energy_uJ_per_io",
-        "power_mean_W",
-        "wa",
-        "idle_mean_W",
-    ]
-    return [key for key in wanted if any(f[key] is not None for f in figures)]
+    """The figures that get a card, the same in all windows; those that no run has are left out."""
+    found = []
+    for choices in WANTED:
+        any_of = [f for f in figures if any(f[key] is not None for key in choices)]
+        if any_of:
+            found.append(next((key for key in choices if all(f[key] is not None for f in any_of)), choices[-1]))
+    return found
 
 
 def spread(figure: dict) -> float | None:
@@ -32,21 +38,25 @@ def spread(figure: dict) -> float | None:
     return None if sd is None or not mean else 100 * sd / mean
 
 
-def cards(figures: list[dict], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
-    """`apart` says why a run is not comparable with the reviewed one."""
-    out = ['<section aria-labelledby="bars-h"><h2 id="bars-h">Key figures</h2><p class="soft" id="bars-hint">']
-    out.append(
-        '<span class="screen">Click a bar to compare all runs with it. </span>★ is the best of the comparable runs;'
-    )
-    out.append(" hatched bars are not comparable with the reviewed run.</p><div class='cards'>")
-    for key in keys(figures):
-        out.append(_card(key, figures, names, looks, apart, review))
-    return "".join(out) + "</div></section>"
+def cards(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
+    """The cards of each window. `apart` says why a run is not comparable with the reviewed one."""
+    out = ['<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures</h2><p class="soft">']
+    out.append('<span class="screen">Click a bar to compare all runs with it. </span>★ is the best of the comparable')
+    out.append(" runs; hatched bars are not comparable with the reviewed run.</p>")
+    for index, view in enumerate(views):
+        out.append(facts(view, index, names))
+        out.append(f'<div class="cards" data-view="{index}">')
+        for key in keys(view.figures):
+            unit = words.unit(BY_KEY[key], [f[key] for one in views for f in one.figures])
+            out.append(_card(key, unit, view.figures, names, looks, apart, review))
+        out.append("</div>")
+    return "".join(out) + "</section>"
 
 
-def _card(key: str, figures: list[dict], names: list, looks: list[dict], apart: list, review: int) -> str:
+def _card(
+    key: str, shown: words.Unit, figures: list[dict], names: list, looks: list[dict], apart: list, review: int
+) -> str:
     term, values = BY_KEY[key], [f[key] for f in figures]
-    shown = words.unit(term, values)
     top = max((v for v in values if v is not None), default=0) or 1
     unit = f" <span class='unit'>{shown.name}</span>" if shown.name else ""
     out = [f'<div class="card" data-key="{key}"><h3>{term.label}{unit}</h3>']

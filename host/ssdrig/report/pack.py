@@ -53,8 +53,9 @@ def logarithmic(values: np.ndarray) -> dict:
         return {**linear(np.where(values > 0, np.log(values), np.nan))[0], "as": "log"}
 
 
-def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -> dict:
-    """What report.js needs of one run (analysis.RunData and its figures); t in seconds of drive time."""
+def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, of_views: list[dict]) -> dict:
+    """What report.js needs of one run (analysis.RunData, its figures, and those of each view); t in seconds of drive
+    time."""
     drive, op, label, short = names
     power = linear(data.power_mean_W, data.power_min_W, data.power_max_W)
     return {
@@ -66,7 +67,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int) -
         "index": index,
         **look(index),
         "n": int(data.iops.size),
-        "zoom": figure["zoom_s"] or 0,
+        "windows": [None if f["t0_s"] is None else [f["t0_s"], f["t1_s"], f["label"]] for f in of_views],
         "iops": counts(data.iops),
         **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
         "lat_mean": logarithmic(data.lat_mean_us),

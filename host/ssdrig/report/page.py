@@ -9,7 +9,8 @@ import json
 from html import escape
 from pathlib import Path
 
-from ssdrig.report import comparable, pack, words
+from ssdrig.analysis import window_figures
+from ssdrig.report import comparable, pack, views, words
 from ssdrig.report.cards import cards, spread
 from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
@@ -38,19 +39,25 @@ RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
 def render(runs: list, figures: list[dict], review: int) -> str:
     """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run."""
     names = labels(figures)
+    shown = views.of(figures)
     looks = [pack.look(i) for i in range(len(runs))]
     apart = comparable.reasons(runs, figures)
     payload = {
         "review": review,
         "apart": apart,
+        "views": [view.label for view in shown],
         "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
-        "runs": [pack.run_data(d, f, n, i) for i, (d, f, n) in enumerate(zip(runs, figures, names, strict=True))],
+        "runs": [
+            pack.run_data(d, f, n, i, [view.figures[i] for view in shown])
+            for i, (d, f, n) in enumerate(zip(runs, figures, names, strict=True))
+        ],
     }
     # "</script>" in a drive's name must not end the block
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     scripts = [(HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
+    style += views.style(shown)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
@@ -65,11 +72,12 @@ def render(runs: list, figures: list[dict], review: int) -> str:
             ),
             f"<title>{escape(page_title(runs, figures))}</title><style>{style}</style></head><body>",
             head(runs, figures, names, apart[review], review),
-            controls(names, review),
-            cards(figures, names, looks, apart[review], review),
+            controls(shown, names, review),
+            cards(shown, names, looks, apart[review], review),
             (HERE / "panels.html").read_text("utf-8"),
-            table(figures, names, review),
-            rails_table(figures, names),
+            views.phase_table(figures, names),
+            table(shown, names, review),
+            rails_table(shown, names),
             notes(runs, figures, names),
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',
@@ -140,13 +148,14 @@ def group(kind: str, words: str, choices: list[str]) -> str:
     return f"<fieldset><legend>{words}</legend>{boxes}</fieldset>"
 
 
-def controls(names: list, review: int) -> str:
+def controls(shown: list, names: list, review: int) -> str:
     drives, ops = (list(dict.fromkeys(n[k] for n in names)) for k in (0, 1))
     options = "".join(
         f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[2])}</option>' for i, n in enumerate(names)
     )
     return (
         '<form class="controls" aria-label="What is shown">'
+        + views.switch(shown)
         + group("drive", "Drive", drives)
         + group("op", "Over-provisioning", ops)
         + '<fieldset><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
@@ -156,65 +165,78 @@ def controls(names: list, review: int) -> str:
     )
 
 
-def table(figures: list[dict], names: list, review: int) -> str:
+def table(shown: list, names: list, review: int) -> str:
+    """Each figure and what it means: those of the chosen window, then those of the run as a whole."""
     out = [
-        '<section aria-labelledby="table-h"><h2 id="table-h">All figures and their meaning</h2><div'
-        ' class="scroll"><table><thead><tr>'
+        '<section aria-labelledby="table-h"><h2 id="table-h">All figures and their meaning</h2><div class="scroll">'
+        '<table class="figures"><thead><tr><th scope="col">Figure</th>'
     ]
-    out.append('<th scope="col">Figure</th>')
     for i, (_, _, label, _) in enumerate(names):
         out.append(f'<th scope="col" data-run="{i}"{" class=top" if i == review else ""}>{escape(label)}')
         out.append(f'<br><button type="button" class="csv" data-run="{i}">CSV, per second</button></th>')
     out.append("</tr></thead>")
-    for name in dict.fromkeys(t.group for t in TERMS):
-        out.append(f'<tbody><tr><th colspan="{len(names) + 1}" scope="rowgroup" class="group">{name}</th></tr>')
-        for term in (t for t in TERMS if t.group == name):
-            shown = words.unit(term, [f[term.key] for f in figures])
-            unit = f' <span class="unit">{shown.name}</span>' if shown.name else ""
-            out.append(f'<tr><th scope="row">{term.label}{unit}<small>{escape(term.meaning)}</small></th>')
-            for i, f in enumerate(figures):
-                text = shown.text(f[term.key], f["wa_error"] if term.key == "wa" else None)
-                if term.key == "iops_sd" and spread(f) is not None:
-                    text += f" <small>{number(spread(f), 1)} % of the mean</small>"
-                tip = words.exact(term, f[term.key])
-                tip = f' title="{tip}"' if tip else ""
-                out.append(f'<td data-run="{i}"{" class=top" if i == review else ""}{tip}>{text}</td>')
-            out.append("</tr>")
+    of_window = [t for t in TERMS if t.key in window_figures.KEYS]
+    for index, view in enumerate(shown):
+        out += [
+            rows(title, terms, view, shown, names, review, f' data-view="{index}"')
+            for title, terms in groups(of_window, f"{view.label}: ")
+        ]
+    rest = [t for t in TERMS if t.key not in window_figures.KEYS]
+    out += [rows(title, terms, shown[0], shown, names, review) for title, terms in groups(rest, "Whole run: ")]
+    return "".join(out) + "</table></div></section>"
+
+
+def groups(terms: list, before: str) -> list[tuple[str, list]]:
+    """Terms by their group, each with a title."""
+    return [
+        (before + name[0].lower() + name[1:], [t for t in terms if t.group == name])
+        for name in dict.fromkeys(t.group for t in terms)
+    ]
+
+
+def rows(title: str, terms: list, view, shown: list, names: list, review: int, attributes: str = "") -> str:
+    out = [
+        f'<tbody{attributes}><tr><th colspan="{len(names) + 1}" scope="rowgroup" class="group">{escape(title)}</th></tr>'
+    ]
+    for term in terms:
+        unit = words.unit(term, [f[term.key] for one in shown for f in one.figures])
+        name = f' <span class="unit">{unit.name}</span>' if unit.name else ""
+        out.append(f'<tr><th scope="row">{term.label}{name}<small>{escape(term.meaning)}</small></th>')
+        for i, f in enumerate(view.figures):
+            text = unit.text(f[term.key], f["wa_error"] if term.key == "wa" else None)
+            if term.key == "iops_sd" and spread(f) is not None:
+                text += f" <small>{number(spread(f), 1)} % of the mean</small>"
+            tip = words.exact(term, f[term.key])
+            tip = f' title="{tip}"' if tip else ""
+            out.append(f'<td data-run="{i}"{" class=top" if i == review else ""}{tip}>{text}</td>')
+        out.append("</tr>")
+    return "".join(out) + "</tbody>"
+
+
+def rails_table(shown: list, names: list) -> str:
+    """What each rail of a rig with several had of the drive's power; nothing where all runs had one rail."""
+    if all(len(f["rails"]) < 2 for view in shown for f in view.figures):
+        return ""
+    out = ['<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">']
+    out.append("The drive's power is the sum of its rails. The highest sample is the rail's own: the rails need not")
+    out.append(" have theirs at one time, so these do not add up to the highest of the sum.</p>")
+    out.append('<div class="scroll"><table class="rails"><thead><tr><th scope="col">Run</th><th scope="col">Rail</th>')
+    out.append(
+        "".join(f'<th scope="col">{label}<span class="unit"> {unit}</span></th>' for _, label, unit, _ in RAIL_COLUMNS)
+    )
+    out.append("</tr></thead>")
+    for index, view in enumerate(shown):
+        out.append(f'<tbody data-view="{index}">')
+        for i, (f, (_, _, label, _)) in enumerate(zip(view.figures, names, strict=True)):
+            out += [rail_row(rail, f["power_mean_W"], label, i) for rail in f["rails"]]
         out.append("</tbody>")
     return "".join(out) + "</table></div></section>"
 
 
-def rails_table(figures: list[dict], names: list) -> str:
-    """What each rail of a rig with several had of the drive's power; nothing where all runs had one rail."""
-    if all(len(f["rails"]) < 2 for f in figures):
-        return ""
-    out = [
-        '<section aria-labelledby="rails-h"><h2 id="rails-h">Rails</h2><p class="soft">The drive\'s power is the sum of'
-        " its rails."
-    ]
-    out.append(
-        " The highest sample is the rail's own; the sum's is not the sum of these, because they need not come at one"
-        " time.</p>"
-    )
-    out.append('<div class="scroll"><table class="rails"><thead><tr><th scope="col">Run</th><th scope="col">Rail</th>')
-    out.append(
-        "".join(f'<th scope="col">{words}<span class="unit"> {unit}</span></th>' for _, words, unit, _ in RAIL_COLUMNS)
-    )
-    out.append("</tr></thead><tbody>")
-    for i, (f, (_, _, label, _)) in enumerate(zip(figures, names, strict=True)):
-        for rail in f["rails"]:
-            share = (
-                100 * rail["power_mean_W"] / f["power_mean_W"]
-                if rail["power_mean_W"] is not None and f["power_mean_W"]
-                else None
-            )
-            cells = "".join(
-                f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS
-            )
-            out.append(
-                f'<tr data-run="{i}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>'
-            )
-    return "".join(out) + "</tbody></table></div></section>"
+def rail_row(rail: dict, of_W: float | None, label: str, run: int) -> str:
+    share = 100 * rail["power_mean_W"] / of_W if rail["power_mean_W"] is not None and of_W else None
+    cells = "".join(f"<td>{number({**rail, 'share': share}[key], places)}</td>" for key, _, _, places in RAIL_COLUMNS)
+    return f'<tr data-run="{run}"><th scope="row">{escape(label)}</th><td>{escape(rail["name"])}</td>{cells}</tr>'
 
 
 def notes(runs: list, figures: list[dict], names: list) -> str:

@@ -26,7 +26,7 @@
   }
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
 
-  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null }, time = 0;
+  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null, view: 0 }, time = 0;
   const page = {
     options: state,
     time_label: DATA.dilated ? "s of drive time since the first I/O" : "s since the first I/O",
@@ -34,22 +34,24 @@
     visible: (run) => state.drives.includes(drives.indexOf(run.drive)) && state.ops.includes(ops.indexOf(run.op)),
     order: () => [...RUNS.filter((run) => run !== page.reviewed()), page.reviewed()].filter(page.visible),
     colour: (run) => Panels.css(variable(run)),
-    window: () => [page.reviewed().zoom, page.reviewed().n],
+    window: () => within(page.reviewed()),
     time: () => time,
     zoomed: () => state.zoom,
     zoom,
     readout,
   };
 
+  // The chosen window of a run: [from, to, label]; the whole load of a run that has none.
+  const within = (run) => run.windows[state.view] ?? [0, run.n, "whole load"];
   // The reviewed run is vermillion; the others keep their colour whoever is reviewed.
   const variable = (run) => (run === page.reviewed() ? "--review" : run.colour);
   const comparable = (i, other) => !DATA.apart[other][other] && !DATA.apart[other][i];
 
   // ---- scales: from all runs, so that hiding one does not move the others
   const reduce = (keep, values) => values.reduce((a, v) => (Number.isFinite(v) ? keep(a, v) : a), keep === Math.max ? -Infinity : Infinity);
-  function extent(key, from = 0, positive = false) {
+  function extent(key, from = 0, positive = false, to = Infinity) {
     let lo = Infinity, hi = -Infinity;
-    for (const run of RUNS) for (let i = from; i < run.n; i++) {
+    for (const run of RUNS) for (let i = from; i < Math.min(run.n, to); i++) {
       const v = run[key][i];
       if (Number.isFinite(v) && (!positive || v > 0)) { if (v < lo) lo = v; if (v > hi) hi = v; }
     }
@@ -68,15 +70,15 @@
   const LAST = Math.max(seconds - 1, Math.min(Math.ceil(1.05 * seconds), Math.ceil(Math.max(0, ...RUNS.flatMap((run) => run.wa.t))))); // room for the reading after the load
 
   function specs() {
-    const from = Math.min(page.window()[0], Math.max(0, page.reviewed().n - 2));
-    const iops = decades(extent("iops", 0, true)), all = [0, LAST], late = [from, Math.max(from + 1, seconds - 1)];
+    const [from, to] = page.window();
+    const iops = decades(extent("iops", 0, true)), all = [0, LAST], late = [from, Math.max(from + 1, to - 1)];
     const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
     const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
     return {
       whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", height: 340, labels: true },
       "zoom-log": { kind: "iops", x: late, y: iops, log: true, unit: "IOPS", height: 300 },
-      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", from)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
+      "zoom-linear": { kind: "iops", x: late, y: [0, extent("iops", from, false, to)[1] * 1.08 || 1], unit: "IOPS", height: 300 },
       power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
       energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
       latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
@@ -87,7 +89,7 @@
   function summary(name) {
     const key = { whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", energy: "energy", latency: "lat_p99" }[name];
     return page.order().map((run) => {
-      const values = key ? [...run[key]].slice(name.startsWith("zoom") ? run.zoom : 0).filter(Number.isFinite) : run.wa.v;
+      const values = key ? [...run[key]].slice(...(name.startsWith("zoom") ? within(run) : []).slice(0, 2)).filter(Number.isFinite) : run.wa.v;
       if (!values.length) return `${run.label}: no data`;
       const mean = values.reduce((a, v) => a + v, 0) / values.length;
       return `${run.label}: ${key ? `mean ${num(mean)}, least ${num(reduce(Math.min, values))}, most ${num(reduce(Math.max, values))}` : `last ${num(values.at(-1))}`}`;
@@ -118,10 +120,9 @@
     next();
   }
   function captions() {
-    document.querySelector(".caption-iops").textContent = `Each mark is one second. Line: median of the ${window_s} s around it; band: their 10th to 90th percentile. Shaded: the window ${windowWords()}. Open triangles at the bottom: seconds without any I/O.`;
-    for (const el of $$(".caption-window")) el.textContent = windowWords();
+    document.querySelector(".caption-iops").textContent = `Each mark is one second. Line: median of the ${window_s} s around it; band: their 10th to 90th percentile. Shaded: ${page.window()[2]}. Open triangles at the bottom: seconds without any I/O.`;
+    for (const el of $$(".caption-window")) el.textContent = `, ${page.window()[2]}`;
   }
-  const windowWords = () => `from ${num(page.window()[0], 0)} s on`;
 
   // Zoom in time of all wide panels; null is the whole load.
   function zoom(range) {
@@ -183,6 +184,7 @@
     for (const box of $$("input[name=op]", FORM)) box.checked = state.ops.includes(+box.value);
     FORM.elements.review.value = state.review;
     FORM.elements.trend.checked = state.trend;
+    document.getElementById(`view-${state.view}`).checked = true;
     const apart = DATA.apart[state.review];
     for (const el of $$("[data-run]")) {
       const i = +el.dataset.run, run = RUNS[i];
@@ -240,6 +242,7 @@
     if (state.review !== DATA.review) parts.push(`review=${state.review}`);
     if (state.ref != null) parts.push(`ref=${state.ref}`);
     if (!state.trend) parts.push("trend=0");
+    if (state.view) parts.push(`view=${state.view}`);
     if (state.zoom) parts.push(`t=${state.zoom.join("-")}`);
     history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
   }
@@ -248,20 +251,20 @@
     const list = (name, n) => (words.has(name) ? words.get(name).split(",").filter(Boolean).map(Number).filter((i) => i >= 0 && i < n) : [...Array(n).keys()]);
     const one = (name, other) => (words.has(name) && RUNS[words.get(name)] ? +words.get(name) : other);
     const [, a, b] = (/^(\d+)-(\d+)$/.exec(words.get("t") ?? "") ?? []).map(Number), range = a < b && b <= LAST ? [a, b] : null;
-    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range });
+    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range, view: DATA.views[words.get("view")] ? +words.get("view") : 0 });
   }
   const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
 
   FORM.addEventListener("submit", (event) => event.preventDefault());
   FORM.addEventListener("change", (event) => {
     const chosen = (name) => $$(`input[name=${name}]`, FORM).filter((box) => box.checked).map((box) => +box.value);
-    Object.assign(state, { drives: chosen("drive"), ops: chosen("op"), review: +FORM.elements.review.value, trend: FORM.elements.trend.checked });
+    Object.assign(state, { drives: chosen("drive"), ops: chosen("op"), review: +FORM.elements.review.value, trend: FORM.elements.trend.checked, view: +FORM.elements.view.value });
     toHash();
     showState();
-    event.target.name === "review" ? drawAll() : redraw();
+    ["review", "view"].includes(event.target.name) ? drawAll() : redraw();
   });
   document.getElementById("reset").addEventListener("click", () => zoom(null));
-  document.querySelector(".cards").addEventListener("click", (event) => {
+  document.getElementById("cards").addEventListener("click", (event) => {
     const row = event.target.closest(".row");
     if (!row) return;
     state.ref = state.ref === +row.dataset.run ? null : +row.dataset.run;

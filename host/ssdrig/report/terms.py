@@ -45,7 +45,7 @@ time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive ti
 fill_s | Time of the fill | s | 1 | less | How long fio's sequential 128 KiB write of the tested range took.
 fill_MBps | Fill speed | MB/s | 1 | more | Sequential 128 KiB write of the tested range: bytes / time of fio's own count.
 # Power and energy
-power_mean_W | Mean power | W | 3 | less | Energy of the window divided by its length.
+power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
 power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion, about a millisecond); of several rails the highest mean of their sum over one conversion of the slowest.
 energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the rig together.
 energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot work without it.
@@ -88,16 +88,6 @@ def _terms(table: str) -> list[Term]:
 
 TERMS = _terms(TABLE)
 
-BARS = [
-    "iops_mean",
-    "consistency",
-    "clat_p99_us",
-    "power_mean_W",
-    "energy_uJ_per_io",
-    "iops_per_W",
-    "wa",
-    "time_to_complete_s",
-]
 BY_KEY = {term.key: term for term in TERMS}
 
 
