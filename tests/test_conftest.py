@@ -41,16 +41,20 @@ def test_tidy(tmp_path):
 """
 
 
-def inner(folder: Path, tests: str, limit_s: float | None = None) -> subprocess.CompletedProcess:
-    (folder / "tests").mkdir()
+def inner(
+    folder: Path, tests: str, limit_s: float | None = None, more: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess:
+    (folder / "tests").mkdir(exist_ok=True)
     conftest = (ROOT / "tests/conftest.py").read_text()
     if limit_s:
         conftest = re.sub("(?m)^LIMIT_S, SLOW_LIMIT_S = .*$", f"LIMIT_S, SLOW_LIMIT_S = {limit_s}, 60", conftest)
     (folder / "tests/conftest.py").write_text(conftest)
     (folder / "tests/test_inner.py").write_text(tests)
     (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
-    clean = {key: value for key, value in os.environ.items() if key != "PYTEST_DEBUG_TEMPROOT"}
-    words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider"]
+    clean = {
+        key: value for key, value in os.environ.items() if key not in ("PYTEST_DEBUG_TEMPROOT", "SSDRIG_TEST_RETRIED")
+    }
+    words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", *more]
     return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=60)
 
 
@@ -78,3 +82,68 @@ def test_a_tidy_session_passes_on_a_disk(tmp_path):
     done = inner(tmp_path, TIDY)
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
+
+
+KEEPS_TIME = """
+import os, pytest
+pytestmark = pytest.mark.keeps_time
+def test_fails_once():
+    assert os.path.exists("seen") or open("seen", "w").close()
+"""
+FAILS_TWICE = """
+import pytest
+pytestmark = pytest.mark.keeps_time
+def test_fails_always():
+    assert False, "never right"
+"""
+FREE_AND_BAD = """
+import os
+def test_fails_once():
+    assert os.path.exists("seen") or open("seen", "w").close()
+"""
+
+
+def test_what_keeps_time_gets_one_retry_and_the_summary_says_so(tmp_path):
+    done = inner(tmp_path, KEEPS_TIME)
+    assert done.returncode == 0, done.stdout
+    assert "tests/test_inner.py::test_fails_once: failed, then passed" in done.stdout
+    assert "1 retried" in done.stdout and "1 failed" not in done.stdout
+
+
+@pytest.mark.parametrize("tests, says", [(FAILS_TWICE, "failed, then failed again"), (FREE_AND_BAD, "1 failed")])
+def test_no_other_failure_is_forgiven(tmp_path, tests, says):
+    done = inner(tmp_path, tests)
+    assert done.returncode == 1
+    assert says in done.stdout
+
+
+def test_more_than_three_failures_are_no_matter_of_luck(tmp_path):
+    tests = KEEPS_TIME + "".join(
+        f"def test_{n}():\n    test_fails_once()\n    assert not {n} or True\n" for n in range(4)
+    )
+    tests = tests.replace('open("seen", "w").close()', 'open("seen" + str(os.times()), "w").close()')
+    done = inner(tmp_path, tests)
+    assert done.returncode == 1
+    assert "retried" not in done.stdout
+
+
+def test_quick_leaves_out_what_is_slow_or_keeps_time(tmp_path):
+    tests = (
+        "import pytest\n@pytest.mark.slow\ndef test_a():\n    pass\n@pytest.mark.keeps_time\ndef test_b():\n    pass\n"
+    )
+    done = inner(tmp_path, tests + "def test_c():\n    pass\n", more=("--quick",))
+    assert "1 passed, 2 deselected" in done.stdout
+
+
+def test_two_workers_run_all_and_what_keeps_time_on_one(tmp_path):
+    where = "import os\ndef test_{n}_a():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"
+    where += "def test_{n}_b():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"
+    mark = "import pytest\npytestmark = pytest.mark.keeps_time\n"
+    (tmp_path / "tests").mkdir()
+    for n in range(6):
+        (tmp_path / f"tests/test_{n}.py").write_text((mark if n in (1, 4) else "") + where.replace("{n}", str(n)))
+    done = inner(tmp_path, "", more=("-n", "2", "--dist", "loadscope"))
+    assert "12 passed" in done.stdout, done.stdout
+    ran = {path.suffix[1:]: path.stem for path in tmp_path.glob("gw*.*")}
+    assert len(list(tmp_path.glob("gw*.*"))) == 6  # each file on one worker
+    assert ran["1"] == ran["4"]
