@@ -365,7 +365,7 @@ def write(
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]
-    under = {s: "poll" for s in range(smart_every_s * dilation, seconds, smart_every_s * dilation)}
+    under = dict.fromkeys(range(smart_every_s * dilation, seconds, smart_every_s * dilation), "poll")
     if edges:
         under |= {s: "edge" for s in (zoom_s * dilation, seconds - 0.1) if s < seconds}
     polls += [

@@ -15,6 +15,8 @@ from ssdrig.figures import figures_of
 from ssdrig.virtual import bench, truth
 from ssdrig.virtual.presets import PRESETS
 
+pytestmark = pytest.mark.keeps_time
+
 HOST = Path(__file__).parents[1] / "host"
 
 

@@ -21,7 +21,7 @@ HOST = Path(__file__).parents[1] / "host"
 SMALL = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
 ENV = os.environ | {"PYTHONPATH": str(HOST)}
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
 
 def ssdrig(*words, **options) -> subprocess.CompletedProcess:

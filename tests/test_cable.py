@@ -16,6 +16,8 @@ from ssdrig import wire
 from ssdrig.virtual import cable
 from ssdrig.virtual.faults import BOARD, TRANSPORT
 
+pytestmark = pytest.mark.keeps_time
+
 
 def alive(pid: int) -> bool:
     """Running, and not a zombie."""

@@ -14,6 +14,8 @@ from ssdrig import journal, samples, wire
 from ssdrig.rig import Rig
 from ssdrig.virtual import cable
 
+pytestmark = pytest.mark.keeps_time
+
 NOMINAL_US = 84 + 150
 
 

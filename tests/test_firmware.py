@@ -27,6 +27,8 @@ from simboard import (
 
 from ssdrig import wire
 
+pytestmark = pytest.mark.keeps_time
+
 SET_us = 740 / 1.005 * (1 + 15e-6)  # a conversion in the board's microseconds: chip fast by 5000 ppm, ticks by 15 ppm
 
 

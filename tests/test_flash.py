@@ -18,6 +18,8 @@ from simboard import ROOT, Board, lent_port, run_rig
 from ssdrig import flash, ports, rig_command
 from ssdrig.errors import RigError, ToolMissing
 
+pytestmark = pytest.mark.keeps_time
+
 FIRMWARE = ROOT / "firmware"
 NAMES = sorted(p.name for p in FIRMWARE.glob("*.py"))
 PICO = {

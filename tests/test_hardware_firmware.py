@@ -12,6 +12,8 @@ from test_meter import missed_of, rate, samples_of, steps
 
 from ssdrig import wire
 
+pytestmark = pytest.mark.keeps_time
+
 sys.path.insert(0, str(ROOT / "firmware"))
 import ina226
 import ina228

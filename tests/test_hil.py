@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SERIAL = b"\xe6SIMULAT".hex()  # of the stand-in's flash chip
 WATTS = 2.5
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.virtual import influxd as real
 
+pytestmark = pytest.mark.keeps_time
+
 
 def real_server(tmp_path, **more):
     if not shutil.which("influxd"):

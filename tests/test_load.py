@@ -15,6 +15,8 @@ import pytest
 from ssdrig import fiolog, fiotext, load
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 
+pytestmark = pytest.mark.keeps_time
+
 SIZE = 64 << 20
 
 needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")

@@ -8,6 +8,8 @@ from simboard import CURRENT_A, SUPPLY_OHM, Board, make_feed, run_script
 
 from ssdrig import wire
 
+pytestmark = pytest.mark.keeps_time
+
 CHIP_FAST = 1.005  # the chips' oscillators are 5000 ppm fast
 ROW = {
     "chip": "INA228",

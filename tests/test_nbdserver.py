@@ -13,6 +13,8 @@ from ssdrig.virtual.nbdclient import NbdError
 from ssdrig.virtual.nbdserver import Connection
 from ssdrig.virtual.waiting import GATHER_NS
 
+pytestmark = pytest.mark.keeps_time
+
 
 def test_random_requests_on_two_connections_are_like_memory(shared):
     rng, memory = np.random.default_rng(7), bytearray(4 << 20)

@@ -12,6 +12,8 @@ from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsu
 from nvmetcp_serving import address, host_of, refused, shared  # noqa: F401  fixture
 from serving import run
 
+pytestmark = pytest.mark.keeps_time
+
 # --- the transport
 
 

@@ -13,6 +13,8 @@ from nvmetcp_initiator import IN_CAPSULE, NvmeError, rw, sqe
 from nvmetcp_serving import address, host_of, number
 from serving import serving  # noqa: F401  fixture
 
+pytestmark = pytest.mark.keeps_time
+
 PATIENCE_S = 20
 
 

@@ -20,6 +20,8 @@ from ssdrig import journal, line_protocol, points, push
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.virtual import influxd as real
 
+pytestmark = pytest.mark.keeps_time
+
 IOPS = [9000, 8000, 0, 0, 3000, 2500, 2500, 2600, 2400, 2500, 2500, 2500]
 POINTS = "points.lp"
 

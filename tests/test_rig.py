@@ -22,6 +22,8 @@ from ssdrig.benchmarks import clock as clock_bench
 from ssdrig.errors import JournalError, RigError
 from ssdrig.rig import Rig
 
+pytestmark = pytest.mark.keeps_time
+
 
 class FakeBoard(threading.Thread):
     """Speaks the board's side of wire.py, 1000 samples/s of 1 W. Its vices are attributes, set at any time."""

@@ -12,6 +12,8 @@ from ssdrig.errors import RigError, UsageError
 from ssdrig.rig_session import session
 from ssdrig.virtual import cable, feed
 
+pytestmark = pytest.mark.keeps_time
+
 OHMS, VOLTS = 0.023, 5.0  # source, leads and shunt of the stand-in; its open voltage
 METER = {"name": "Meter 1", "percent": 0.02, "fixed": 0.0001, "digit": 0.00001}
 

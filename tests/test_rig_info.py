@@ -13,6 +13,8 @@ from ssdrig.rig import Rig
 from ssdrig.rig_session import Memory, session
 from ssdrig.virtual import bench
 
+pytestmark = pytest.mark.keeps_time
+
 
 def told(tmp_path, capsys, faults, watts=5.0):
     """(what `rig info --json` prints, what `rig info` does) of a SIMULATED board with an exact chip."""

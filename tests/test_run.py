@@ -15,6 +15,8 @@ from ssdrig.figures import figures_of
 from ssdrig.progress import Progress
 from ssdrig.teardown import Stop
 
+pytestmark = pytest.mark.keeps_time
+
 SIZE = 64 << 20
 DRIVE = {
     "model": "FILE",

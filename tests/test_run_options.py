@@ -4,6 +4,7 @@ import argparse
 import json
 
 import pytest
+
 from ssdrig import cli, run, run_options
 from ssdrig.errors import UsageError
 from ssdrig.virtual import bench

@@ -15,6 +15,8 @@ from serving import run, serving, shared  # noqa: F401  fixtures
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.virtual import feed, serve, truth
 
+pytestmark = pytest.mark.keeps_time
+
 # --- sizes
 
 

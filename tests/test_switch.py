@@ -10,6 +10,8 @@ from switchcuts import answer, arm, cut, streaming, true_us
 
 from ssdrig import wire
 
+pytestmark = pytest.mark.keeps_time
+
 QUICK = {
     "bulk_uF": 10.0,
     "gate_us": 0.0,

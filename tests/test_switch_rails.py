@@ -9,6 +9,8 @@ from switchcuts import command, cut, on, power, streaming, true_us, twelve
 
 from ssdrig import wire
 
+pytestmark = pytest.mark.keeps_time
+
 
 def of(report, rail):
     return next(row for row in report["rails"] if row["rail"] == rail)

@@ -18,6 +18,8 @@ from ssdrig.rig import Rig
 from ssdrig.rig_session import Memory
 from ssdrig.virtual import adminclient, bench
 
+pytestmark = pytest.mark.keeps_time
+
 
 class Rigged:
     """`with Rigged(tmp_path, faults) as (rig, board, memory)`: Rig on a SIMULATED board of constant power."""

@@ -9,11 +9,14 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
+
 from ssdrig import journal, switching
 from ssdrig.errors import JournalError, RigError
 from ssdrig.progress import Progress
 from ssdrig.teardown import Stop, Teardown
-from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
+
+pytestmark = pytest.mark.keeps_time
 
 ERRORS = {
     "ours": LOST,

@@ -32,6 +32,8 @@ from watching import (
 from ssdrig.drive import guard, watch
 from ssdrig.errors import JournalError, UsageError
 
+pytestmark = pytest.mark.keeps_time
+
 __all__ = ["drives", "kept", "tools"]  # fixtures
 DAY_NS = 86400 * 10**9
 
