@@ -387,15 +387,32 @@ def write(
         events.append(
             (end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4})
         )
-    (run / "events.jsonl").write_text(
-        "".join(
-            json.dumps({"t_ns": t, "kind": kind, **more}) + "\n" for t, kind, more in sorted(events, key=lambda e: e[0])
-        )
-    )
     (run / "rig.bin").write_bytes(
         rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails) if power else b""
     )
+    seal(run, [{"t_ns": t, "kind": kind, **more} for t, kind, more in sorted(events, key=lambda e: e[0])])
     return run
+
+
+def seal(run: Path, events: list[dict]) -> None:
+    """Write events.jsonl: numbered lines with their CRC, and the sums of all files before run.end."""
+    if events[-1]["kind"] == "run.end":
+        files = [
+            path for path in sorted(run.rglob("*")) if path.is_file() and path.name not in ("lock", "events.jsonl")
+        ]
+        sums = {
+            path.relative_to(run).as_posix(): [
+                path.stat().st_size,
+                None if path.name == "rig.bin" else f"{crc32(path.read_bytes()):08x}",
+            ]
+            for path in files
+        }
+        events = [*events[:-1], {"t_ns": events[-1]["t_ns"], "kind": "sums", "files": sums}, events[-1]]
+    out = b""
+    for number, event in enumerate(events):
+        text = f'{json.dumps(event)[:-1]}, "line": {number}'.encode()
+        out += text + b', "crc": "%08x"}\n' % crc32(text)
+    (run / "events.jsonl").write_bytes(out)
 
 
 def run_of(folder: Path, iops=IOPS, zoom_s=12, **more) -> tuple[analysis.RunData, dict]:

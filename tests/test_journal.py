@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import json
 import os
 import random
 import signal
@@ -18,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import journal
+from ssdrig import integrity, journal
 from ssdrig.errors import JournalError
 
 HEADER = {
@@ -78,7 +77,7 @@ def test_events_can_be_followed(book):
     found, offset, left = journal.read_events(book.path)
     assert (found, left) == ([a], 0)
     b = book.event("note", text="b")
-    assert journal.read_events(book.path, offset) == ([b], offset + len(json.dumps(b)) + 1, 0)
+    assert journal.read_events(book.path, offset) == ([b], (book.path / "events.jsonl").stat().st_size, 0)
 
 
 def test_torn_last_event_is_left_out_and_measured(book):
@@ -90,15 +89,89 @@ def test_torn_last_event_is_left_out_and_measured(book):
 
 
 @pytest.mark.parametrize(
-    "line", [b"not json\n", b"[]\n", b'{"t_ns": 1.5, "kind": "x"}\n', b'{"kind": "x"}\n', b"\xff\xfe\n"]
+    "line",
+    [
+        b"not json\n",
+        b"[]\n",
+        b'{"t_ns": 1.5, "kind": "x"}\n',
+        b'{"t_ns": -1, "kind": "x"}\n',
+        b'{"kind": "x"}\n',
+        b"\xff\xfe\n",
+        b'{"t_ns": 1, "kind": "x"}\n',  # good but for the CRC that the others have
+        b"[" * 100_000 + b"\n",
+        b"\0" * 50 + b"\n",
+    ],
 )
-def test_a_line_that_is_no_event_ends_the_reading(book, line):
+def test_a_damaged_line_is_left_out_and_said(book, line):
     kept = book.event("note", text="kept")
     with open(book.path / "events.jsonl", "ab") as f:
         f.write(line)
-    book.event("note", text="behind")
-    found, _, left = journal.read_events(book.path)
-    assert found == [kept] and left > len(line)
+    behind = book.event("note", text="behind")
+    assert journal.read_events(book.path)[0::2] == ([kept, behind], 0)
+    assert integrity.damage(book.path) == [f"events.jsonl: 1 damaged lines ({len(line)} bytes) were left out"]
+
+
+def test_lines_that_are_gone_or_moved_or_there_twice_are_said(book):
+    for text in "abcd":
+        book.event("note", text=text)
+    path = book.path / "events.jsonl"
+    whole = path.read_bytes().splitlines(keepends=True)
+    assert integrity.damage(book.path) == []
+    for changed, words in (
+        ([0, 1, 3], "1 lines are missing"),
+        ([1, 2, 3], "1 lines are missing"),
+        ([0, 1, 1, 2, 3], "1 lines are there twice"),
+        ([0, 2, 1, 3], "not in the order"),
+    ):
+        path.write_bytes(b"".join(whole[i] for i in changed))
+        assert words in " ".join(integrity.damage(book.path))
+        assert len(journal.events(book.path)) == len(changed)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_changed_byte_of_a_line_is_seen(data):
+    made = [{"t_ns": k, "kind": "note", "text": "µ" * k} for k in range(4)]
+    file = bytearray(b"".join(integrity.sealed(event, k) for k, event in enumerate(made)))
+    assert integrity.lines(bytes(file)).events == made
+    file[data.draw(st.integers(0, len(file) - 1))] ^= data.draw(st.integers(1, 255))
+    found = integrity.lines(bytes(file))
+    assert found.damaged or found.left_bytes
+    assert all(event in made for event in found.events) and len(found.events) >= 2
+
+
+def test_lines_of_older_folders_have_no_crc():
+    found = integrity.lines(b'{"t_ns": 1, "kind": "note"}\n{"t_ns": 2, "kind": "no\n{"t_ns": 3, "kind": "note"}\n')
+    assert [event["t_ns"] for event in found.events] == [1, 3] and found.damaged == [24]
+
+
+def test_sums_of_a_closed_run(book):
+    book.event("run.start", pid=1)
+    book.put("smart/001.json", b"{}")
+    book.put("fio/load/out.json", b"x" * 100)
+    book.record(1, b"abc", 1)
+    assert integrity.damage(book.path) == []
+    book.close("complete")
+    assert [e["kind"] for e in journal.events(book.path)] == ["run.start", "sums", "run.end"]
+    assert set(journal.events(book.path)[1]["files"]) == {"run.json", "rig.bin", "smart/001.json", "fio/load/out.json"}
+    assert integrity.damage(book.path) == []
+    (book.path / "report.html").write_text("made later")
+    assert integrity.damage(book.path) == []
+    (book.path / "fio/load/out.json").write_bytes(b"x" * 60)
+    (book.path / "smart/001.json").write_bytes(b"[]")
+    (book.path / "smart/002.json").write_bytes(b"{}")
+    with open(book.path / "rig.bin", "ab") as f:
+        f.write(b"more")
+    (book.path / "run.json").unlink()
+    said = integrity.damage(book.path)
+    for words in (
+        "fio/load/out.json: 60 of 100 bytes are left",
+        "smart/001.json: is damaged",
+        "smart/002.json: was not written",
+        "rig.bin: has 4 bytes that",
+        "run.json: is missing",
+    ):
+        assert any(one.startswith(words) for one in said), said
 
 
 def test_a_record_is_laid_out_as_the_schema_says():
@@ -114,7 +187,7 @@ rows = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=60), st.intege
 @given(rows, st.data())
 @settings(max_examples=60, deadline=None)
 def test_records_survive_cuts_and_damage(rows, data):
-    """Any prefix of a file gives the whole records in it; a changed byte ends the reading at the record before."""
+    """Any prefix of a file gives the whole records in it; a changed byte costs the record that it lies in."""
     parts = [journal.encode_record(*row) for row in rows]
     file = b"".join(parts)
     cut = data.draw(st.integers(0, len(file)))
@@ -129,8 +202,9 @@ def test_records_survive_cuts_and_damage(rows, data):
         bad[at] ^= data.draw(st.integers(1, 255))
         hit = int(np.searchsorted(ends, at, "right")) - 1
         found = journal.decode_records(bytes(bad))
-        assert len(found) == hit
-        assert [found.payload(i) for i in range(len(found))] == [row[1] for row in rows[:hit]]
+        want = [row[1] for k, row in enumerate(rows) if k != hit]
+        assert [found.payload(i) for i in range(len(found))] == want
+        assert found.skipped_bytes + found.left_bytes == len(parts[hit])
 
 
 def test_records_can_be_followed_in_pieces(book):
@@ -147,8 +221,8 @@ def test_records_can_be_followed_in_pieces(book):
 def test_sync_says_what_is_on_the_disk(book):
     line = book.event("note", text="x")
     book.record(1, b"abc", 1)
-    assert book.sync() == (len(json.dumps(line)) + 1, 27)
-    assert book.sync() == (len(json.dumps(line)) + 1, 27)
+    assert book.sync() == (len(integrity.sealed(line, 0)), 27)
+    assert book.sync() == (len(integrity.sealed(line, 0)), 27)
 
 
 def test_appends_reach_the_disk_by_themselves(book, monkeypatch):
@@ -287,7 +361,7 @@ def test_many_threads_append_without_tearing(book):
 
 WRITER = """
 import sys
-from ssdrig import journal
+from ssdrig import integrity, journal
 book = journal.create(sys.argv[1], {"run": sys.argv[2]})
 n = 0
 while True:

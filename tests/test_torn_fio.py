@@ -27,11 +27,9 @@ def cut(run, copy, name: str, share: float):
 def test_documents_cut_off(whole, tmp_path, step, share):
     want, got = figures_of(analysis.load(whole)), cut(whole, tmp_path / "run", f"{step}/out.json", share)
     assert any(note.startswith(f"{step}: ") and "out.json" in note for note in got["notes"])
-    differ = {key for key, value in want.items() if got[key] != value} - {"notes", "samples"}
-    assert all(got[key] is None for key in differ if step == "fill")
-    for key in ("ios", "iops_all_mean", "energy_J") if step == "load" else ("fill_MBps", "fill_energy_J"):
+    for key in ("iops_all_mean",) if step == "load" else ("fill_MBps", "fill_energy_J"):
         assert got[key] is None, key
-    for key in ("iops_mean", "iops_sd", "zero_seconds", "window_s"):  # fio's log has these
+    for key in ("iops_mean", "iops_sd", "zero_seconds", "window_s", "energy_J", "lat_p99_us"):  # fio's log has these
         assert got[key] == want[key], key
 
 

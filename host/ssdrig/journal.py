@@ -21,8 +21,10 @@ from zlib import crc32
 
 import numpy as np
 
+from ssdrig import integrity
 from ssdrig.atomic import fsync_folder, write_atomically
 from ssdrig.errors import JournalError
+from ssdrig.integrity import sealed
 
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
@@ -100,6 +102,7 @@ class Journal:
         self._error: JournalError | None = None
         self._end: dict | None = None
         self._synced = {}
+        self._lines = 0  # of events.jsonl
         self._files = {}  # name -> [descriptor, length]
         for name in ("events.jsonl", "rig.bin"):
             fd = os.open(self.path / name, os.O_WRONLY | os.O_APPEND)
@@ -113,7 +116,8 @@ class Journal:
         """Append one line to events.jsonl. t_ns: CLOCK_MONOTONIC, now unless given. Returns the line's object."""
         with self._mutex:  # the stamp is taken inside, so that lines lie in the order of their times
             line = {"t_ns": time.monotonic_ns() if t_ns is None else t_ns, "kind": kind, **fields}
-            self._append("events.jsonl", json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n")
+            self._append("events.jsonl", sealed(line, self._lines))
+            self._lines += 1
         return line
 
     def record(self, kind: int, payload: bytes, t_ns: int) -> None:
@@ -156,7 +160,8 @@ class Journal:
         return target
 
     def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
-        """Write the run.end line, sync, give the lock back; the reserve makes room for it on a full disk. A run that the
+        """Write the sums of all files and the run.end line, sync, give the lock back; the reserve makes room for that on a
+        full disk. A run that the
         disk refused something of is not complete, whatever was asked for: it failed. A second call changes nothing.
         Returns the line's object."""
         if state not in END_STATES:
@@ -171,6 +176,9 @@ class Journal:
             self._error = None  # there may be room now; each append has left whole lines only
             end = {"t_ns": time.monotonic_ns(), "kind": "run.end", "state": state, "why": why, "exit_code": exit_code}
             try:
+                with contextlib.suppress(OSError, JournalError):
+                    self.event("sums", files=integrity.sums(self.path))
+                self._error = None
                 end = self.event("run.end", state=state, why=why, exit_code=exit_code)
                 self.sync()
             finally:
@@ -245,25 +253,15 @@ def open_run(run: str | os.PathLike) -> dict:
 
 
 def events(run: str | os.PathLike) -> list[dict]:
-    """All whole events of a run, in the order written. A torn last line is left out."""
+    """All whole events of a run, in the order written. Damaged lines are left out; integrity.damage counts them."""
     return read_events(run)[0]
 
 
 def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict], int, int]:
     """Events from a byte offset on. Returns (events, offset to go on from, bytes left behind it that are no whole
     line)."""
-    data = _bytes_from(run, "events.jsonl", from_offset)
-    found, at = [], 0
-    while (end := data.find(b"\n", at)) >= 0:
-        try:
-            line = json.loads(data[at:end])
-            if not (isinstance(line, dict) and isinstance(line["t_ns"], int) and isinstance(line["kind"], str)):
-                break
-        except (ValueError, KeyError):
-            break
-        found.append(line)
-        at = end + 1
-    return found, from_offset + at, len(data) - at
+    found = integrity.lines(_bytes_from(run, "events.jsonl", from_offset))
+    return found.events, from_offset + found.whole_bytes, found.left_bytes
 
 
 def state(run: str | os.PathLike) -> str:
@@ -271,7 +269,7 @@ def state(run: str | os.PathLike) -> str:
     not."""
     held = _lock_is_held(run)  # before the events are read: a run that ends in between is not called died
     last = events(run)[-1:]
-    if last and last[0]["kind"] == "run.end":
+    if last and last[0]["kind"] == "run.end" and last[0].get("state") in END_STATES:
         return last[0]["state"]
     return "running" if held else "died"
 
@@ -302,6 +300,7 @@ class Records:
     data: np.ndarray  # uint8
     next_offset: int  # where in rig.bin to go on reading
     left_bytes: int  # bytes behind next_offset that are no whole record (yet)
+    skipped_bytes: int = 0  # damaged, with whole records behind them
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -320,6 +319,7 @@ class Records:
             self.data,
             self.next_offset,
             self.left_bytes,
+            self.skipped_bytes,
         )
 
 
@@ -330,17 +330,33 @@ def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -
 
 
 def decode_records(data: bytes, offset: int = 0) -> Records:
-    """Split bytes of rig.bin that begin at a record into records; stops at the first that is torn or damaged."""
-    view, size, at = memoryview(data), len(data), 0
+    """Split bytes of rig.bin that begin at a record into records. Damaged ones are skipped if a whole one follows; the
+    rest, from the first that is torn on, is left."""
+    view, size, at, skipped = memoryview(data), len(data), 0, 0
     unpack, head, covered = RECORD.unpack_from, RECORD.size, RECORD_HEAD.size
-    heads = []
-    while at + head <= size:
+
+    def end_of(at: int) -> int:
+        """Where the record that starts there ends; 0 if it is not whole."""
+        if at + head > size:
+            return 0
         magic, _, length, _, crc = unpack(data, at)
         end = at + head + length
-        if magic != MAGIC or end > size or crc32(view[at + head : end], crc32(view[at : at + covered])) != crc:
+        whole = magic == MAGIC and end <= size and crc32(view[at + head : end], crc32(view[at : at + covered])) == crc
+        return end if whole else 0
+
+    heads = []
+    while True:
+        if end := end_of(at):
+            heads.append(at)
+            at = end
+            continue
+        following = data.find(MAGIC, at + 1)
+        while following >= 0 and not end_of(following):
+            following = data.find(MAGIC, following + 1)
+        if following < 0:
             break
-        heads.append(at)
-        at = end
+        skipped += following - at
+        at = following
     starts = np.array(heads, np.int64)
     octets = np.frombuffer(data, np.uint8)
     fields = octets[starts[:, None] + np.arange(head)].copy().view(_FIELDS)[:, 0]
@@ -351,7 +367,8 @@ def decode_records(data: bytes, offset: int = 0) -> Records:
         fields["length"].astype(np.int64),
         octets,
         offset + at,
-        size - at,
+        len(data) - at,
+        skipped,
     )
 
 

@@ -15,7 +15,7 @@ from ssdrig.errors import RigError
 from ssdrig.frames import Decoder
 from ssdrig.power import Closure, Power, assemble, closure, explained, integral_J
 
-__all__ = ["Closure", "Follower", "Power", "Seconds", "Second", "integral_J", "load", "load_rails", "per_second"]
+__all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
 
 SECOND_NS = 10**9
 PIECE_BYTES = 1 << 26
@@ -69,8 +69,8 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
     """All samples of one rail of a run folder, clock fitted over the whole run, closure worked out.
 
     Raises JournalError without a run folder, RigError if no sample of that rail can be told from it."""
-    decoder, left_bytes = _decoded(run)
-    power = _power(decoder, rail, left_bytes)
+    decoder, short = _decoded(run)
+    power = _power(decoder, rail, short)
     if not len(power.t_ns):
         raise RigError(
             f"samples of rail {rail} in {run}",
@@ -84,8 +84,8 @@ def load_rails(run: str | os.PathLike) -> list[Power]:
     """The same of every rail that the rig has, by number; a rail that sent nothing has no samples.
 
     Raises JournalError without a run folder, RigError if there is no sample of any rail."""
-    decoder, left_bytes = _decoded(run)
-    powers = [_power(decoder, rail, left_bytes) for rail in sorted({*decoder.rails(), *decoder.rail_names()})]
+    decoder, short = _decoded(run)
+    powers = [_power(decoder, rail, short) for rail in sorted({*decoder.rails(), *decoder.rail_names()})]
     if not any(len(power.t_ns) for power in powers):
         raise RigError(
             f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl"
@@ -93,20 +93,21 @@ def load_rails(run: str | os.PathLike) -> list[Power]:
     return powers
 
 
-def _decoded(run: str | os.PathLike) -> tuple[Decoder, int]:
-    """All frames of a run folder, and the bytes at its end that are no record."""
-    decoder, at = Decoder(), 0
+def _decoded(run: str | os.PathLike) -> tuple[Decoder, dict[str, int]]:
+    """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
+    decoder, at, skipped = Decoder(), 0, 0
     while True:
         records = journal.records(run, at, PIECE_BYTES)
         decoder.feed(records)
+        skipped += records.skipped_bytes
         if records.next_offset == at:
-            return decoder, records.left_bytes
+            return decoder, {"left_bytes": records.left_bytes, "skipped_bytes": skipped}
         at = records.next_offset
 
 
-def _power(decoder: Decoder, rail: int, left_bytes: int) -> Power:
+def _power(decoder: Decoder, rail: int, short: dict[str, int]) -> Power:
     power = assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)
-    power.counts["left_bytes"] = left_bytes
+    power.counts |= short
     power.name = decoder.rail_names().get(rail, power.name)
     energies = decoder.energies()
     power.closure = closure(power, energies[energies["rail"] == rail])

@@ -8,7 +8,7 @@ count of I/O is the drive's IOPS, times and energies are divided by k, watts sta
 
 from pathlib import Path
 
-from ssdrig import journal
+from ssdrig import integrity, journal
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
@@ -24,6 +24,7 @@ def load(run_path) -> RunData:
     header = journal.open_run(run)
     state, events = journal.state(run), journal.events(run)
     data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
+    data.notes += integrity.damage(run)
     load_fio(data, run)
     load_power(data, run)
     load_smart(data, run)

@@ -15,6 +15,8 @@ COUNTS = {
     "malformed": "frames from the rig that make no sense",
     "resets": "resets of the rig's board",
     "unconverted": "samples that no hello explains (not used)",
+    "left_bytes": "bytes at the end of rig.bin that are no whole record (not used)",
+    "skipped_bytes": "bytes within rig.bin that are damaged (not used)",
 }
 
 

@@ -1,0 +1,186 @@
+"""Whether a run folder is what was written: numbered lines with a CRC in events.jsonl, the sums of all finished files in
+the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
+# files that others write, that come after run.end, or that have CRCs of their own
+APART = {
+    "events.jsonl",
+    "lock",
+    "points.lp",
+    "points.cursor",
+    "points.made",
+    "rejected.jsonl",
+    "report.html",
+    "figures.json",
+}
+APART_FOLDERS = {"truth"}
+FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
+PIECE_BYTES = 1 << 22
+SAID_AT_MOST = 8
+# what the readers of an event rely on, by kind
+FIELDS = {
+    "clock.anchor": {"utc_ns": int},
+    "step.start": {"step": str},
+    "step.end": {"step": str},
+    "smart.start": {"n": int},
+    "smart.end": {"n": int, "ok": bool},
+    "rig.hello": {"hello": dict},
+    "sums": {"files": dict},
+    "run.end": {"state": str},
+}
+
+
+def sealed(event: dict, number: int) -> bytes:
+    """One line of events.jsonl: the event, its number from 0, and the CRC-32 of all that stands before `, "crc"`."""
+    text = json.dumps(event, ensure_ascii=False)[:-1] + f', "line": {number}'
+    data = text.encode(errors="replace")
+    return data + b', "crc": "%08x"}\n' % crc32(data)
+
+
+@dataclass
+class Lines:
+    """What was read of events.jsonl."""
+
+    events: list[dict] = field(default_factory=list)
+    numbers: list[int | None] = field(default_factory=list)  # None: a line of an older folder, without number
+    whole_bytes: int = 0  # up to the end of the last line
+    left_bytes: int = 0  # behind it
+    damaged: list[int] = field(default_factory=list)  # bytes of each line that was left out
+
+
+def lines(data: bytes) -> Lines:
+    """Split bytes that begin at a line. A damaged line is left out and the reading goes on behind it; where any line has
+    a CRC, one without is damaged."""
+    out = Lines()
+    parts = data.split(b"\n")
+    out.left_bytes = len(parts.pop())
+    out.whole_bytes = len(data) - out.left_bytes
+    seals = [SEAL.search(part) for part in parts]
+    checked = any(seals)
+    for part, seal in zip(parts, seals, strict=True):
+        good = seal is None and not checked
+        if seal:
+            good = crc32(part[: seal.end(1)]) == int(seal.group(2), 16)
+        event = _event(part) if good else None
+        if event is None:
+            out.damaged.append(len(part) + 1)
+            continue
+        number = event.pop("line", None) if seal else None
+        if seal:
+            event.pop("crc")
+        out.events.append(event)
+        out.numbers.append(number)
+    return out
+
+
+def _event(part: bytes) -> dict | None:
+    try:
+        event = json.loads(part)
+        if not isinstance(event, dict) or type(event["t_ns"]) is not int or not isinstance(event["kind"], str):
+            return None
+        if not 0 <= event["t_ns"] < 1 << 62:
+            return None
+        for name, kind in FIELDS.get(event["kind"], {}).items():
+            if name in event and type(event[name]) is not kind:
+                return None
+    except (ValueError, KeyError, RecursionError):
+        return None
+    return event
+
+
+def sums(run: Path) -> dict[str, list]:
+    """{path in the folder: [bytes, CRC-32 as 8 hex digits, or null of a file whose records have their own]} of all
+    finished files. Raises OSError."""
+    out = {}
+    for name in _files(run):
+        path = run / name
+        out[name] = [path.stat().st_size, None if name in FRAMED else f"{_crc(path):08x}"]
+    return out
+
+
+def _files(run: Path) -> list[str]:
+    found = []
+    for path in sorted(run.rglob("*")):
+        name = path.relative_to(run)
+        if name.parts[0] in APART or name.parts[0] in APART_FOLDERS or any(part[0] == "." for part in name.parts):
+            continue
+        if path.is_file() or path.is_symlink():
+            found.append(name.as_posix())
+    return found
+
+
+def _crc(path: Path) -> int:
+    value = 0
+    with open(path, "rb") as f:
+        while piece := f.read(PIECE_BYTES):
+            value = crc32(piece, value)
+    return value
+
+
+def damage(run: Path) -> list[str]:
+    """What of a run folder is not as it was written, each in words that begin with the file's name; [] if all is. A run
+    that is not closed has no sums yet: then only its lines are checked."""
+    try:
+        data = (run / "events.jsonl").read_bytes()
+    except OSError as error:
+        return [f"events.jsonl: cannot be read ({error.strerror or error})"]
+    found = lines(data)
+    out = _line_words(found)
+    closed = [event for event in found.events if event["kind"] == "sums"]
+    if closed:
+        out += _sum_words(run, closed[-1]["files"])
+    return out
+
+
+def _line_words(found: Lines) -> list[str]:
+    out = []
+    if found.damaged:
+        out.append(f"events.jsonl: {len(found.damaged)} damaged lines ({sum(found.damaged)} bytes) were left out")
+    if found.left_bytes:
+        out.append(f"events.jsonl: {found.left_bytes} bytes at its end are no whole line")
+    numbers = [number for number in found.numbers if number is not None]
+    if not found.events and not found.damaged:
+        out.append("events.jsonl: has no event")
+    if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[:1] not in ([], [0]):
+        missing = len(set(range(max(numbers) + 1)) - set(numbers)) - len(found.damaged)
+        if missing > 0:
+            out.append(f"events.jsonl: {missing} lines are missing")
+        if len(set(numbers)) < len(numbers):
+            out.append(f"events.jsonl: {len(numbers) - len(set(numbers))} lines are there twice")
+        if numbers != sorted(numbers):
+            out.append("events.jsonl: its lines are not in the order of their numbers")
+    return out
+
+
+def _sum_words(run: Path, written: dict) -> list[str]:
+    out = []
+    for name, entry in written.items():
+        try:
+            size, crc = entry
+            there = (run / name).stat().st_size
+            if there < size:
+                out.append(f"{name}: {there} of {size} bytes are left")
+            elif there > size:
+                out.append(f"{name}: has {there - size} bytes that the run did not write")
+            elif crc is not None and f"{_crc(run / name):08x}" != crc:
+                out.append(f"{name}: is damaged, its content is not what the run wrote")
+        except FileNotFoundError:
+            out.append(f"{name}: is missing")
+        except (OSError, TypeError, ValueError) as error:
+            out.append(f"{name}: cannot be checked ({error})")
+    try:
+        out += [f"{name}: was not written by the run" for name in _files(run) if name not in written]
+    except OSError as error:
+        out.append(f"the run folder cannot be listed ({error})")
+    if len(out) > SAID_AT_MOST:
+        out = [
+            *out[:SAID_AT_MOST],
+            f"and {len(out) - SAID_AT_MOST} more files: " + ", ".join(w.split(":")[0] for w in out[SAID_AT_MOST:]),
+        ]
+    return out
