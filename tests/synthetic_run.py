@@ -396,6 +396,7 @@ def write(
 
 def seal(run: Path, events: list[dict]) -> None:
     """Write events.jsonl: numbered lines with their CRC, and the sums of all files before run.end."""
+    events = [event for event in events if event["kind"] != "sums"]
     if events[-1]["kind"] == "run.end":
         files = [
             path for path in sorted(run.rglob("*")) if path.is_file() and path.name not in ("lock", "events.jsonl")

@@ -9,7 +9,7 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, run_of, whole
 
-from ssdrig import analysis
+from ssdrig import analysis, journal
 from ssdrig.errors import JournalError
 from ssdrig.figures import figures_of
 
@@ -136,11 +136,10 @@ def test_time_dilation_is_undone(tmp_path):
 def test_events_are_on_the_axis(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, zoom_s=12)
     first = synthetic_run.T_RUN_NS + 3_750_000_000
-    with open(run / "events.jsonl") as f:
-        lines = f.read().splitlines()
+    events = journal.events(run)
     for t_s, more in ((7.5, {"kind": "rig.lost", "why": "unplugged"}), (9.0, {"kind": "note", "text": "fan on"})):
-        lines.insert(-1, json.dumps({"t_ns": first + int(t_s * 1e9), **more}))
-    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+        events.insert(-1, {"t_ns": first + int(t_s * 1e9), **more})
+    synthetic_run.seal(run, events)
     data = analysis.load(run)
     assert (7.5, "rig lost") in data.marks and (9.0, "fan on") in data.marks and (12.0, "zoom start") in data.marks
     assert (7.5, "rig lost: unplugged") in data.log
@@ -153,12 +152,12 @@ def test_events_are_on_the_axis(tmp_path):
 def test_a_poll_has_the_reason_that_its_event_says(tmp_path):
     """The last poll under load ended 0.3 s before the one after the load: each keeps its own reason."""
     run = synthetic_run.write(tmp_path, IOPS, zoom_s=12, smart_every_s=10)
-    lines = (run / "events.jsonl").read_text().splitlines()
+    events = journal.events(run)
     first = synthetic_run.T_RUN_NS + 3_750_000_000
     late = [first + 31_300_000_000, first + 31_310_000_000]
     for t_ns, kind in zip(late, ("smart.start", "smart.end"), strict=True):
-        lines.insert(-2, json.dumps({"t_ns": t_ns, "kind": kind, "n": 77, "reason": "poll", "ok": True}))
-    (run / "events.jsonl").write_text("\n".join(lines) + "\n")
+        events.insert(-2, {"t_ns": t_ns, "kind": kind, "n": 77, "reason": "poll", "ok": True})
+    synthetic_run.seal(run, events)
     for path in (run / "smart").iterdir():
         document = json.loads(path.read_text())
         if document["reason"] == "after":

@@ -1,6 +1,5 @@
 """The sum over several rails: energy, seconds, extremes, closure, uncertainty; and where one rail is not known."""
 
-import json
 import math
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_calibration import METER, RAIL
 
-from ssdrig import analysis, calibration, rails, samples, wire
+from ssdrig import analysis, calibration, journal, rails, samples, wire
 from ssdrig.calibration import Meter, Point
 from ssdrig.errors import RigError
 from ssdrig.figures import figures_of
@@ -274,12 +273,11 @@ def test_a_rail_that_goes_in_mid_load(tmp_path):
 def test_idle_power_is_of_all_rails_or_not_known(tmp_path, gone):
     """An idle step from 1 s to 2.5 s after the load."""
     run = synthetic_run.write(tmp_path, IOPS, zoom_s=2, more_rails=[(*TWELVE[:3], gone)])
-    path = run / "events.jsonl"
-    *lines, end = path.read_text().splitlines(keepends=True)
-    ends = {e["step"]: e["t_ns"] for e in map(json.loads, lines) if e["kind"] == "step.end"}
+    *events, end = journal.events(run)
+    ends = {e["step"]: e["t_ns"] for e in events if e["kind"] == "step.end"}
     for kind, after_ns in (("step.start", S), ("step.end", 5 * S // 2)):
-        lines.append(json.dumps({"t_ns": ends["load"] + after_ns, "kind": kind, "step": "idle", "ok": True}) + "\n")
-    path.write_text("".join(lines) + end)
+        events.append({"t_ns": ends["load"] + after_ns, "kind": kind, "step": "idle", "ok": True})
+    synthetic_run.seal(run, [*events, end])
     f = figures_of(analysis.load(run))
     assert f["rails"][0]["idle_mean_W"] == pytest.approx(2.5, rel=1e-3)
     if gone:

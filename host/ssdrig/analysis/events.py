@@ -49,7 +49,7 @@ def load_events(data: RunData) -> None:
             data.marks.append((t, text))
         elif kind == "run.end":
             text = f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
-        elif kind == "clock.anchor":
+        elif kind in ("clock.anchor", "sums"):
             continue
         data.log.append((t, text))
     data.log.sort(key=lambda entry: entry[0])
