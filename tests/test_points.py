@@ -258,15 +258,15 @@ def test_utc_follows_a_clock_that_is_set_and_never_runs_back():
 
 def test_what_cannot_be_held_is_counted_and_the_rest_is_sent(run):
     poll = json.loads((run / "smart" / "000.json").read_text())
-    page = bytearray.fromhex(poll["log_c0h"])
-    page[0:16] = (2**70).to_bytes(16, "little")
-    poll["log_c0h"] = page.hex()
+    page = bytearray.fromhex(poll["log_02h"])
+    page[160:176] = (2**63).to_bytes(16, "little")  # media errors: NVMe has 128 bits, a database 63
+    poll["log_02h"] = page.hex()
     (run / "smart" / "000.json").write_text(json.dumps(poll))
     with points.Emitter(run) as emitter:
         emitter.step(final=True)
-        assert emitter.left_out == 1
+        assert emitter.left_out == 3  # in each of the three measurements
     wear = [fields for m, _, fields, _ in read((run / POINTS).read_bytes()) if m == "ssd_wear"]
-    assert "nand_written_bytes" not in wear[0] and "host_written_bytes" in wear[0] and "nand_written_bytes" in wear[1]
+    assert "media_errors" not in wear[0] and "host_written_bytes" in wear[0] and "media_errors" in wear[1]
 
 
 def test_two_at_once_are_refused(run):

@@ -92,12 +92,9 @@ def test_warmer_is_shorter(drive_class, storage_C, step, ea_eV):
             16,
             "holds",
             8760,
-            (
-                "at least 52.1 weeks at 100 % of the rated endurance: JESD218 client class (52.1 weeks at 30 °C when"
-                " worn out), 1.1 eV. At 16 % it is better; how much is not specified."
-            ),
+            "Without power at 30 °C: at least 52.1 weeks when worn out (JESD218 client class).",
         ),
-        ("client", 100, "holds", 8760, "1.1 eV."),
+        ("client", 100, "holds", 8760, "when worn out"),
         (
             "client",
             101,
@@ -105,7 +102,7 @@ def test_warmer_is_shorter(drive_class, storage_C, step, ea_eV):
             None,
             "No retention bound: 101 % of the rated endurance is used, the standard ends at 100 %.",
         ),
-        ("client", None, "wear not known", 8760, "How worn the drive is, is not known: above 100 % it is void."),
+        ("client", None, "wear not known", 8760, "The drive's wear is unknown: above 100 % the bound is void."),
         (None, 3, "class not known", None, "--class"),
         ("server", 3, "class not known", None, "No retention bound"),
     ],
@@ -113,6 +110,12 @@ def test_warmer_is_shorter(drive_class, storage_C, step, ea_eV):
 def test_wear_and_the_bound(drive_class, wear, state, hours, words):
     got = retention.bound(drive_class, wear, 30)
     assert (got["state"], got["hours"]) == (state, hours) and words in got["words"]
+    assert (got["explanation"] is None) == (hours is None)
+
+
+def test_the_explanation_says_what_was_converted():
+    assert "1.1 eV" in retention.bound("client", 3, 25)["explanation"]
+    assert "eV" not in retention.bound("client", 3, 30)["explanation"]
 
 
 def test_unpowered_time_is_calendar_less_power_on_hours():

@@ -12,7 +12,7 @@ from fake_tools import Tools, answer_of_smartctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.drive import smartctl
+from ssdrig.drive import smart_answer, smartctl
 from ssdrig.errors import ToolMissing
 
 
@@ -36,7 +36,7 @@ def test_each_exit_bit_comes_with_its_document(tools, bit):
     answer = smartctl.run("/dev/sdz", "sat", smartctl.FULL, 10)
     assert answer.exit_code == 1 << bit and answer.why is None and answer.document["model_name"] == "X"
     assert smartctl.bits(answer.exit_code) == [bit] and smartctl.EXIT_BITS[bit]
-    assert smartctl.has_data(answer.document) == (bit >= 2)
+    assert smart_answer.has_data(answer.document) == (bit >= 2)
 
 
 def test_bits_of_several():
@@ -158,7 +158,7 @@ def test_a_bridge_that_answers_to_nothing_gives_the_first_words(tools):
     assert (
         used == "auto"
         and len(answers) == 3
-        and smartctl.messages(answer.document) == ["/dev/sdz: Unknown USB bridge [0x0bda:0x9210 (0xf200)]"]
+        and smart_answer.messages(answer.document) == ["/dev/sdz: Unknown USB bridge [0x0bda:0x9210 (0xf200)]"]
     )
 
 
@@ -184,8 +184,8 @@ json_values = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(json_values)
 def test_any_document_can_be_asked(document):
-    assert type(smartctl.has_data(document)) is bool
-    assert all(isinstance(words, str) for words in smartctl.messages(document))
+    assert type(smart_answer.has_data(document)) is bool
+    assert all(isinstance(words, str) for words in smart_answer.messages(document))
     if isinstance(document, dict):
         version = smartctl._version(document, None)
         assert version is None or (type(version[0]) is int and type(version[1]) is int)
@@ -201,8 +201,8 @@ def test_real_smartctl_on_what_is_no_drive():
     real()
     answer = smartctl.run("/dev/null", "auto", smartctl.FULL, 30)
     assert answer.exit_code == 1 and answer.why is None and answer.cpu_ms > 0
-    assert smartctl.messages(answer.document) == ["/dev/null: Unable to detect device type"]
-    assert not smartctl.has_data(answer.document) and smartctl.bits(answer.exit_code) == [0]
+    assert smart_answer.messages(answer.document) == ["/dev/null: Unable to detect device type"]
+    assert not smart_answer.has_data(answer.document) and smartctl.bits(answer.exit_code) == [0]
 
 
 @pytest.mark.parametrize("words", [smartctl.FULL, smartctl.LIGHT, smartctl.LIGHT + smartctl.DEVICE_STATISTICS])
@@ -210,7 +210,7 @@ def test_real_smartctl_understands_each_command_line(words):
     """With a wrong type it gets past its options (bit 0 clear) and fails to open (bit 1)."""
     real()
     answer = smartctl.run("/dev/null", "sat", words, 30)
-    assert smartctl.bits(answer.exit_code) == [1] and not smartctl.has_data(answer.document)
+    assert smartctl.bits(answer.exit_code) == [1] and not smart_answer.has_data(answer.document)
 
 
 def test_real_smartctl_on_a_loop_device(tmp_path):
@@ -227,4 +227,4 @@ def test_real_smartctl_on_a_loop_device(tmp_path):
         answer = smartctl.run(node, "auto", smartctl.FULL, 30)
     finally:
         subprocess.run(["losetup", "--detach", node], check=True, timeout=20)
-    assert answer.exit_code == 1 and smartctl.messages(answer.document) == [f"{node}: Unable to detect device type"]
+    assert answer.exit_code == 1 and smart_answer.messages(answer.document) == [f"{node}: Unable to detect device type"]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import page, page_c0h
 
-from ssdrig.drive import wear, wear_screen
+from ssdrig.drive import collect, inventory, saved, wear, wear_screen
 from ssdrig.errors import JournalError, UsageError
 
 REQUIRED = (
@@ -448,9 +448,9 @@ def test_words_that_do_not_fit(tmp_path, capsys):
 def test_a_live_drive_is_found_and_polled(monkeypatch, capsys):
     """DRIVE goes through inventory.find and collect.poll; the document they give is read as a saved one is."""
     asked = []
-    monkeypatch.setattr(wear.inventory, "find", lambda word: asked.append(word) or "the drive")
+    monkeypatch.setattr(inventory, "find", lambda word: asked.append(word) or "the drive")
     monkeypatch.setattr(
-        wear.collect,
+        collect,
         "poll",
         lambda drive: asked.append(drive) or {"t_start_ns": 1, "t_end_ns": 2, "simulated": False, "smartctl": NVME},
     )
@@ -511,7 +511,7 @@ def test_the_screen(tmp_path, capsys, monkeypatch):
     words = ("--smartctl", str(path), "--history", str(tmp_path / "watch"), "--start", "2025-01-01")
     _, out, _ = run(capsys, *words)
     assert max(len(line) for line in out.splitlines()) <= 80 and "\x1b" not in out
-    assert "TBW             █████████···········   43 %  256 TB of 600 TB, ends warranty" in out
+    assert "TBW             █████████···········   43 %  256 of 600 TB (warranty ends there)" in out
     assert "warranty time   ████················   20 %  to 2030-01-01, 4.0 years left" in out
     flat = " ".join(out.split())
     assert (
@@ -572,7 +572,7 @@ def test_odd_fields_never_break_it(changes):
         elif isinstance(document.get("nvme_smart_health_information_log"), dict):
             document["nvme_smart_health_information_log"][name] = value
     wrapped = {"smartctl": document}
-    snapshot = wear.counters.snapshot(wrapped) | {"utc_ns": wear.utc_ns(wrapped)}
+    snapshot = wear.counters.snapshot(wrapped) | {"utc_ns": saved.utc_ns(wrapped)}
     found = wear.report(snapshot, wrapped, wear.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
     assert all(key in found for key in (*REQUIRED, "limits", "projection", "retention", "wa", "unknown"))
     json.dumps(found, default=str, allow_nan=False)
@@ -662,3 +662,35 @@ def test_samples_of_real_drives(name, capsys):
     )
     assert {key: got[key] for key in SAMPLES[name]} == SAMPLES[name]
     assert run(capsys, "--smartctl", str(folder / name))[1]
+
+
+def test_a_folder_of_documents(tmp_path, capsys):
+    """Every *.json below it; what is not a SMART document is named on stderr and left out."""
+    (tmp_path / "a" / "deeper").mkdir(parents=True)
+    for name in ("a/one.json", "a/deeper/two.json"):
+        (tmp_path / name).write_text(json.dumps(NVME))
+    (tmp_path / "a" / "run.json").write_text("{}")
+    (tmp_path / "a" / "notes.txt").write_text("x")
+    code, out, err = run(capsys, "--json", "--smartctl", str(tmp_path / "a"))
+    assert code == 0 and [json.loads(line)["percentage_used"] for line in out.splitlines()] == [23, 23]
+    assert err.count("left out") == 1 and "run.json" in err
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="a folder with none"):
+        run(capsys, "--smartctl", str(tmp_path / "empty"))
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
+    path = tmp_path / "saved.json"
+    odd = "X\x1b[2J\x1b]0;title\x07\nhealth ok\u202e\x9b"
+    messages = {"exit_status": 2, "messages": [{"string": odd}]}
+    path.write_text(json.dumps(NVME | {"model_name": odd, "serial_number": odd, "smartctl": messages}))
+    _, out, err = run(capsys, "--smartctl", str(path))
+    assert all(c.isprintable() or c == "\n" for c in out + err) and "<1B>[2J" in out and "X\n" not in out
+    assert json.loads(run(capsys, "--json", "--smartctl", str(path))[1])["model"] == odd  # the figure itself is kept
+
+
+def test_the_explanation_is_given_when_asked_for(tmp_path, capsys):
+    path = tmp_path / "saved.json"
+    path.write_text(json.dumps(NVME))
+    short, long = run(capsys, "--smartctl", str(path))[1], run(capsys, "--explain", "--smartctl", str(path))[1]
+    assert "not a promise" not in short and short.count("JESD218") == 1 and "not a promise" in " ".join(long.split())

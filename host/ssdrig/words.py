@@ -44,3 +44,9 @@ def hours(count: float) -> str:
         if count < upto:
             return f"{count / length:.{0 if name == 'h' and count >= 20 else 1}f} {name}"
     return f"over {YEARS_MOST} years" if count > YEARS_MOST * 8766 else f"{count / 8766:.1f} years"
+
+
+def printable(text: str) -> str:
+    """Text of a drive, a file or a user for a terminal: control and format characters (an ESC, a newline, a turn of
+    direction) as their code points, so that nothing but text arrives there."""
+    return "".join(c if c.isprintable() else f"<{ord(c):02X}>" for c in text)

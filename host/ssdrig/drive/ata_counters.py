@@ -1,71 +1,19 @@
-"""Wear numbers of an ATA drive: its attributes, which mean what drive family and name say (ata_units.toml), and its
-device statistics, which mean the same on every drive (ACS-4, log 04h).
-
-Roles of ata_units.toml: host_written, host_read, nand_written, nand_written_tlc, nand_written_slc (bytes; how = unit in
-bytes, "?" = not known), host_read_high, host_written_high, nand_written_high (a second half of a counter, which must be
-0), host_pages and ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, and the names of snapshot fields. Hows:
-"raw", "word 0" … "word 2" (16 bits each of raw, word 0 the lowest), "low 8 bits", "low 24 bits", "raw / 1024",
-"normalised", "100 - normalised", "raw, 100 - normalised" (raw where the two agree), "raw unless normalised" (raw, but
-unknown where it only repeats the normalised value).
+"""Wear numbers of an ATA drive: its attributes, which mean what drive family and name say (ata_table.py), and its
+device statistics, which mean the same on every drive (ACS-4, log 04h). Pure.
 
 A unit that nobody states stays unknown: the same name counts sectors in one drive and GiB in the next. A calibration
-(document["units"], "ata:<id>") fills it in."""
+(document["units"], "ata:<id>") fills it in. Two sources of a byte counter that differ by more than their units allow
+are both named in `unknown`, and neither is used."""
 
-import functools
-import os
 import re
-import tomllib
-from pathlib import Path
+from typing import NamedTuple
 
+from ssdrig.drive import plausible
+from ssdrig.drive.ata_table import BYTE_ROLES, PE_ROLES, SECOND_HALVES, Rows, rows_for
 from ssdrig.drive.json_numbers import inside, objects, refuse, text, whole
-from ssdrig.errors import UsageError
+from ssdrig.words import size
 from ssdrig.words import unit as unit_words
 
-BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
-SECOND_HALVES = {
-    "host_written_high": "host_written",
-    "host_read_high": "host_read",
-    "nand_written_high": "nand_written",
-}
-OTHER_ROLES = (
-    "host_pages",
-    "ftl_pages",
-    "pe_mean",
-    "pe_max",
-    "pe_min",
-    "percentage_used",
-    "available_spare_percent",
-    "workload_wear_percent",
-    "workload_reads_percent",
-    "workload_timer_min",
-    "temperature_C",
-    "power_on_hours",
-    "power_cycles",
-    "unsafe_shutdowns",
-    "media_errors",
-    "uncorrectable_reads",
-    "soft_ecc_errors",
-    "xor_recoveries",
-    "refreshes",
-    "read_disturbs",
-    "program_fails",
-    "erase_fails",
-    "reallocated",
-    "bad_user_blocks",
-)
-HOWS = {
-    "raw",
-    "word 0",
-    "word 1",
-    "word 2",
-    "low 8 bits",
-    "low 24 bits",
-    "raw / 1024",
-    "normalised",
-    "100 - normalised",
-    "raw, 100 - normalised",
-    "raw unless normalised",
-}
 # a calibration of an attribute that no row knows: what the attributes of that id count where they count bytes
 CALIBRATED = {
     225: "host_written",
@@ -79,9 +27,12 @@ CALIBRATED = {
 }
 RAW_BYTES_MOST = 2**56 - 1  # smartctl takes up to 7 bytes of an attribute
 COUNT_MOST = 2**32 - 1  # a count beyond this holds more than one number
+ALL_ONES = {2**32 - 1, 2**48 - 1, RAW_BYTES_MOST}  # no count
 TIMED_UNKNOWN = 0xFFFF  # workload values in the first 60 minutes
-SATA_BYTES_PER_H = 3600 * 600_000_000  # what the link carries at most
 DISAGREEMENT = 0.05
+PERCENT_DISAGREEMENT = 5
+GUESS = "smartctl's guess from a normalised value"
+STATISTICS_SOURCE = "device statistics"
 
 # ACS-4: (page, offset of the statistic): role
 STATISTICS = {
@@ -97,206 +48,337 @@ STATISTICS = {
 SECTORS_BITS = 48
 
 
+class Found(NamedTuple):
+    """One reading: value, and by less than what it can be off, in the same unit; rank: lower goes first."""
+
+    value: int | float
+    error: float
+    source: str
+    rank: int = 0
+
+
 def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
-    """Snapshot fields of an ATA drive. Of several sources of a byte counter the one with the finest unit is taken; that
-    two differ by more than 5 % is said in unknown. Raises UsageError for a table of the user's that cannot be read."""
-    written, values, seen = _of_attributes(document, smartctl, unknown)
+    """Snapshot fields of an ATA drive, with "sources" and "compresses" (whether its controller may write less than the
+    host sent). Raises UsageError for a table of the user's that cannot be read."""
+    rows = rows_for(document, smartctl)
+    hours = whole(smartctl.get("power_on_time"), "hours", [], "")
+    found, units_missing = _of_attributes(document, smartctl, rows, unknown)
     statistics = _of_statistics(smartctl, unknown)
+    if hours is None:
+        best = min(
+            found.get("power_on_hours", ()), default=statistics.get("power_on_hours"), key=lambda each: each.rank
+        )
+        hours = best and int(best.value)
     block = whole(smartctl, "logical_block_size", unknown, "logical block size", at_least=1, at_most=1 << 20)
     for role in ("host_written", "host_read"):
         sectors = statistics.pop(role, None)
         if sectors is not None and block is not None:
-            written.setdefault(role, []).append((sectors * block, block, "device statistics"))
+            found.setdefault(role, []).append(Found(sectors.value * block, block, STATISTICS_SOURCE))
         elif sectors is not None:
-            unknown.append(f"{role}_bytes: device statistics count sectors, and the sector size is not known")
-    hours = whole(smartctl.get("power_on_time"), "hours", [], "")
-    if hours is None:
-        hours = values.get("power_on_hours", statistics.get("power_on_hours"))
-    out = _bytes(written, hours, unknown)
-
-    # SMART and smartctl's own words come before statistics in what both count, but for wear: there the standard's
-    # figure comes first
-    pages = values.pop("host_pages", None), values.pop("ftl_pages", None)
-    if None not in pages:
-        out |= {"host_program_pages": pages[0], "nand_program_pages": pages[0] + pages[1]}
-    for role in ("pe_mean", "pe_max", "pe_min"):
-        value = values.pop(role, None)
-        if value is not None:
-            out |= {f"pe_cycles_{role[3:]}": value}
-            out.setdefault("pe_cycles_source", seen[role])
-    used = statistics.pop("percentage_used", None)
-    by_attribute = values.pop("percentage_used", None)
-    if used is not None and by_attribute is not None and abs(used - by_attribute) > 5:
-        unknown.append(f"percentage used: device statistics say {used} %, {seen['percentage_used']} {by_attribute} %")
-    if used is None and whole(smartctl.get("endurance_used"), "current_percent", [], "", at_most=255) is None:
-        used = by_attribute
-    for name, where, field in (
-        ("temperature_C", "temperature", "current"),
-        ("power_on_hours", "power_on_time", "hours"),
-    ):
-        if whole(smartctl.get(where), field, [], "", at_least=-100) is not None:
-            values.pop(name, None), statistics.pop(name, None)
-    if whole(smartctl, "power_cycle_count", [], "") is not None:
-        values.pop("power_cycles", None), statistics.pop("power_cycles", None)
+            unknown.append(
+                f"{_in_words(role)}: device statistics count sectors, and the file does not give the sector size"
+            )
+    out: dict = {"sources": {}, "compresses": rows.compresses}
+    _bytes(out, found, hours, units_missing, smartctl, unknown)
+    _pages(out, found)
+    _cycles(out, found, unknown)
+    _percent(out, found, statistics, smartctl, unknown)
+    for role, readings in found.items():
+        if role not in (
+            *BYTE_ROLES,
+            *PE_ROLES,
+            "percentage_used",
+            "available_spare_percent",
+            "host_pages",
+            "ftl_pages",
+        ):
+            _put(out, role, min(readings, key=lambda each: each.rank))
+    for role, reading in statistics.items():
+        if role not in out:
+            _put(out, role, reading)
     highest = whole(
         smartctl.get("temperature"), "lifetime_max", unknown, "highest temperature", at_least=-100, at_most=300
     )
-    out |= {"temperature_max_C": highest} | statistics | values | {"percentage_used": used}
-    _say_what_is_missing(out, smartctl, unknown)
+    if highest is not None and "temperature_max_C" not in out:
+        _put(out, "temperature_max_C", Found(highest, 1, "smartctl's temperature"))
+    # smartctl's own summary comes before the attributes that it is made of
+    for name, where, field in (
+        ("temperature_C", smartctl.get("temperature"), "current"),
+        ("power_on_hours", smartctl.get("power_on_time"), "hours"),
+        ("power_cycles", smartctl, "power_cycle_count"),
+    ):
+        if name in out and whole(where, field, [], "", at_least=-100) is not None:
+            del out[name], out["sources"][name]
     return out
 
 
-def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
-    if whole(smartctl, "rotation_rate", [], "", at_least=1) is not None:
-        unknown.append("flash wear: a hard disk has none")
-        return
-    if out["percentage_used"] is None and not inside(smartctl, "endurance_used", "current_percent"):
-        unknown.append("percentage used: no attribute or statistic of this drive is known to tell it")
-    if out.get("nand_written_bytes") is None and not any(words.startswith("NAND bytes written") for words in unknown):
-        if out.get("nand_program_pages") is not None:
+def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
+    """Words for what a person would look for and nothing of the drive is known to report."""
+    if out["percentage_used"] is None and not _said(unknown, "percentage used"):
+        unknown.append("percentage used: no attribute or statistic of this drive is known to report it")
+    if out["nand_written_bytes"] is None and not _said(unknown, "NAND "):
+        if out["nand_program_pages"] is not None:
             unknown.append(
-                "NAND bytes written: the drive counts pages without telling their size; write amplification comes from"
+                "NAND bytes written: the drive counts pages without reporting their size; write amplification comes from"
                 " their ratio"
             )
         else:
             unknown.append("NAND bytes written: no attribute of this drive is known to count them")
 
 
-def _bytes(written: dict, hours: int | None, unknown: list[str]) -> dict:
-    """The *_bytes fields from {role: [(bytes, unit, source), …]}."""
-    out = {}
-    most = None if hours is None or hours < 24 else (hours + 1) * SATA_BYTES_PER_H
+def _said(unknown: list[str], start: str) -> bool:
+    return any(words.startswith(start) for words in unknown)
+
+
+def _put(out: dict, name: str, reading: Found) -> None:
+    out[name] = reading.value
+    out["sources"][name] = {"source": reading.source, "error": reading.error}
+
+
+# ---- from several readings to one figure
+
+
+def _bytes(out: dict, found: dict, hours: int | None, units_missing: list, smartctl: dict, unknown: list[str]) -> None:
+    """The *_bytes fields."""
     for role in ("host_written", "host_read"):
-        name = "host bytes " + role[5:]
-        good = [each for each in written.get(role, []) if most is None or each[0] <= most]
-        for value, _, source in written.get(role, []):
-            if most is not None and value > most:
-                unknown.append(
-                    f"{name}: {source} makes {value / 1e12:.0f} TB, more than SATA carries in {hours} power-on hours:"
-                    " another unit"
-                )
-        best = _finest(good, name, unknown)
+        good = []
+        for reading in found.get(role, ()):
+            why = plausible.bytes_fault(reading.value, hours, "ATA", role == "host_written")
+            if why:
+                unknown.append(f"{_in_words(role)}: {reading.source} gives {why}")
+            else:
+                good.append(reading)
+        best = _finest(_without_wrapped(good, _in_words(role), unknown), _in_words(role), unknown)
         if best:
-            out[f"{role}_bytes"] = best[0]
+            _put(out, f"{role}_bytes", best)
             if role == "host_written":
-                out |= {"host_written_unit_bytes": best[1], "host_written_source": best[2]}
-                if best[2] == "device statistics":
-                    out["host_written_wrap_bytes"] = 2**SECTORS_BITS * best[1]
-    tlc, slc = (
-        _finest(written.get(f"nand_written_{kind}", []), f"NAND bytes written ({kind})", unknown)
-        for kind in ("tlc", "slc")
-    )
-    best = _finest(written.get("nand_written", []), "NAND bytes written", unknown)
+                out |= {"host_written_unit_bytes": best.error, "host_written_source": best.source}
+                if best.source == STATISTICS_SOURCE:
+                    out["host_written_wrap_bytes"] = 2**SECTORS_BITS * best.error
+    name = "NAND bytes written"
+    best = _finest(found.get("nand_written", []), name, unknown)
+    tlc, slc = (_finest(found.get(f"nand_written_{kind}", []), f"{name} ({kind})", unknown) for kind in ("tlc", "slc"))
     if tlc:
-        out["nand_written_tlc_bytes"] = tlc[0]
-        if not best:
+        _put(out, "nand_written_tlc_bytes", tlc)
+        if not best and slc:
             # each of the two counters rounds, so the sum is off by less than both units together
-            best = (
-                (tlc[0] + slc[0], tlc[1] + slc[1], f"{tlc[2]} TLC + {slc[2]} SLC")
-                if slc
-                else (tlc[0], tlc[1], f"{tlc[2]} TLC")
-            )
+            best = Found(tlc.value + slc.value, tlc.error + slc.error, f"{tlc.source} TLC + {slc.source} SLC")
+        elif not best:
+            unknown.append(f"{name}: {tlc.source} counts TLC alone; without the writes of the SLC cache it is no total")
     if best:
-        out |= {"nand_written_bytes": best[0], "nand_written_unit_bytes": best[1], "nand_written_source": best[2]}
-    return out
+        _put(out, "nand_written_bytes", best)
+        out |= {"nand_written_unit_bytes": best.error, "nand_written_source": best.source}
+    listed = smartctl.get("in_smartctl_database") is True or text(smartctl.get("model_family")) is not None
+    where = "" if listed else " (smartctl's database does not have the drive)"
+    for role, words in units_missing:
+        kind = "nand_written" if role.startswith("nand") else role
+        if out.get(f"{kind}_bytes") is None and role != "host_read" and not _said(unknown, _in_words(role)):
+            unknown.append(f"{_in_words(role)}: {words}{where}; to find it: ./ssdrig calibrate")
 
 
-def _finest(candidates: list, name: str, unknown: list[str]):
-    best = min(candidates, key=lambda each: each[1], default=None)
-    for value, unit, source in candidates:
-        if abs(value - best[0]) > DISAGREEMENT * max(value, best[0]) + 2 * unit:
-            unknown.append(f"{name}: {best[2]} says {best[0] / 1e9:.1f} GB, {source} {value / 1e9:.1f} GB")
+def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> list[Found]:
+    """Without device statistics that count sectors in 32 bits where ACS has 48: an attribute is then larger by whole
+    turns of 2^32 sectors."""
+    statistics = next((each for each in readings if each.source == STATISTICS_SOURCE), None)
+    turn = statistics and 2**32 * statistics.error
+    if statistics is None or statistics.value >= turn:
+        return readings
+    for other in readings:
+        off = (other.value - statistics.value) % turn
+        if other.value > turn and min(off, turn - off) <= max(2 * other.error, 0.001 * other.value):
+            unknown.append(
+                f"{name}, {STATISTICS_SOURCE}: {size(statistics.value)} is what 32 bits hold of the"
+                f" {size(other.value)} of {other.source}: they have wrapped, and are not used"
+            )
+            return [each for each in readings if each is not statistics]
+    return readings
+
+
+def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | None:
+    """The reading of the finest unit; None if another differs from it by more than both units allow."""
+    best = min(readings, key=lambda each: (each.error, each.rank), default=None)
+    for other in readings:
+        if abs(other.value - best.value) > DISAGREEMENT * max(other.value, best.value) + 2 * other.error:
+            unknown.append(
+                f"{name}: {best.source} says {best.value / 1e9:.1f} GB, {other.source} {other.value / 1e9:.1f} GB:"
+                " neither is used"
+            )
+            return None
     return best
 
 
-def _of_attributes(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, dict, dict]:
-    """({byte role: [(bytes, unit, source)]}, {other role: value}, {other role: source})."""
-    rows = _rows_for(smartctl, text(inside(document, "drive", "model")))
-    listed = smartctl.get("in_smartctl_database") is True or text(smartctl.get("model_family")) is not None
+def _pages(out: dict, found: dict) -> None:
+    host, ftl = (
+        min(found.get(role, ()), key=lambda each: each.rank, default=None) for role in ("host_pages", "ftl_pages")
+    )
+    if host and ftl:
+        _put(out, "host_program_pages", host)
+        _put(out, "nand_program_pages", Found(host.value + ftl.value, 0, f"{host.source} + {ftl.source}"))
+
+
+def _cycles(out: dict, found: dict, unknown: list[str]) -> None:
+    for role in PE_ROLES:
+        name = f"pe_cycles_{role[3:]}"
+        readings = sorted(found.get(role, ()), key=lambda each: each.rank)
+        for each in [each for each in readings if each.value > plausible.PE_MOST]:
+            unknown.append(f"{plausible.in_words(name)}: {each.source} says {each.value}: no flash takes so many")
+            readings.remove(each)
+        counted = [each for each in readings if each.value] or readings  # 0 beside a count: the drive does not count it
+        if not counted:
+            continue
+        other = next((e for e in counted if abs(e.value - counted[0].value) > 1 + DISAGREEMENT * e.value), None)
+        if other:
+            unknown.append(
+                f"{plausible.in_words(name)}: {counted[0].source} says {counted[0].value}, {other.source} {other.value}:"
+                " neither is used"
+            )
+            continue
+        _put(out, name, counted[0])
+        if role != "pe_rated":
+            out.setdefault("pe_cycles_source", counted[0].source)
+
+
+def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: list[str]) -> None:
+    """Percentage used and spare: device statistics, the drive's own word, before attributes, and these before what
+    smartctl 7.5 guesses from a normalised value. A guess of 0 % used is none: on many controllers that value stands at
+    100 for ever."""
+    readings = sorted(found.get("percentage_used", ()), key=lambda each: each.rank)
+    own = statistics.pop("percentage_used", None)
+    guess = whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255)
+    first = readings[0] if readings else None
+    other = next((e for e in readings if abs(e.value - first.value) > PERCENT_DISAGREEMENT), None)
+    if own is not None:
+        _put(out, "percentage_used", own)
+        if first and abs(own.value - first.value) > PERCENT_DISAGREEMENT:
+            unknown.append(
+                f"percentage used: device statistics say {own.value} %, {first.source} {first.value:g} %: the statistics"
+                " are used, whose meaning is a standard's"
+            )
+    elif other:
+        unknown.append(
+            f"percentage used: {first.source} says {first.value:g} %, {other.source} {other.value:g} %: neither is used"
+        )
+    elif first:
+        _put(out, "percentage_used", first)
+    elif guess and not _said(unknown, "percentage used"):
+        _put(out, "percentage_used", Found(guess, 1, GUESS))
+    spare = min(found.get("available_spare_percent", ()), key=lambda each: each.rank, default=None)
+    table = smartctl.get("spare_available")
+    guess = whole(table, "current_percent", unknown, "spare available", at_most=100)
+    if spare is not None:
+        threshold = found["available_spare_threshold_percent"][0]
+        _put(out, "available_spare_percent", spare)
+        if threshold.value is not None:
+            _put(out, "available_spare_threshold_percent", threshold)
+    elif guess is not None and guess < 100:
+        _put(out, "available_spare_percent", Found(guess, 1, GUESS))
+        threshold = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
+        if threshold is not None:
+            _put(out, "available_spare_threshold_percent", Found(threshold, 0, GUESS))
+    found.pop("available_spare_threshold_percent", None)
+
+
+# ---- the readings
+
+
+def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str]) -> tuple[dict, list]:
+    """({role: [Found]}, [(byte role, words for a counter of unknown unit)])."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
-    written, values, seen, halves, units_missing = {}, {}, {}, {}, []
+    found, halves, units_missing = {}, {}, []
     for attribute in objects(inside(smartctl, "ata_smart_attributes", "table")):
         key, name = whole(attribute, "id", unknown, "attribute id", at_most=255), attribute.get("name")
         if key is None or not isinstance(name, str):
             continue
-        label = f"attribute {key}"
-        mine = {}
-        for _, _, role, how in (row for row in rows if row[0] in (0, key) and row[1] in ("", name)):
-            mine.setdefault(role, how)
+        label, mine = f"attribute {key}", rows.of(key, name)
         unit = whole(calibrated, f"ata:{key}", unknown, f"calibrated unit of {label}", at_least=1, at_most=1 << 40)
         if unit is not None:
-            role = next((role for role in mine if role in BYTE_ROLES), CALIBRATED.get(key))
-            if role and mine.get(role, "?") == "?":
-                mine[role] = unit
+            role, how = next(((r, h) for _, r, h in mine if r in BYTE_ROLES), (CALIBRATED.get(key), "?"))
+            if role and how == "?":
+                mine = [row for row in mine if row[1] != role] + [(0, role, unit)]
                 label += ", calibrated"
-        for role, how in mine.items():
+        for rank, role, how in mine:
             if role in BYTE_ROLES:
                 raw = whole(inside(attribute, "raw"), "value", unknown, f"{label} {name}", at_most=RAW_BYTES_MOST)
                 if raw is None:
                     continue
-                if raw in (2**48 - 1, RAW_BYTES_MOST):
+                if raw in ALL_ONES:
                     refuse(unknown, f"{label} {name}", "all ones", "no count")
                 elif how == "?":
-                    units_missing.append((role, f"{label} {name} counts {raw} of a unit that is not known"))
+                    units_missing.append((role, f"{label} {name} counts {raw} of an unknown unit"))
                 else:
-                    written.setdefault(role, []).append((raw * how, how, f"{label} ({unit_words(how)})"))
-            else:
-                value = _value(attribute, role, how, f"{label} {name}", unknown)
-                if value is None:
-                    continue
-                if role in SECOND_HALVES:
-                    halves[SECOND_HALVES[role]] = value
-                elif role not in values:
-                    values[role], seen[role] = value, label
-                    if role == "available_spare_percent":
-                        values["available_spare_threshold_percent"] = whole(
-                            attribute, "thresh", unknown, f"{label} threshold", at_most=100
-                        )
+                    found.setdefault(role, []).append(Found(raw * how, how, f"{label} ({unit_words(how)})", rank))
+                continue
+            value = _value(attribute, role, how, f"{label} {name}", unknown)
+            if value is None:
+                continue
+            if role in SECOND_HALVES:
+                halves[SECOND_HALVES[role]] = value
+                continue
+            found.setdefault(role, []).append(Found(value, _error(role, how), label, rank))
+            if role == "available_spare_percent":
+                threshold = whole(attribute, "thresh", unknown, f"{label} threshold", at_most=100)
+                found.setdefault("available_spare_threshold_percent", []).append(Found(threshold, 0, label, rank))
     for role, value in halves.items():
-        if value and written.pop(role, None):
+        if value and found.pop(role, None):
             unknown.append(
-                f"{_in_words(role)}: the counter has gone on into its second attribute, and how to join the two is not"
-                " known"
+                f"{_in_words(role)}: the counter continues in a second attribute, and how the two join is unknown"
             )
-    where = "" if listed else " (the drive is not in smartctl's database)"
-    for role, words in units_missing:
-        if role not in written and role != "host_read":
-            unknown.append(f"{_in_words(role)}: {words}{where}; calibrate it: ./ssdrig calibrate")
-    return written, values, seen
+    return found, units_missing
 
 
 def _in_words(role: str) -> str:
     return {"host_written": "host bytes written", "host_read": "host bytes read"}.get(role, "NAND bytes written")
 
 
+def _error(role: str, how: str) -> float:
+    if how in ("percent word 0", "raw / 1024"):
+        return 0.01 if how == "percent word 0" else 1 / 1024
+    rounds = ("percentage_used", "available_spare_percent", "pe_mean", "power_on_hours", "temperature_C")
+    return 1 if role in rounds or role.startswith("workload") else 0
+
+
 def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str]) -> int | float | None:
     """The value of a row that is not in bytes."""
     normalised = raw = None
-    if "normalised" in how:
+    if "normalised" in how or "life left" in how:
         normalised = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
         if normalised is None or normalised > 100:
             return None if normalised is None else refuse(unknown, f"{label}, normalised", normalised, "no percentage")
-    if "raw" in how or "word" in how or "low" in how:
+    if how not in ("normalised", "100 - normalised"):
         raw = whole(attribute.get("raw"), "value", unknown, label, at_most=2**64 - 1)
-        if raw is None and how != "raw, 100 - normalised":
+        if raw is None and how not in ("raw, 100 - normalised", "100 - life left"):
             return None
     if how == "normalised":
         return normalised
     if how == "raw, 100 - normalised":
         return raw if raw is not None and raw <= 255 and max(100 - raw, 0) == normalised else 100 - normalised
+    if how == "100 - life left":
+        return 100 - (raw if raw is not None and 0 < raw <= 100 and normalised in (100, raw) else normalised)
     if how == "100 - normalised":
         return 100 - normalised
     if how == "raw unless normalised" and raw == normalised:
         return refuse(unknown, label, raw, "no count of cycles: it repeats the normalised value")
+    if how == "raw unless a rate" and isinstance(attribute.get("value"), int) and attribute["value"] > 100:
+        return refuse(unknown, label, raw, f"a rate, no count: its normalised value is {attribute['value']}")
+    if how == "percent word 0":
+        return _percent_word(raw, label, unknown)
     if how.startswith("word"):
         return raw >> 16 * int(how[5:]) & 0xFFFF
     if how.startswith("low"):
         return _low(raw, int(how.split()[1]), attribute, label, unknown)
-    if role.startswith("workload") and raw in (TIMED_UNKNOWN, COUNT_MOST, 2**48 - 1):
+    if role.startswith("workload") and raw in (TIMED_UNKNOWN, *ALL_ONES):
         return None  # within 60 minutes of the reset
-    if role not in ("host_pages", "ftl_pages") and raw > COUNT_MOST:
-        return refuse(unknown, label, raw, "no plain count: more than one number is packed into it")
+    if role not in ("host_pages", "ftl_pages") and raw >= COUNT_MOST:
+        return refuse(unknown, label, raw, "no plain count: all ones, or several numbers in one")
     return raw / 1024 if how == "raw / 1024" else raw
+
+
+def _percent_word(raw: int, label: str, unknown: list[str]) -> float | None:
+    """0x2f24 -> 47.36. Bits 32 to 47 repeat the word where they are not 0."""
+    word, again = raw & 0xFFFF, raw >> 32 & 0xFFFF
+    if word & 0xFF > 99 or again not in (0, word):
+        return refuse(unknown, label, hex(raw), "not packed as in the drives whose format is known")
+    return (word >> 8) + (word & 0xFF) / 100
 
 
 def _low(raw: int, bits: int, attribute: dict, label: str, unknown: list[str]) -> int | None:
@@ -307,8 +389,8 @@ def _low(raw: int, bits: int, attribute: dict, label: str, unknown: list[str]) -
     return value
 
 
-def _of_statistics(smartctl: dict, unknown: list[str]) -> dict:
-    """{role: value} of the valid device statistics."""
+def _of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
+    """{role: reading} of the valid device statistics; sectors are not yet bytes."""
     out = {}
     for page in objects(inside(smartctl, "ata_device_statistics", "pages")):
         number = whole(page, "number", unknown, "device statistics page", at_most=255)
@@ -329,64 +411,9 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict:
             value = whole(
                 entry, "value", unknown, label, at_least=-100 if temperature else 0, at_most=most.get(role, COUNT_MOST)
             )
-            if value is not None:
-                out.setdefault(role, value)
+            if value in ALL_ONES:
+                refuse(unknown, label, "all ones", "no count")
+            elif value is not None:
+                rounds = role in ("percentage_used", "power_on_hours", "temperature_max_C")
+                out.setdefault(role, Found(value, int(rounds), STATISTICS_SOURCE))
     return out
-
-
-def _rows_for(smartctl: dict, model: str | None) -> list:
-    family = text(smartctl.get("model_family"))
-    in_database = smartctl.get("in_smartctl_database") is True or family is not None
-    model = text(smartctl.get("model_name")) or model or ""
-    out = []
-    for kind, pattern, rows in _tables():
-        if pattern.search(model) if kind == "model" else in_database and pattern.search(family or ""):
-            out += rows
-    return out
-
-
-@functools.cache
-def _tables() -> list[tuple[str, re.Pattern, list]]:
-    """[("family" or "model", pattern, rows)], the user's file first; read once. Raises UsageError for a file that
-    cannot be used."""
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    paths = [Path(home) / "ssdrig" / "ata_units.toml", Path(__file__).with_name("ata_units.toml")]
-    out = []
-    for path in paths:
-        try:
-            document = tomllib.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            raise UsageError(f"a table of attributes in {path}", str(error), "mend the file, or move it away") from None
-        drives = document.get("drives")
-        for entry in drives if isinstance(drives, list) else []:
-            out.append(_checked(entry, path))
-        if not isinstance(drives, list):
-            raise UsageError(
-                f"[[drives]] in {path}", ", ".join(document) or "nothing", "write it as ata_units.toml of ssdrig is"
-            )
-    return out
-
-
-def _checked(entry: dict, path: Path) -> tuple[str, re.Pattern, list]:
-    kind = "family" if "family" in entry else "model"
-    try:
-        pattern = re.compile(entry[kind])
-    except (KeyError, TypeError, re.error) as error:
-        raise UsageError(f"family or model, a regular expression, in {path}", repr(error), "mend it") from None
-    for row in entry.get("rows", ()):
-        good = isinstance(row, list) and len(row) == 4 and isinstance(row[0], int) and isinstance(row[1], str)
-        if good:
-            how = row[3]
-            if row[2] in BYTE_ROLES:
-                good = how == "?" or isinstance(how, int) and not isinstance(how, bool) and how > 0
-            else:
-                good = (row[2] in OTHER_ROLES or row[2] in SECOND_HALVES) and how in HOWS
-        if not good:
-            raise UsageError(
-                f'[id, "name", "role", how] in {path}',
-                repr(row),
-                "see the head of ssdrig's ata_units.toml for roles and hows",
-            )
-    return kind, pattern, list(entry.get("rows", ()))

@@ -1,12 +1,12 @@
 """One SMART poll of one drive, or of many at once: the document of smart/<nnn>.json, raw, with what could not be got
 said in `gaps`."""
 
-import re
 import threading
 import time
 
-from ssdrig.drive import nvme_cli, program, smartctl, units
+from ssdrig.drive import nvme_cli, program, smart_answer, smartctl, units
 from ssdrig.drive.inventory import Drive
+from ssdrig.drive.smart_answer import LOG_KEY, answered
 from ssdrig.errors import DriveError, SsdrigError, ToolMissing
 
 TIMEOUT_S = 20.0
@@ -15,7 +15,6 @@ PAGES_SHARE = 0.5  # of the time for a poll: a page that hangs leaves the other 
 HEALTH, GROUP, FDP, OCP = 0x02, 0x09, 0x22, 0xC0
 SIZES = {FDP: 64}  # bytes; all others nvme_cli.LOG_BYTES
 SUPPORTED_BYTES = 1024  # log page 00h
-LOG_KEY = re.compile("log_[0-9a-f]{2}h")
 
 # Pages with NAND counters beside OCP's, by PCI vendor id, the most telling first. CAh in Intel's format of 12-byte
 # items is also what Memblaze, DapuStor, ScaleFlux, SSSTC and Shannon have.
@@ -81,13 +80,6 @@ def poll_all(drives: list[Drive], likes: list[dict | None] | None = None, timeou
     if defects:
         raise defects[0]
     return documents
-
-
-def answered(document: dict) -> bool:
-    """Whether there is anything of the drive in the document: a log page, or smartctl's JSON with data."""
-    return smartctl.has_data(document.get("smartctl")) or any(
-        document[key] for key in document if LOG_KEY.fullmatch(key)
-    )
 
 
 def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolMissing | None]:
@@ -201,7 +193,7 @@ def _add_smartctl(document: dict, drive: Drive, like: dict | None, deadline: flo
     document["drive"]["smartctl_type"] = used
     document["smartctl"], document["smartctl_text"] = answer.document, answer.text
     document["tools"] += [program.record(each) for each in all_answers]
-    said = "; ".join(smartctl.messages(answer.document))
+    said = "; ".join(smart_answer.messages(answer.document))
     if answer.why:
         document["gaps"].append(f"smartctl: {answer.why}")
     for bit in smartctl.bits(answer.exit_code or 0):

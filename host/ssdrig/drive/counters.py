@@ -2,10 +2,11 @@
 keys for every drive. Pure.
 
 NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them
-to bytes. What a drive does not say, or says in a way that cannot be believed, is None; `unknown` says in words why
-something that a person would look for stays unknown, and which two sources contradict each other."""
+to bytes, plausible.py refuses what no drive can have done. What a drive does not report, or reports in a way that
+cannot be believed, is None; `unknown` says in words why something that a person would look for stays unknown, and which
+two sources contradict each other."""
 
-from ssdrig.drive import ata_counters, nvme_counters, scsi_counters
+from ssdrig.drive import ata_counters, nvme_counters, plausible, scsi_counters
 from ssdrig.drive.json_numbers import U128, inside, objects, text, whole
 
 KEYS = (
@@ -47,6 +48,7 @@ KEYS = (
     "pe_cycles_mean",
     "pe_cycles_min",
     "pe_cycles_max",
+    "pe_cycles_rated",  # the rating, where the drive itself reports it
     "pe_cycles_source",
     "workload_wear_percent",
     "workload_reads_percent",
@@ -71,8 +73,52 @@ KEYS = (
     "reallocated",
     "bad_user_blocks",
     "free_blocks_percent",
+    "hard_disk",  # True: no wear figure of flash applies; None: the document does not say
+    "sources",
     "unknown",
 )
+NOT_FIGURES = {
+    *KEYS[: KEYS.index("host_written_bytes")],
+    "host_written_unit_bytes",
+    "host_written_source",
+    "host_written_wrap_bytes",
+    "nand_written_unit_bytes",
+    "nand_written_source",
+    "nand_written_wrap_bytes",
+    "pe_cycles_source",
+    "hard_disk",
+    "sources",
+    "unknown",
+}
+FIGURES = tuple(name for name in KEYS if name not in NOT_FIGURES)
+OF_FLASH = tuple(
+    name
+    for name in KEYS
+    if name.startswith(("nand_", "pe_cycles", "workload", "fdp_", "host_program", "available_spare", "free_blocks"))
+    or name
+    in (
+        "percentage_used",
+        "refreshes",
+        "read_disturbs",
+        "xor_recoveries",
+        "program_fails",
+        "erase_fails",
+        "bad_user_blocks",
+    )
+)
+# attribute names of drives with platters, for files without a rotation rate
+OF_PLATTERS = {
+    "Seek_Error_Rate",
+    "Spin_Retry_Count",
+    "Calibration_Retry_Count",
+    "Head_Flying_Hours",
+    "Load_Cycle_Count",
+    "Multi_Zone_Error_Rate",
+    "Helium_Level",
+}
+# by less than what a figure can be off, where the drive counts whole units and its reducer knows no better
+ROUNDED = {"power_on_hours", "temperature_C", "temperature_max_C", "percentage_used", "available_spare_percent"}
+UNITS = (("_bytes", "B"), ("_percent", "%"), ("_hours", "h"), ("_min", "min"), ("_C", "°C"), ("_Wh", "Wh"))
 NS_MOST = 2**63 - 1
 
 
@@ -82,9 +128,9 @@ def snapshot(document: dict) -> dict:
     t_ns is the middle of the poll; times in ns, temperatures in Celsius, percentages 0 … 100 and more where a rating is
     passed. Never raises for what a drive, a tool or a file may say."""
     unknown: list[str] = []
-    out = dict.fromkeys(KEYS) | {"simulated": False, "exit_status_bits": [], "unknown": unknown}
+    out = dict.fromkeys(KEYS) | {"simulated": False, "exit_status_bits": [], "sources": {}, "unknown": unknown}
     if not isinstance(document, dict):
-        unknown.append("everything: the SMART document is no JSON object")
+        unknown.append("everything: the SMART document is not a JSON object")
         return out
     smartctl = document.get("smartctl")
     if not isinstance(smartctl, dict):
@@ -96,25 +142,81 @@ def snapshot(document: dict) -> dict:
     out["simulated"] = document.get("simulated") is True
     out |= _exit_status(document, smartctl, unknown)
     out |= _identity(document, smartctl, unknown)
+    out["hard_disk"] = is_hard_disk(smartctl)
     if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
         out |= _common(smartctl, unknown, out["protocol"])
     reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(
         out["protocol"]
     )
+    found = {}
     if reduce:
         # what a protocol's own tables say comes before smartctl's summary of them
-        out |= {name: value for name, value in reduce(document, smartctl, unknown).items() if value is not None}
+        found = reduce(document, smartctl, unknown)
+        out["sources"] = found.pop("sources", {})
+        compresses = found.pop("compresses", False)
+        out |= {name: value for name, value in found.items() if value is not None}
     else:
         unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
-    if out["host_written_bytes"] is None:
+    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
         out |= _host_of_smartctl_8(smartctl, unknown)
-    if (
-        reduce
-        and out["host_written_bytes"] is None
-        and not any(words.startswith(("host bytes written", "host_written")) for words in unknown)
-    ):
-        unknown.append("host bytes written: nothing that the drive was asked for tells them")
+    if out["hard_disk"]:
+        for name in OF_FLASH:
+            out[name] = None
+    _sources(out, found)
+    plausible.check(out, unknown, bool(reduce and compresses))
+    if reduce:
+        _say_what_is_missing(out, smartctl, unknown)
     return out
+
+
+def is_hard_disk(smartctl: dict) -> bool | None:
+    """smartctl's rotation_rate: 0 is an SSD, more is a disk that turns. Where a file does not have it, two attributes of
+    platters are proof; None: not known."""
+    turns = whole(smartctl, "rotation_rate", [], "")
+    if turns is not None:
+        return turns > 0
+    names = {row.get("name") for row in objects(inside(smartctl, "ata_smart_attributes", "table")) if _is_name(row)}
+    return True if len(names & OF_PLATTERS) >= 2 else None
+
+
+def _is_name(row: dict) -> bool:
+    return isinstance(row.get("name"), str)
+
+
+def _said(unknown: list[str], start: str) -> bool:
+    return any(words.startswith(start) for words in unknown)
+
+
+def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
+    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
+        unknown.append("host bytes written: the drive reports no such counter")
+    if out["hard_disk"]:
+        unknown[:] = [words for words in unknown if not words.startswith("NAND ")]
+    elif out["protocol"] == "ATA":
+        ata_counters.say_what_is_missing(out, smartctl, unknown)
+
+
+def _sources(out: dict, found: dict) -> None:
+    """Complete out["sources"]: {"source", "error", "unit"} of each figure that is known. error: by less than what it
+    can be off, in its unit; 0 of a count; None where nobody knows."""
+    standard = {"NVMe": "log 02h", "SCSI": "SCSI log pages"}.get(out["protocol"], "smartctl")
+    known = out["sources"]
+    out["sources"] = {}
+    for name in FIGURES:
+        if out[name] is None:
+            continue
+        entry = known.get(name) or {}
+        kind = name.rpartition("_")[0]
+        source = entry.get("source") or out.get(f"{kind}_source")
+        if source is None and name.startswith("pe_cycles"):
+            source = out["pe_cycles_source"]
+        if source is None and name not in found and out["protocol"] != "NVMe":
+            source = "smartctl"  # its summary of what the drive says
+        error = entry.get("error", out.get(f"{kind}_unit_bytes"))
+        if error is None:
+            error = 1 if name in ROUNDED else 0
+        unit = next((unit for end, unit in UNITS if name.endswith(end)), "%" if name == "percentage_used" else "1")
+        out["sources"][name] = {"source": source or standard, "error": error, "unit": unit}
 
 
 def _host_of_smartctl_8(smartctl: dict, unknown: list[str]) -> dict:
@@ -169,10 +271,10 @@ def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         }
         protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
     family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
-    capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity")
+    capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity") or None
     for table, name in ((drive, "capacity_bytes"), (smartctl, "nvme_total_capacity")):
-        if capacity is None:
-            capacity = whole(table, name, unknown, "capacity")
+        if not capacity:  # 0: the drive has lost its capacity, or a bridge does not report it
+            capacity = whole(table, name, unknown, "capacity") or None
     return {
         "model": text(smartctl.get("model_name"))
         or text(smartctl.get("scsi_model_name"))
@@ -193,22 +295,19 @@ def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:
     """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and
     newer."""
     passed = inside(smartctl, "smart_status", "passed")
-    temperature = whole(smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300)
-    if protocol == "SCSI" and temperature == 0:  # what smartctl prints where the drive has no sensor
-        temperature = None
-        unknown.append("temperature: smartctl says 0 °C, as of SCSI drives without a sensor")
-    return {
+    out = {
         "health_ok": passed if isinstance(passed, bool) else None,
-        "temperature_C": temperature,
+        "temperature_C": whole(
+            smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300
+        ),
         "power_on_hours": whole(smartctl.get("power_on_time"), "hours", unknown, "power-on hours"),
         "power_cycles": whole(smartctl, "power_cycle_count", unknown, "power cycles"),
-        "percentage_used": whole(
-            smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255
-        ),
-        "available_spare_percent": whole(
-            smartctl.get("spare_available"), "current_percent", unknown, "spare available", at_most=100
-        ),
-        "available_spare_threshold_percent": whole(
-            smartctl.get("spare_available"), "threshold_percent", unknown, "spare threshold", at_most=100
-        ),
+    }
+    if protocol == "ATA":  # there both are guesses: ata_counters ranks them
+        return out
+    endurance, spare = smartctl.get("endurance_used"), smartctl.get("spare_available")
+    return out | {
+        "percentage_used": whole(endurance, "current_percent", unknown, "endurance used", at_most=255),
+        "available_spare_percent": whole(spare, "current_percent", unknown, "spare available", at_most=100),
+        "available_spare_threshold_percent": whole(spare, "threshold_percent", unknown, "spare threshold", at_most=100),
     }

@@ -3,13 +3,13 @@ Pure.
 
 Formulas: TBW = DWPD x capacity x 365 x years / 1e12; TBW of my workload = rated TBW x WA of the rating / WA of mine;
 projected TBW = host bytes x 100 / percentage used. TB is 1e12 bytes
-written by the host. Every figure is None where what it is made of is not known.
+written by the host. A figure is None when one of its inputs is unknown.
 """
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from ssdrig import words
 from ssdrig.drive.wa import WriteAmplification
@@ -23,8 +23,7 @@ FEWEST_CYCLES = 5  # likewise for a mean erase count
 WINDOWS = 12  # a history is cut into at most so many for the spread of its rate
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What the maker rates and warrants. tbw_TB: 1e12 host bytes; mileage: the warranty ends at tbw_TB or after
     `years`, whichever comes first (False: the TBW is a rating only, None: not known); pe_cycles: rated program/erase
     cycles; drive_class: "client" or "enterprise" in the sense of JESD218; start: first day of the warranty; source:
@@ -41,8 +40,7 @@ class Limits:
     basis: str | None = None
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(NamedTuple):
     """Host bytes written per day, with the range that it lies in. calendar False: per day of power-on time."""
 
     bytes_per_day: float
@@ -225,8 +223,8 @@ def project(
 
 
 def _warranty_time(snapshot: dict, limits: Limits, today: date) -> dict:
-    """Start, end and share of the warranty's years; without a start the power-on hours tell how old the drive is at
-    least."""
+    """Start, end and share of the warranty's years; without a start the power-on hours give the drive's least
+    age."""
     names = ("start", "end", "used_percent", "days_left", "days_left_at_most")
     out: dict = {f"warranty_{name}": None for name in names}
     if limits.years is None:
@@ -250,8 +248,10 @@ def _warranty_time(snapshot: dict, limits: Limits, today: date) -> dict:
 
 
 def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date, ahead: list, unknown: list) -> dict:
-    """percentage_used p counts whole percents and how it is rounded is not said: the truth is within p +- 1."""
+    """percentage_used p counts whole percents, or hundredths, and how it is rounded is unspecified: the truth is within
+    p +- one of these."""
     p = snapshot.get("percentage_used")
+    step = ((snapshot.get("sources") or {}).get("percentage_used") or {}).get("error") or 1
     out = {
         name: snapshot.get(name)
         for name in ("percentage_used", "available_spare_percent", "available_spare_threshold_percent")
@@ -260,16 +260,16 @@ def _percentage(snapshot: dict, host: int | None, rate: Rate | None, today: date
     if p is None and any(text.startswith("percentage used") for text in snapshot.get("unknown") or ()):
         pass  # the snapshot's own words say more
     elif p is None:
-        unknown.append("how worn the drive takes itself to be: it reports no percentage used")
-    elif p < FEWEST_PERCENT:
+        unknown.append("how worn the drive is by its own account: it reports no percentage used")
+    elif p < FEWEST_PERCENT * step:
         unknown.append(
-            f"the TB that this drive will take by its own percentage used: it stands at {p} %, a projection needs"
-            f" {FEWEST_PERCENT} %"
+            f"the TB that this drive endures, from its percentage used: it stands at {p:g} %, a projection needs"
+            f" {FEWEST_PERCENT * step:g} %"
         )
     elif host:
-        value, low, high = (host * 100 / x for x in (p, p + 1, p - 1))
+        value, low, high = (host * 100 / x for x in (p, p + step, p - step))
         out |= {"projected_tbw_TB": value / TB, "projected_tbw_low_TB": low / TB, "projected_tbw_high_TB": high / TB}
-        source = f"percentage used {p} %, as so far in its life"
+        source = f"percentage used {p:g} %, as so far in its life"
         ahead.append(_ahead("percentage_used", value - host, value - low, high - value, rate, today, source))
     return out
 
@@ -299,7 +299,7 @@ def _cycles(
     if nand is not None and host and snapshot.get("nand_written_source") != "log 22h":
         out["wa_of_life"] = nand / host
     if mean is not None and rating is None:
-        unknown.append("the rated P/E cycles of its flash: give --pe-cycles if the maker told you")
+        unknown.append("the rated P/E cycles of its flash: give --pe-cycles if the maker states them")
     if mean is not None and rating is not None and host and mean >= FEWEST_CYCLES:
         factor, error = 1.0, 0.0
         source = f"{mean:g} of {rating:g} P/E cycles, as so far in its life"

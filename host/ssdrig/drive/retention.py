@@ -1,4 +1,4 @@
-"""How long data is bound to stay on an SSD without power, after JESD218: bounds, never a promise. Pure.
+"""How long data is required to survive on an SSD without power (JESD218): bounds, never a promise. Pure.
 
 JESD218 requires of a drive at the end of its rated endurance that it keeps data for a time at a storage temperature:
 client 1 year at 30 C, enterprise 3 months at 40 C. Other storage temperatures follow from Arrhenius with 1.1 eV, the
@@ -7,7 +7,7 @@ standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ssdrig.words import hours as in_hours
 
@@ -16,8 +16,7 @@ ACTIVATION_ENERGY_EV = 1.1
 _KELVIN = 273.15
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(NamedTuple):
     """What a drive class has to hold at 100 % of its rated endurance: hours without power at off_C, written at
     active_C."""
 
@@ -39,9 +38,11 @@ PUBLISHED_WEEKS = (
     ("enterprise", 55, 25, 101),
 )
 
-CAVEAT = (
-    "A bound from the standard, not a promise for this drive: it holds for the temperature the class was written at,"
-    " and a drive worn quickly at room temperature keeps data for less time than one worn slowly in use."
+EXPLANATION = (
+    "JESD218 requires a drive to hold its data for this long without power once its rated endurance is used up:"
+    " {words}. {storage}It is a bound from the standard, not a promise for this drive: it assumes the temperature at"
+    " which the class is written, and a drive worn quickly at room temperature keeps data for less time than one worn"
+    " slowly in use. A drive with less wear keeps it longer; the standard does not say how much."
 )
 
 
@@ -85,10 +86,10 @@ def bound(
     drive_class: str | None, wear_percent: float | None, storage_C: float, ea_eV: float = ACTIVATION_ENERGY_EV
 ) -> dict:
     """The retention bound of one drive: {"state", "hours", "drive_class", "storage_C", "wear_percent", "ea_eV",
-    "words"}.
+    "words", "explanation"}.
 
-    state: "holds" up to 100 % of the rated endurance: hours is what the standard asks at the end of it; how much better
-    a drive of less wear is, it does not say. "wear not known": hours holds if the wear is within the rating. "void"
+    state: "holds" up to 100 % of the rated endurance: hours is what the standard requires at the end of it; it does not say
+    how much better a drive of less wear is. "wear not known": hours holds if the wear is within the rating. "void"
     above the rating and "class not known": hours is None."""
     out = {
         "state": "class not known",
@@ -97,28 +98,22 @@ def bound(
         "storage_C": storage_C,
         "wear_percent": wear_percent,
         "ea_eV": ea_eV,
+        "explanation": None,
     }
     if drive_class not in REQUIREMENTS:
-        return out | {
-            "words": (
-                "No retention bound: whether the drive is of the client or the enterprise class is not known (--class)."
-            )
-        }
-    hours = bound_hours(drive_class, storage_C, ea_eV)
-    requirement = REQUIREMENTS[drive_class]
-    rule = (
-        f"JESD218 {drive_class} class ({in_hours(requirement.hours)} at {requirement.off_C:g} °C when worn out),"
-        f" {ea_eV:g} eV"
-    )
+        return out | {"words": "No retention bound: the drive's class, client or enterprise, is unknown (--class)."}
     if wear_percent is not None and wear_percent > 100:
         words = f"No retention bound: {wear_percent:.0f} % of the rated endurance is used, the standard ends at 100 %."
         return out | {"state": "void", "words": words}
-    text = f"Without power at {storage_C:g} °C at least {in_hours(hours)} at 100 % of the rated endurance: {rule}."
+    hours, requirement = bound_hours(drive_class, storage_C, ea_eV), REQUIREMENTS[drive_class]
+    rule = f"{drive_class} class, {in_hours(requirement.hours)} at {requirement.off_C:g} °C"
+    storage = f"For {storage_C:g} °C it is converted with an activation energy of {ea_eV:g} eV (Arrhenius). "
+    out["explanation"] = EXPLANATION.format(words=rule, storage="" if storage_C == requirement.off_C else storage)
+    text = f"Without power at {storage_C:g} °C: at least {in_hours(hours)} when worn out (JESD218 {drive_class} class)."
     if wear_percent is None:
         return out | {
             "state": "wear not known",
             "hours": hours,
-            "words": f"{text} How worn the drive is, is not known: above 100 % it is void.",
+            "words": f"{text} The drive's wear is unknown: above 100 % the bound is void.",
         }
-    better = "" if wear_percent == 100 else f" At {wear_percent:.0f} % it is better; how much is not specified."
-    return out | {"state": "holds", "hours": hours, "words": text + better}
+    return out | {"state": "holds", "hours": hours, "words": text}

@@ -7,7 +7,7 @@ import re
 
 from ssdrig.drive.json_numbers import inside, refuse, whole
 
-GIGABYTES = re.compile(r"(\d{1,30})(?:\.(\d{1,9}))?")
+GIGABYTES = re.compile(r"(\d{1,30})(?:[.,](\d{1,9}))?")  # a comma where smartctl ran under such a locale
 UNIT_BYTES = 1_000_000
 
 
@@ -39,7 +39,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         for name in kinds
     ]
     out["media_errors"] = sum(errors) if errors and None not in errors else None
-    unknown.append("NAND bytes written: SCSI has no such counter; a maker's own log may")
+    unknown.append("NAND bytes written: SCSI defines no such counter; a maker's own log may have one")
     return out
 
 
@@ -49,5 +49,5 @@ def _bytes(log, direction: str, unknown: list[str]) -> int | None:
         return None
     match = GIGABYTES.fullmatch(value) if isinstance(value, str) and value.isascii() else None
     if match is None:
-        return refuse(unknown, f"gigabytes processed, {direction}", value, "no number of gigabytes")
+        return refuse(unknown, f"gigabytes processed, {direction}", value, "not a number of gigabytes")
     return int(match[1]) * 10**9 + int((match[2] or "").ljust(9, "0"))

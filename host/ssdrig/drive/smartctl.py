@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from ssdrig.drive import program
+from ssdrig.drive.smart_answer import has_data
 from ssdrig.errors import ToolMissing
 
 # The meaning of the exit status as smartctl(8) 7.3 lists it. Only bits 0 and 1 mean that there is no data.
@@ -21,8 +22,6 @@ EXIT_BITS = {
     6: "the drive's error log has entries",
     7: "the drive's self-test log has failed tests",
 }
-NO_DATA_MASK = 0b11
-
 FULL = ["-x"]
 # -i makes smartctl ask the drive nothing more (it identifies it anyway) but to print model, in_smartctl_database and
 # the block size, without which no attribute has a unit: `-A` alone leaves them out.
@@ -58,22 +57,6 @@ class Answer:
 def bits(status: int) -> list[int]:
     """The bits that are set in an exit status, lowest first."""
     return [bit for bit in EXIT_BITS if status >> bit & 1]
-
-
-def has_data(document) -> bool:
-    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1. False for
-    anything else."""
-    head = document.get("smartctl") if isinstance(document, dict) else None
-    status = head.get("exit_status") if isinstance(head, dict) else None
-    return isinstance(status, int) and not isinstance(status, bool) and not status & NO_DATA_MASK
-
-
-def messages(document) -> list[str]:
-    """smartctl's own words in its JSON (smartctl.messages[].string), errors and all."""
-    head = document.get("smartctl") if isinstance(document, dict) else None
-    listed = head.get("messages") if isinstance(head, dict) else None
-    found = [entry.get("string") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    return [words for words in found if isinstance(words, str)]
 
 
 def run(node: str, type_: str, words: list[str], timeout_s: float = 20.0) -> Answer:

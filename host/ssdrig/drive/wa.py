@@ -6,7 +6,7 @@ the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 """
 
 import math
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ssdrig.words import size
 
@@ -14,14 +14,13 @@ COARSEST = 0.2  # a relative error above this and the figure is refused: StorSco
 _KNOWN_UNIT_BYTES = 512  # of /sys/block/X/stat field 7 and of fio's own count
 
 
-@dataclass(frozen=True)
-class WriteAmplification:
+class WriteAmplification(NamedTuple):
     """value is None when `why` says what is wrong with the counters; error is absolute, relative_error its share of
     value.
 
     host_bytes, nand_bytes: the differences of the counters; None where the drive counts pages of a size it does not
-    tell. missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; of a value that is
-    refused because it is too coarse, reckoned for WA = 1, the most it can take; None if that is not known. tlc_only: WA
+    report. missing_bytes_*: host bytes that would still have to be written for an error of 5 or 2 %; of a value that is
+    refused because it is too coarse, for WA = 1, the most it can take; None if that is unknown. tlc_only: WA
     without the NAND writes of the SLC cache, which count the same data twice; None unless the drive counts both. flags:
     of FLAGS. source: the counters."""
 
@@ -60,7 +59,7 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     """Write amplification between two counters.snapshot() dicts of one drive. Never raises for what a drive may say.
 
     host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x
-    512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive tells
+    512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive reports
     no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is
     taken."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
@@ -93,7 +92,7 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
         missing = {}
         if flags == ("nand_did_not_move",) and host is not None:
             missing = _missing(1.0, after["nand_written_unit_bytes"], host_unit, host)
-        return replace(_none(why, host, nand, flags), source=source, **missing)
+        return _none(why, host, nand, flags)._replace(source=source, **missing)
     return _value(nand, host, after["nand_written_unit_bytes"], host_unit, flags, source, _tlc(before, after))
 
 
@@ -140,15 +139,14 @@ def during(snapshots: list[dict]) -> list[tuple[int, WriteAmplification]]:
                     f"the two polls took {polls_ns / 1e6:.0f} ms of the time between them: the error would be over"
                     f" {COARSEST:.0%}"
                 )
-                wa = replace(wa, value=None, error=None, relative_error=None, tlc_only=None, why=why)
+                wa = wa._replace(value=None, error=None, relative_error=None, tlc_only=None, why=why)
             else:
-                wa = replace(wa, relative_error=relative, error=relative * wa.value)
+                wa = wa._replace(relative_error=relative, error=relative * wa.value)
         out.append((after["t_ns"], wa))
     return out
 
 
-@dataclass(frozen=True)
-class Settled:
+class Settled(NamedTuple):
     """run: s0 to s1, right after the load; with_background: s0 to the poll at which the drive had settled (or the last
     one), which is later[index]. background_bytes: NAND bytes written between the two, the drive's own work; None if not
     counted. flags: of FLAGS; settled only if neither still_moving nor host_wrote is among them."""
@@ -225,7 +223,7 @@ def _value(
             f"the {name} counter moved by only {delta / unit:.0f} of its units of {unit} bytes: the error would be over"
             f" {COARSEST:.0%}"
         )
-        return replace(_none(why, host, nand, flags), source=source, **_missing(1.0, nand_unit, host_unit, host))
+        return _none(why, host, nand, flags)._replace(source=source, **_missing(1.0, nand_unit, host_unit, host))
     if value * (1 + relative) < 1:
         flags = (*flags, "below_one")
     return WriteAmplification(
@@ -254,9 +252,8 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
     for name, delta in (("host", host), ("nand", nand)):
         if delta <= 0:
             flag = f"{name}_did_not_move" if delta == 0 else f"{name}_went_back"
-            return replace(
-                _none(FLAGS[flag].replace("counter", "page counter"), host_bytes, None, (flag,)), source="pages"
-            )
+            why = FLAGS[flag].replace("counter", "page counter")
+            return _none(why, host_bytes, None, (flag,))._replace(source="pages")
     wa = _value(nand, host, 1, 1, (), "NAND pages / host pages", None)
     # of the host's data; what the flash calls a page the drive does not tell
     page_bytes = host_bytes / host if host_bytes else None
@@ -265,7 +262,7 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
         for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")
     }
     why = wa.why and wa.why.replace("units of 1 bytes", "pages")
-    return replace(wa, host_bytes=host_bytes or None, nand_bytes=None, why=why, **missing)
+    return wa._replace(host_bytes=host_bytes or None, nand_bytes=None, why=why, **missing)
 
 
 def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int | None, str | None, tuple[str, ...]]:

@@ -7,7 +7,6 @@ import argparse
 import os
 import re
 import tomllib
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -62,13 +61,12 @@ def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
         return limits
     if limits.tbw_TB is None and limits.dwpd is not None:
         made = f"TBW = {limits.dwpd:g} DWPD x capacity x {limits.years:g} years"
-        return replace(
-            limits,
+        return limits._replace(
             tbw_TB=tbw_of_dwpd(limits.dwpd, capacity_bytes, limits.years),
             basis="; ".join(filter(None, (limits.basis, made))),
         )
     if limits.dwpd is None and limits.tbw_TB is not None:
-        return replace(limits, dwpd=dwpd_of_tbw(limits.tbw_TB, capacity_bytes, limits.years))
+        return limits._replace(dwpd=dwpd_of_tbw(limits.tbw_TB, capacity_bytes, limits.years))
     return limits
 
 
@@ -168,13 +166,13 @@ def of_arguments(args: argparse.Namespace, model: str | None, capacity_bytes: in
     if {"tbw_TB", "dwpd", "years"} & said.keys():
         # of TBW and DWPD only one may remain of the table, or the two would contradict
         stale = {"dwpd": None} if "tbw_TB" in said or "dwpd" not in said else {"tbw_TB": None}
-        found = replace(found, **stale, basis=None)
+        found = found._replace(**stale, basis=None)
     if said.keys() - {"start"}:
         words = "command line: " + ", ".join(sorted(said.keys() - {"start"}))
-        found = replace(found, source=f"{words}; else {found.source}" if found.source else words)
+        found = found._replace(source=f"{words}; else {found.source}" if found.source else words)
     if "tbw_TB" in said or "dwpd" in said:
-        found = replace(found, mileage=True if found.mileage is None else found.mileage)
-    return completed(replace(found, **said), capacity_bytes)
+        found = found._replace(mileage=True if found.mileage is None else found.mileage)
+    return completed(found._replace(**said), capacity_bytes)
 
 
 def _positive(text: str) -> float:

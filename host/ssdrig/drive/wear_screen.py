@@ -1,4 +1,4 @@
-"""The wear of a drive for people: bars, a sentence, what is not known. Pure, but for asking whether stdout is a
+"""The wear of a drive for people: bars, sentences, what is not known. Pure, but for asking whether stdout is a
 terminal."""
 
 import os
@@ -8,7 +8,6 @@ import textwrap
 
 from ssdrig import words as in_words
 from ssdrig.drive.endurance import Rate, rate_words
-from ssdrig.drive.retention import CAVEAT
 from ssdrig.drive.wa import figure
 
 BAR = 20
@@ -36,16 +35,23 @@ RETENTION_COUNTERS = {
 }
 
 
-def screen(found: dict, width: int | None = None, colour: bool | None = None) -> str:
-    """What wear.report() found, in at most `width` columns (default: the terminal's, at most 100)."""
+def screen(found: dict, width: int | None = None, colour: bool | None = None, explain: bool = False) -> str:
+    """What wear.report() found, in at most `width` columns (default: the terminal's, at most 100). Text of the drive is
+    made printable. explain: with what the retention figure means."""
+    found = _printable(found)
     width = min(width or shutil.get_terminal_size((80, 24)).columns, 100)
     paint = _painter(colour if colour is not None else sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     lines = _head(found, width, paint)
     bars = _bars(found, paint)
     lines += ["", *bars] if bars else []
-    body = [*_facts(found), *projection_sentences(found)]
-    if found["retention"]["hours"] is not None or found["retention"]["state"] == "void":
-        body += [found["retention"]["words"] + (f" {CAVEAT}" if found["retention"]["hours"] is not None else "")]
+    body = [*_facts(found)]
+    if not found["hard_disk"]:
+        body += projection_sentences(found)
+        kept = found["retention"]
+        if kept["hours"] is not None or kept["state"] == "void":
+            body.append(kept["words"])
+            if explain:
+                body.append(kept["explanation"] or "")
     lines += [""] if body else []
     for text in body:
         lines += textwrap.wrap(text, width)
@@ -67,19 +73,19 @@ def projection_sentences(found: dict) -> list[str]:
         out.append(over if left == 0 else f"Of {years} at most {in_words.days(left)} are left: it was on for the rest.")
     if p["allowance_bytes_per_day"] is not None:
         out.append(
-            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the"
-            " rated TBW."
+            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the rated"
+            " TBW."
         )
     if p["projected_tbw_TB"] is not None:
         low, high = (in_words.size(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
         out.append(
-            f"By its percentage used the drive takes {in_words.size(p['projected_tbw_TB'] * 1e12)} in all"
-            f" ({low} to {high})."
+            f'Extrapolated from "percentage used", the drive endures about'
+            f" {in_words.size(p['projected_tbw_TB'] * 1e12)} in total ({low} to {high})."
         )
     if p["workload_life_days"] is not None:
         out.append(
-            f"The drive's own timed counters say that its flash lasts {in_words.days(p['workload_life_days'])} at the"
-            " workload they saw."
+            f"By the drive's own timed counters its flash lasts {in_words.days(p['workload_life_days'])} at the workload"
+            " they saw."
         )
     return out
 
@@ -99,7 +105,7 @@ def _reached(p: dict, wa: dict) -> list[str]:
     worn = [a for a in p["ahead"] if a["limit"] != "warranty_time"]
     text = f"At this workload ({rate_words(rate)}{known}; {rate.source}) "
     if not worn:
-        out.append(f"At {rate_words(rate)} ({rate.source}) no limit of endurance can be reckoned.")
+        out.append(f"At {rate_words(rate)} ({rate.source}) no endurance limit can be projected.")
     else:
         first = worn[0]
         when = "has been reached" if first["days"] == 0 else f"is reached in {_span(first, rate.calendar)}"
@@ -119,7 +125,7 @@ def _reached(p: dict, wa: dict) -> list[str]:
 
 
 def _head(found: dict, width: int, paint) -> list[str]:
-    name = found["model"] or "a drive that does not say its model"
+    name = found["model"] or "unknown model"
     about = [
         found["serial"] and f"S/N {found['serial']}",
         found["firmware"] and f"firmware {found['firmware']}",
@@ -127,7 +133,7 @@ def _head(found: dict, width: int, paint) -> list[str]:
         found["capacity_bytes"] and in_words.size(found["capacity_bytes"]),
         "SIMULATED" if found["simulated"] else None,
     ]
-    health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health not known", "dim")}[
+    health, shade = {True: ("health ok", "green"), False: ("HEALTH FAILING", "red"), None: ("health unknown", "dim")}[
         found["health_ok"]
     ]
     counts = [
@@ -157,14 +163,8 @@ def _bars(found: dict, paint) -> list[str]:
     p, limits = found["projection"], found["limits"] or {}
     rows = []
     if p["tbw_used_percent"] is not None:
-        then = "ends warranty" if limits.get("mileage") else "rated"
-        rows.append(
-            (
-                "TBW",
-                p["tbw_used_percent"],
-                f"{in_words.size(p['host_written_bytes'])} of {in_words.size(p['rated_tbw_bytes'])}, {then}",
-            )
-        )
+        then = " (warranty ends there)" if limits.get("mileage") else " rated"
+        rows.append(("TBW", p["tbw_used_percent"], _of(p["host_written_bytes"], p["rated_tbw_bytes"]) + then))
     if p["warranty_used_percent"] is not None:
         rows.append(
             (
@@ -179,7 +179,7 @@ def _bars(found: dict, paint) -> list[str]:
                 (words, p[f"pe_{name}_used_percent"], f"{found[f'pe_cycles_{name}']:g} of {p['rated_pe_cycles']:g}")
             )
     if p["percentage_used"] is not None:
-        rows.append(("percentage used", p["percentage_used"], "as the drive says"))
+        rows.append(("percentage used", p["percentage_used"], _by_whom(found, "percentage_used")))
     if p["available_spare_percent"] is not None:
         least = p["available_spare_threshold_percent"]
         rows.append(("spare left", p["available_spare_percent"], "" if least is None else f"warns below {least} %"))
@@ -193,6 +193,27 @@ def _bars(found: dict, paint) -> list[str]:
             f"{name:16}{paint('█' * filled, shade)}{paint('·' * (BAR - filled), 'dim')} {share:>6}  {words}".rstrip()
         )
     return out
+
+
+def _of(part: float, whole: float) -> str:
+    """ "50.0 of 300 TB", both with their units where these differ."""
+    words, all_words = in_words.size(part), in_words.size(whole)
+    number, unit = words.split(" ")
+    return f"{number if all_words.endswith(' ' + unit) else words} of {all_words}"
+
+
+def _by_whom(found: dict, name: str) -> str:
+    """Whose word a percentage is. As the drive says: only where a standard defines it."""
+    source = (found["sources"].get(name) or {}).get("source") or ""
+    return source if source.startswith(("attribute", "smartctl")) else "as the drive says"
+
+
+def _printable(value):
+    if isinstance(value, str):
+        return in_words.printable(value)
+    if isinstance(value, dict):
+        return {name: _printable(each) for name, each in value.items()}
+    return [_printable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _facts(found: dict) -> list[str]:
@@ -212,21 +233,24 @@ def _facts(found: dict) -> list[str]:
         since = f"since {found['wa']['since']}" if found["wa"]["since"] else "over its life"
         out.append(f"Write amplification {since}: {found['wa']['words']}.")
     counts = [f"{words} {found[key]}" for key, words in RETENTION_COUNTERS.items() if found[key] is not None]
-    if counts:
-        out.append(f"What bears on retention: {', '.join(counts)}.")
+    if counts and not found["hard_disk"]:
+        out.append(f"Relevant to data retention: {', '.join(counts)}.")
     if found["retention"]["unpowered_hours_at_most"] is not None:
         out.append(
-            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first"
-            " reading (calendar less power-on hours)."
+            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first reading"
+            " (calendar less power-on hours)."
         )
     if found["limits"] and found["limits"]["source"]:
-        out.append(f"Limits after {found['limits']['source']}.")
+        out.append(f"Limits: {found['limits']['source']}.")
     return out
 
 
 def _span(ahead: dict, calendar: bool) -> str:
     """ "14 months (12 to 17)", without the range where it says the same."""
     value = in_words.days(ahead["days"])
+    clock = "" if calendar else " of power-on time"
+    if value.startswith("over"):
+        return value + clock
     low, high = (
         in_words.days(ahead["days_low"]),
         "never" if ahead["days_high"] is None else in_words.days(ahead["days_high"]),
@@ -235,7 +259,7 @@ def _span(ahead: dict, calendar: bool) -> str:
     if low.split(" ")[-1] == high.split(" ")[-1] == unit:
         low, high = low.split(" ")[0], high.split(" ")[0]
     range_ = "" if low == high else f" ({low} to {high})"
-    return value + ("" if calendar else " of power-on time") + range_
+    return value + clock + range_
 
 
 def _painter(colour: bool):

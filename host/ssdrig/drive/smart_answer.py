@@ -1,0 +1,27 @@
+"""Whether a drive said anything: of smartctl's JSON, and of a whole SMART document. Pure."""
+
+import re
+
+NO_DATA_MASK = 0b11  # smartctl's exit status: only bits 0 and 1 mean that there is no data
+LOG_KEY = re.compile("log_[0-9a-f]{2}h")
+
+
+def has_data(document) -> bool:
+    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1. False for
+    anything else."""
+    head = document.get("smartctl") if isinstance(document, dict) else None
+    status = head.get("exit_status") if isinstance(head, dict) else None
+    return isinstance(status, int) and not isinstance(status, bool) and not status & NO_DATA_MASK
+
+
+def messages(document) -> list[str]:
+    """smartctl's own words in its JSON (smartctl.messages[].string), errors and all."""
+    head = document.get("smartctl") if isinstance(document, dict) else None
+    listed = head.get("messages") if isinstance(head, dict) else None
+    found = [entry.get("string") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return [words for words in found if isinstance(words, str)]
+
+
+def answered(document: dict) -> bool:
+    """Whether there is anything of the drive in the document: a log page, or smartctl's JSON with data."""
+    return has_data(document.get("smartctl")) or any(document[key] for key in document if LOG_KEY.fullmatch(key))
