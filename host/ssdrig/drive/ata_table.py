@@ -146,7 +146,7 @@ def rows_for(document: dict, smartctl: dict) -> Rows:
     listed = True if family is not None else known if isinstance(known, bool) else None
     model = text(smartctl.get("model_name")) or text(inside(document, "drive", "model")) or ""
     firmware = text(smartctl.get("firmware_version")) or text(inside(document, "drive", "firmware")) or ""
-    names = frozenset()
+    names: frozenset[str] = frozenset()
     if listed is None:
         table = objects(inside(smartctl, "ata_smart_attributes", "table"))
         names = frozenset(row["name"] for row in table if isinstance(row.get("name"), str))

@@ -86,13 +86,13 @@ def in_words(name: str) -> str:
 
 def bytes_most(hours: int | None, protocol: str | None) -> float:
     """Bytes that can have gone over the link in so many power-on hours; None: in the life of any drive."""
-    return RATE.get(protocol, RATE["NVMe"]) * 3600 * (HOURS_MOST if hours is None else max(hours, 24) + 1)
+    return RATE.get(protocol or "NVMe", RATE["NVMe"]) * 3600 * (HOURS_MOST if hours is None else max(hours, 24) + 1)
 
 
 def bytes_fault(count: float, hours: int | None, protocol: str | None, written: bool = False) -> str | None:
     """Why so many host bytes cannot be; None if they can. written: host writes of an ATA drive, which also have a lower
     side, because the unit of its counters is a matter of its maker."""
-    link = {"ATA": "SATA", "SCSI": "SAS"}.get(protocol, "PCIe")
+    link = {"ATA": "SATA", "SCSI": "SAS"}.get(protocol or "NVMe", "PCIe")
     if count > bytes_most(hours, protocol):
         time = "the life of a drive" if hours is None else f"{hours} power-on hours"
         return f"{size(count)}, more than {link} carries in {time}: another unit, or no count"
