@@ -27,6 +27,12 @@ os.environ.__setitem__(*SESSION.split("="))
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
 
 
+@pytest.fixture(autouse=True)
+def own_state(tmp_path_factory, monkeypatch):
+    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch) and drives watched."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"))
+
+
 @pytest.fixture
 def micropython() -> list[str]:
     """The argv prefix that runs MicroPython; skips the test where there is none."""

@@ -54,6 +54,9 @@ class Rig:
     def lost(self):
         return 0
 
+    def clipped(self):
+        return 0
+
 
 def power_on(rig, rails=None, unsafe=False):
     rig.off = []

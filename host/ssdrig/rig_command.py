@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import calibrating, calibration, flash, ports, switching
+from ssdrig import calibrating, calibration, flash, latch, ports, switch_command
 from ssdrig.errors import RigError, UsageError
 from ssdrig.progress import Progress
 from ssdrig.rig_session import Session, session
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("--forget", action="store_true", help="instead: remove the rail's calibration from the board")
     sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
-    switching.subcommands(words)
+    switch_command.subcommands(words)
 
 
 def command(args: argparse.Namespace) -> int:
@@ -185,11 +185,12 @@ def milliwatts(watts: float, uncertainty_W: float | None) -> str:
 def info(here: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses,
     samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then),
-    `clock`, `frames_lost`, `damaged`, `logs`, `warnings`. Raises RigError if a rail goes meanwhile."""
+    `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
         time.sleep(0.05)
     silent = [rail["rail"] for rail in here.rig.silent_rails()]
+    unknown = latch.of_rig(latch.name_of(here.hello, here.rig.port))
     readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
     rows, warnings = (
         [],
@@ -198,6 +199,8 @@ def info(here: Session, seconds: float) -> dict:
             for n in silent
         ],
     )
+    if unknown:
+        warnings.append(f"the bench is UNKNOWN: {latch.in_words(unknown)}; look, then ./ssdrig rig clear")
     for number, reading in readings.items():
         rail, power, (v_scale, v_offset, i_scale, i_offset) = (
             reading.rail,
@@ -275,6 +278,7 @@ def info(here: Session, seconds: float) -> dict:
         "damaged": live["damaged"],
         "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
         "logs": here.logs(),
+        "unknown": unknown,
         "warnings": warnings,
     }
 

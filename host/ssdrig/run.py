@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdrig import __version__, bench, consistency, journal, load, push, run_options, switching
+from ssdrig import __version__, bench, consistency, journal, latch, load, push, run_options, switching
 from ssdrig.bench import Bench
 from ssdrig.drive import confirm, guard, inventory, warranty
 from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
@@ -216,7 +216,9 @@ def _steps(args, plan, here, book, rig, live, show, stop, teardown) -> None:
         here.check()
         if rig:
             rig.start()
-            teardown.push("see the rail on", lambda: switching.restore(rig))
+            if not here.simulated:
+                latch.refuse(latch.name_of(rig.hello(), rig.port))
+            teardown.push("see the rail on", lambda: _rail_on(rig, here))
     with step("purge"), stop.second_raises():
         show.show("purge")
         book.event("purge", **here.purge(show))
@@ -239,6 +241,16 @@ def _steps(args, plan, here, book, rig, live, show, stop, teardown) -> None:
         with step("idle"):
             live.begin("idle")
             live.wait(plan.idle_s * here.drive["time_dilation"], stop.check)
+
+
+def _rail_on(rig: Rig, here: Bench) -> None:
+    """Where the rail is not seen on, the bench is unknown from now on; a virtual one ends with the run."""
+    try:
+        switching.restore(rig)
+    except BaseException as error:
+        if not here.simulated:
+            switching.unless_on(rig, f"teardown of a run: {words_of(error)}", here.drive["serial"])
+        raise
 
 
 def _last_smart(book: journal.Journal, live: Live) -> None:

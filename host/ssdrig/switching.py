@@ -1,25 +1,20 @@
-"""Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report; `ssdrig rig
-on|off|cut|scope`.
+"""Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report.
 
 What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only
 once the rail has been low for long enough; what it refuses or could not do is a RigError here."""
 
-import argparse
 import json
 import math
 import struct
-import sys
 import time
-from pathlib import Path
 
-from ssdrig import wire
-from ssdrig.errors import RigError, UsageError
+from ssdrig import latch, wire
+from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import Rig
 
 ANSWER_S = 5.0
 GIVE_UP_S = 12.0  # the rig's own patience with a residual is 10 s
 SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
-EDGE_AT_MOST_MS = 60_000
 
 
 def arm_and_cut(
@@ -220,6 +215,24 @@ def _checked(report: dict, what: str) -> dict:
     return report
 
 
+def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S) -> None:
+    """Power was to be on: see that it is, in the next so many seconds. If not, the bench is unknown from now on
+    (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
+    deadline, seen = time.monotonic() + within_s, "the rig does not answer"
+    while True:
+        try:
+            off = (rig.greet(1.0)["switch"] or {}).get("off")
+            if not off:
+                return
+            seen = f"rails {off} are off"
+        except SsdrigError as error:
+            seen = f"the rig does not answer ({error.seen})"
+        if time.monotonic() > deadline:
+            latch.put(latch.name_of(rig.hello() or {}, rig.port), f"{seen}; {why}", drive)
+            return
+        time.sleep(0.1)
+
+
 def _call_off(rig: Rig) -> None:
     """A cut that may still fire must not."""
     try:
@@ -234,235 +247,3 @@ def _longest_wait_s(when: dict) -> float:
     if "edge" in when:
         return when["timeout_ms"] / 1000
     return 0.0 if "now" in when else 500.0 if "t_us" in when else 60.0
-
-
-# ---- ssdrig rig on|off|cut|scope
-
-
-def subcommands(words) -> None:
-    """Add on, off, cut and scope to the parsers of `ssdrig rig`; each names its function as `act`."""
-    sub = _word(words, "on", _on, "give the drive its power back")
-    sub.add_argument(
-        "--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough"
-    )
-    sub = _word(words, "off", _off, "take the drive's power away and see that it is gone: like pulling the plug")
-    _how(sub, ("float", "crowbar"))
-    sub = _word(words, "cut", _cut, "take the drive's power away as aimed, record the fall, give it back")
-    _how(sub, ("float", "crowbar", "ramp", "glitch"))
-    sub.add_argument(
-        "--off-ms",
-        type=int,
-        default=1000,
-        metavar="MS",
-        help="power returns after this, if the rail is low (default 1000)",
-    )
-    sub.add_argument("--glitch-us", type=int, metavar="US", help="length of a glitch")
-    sub.add_argument(
-        "--fall-us",
-        type=int,
-        metavar="US",
-        help="of a ramp: from all to nothing, at most 2000000; what the drive draws makes it faster",
-    )
-    sub.add_argument(
-        "--bulk-uF",
-        type=int,
-        nargs="+",
-        metavar="C",
-        help="of a ramp: capacitance of each --rail with its drive; a crowbar cut tells it",
-    )
-    aim = sub.add_mutually_exclusive_group()
-    aim.add_argument("--after-us", type=int, metavar="US", help="so long from now (from 2000 on), instead of at once")
-    aim.add_argument(
-        "--random-us", type=int, nargs=2, metavar=("A", "B"), help="at a random time between A and B from now"
-    )
-    aim.add_argument("--samples", type=int, metavar="N", help="after N samples in a row above --above-mA")
-    aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
-    sub.add_argument("--seed", type=int, default=1, help="of --random-us (default 1): the same seed, the same time")
-    sub.add_argument("--above-mA", type=float, metavar="MA")
-    sub.add_argument("--gpio", type=int, default=20, help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)")
-    sub.add_argument(
-        "--scope",
-        type=Path,
-        metavar="CSV",
-        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower",
-    )
-    sub = _word(
-        words,
-        "scope",
-        _scope,
-        "a rail's voltage by the board's ADC, as CSV: t_us (board time), V; of several: t_us, rail, V",
-    )
-    sub.add_argument(
-        "--gpio",
-        type=int,
-        nargs="+",
-        default=[26],
-        metavar="N",
-        help="ADC inputs (default 26: rail 0); several share the rate",
-    )
-    sub.add_argument(
-        "--rate", type=int, default=500_000, help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000"
-    )
-    sub.add_argument("--samples", type=int, default=4000, help="how many (default 4000)")
-
-
-def _word(words, name, act, help_words):
-    sub = words.add_parser(name, help=help_words, description=help_words)
-    sub.add_argument(
-        "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
-    )
-    sub.add_argument(
-        "--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)"
-    )
-    sub.add_argument("--json", action="store_true", help="print the rig's report as it came")
-    sub.set_defaults(act=act)
-    return sub
-
-
-def _how(sub, profiles) -> None:
-    sub.add_argument("--profile", choices=profiles, default="crowbar", help="how the rail falls (default crowbar)")
-    sub.add_argument("--yes", action="store_true", help="do not ask: what the drive has not made durable may be lost")
-
-
-def _aim(args: argparse.Namespace, hello: dict) -> dict:
-    if args.after_us is not None:
-        return {"random_us": [args.after_us, args.after_us], "seed": 0}
-    if args.random_us:
-        return {"random_us": args.random_us, "seed": args.seed}
-    if args.edge:
-        return {"edge": args.edge, "gpio": args.gpio, "timeout_ms": EDGE_AT_MOST_MS}
-    if args.samples:
-        if args.above_mA is None:
-            raise UsageError("--above-mA with --samples", "none", "say above which current")
-        number = (args.rail or [0])[0]
-        lsb_pA = next((r["current_lsb_pA"] for r in hello["rails"] if r["rail"] == number), None)
-        if lsb_pA is None:
-            raise UsageError("a rail that is measured", f"rail {number}", "see ./ssdrig rig info")
-        return {"samples": args.samples, "above_raw": round(args.above_mA * 1e9 / lsb_pA), "rail": number}
-    return {"now": True}
-
-
-def _confirm(args: argparse.Namespace) -> None:
-    if args.yes:
-        return
-    print(
-        "the drive loses its power as if the plug were pulled; what it has not made durable may be lost. yes?",
-        file=sys.stderr,
-    )
-    if sys.stdin.readline().strip() != "yes":
-        raise UsageError("the word yes, or --yes", "another answer", "nothing was done")
-
-
-def _with_rig(args: argparse.Namespace, act) -> int:
-    from ssdrig import ports
-    from ssdrig.rig_session import session
-
-    with session(ports.find(args.port)) as here:
-        report = act(here)
-    if args.json:
-        print(json.dumps(report))
-    elif report is None:
-        print("all rails have power")
-    elif isinstance(report, list):
-        print(csv_of(report), end="")
-    else:
-        print(words_of(report))
-    return 0
-
-
-def _on(args: argparse.Namespace) -> int:
-    return _with_rig(args, lambda here: on(here.rig, args.rail, args.unsafe))
-
-
-def _off(args: argparse.Namespace) -> int:
-    _confirm(args)
-    return _with_rig(args, lambda here: off(here.rig, args.rail or [0], args.profile))
-
-
-def _cut(args: argparse.Namespace) -> int:
-    _confirm(args)
-    glitch, ramp = args.profile == "glitch", args.profile == "ramp"
-    if glitch != (args.glitch_us is not None):
-        raise UsageError("--glitch-us with --profile glitch, and only with it", str(args.glitch_us), "correct that")
-    if ramp != (args.fall_us is not None) or ramp != (args.bulk_uF is not None):
-        raise UsageError(
-            "--fall-us and --bulk-uF with --profile ramp, and only with it",
-            args.profile,
-            "a crowbar cut tells the capacitance",
-        )
-    off_ms = None if glitch else args.off_ms
-    rails = args.rail or [0]
-
-    def act(here):
-        scope = None
-        if args.scope:
-            gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
-            if not gpios:
-                raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
-            scope = {"gpio": gpios, **_picture(args.fall_us or 0, len(gpios))}
-        aim = _aim(args, here.hello)
-        report = arm_and_cut(
-            here.rig,
-            rails=rails,
-            profile=args.profile,
-            when=aim,
-            off_ms=off_ms,
-            glitch_us=args.glitch_us,
-            fall_us=args.fall_us,
-            bulk_uF=args.bulk_uF,
-            scope=scope,
-        )
-        if scope:
-            args.scope.write_text(csv_of(report.pop("waveform")))
-        for line in _learnt(args, report, here.hello["switch"]):
-            print(line, file=sys.stderr)
-        return report
-
-    return _with_rig(args, act)
-
-
-def _picture(fall_us: int, inputs: int = 1) -> dict:
-    """Rate and samples of a picture that holds the fall: 7500 samples of all inputs, the fastest rate that does."""
-    rate = next(r for r in (500_000, 250_000, 100_000, 10_000, 2_000) if fall_us < 1e6 * 6000 / r)
-    return {"rate": rate, "before": (1000 if rate > 10_000 else 100) // inputs, "after": 6500 // inputs}
-
-
-def _learnt(args: argparse.Namespace, report: dict, switch: dict) -> list[str]:
-    """What a person wants to know for the next cut."""
-    ohms = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
-    fell = {row["rail"]: row["t90_10_us"] for row in report["rails"] if row["t90_10_us"]}
-    if args.profile == "crowbar":
-        return [
-            f"rail {n}: falls as {bulk_uF(t, ohms[n]):.0f} uF through {ohms[n] / 1000:g} Ohm (--bulk-uF for a ramp)"
-            for n, t in fell.items()
-        ]
-    if args.profile == "ramp":
-        return [f"rail {n}: 90 to 10 % was to take {0.8e-3 * args.fall_us:.2f} ms" for n in fell]
-    return []
-
-
-def _scope(args: argparse.Namespace) -> int:
-    return _with_rig(args, lambda here: scope_now(here.rig, args.gpio, args.rate, 0, args.samples // len(args.gpio)))
-
-
-def csv_of(pictures: list[dict]) -> str:
-    """Lines `t_us,V`, of several `t_us,rail,V`, in the order of time; t_us board time with three decimals."""
-    rows = [(p["t0_us"] + k * p["dt_ns"] / 1000, p["rail"], v) for p in pictures for k, v in enumerate(p["volts"])]
-    if len(pictures) == 1:
-        return "\n".join(["t_us,V", *(f"{t:.3f},{v:.5f}" for t, _, v in rows)]) + "\n"
-    return "\n".join(["t_us,rail,V", *(f"{t:.3f},{rail},{v:.5f}" for t, rail, v in sorted(rows))]) + "\n"
-
-
-def words_of(report: dict) -> str:
-    """The report in words, a line each rail."""
-    lines = []
-    for rail in report["rails"]:
-        fall = (
-            "did not fall to 10 %" if rail["t90_10_us"] is None else f"90 to 10 % in {rail['t90_10_us'] / 1000:.2f} ms"
-        )
-        lines.append(
-            f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual"
-            f" {rail['residual_mV']} mV"
-        )
-    back = "off" if report["off_us"] is None else f"off for {report['off_us'] / 1000:.3f} ms"
-    return "\n".join([*lines, f"fired at board time {report['fired_us']} us; {back}"])

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ssdrig import latch
 from ssdrig.drive import inventory, sysfs
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.uses import Machine, survey
@@ -218,6 +219,8 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             refuse("writer", f"open for writing by {', '.join(sorted(set(writers)))}{of}")
     if machine.unseen:
         refuse("unseen", machine.unseen)
+    if root == "/" and (unknown := latch.of_drive(drive.serial)):
+        refuse("bench", f"{latch.in_words(unknown)}; look at its supply, then ./ssdrig rig clear")
 
     if destroy_serial is not None and destroy_serial != drive.serial:
         refuse(

@@ -1,0 +1,115 @@
+"""Ends of real runs on the virtual bench, in processes of their own: signals, a terminal that is gone, full disks, and
+any TMPDIR."""
+
+import contextlib
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import HOST
+from ssdrig import journal
+
+ENV = os.environ | {"PYTHONPATH": str(HOST)}
+WORDS = "run consistency --virtual sata-tlc --capacity 512MiB --jsonl".split()
+
+pytestmark = pytest.mark.slow
+
+
+def command(runs: Path, duration_s: int) -> list[str]:
+    return [sys.executable, "-m", "ssdrig", *WORDS, "--duration", str(duration_s), "--runs", str(runs)]
+
+
+def last_line(text: str) -> dict:
+    return json.loads(text.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", ["a b", "ä-λ-日本", "100%41", "a&b=c", "x#y;z", "q?'$HOME", "long-" + "x" * 90])
+def test_any_tmpdir(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    done = subprocess.run(
+        command(tmp_path / "runs", 4), env=ENV | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert last_line(done.stdout)["state"] == "complete" and not list(folder.iterdir())
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_impatient_signals(tmp_path, seed):
+    chance = random.Random(seed)
+    (tmp_path / "tmp").mkdir()
+    with subprocess.Popen(
+        command(tmp_path / "runs", 60),
+        env=ENV | {"TMPDIR": str(tmp_path / "tmp")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        run = json.loads(process.stdout.readline())["run"]
+        time.sleep(chance.uniform(0, 3))
+        for _ in range(4):
+            process.send_signal(chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
+            time.sleep(chance.uniform(0.05, 0.4))
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err and "finishing: " in err
+    assert last_line(out)["state"] == journal.state(run) == "interrupted"
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_a_terminal_that_is_gone(tmp_path):
+    """The session's terminal is closed, as when ssh breaks: SIGHUP, and EIO for whatever is said from then on."""
+    (tmp_path / "tmp").mkdir()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ |= ENV | {"TMPDIR": str(tmp_path / "tmp")}
+        os.execv(sys.executable, command(tmp_path / "runs", 60))
+    deadline = time.monotonic() + 60
+    seen = b""
+    while b"kept" not in seen and time.monotonic() < deadline:
+        seen += os.read(terminal, 65536)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    (run,) = (tmp_path / "runs").iterdir()
+    end = journal.events(run)[-1]
+    assert (end["state"], end["why"]) == ("interrupted", "stopped by SIGHUP")
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("room_kB", [90, 400, 900])
+def test_a_full_disk(tmp_path, room_kB):
+    disk = tmp_path / "disk"
+    for folder in (disk, tmp_path / "tmp"):
+        folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room_kB}k", "tmpfs", str(disk)], check=True)
+    try:
+        done = subprocess.run(
+            command(disk, 20), env=ENV | {"TMPDIR": str(tmp_path / "tmp")}, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode in (8, 10) and "Traceback" not in done.stderr, done.stderr
+        result = last_line(done.stdout)
+        assert result["state"] == journal.state(result["run"]) == "failed"
+        assert not list((tmp_path / "tmp").iterdir())
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_stdout_that_takes_nothing(tmp_path):
+    words = [word for word in command(tmp_path / "runs", 4) if word != "--jsonl"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*words, "--json"], env=ENV, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        assert done.returncode == 7 and "Traceback" not in done.stderr and "Exception" not in done.stderr
+        (run,) = (tmp_path / "runs").iterdir()
+        assert journal.state(run) == "complete"
+        again = [sys.executable, "-m", "ssdrig", "report", str(run), "--json"]
+        done = subprocess.run(again, env=ENV, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 7 and "No space left" in done.stderr and "Traceback" not in done.stderr
