@@ -141,7 +141,7 @@ def test_events_are_on_the_axis(tmp_path):
         events.insert(-1, {"t_ns": first + int(t_s * 1e9), **more})
     synthetic_run.seal(run, events)
     data = analysis.load(run)
-    assert (7.5, "rig lost") in data.marks and (9.0, "fan on") in data.marks and (12.0, "zoom start") in data.marks
+    assert (7.5, "rig lost") in data.marks and (9.0, "fan on") in data.marks and (12.0, "window starts") in data.marks
     assert (7.5, "rig lost: unplugged") in data.log
     polls = [p for p in data.polls if p[2] == "poll"]
     assert polls[0][0] == 5.0 and polls[0][1] == pytest.approx(5.01)

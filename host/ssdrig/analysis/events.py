@@ -55,4 +55,4 @@ def load_events(data: RunData) -> None:
     data.log.sort(key=lambda entry: entry[0])
     zoom = data.header["method"].get("zoom_s")
     if zoom:
-        data.marks.append((float(zoom), "zoom start"))
+        data.marks.append((float(zoom), "window starts"))

@@ -40,7 +40,8 @@ def spread(figure: dict) -> float | None:
 
 def cards(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
     """The cards of each window. `apart` says why a run is not comparable with the reviewed one."""
-    out = ['<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures</h2><p class="soft">']
+    labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
+    out = [f'<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures{labels}</h2><p class="soft">']
     out.append('<span class="screen">Click a bar to compare all runs with it. </span>★ is the best of the comparable')
     out.append(" runs; hatched bars are not comparable with the reviewed run.</p>")
     for index, view in enumerate(views):

@@ -29,7 +29,7 @@ def of(figures: list[dict]) -> list[View]:
 
 def _view(figures: list[dict], name: str) -> View:
     windows = [f["windows"].get(name) for f in figures]
-    nothing = dict.fromkeys(window_figures.KEYS) | {"rails": []}
+    nothing: dict = dict.fromkeys(window_figures.KEYS) | {"rails": []}
     merged = []
     for f, window in zip(figures, windows, strict=True):
         of_window = window or nothing
@@ -76,8 +76,8 @@ def facts(view: View, index: int, names: list) -> str:
             if has
             else ["not in this run"] + ["–"] * 3
         )
-        cells = "".join(f"<td>{cell}</td>" for cell in cells)
-        out.append(f'<tr data-run="{i}"><th scope="row">{escape(short)}</th>{cells}</tr>')
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        out.append(f'<tr data-run="{i}"><th scope="row">{escape(short)}</th>{row}</tr>')
     return "".join(out) + "</tbody></table></div>"
 
 
@@ -135,7 +135,7 @@ def phase_table(figures: list[dict], names: list) -> str:
         for k, cells in enumerate(rows):
             run = f'<th scope="rowgroup" rowspan="{len(rows)}">{escape(short)}</th>' if k == 0 else ""
             first, *rest = (escape(cell) for cell in cells)
-            cells = "".join(f"<td>{cell}</td>" for cell in rest)
-            out.append(f'<tr>{run}<th scope="row">{first}</th>{cells}</tr>')
+            row = "".join(f"<td>{cell}</td>" for cell in rest)
+            out.append(f'<tr>{run}<th scope="row">{first}</th>{row}</tr>')
         out.append("</tbody>")
     return "".join(out) + "</table></div></section>"
