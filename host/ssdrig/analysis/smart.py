@@ -87,7 +87,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     ((_, found),) = wa.during([polls[i] for i in ends])
     if found.value is None:
         return found, times, found.why
-    steps = [w.value for w in map(wa.between, polls, polls[1:]) if w.value is not None]
+    busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
+    steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
     wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)
     relative = found.relative_error + wide / found.value
     if relative > wa.COARSEST:

@@ -11,7 +11,7 @@ from ssdrig.errors import UsageError
 FEWEST_S = 2  # a window of one second has no standard deviation
 # the cliff: where a plateau of at least PLATEAU_S ends, and the seconds behind it stay below DROP of its level
 PLATEAU_S = 3
-BEHIND_S = 3
+BEHIND_S = 5
 DROP = 0.75
 LEVEL_S = 600  # the level is the median of at most so many seconds from the start
 FLAT = 0.85  # the last third of a plateau lies at least at this share of its first third

@@ -48,6 +48,7 @@ class Device:
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
+        self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
         self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
         n = 3 * MAX_BATCH
         self._op, self._flags = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
@@ -74,6 +75,7 @@ class Device:
         self._came_ns = now
         if m:
             done = self.drive.submit(self._op[:m], self._page[:m], self._npages[:m], self._flags[:m], now)
+            self.latency_ns += int(done.sum()) - m * now
         if self.latency:
             first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
@@ -194,6 +196,7 @@ class Device:
             "model_t_ns": self.model_ns(t_ns),
             "preset": self.preset.name,
             "time_dilation": self.dilation,
+            "host_latency_ns": self.latency_ns,
             "powered": self.powered,
             "power_cycles": self.power_cycles,
             "unsafe_shutdowns": self.unsafe_shutdowns,

@@ -5,6 +5,7 @@
                   32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
+    seconds.jsonl COUNTS of the ledger a line, appended once a second and at the end, with their `t_ns`
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
 
 A server that was killed leaves at most its last second out of the first two."""
@@ -22,6 +23,7 @@ from ssdrig.virtual.device import Device
 STEP_NS = 1_000_000
 HEADER = struct.Struct("<8sQII8x")
 MAGIC = b"SSDRENG1"
+COUNTS = ("host_write_commands", "host_write_bytes", "nand_write_bytes", "host_latency_ns")
 
 
 class TruthFolder:
@@ -40,7 +42,10 @@ class TruthFolder:
             self.energy.write(self.device.energy_steps_nJ(self.steps, steps).astype("<u8").tobytes())
             self.energy.flush()
             self.steps = steps
-        write_atomically(self.folder / "ledger.json", self.device.truth(t_ns))
+        ledger = self.device.truth(t_ns)
+        with open(self.folder / "seconds.jsonl", "a") as f:
+            f.write(json.dumps({key: ledger[key] for key in ("t_ns", *COUNTS)}) + "\n")
+        write_atomically(self.folder / "ledger.json", ledger)
 
     def mark(self, t_ns: int) -> None:
         """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
@@ -64,6 +69,23 @@ def read_ledger(folder: str) -> dict:
         return json.loads((Path(folder) / "ledger.json").read_text())
     except (OSError, ValueError) as e:
         raise JournalError(f"ledger.json in {folder}", str(e), "give the folder that --truth named") from e
+
+
+def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
+    """By how much each of COUNTS rose between two CLOCK_MONOTONIC times (float); between two lines they are taken to
+    rise evenly. Raises JournalError if the record does not reach over both times."""
+    try:
+        lines = [json.loads(line) for line in (Path(folder) / "seconds.jsonl").read_text().splitlines()]
+    except (OSError, ValueError) as e:
+        raise JournalError(f"seconds.jsonl in {folder}", str(e), "give the folder that --truth named") from e
+    t_ns = np.array([line["t_ns"] for line in lines], np.int64)
+    if not len(t_ns) or t0_ns < t_ns[0] or t1_ns > t_ns[-1]:
+        seen = f"{t_ns[0]} to {t_ns[-1]}" if len(t_ns) else "nothing"
+        raise JournalError(f"counts from {t0_ns} to {t1_ns} ns", seen, "ask for times within the record")
+    at = [t0_ns - t_ns[0], t1_ns - t_ns[0]]
+    return {
+        key: float(np.diff(np.interp(at, t_ns - t_ns[0], [float(line[key]) for line in lines]))[0]) for key in COUNTS
+    }
 
 
 def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
