@@ -68,6 +68,7 @@ def nvme(drive: dict, args: list[str]) -> int:
         page[256:258] = (drive.get("oacs", 2)).to_bytes(2, "little")
         page[328:332] = drive.get("sanicap", 0).to_bytes(4, "little")
         page[524] = drive.get("fna", 0)
+        page[516:520] = drive.get("nn", 1).to_bytes(4, "little")
         sys.stdout.buffer.write(page)
     elif what == "id-ns":
         page, blocks = bytearray(4096), os.path.getsize(drive["backing"]) // 512
@@ -75,6 +76,12 @@ def nvme(drive: dict, args: list[str]) -> int:
         page[16:24] = drive.get("used", blocks).to_bytes(8, "little")
         page[26], page[29], page[33] = drive.get("flbas", 0), drive.get("dps", 0), drive.get("dlfeat", 1)
         sys.stdout.buffer.write(page)
+    elif what == "admin-passthru" and option["--opcode"] == "0x06":
+        numbers = drive.get(f"cns {option['--cdw10']}")
+        if numbers is None:
+            return status("Invalid Field in Command: A reserved coded value", 0x2002)
+        print("Admin Command Identify is Success and result: 0x00000000", file=sys.stderr)
+        sys.stdout.buffer.write(b"".join(n.to_bytes(4, "little") for n in numbers).ljust(4096, b"\0"))
     elif what == "get-log" and int(option["--log-id"], 0) == 0x81:
         return sanitize_log(drive)
     elif what == "format":

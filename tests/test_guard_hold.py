@@ -2,6 +2,7 @@
 away."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -83,24 +84,72 @@ def test_asking_whether_a_drive_is_busy_does_not_make_it_so(tree):
             asking.kill()
 
 
-def test_where_the_lock_folder_is_not_writable_another_serves(tree):
-    (tree.root / "run/lock").rmdir()
+def test_the_lock_is_its_owners_alone(tree):
+    """Any user who can open a file can lock it, and so keep root from a drive."""
     with guard.hold(find(SERIAL, tree.root), None, tree.root):
-        assert (tree.root / f"run/ssdrig-{SERIAL}").exists() and guard.busy(SERIAL, tree.root)
+        folder, file = tree.root / "run/ssdrig", tree.root / f"run/ssdrig/{SERIAL}.lock"
+        assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o755, 0o600)
+
+
+@pytest.mark.parametrize("where", ["run/lock", "run", "tmp"])
+def test_a_lock_in_a_folder_that_everyone_can_write_keeps_nobody_off(tree, where):
+    with open(tree.root / where / f"ssdrig-{SERIAL}", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert not guard.busy(SERIAL, tree.root)
+        with guard.hold(find(SERIAL, tree.root), None, tree.root):
+            pass
+
+
+def test_a_lock_folder_that_another_user_can_write_or_made_refuses(tree, monkeypatch):
+    folder, drive = tree.root / "run/ssdrig", find(SERIAL, tree.root)
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(UnsafeTarget, match="can be written by other users"), guard.hold(drive, None, tree.root):
+        pass
+    folder.chmod(0o755)
+    if not os.geteuid():
+        os.chown(folder, 12345, 12345)
+        with pytest.raises(UnsafeTarget, match="belongs to user 12345"), guard.hold(drive, None, tree.root):
+            pass
+        os.chown(folder, 0, 0)
+    folder.rename(tree.root / "elsewhere")
+    folder.symlink_to(tree.root / "elsewhere")
+    with pytest.raises(UnsafeTarget, match="is no folder"), guard.hold(drive, None, tree.root):
+        pass
+
+
+def test_who_may_not_open_the_lock_still_sees_that_it_is_held(tree, monkeypatch):
+    file = tree.root / f"run/ssdrig/{SERIAL}.lock"
+    opened = os.open
+
+    def denied(path, *args, **more):
+        if os.fspath(path) == str(file):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **more)
+
+    with holder(tree.root) as first:
+        monkeypatch.setattr(os, "open", denied)
+        assert against(tree)["lock"] == f"another ssdrig, process {first.pid}, is at work on this drive"
+        first.kill()
+        first.wait()
+        assert against(tree) == {}
 
 
 def test_a_link_in_the_lock_folder_is_not_followed(tree):
     victim = tree.root / "victim"
     victim.write_text("precious")
-    (tree.root / f"run/lock/ssdrig-{SERIAL}").symlink_to(victim)
-    with guard.hold(find(SERIAL, tree.root), None, tree.root):
-        assert victim.read_text() == "precious"
+    (tree.root / "run/ssdrig").mkdir()
+    (tree.root / f"run/ssdrig/{SERIAL}.lock").symlink_to(victim)
+    with (
+        pytest.raises(UnsafeTarget, match="no lock can be taken"),
+        guard.hold(find(SERIAL, tree.root), None, tree.root),
+    ):
+        pass
+    assert victim.read_text() == "precious"
 
 
 def test_no_folder_for_a_lock_refuses(tree):
-    shutil.rmtree(tree.root / "run/lock")
     shutil.rmtree(tree.root / "run")
-    shutil.rmtree(tree.root / "tmp")
     with (
         pytest.raises(UnsafeTarget, match="no lock can be taken"),
         guard.hold(find(SERIAL, tree.root), None, tree.root),
@@ -111,7 +160,7 @@ def test_no_folder_for_a_lock_refuses(tree):
 def test_a_serial_with_slashes_stays_in_its_folder(tree):
     tree.virtio(serial="../../x/y z", size_bytes=64 << 20)
     with guard.hold(find("../../x/y z", tree.root), None, tree.root):
-        assert [p.name for p in (tree.root / "run/lock").iterdir()] == ["ssdrig-.._.._X_Y_Z"]
+        assert [p.name for p in (tree.root / "run/ssdrig").iterdir()] == [".._.._X_Y_Z.lock"]
 
 
 # --- after the drive was away

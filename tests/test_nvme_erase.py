@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -130,6 +131,43 @@ def test_what_would_take_another_namespace_with_it_is_refused(machine, tmp_path)
     assert offered["format"] and offered["format-secure"] and not offered["sanitize-block"]
 
 
+def test_the_hidden_path_of_a_multipath_drive_is_no_other_namespace(machine, tmp_path):
+    rows = [("nvme0n1", "nqn.a", "S"), ("nvme0c0n1", "nqn.a", "S"), ("nvme0c1n1", "nqn.a", "S")]
+    namespaces(tmp_path, rows)
+    drive, _ = machine(sanicap=7, fna=7)
+    assert nvme_erase.other_namespaces(drive, tmp_path) == []
+    assert all(m.available for m in purge.methods(drive, tmp_path) if m.name.startswith(("format", "sanitize")))
+
+
+TAKES_ALL = ("format-secure", "format-crypto", "sanitize-block", "sanitize-crypto", "sanitize-overwrite")
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"oacs": 10, "nn": 32, "cns 0x10": [1, 2, 7]}, "namespace 2.*namespace 7, which this machine does not show"),
+        ({"oacs": 2, "nn": 32, "cns 0x2": [1, 3]}, "also erase namespace 3"),
+        ({"oacs": 10, "nn": 32}, "may also erase other namespaces.*Invalid Field"),
+        ({"oacs": 10, "nn": 0, "cns 0x10": []}, "may also erase"),
+        ({"oacs": 10, "nn": 32, "cns 0x10": [5]}, "may also erase other"),  # it does not even list this one
+    ],
+)
+def test_namespaces_that_no_disk_shows_keep_their_data(machine, tmp_path, how, why):
+    drive, state = machine(sanicap=7, fna=6, **how)  # a secure erase takes all namespaces, a plain format does not
+    offered = {m.name: m for m in purge.methods(drive, tmp_path)}
+    for name in TAKES_ALL:
+        assert re.search(why, offered[name].why_not), offered[name]
+        with pytest.raises(DriveError):
+            the_purge(drive, name, root=tmp_path)
+    assert offered["format"].available and commands(state) == []
+
+
+@pytest.mark.parametrize("how", [{"nn": 1}, {"nn": 32, "cns 0x2": [1]}, {"oacs": 10, "nn": 32, "cns 0x10": [1]}])
+def test_a_drive_with_one_namespace_offers_all(machine, tmp_path, how):
+    drive, _ = machine(sanicap=7, fna=7, **how)
+    assert all(m.available for m in purge.methods(drive, tmp_path) if m.name in TAKES_ALL)
+
+
 def heed_ctrl_c():
     """In the child: who starts the tests in the background of a shell lets them inherit that SIGINT is ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -177,9 +215,10 @@ def test_pages_of_any_content_decode_or_are_refused(page, log):
 
 def test_identify_bits_by_hand():
     page = bytearray(4096)
-    page[256:258], page[328:332], page[524] = b"\x02\x00", b"\x06\x00\x00\x00", 0x05
+    page[256:258], page[328:332], page[524] = b"\x0a\x00", b"\x06\x00\x00\x00", 0x05
+    page[516:520] = b"\x20\x01\x00\x00"
     assert nvme_erase.decode_controller(bytes(page)) == nvme_erase.Controller(
-        True, True, True, False, False, True, True
+        True, True, True, False, False, True, True, True, 288
     )
     log = bytearray(512)
     log[0:2], log[2], log[4] = (
@@ -195,6 +234,7 @@ def test_the_installed_nvme_cli_knows_every_option_we_use():
     if not shutil.which("nvme"):
         pytest.skip("nvme-cli is not installed: apt-get install nvme-cli")
     for command, options in (
+        ("admin-passthru", ("--opcode", "--namespace-id", "--cdw10", "--data-len", "--read", "--raw-binary")),
         ("format", ("--namespace-id", "-n", "--ses", "--lbaf", "--ms", "--pi", "--pil", "--timeout", "--force")),
         ("sanitize", ("-a", "--ause", "--owpass", "--ovrpat")),
     ):

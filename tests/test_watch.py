@@ -29,7 +29,7 @@ from watching import (
     tools,
 )
 
-from ssdrig.drive import guard, watch
+from ssdrig.drive import lock, watch
 from ssdrig.errors import JournalError, UsageError
 
 pytestmark = pytest.mark.keeps_time
@@ -72,9 +72,9 @@ TIME_GMTIME = time.gmtime
 
 def test_a_drive_that_a_run_holds_is_left_alone(tools, drives, kept, tmp_path):
     drives.append(sata_drive(serial="S124"))
-    (tmp_path / "run/lock").mkdir(parents=True)
-    with open(tmp_path / "run/lock" / guard._lock_name("S123"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    (tmp_path / lock.FOLDER).mkdir(parents=True)
+    with open(tmp_path / lock.FOLDER / lock.name("S123"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         results = look(kept, tmp_path).round(pytest.fail)
     assert {r["drive"]["serial"]: r.get("skipped") for r in results} == {"S123": "a run holds the drive", "S124": None}
     assert len(tools.calls()) == 1

@@ -1,6 +1,7 @@
-"""Fetches the distribution's kernel with the modules the guest loads into .setup/guest-kernel of the clone. Nothing is
-installed; apt checks the archive's signature."""
+"""Fetches the distribution's kernel with the modules the guest loads, and programs that make file systems and arrays, into
+.setup/guest-kernel of the clone. Nothing is installed; apt checks the archive's signature."""
 
+import contextlib
 import lzma
 import platform
 import re
@@ -14,7 +15,7 @@ SETUP = Path(__file__).resolve().parents[2] / ".setup"
 META_PACKAGE = "linux-image-amd64"
 DOWNLOAD_LIMIT_S = 500
 
-# What the guest loads, in this order, each after what it depends on.
+# What the guest loads when it boots, in this order, each after what it depends on.
 MODULES = (
     "virtio_pci",
     "virtio_console",
@@ -36,10 +37,47 @@ MODULES = (
     "loop",
 )
 
+# What holds disks, loaded when a test asks for it.
+HOLDERS = (
+    "configfs",
+    "raid1",
+    "bcache",
+    "btrfs",
+    "xfs",
+    "zram",
+    "nvmet",
+    "target_core_iblock",
+    "target_core_file",
+    "target_core_pscsi",
+    "libcomposite",
+    "usb_f_mass_storage",
+    "dm_multipath",
+    "dm_round_robin",
+    "sg",
+    "pstore_blk",
+    "drbd",
+)
+
+# Programs for them, each with the libraries that a minimal Debian lacks; names of Debian 12 and 13.
+PROGRAMS = (
+    "mdadm",
+    "bcache-tools",
+    "btrfs-progs",
+    "liblzo2-2",
+    "xfsprogs",
+    "libinih1",
+    "liburcu8",
+    "liburcu8t64",
+    "drbd-utils",
+)
+PROGRAM_FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin")
+
 
 class Kernel(NamedTuple):
     image: Path
     modules: list[Path]  # uncompressed, in the order in which they can be loaded
+    holders: list[Path]  # those of HOLDERS and what they depend on, likewise
+    programs: Path  # a root folder with PROGRAMS; what apt does not have is missing there
     version: str
 
 
@@ -62,12 +100,19 @@ def kernel() -> Kernel:
             except OSError:
                 if not _complete(kept):  # else another start was quicker
                     raise
-    order = (kept / "order").read_text().split()
-    return Kernel(kept / "vmlinux", [kept / "modules" / name for name in order], (kept / "version").read_text())
+    boot, holders = ([kept / "modules" / name for name in (kept / order).read_text().split()] for order in ORDERS)
+    return Kernel(kept / "vmlinux", boot, holders, kept / "programs", (kept / "version").read_text())
+
+
+ORDERS = ("order", "order-holders")
 
 
 def _complete(kept: Path) -> bool:
-    return (kept / "wanted").exists() and (kept / "wanted").read_text().split() == list(MODULES)
+    return (kept / "wanted").exists() and (kept / "wanted").read_text().split() == _wanted()
+
+
+def _wanted() -> list[str]:
+    return [*MODULES, *HOLDERS, *PROGRAMS]
 
 
 def _fetch(work: Path, new: Path) -> None:
@@ -83,20 +128,36 @@ def _fetch(work: Path, new: Path) -> None:
     [image] = (work / "root").glob("boot/vmlinuz-*")
     found = {module_name(path): path for path in (work / "root").rglob("*.ko*")}
     (new / "modules").mkdir(parents=True)
-    order = load_order(MODULES, lambda name: module_bytes(found[name]) if name in found else None)
-    for name, content in order.items():
+    boot, every = (
+        load_order(names, lambda name: module_bytes(found[name]) if name in found else None)
+        for names in (MODULES, MODULES + HOLDERS)
+    )
+    for name, content in every.items():
         (new / "modules" / f"{name}.ko").write_bytes(content)
+    for file, order in zip(ORDERS, (boot, [name for name in every if name not in boot]), strict=True):
+        (new / file).write_text("".join(f"{name}.ko\n" for name in order))
+    _fetch_programs(work, new / "programs")
     (new / "vmlinux").write_bytes(unpacked(image.read_bytes()))
     (new / "version").write_text(image.name.removeprefix("vmlinuz-"))
-    (new / "order").write_text("".join(f"{name}.ko\n" for name in order))
-    (new / "wanted").write_text("\n".join(MODULES))
+    (new / "wanted").write_text("\n".join(_wanted()))
+
+
+def _fetch_programs(work: Path, programs: Path) -> None:
+    programs.mkdir()
+    for package in PROGRAMS:
+        folder = work / "programs" / package
+        folder.mkdir(parents=True)
+        with contextlib.suppress(NoKernel):  # of the libraries one Debian has one name, another the other
+            _run(["apt-get", "-q", "download", package], folder)
+            for archive in folder.glob("*.deb"):
+                _run(["dpkg-deb", "-x", str(archive), str(programs)], work)
 
 
 def unpacked(image: bytes) -> bytes:
     """The ELF kernel out of a bzImage, which QEMU starts by its PVH entry: the emulated processor would need seconds to
     unpack it. Where the kernel is packed by other means than xz, the image as it is. (Linux x86 boot protocol 2.08:
-    payload_offset and payload_length at 248h, counted from the end of the setup sectors, of which 1F1h tells the
-    number.)"""
+    payload_offset and payload_length at 248h, counted from the end of the setup sectors, whose number stands at
+    1F1h.)"""
     at = (image[0x1F1] + 1) * 512 + int.from_bytes(image[0x248:0x24C], "little")
     payload = image[at : at + int.from_bytes(image[0x24C:0x250], "little")]
     return lzma.LZMADecompressor().decompress(payload) if payload.startswith(b"\xfd7zXZ\0") else image

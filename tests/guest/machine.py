@@ -62,7 +62,18 @@ SAS = Disk(
 )
 USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
 BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
-DISKS = (NVME, SATA, SAS, USB, BOOT)
+
+# A drive that may have several controllers (CMIC), as most of data centres: the kernel shows its path nvme1c1n1, hidden.
+# Its second namespace is allocated and attached to no controller.
+PATHS = Disk("paths", "PATHGUEST0001", 64 * MIB, "nvme-ns,bus=pathcontroller,nsid=1,drive={id}-file,id={id}")
+DETACHED = Disk("detached", "", 16 * MIB, "nvme-ns,bus=pathcontroller,nsid=2,detached=on,drive={id}-file,id={id}")
+PATHS_CONTROLLER = (
+    "-device",
+    "nvme-subsys,id=pathsubsystem",
+    "-device",
+    f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot2,subsys=pathsubsystem",
+)
+DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
 
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
 OLDEST_QEMU_WITH_FDP = 8
@@ -103,7 +114,7 @@ class Machine:
         self.qemu_version = qemu_version()
         disks = (*DISKS, FDP) if self.qemu_version[0] >= OLDEST_QEMU_WITH_FDP else DISKS
         cpus = 2 if self.qemu_version[0] < FIRST_QEMU_THAT_RACES else 1
-        built = kernel()
+        self.built = built = kernel()
         initramfs.build(built, folder / "initrd")
         for disk in disks:
             with open(folder / disk.id, "wb") as file:
@@ -217,6 +228,13 @@ class Machine:
         """Remove the disk while it runs; returns when it is gone."""
         self.qmp("device_del", id=disk.id)
         self.wait_event("DEVICE_DELETED", device=disk.id)
+
+    def load_holders(self) -> None:
+        """Load the modules of kernel.HOLDERS; the guest sees them in the clone. pstore_blk needs a parameter: a test
+        loads it."""
+        paths = " ".join(str(path) for path in self.built.holders if path.stem != "pstore_blk")
+        self.sh(f"for path in {paths}; do /run/guest/busybox insmod $path || echo $path does not load; done >&2")
+        self.sh("mount -t configfs configfs /sys/kernel/config")
 
     def plug(self, disk: Disk) -> None:
         """Put in a disk: its file must be one that the guest was started with."""
@@ -352,9 +370,12 @@ def qemu_argv(folder: Path, image: Path, disks: tuple[Disk, ...], cpus: int) -> 
         "-device",
         "pcie-root-port,id=slot1,chassis=2",
         "-device",
+        "pcie-root-port,id=slot2,chassis=3",
+        "-device",
         "mptsas1068,id=sasbus",
         "-device",
         "qemu-xhci,id=usbbus",
+        *PATHS_CONTROLLER,
     ]
     if FDP in disks:
         argv += FDP_CONTROLLER

@@ -8,24 +8,20 @@ drive. Only content (a file system, a partition table) has an override, --destro
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
-import re
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ssdrig import latch
-from ssdrig.drive import inventory, sysfs
+from ssdrig.drive import inventory, lock, sysfs
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.uses import Machine, survey
 from ssdrig.errors import UnsafeTarget
 
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
-LOCK_FOLDERS = ("run/lock", "run", "tmp")
 WIPEFS_TIMEOUT_S = 20
 CONTENT = "signature"
 
@@ -48,8 +44,7 @@ def refusals(
     """All that speaks against writing to `drive`; empty if nothing does. `machine`: a survey made before, for many
     drives."""
     out = _refusals(drive, destroy_serial, root, machine or survey(root))
-    holder = _lock_holder(drive.serial, root)
-    if holder is not None:
+    if holder := lock.holder(drive.serial, root):
         out.append(Refusal("lock", f"{holder} is at work on this drive"))
     if not any(r.check == "gone" for r in out):
         try:
@@ -135,20 +130,20 @@ def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLik
 
     Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
     meanwhile."""
-    lock, taken = _take_lock(drive.serial, root)
+    locked, why_not = lock.take(drive.serial, root)
     held = Held(drive, root, destroy_serial)
     try:
-        held._take(drive, [taken] if taken else [], content=True)
+        held._take(drive, [Refusal("lock", why_not)] if why_not else [], content=True)
         yield held
     finally:
         held._close()
-        if lock is not None:
-            os.close(lock)
+        if locked is not None:
+            os.close(locked)
 
 
 def busy(serial: str, root: str | os.PathLike = "/") -> bool:
     """True while any process holds the drive of this serial; what only reads leaves it alone then."""
-    return _lock_holder(serial, root) is not None
+    return lock.holder(serial, root) is not None
 
 
 def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:
@@ -260,7 +255,7 @@ def _same_unit(one: Drive, other: Drive) -> bool:
     return bool(one.serial) and one.serial.lower() == other.serial.lower()
 
 
-# --- the lock and the exclusive open
+# --- the exclusive open
 
 
 def _open_exclusive(drive: Drive, root) -> int:
@@ -294,59 +289,6 @@ def _alive(fd: int) -> bool:
         return os.lseek(fd, 0, os.SEEK_END) > 0
     except OSError:
         return False
-
-
-def _lock_name(serial: str) -> str:
-    return "ssdrig-" + re.sub(r"[^A-Za-z0-9._-]", "_", serial.upper())[:100]
-
-
-def _take_lock(serial: str, root) -> tuple[int | None, Refusal | None]:
-    """(descriptor, None), or (None, why not)."""
-    why = "no folder for it"
-    for folder in LOCK_FOLDERS:
-        if who := _lock_holder(serial, root):  # asked anew: someone else may have had to use another folder
-            return None, Refusal("lock", f"{who} is at work on this drive")
-        path = sysfs.within(root, folder, _lock_name(serial))
-        try:
-            # the folder is everybody's: no link is followed from it
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            why = f"{path}: {error.strerror}"
-            continue
-        for _ in range(25):
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                time.sleep(0.02)  # a busy() elsewhere takes it for an instant
-                continue
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-            return fd, None
-        who = _pid_in(fd)
-        os.close(fd)
-        return None, Refusal("lock", f"{who} is at work on this drive")
-    return None, Refusal("lock", f"no lock can be taken ({why})")
-
-
-def _lock_holder(serial: str, root) -> str | None:
-    """Who holds the drive, in words."""
-    for folder in LOCK_FOLDERS:
-        try:
-            fd = os.open(sysfs.within(root, folder, _lock_name(serial)), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _pid_in(fd)
-        finally:
-            os.close(fd)
-    return None
-
-
-def _pid_in(fd: int) -> str:
-    words = sysfs.clean(os.pread(fd, 20, 0))
-    return f"another ssdrig, process {words}," if words.isdecimal() else "another ssdrig"
 
 
 def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:

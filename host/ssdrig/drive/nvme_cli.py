@@ -57,6 +57,13 @@ def identify_namespace(controller: str, nsid: int, timeout_s: float = 10.0) -> t
     )
 
 
+def namespace_list(controller: str, cns: int, timeout_s: float = 10.0) -> tuple[bytes | None, dict]:
+    """Identify with a CNS that lists namespaces (02h the active ones, 10h all that are allocated), 4096 bytes, and the
+    tool record. (`nvme list-ns` prints other words in each version.)"""
+    words = ["--opcode=0x06", "--namespace-id=0", f"--cdw10={cns:#x}", "--data-len=4096", "--read", "--raw-binary"]
+    return _bytes(program.run(["nvme", "admin-passthru", controller, *words], timeout_s), IDENTIFY_BYTES)
+
+
 def identify_uuids(controller: str, timeout_s: float = 10.0) -> tuple[bytes | None, dict]:
     """The UUID List, 4096 bytes, and the tool record."""
     return _bytes(program.run(["nvme", "id-uuid", controller, "--raw-binary"], timeout_s), IDENTIFY_BYTES)

@@ -6,13 +6,15 @@ nvme-cli's ten seconds of second thoughts: the guard has asked before. Pages are
 standard's (NVM Express Base Specification 2.0: Identify Controller, Identify Namespace, Sanitize Status log 81h) and
 not the version's of nvme-cli."""
 
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig.drive import erasing, nvme_cli, program
+from ssdrig.drive import erasing, inventory, nvme_cli, program
 from ssdrig.drive.inventory import Drive
+from ssdrig.drive.sysfs import number
 from ssdrig.errors import DriveError
 
 QUERY_S = 20.0
@@ -39,6 +41,8 @@ class Controller:
     crypto_sanitize: bool  # SANICAP bits 0, 1, 2
     block_sanitize: bool
     overwrite_sanitize: bool
+    manages_namespaces: bool  # OACS bit 3: some may be allocated and attached to no controller, or to another
+    most_namespaces: int  # NN: the greatest namespace number
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,20 @@ def decode_controller(page: bytes) -> Controller:
     """From the 4096 bytes of Identify Controller. Raises DriveError for another length."""
     _length(page, 4096, "Identify Controller")
     oacs, fna, sanicap = int.from_bytes(page[256:258], "little"), page[524], int.from_bytes(page[328:332], "little")
-    bit = lambda word, n: bool(word >> n & 1)
+
+    def bit(word: int, n: int) -> bool:
+        return bool(word >> n & 1)
+
     return Controller(
-        bit(oacs, 1), bit(fna, 2), bit(fna, 0), bit(fna, 1), bit(sanicap, 0), bit(sanicap, 1), bit(sanicap, 2)
+        format=bit(oacs, 1),
+        crypto_format=bit(fna, 2),
+        format_takes_all=bit(fna, 0),
+        erase_takes_all=bit(fna, 1),
+        crypto_sanitize=bit(sanicap, 0),
+        block_sanitize=bit(sanicap, 1),
+        overwrite_sanitize=bit(sanicap, 2),
+        manages_namespaces=bit(oacs, 3),
+        most_namespaces=int.from_bytes(page[516:520], "little"),
     )
 
 
@@ -113,7 +128,8 @@ def sanitize_log(drive: Drive) -> Sanitize:
 
 
 def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
-    """Names of this machine's other namespaces of the same NVM subsystem: a sanitize takes their data too."""
+    """Names of this machine's other namespaces of the same NVM subsystem: a sanitize takes their data too. The paths of
+    a multipath drive (nvme1c1n1, hidden) are no namespaces of their own."""
 
     def subsystem(name):  # the serial too: there are drives whose NQN is not unique
         device = Path(root, "sys/block", name, "device")
@@ -126,7 +142,38 @@ def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
     if own is None:
         return []
     names = sorted(path.name for path in Path(root, "sys/block").glob("nvme*n*") if path.name != drive.name)
-    return [name for name in names if subsystem(name) == own]
+    return [name for name in names if not inventory.HIDDEN_PATH.match(name) and subsystem(name) == own]
+
+
+def listed_namespaces(drive: Drive, can: Controller) -> list[int]:
+    """Numbers of the drive's other namespaces by its own word, whether or not this machine shows them as disks: those
+    allocated (CNS 10h) where the drive manages namespaces, else those active (CNS 02h). Raises DriveError when the
+    drive does not say (NVM Express Base Specification 2.0, 5.17.2.2 and 5.17.2.14)."""
+    if can.most_namespaces == 1:
+        return []
+    page = _page(
+        *nvme_cli.namespace_list(drive.controller, 0x10 if can.manages_namespaces else 0x02), "the namespace list"
+    )
+    numbers = struct.unpack(f"<{len(page) // 4}I", page)
+    if drive.nsid not in numbers:
+        raise DriveError(
+            f"namespace {drive.nsid} in the drive's own list", f"{[n for n in numbers if n]}", "see nvme list-ns --all"
+        )
+    return [n for n in numbers if n and n != drive.nsid]
+
+
+def _shared(drive: Drive, can: Controller, root) -> str | None:
+    """Why a command for all of the drive would take more than this namespace; None if it has no other."""
+    names = other_namespaces(drive, root)
+    try:
+        shown = {number(f"{root}/sys/block/{name}/nsid") for name in names}
+        numbers = [n for n in listed_namespaces(drive, can) if n not in shown]
+    except DriveError as error:
+        if not names:
+            return f"it may also erase other namespaces of the same drive: {error.seen}"
+        numbers = []
+    words = [*names, *(f"namespace {n}, which this machine does not show as a disk," for n in numbers)]
+    return f"it would also erase {', '.join(words)} of the same drive" if words else None
 
 
 def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, int | None]]:
@@ -140,8 +187,7 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
         can = identify_controller(drive)
     except DriveError as error:
         return {name: (str(error), None) for name in (*SES, *ACTION)}
-    others = other_namespaces(drive, root)
-    shared = f"it would also erase {', '.join(others)} of the same drive" if others else None
+    shared = _shared(drive, can, root)
     estimates = {}
     if can.block_sanitize or can.crypto_sanitize or can.overwrite_sanitize:
         try:
