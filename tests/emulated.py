@@ -1,31 +1,71 @@
 """For tests: the firmware in the real RP2 port of MicroPython on an emulated RP2040 (tests/emulator), spoken to by the
 raw REPL and by frames."""
 
+import fcntl
 import json
 import os
 import select
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import wire
+from ssdrig import provision, wire
 
 ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"
 FIRMWARE = ROOT / "firmware"
+SETUP = provision.EMULATOR
 RAW = b"raw REPL; CTRL-B to exit\r\n>"
 
 
+IMAGES = (SETUP / "pico.uf2", ROOT.parent / "shared/data/emulator/pico.uf2")  # beside what SSDRIG_UF2 names
+
+
+def image() -> Path | None:
+    """The UF2 file of MicroPython for the Pico."""
+    if named := os.environ.get("SSDRIG_UF2"):
+        return Path(named)
+    return next((path for path in IMAGES if path.exists()), None)
+
+
+def modules() -> Path:
+    """The node_modules folder with rp2040js, fetched once."""
+    if named := os.environ.get("SSDRIG_RP2040JS"):
+        return Path(named)
+    return SETUP / "node_modules"
+
+
 def missing() -> str:
-    """Why the emulator cannot run here; empty if it can."""
+    """Why the emulator cannot run here; empty if it can. Fetches rp2040js when it is all that is missing."""
     if shutil.which("node") is None:
         return "no node"
-    if not os.environ.get("SSDRIG_UF2"):
-        return "SSDRIG_UF2 does not name a UF2 file of MicroPython for the Pico (tests/emulator/build.sh makes one)"
-    if not (Path(os.environ.get("SSDRIG_RP2040JS", "")) / "rp2040js").is_dir():
-        return "SSDRIG_RP2040JS does not name a node_modules folder with rp2040js"
+    uf2 = image()
+    if uf2 is None or not uf2.is_file():
+        return f"no MicroPython for the emulated board ({uf2 or IMAGES[0]}): ./ssdrig setup --emulator builds it"
+    return "" if (modules() / "rp2040js").is_dir() else fetch(modules())
+
+
+def fetch(into: Path) -> str:
+    """Install rp2040js in the node_modules folder `into`. Returns why it could not be; empty if it is there."""
+    folder = into.parent
+    if os.environ.get("SSDRIG_RP2040JS"):
+        return f"no rp2040js in {into}, which SSDRIG_RP2040JS names"
+    if os.environ.get("SSDRIG_NO_INSTALL"):
+        return "rp2040js is not here, and SSDRIG_NO_INSTALL is set"
+    if shutil.which("npm") is None:
+        return "no npm to fetch rp2040js with"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "lock", "w") as lock:  # two workers
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (into / "rp2040js").is_dir():
+                argv = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", provision.RP2040JS]
+                subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"rp2040js cannot be fetched: {getattr(error, 'stderr', None) or error}"
     return ""
 
 
@@ -46,19 +86,17 @@ micropython.kbd_intr(3)
 """
 
 
+_folder = tempfile.TemporaryDirectory(prefix="ssdrig-flash-")
+COPIED = Path(_folder.name) / "flash.bin"  # a board's flash with the firmware on it: the next ones begin with it
+
+
 class Emulated:
     """An emulated board. `sensors`: [{"address", "alert", "fast_ppm"}], `gpios`: outputs to record. Ended by `end`, or
     with the block."""
 
     def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
-        argv = [
-            "node",
-            str(EMULATOR),
-            os.environ["SSDRIG_RP2040JS"],
-            os.environ["SSDRIG_UF2"],
-            json.dumps(sensors),
-            json.dumps(gpios),
-        ]
+        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), COPIED]
+        argv = ["node", *map(str, words)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
@@ -116,9 +154,11 @@ class Emulated:
             raise RuntimeError(error.decode())
         return out.decode().replace("\r\n", "\n")
 
-    def copy(self, folder: Path = FIRMWARE) -> None:
-        """The firmware onto the board's flash, all but main.py."""
-        for path in sorted(folder.glob("*.py")):
+    def copy(self) -> None:
+        """The firmware onto the board's flash, all but main.py, unless an earlier board of this process left it there."""
+        if COPIED.exists():
+            return
+        for path in sorted(FIRMWARE.glob("*.py")):
             if path.name != "main.py":
                 data = path.read_bytes()
                 self.run(f"f=open({path.name!r},'wb');w=f.write")
@@ -135,7 +175,7 @@ class Emulated:
         self.write(b"\0" + wire.encode(kind, self.seq, body))
         self.seq += 1
 
-    def listen(self, enough, limit_s: float = 150) -> None:
+    def listen(self, enough, limit_s: float = 400) -> None:
         """Take frames until enough(). TimeoutError; wire.WireError if one is damaged."""
         end = time.monotonic() + limit_s
         while not enough():

@@ -203,3 +203,39 @@ def test_lower_hull_is_below_all_points_and_convex(points):
     assert set(zip(hx, hy)) <= set(zip(x, y))
     assert (np.interp(x, hx, hy) <= y + 1e-9).all()
     assert (np.diff(np.diff(hy) / np.diff(hx)) >= -1e-9).all()
+
+
+def tight_pings(device_us, host_ns):
+    """Pings that leave only some microseconds open; device_us whole."""
+    host_ns = np.asarray(host_ns)
+    t1, t4 = np.floor(host_ns - 1500).astype(np.int64), np.ceil(host_ns + 1500).astype(np.int64)
+    return t1 + HOST0, np.asarray(device_us, np.int64) + TICK0, t4 + HOST0
+
+
+def test_a_rate_that_changes_within_a_window_stays_inside_the_bound():
+    """It runs 0.19 ppm fast for half a minute, then 0.19 ppm slow; in between nobody looks."""
+    ppm = 0.95 * clock.STEADY_PPM
+    device_us = np.arange(0, 60_000_001, 100_000)
+
+    def host_ns(us):
+        return us * 1000 + ppm * 1e-3 * np.minimum(us, 60_000_000 - us)
+
+    looks = (device_us < 5_000_000) | (device_us > 55_000_000)
+    made = clock.fit(*tight_pings(device_us[looks], host_ns(device_us[looks])))
+    error = made.t_ns(device_us + TICK0) - HOST0 - host_ns(device_us)
+    bound = made.bound_ns(device_us + TICK0)
+    assert (np.abs(error) <= bound).all()
+    assert np.abs(error).max() > 4_000 and bound.max() < 16_000  # ns: the change is seen, and the bound is no excuse
+    assert made.outliers == 0 and made.strained == 0
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_rate_that_changes_beyond_the_pings_stays_inside_the_bound(sign):
+    """A minute of pings, then an hour without, at a rate as far off as the crystal may drift; and before them."""
+    inside = np.arange(0, 60_000_001, 100_000)
+    made = clock.fit(*tight_pings(inside, inside * 1000.0))
+    for beyond in (60_000_000 + np.array([60, 1800, 3500]) * 10**6, np.array([-60, -1800, -3500]) * 10**6):
+        away_us = np.where(beyond > 0, beyond - 60_000_000, -beyond)
+        host_ns = beyond * 1000 + sign * clock.DRIFT_PPM * 1e-3 * away_us
+        error = made.t_ns(beyond + TICK0) - HOST0 - host_ns
+        assert (np.abs(error) <= made.bound_ns(beyond + TICK0)).all()

@@ -19,17 +19,17 @@ pytestmark = pytest.mark.keeps_time
 NOMINAL_US = 84 + 150
 
 
-def fast_run(tmp_path, watts, seconds=8, oscillator=1.005, lie=1.0, lose=()):
+def fast_run(tmp_path, watts, seconds=8, oscillator=1.005, lie=1.0, lose=(), before_J=0.0):
     """Conversions of nominally 234 us by a chip whose clock is off; after each second of them the accumulators are read
     instead of the values of one. watts: of the time in s. The chip's energy is that of all conversions, in its own
-    time. lose: numbers of S frames that do not arrive."""
+    time, and of magnitudes. lose: numbers of S frames that do not arrive. before_J: what the register held at `go`."""
     tape = stream.started(conversion_ns=NOMINAL_US * 1000)
     per_second = 1_000_000 // NOMINAL_US
     n = seconds * per_second
     t = tape.t_us + NOMINAL_US / oscillator * np.arange(1, n + 1)
     t_us = np.floor(t).astype(np.int64)
     raw = np.rint(np.array([watts((x - stream.TICK0_US) * 1e-6) for x in t]) * W).astype(int)
-    joules = np.cumsum(raw) / W * NOMINAL_US * 1e-6 * lie
+    joules = before_J + np.cumsum(np.abs(raw)) / W * NOMINAL_US * 1e-6 * lie
     at = missed = frames = 0
     for end in range(per_second, n + 1, per_second):
         while at < end - 1:
@@ -62,6 +62,19 @@ def test_known_energy_closes(tmp_path):
     assert c.seconds == pytest.approx(7 * per_second * NOMINAL_US * 1e-6 / 1.005, rel=1e-6) and c.instead == 8
     assert power.lost == 7 and power.counts["missed"] == 7  # the last one has no sample behind it
     assert c.chip_J == pytest.approx(3.0 * 7 * per_second * NOMINAL_US * 1e-6, rel=3e-3)
+
+
+def test_the_chip_counts_magnitudes(tmp_path):
+    """A current that flows back lowers the host's energy and raises the chip's."""
+    c = fast_run(tmp_path, lambda t: -2.0 if int(3 * t) % 3 else 3.0)[0].closure
+    assert c.corrected_percent == pytest.approx(0, abs=0.005)
+
+
+def test_the_register_may_wrap_between_two_energy_frames(tmp_path):
+    """40 bits of 0.4 mJ: after 4 days at 1.3 kW."""
+    lsb_J = 16 * 3.2 * stream.CURRENT_LSB_PA * 1e-12
+    c = fast_run(tmp_path, sine, before_J=(1 << 40) * lsb_J - 10.0)[0].closure
+    assert c.corrected_percent == pytest.approx(0, abs=0.005) and c.chip_J == pytest.approx(c.host_J, rel=0.01)
 
 
 def test_a_wrong_energy_is_seen(tmp_path):

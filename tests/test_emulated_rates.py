@@ -26,7 +26,7 @@ def test_nothing_is_lost(conversions, rate):
         board.run(f"import board\nboard.RAILS={tuple(emulated.rows(conversions))!r}\nimport rig")
         board.start("rig.run()")
         board.send(wire.GO)
-        board.listen(lambda: (seen := emulated.samples(board)) and seen[-1][1] - seen[0][1] > 1_500_000)
+        board.listen(lambda: (seen := emulated.samples(board)) and seen[-1][1] - seen[0][1] > 1_150_000)
         board.send(wire.STOP)
         board.send(wire.ASK_HELLO)
         board.listen(lambda: board.bodies(wire.HELLO))

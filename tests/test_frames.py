@@ -125,6 +125,32 @@ def test_lost_frames_are_counted_by_sequence_number(pieces):
     assert len(decoder.frames(0).n) == 17
 
 
+@pytest.mark.parametrize("pieces", [1, 9])
+def test_each_frame_of_a_gap_counts(pieces):
+    """Samples and pongs alike, five in a row."""
+    tape = stream.started()
+    tape.stream(3)
+    for _ in range(5):
+        tape.frame(wire.LOG, b"", lost=True)
+    tape.stream(3, first_index=150)
+    assert decoded(tape, pieces).counts["frames_lost"] == 5
+
+
+@pytest.mark.parametrize("pieces", [1, 9])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_frames_lost_right_behind_a_reset_count(lost, pieces):
+    """A boot counts its frames from 0, so the first one that arrives says how many did not."""
+    tape = stream.started(boot=11)
+    tape.stream(200)
+    tape.reset(dark_us=500_000)
+    for _ in range(lost):
+        tape.frame(wire.LOG, b"", lost=True)
+    tape.frame(wire.HELLO, stream.hello(boot=22))
+    tape.stream(3)
+    counts = decoded(tape, pieces).counts
+    assert (counts["resets"], counts["frames_lost"]) == (1, lost)
+
+
 @pytest.mark.parametrize("pieces", [1, 2, 31])
 @pytest.mark.parametrize("frames_before", [2, 200])
 def test_a_reset_begins_a_new_boot_named_by_its_hello(frames_before, pieces):

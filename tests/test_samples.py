@@ -244,6 +244,16 @@ def test_per_second_counts_lost_conversions_once(tmp_path):
     assert s.energy_J.sum() == pytest.approx(5.0, rel=1e-5)
 
 
+def test_the_first_sample_has_a_time_of_its_own(tmp_path):
+    """It stands for the conversion before it: the integral begins there, not at its end."""
+    tape = stream.started()
+    tape.stream(2)
+    power = samples.load(tape.run(tmp_path))
+    t0, one_J = int(power.t_ns[0]), 1e-3  # 1 W for 1 ms
+    got = samples.integral_J(power, [t0 - 2_000_000, t0 - 1_000_000, t0 - 500_000, t0, int(power.t_ns[-1])])
+    assert got == pytest.approx([0, 0, one_J / 2, one_J, 100 * one_J], abs=1e-7)
+
+
 def test_integral_between_two_times(tmp_path):
     tape = stream.started()
     tape.stream(40, current=2 * W)

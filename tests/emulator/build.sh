@@ -6,8 +6,7 @@
 # Needs cmake, make, gcc, python3, gcc-arm-none-eabi, libnewlib-arm-none-eabi and libstdc++-arm-none-eabi-newlib. The sources are those of
 # Debian 13, fetched by apt from this machine's own mirror, with lists and cache of their own: its package sources stay as they are.
 #
-# Then: npm install --prefix FOLDER rp2040js@1.4.1
-#       SSDRIG_UF2=FOLDER/pico.uf2 SSDRIG_RP2040JS=FOLDER/node_modules PYTHONPATH=host .venv/bin/python -m pytest tests/test_emulated.py
+# `./ssdrig setup --emulator` runs this for .setup/emulator. Another folder's image: SSDRIG_UF2=FOLDER/pico.uf2 ./ssdrig test tests/test_emulated*.py
 # Left out are what Debian does not ship and the firmware does not use: TLS (mbedtls), cryptolib, SHA-1, the frozen modules of micropython-lib.
 set -eu
 folder=$(realpath -m "${1:?usage: build.sh FOLDER}")
