@@ -1,17 +1,20 @@
 """What a SMART poll costs us, and whether 24 drives hold each other up. The drives are fakes: scripts on PATH that
-print full-size answers after the time that they are told to take; our side of it is the real one."""
+print full-size answers after the time that they are given; our side of it is the real one. What `wear` costs for one
+saved file and for a thousand; what it makes of 10 000 generated documents."""
 
 import contextlib
 import json
 import os
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from ssdrig.benchmarks import Figure, at_most
-from ssdrig.drive import collect
+from ssdrig.benchmarks import Figure, at_most, exactly, smart_documents
+from ssdrig.drive import collect, counters
 from ssdrig.drive.inventory import Drive
 
 POLLS = 15
@@ -20,6 +23,11 @@ FASTEST_S, SLOWEST_S = 0.2, 1.0
 TRIES = 3  # the best counts: what else the machine does meanwhile only adds
 CPU_BAR_MS = 50.0
 WALL_BAR = 1.2
+DOCUMENTS = 10_000
+FILES, FILES_BAR_S = 1000, 3.0
+FILE_BAR_S = 0.15
+RUNS = 5  # of one file; the best counts, as with TRIES
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def smart_poll() -> list[Figure]:
@@ -53,6 +61,60 @@ def smart_24() -> list[Figure]:
         Figure("drives answered in full", whole, "drives", f"== {DRIVES}", whole == DRIVES),
         Figure("slowest drive alone", slowest_s, "s", "stated", True),
         at_most("24 drives at once / slowest alone", wall_s / slowest_s, "1", WALL_BAR),
+    ]
+
+
+def wear_files() -> list[Figure]:
+    """`wear --smartctl DIR --json` of 1000 files, and of one file: CPU of the command alone and of ./ssdrig with its
+    launcher."""
+    own = [sys.executable, "-m", "ssdrig"]
+    with tempfile.TemporaryDirectory(prefix="ssdrig-wear-", dir="/var/tmp") as name:
+        folder = Path(name)
+        for number, (_, document) in enumerate(smart_documents.documents(FILES)):
+            (folder / f"{number:04d}.json").write_text(json.dumps(document["smartctl"]))
+        wall_s, _, lines = min(_wear([*own, "wear", "--json", "--smartctl", name]) for _ in range(TRIES))
+        one = ["wear", "--json", "--smartctl", str(folder / "0001.json")]
+        cpu_s = min(_wear([*own, *one])[1] for _ in range(RUNS))
+        launched_s = min(_wear([str(ROOT / "ssdrig"), *one])[1] for _ in range(RUNS))
+        bare_s = min(_wear([sys.executable, "-c", ""])[1] for _ in range(RUNS))
+    return [
+        exactly("objects printed for 1000 files", lines, "", FILES),
+        at_most("1000 files in a folder, wall time", wall_s, "s", FILES_BAR_S),
+        at_most("one file, CPU of the command", cpu_s, "s", FILE_BAR_S),
+        Figure("one file, CPU with the launcher", launched_s, "s", "stated", True),
+        Figure("CPU of a Python that does nothing", bare_s, "s", "stated", True),
+    ]
+
+
+def _wear(argv: list[str]) -> tuple[float, float, int]:
+    """(wall s, CPU s, lines printed)."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "host")}
+    out = subprocess.run(argv, capture_output=True, check=False, env=environment).stdout
+    wall_s, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall_s, cpu_s, out.count(b"\n")
+
+
+def generated_documents() -> list[Figure]:
+    """10 000 half-plausible documents, reduced: crashes, figures outside their bounds, wear of hard disks."""
+    crashes = outside = worn = figures = 0
+    for kind, document in smart_documents.documents(DOCUMENTS):
+        try:
+            found = counters.snapshot(document)
+        except Exception:  # any at all is what is counted
+            crashes += 1
+            continue
+        faults = smart_documents.faults(kind, found)
+        worn += sum("hard disk" in words for words in faults)
+        outside += len(faults)
+        figures += len(found["sources"])
+    return [
+        Figure("documents", DOCUMENTS, "", "stated", True),
+        Figure("figures found in them", figures, "", "stated", True),
+        exactly("crashes", crashes, "", 0),
+        exactly("figures outside their bounds", outside, "", 0),
+        exactly("wear figures of hard disks", worn, "", 0),
     ]
 
 
@@ -215,6 +277,8 @@ def _nvme_document() -> dict:
 
 
 BENCHES = {
+    "smart-documents": ("10 000 generated SMART documents: no crash, nothing outside its bounds", generated_documents),
+    "wear-files": ("`wear` of 1000 saved files, and the CPU time of one (about 20 s)", wear_files),
     "smart-poll": ("CPU time of one SMART poll, NVMe and SATA, first and in a series (about 3 s)", smart_poll),
     "smart-24": ("24 drives polled at once against the slowest of them alone (about 15 s)", smart_24),
 }

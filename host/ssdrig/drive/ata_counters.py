@@ -302,7 +302,7 @@ def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str
                 if raw is None:
                     continue
                 if raw in ALL_ONES:
-                    refuse(unknown, f"{label} {name}", "all ones", "no count")
+                    refuse(unknown, f"{label} {name}", raw, "all ones, not a count")
                 elif how == "?":
                     units_missing.append((role, f"{label} {name} counts {raw} of an unknown unit"))
                 else:
@@ -343,7 +343,9 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
     if "normalised" in how or "life left" in how:
         normalised = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
         if normalised is None or normalised > 100:
-            return None if normalised is None else refuse(unknown, f"{label}, normalised", normalised, "no percentage")
+            return (
+                None if normalised is None else refuse(unknown, f"{label}, normalised", normalised, "not a percentage")
+            )
     if how not in ("normalised", "100 - normalised"):
         raw = whole(attribute.get("raw"), "value", unknown, label, at_most=2**64 - 1)
         if raw is None and how not in ("raw, 100 - normalised", "100 - life left"):
@@ -357,9 +359,9 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
     if how == "100 - normalised":
         return 100 - normalised
     if how == "raw unless normalised" and raw == normalised:
-        return refuse(unknown, label, raw, "no count of cycles: it repeats the normalised value")
+        return refuse(unknown, label, raw, "not a count of cycles: it repeats the normalised value")
     if how == "raw unless a rate" and isinstance(attribute.get("value"), int) and attribute["value"] > 100:
-        return refuse(unknown, label, raw, f"a rate, no count: its normalised value is {attribute['value']}")
+        return refuse(unknown, label, raw, f"a rate, not a count: its normalised value is {attribute['value']}")
     if how == "percent word 0":
         return _percent_word(raw, label, unknown)
     if how.startswith("word"):
@@ -369,7 +371,7 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
     if role.startswith("workload") and raw in (TIMED_UNKNOWN, *ALL_ONES):
         return None  # within 60 minutes of the reset
     if role not in ("host_pages", "ftl_pages") and raw >= COUNT_MOST:
-        return refuse(unknown, label, raw, "no plain count: all ones, or several numbers in one")
+        return refuse(unknown, label, raw, "not a plain count: all ones, or several numbers in one")
     return raw / 1024 if how == "raw / 1024" else raw
 
 
@@ -400,7 +402,7 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
                 continue
             label, temperature = f"device statistics, {role}", role.startswith("temperature")
             if inside(entry, "flags", "normalized") is True and role != "percentage_used":
-                refuse(unknown, label, entry.get("value"), "normalised, no count")
+                refuse(unknown, label, entry.get("value"), "normalised, not a count")
                 continue
             most = {
                 "percentage_used": 255,
@@ -412,7 +414,7 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
                 entry, "value", unknown, label, at_least=-100 if temperature else 0, at_most=most.get(role, COUNT_MOST)
             )
             if value in ALL_ONES:
-                refuse(unknown, label, "all ones", "no count")
+                refuse(unknown, label, value, "all ones, not a count")
             elif value is not None:
                 rounds = role in ("percentage_used", "power_on_hours", "temperature_max_C")
                 out.setdefault(role, Found(value, int(rounds), STATISTICS_SOURCE))

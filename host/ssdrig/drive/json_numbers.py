@@ -39,7 +39,7 @@ def whole(table, name: str, unknown: list[str], label: str, *, at_least: int = 0
     else:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        return refuse(unknown, label, value, "no whole number")
+        return refuse(unknown, label, value, "not a whole number")
     if not at_least <= value <= at_most:
         return refuse(unknown, label, value, "out of its range")
     return value

@@ -84,7 +84,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         unknown.append(
             "NAND bytes written: "
             + (
-                "none of the log pages that could tell them (C0h, 22h, 09h, the maker's) does"
+                "none of the log pages that could have them (C0h, 22h, 09h, the maker's) does"
                 if asked
                 else (
                     "smartctl's JSON of an NVMe drive has no such "
@@ -104,7 +104,7 @@ def _page(document: dict, name: str, decode, unknown: list[str]) -> dict:
     try:
         return decode(bytes.fromhex(value)) or {}
     except (TypeError, ValueError):  # ValueError: not hexadecimal
-        return refuse(unknown, f"log {name}", value, "no hexadecimal text") or {}
+        return refuse(unknown, f"log {name}", value, "not hexadecimal text") or {}
     except DriveError as error:
         unknown.append(f"log {name}: {error.seen} instead of {error.expected}")
         return {}
@@ -116,7 +116,7 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
     if not health and not any(words.startswith("health:") for words in unknown):
         unknown.append("health: neither log 02h nor smartctl's copy of it is there")
     for name in [name for name, value in health.items() if value == U128]:
-        health[name] = refuse(unknown, name, "all ones", "no count")
+        health[name] = refuse(unknown, name, "all ones", "not a count")
     out = {name: health.get(name) for name in HEALTH}
     if out["critical_warning"] is not None:
         out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
@@ -124,7 +124,7 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
         out["temperature_C"] = refuse(unknown, "temperature", out["temperature_C"], "out of its range")
     for name in ("available_spare_percent", "available_spare_threshold_percent"):
         if out[name] is not None and out[name] > 100:
-            out[name] = refuse(unknown, name, out[name], "no percentage")
+            out[name] = refuse(unknown, name, out[name], "not a percentage")
     for units, commands, name in (
         ("data_units_written", "host_writes", "host_written_bytes"),
         ("data_units_read", "host_reads", "host_read_bytes"),
@@ -133,7 +133,7 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
             out[name] = None
         elif health.get(units) == 0 and (health.get(commands) or 0) > 0:
             # NVMe: 0 is "not reported". A drive that never wrote has 0 commands too
-            out[name] = refuse(unknown, name, 0, f"no count: {health[commands]} commands were counted")
+            out[name] = refuse(unknown, name, 0, f"not a count: {health[commands]} commands were counted")
     if out["host_written_bytes"] is not None:
         out |= {"host_written_unit_bytes": nvme_pages.HOST_UNIT_BYTES, "host_written_source": "log 02h"}
     return out, out["host_written_bytes"]
@@ -145,7 +145,7 @@ def _from_c0h(document: dict, unknown: list[str]) -> dict:
         return {}
     out = {name: got[field] for name, field in FROM_C0H.items()}
     if out["free_blocks_percent"] > 100:
-        out["free_blocks_percent"] = refuse(unknown, "free blocks", out["free_blocks_percent"], "no percentage")
+        out["free_blocks_percent"] = refuse(unknown, "free blocks", out["free_blocks_percent"], "not a percentage")
     out |= {
         "pe_cycles_mean": got.get("erases_mean"),
         "pe_cycles_min": got["erases_min"],
@@ -246,7 +246,7 @@ def _maker(document: dict, smartctl: dict, unknown: list[str]) -> str | None:
         try:
             vendor = int(said, 16)
         except ValueError:
-            refuse(unknown, "PCI vendor id", said, "no hexadecimal number")
+            refuse(unknown, "PCI vendor id", said, "not a hexadecimal number")
     return vendor_pages.maker(vendor, text(smartctl.get("model_name")) or text(inside(document, "drive", "model")))
 
 

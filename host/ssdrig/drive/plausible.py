@@ -15,7 +15,7 @@ WA_LEAST, WA_MOST = 0.3, 100.0  # over a drive's life; the lower one with compre
 CAPACITY_SLACK = 2.0  # NAND of a drive to what it offers, at most
 ENOUGH_BYTES = 10**10  # from here on a byte counter can prove or refute another figure
 ENERGY_MOST_W = 100
-COUNT_MOST = 2**32 - 2
+CYCLES_MOST = 30 * 350_000  # one in two minutes for 40 years
 SECONDARY = {  # what goes with a figure
     "host_written_bytes": ("host_written_unit_bytes", "host_written_source", "host_written_wrap_bytes"),
     "nand_written_bytes": ("nand_written_unit_bytes", "nand_written_source", "nand_written_wrap_bytes"),
@@ -51,11 +51,11 @@ BOUNDS = {  # lowest and highest value
     "workload_reads_percent": (0, 100),
     "temperature_C": (-60, 150),
     "temperature_max_C": (-60, 200),
+    "power_cycles": (0, CYCLES_MOST),
+    "unsafe_shutdowns": (0, CYCLES_MOST),
     "lifetime_energy_Wh": (0, ENERGY_MOST_W * HOURS_MOST),
 } | dict.fromkeys(
     (
-        "power_cycles",
-        "unsafe_shutdowns",
         "media_errors",
         "error_log_entries",
         "uncorrectable_reads",
@@ -138,18 +138,18 @@ def _temperatures(out: dict, unknown: list[str]) -> None:
 
 def _timers(out: dict, hours: int | None, unknown: list[str]) -> None:
     if hours is None:
-        return
+        hours = round(HOURS_MOST)
     most_min = (hours + 1) * 60 + hours * 60 // 100
     for name in ("warning_temp_min", "critical_temp_min"):
         if out[name] is not None and out[name] > most_min:
-            drop(out, name, f"{out[name]} minutes, longer than its {hours} power-on hours", unknown)
+            drop(out, name, f"{out[name]} minutes, longer than {hours} power-on hours", unknown)
     if out["workload_timer_min"] is not None and out["workload_timer_min"] > most_min:
-        why = f"{out['workload_timer_min']} minutes, longer than its {hours} power-on hours"
+        why = f"{out['workload_timer_min']} minutes, longer than {hours} power-on hours"
         drop(out, "workload_timer_min", why, unknown)
         for name in ("workload_wear_percent", "workload_reads_percent"):
             if out[name] is not None:
                 drop(out, name, "its timer cannot be believed", unknown)
-    if out["power_cycles"] == 0 and hours >= LEAST_AFTER_H:
+    if out["power_cycles"] == 0 and (out["power_on_hours"] or 0) >= LEAST_AFTER_H:
         drop(out, "power_cycles", f"0 in {hours} power-on hours: the drive does not count them", unknown)
     if out["lifetime_energy_Wh"] is not None and out["lifetime_energy_Wh"] > ENERGY_MOST_W * (hours + 1):
         drop(out, "lifetime_energy_Wh", f"more than {ENERGY_MOST_W} W in {hours} power-on hours", unknown)
