@@ -83,7 +83,7 @@ def test_a_load_without_a_zoom_is_judged_from_its_start(tmp_path):
 
 def test_what_the_drive_wrote_afterwards_is_told_apart(tmp_path):
     data, f = run_of(tmp_path)
-    later = figures_of(replace(data, wa_settled=replace(data.wa_total, value=4.0)))
+    later = figures_of(replace(data, wa_settled=data.wa_total._replace(value=4.0)))
     assert (f["wa_settled"], later["wa_settled"], later["wa"]) == (None, 4.0, f["wa"])
 
 

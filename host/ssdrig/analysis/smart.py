@@ -1,7 +1,6 @@
 """The SMART polls of a run folder -> temperature and write amplification, of the run and of a window."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,8 +92,8 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     relative = found.relative_error + wide / found.value
     if relative > wa.COARSEST:
         why = f"its error would be {100 * relative:.0f} %, over {100 * wa.COARSEST:.0f} %: the polls lie off its edges"
-        return replace(found, value=None, error=None, relative_error=None, why=why), times, why
-    return replace(found, error=relative * found.value, relative_error=relative), times, None
+        return found._replace(value=None, error=None, relative_error=None, why=why), times, why
+    return found._replace(error=relative * found.value, relative_error=relative), times, None
 
 
 def _shares(data: RunData, window: Window, at_s: np.ndarray, edge_s: int) -> np.ndarray:
