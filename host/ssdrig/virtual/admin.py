@@ -108,7 +108,7 @@ class LineConnection:
         now = time.monotonic_ns()
         try:
             reply, due = self.answer(self.device, json.loads(line), now)
-        except (ValueError, KeyError, TypeError, RecursionError) as e:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as e:
             reply, due = {"error": f"expected one line of JSON with its op; seen {type(e).__name__}: {e}"}, now
         self._held.append((due, json.dumps(reply).encode() + b"\n"))
 

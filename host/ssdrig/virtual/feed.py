@@ -18,9 +18,12 @@ the drive has no power or its process is dead. Power of a bin in watts = energy_
 
 import mmap
 import os
+import stat
 import struct
 
 import numpy as np
+
+from ssdrig.errors import UsageError
 
 MAGIC = b"SSDRPWR1"
 HEADER = struct.Struct("<8sIIQII32x")
@@ -29,8 +32,17 @@ BINS = 1 << 16  # 16 s of model time
 
 
 def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000) -> np.ndarray:
-    """Make the feed file and map it. Returns uint32 array (BINS, 2): columns bin index, energy_nJ; all slots empty."""
-    with open(path, "w+b") as f:
+    """Make the feed file and map it. Returns uint32 array (BINS, 2): columns bin index, energy_nJ; all slots empty.
+
+    A feed that a killed server left is replaced, any other file stays as it is: UsageError."""
+    if _is_feed(path):
+        os.unlink(path)
+    try:
+        f = open(path, "x+b")
+    except OSError as e:
+        do = "give a path in a folder that exists, where no file lies yet"
+        raise UsageError(f"a new file {path} for the power feed", e.strerror, do) from e
+    with f:
         f.truncate(HEADER.size + BINS * 8)
         m = mmap.mmap(f.fileno(), 0)
     ring = np.frombuffer(m, dtype="<u4", offset=HEADER.size).reshape(BINS, 2)
@@ -40,6 +52,16 @@ def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000) -> np.
 
 
 def unlink(path: str) -> None:
-    """Remove the file; maps that are held stay valid."""
-    if os.path.exists(path):
+    """Remove the file if it is a feed; maps that are held stay valid."""
+    if _is_feed(path):
         os.unlink(path)
+
+
+def _is_feed(path: str) -> bool:
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return False
+        with open(path, "rb") as f:
+            return f.read(len(MAGIC)) == MAGIC and os.fstat(f.fileno()).st_size == HEADER.size + BINS * 8
+    except OSError:
+        return False

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import time
 
 from ssdrig.errors import UsageError
@@ -176,8 +177,15 @@ class Server:
 
 def shut(listener: socket.socket, path: str | None) -> None:
     listener.close()
-    if path and os.path.exists(path):
+    if path and _is_socket(path):
         os.unlink(path)
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def bind_tcp(address: str, port: int) -> socket.socket:
@@ -197,11 +205,13 @@ def bind_tcp(address: str, port: int) -> socket.socket:
 
 
 def listen(path: str) -> socket.socket:
-    """A listening unix socket; one that a dead server left is replaced. Raises UsageError if the path is in use or
-    bad."""
+    """A listening unix socket; one that a dead server left is replaced, anything else stays as it is. Raises UsageError
+    if the path is in use or bad."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if os.path.exists(path):
+        if os.path.lexists(path) and not _is_socket(path):
+            raise UsageError(f"a free socket path {path}", "something there that is no socket", "give another --socket")
+        if os.path.lexists(path):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 try:
                     probe.connect(path)

@@ -9,14 +9,16 @@ can take back what was acknowledged but not yet in the NAND."""
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
+import stat
 import tempfile
 import zlib
 
 import numpy as np
 
-from ssdrig.errors import DriveError
+from ssdrig.errors import DriveError, UsageError
 from ssdrig.virtual import nbd
 from ssdrig.virtual.kernels import jit
 from ssdrig.virtual.nbd import AT, ERROR, LENGTH, OFFSET, OP, WRITE
@@ -275,18 +277,21 @@ def _fill_pattern(out, reads, n, checks):
 
 
 def _open(path: str | None, size_bytes: int) -> int:
-    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if there is no room for it."""
+    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if there is no room for it, and
+    UsageError if what is there cannot be the data of a drive of this size: it stays as it is."""
     directory = DIRECTORY if path is None else os.path.dirname(os.path.abspath(path))
     try:
         if path is None:
             fd, name = tempfile.mkstemp(prefix="ssdrig-data-", dir=directory)
             os.unlink(name)
         else:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600)
     except OSError as e:
         raise DriveError(
             f"a file for the drive's data in {directory}", e.strerror, "give another with --data FILE"
         ) from e
+    if path is not None:
+        _refuse_other_data(fd, path, size_bytes)
     vfs, held = os.fstatvfs(fd), os.fstat(fd).st_blocks * 512
     free = vfs.f_bavail * vfs.f_frsize
     if free < size_bytes - held:
@@ -294,3 +299,22 @@ def _open(path: str | None, size_bytes: int) -> int:
         do = "free some, give another place with --data FILE, or keep checks only with --data crc"
         raise DriveError(f"{size_bytes - held} bytes free in {directory} for the drive's data", f"{free}", do)
     return fd
+
+
+def _refuse_other_data(fd: int, path: str, size_bytes: int) -> None:
+    """A file of a drive's data is new, or has exactly its size, and no other server works on it."""
+    found, why = os.fstat(fd), ""
+    if not stat.S_ISREG(found.st_mode):
+        why = "no regular file"
+    elif found.st_size not in (0, size_bytes):
+        why = f"a file of {found.st_size} bytes"
+    else:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            why = "a file that another virtual drive uses"
+    if why:
+        os.close(fd)
+        raise UsageError(
+            f"at {path} a new file or the data of a drive of {size_bytes} bytes", why, "give another --data FILE"
+        )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.errors import JournalError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.virtual.device import Device
 
 STEP_NS = 1_000_000
@@ -31,8 +31,13 @@ class TruthFolder:
 
     def __init__(self, folder: str, device: Device):
         self.folder, self.device, self.steps = Path(folder), device, 0
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.energy = open(self.folder / "energy.bin", "wb")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _refuse_other_files(self.folder)
+            self.energy = open(self.folder / "energy.bin", "wb")
+        except OSError as e:
+            seen = e.strerror or str(e)
+            raise UsageError(f"a folder {folder} for the truth", seen, "give another --truth DIR") from e
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
 
     def write(self, t_ns: int) -> None:
@@ -55,6 +60,20 @@ class TruthFolder:
     def close(self, t_ns: int) -> None:
         self.write(t_ns)
         self.energy.close()
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """The files of an earlier drive are replaced, those of anything else are not."""
+    energy, others = folder / "energy.bin", [folder / "ledger.json", folder / "marks.jsonl"]
+    if energy.exists():
+        with open(energy, "rb") as f:
+            ours = f.read(len(MAGIC)) == MAGIC
+    else:
+        ours = not any(path.exists() for path in others)
+    if not ours:
+        raise UsageError(
+            f"a new folder {folder}, or one that an earlier --truth made", "files of another kind", "give another DIR"
+        )
 
 
 def write_atomically(path: Path, content: dict) -> None:
