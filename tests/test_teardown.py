@@ -224,3 +224,16 @@ def test_the_rail_is_seen_on(monkeypatch, comes_back):
 
 def test_a_board_without_a_switch_has_no_rail_to_see():
     switching.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_run_that_fails_says_why_also_when_quiet(tmp_path, monkeypatch, capsys, quiet):
+    from ssdrig import cli, run
+
+    def fails(args, show, stop, teardown):
+        return tmp_path, {"state": "failed", "why": "the drive went away", "exit_code": 4}
+
+    monkeypatch.setattr(run, "_on_virtual", fails)
+    words = ["run", "consistency", "--virtual", "sata-tlc", *["--quiet"] * quiet]
+    assert cli.main(words) == 4
+    assert capsys.readouterr().err.splitlines()[0] == "failed: the drive went away"

@@ -12,6 +12,7 @@ import sys
 from ssdrig import __version__
 from ssdrig.errors import JournalError, OutputError, SsdrigError, UsageError
 from ssdrig.progress import Progress
+from ssdrig.terminal import PrintableOut
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -84,8 +85,9 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     say = Progress().warn
     try:
-        code = module.command(args) or 0
-        sys.stdout.flush()
+        with contextlib.redirect_stdout(PrintableOut(sys.stdout)):
+            code = module.command(args) or 0
+            sys.stdout.flush()
         return code
     except SsdrigError as error:
         say(f"ssdrig {args.command}: {error}")

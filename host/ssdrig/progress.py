@@ -6,6 +6,8 @@ import shutil
 import sys
 import time
 
+from ssdrig.terminal import printable, printable_lines
+
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
 
@@ -43,17 +45,17 @@ class Progress:
         if self.quiet:
             return
         if self.live:
-            _write(f"\r\x1b[K{fitted(text)}")
+            _write(f"\r\x1b[K{fitted(printable(text))}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
-            _write(text + "\n")
+            _write(printable(text) + "\n")
 
     def say(self, text: str) -> None:
         if not self.quiet:
             self.warn(text)
 
     def warn(self, text: str) -> None:
-        _write(("\r\x1b[K" if self.live else "") + text + "\n")
+        _write(("\r\x1b[K" if self.live else "") + printable_lines(text) + "\n")
 
 
 def fitted(text: str) -> str:

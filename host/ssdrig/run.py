@@ -22,6 +22,7 @@ from ssdrig.rig import Rig
 from ssdrig.run_options import add_arguments as add_arguments
 from ssdrig.sizes import parse_bytes
 from ssdrig.teardown import Stop, Teardown, exit_code, words_of
+from ssdrig.terminal import printable
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
@@ -135,7 +136,7 @@ def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -
         if plan.op_percent is None
         else f"{plan.op_percent:g} % of raw NAND over-provisioned"
     )
-    named = " ".join(word for word in (drive["model"], drive["serial"]) if word)
+    named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
     show.say(
         f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
         f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"

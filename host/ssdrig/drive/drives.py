@@ -11,6 +11,7 @@ from dataclasses import asdict
 from ssdrig.drive import collect, counters, guard, uses
 from ssdrig.drive.inventory import Drive
 from ssdrig.errors import SsdrigError
+from ssdrig.terminal import printable
 
 POLL_TIMEOUT_S = 20
 NOT_ASKED = "not asked (--no-smart)"
@@ -104,9 +105,9 @@ def _cells(row: dict) -> tuple[str, ...]:
     used = UNKNOWN if row["percentage_used"] is None else f"{row['percentage_used']:g} %"
     heat = UNKNOWN if row["temperature_C"] is None else f"{row['temperature_C']:g} °C"
     return (
-        row["serial"] or UNKNOWN,
-        row["model"] or UNKNOWN,
-        row["firmware"] or UNKNOWN,
+        printable(row["serial"]) or UNKNOWN,
+        printable(row["model"]) or UNKNOWN,
+        printable(row["firmware"]) or UNKNOWN,
         guard.size(row["capacity_bytes"]),
         _interface(row),
         health,

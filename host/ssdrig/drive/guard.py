@@ -20,6 +20,7 @@ from ssdrig.drive import inventory, lock, sysfs
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.uses import Machine, survey
 from ssdrig.errors import UnsafeTarget
+from ssdrig.terminal import printable
 
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
 WIPEFS_TIMEOUT_S = 20
@@ -154,7 +155,7 @@ def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: fl
     else:
         share = "its rated endurance is not known"
     return (
-        f"ALL DATA WILL BE LOST on {drive.model or 'a drive of unknown model'}, serial {drive.serial},"
+        f"ALL DATA WILL BE LOST on {printable(drive.model) or 'a drive of unknown model'}, serial {printable(drive.serial)},"
         f" {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes {size(bytes_to_write)}, {share}."
     )
 
@@ -307,7 +308,7 @@ def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
 
 
 def _title(drive: Drive) -> str:
-    return f"{drive.model or 'model unknown'}, serial {drive.serial or 'unknown'}"
+    return f"{printable(drive.model) or 'model unknown'}, serial {printable(drive.serial) or 'unknown'}"
 
 
 def _volume(name: str, root) -> str:

@@ -15,6 +15,7 @@ from ssdrig.drive.inventory import Drive
 from ssdrig.drive.watch_folder import answered, default_folder, history, keep, last_answered, set_torn_aside
 from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.progress import Progress
+from ssdrig.terminal import printable
 
 __all__ = ["add_arguments", "command", "history"]
 
@@ -227,8 +228,8 @@ def table(results: list[dict]) -> list[str]:
         health = {True: "ok", False: "FAILING"}.get(s["health_ok"], "-")
         rows.append(
             (
-                result["drive"]["model"],
-                result["drive"]["serial"],
+                printable(result["drive"]["model"]),
+                printable(result["drive"]["serial"]),
                 health,
                 _number(s["percentage_used"], " %"),
                 _number(s["available_spare_percent"], " %"),

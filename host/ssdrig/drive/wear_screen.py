@@ -9,6 +9,7 @@ import textwrap
 from ssdrig import words as in_words
 from ssdrig.drive.endurance import Rate, rate_words
 from ssdrig.drive.wa import figure
+from ssdrig.terminal import printable
 
 BAR = 20
 COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
@@ -125,10 +126,10 @@ def _reached(p: dict, wa: dict) -> list[str]:
 
 
 def _head(found: dict, width: int, paint) -> list[str]:
-    name = found["model"] or "unknown model"
+    name, serial, firmware = (printable(found[key]) for key in ("model", "serial", "firmware"))
     about = [
-        found["serial"] and f"S/N {found['serial']}",
-        found["firmware"] and f"firmware {found['firmware']}",
+        serial and f"S/N {serial}",
+        firmware and f"firmware {firmware}",
         found["protocol"],
         found["capacity_bytes"] and in_words.size(found["capacity_bytes"]),
         "SIMULATED" if found["simulated"] else None,
@@ -144,7 +145,7 @@ def _head(found: dict, width: int, paint) -> list[str]:
         (found["media_errors"], "media errors {}"),
     ]
     said = [words.format(value) for value, words in counts if value is not None]
-    return [*_packed(name, "bold", about, width, paint), *_packed(health, shade, said, width, paint)]
+    return [*_packed(name or "unknown model", "bold", about, width, paint), *_packed(health, shade, said, width, paint)]
 
 
 def _packed(first: str, shade: str, parts: list, width: int, paint) -> list[str]:

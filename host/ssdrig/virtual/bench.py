@@ -1,7 +1,8 @@
 """Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
 
-They live in a private folder under $TMPDIR (or where that is too long for a socket, under a shorter one), named after the process that owns them. When that
-process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by the next bench that starts."""
+They live in a private folder under $TMPDIR (where that is too long for a socket, under a shorter one), named after the
+process that owns them. When that process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by the
+next bench that starts."""
 
 import json
 import os
@@ -27,13 +28,13 @@ READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 @dataclass
 class VirtualBench:
     """A running virtual bench. `drive` is what the server said of itself when it was ready; `port` is the board's
-    pty."""
+    pty, None without a board."""
 
     folder: Path
     drive: dict
-    port: str
+    port: str | None
     server: subprocess.Popen
-    board: subprocess.Popen
+    board: subprocess.Popen | None
     truth: Path
     board_truth: Path
     fio_target: str = field(init=False)
@@ -47,7 +48,8 @@ class VirtualBench:
         the ledger cannot be kept whole; nothing of that file is then left, and all else is done."""
         try:
             for process in (self.board, self.server):
-                _end(process)
+                if process:
+                    _end(process)
             if keep_truth_in is not None and self.truth.is_dir():
                 keep_truth_in.mkdir(parents=True, exist_ok=True)
                 for source in [*self.truth.iterdir(), self.board_truth]:
@@ -72,8 +74,9 @@ def start(
     capacity: str | None = None,
     faults: dict | None = None,
     check: Callable[[], None] = lambda: None,
+    board: bool = True,
 ) -> VirtualBench:
-    """Start server and board. The whole drive is exported; over-provisioning by range is the run's matter.
+    """Start server and board (board False: the drive alone). The whole drive is exported; over-provisioning by range is the run's matter.
 
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
@@ -86,23 +89,24 @@ def start(
         words += ["--capacity", capacity]
     if op_percent is not None:
         words += ["--op", str(op_percent)]
-    server = board = None
+    server = cable = port = None
     try:
         server = _spawn("ssdrig.virtual.serve", words, folder / "server.log")
         drive = _ready(server, folder / "server.log", DriveError, "the virtual drive", check)
-        board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
-        faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
-        if faults:
-            board_words += ["--faults", json.dumps(faults)]
-        board = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
-        port = _ready(board, folder / "board.log", RigError, "the simulated board", check)["port"]
+        if board:
+            board_words = ["--feed", str(feed), "--truth", str(board_truth), "--drive", f"{socket}.admin"]
+            faults = rails_for(drive["rail_V"], drive["more_rails"]) | (faults or {})
+            if faults:
+                board_words += ["--faults", json.dumps(faults)]
+            cable = _spawn("ssdrig.virtual.cable", board_words, folder / "board.log")
+            port = _ready(cable, folder / "board.log", RigError, "the simulated board", check)["port"]
     except BaseException:
-        for process in (board, server):
+        for process in (cable, server):
             if process:
                 _end(process)
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return VirtualBench(folder, drive, port, server, board, truth, board_truth)
+    return VirtualBench(folder, drive, port, server, cable, truth, board_truth)
 
 
 def _folder() -> Path:

@@ -1,0 +1,39 @@
+"""What a drive or a file says of itself goes to a terminal only as text: no control character in a model name moves the
+cursor, sets a title, hides a line or starts a new one."""
+
+import re
+
+# C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
+_CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+_FIELD = re.compile(f"[{_CONTROL}\t\n]")
+# our own colours (drive/wear_screen.py) stay
+_TEXT = re.compile(f"(?!\x1b\\[(?:[012]|3[123])m)[{_CONTROL}]")
+
+
+def printable(field: str | None) -> str | None:
+    """One field, such as a model or a serial, with every control character written out: \\x1b."""
+    return None if field is None else _FIELD.sub(_written_out, field)
+
+
+def printable_lines(text: str) -> str:
+    """A whole text: its tabs, its line ends and the colours that ssdrig uses stay."""
+    return _TEXT.sub(_written_out, text)
+
+
+def _written_out(found: re.Match) -> str:
+    code = ord(found[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+class PrintableOut:
+    """Stands before a text stream, such as stdout."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(printable_lines(text))
+        return len(text)
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)

@@ -1,0 +1,58 @@
+"""Control characters of drives and files never reach the terminal."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssdrig import cli
+from ssdrig.progress import Progress
+from ssdrig.terminal import printable, printable_lines
+
+EVIL = "EVIL\x1b[2J\x1b]0;title\x07\r\x9b1m\u202eX\nfake line: health ok"
+
+
+@given(st.text())
+def test_a_field_stays_in_its_line(text):
+    assert not [c for c in printable(text) if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029\u202e\ud800"]
+
+
+def test_what_is_written_out():
+    assert printable(EVIL) == "EVIL\\x1b[2J\\x1b]0;title\\x07\\x0d\\x9b1m\\u202eX\\x0afake line: health ok"
+    assert printable("Ünïcode 860 EVO µ 日本") == "Ünïcode 860 EVO µ 日本" and printable(None) is None
+    assert printable_lines("a\tb\n\x1b[32mok\x1b[0m\x1b[8mhidden") == "a\tb\n\x1b[32mok\x1b[0m\\x1b[8mhidden"
+
+
+def test_progress(capsys):
+    show = Progress()
+    show.show(EVIL)
+    show.say(EVIL)
+    err = capsys.readouterr().err
+    assert "\x1b" not in err and "\x07" not in err and len(err.splitlines()) == 3
+
+
+@pytest.mark.parametrize("name", ["model_name", "serial_number", "firmware_version"])
+def test_wear_of_a_file(tmp_path, capsys, name):
+    document = {"json_format_version": [1, 0], "smartctl": {"exit_status": 0}, "device": {"protocol": "NVMe"}}
+    path = tmp_path / "smart.json"
+    path.write_text(json.dumps({**document, "model_name": "M", name: EVIL}))
+    cli.main(["wear", "--smartctl", str(path)])
+    out, err = capsys.readouterr()
+    assert "\x1b" not in out + err and "\x07" not in out + err
+    assert not [line for line in (out + err).splitlines() if line.startswith("fake line")]
+
+
+def test_an_error_with_a_hostile_name(capsys):
+    assert cli.main(["run", "consistency", "--virtual", "x\x1b[2Jy"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_a_live_line_is_never_wider_than_the_terminal(monkeypatch, capsys):
+    for columns in (10, 40, 80, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        show = Progress()
+        show.live = True
+        show.show("x" * 91)
+        line = capsys.readouterr().err.removeprefix("\r\x1b[K")
+        assert len(line) == min(91, columns - 1)
