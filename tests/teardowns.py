@@ -75,7 +75,20 @@ def fio(step_s=0.05, bytes_per_step=0):
             total += 4096
             with open(folder / "out.json", "ab", buffering=0) as f:
                 f.write(bytes(bytes_per_step))
-            on_second({"iops": 1.0, "bw_bytes": 4096.0, "total_bytes": total})
+            on_second(
+                {
+                    "t_ns": time.monotonic_ns(),
+                    "span_s": 0.001,
+                    "ios": 1,
+                    "bytes": 4096,
+                    "iops": 1.0,
+                    "bw_bytes": 4096.0,
+                    "lat_mean_ns": 1000.0,
+                    "total_ios": total // 4096,
+                    "total_bytes": total,
+                    "runtime_s": 0.001 * (total // 4096),
+                }
+            )
         return SimpleNamespace(seconds=None)
 
     return run_
