@@ -1,5 +1,5 @@
 """Calibration of the rails, kept on the board through resets and new firmware. The host makes it and applies it (its
-calibration.py says what is in it); here it is stored and told in H. Integers and text only: the board's floats are
+calibration.py says what is in it); here it is stored and reported in H. Integers and text only: the board's floats are
 single precision. Allocates, so it is not used while samples are taken.
 """
 

@@ -389,9 +389,11 @@ class I2CLane(Lane):
         return self.mem[_RUNNING] == self.number or self.mem[self.base + _PENDING]
 
     def ask(self):
-        """At the next edges run SAMPLE and then, as soon as once the bus is free early enough, EXTRA."""
+        """At the next edges run SAMPLE and then, as soon as the bus is free early enough, EXTRA."""
         self.mem[self.base + _WANT] = BOTH
 
+    def script_instead(self, reads):
+        self.script(EXTRA, reads)
+
     def ask_instead(self):
-        """Run EXTRA instead of SAMPLE at the next edge."""
         self.mem[self.base + _WANT] = EXTRA

@@ -1,7 +1,7 @@
 """Texas Instruments INA228: 20-bit shunt and bus voltage, current, power, energy and charge over I2C.
 
-Registers and formulas are those of the data sheet (SLYS021); values stay the chip's raw integers. The samples are read
-by the scripts of a lane (i2c_fifo.py); `decode` and `accumulators` take them apart and allocate nothing."""
+Registers and formulas are those of the data sheet (SLYS021); values stay the chip's raw integers. The scripts of a lane
+(i2c_fifo.py, spi_lane.py) read samples and accumulators; `decode` takes a sample apart and allocates nothing."""
 
 CONFIG, ADC_CONFIG, SHUNT_CAL = 0x00, 0x01, 0x02
 VSHUNT, VBUS, DIETEMP, CURRENT, POWER = 0x04, 0x05, 0x06, 0x07, 0x08
@@ -12,10 +12,8 @@ RANGE_40mV = 1 << 4  # CONFIG.ADCRANGE
 RSTACC = 1 << 14  # CONFIG: clears ENERGY and CHARGE
 ALATCH_CNVR = 0xC000  # DIAG_ALRT: ALERT falls at conversion ready, until DIAG_ALRT is read
 VBUS_LSB_nV = 195312.5
-READY, CARE = (
-    0xC000,
-    0xC100,
-)  # of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
+# of DIAG_ALRT: set by ALATCH_CNVR, so the chip has not been reset since; bit 8 is always 0
+READY, CARE = 0xC000, 0xC100
 CONVERSION_us = (50, 84, 150, 280, 540, 1052, 2074, 4120)
 
 
@@ -42,11 +40,8 @@ class INA228:
     WAKE_us = 60  # from shutdown to the first conversion
     BITS, READY, CARE = 20, READY, CARE
     VBUS_LSB_nV = VBUS_LSB_nV
-    SAMPLE = (
-        (CURRENT, 3),
-        (DIAG_ALRT, 2),
-        (VBUS, 3),
-    )  # CURRENT first: the next shunt conversion, not the next set, replaces it
+    # CURRENT first: the next shunt conversion, not the next set, replaces it
+    SAMPLE = (CURRENT, 3), (DIAG_ALRT, 2), (VBUS, 3)
     EXTRA = (CHARGE, 5), (ENERGY, 5), (DIETEMP, 2)  # CHARGE first, as it goes with CURRENT
     INSTEAD = (DIAG_ALRT, 2), (CHARGE, 5), (ENERGY, 5)  # where EXTRA does not fit behind SAMPLE within one conversion
 

@@ -95,8 +95,18 @@ def drain(mem: ptr32, at: int, frame: ptr8, to: int, last: int, widest: int, mos
 
 
 class Lane:
-    """The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus
-    knows it by."""
+    """One chip on its bus. What a sampler uses of it, beside what is here, each bus has in its own class:
+
+    delay_us, BEGIN_us, SOON_us  by how much a stamp may be late; from the stamp to the script's begin; from there until
+                                 what the next shunt conversion replaces has been taken
+    script(kind, reads)          what SAMPLE, or EXTRA, reads: (register, bytes) in order. Returns the us that it takes
+    beside(sample_us, extra_us, shunt_us, period_us)  whether EXTRA fits between two conversions beside SAMPLE
+    ask()                        run EXTRA with SAMPLE at one of the next edges
+    where()                      the chip's place, in words
+    interrupt(pin)               handler of the ALERT edge, hard
+
+    The lane's state begins at mem[base] of the bus, its ring of `slots` slots at mem[ring]; `at` is what the bus knows
+    it by."""
 
     def __init__(self, bus, at, base, ring, slots):
         self.bus = bus
@@ -177,6 +187,14 @@ class Lane:
             self.flags = mem[at + _FLAGS]
             self.stamp = mem[at + _STAMP]
         return moved
+
+    def script_instead(self, reads):
+        """What EXTRA reads where it does not fit beside SAMPLE. ValueError on a bus whose EXTRA always comes with one."""
+        raise ValueError("the accumulators do not fit between two conversions, and this bus reads them with a sample")
+
+    def ask_instead(self):
+        """Run EXTRA instead of SAMPLE at the next edge, after `script_instead`."""
+        raise ValueError("this bus reads the accumulators with a sample")
 
     def waits(self):
         """Is something of this lane still to be read?"""

@@ -89,7 +89,7 @@ class Sampler:
         if chip.EXTRA:
             self.beside = lane.beside(sample_us, lane.script(EXTRA, chip.EXTRA), shunt_us, period_us)
             if not self.beside:
-                lane.script(EXTRA, chip.INSTEAD)
+                lane.script_instead(chip.INSTEAD)
         self.per_second = _ENERGY_us // chip.conversion_us
 
     def describe(self):

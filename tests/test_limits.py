@@ -8,7 +8,7 @@ import stream
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
-from ssdrig import analysis, calibration, samples, wire
+from ssdrig import analysis, calibration, journal, samples, wire
 from ssdrig.figures import figures_of
 from ssdrig.power import clipped_samples
 
@@ -75,6 +75,22 @@ def test_a_clipped_fill_leaves_the_load_alone(tmp_path):
     assert f["windows"]["all"]["power_uncertainty_percent"] > 0
     (note,) = noted(f)
     assert "samples of the fill are at the sensor's limit" in note
+
+
+def test_a_clipped_idle_step_has_no_uncertainty(tmp_path):
+    """From 1 s to 2.5 s after the load; the rail draws too much from 1.4 s to 1.6 s."""
+    end_s = len(IOPS)
+    watts = ((-100, 2.0), (0, 2.5), (end_s + 1.4, AT_LIMIT_W), (end_s + 1.6, 2.5))
+    run = synthetic_run.write(tmp_path, IOPS, zoom_s=12, watts=watts)
+    *events, end = journal.events(run)
+    t_ns = next(e["t_ns"] for e in events if (e["kind"], e.get("step")) == ("step.end", "load"))
+    for kind, after_ns in (("step.start", 10**9), ("step.end", 5 * 10**9 // 2)):
+        events.append({"t_ns": t_ns + after_ns, "kind": kind, "step": "idle", "ok": True})
+    synthetic_run.seal(run, [*events, end])
+    f = figures_of(analysis.load(run))
+    assert f["idle_mean_W"] > 2.5 and f["idle_uncertainty_W"] is None
+    (note,) = noted(f)
+    assert "samples of the idle step are at the sensor's limit" in note
 
 
 def test_one_of_two_rails(tmp_path):

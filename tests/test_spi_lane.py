@@ -281,6 +281,14 @@ def test_a_script_that_does_not_fit_is_refused():
             bus.lanes[0].script(SAMPLE, reads)
 
 
+def test_accumulators_instead_of_a_sample_are_refused():
+    """EXTRA comes with a sample on this bus: a plan that cannot have both is refused before it samples."""
+    board, bus = made()
+    for refused in (lambda: bus.lanes[0].script_instead(((10, 5), (9, 5))), bus.lanes[0].ask_instead):
+        with pytest.raises(ValueError, match="this bus reads "):
+            refused()
+
+
 def test_registers_outside_sampling():
     """Identify and check over the same frames; another chip and a chip that was reset are found."""
     board, bus = made()

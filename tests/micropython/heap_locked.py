@@ -182,7 +182,8 @@ for sampler in board.samplers if AHEAD else ():
         sampler.base_index += n
         sampler.learn_at += n
         sampler._count(n)
-    sampler.energy_at = sampler.next + 500
+    if sampler.accumulates:
+        sampler.energy_at = sampler.next + 500
     sampler.missed[0] = AHEAD
     board.link.seq[0] = AHEAD
 first_ping = cosim.ticks()
