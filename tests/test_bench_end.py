@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import HOST
+
 from ssdrig import journal
 
 ENV = os.environ | {"PYTHONPATH": str(HOST)}

@@ -206,7 +206,7 @@ def parts(rail: dict, quantity: str, value: float) -> tuple[float, dict[tuple, f
     """`uncertainty` in parts: what is this rail's and this quantity's alone, and what it has in common with each other
     rail that the same meter calibrated, named (meter, quantity, "percent" or "fixed"). NaN for a chip whose limits are
     not known."""
-    chip = CHIPS.get(rail.get("chip"))
+    chip = CHIPS.get(rail.get("chip", ""))
     if chip is None:
         return math.nan, {}
     ohms = rail["shunt_uOhm"] * 1e-6
@@ -241,14 +241,14 @@ def line_parts(stored: dict, value: float) -> tuple[float, float, float]:
 def is_zero(rail: dict, amperes: float) -> bool:
     """Whether a mean current can be what the chip reads with nothing connected: within 5 times its offset limit. False
     for a chip whose limits are not known."""
-    chip = CHIPS.get(rail.get("chip"))
+    chip = CHIPS.get(rail.get("chip", ""))
     return chip is not None and abs(amperes) <= 5 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
 
 
 def limits_raw(rail: dict) -> tuple[int, int] | None:
     """(CURRENT, VBUS) of a rail from which on a reading, as a magnitude, may stand for any larger one: its register, or
     the shunt voltage's that CURRENT is made of, is at its end. None for a chip whose registers are not known."""
-    chip = CHIPS.get(rail.get("chip"))
+    chip = CHIPS.get(rail.get("chip", ""))
     if chip is None:
         return None
     cal = rail.get("shunt_cal") or chip.unity
@@ -267,7 +267,8 @@ def sum_uncertainty(readings: list[tuple[dict, float, float]]) -> float:
     chips and their drift are independent from rail to rail and add in squares; the errors of one meter that calibrated
     several rails are the same in all of them and add up first (GUM 5.2.2, correlation 1). A meter is known by its
     name."""
-    own, common = 0.0, {}
+    own = 0.0
+    common: dict = {}
     for rail, volts, watts in readings:
         amperes = watts / volts if volts else 0.0
         for quantity, value, weight in (("V", volts, amperes), ("I", amperes, volts)):
@@ -290,7 +291,7 @@ def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:
 def expected_noise(rail: dict) -> float | None:
     """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the
     conversion time; None for a chip whose noise is not known."""
-    at_50us = NOISE_50us_V.get(rail.get("chip"))
+    at_50us = NOISE_50us_V.get(rail.get("chip", ""))
     if at_50us is None:
         return None
     times_us, averages = (50, 84, 150, 280, 540, 1052, 2074, 4120), (1, 4, 16, 64, 128, 256, 512, 1024)

@@ -113,6 +113,7 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
         last = region
         first = region if first is None else first
     knots, mid, half = estimate.result(knots)
+    assert first and last
     ends = []
     for region, knot, at in ((first, 0, knots[0] - BEYOND_US), (last, -1, knots[-1] + BEYOND_US)):
         lo, hi = region.range_at(np.array([at]))
@@ -212,8 +213,9 @@ def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if 0 <= outer < len(b):
             share = gap[inner] / (gap[inner] - gap[outer])
             cut = [np.array([v[inner] + share * (v[outer] - v[inner])]) for v in (b, top, bottom)]
-            parts.insert(0 if front else len(parts), cut)
-    return tuple(np.concatenate([part[i] for part in parts]) for i in range(3))
+            parts.insert(0 if front else len(parts), (cut[0], cut[1], cut[2]))
+    corners = [np.concatenate([part[i] for part in parts]) for i in range(3)]
+    return corners[0], corners[1], corners[2]
 
 
 def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ def command(args) -> int:
     return max(code for _, code in ends)
 
 
-def _run(op_percent: int | None, args, database, show: Progress) -> tuple[Path, int]:
+def _run(op_percent: int | None, args, database, show: Progress) -> tuple[Path | None, int]:
     words = ["consistency", "--virtual", PRESET, "--duration", str(args.duration), "--runs", args.runs]
     if op_percent is not None:
         words += ["--op", str(op_percent)]

@@ -124,8 +124,8 @@ def _field(name: str, kind: str, value: Any) -> str | None:
             raise PointError(f"{name} takes a boolean, got {value!r}")
         return "true" if value else "false"
     if kind == "i":
-        number = _integer(name, value)
-        return f"{number}i" if INT64_MIN <= number <= INT64_MAX else None
+        whole = _integer(name, value)
+        return f"{whole}i" if INT64_MIN <= whole <= INT64_MAX else None
     if isinstance(value, (bool, str, bytes)):
         raise PointError(f"{name} takes a number, got {value!r}")
     try:

@@ -255,6 +255,7 @@ def info(here: Session, seconds: float) -> dict:
         (reading.rail, row["V_mean"], row["P_mean_W"]) for reading, row in zip(readings.values(), rows, strict=True)
     ]
     clock = power.clocks[-1]
+    assert clock  # samples of this boot have host time by it
     live = here.rig.live()
     return {
         **{

@@ -130,7 +130,8 @@ def device_point(document: dict, drive: dict) -> tuple[dict, dict]:
     snapshot = counters.snapshot(document)
     fields = {name: _cut(snapshot[key]) for name, key in FROM_SNAPSHOT.items()} | {"health_ok": snapshot["health_ok"]}
     for row in _ata_table(document):
-        name = ATA_RAW.get(_integer(row, "id"))
+        attribute = _integer(row, "id")
+        name = None if attribute is None else ATA_RAW.get(attribute)
         if name:
             printed = _word(row, "raw", "string")
             raw = raw_value(printed)

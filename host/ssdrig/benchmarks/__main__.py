@@ -12,7 +12,7 @@ from ssdrig.errors import UsageError
 
 def registry() -> dict:
     """name -> (what it shows, function) of all modules of this package."""
-    found = {}
+    found: dict[str, tuple] = {}
     for module in pkgutil.iter_modules(benchmarks.__path__):
         if module.name != "__main__":
             found |= importlib.import_module(f"ssdrig.benchmarks.{module.name}").BENCHES

@@ -26,7 +26,9 @@ class _Stream:
     def __init__(self, port: str):
         self.fd = os.open(port, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.fd)
-        self.rest, self.heads, self.energies = b"", [], []
+        self.rest = b""
+        self.heads: list = []
+        self.energies: list = []
 
     def read_until(self, done) -> None:
         while not done():
@@ -59,6 +61,7 @@ def board() -> list[Figure]:
             "--die-with-parent",
         ]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        assert process.stdout
         try:
             stream = _Stream(json.loads(process.stdout.readline())["port"])
             os.write(stream.fd, wire.encode(wire.GO, 0))
@@ -131,6 +134,7 @@ def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
         ]
         argv += ["--faults", json.dumps({"osc_ppm": -5000.0, **settings})]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        assert process.stdout
         try:
             stream = _Stream(json.loads(process.stdout.readline())["port"])
             os.write(stream.fd, wire.encode(wire.GO, 0))

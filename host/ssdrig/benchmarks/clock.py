@@ -65,6 +65,7 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
                 stdout=subprocess.PIPE,
                 stderr=log,
             )
+        assert board.stdout
         line = board.stdout.readline()
         if not line:
             raise RuntimeError((folder / "board.log").read_text(errors="replace"))
@@ -96,7 +97,8 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
             finally:
                 board.kill()
                 board.wait()
-                board.stdout.close()
+                if board.stdout:
+                    board.stdout.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -117,6 +119,7 @@ def clock_figures() -> list[Figure]:
         power = samples.load(run)
         error = np.abs(time_errors_ns(power, truth))
         c = power.clocks[-1]
+        assert c
         pings = np.array(power.boots[-1].pings)
         return [
             at_most("largest error of a sample's time", error.max() / 1e6, "ms", 0.2),

@@ -82,7 +82,7 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
         if host.poll() is None:
             faults.append(f"the run did not end within {LIMIT_S} s")
             host.kill()
-        acknowledged = {}
+        acknowledged: dict = {}
         for line in said.read_text().splitlines(keepends=True):
             if line.startswith("{") and line.endswith("\n"):
                 acknowledged |= json.loads(line)
@@ -171,7 +171,7 @@ def _check_database(run: Path, database) -> list[str]:
 
 
 def _descendants(pid: int) -> set[int]:
-    found = set()
+    found: set[int] = set()
     try:
         children = [
             int(word)

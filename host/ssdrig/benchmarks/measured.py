@@ -62,6 +62,7 @@ def _energy_off_percent(run: Path) -> float:
     t0_ns = int(seconds.t_ns[0])
     t1_ns = min(int(seconds.t_ns[-1]) + 10**9, *(int(power.t_ns[-1]) for power in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)
+    assert true_J
     return abs(rails.energy_J(powers, t0_ns, t1_ns) / true_J - 1) * 100
 
 
@@ -70,6 +71,7 @@ def closure() -> list[Figure]:
     with clock.measured(FAST_S, {"osc_ppm": FAULTS["osc_ppm"], "rail": FAST}) as (run, _, _):
         fast = samples.load(run)
     rate = float((fast.index[-1] - fast.index[0]) / (fast.t_ns[-1] - fast.t_ns[0])) * 1e9
+    assert fast.closure
     return [
         at_most("energy closure of a fast rail, corrected", abs(fast.closure.corrected_percent), "%", 0.2),
         at_least("its conversions, by index, each second of host time", rate, "1/s", 4000),

@@ -73,8 +73,7 @@ def pace() -> list[Figure]:
             points.append((f"{preset} steady random write", folder / preset, "randwrite"))
             points.append((f"{preset} random read", folder / preset, "randread"))
         for rate in (5_000, 20_000, 50_000):
-            preset = replace(PRESETS["sata-tlc"], cmd_write_ns=10**9 // rate)
-            drive = VirtualDrive(preset)
+            drive = VirtualDrive(replace(PRESETS["sata-tlc"], cmd_write_ns=10**9 // rate))
             drive.save(folder / str(rate))
             points.append((f"set rate {rate} IOPS random write", folder / str(rate), "randwrite"))
         return [_pace(title, state, rw, folder / "socket") for title, state, rw in points]
@@ -108,6 +107,7 @@ def _serving(path: Path, *words: str):
         [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", str(path), *words, "--die-with-parent"],
         stdout=subprocess.PIPE,
     )
+    assert process.stdout
     try:
         line = process.stdout.readline()
         if not line:

@@ -42,7 +42,8 @@ def throughput() -> list[Figure]:
                         "NVMe/TCP read": (queue, [_capsule(2, i) for i in range(READY)], 24 + 4096 + 24),
                         "NBD read": (nbd.sock, [_request(0, i) for i in range(READY)], 16 + 4096),
                     }
-                    rates, answered = {title: [] for title in runs}, 0
+                    rates: dict[str, list[float]] = {title: [] for title in runs}
+                    answered = 0
                     for _ in range(PAIRS):
                         for title, run in runs.items():
                             rate, commands = _iops(*run)

@@ -126,7 +126,8 @@ def _poll_s(drive: Drive) -> float:
 
 def _cpu_ms(drive: Drive, like: dict | None) -> tuple[float, float]:
     """Medians of (own, children's) CPU time of a poll."""
-    own, children = [], []
+    own: list[float] = []
+    children: list[float] = []
     for _ in range(POLLS):
         before = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         collect.poll(drive, like)

@@ -40,7 +40,7 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
     if op == "power_cut":
         return device.power_cut(now_ns), now_ns
     if op == "log":
-        make = smartlog.PAGES.get(request.get("lid"))
+        make = smartlog.PAGES.get(request.get("lid", 0))
         if make is None:
             return {"error": f"no log page {request.get('lid')}; there are {sorted(smartlog.PAGES)}"}, now_ns
         return {"hex": make(device.health()).hex()}, now_ns

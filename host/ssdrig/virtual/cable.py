@@ -85,7 +85,7 @@ class Delay:
 
     def __init__(self, faults: dict, dice: random.Random):
         self.f, self.dice = faults, dice
-        self.pieces = collections.deque()  # (release_ns, bytes)
+        self.pieces: collections.deque[tuple[int, bytes]] = collections.deque()  # (release_ns, bytes)
         self.last = 0
         self.bytes = 0
 
@@ -120,9 +120,9 @@ class Board:
         told."""
         self.feed, self.truth, self.settings, self.flash, self.drive = feed, truth, settings, flash, drive
         self.command = micropython.command()
-        self.boots = []
+        self.boots: list = []
         self.early_deaths = 0  # in a row
-        self.process = None
+        self.process: subprocess.Popen | None = None
         self.writing = threading.Lock()
 
     def power_on(self) -> None:

@@ -38,12 +38,11 @@ class Device:
         self._cut_ns, self._start_ns = t0_ns, None  # CLOCK_MONOTONIC of the last cut; of the start that is on its way
         self.serial = f"SIM{t0_ns % 10**12:012d}"
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
-        self._clean_ns = None  # from when on a power cut is safe, as a host has announced it
+        self._clean_ns: int | None = None  # from when on a power cut is safe, as a host has announced it
         self.error_log_entries = 0
-        self.over_C, self.under_C = (
-            smartlog.WARNING_C,
-            None,
-        )  # thresholds of the temperature warning; a host may move them
+        # thresholds of the temperature warning; a host may move them
+        self.over_C = smartlog.WARNING_C
+        self.under_C: int | None = None
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
         self.temperature_C = smartlog.AMBIENT_C
         self.power_on_s = self.warm_s = self.hot_s = 0.0
@@ -230,8 +229,8 @@ class Device:
     def shut_down(self, t_ns: int) -> int:
         """The host announces that power will go. Returns the host time from which it may, until the drive is used
         again."""
-        self._clean_ns = self.flush(t_ns)
-        return self._clean_ns
+        clean_ns = self._clean_ns = self.flush(t_ns)
+        return clean_ns
 
     def in_use(self) -> None:
         """A host uses the drive: an earlier announcement of the end no longer holds."""

@@ -63,4 +63,5 @@ def settings(faults: dict) -> tuple[dict, dict]:
     unknown = sorted(faults.keys() - BOARD.keys() - TRANSPORT.keys())
     if unknown:
         raise UsageError(f"faults among {', '.join([*BOARD, *TRANSPORT])}", ", ".join(unknown), "correct the name")
-    return tuple({**kind, **{k: v for k, v in faults.items() if k in kind}} for kind in (BOARD, TRANSPORT))
+    board, transport = ({**kind, **{k: v for k, v in faults.items() if k in kind}} for kind in (BOARD, TRANSPORT))
+    return board, transport

@@ -118,7 +118,7 @@ class ByteStore:
         try:
             return 0 if os.pwrite(self.fd, data, offset) == len(data) else errno.ENOSPC
         except OSError as e:
-            return e.errno
+            return e.errno or errno.EIO
 
     def read(self, out: np.ndarray, reads: np.ndarray, n: int) -> None:
         """Fill `out` for n rows (position in out, offset, length)."""
@@ -161,13 +161,14 @@ class ByteStore:
         """Take back the newest content of each page named (as often as it is named): the one before comes back.
 
         Returns (taken back, not possible because the ring is too short for it)."""
+        assert self.undo
         return self.undo.bring_back(lambda page, cell: os.pwrite(self.fd, cell, page * PAGE_BYTES), pages)
 
     def _load(self, page: int, cells: np.ndarray) -> None:
         os.preadv(self.fd, [cells], page * PAGE_BYTES)
 
     def close(self) -> None:
-        self.bytes = None  # the map goes with it
+        self.bytes = np.empty(0, np.uint8)  # the map goes with it
         os.close(self.fd)
 
 
@@ -217,6 +218,7 @@ class CheckStore:
         def put(page: int, cell: np.ndarray) -> None:
             self.checks[page] = cell.view("<u4")[0]
 
+        assert self.undo
         return self.undo.bring_back(put, pages)
 
     def _load(self, page: int, cells: np.ndarray) -> None:
@@ -226,7 +228,7 @@ class CheckStore:
         """Its room was taken at the start."""
 
     def close(self) -> None:
-        self.checks = None
+        self.checks = np.empty(0, self.checks.dtype)
 
 
 @jit
@@ -287,9 +289,7 @@ def _open(path: str | None, size_bytes: int) -> int:
         else:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o600)
     except OSError as e:
-        raise DriveError(
-            f"a file for the drive's data in {directory}", e.strerror, "give another with --data FILE"
-        ) from e
+        raise DriveError(f"a file for the drive's data in {directory}", str(e), "give another with --data FILE") from e
     if path is not None:
         _refuse_other_data(fd, path, size_bytes)
     vfs, held = os.fstatvfs(fd), os.fstat(fd).st_blocks * 512

@@ -48,7 +48,8 @@ class Controller:
         self.kato_ms, self._heard_ns = kato_ms, now_ns
         self.queues: dict = {}
         self.granted_queues = identify.MAX_QUEUES
-        self.cc, self._shut_down_ns = 0, None
+        self.cc = 0
+        self._shut_down_ns: int | None = None
         self.features = dict(_STORED) | {POWER: 0, EVENTS: 0}
         self._held: list[int] = []  # command identifiers of asynchronous event requests
         self._events: list[tuple[int, int, int]] = []  # (type, information, log page), not yet told

@@ -30,7 +30,7 @@ class Subsystem:
         self.sanitize_from_ns = self.sanitize_until_ns = 0
         self.sanitize_cdw10 = 0
         self._sanitize_state, self._writes_at_sanitize = _NEVER, 0
-        self._cut_ns = None
+        self._cut_ns = 0
         self._start_features()
 
     def _start_features(self) -> None:

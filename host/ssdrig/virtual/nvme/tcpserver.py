@@ -134,6 +134,7 @@ class Connection:
 
     def _take_run(self, now_ns: int) -> None:
         """All simple commands at the start of what has come, unless the drive refuses I/O now."""
+        assert self.controller
         while self.controller.ready and not self.subsystem.busy(now_ns):
             n, used = pdu.parse(
                 self._buf,
@@ -235,6 +236,7 @@ class Connection:
             return CONNECT_DATA_BYTES if sqe[4] == CONNECT else 0
         if self.qid < 0:
             raise Refused(status.SEQUENCE_ERROR)
+        assert self.controller
         if self.qid == 0:
             return self.controller.admin_bytes(sqe)
         if not self.controller.ready:
@@ -247,7 +249,7 @@ class Connection:
         cid = struct.unpack_from("<H", sqe, 2)[0]
         if sqe[0] == FABRICS:
             self.complete(cid, 0, self._fabrics(sqe, content.tobytes(), now_ns))
-        elif self.qid == 0:
+        elif self.qid == 0 and self.controller:
             answer = self.controller.command(sqe, now_ns)
             if answer:
                 result, page, due_ns = answer
@@ -333,9 +335,9 @@ class Connection:
             return self._connect(sqe, content, now_ns)
         if self.qid < 0:
             raise Refused(status.SEQUENCE_ERROR)
-        if kind == PROPERTY_GET and self.qid == 0:
+        if kind == PROPERTY_GET and self.qid == 0 and self.controller:
             return self.controller.property_get(sqe, now_ns)
-        if kind == PROPERTY_SET and self.qid == 0:
+        if kind == PROPERTY_SET and self.qid == 0 and self.controller:
             self.controller.property_set(sqe, now_ns)
             return 0
         raise Refused(status.INVALID_OPCODE if kind not in (PROPERTY_GET, PROPERTY_SET) else status.INVALID_FIELD, 4)
