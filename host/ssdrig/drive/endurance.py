@@ -6,6 +6,7 @@ projected TBW = host bytes x 100 / percentage used. TB is 1e12 bytes
 written by the host. A figure is None when one of its inputs is unknown.
 """
 
+import bisect
 import math
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -123,15 +124,21 @@ def _spread(readings: list[tuple]) -> float | None:
     begin, end = readings[0][0], readings[-1][0]
     wanted = min(WINDOWS, len(readings) - 1)
     cuts = [begin + (end - begin) * k // wanted for k in range(wanted + 1)]
-    ends = [
-        readings[i]
-        for i in sorted({min(range(len(readings)), key=lambda i: abs(readings[i][0] - cut)) for cut in cuts})
-    ]
+    times = [row[0] for row in readings]
+    ends = [readings[i] for i in sorted({_nearest(times, cut) for cut in cuts})]
     rates = [(b[1] - a[1]) / ((b[0] - a[0]) / DAY_NS) for a, b in zip(ends, ends[1:]) if b[0] > a[0]]
     if len(rates) < 4:
         return None
     mean = sum(rates) / len(rates)
     return 2 * math.sqrt(sum((r - mean) ** 2 for r in rates) / (len(rates) - 1) / len(rates))
+
+
+def _nearest(times: list[int], wanted: int) -> int:
+    """Index of the time that is nearest, the earlier of two; times ascend."""
+    at = bisect.bisect_left(times, wanted)
+    if at == 0 or at < len(times) and times[at] - wanted < wanted - times[at - 1]:
+        return at
+    return bisect.bisect_left(times, times[at - 1])
 
 
 def rate_of_life(snapshot: dict, start: date | None, today: date) -> Rate | None:

@@ -4,6 +4,7 @@ line.
 Each row names where its figures are from; a model that is not in a table has no limits, because none is guessed."""
 
 import argparse
+import functools
 import os
 import re
 import tomllib
@@ -73,14 +74,19 @@ def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
 def _rows(path: Path) -> list[tuple[dict, float | None, float | None]]:
     """(row, capacity in GB, TBW of it) of one table: a row with tbw_by_GB stands for one each of its capacities."""
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        return _parsed(path, path.read_text("utf-8"))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
         raise UsageError(
             "a table of warranties in TOML", f"{path}: {error}", "correct that file, or move it away"
         ) from error
+
+
+@functools.lru_cache(4)  # a thousand drives are looked up in one text
+def _parsed(path: Path, text: str) -> list[tuple[dict, float | None, float | None]]:
     out = []
+    table = tomllib.loads(text)
     rows = table.get("drive")
     if not isinstance(rows, list):
         raise UsageError("rows [[drive]]", f"{path} without them", f"see the head of {SHIPPED}")

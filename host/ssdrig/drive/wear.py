@@ -61,7 +61,7 @@ def command(args: argparse.Namespace) -> int:
     documents = read_documents(args)
     seen = [counters.snapshot(document) | {"utc_ns": saved.utc_ns(document)} for _, document in documents]
     drives: dict[tuple, list[dict]] = {}
-    for snapshot in seen:
+    for snapshot in sorted(seen, key=lambda each: each["utc_ns"] or 0):
         drives.setdefault((snapshot["serial"], snapshot["model"]), []).append(snapshot)
     code = 0
     for (label, document), snapshot in zip(documents, seen, strict=True):
@@ -152,10 +152,11 @@ def report(
 
 def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
     """Those of `others` that are of the same drive and were read before, by time."""
-    if not snapshot["serial"] or not snapshot["utc_ns"]:
+    now, who = snapshot["utc_ns"], (snapshot["serial"], snapshot["model"])
+    if not who[0] or not now:
         return []
-    same = [s for s in others if (s["serial"], s["model"]) == (snapshot["serial"], snapshot["model"])]
-    return sorted((s for s in same if s["utc_ns"] and s["utc_ns"] < snapshot["utc_ns"]), key=lambda s: s["utc_ns"])
+    before = [s for s in others if s["utc_ns"] and s["utc_ns"] < now and (s["serial"], s["model"]) == who]
+    return sorted(before, key=lambda s: s["utc_ns"])
 
 
 def read_documents(args: argparse.Namespace) -> list[tuple[str | None, dict]]:
