@@ -360,7 +360,7 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
 def test_csv_holds_each_second(chromium, made):
     chromium.open(made[0], ready=READY)
     lines = chromium.js("ssdrig.csv(0)").splitlines()
-    assert lines[0] == "t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io"
+    assert lines[0] == "t_s,iops,lat_mean_us,clat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io"
     rows = [line.split(",") for line in lines[1:]]
     assert [int(r[1]) for r in rows] == OWN
     assert float(rows[0][4]) == pytest.approx(2.5, rel=1e-4) and float(rows[0][7]) == pytest.approx(125, rel=1e-3)

@@ -121,6 +121,11 @@ def test_truth_folder_outlives_the_server(serving, tmp_path):
     assert 0 <= ledger["energy_J"] - whole < 0.26 * 3
     with pytest.raises(JournalError, match="within the record"):
         truth.energy_between(tmp_path / "truth", start, end + 10**12)
+    counted = truth.counts_between(tmp_path / "truth", ledger["t_ns"] - ledger["model_t_ns"], ledger["t_ns"])
+    assert {key: ledger[key] for key in truth.COUNTS} == counted
+    assert ledger["host_write_commands"] == 300 and 0 < ledger["host_latency_ns"] / 300 < 1e9
+    with pytest.raises(JournalError, match="within the record"):
+        truth.counts_between(tmp_path / "truth", start, end + 10**12)
     assert json.loads(run("ledger", "--truth", str(tmp_path / "truth")).stdout) == ledger
 
 

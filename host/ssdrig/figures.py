@@ -1,6 +1,8 @@
 """What happened in a run (analysis.RunData) -> its figures: those of each window, and those of the run as a whole. One
 object of plain numbers for `ssdrig report RUN --json`; its flat keys are the figures of the window `steady`."""
 
+from typing import Any
+
 from ssdrig.analysis import SECOND_NS, RunData, window_figures, windows
 
 RUN_KEYS = (  # of the run as a whole
@@ -43,12 +45,14 @@ def figures_of(data: RunData, more=()) -> dict:
     window_figures.KEYS for each window (fresh, all, steady, and `more` of (name, t0_s, t1_s)), None where the load has
     no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together."""
     method, drive = data.header["method"], data.header["drive"]
-    out = dict.fromkeys(KEYS)
-    found, notes = windows.of(data.iops, method.get("zoom_s") or 0, more)
-    each = {name: window and window_figures.figures_in(data, window) for name, window in found.items()}
+    out: dict[str, Any] = dict.fromkeys(KEYS)
+    found, notes = windows.of(data.iops, int(data.asked("zoom_s") or 0), more)
+    each: dict[str, dict | None] = dict.fromkeys(found)
     notes = [*data.notes, *notes]
-    for name, figures in each.items():
-        notes += [f"{name}, {found[name].times}: {note}" for note in figures["notes"]] if figures else []
+    for name, window in found.items():
+        if window:
+            each[name] = figures = window_figures.figures_in(data, window)
+            notes += [f"{name}, {window.times}: {note}" for note in figures["notes"]]
     steady = each["steady"]
     if steady:
         out |= {key: steady[key] for key in window_figures.KEYS if key not in NOT_FLAT}

@@ -51,7 +51,7 @@ def load_fio(data: RunData, run: Path) -> None:
     _load_lat(data, run / "fio" / "load" / "out.json")
     if k > 1:
         data.notes.append(
-            f"lat_p99_us by the second: the largest of the {k} host seconds' that make one of the drive's"
+            f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"
         )
     if load.torn_bytes:
         data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")

@@ -81,6 +81,12 @@ class RunData:
     log: list[tuple[float, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def asked(self, key: str) -> float | None:
+        """A number of the run's method that is above 0, such as tested_bytes; None where there is none."""
+        value = self.header["method"].get(key)
+        there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e30
+        return value if there else None
+
     def axis_s(self, t_ns) -> np.ndarray:
         """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the
         run."""

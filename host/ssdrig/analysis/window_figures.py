@@ -5,6 +5,8 @@ IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard dev
 consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds interpolate linearly, percentiles of
 latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
 
+from typing import Any
+
 import numpy as np
 
 from ssdrig import calibration
@@ -76,8 +78,8 @@ KEYS = (
 
 def figures_in(data: RunData, window: Window) -> dict:
     """All KEYS of one window."""
-    out = dict.fromkeys(KEYS)
-    notes = []
+    out: dict[str, Any] = dict.fromkeys(KEYS)
+    notes: list[str] = []
     out |= {
         "name": window.name,
         "label": window.label,
@@ -102,7 +104,7 @@ def _cut(window: Window) -> slice:
 
 def _drive_writes(data: RunData, window: Window) -> dict:
     """How often the load has written the tested range by each edge; the fill before it is not counted."""
-    tested = data.header["method"].get("tested_bytes")
+    tested = data.asked("tested_bytes")
     if not tested:
         return {}
     done = np.concatenate([[0.0], np.cumsum(data.bw_Bps)]) / tested
@@ -182,7 +184,7 @@ def _percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict
 
 def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
     """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth."""
-    depth = data.header["method"].get("queue_depth")
+    depth = data.asked("queue_depth")
     if not depth or out["lat_mean_us"] is None:
         return {}
     in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
@@ -201,7 +203,7 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
         return {}
     joules, cut = data.energy_J[_cut(window)], _cut(window)
     seen = np.isfinite(joules)
-    out = {
+    out: dict[str, Any] = {
         "rails": [_rail(rail, window) for rail in data.rails],
         "samples": sum(int(rail.samples[cut].sum()) for rail in data.rails),
         "samples_lost": sum(int(rail.samples_lost[cut].sum()) for rail in data.rails),
@@ -269,7 +271,7 @@ def _wear(data: RunData, window: Window, notes: list[str]) -> dict:
     found, polls_s, why = window_wa(data, window)
     if why:
         notes.append(f"wa: {why}")
-    out = {"wa_polls_s": polls_s}
+    out: dict[str, Any] = {"wa_polls_s": polls_s}
     if found is not None:
         out |= {"wa": found.value, "wa_error": found.error}
         out |= {"host_written_bytes": found.host_bytes, "nand_written_bytes": found.nand_bytes}

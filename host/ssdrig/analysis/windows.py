@@ -46,7 +46,8 @@ def of(iops: np.ndarray, zoom_s: int, more=()) -> tuple[dict[str, Window | None]
     """The windows of a load with so many I/Os in each second (n,): fresh, all, steady, and `more` (name, t0_s, t1_s).
     One that the load does not have is None. Also notes that say why."""
     n = len(iops)
-    found, notes = {}, []
+    found: dict[str, Window | None] = {}
+    notes: list[str] = []
 
     def add(name: str, t0_s: int, t1_s: int, why: str) -> None:
         found[name] = None

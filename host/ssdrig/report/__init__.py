@@ -60,7 +60,7 @@ def add_arguments(parser) -> None:
 def command(args) -> int:
     """Write the page (and figures.json beside a single run), print what was found. Raises JournalError, UsageError."""
     show = Progress(args.quiet)
-    more = [windows.parse(text) for text in getattr(args, "window", [])]
+    more = [windows.parse(text) for text in args.window]
     folders = [Path(run) for run in args.runs]
     runs, figures = [], []
     for i, data in enumerate(read(folders)):

@@ -159,7 +159,7 @@
   const READOUT = document.getElementById("readout");
   function readout(t) {
     time = t;
-    const columns = ["IOPS", "W", "µJ per I/O", `P99 ${LATENCY.unit}`, "°C", "WA"];
+    const columns = ["IOPS", "W", "µJ per I/O", `P99 clat, ${LATENCY.unit}`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
@@ -275,7 +275,7 @@
   function csv(run) {
     const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (values, i) => (Number.isNaN(values[i]) ? "" : values.text(values[i]));
     const keys = ["lat_mean", "lat_p99", "power_mean", "power_min", "power_max"];
-    const rows = [["t_s,iops,lat_mean_us,lat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io", ...run.rails.map(name)].join(",")];
+    const rows = [["t_s,iops,lat_mean_us,clat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io", ...run.rails.map(name)].join(",")];
     for (let i = 0; i < run.n; i++) {
       const energy = run.iops[i] && !Number.isNaN(run.energy[i]) ? +run.energy[i].toPrecision(5) : "";
       rows.push([i, run.iops[i], ...keys.map((key) => cell(run[key], i)), energy, ...run.rails.map((rail) => cell(rail.mean, i))].join(","));

@@ -5,7 +5,7 @@
                   32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
-    seconds.jsonl COUNTS of the ledger a line, appended once a second and at the end, with their `t_ns`
+    seconds.jsonl COUNTS of the ledger a line, at the start, once a second and at the end, with their `t_ns`
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
 
 A server that was killed leaves at most its last second out of the first two."""
@@ -39,6 +39,7 @@ class TruthFolder:
             seen = e.strerror or str(e)
             raise UsageError(f"a folder {folder} for the truth", seen, "give another --truth DIR") from e
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
+        self._count(device.truth(device.t0_ns))
 
     def write(self, t_ns: int) -> None:
         self.device.advance(t_ns)
@@ -48,9 +49,12 @@ class TruthFolder:
             self.energy.flush()
             self.steps = steps
         ledger = self.device.truth(t_ns)
+        self._count(ledger)
+        write_atomically(self.folder / "ledger.json", ledger)
+
+    def _count(self, ledger: dict) -> None:
         with open(self.folder / "seconds.jsonl", "a") as f:
             f.write(json.dumps({key: ledger[key] for key in ("t_ns", *COUNTS)}) + "\n")
-        write_atomically(self.folder / "ledger.json", ledger)
 
     def mark(self, t_ns: int) -> None:
         """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
