@@ -66,7 +66,7 @@ def switch(views: list[View]) -> str:
 def facts(view: View, index: int, names: list) -> str:
     """When the window was, how much had been written, whether it was steady, and whether IOPS and latency agree."""
     out = [
-        f'<div class="scroll facts" data-view="{index}"><table><thead><tr><th scope="col">Window</th>'
+        f'<div class="scroll facts" data-view="{index}"><table><thead><tr><th scope="col">Run</th>'
         '<th scope="col">Time</th><th scope="col">Drive writes</th><th scope="col">Steady state (SNIA PTS)</th>'
         '<th scope="col">IOPS × mean latency (Little)</th></tr></thead><tbody>'
     ]
