@@ -2,6 +2,8 @@
 can really make is shown in tests/guest/test_guest_holders.py."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
@@ -293,3 +295,29 @@ def test_a_free_multipath_drive_beside_all_kinds_of_empty_drivers_is_free(tree):
     (tree.root / "proc/fs/jbd2").mkdir(parents=True)
     free(tree, "sda", "nvme0n1", "nvme3n1")
     assert uses.survey(tree.root).claims == {}
+
+
+# --- the table
+
+
+def test_the_table_names_every_refusal_and_files_that_exist():
+    repo = Path(__file__).resolve().parents[1]
+    text = (repo / "host/docs/holders.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][1:]
+    assert all(len(row) == 4 and row[3].strip() for row in rows)
+    named = {word for row in rows for word in re.findall(r"`([a-z]+)`", row[2])}
+    assert {
+        "mounted",
+        "busy",
+        "boot",
+        "holder",
+        "swap",
+        "loop",
+        "export",
+        "writer",
+        "lock",
+        "signature",
+        "unseen",
+    } <= named
+    for path in re.findall(r"`((?:tests|host)/[\w/.]+)`", text):
+        assert (repo / path).exists(), path

@@ -22,7 +22,7 @@ empty() {  # udev may be looking at the disk
     for i in 1 2 3 4 5; do blockdev --rereadpt /dev/$1 && return; sleep 0.3; done
     echo $1 >>/run/guest/unclean
 }
-for disk in sda sdb sdc vda nvme0n1; do empty $disk & done
+for disk in sda sdb sdc vda nvme0n1 nvme1n1; do empty $disk & done
 wait
 ! cat /run/guest/unclean 2>/dev/null
 """

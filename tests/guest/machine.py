@@ -71,7 +71,7 @@ PATHS_CONTROLLER = (
     "-device",
     "nvme-subsys,id=pathsubsystem",
     "-device",
-    f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot2,subsys=pathsubsystem",
+    f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot1,subsys=pathsubsystem",
 )
 DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
 
@@ -82,7 +82,7 @@ FDP_CONTROLLER = (
     "-device",
     "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
     "-device",
-    f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot1,subsys=fdpsubsystem",
+    f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot2,subsys=fdpsubsystem",
 )
 
 

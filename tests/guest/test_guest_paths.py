@@ -1,0 +1,61 @@
+"""A drive that may have several controllers: its own hidden path is no second namespace, a detached namespace is one; and a
+drive whose driver was taken away."""
+
+import json
+
+import pytest
+
+from guest.machine import CLONE, NVME, PATHS, SSDRIG
+
+pytestmark = pytest.mark.slow
+
+# QEMU 7.2 announces no sanitize; so Identify Controller is changed here to one that does, all else is the real drive's.
+OFFERS = """
+import dataclasses, json, sys
+from ssdrig.drive import inventory, nvme_erase
+real = nvme_erase.identify_controller
+nvme_erase.identify_controller = lambda drive: dataclasses.replace(
+    real(drive), block_sanitize=True, format_takes_all=True, erase_takes_all=True)
+out = {}
+for serial in sys.argv[1:]:
+    drive = inventory.find(serial)
+    can = real(drive)
+    out[serial] = {"others": nvme_erase.other_namespaces(drive), "listed": nvme_erase.listed_namespaces(drive, can),
+        "manages": can.manages_namespaces, "why": {name: why for name, (why, _) in nvme_erase.offers(drive).items()}}
+print(json.dumps(out))
+"""
+
+
+def offers(machine) -> dict:
+    done = machine.run(*SSDRIG[:2], "-c", OFFERS, NVME.serial, PATHS.serial, PYTHONPATH=f"{CLONE}/host")
+    assert done.exit_code == 0, done
+    return json.loads(done.stdout)
+
+
+def test_own_path_and_detached_namespace(guest, needs):
+    needs("nvme")
+    assert guest.sh("cat /sys/block/nvme1c1n1/hidden").strip() == "1", "the drive is no multipath drive"
+    found = offers(guest)
+    whole = ("format", "format-secure", "sanitize-block")
+    assert found[PATHS.serial]["others"] == [] and found[PATHS.serial]["listed"] == [2]
+    assert all("namespace 2, which this machine does not show" in found[PATHS.serial]["why"][name] for name in whole)
+    assert (found[NVME.serial]["others"], found[NVME.serial]["listed"]) == ([], [])
+    assert all(found[NVME.serial]["why"][name] is None for name in whole)
+
+
+def test_a_free_multipath_drive_is_purged(guest, needs):
+    needs("nvme")
+    guest.sh("dd if=/dev/urandom of=/dev/nvme1n1 bs=1M count=8 oflag=direct 2>/dev/null")
+    done = guest.ssdrig("purge", PATHS.serial, "--destroy-data", PATHS.serial, "--json")
+    assert done.exit_code == 0 and done.json()["ok"], done
+
+
+def test_a_drive_whose_driver_was_taken_away_is_not_found(guest):
+    address = guest.sh("basename $(realpath /sys/class/nvme/nvme0/device)").strip()
+    guest.sh(f"echo {address} >/sys/bus/pci/drivers/nvme/unbind")
+    try:
+        done = guest.ssdrig("purge", NVME.serial, "--destroy-data", NVME.serial)
+        assert done.exit_code == 2 and NVME.serial in done.stderr
+    finally:
+        guest.sh(f"echo {address} >/sys/bus/pci/drivers/nvme/bind")
+        guest.until("[ -b /dev/nvme0n1 ]")
