@@ -68,6 +68,17 @@ def test_a_fast_rail(tmp_path, capsys):
     assert "of nominal 4273.5" in text and "given up to read the accumulators" in text and "together" not in text
 
 
+def test_a_rail_at_the_sensors_limit(tmp_path, capsys):
+    """40.96 mV across 250 mOhm are 164 mA: the drive draws 500."""
+    found, text = told(tmp_path, capsys, {"rail": {"shunt_uOhm": 250_000, "current_lsb_pA": 312_500}}, watts=2.3)
+    (row,) = found["rails"]
+    assert row["clipped"] == row["samples"] > 1000 and row["P_uncertainty_W"] is None
+    assert row["I_mean"] == pytest.approx(0x7FFFF * 312.5e-9) and found["total"]["P_uncertainty_W"] is None
+    (warning,) = found["warnings"]
+    assert warning.startswith(f"rail 0: {row['clipped']} of {row['samples']} samples are at the sensor's limit")
+    assert "mW uncertainty unknown" in text
+
+
 def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
     """A countdown while readings are taken, and which of how many steps; nothing of that in a log."""
     load = Bench(tmp_path)
