@@ -370,6 +370,34 @@ def test_setup_does_not_start_the_tool(ready):
     assert done.stderr.splitlines()[-1] == f"ssdrig: set up: {ready.root}"
 
 
+def test_setup_builds_the_emulated_board_once(ready):
+    """--emulator: the image by tests/emulator/build.sh, the emulator by npm, both into .setup/emulator."""
+    for name in ("fio", "cmake", "make", "cc", "dpkg-source", "arm-none-eabi-gcc", "node"):
+        ready.script(name, "")
+    npm = """echo "npm $*" >>"$calls"; while [ "$1" != --prefix ]; do shift; done; /bin/mkdir -p "$2/node_modules/rp2040js" """
+    ready.script("npm", npm)
+    builder = ready.root / "tests/emulator/build.sh"
+    builder.parent.mkdir(parents=True)
+    builder.write_text(f'#!/bin/sh\necho build >>"{ready.calls}"; /bin/mkdir -p "$1"; echo uf2 >"$1/pico.uf2"\n')
+    builder.chmod(0o755)
+    code = ready.root / "host/ssdrig/start.py"
+    code.write_text(code.read_text().replace('ARM_LIBRARY = "/usr/lib', f'ARM_LIBRARY = "{ready.root}/lib'))
+    words = {"SSDRIG_MICROPYTHON": fake_micropython(ready)}
+    refused = ready.start("setup", "--emulator", **words)
+    assert refused.returncode == ToolMissing.exit_code
+    assert "expected libnewlib-arm-none-eabi, libstdc++-arm-none-eabi-newlib; seen not installed" in refused.stderr
+    library = ready.root / "lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
+    library.mkdir(parents=True)
+    for name in ("libc.a", "libstdc++.a"):
+        (library / name).touch()
+    for _ in range(2):
+        done = ready.start("setup", "--emulator", **words)
+        assert done.returncode == 0, done.stderr
+    place = ready.root / ".setup/emulator"
+    assert ready.called() == ["build", f"npm install --prefix {place} --no-audit --no-fund rp2040js@1.4.1"]
+    assert (place / "pico.uf2").exists()
+
+
 def fake_micropython(clone: Clone, version: str = "1 26 0") -> str:
     clone.script("micropython-fake", f"echo micropython {version}")
     return "micropython-fake"

@@ -57,7 +57,7 @@ def iops_of(fio_folder: Path) -> float:
 
 
 def disturbance() -> list[Figure]:
-    rates = {"with": [], "without": []}
+    rates: dict[str, list[float]] = {"with": [], "without": []}
     with tempfile.TemporaryDirectory(prefix="ssdrig-disturbance-", dir="/var/tmp") as name:
         for n in range(PAIRS):
             order = ("with", "without") if n % 2 == 0 else ("without", "with")

@@ -41,7 +41,7 @@ def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000) -> np.
         f = open(path, "x+b")
     except OSError as e:
         do = "give a path in a folder that exists, where no file lies yet"
-        raise UsageError(f"a new file {path} for the power feed", e.strerror, do) from e
+        raise UsageError(f"a new file {path} for the power feed", str(e.strerror), do) from e
     with f:
         f.truncate(HEADER.size + BINS * 8)
         m = mmap.mmap(f.fileno(), 0)
