@@ -81,6 +81,26 @@ def test_one_run_writes_page_and_figures_beside_the_run(folders):
     assert not [p.name for p in folders[0].iterdir() if p.name.startswith(".")]
 
 
+def test_a_folder_that_may_only_be_read_gives_its_figures(folders, tmp_path, monkeypatch, capsys):
+    """Its figures are on stdout before anything is written; with --out the page lies elsewhere."""
+    real = report.write_atomically
+
+    def read_only(target, data):
+        if folders[0] in target.parents:
+            raise PermissionError(13, "Permission denied")
+        real(target, data)
+
+    monkeypatch.setattr(report, "write_atomically", read_only)
+    code, out, err = run_command(folders[0], "--json", "--out", tmp_path / "r.html")
+    assert code == 0 and json.loads(out)["iops_mean"] and (tmp_path / "r.html").stat().st_size > 1000
+    assert "figures.json is not written, Permission denied" in err
+    parser = argparse.ArgumentParser()
+    report.add_arguments(parser)
+    with pytest.raises(JournalError, match="report.html; seen Permission denied; do: name another file with --out"):
+        report.command(parser.parse_args([str(folders[0]), "--json"]))
+    assert json.loads(capsys.readouterr().out)["iops_mean"]
+
+
 def test_json_has_one_object_a_run_in_the_order_given(made):
     assert [f["run"] for f in made[1]] == ["run-0", "run-1", "run-2", "run-3"]
     assert set(made[1][0]) == set(KEYS)

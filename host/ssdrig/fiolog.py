@@ -23,6 +23,7 @@ TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
 START_S = 10.0  # fio starts its job clock at most so long after it was started
 LATER_MS = 250  # a document's counts are no older than this
 LONGEST_HANG_S = 600
+LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
 PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
 LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
 HEAD_BYTES = TAIL_BYTES = 1 << 18
@@ -131,6 +132,8 @@ def _job_clock(folder: Path, head: list[dict], tail: list[dict]) -> _JobClock:
     try:
         start = json.loads((folder / "start.json").read_bytes())
         begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
+        if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
+            raise ValueError("start.json")
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         begin_ms = offset_ms = None
     found = [*head, *tail]
@@ -193,7 +196,12 @@ def from_logs(
         return _empty("logs", total)
     for _, stamps, _, origin in streams:
         span_ms = stamps.max() - origin
-        if stamps.min() < 0 or (np.diff(stamps) < 0).any() or span_ms > WINDOW_MS * (2 * len(stamps) + LONGEST_HANG_S):
+        if (
+            stamps.min() < 0
+            or stamps.max() > LATEST_MS
+            or (np.diff(stamps) < 0).any()
+            or span_ms > WINDOW_MS * (2 * len(stamps) + LONGEST_HANG_S)
+        ):
             raise _Senseless("the time stamps of fio's histogram log make no sense")
     zero_ms = min(origin for *_, origin in streams)
     if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + max(len(s[1]) for s in streams)):

@@ -87,7 +87,7 @@ def _event(part: bytes) -> dict | None:
         if not 0 <= event["t_ns"] < 1 << 62:
             return None
         for name, kind in FIELDS.get(event["kind"], {}).items():
-            if name in event and type(event[name]) is not kind:
+            if type(event.get(name)) is not kind:
                 return None
     except (ValueError, KeyError, RecursionError):
         return None

@@ -17,6 +17,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from zlib import crc32
 
 import numpy as np
@@ -240,7 +241,7 @@ def open_run(run: str | os.PathLike) -> dict:
     try:
         header = json.loads((Path(run) / "run.json").read_bytes())
         schema = header["schema"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         seen = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise JournalError(f"a run folder with a run.json at {run}", seen, "give the path of a run folder") from error
     if schema != SCHEMA:
@@ -248,6 +249,43 @@ def open_run(run: str | os.PathLike) -> dict:
             f"journal schema {SCHEMA}",
             f"schema {schema} in {run}",
             "read it with the ssdrig that wrote it, or a newer one",
+        )
+    return header
+
+
+# what the readers of a run.json rely on: (object, key, kinds, least, most)
+_HEADER = (
+    ("", "run", str, None),
+    ("started", "t_ns", int, (0, 1 << 62)),
+    ("drive", "time_dilation", (int, NoneType), (1, 1_000_000)),
+    *(("drive", key, (str, NoneType), None) for key in ("model", "serial", "preset", "firmware", "interface")),
+    *(("drive", key, (int, NoneType), (0, 1 << 62)) for key in ("capacity_bytes", "raw_nand_bytes")),
+    ("method", "name", (str, NoneType), None),
+    ("method", "op_percent", (int, float, NoneType), (0, 100)),
+    *(("method", key, (int, NoneType), (0, 1 << 40)) for key in ("duration_s", "zoom_s", "smart_interval_s", "idle_s")),
+    *(("method", key, (int, NoneType), (0, 1 << 62)) for key in ("tested_bytes", "block_bytes", "queue_depth", "seed")),
+)
+
+
+def run_header(run: str | os.PathLike) -> dict:
+    """open_run() of a folder that is to be analysed: its values have the kinds that the analysis relies on.
+
+    Raises JournalError."""
+    header = open_run(run)
+    wrong = [name for name in ("started", "drive", "method") if not isinstance(header.get(name), dict)]
+    if not isinstance(header.get("rig"), dict | None):
+        wrong.append("rig")
+    if not wrong:
+        for part, key, kinds, bounds in _HEADER:
+            value = (header[part] if part else header).get(key)
+            good = isinstance(value, kinds) and not isinstance(value, bool)
+            if not good or (bounds and value is not None and not bounds[0] <= value <= bounds[1]):
+                wrong.append(f"{part}.{key}".strip("."))
+    if wrong:
+        raise JournalError(
+            f"a whole run.json in {run}",
+            f"no usable {', '.join(wrong)}",
+            "it is damaged: take it from a copy of the run",
         )
     return header
 

@@ -21,7 +21,7 @@ __all__ = ["SECOND_NS", "Rail", "RunData", "load"]
 def load(run_path) -> RunData:
     """Read a run folder. Raises JournalError if it is none; what else is missing is said in `notes`."""
     run = Path(run_path)
-    header = journal.open_run(run)
+    header = journal.run_header(run)
     state, events = journal.state(run), journal.events(run)
     data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
     data.notes += integrity.damage(run)

@@ -16,10 +16,13 @@ EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll
 def load_smart(data: RunData, run: Path) -> None:
     for path in sorted((run / "smart").glob("*.json")):
         try:
-            data.snapshots.append(counters.snapshot(json.loads(path.read_bytes())))
-        except (ValueError, KeyError, TypeError, OSError) as error:
+            snapshot = counters.snapshot(json.loads(path.read_bytes()))
+            if any(snapshot[key] is None for key in ("t_ns", "t_start_ns", "t_end_ns", "reason")):
+                raise ValueError("it does not say when it was read, or why")
+            data.snapshots.append(snapshot)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
             data.notes.append(f"smart/{path.name} cannot be read: {error}")
-    data.snapshots = sorted((s for s in data.snapshots if s["t_ns"] is not None), key=lambda s: s["t_ns"])
+    data.snapshots.sort(key=lambda s: s["t_ns"])
     if data.t0_ns is None:
         return
     warm = [s for s in data.snapshots if s["temperature_C"] is not None]

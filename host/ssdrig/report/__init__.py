@@ -70,13 +70,16 @@ def command(args) -> int:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     html = page.render(runs, figures, chosen(args.review, figures))
     out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
-    write(out, html)
-    if len(folders) == 1:
-        write(folders[0] / "figures.json", json.dumps(figures[0], indent=1) + "\n")
-    if args.json:
+    if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:
             print(json.dumps(one))
     show.say(short_table(figures))
+    if len(folders) == 1:
+        try:
+            write(folders[0] / "figures.json", json.dumps(figures[0], indent=1) + "\n")
+        except JournalError as error:
+            show.say(f"report: figures.json is not written, {error.seen}")
+    write(out, html)
     show.say(f"report: {out.resolve()} ({len(html) / 1e6:.2f} MB)")
     return 0
 
@@ -117,7 +120,7 @@ def write(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise JournalError(
-            f"to write {path}", error.strerror or str(error), "choose another place with --out, or make room"
+            f"to write {path}", error.strerror or str(error), "name another file with --out FILE, or make room"
         ) from error
 
 
