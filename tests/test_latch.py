@@ -15,12 +15,13 @@ HELLO = {"serial": "RIG1", "switch": {"off": [], "rails": []}, "rails": [], "sco
 
 
 class Rig:
-    """Stands in for rig.Rig: `off` rails without power; answers nothing once it is `gone`."""
+    """Stands in for rig.Rig: `off` rails without power from the start, `falls` after the first look; answers nothing once
+    it is `gone`."""
 
     port = "/dev/ttyRIG"
 
-    def __init__(self, off=(), gone=False):
-        self.off, self.gone = list(off), gone
+    def __init__(self, off=(), gone=False, falls=()):
+        self.off, self.gone, self.falls = list(off), gone, list(falls)
 
     def greet(self, timeout_s=5.0):
         if self.gone:
@@ -28,7 +29,9 @@ class Rig:
         return self.hello()
 
     def hello(self):
-        return {**HELLO, "switch": {"off": self.off, "rails": []}}
+        seen, self.off = self.off, self.off + self.falls
+        self.falls = []
+        return {**HELLO, "switch": {"off": seen, "rails": []}}
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_under_sudo_it_is_the_callers_folder(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "rig, latched", [(Rig(), False), (Rig(off=[0]), True), (Rig(gone=True), True)], ids=["on", "off", "gone"]
+    "rig, latched", [(Rig(), False), (Rig(falls=[0]), True), (Rig(gone=True), True)], ids=["on", "off", "gone"]
 )
 def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
     def fails(*_, **__):
@@ -100,11 +103,20 @@ def test_a_cut_that_fails(here, monkeypatch, capsys, rig, latched):
     assert ("rig clear" in capsys.readouterr().err) == latched
 
 
+def test_a_cut_that_is_refused_because_the_rail_is_off_on_purpose(here, monkeypatch):
+    def refused(*_, **__):
+        raise RigError("the rig to carry out `cut`", "refused: a cut is off", "correct that")
+
+    here(Rig(off=[0]))
+    monkeypatch.setattr(switch_command, "arm_and_cut", refused)
+    assert cli.main(["rig", "cut", "--yes", "--off-ms", "10"]) == 5 and latch.of_rig("RIG1") is None
+
+
 def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    here(Rig(off=[0]))
+    here(Rig(falls=[0]))
     monkeypatch.setattr(switch_command, "arm_and_cut", interrupted)
     assert cli.main(["rig", "cut", "--yes", "--off-ms", "10"]) == 130
     assert "KeyboardInterrupt" in latch.of_rig("RIG1")["why"]

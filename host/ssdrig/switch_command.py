@@ -188,6 +188,7 @@ def _cut(args: argparse.Namespace) -> int:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
             scope = {"gpio": gpios, **_picture(args.fall_us or 0, len(gpios))}
         aim = _aim(args, here.hello)
+        were_off = (here.hello["switch"] or {}).get("off") or ()
         try:
             report = arm_and_cut(
                 here.rig,
@@ -201,7 +202,9 @@ def _cut(args: argparse.Namespace) -> int:
                 scope=scope,
             )
         except BaseException as error:
-            unless_on(here.rig, f"`rig cut`: {_reason(error)}", within_s=SETTLE_S + (off_ms or 0) / 1000)
+            unless_on(
+                here.rig, f"`rig cut`: {_reason(error)}", within_s=SETTLE_S + (off_ms or 0) / 1000, were_off=were_off
+            )
             raise
         if scope:
             args.scope.write_text(csv_of(report.pop("waveform")))

@@ -215,16 +215,16 @@ def _checked(report: dict, what: str) -> dict:
     return report
 
 
-def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S) -> None:
-    """Power was to be on: see that it is, in the next so many seconds. If not, the bench is unknown from now on
-    (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
+def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S, were_off=()) -> None:
+    """Power was to be on, but for the rails that `were_off` before: see that it is, in the next so many seconds. If not,
+    the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
     deadline, seen = time.monotonic() + within_s, "the rig does not answer"
     while True:
         try:
-            off = (rig.greet(1.0)["switch"] or {}).get("off")
-            if not off:
+            now_off = [n for n in (rig.greet(1.0)["switch"] or {}).get("off") or () if n not in were_off]
+            if not now_off:
                 return
-            seen = f"rails {off} are off"
+            seen = f"rails {now_off} are off"
         except SsdrigError as error:
             seen = f"the rig does not answer ({error.seen})"
         if time.monotonic() > deadline:

@@ -15,7 +15,7 @@ def registry() -> dict:
     found: dict[str, tuple] = {}
     for module in pkgutil.iter_modules(benchmarks.__path__):
         if module.name != "__main__":
-            found |= importlib.import_module(f"ssdrig.benchmarks.{module.name}").BENCHES
+            found |= getattr(importlib.import_module(f"ssdrig.benchmarks.{module.name}"), "BENCHES", {})
     return found
 
 
