@@ -58,6 +58,7 @@ def inner(
     return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_a_process_left_behind_fails_the_session_and_is_ended(tmp_path):
     done = inner(tmp_path, LEAVES_A_DAEMON)
     assert done.returncode == 1
@@ -103,6 +104,7 @@ def test_fails_once():
 """
 
 
+@pytest.mark.slow
 def test_what_keeps_time_gets_one_retry_and_the_summary_says_so(tmp_path):
     done = inner(tmp_path, KEEPS_TIME)
     assert done.returncode == 0, done.stdout
@@ -135,6 +137,7 @@ def test_quick_leaves_out_what_is_slow_or_keeps_time(tmp_path):
     assert "1 passed, 2 deselected" in done.stdout
 
 
+@pytest.mark.slow
 def test_two_workers_run_all_and_what_keeps_time_on_one(tmp_path):
     where = "import os\ndef test_{n}_a():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"
     where += "def test_{n}_b():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"

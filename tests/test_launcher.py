@@ -25,6 +25,8 @@ from ssdrig.errors import ToolMissing
 
 ROOT = Path(__file__).resolve().parents[1]
 
+pytestmark = pytest.mark.slow  # makes environments with pip
+
 # The tool in the clone: shows what it was given and where from, and leaves with exit code 7.
 ECHO_TOOL = """
 import os, sys

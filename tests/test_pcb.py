@@ -173,6 +173,7 @@ def checked(kicad, tmp_path_factory):
     return check
 
 
+@pytest.mark.slow
 def test_kicad_has_nothing_to_say(checked):
     ok, report = checked(TEXT)
     assert ok, report
@@ -190,6 +191,7 @@ def test_picture_is_kicads(checked, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_kicad_finds_faults(checked):
     """A track that is gone; a pad without its net; another value than the schematic's; a via beside its place, too near
     to a track."""

@@ -116,6 +116,7 @@ def independent(pio, name, count, steps, level=lambda cycle: 0, cycles=4000):
     return edges, pushed
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1500), st.integers(4, 900), st.integers(4, 900))
 def test_delay_and_steps_last_exactly_as_long_as_they_say(pio, count, first, second):
@@ -143,6 +144,7 @@ def test_a_ramp_is_what_an_independent_emulator_makes_of_it():
     st.booleans(),
     st.integers(1, 1200),
 )
+@pytest.mark.slow
 def test_edges_are_seen_as_an_independent_emulator_sees_them(pio, name, changes, first, count):
     """Any pattern on the input; also the shortcut that our stand-in takes through waiting loops, and the time-out."""
     pulse = pio[1]
