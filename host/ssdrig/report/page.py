@@ -25,11 +25,11 @@ STATES = {
 }
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
-    ("share", "of the drive's", "%", 1),
+    ("share", "Share", "%", 1),
     ("power_max_W", "Highest sample", "W", 3),
     ("energy_J", "Energy", "J", 1),
     ("idle_mean_W", "Idle power", "W", 3),
-    ("power_uncertainty_percent", "Uncertain by", "%", 2),
+    ("power_uncertainty_percent", "Uncertainty", "%", 2),
     ("samples", "Samples", "", 0),
     ("samples_lost", "Lost", "", 0),
     ("closure_percent", "Closure", "%", 3),

@@ -46,7 +46,7 @@ fill_s | Time of the fill | s | 1 | less | How long fio's sequential 128 KiB wri
 fill_MBps | Fill speed | MB/s | 1 | more | Sequential 128 KiB write of the tested range: bytes / time of fio's own count.
 # Power and energy
 power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
-power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion, about a millisecond); of several rails the highest mean of their sum over one conversion of the slowest.
+power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion, about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.
 energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the rig together.
 energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot work without it.
 energy_uJ_per_io_above_idle | Energy per I/O above idle | µJ | 1 | less | (Mean power − idle power) / IOPS: what one more I/O costs a drive that is awake. Only where idle power was measured (`--idle`).
@@ -54,7 +54,7 @@ energy_J_per_GB | Energy per gigabyte | J/GB | 2 | less | Energy / bytes moved (
 iops_per_W | IOPS per watt |  | 0 | more | I/O completed per joule.
 fill_energy_J | Energy of the fill | J | 1 |  | The same integral over fio's sequential fill.
 idle_mean_W | Idle power | W | 3 | less | Mean power of the idle step after the load (`--idle`), in which no SMART is read.
-idle_uncertainty_W | Idle power, uncertain by | W | 4 | less | Expanded uncertainty (k = 2, about 95 %) of the idle power, as below.
+idle_uncertainty_W | Idle power uncertainty | W | 4 | less | Expanded uncertainty (k = 2, about 95 %) of the idle power, as below.
 temperature_start_C | Temperature at the start | °C | 0 | less | What the drive itself reported within a tenth of the window of its start.
 temperature_max_C | Highest temperature | °C | 0 | less | The highest temperature that the drive itself reported in the window.
 temperature_end_C | Temperature at the end | °C | 0 | less | What the drive itself reported within a tenth of the window of its end.
@@ -67,11 +67,11 @@ nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, betwe
 littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency. In a closed loop it is the queue depth within 2 %, or IOPS and latency are not of the same I/O.
 littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for.
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
-samples_lost | Samples lost |  | 0 | less | Conversions of the window that are missing, proven by index and sequence number.
-power_uncertainty_percent | Power, uncertain by | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip is unknown.
-closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same conversions of the run, the chip's clock corrected. 0 is perfect. Of several rails the worst.
+samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence number.
+power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the chip is unknown.
+closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same conversions of the run, the chip's clock corrected. 0 is perfect. For several rails: the worst.
 chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as measured over the run.
-clock_error_us | Clock error, at most | µs | 0 | less | The largest bound in the window on the distance between a sample's time and the host's clock.
+clock_error_us | Largest clock error | µs | 0 | less | Upper limit of the difference between a sample's time and the host's clock, the largest in the window.
 """
 
 
