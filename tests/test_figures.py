@@ -8,6 +8,7 @@ from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
 from ssdrig import analysis
 from ssdrig.analysis import windows
+from ssdrig.drive.wa import WriteAmplification
 from ssdrig.errors import UsageError
 from ssdrig.figures import KEYS, figures_of
 
@@ -83,7 +84,7 @@ def test_a_load_without_a_zoom_is_judged_from_its_start(tmp_path):
 
 def test_what_the_drive_wrote_afterwards_is_told_apart(tmp_path):
     data, f = run_of(tmp_path)
-    later = figures_of(replace(data, wa_settled=data.wa_total._replace(value=4.0)))
+    later = figures_of(replace(data, wa_settled=WriteAmplification(4.0, 0.1, 0.025, 0, 0, 0, 0, None)))
     assert (f["wa_settled"], later["wa_settled"], later["wa"]) == (None, 4.0, f["wa"])
 
 

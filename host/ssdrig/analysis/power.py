@@ -50,7 +50,7 @@ def load_power(data: RunData, run: Path) -> None:
             rail.power_mean_W = rails.steps_J([power], edges) / k
             rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
         _count(rail, power, edges)
-    if data.fill_s:
+    if data.fill_s and data.fill_t0_ns is not None:
         fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
         data.fill_energy_J = _energy(data, powers, *fill)[0]
         _clipped(data, "fill", powers, *fill)
@@ -76,9 +76,9 @@ def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:
 
 def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
     """Energy of the rails together in J of drive time, None where one is not known, and the mean power of each (W)."""
-    each = [rails.energy_J([power], begin_ns, end_ns) for power in powers]
-    if None in each or end_ns <= begin_ns:
-        return None, [0.0] * len(each)
+    each = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
+    if len(each) < len(powers) or end_ns <= begin_ns:
+        return None, [0.0] * len(powers)
     return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
 
 

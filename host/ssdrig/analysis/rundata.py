@@ -73,7 +73,6 @@ class RunData:
     wa_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # cumulative since the poll before the load
     wa_value: np.ndarray = field(default_factory=lambda: np.empty(0))
     wa_error: np.ndarray = field(default_factory=lambda: np.empty(0))
-    wa_total: wa.WriteAmplification | None = None  # from the poll before the load to the one after it
     wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
     # what happened, for people
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason

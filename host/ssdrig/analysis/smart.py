@@ -37,20 +37,15 @@ def load_smart(data: RunData, run: Path) -> None:
         return
     # the reading before the load and the one after it were taken while the drive was quiet: their two counters agree
     quiet = [s for s in since if s["reason"] == "after"]
+    points = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
     if quiet:
-        data.wa_total = wa.between(before[-1], quiet[0])
+        points.append((quiet[0]["t_ns"], wa.between(before[-1], quiet[0])))
         rest = [s for s in data.snapshots if s["reason"] == "settled"]
         if rest:
             settled = wa.settled(before[-1], quiet[0], [quiet[0], *rest])
             data.wa_settled = settled.with_background
             data.notes += [f"wa_settled: {wa.FLAGS[flag]}" for flag in settled.flags]
-    cumulative = wa.during([before[-1], *(s for s in since if s["reason"] in UNDER_LOAD)])
-    if not quiet:
-        data.wa_total = cumulative[-1][1]
-        data.notes.append("wa: there is no SMART reading after the load; the last one under load was used")
-    points = [(t, w) for t, w in cumulative if w.value is not None]
-    if quiet and data.wa_total.value is not None:
-        points.append((quiet[0]["t_ns"], data.wa_total))
+    points = [(t, w) for t, w in points if w.value is not None]
     data.wa_t_s = data.axis_s([t for t, _ in points])
     data.wa_value, data.wa_error = (
         np.array([getattr(w, name) for _, w in points], float) for name in ("value", "error")
@@ -71,12 +66,12 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]
     at_s = data.axis_s([s["t_ns"] for s in polls])
     far = [_shares(data, window, at_s, edge) for edge in (window.t0_s, window.t1_s)]
+    if not polls:
+        return None, None, "the run has no SMART reading before, under or right after the load"
     ends = [
-        min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge)), default=None)
+        min(range(len(polls)), key=lambda i: (far[e][i], abs(at_s[i] - edge)))
         for e, edge in enumerate((window.t0_s, window.t1_s))
     ]
-    if None in ends:
-        return None, None, "the run has no SMART reading before, under or right after the load"
     times, shares = [float(at_s[i]) for i in ends], [float(far[e][i]) for e, i in enumerate(ends)]
     if times[0] >= times[1] or max(shares) > EDGE_SHARE:
         edge = int(shares[1] >= shares[0])
@@ -87,7 +82,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
             f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
         )
     ((_, found),) = wa.during([polls[i] for i in ends])
-    if found.value is None:
+    if found.value is None or found.relative_error is None:
         return found, times, found.why
     busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
     steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]

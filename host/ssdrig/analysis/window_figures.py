@@ -261,7 +261,7 @@ def _rail(rail, window: Window) -> dict:
         "power_mean_W": mean_W,
         "power_max_W": float(np.nanmax(rail.power_max_W[cut])) if seen.any() else None,
         "energy_J": float(watts.sum()) if seen.all() else None,
-        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W], cut) if seen.all() else None,
+        "power_uncertainty_percent": _uncertainty_percent([rail], [mean_W or 0.0], cut) if seen.all() else None,
         "samples": int(rail.samples[cut].sum()),
         "samples_lost": int(rail.samples_lost[cut].sum()),
     }
