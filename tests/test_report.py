@@ -191,6 +191,24 @@ def test_labels_tell_runs_apart():
     assert [x[3] for x in one_drive] == ["default OP", "25 % OP"]
 
 
+def test_the_test_is_described_as_the_run_folder_has_it():
+    class Data:
+        header = {
+            "method": {"name": "consistency", "block_bytes": 16384, "queue_depth": 1, "fill_block_bytes": 1 << 20}
+        }
+
+    figure = {"purge": "format", "fill_MBps": 400.0}
+    assert words.title([Data]) == "Performance consistency"
+    assert words.description(Data, figure) == (
+        "16 KiB random write over the whole tested range at queue depth 1, after a purge (format) and a sequential fill"
+        " with 1 MiB blocks."
+    )
+    nothing = {"purge": None, "fill_MBps": None}
+    assert words.description(Data, nothing) == "16 KiB random write over the whole tested range at queue depth 1."
+    Data.header = {"method": {"name": "other"}}
+    assert (words.title([Data]), words.description(Data, nothing)) == ("other", "other.")
+
+
 def decoded(packed):
     """What report.js makes of packed numbers."""
     import base64

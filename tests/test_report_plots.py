@@ -1,6 +1,7 @@
 """The plots of the report in a browser: the trend invents nothing, the zoom promises nothing, paper shows all."""
 
 import base64
+import re
 import shutil
 import subprocess
 
@@ -12,7 +13,7 @@ from test_report import READY, run_command
 
 from ssdrig import analysis
 from ssdrig.figures import figures_of
-from ssdrig.report import pack, words
+from ssdrig.report import pack, page, words
 
 CLIFF = [42000] * 9 + [8000, 7000] * 25 + [0]
 
@@ -68,6 +69,8 @@ def test_zoom_is_of_the_wide_panels_and_ends_at_the_seconds(chromium, made):
     for name in ("whole", "power", "energy", "latency", "wa"):
         a, b = limits[name]
         assert 4 <= b - a <= 6 and a < 20 and b > 21
+        ticks = chromium.js(f"ssdrig.ticks('{name}')")
+        assert len(ticks) >= 4 and all(tick == int(tick) for tick in ticks)  # there is one value a second
     assert chromium.js("location.hash").startswith("#t=")
     assert chromium.js("document.getElementById('reset').hidden") is False
     # another reviewed run: the time stays
@@ -126,6 +129,34 @@ def test_power_of_the_csv_keeps_its_order(chromium, made, tmp_path):
     packed = pack.run_data(data, figures_of(data), words.labels([figures_of(data)])[0], 0, [])
     assert packed["power_mean"]["step"] == packed["power_max"]["step"]
     assert packed["power_mean"]["lo"] == packed["power_max"]["lo"]
+
+
+def luminance(hex_colour):
+    """WCAG 2.2, relative luminance of '#rrggbb'."""
+    parts = (int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_bars_and_lines_stand_out_from_the_paper(dark):
+    css = (page.HERE / "report.css").read_text()
+    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", css.split("@media")[1 if dark else 0]))
+    paper = luminance(found["paper"])
+    for name, least in [
+        *((c, 3) for c in (*pack.COLOURS, "review")),
+        ("review-ink", 4.5),
+        ("ink", 7),
+        ("ink-soft", 4.5),
+    ]:
+        lighter, darker = sorted((paper, luminance(found[name])), reverse=True)
+        assert (lighter + 0.05) / (darker + 0.05) >= least, name
+
+
+def test_without_a_run_the_page_says_so(chromium, made):
+    chromium.open(made, "#drives=", ready=READY)
+    assert "No run is shown" in chromium.js("document.getElementById('legend').textContent")
+    assert chromium.js("document.body.dataset.errors") == ""
 
 
 def test_a_narrow_page_does_not_scroll_sideways(chromium, made):

@@ -174,6 +174,7 @@
   function showLegend() {
     const line = (run, top) => `<svg width="44" height="10" aria-hidden="true"><line x1="0" y1="5" x2="44" y2="5" stroke="${page.colour(run)}" stroke-width="${top ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, top)}"/></svg>`;
     const shown = page.order().reverse(), list = document.getElementById("legend");
+    if (!shown.length) { list.innerHTML = "<li>No run is shown: choose a drive and an over-provisioning above.</li>"; return; }
     list.innerHTML = shown.map((run) => `<li>${line(run, run === page.reviewed())}${swatch(run)}<span></span></li>`).join("");
     shown.forEach((run, i) => { list.querySelectorAll("span")[i].textContent = run.label + (run === page.reviewed() ? " (reviewed)" : ""); });
   }
@@ -315,5 +316,5 @@
   showState();
   drawAll();
   const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
-  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, trend: (i) => RUNS[i].trend, zoom, limits };
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
 })();

@@ -42,8 +42,8 @@ drive_writes_t0 | Drive writes at the start |  | 3 |  | How often the load had w
 drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window ended.
 iops_all_mean | Mean IOPS, whole load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau included.
 time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
-fill_s | Time of the fill | s | 1 | less | How long fio's sequential 128 KiB write of the tested range took.
-fill_MBps | Fill speed | MB/s | 1 | more | Sequential 128 KiB write of the tested range: bytes / time of fio's own count.
+fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
+fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
 # Power and energy
 power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
 power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion, about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.

@@ -17,9 +17,9 @@ def title(runs: list) -> str:
 def description(data, figure: dict) -> str:
     """The test of one run in a sentence, as its run folder describes it."""
     method = data.header["method"]
-    words = " ".join(
-        filter(None, [block(method.get("block_bytes")), LOADS.get(method.get("name"), str(method.get("name")))])
-    )
+    words = LOADS.get(method.get("name"), str(method.get("name")))
+    if method.get("block_bytes"):
+        words = f"{block(method['block_bytes'])} {words}"
     if method.get("queue_depth"):
         words += f" at queue depth {method['queue_depth']}"
     before = []
