@@ -1,8 +1,13 @@
 """Control characters of drives and files never reach the terminal."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +15,7 @@ from ssdrig import cli
 from ssdrig.progress import Progress
 from ssdrig.terminal import printable, printable_lines
 
+HOST = Path(__file__).resolve().parents[1] / "host"
 EVIL = "EVIL\x1b[2J\x1b]0;title\x07\r\x9b1m\u202eX\nfake line: health ok"
 
 
@@ -56,3 +62,20 @@ def test_a_live_line_is_never_wider_than_the_terminal(monkeypatch, capsys):
         show.show("x" * 91)
         line = capsys.readouterr().err.removeprefix("\r\x1b[K")
         assert len(line) == min(91, columns - 1)
+
+
+def test_a_locale_without_utf8(tmp_path):
+    """The page is UTF-8 whatever the locale; what a locale cannot print is written out."""
+    run = synthetic_run.write(tmp_path, [5000] * 12, name="early", power=False)
+    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = [sys.executable, "-m", "ssdrig", "report", str(run)]
+    done = subprocess.run(words, env=environ, capture_output=True, timeout=60)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr.decode()
+    html = (run / "report.html").read_text("utf-8")
+    assert "\u00c2" not in html and "\u00b5" in html, "micro, not its two bytes"
+
+
+def test_no_template_or_table_is_read_in_the_locale():
+    """read_text() and write_text() of what a person or another machine wrote name their encoding."""
+    for name in ("report/page.py", "drive/warranty.py", "drive/ata_counters.py", "rig_command.py"):
+        assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name

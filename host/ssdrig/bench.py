@@ -1,6 +1,6 @@
-"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. Two makers: the
-virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from first to
-last."""
+"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. There are two kinds:
+the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from start
+to end."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ EFFECT_PROBE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Bench:
-    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` says what was used and
-    what was seen of its effect, `poll` makes a SMART document and is given an earlier one whose sources it asks again,
-    `check` sees whether the target still is this drive. `port` None: power is not measured."""
+    """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
+    and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources again),
+    `check` verifies that the target is still this drive. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -37,7 +37,7 @@ class Bench:
 
 def virtual(running: VirtualBench) -> Bench:
     """The virtual bench that runs as `running`."""
-    from ssdrig.virtual.nbdclient import NbdClient  # brings numba, which a run on a real drive has no use for
+    from ssdrig.virtual.nbdclient import NbdClient  # imports numba, which a run on a real drive does not need
 
     admin, socket, capacity = running.drive["admin"], running.drive["socket"], running.drive["capacity_bytes"]
 
@@ -74,8 +74,8 @@ def real(
     raw_nand_bytes: int | None,
     port: str | None,
 ) -> Iterator[Bench]:
-    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with all that
-    speaks against it, before anything is touched."""
+    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with every
+    reason against it, before anything is touched."""
     with guard.hold(drive, destroy_serial) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,

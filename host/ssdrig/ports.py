@@ -106,7 +106,7 @@ def check_access(port: str, root: str | Path = "/") -> None:
     if not os.path.exists(port):
         there = ", ".join(p.device for p in listed()) or "none"
         raise UsageError(
-            f"a serial port {port}", f"no such file (ports here: {there})", "name another, or leave --port away"
+            f"a serial port {port}", f"no such file (ports here: {there})", "name another port, or omit --port"
         )
     try:
         Serial(port, exclusive=True).close()

@@ -123,8 +123,8 @@ def _tell(show: Progress, sender: influx.Sender, first: int, elapsed_s: float) -
 
 
 def start(run: Path, url: str) -> subprocess.Popen:
-    """Follow a run from a process of its own; Ctrl-C at the terminal does not reach it. The address goes through the
-    environment, where other users cannot read a password. Its words go to our stderr, its exit code is command's."""
+    """Follow a run in a separate process, which Ctrl-C at the terminal does not reach. The address is passed in the
+    environment, where other users cannot read a password. It prints to our stderr; its exit code is that of command()."""
     words = [sys.executable, "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
     environ = os.environ | {"SSDRIG_INFLUX": url}
     return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The host end of the rig: opens the port, greets the board, starts the stream and writes everything that comes into
+"""The host side of the rig: opens the port, greets the board, starts the stream and writes everything that comes into
 the journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a
 second and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there
 (samples.py).

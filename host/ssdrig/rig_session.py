@@ -17,11 +17,11 @@ from ssdrig.power import Power, assemble, closure
 from ssdrig.progress import clock
 from ssdrig.rig import Rig
 
-LATE_S = 3.0  # by how much samples may come later than they were taken
+LATE_S = 3.0  # how late samples may arrive
 
 
 class Memory:
-    """What Rig writes to a journal, kept in memory. Safe from any thread."""
+    """Holds in memory what Rig otherwise writes to a journal. Safe from any thread."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class Reading:
 
 
 class Session:
-    """show: told what goes on while a person waits; "" when that is over."""
+    """show(text) reports progress while a person waits; called with "" at the end."""
 
     def __init__(self, rig: Rig, memory: Memory, hello: dict, show: Callable[[str], None]):
         self.rig, self.memory, self.hello, self.show = rig, memory, hello, show
@@ -121,7 +121,7 @@ class Session:
         return [body.decode(errors="replace") for body in self.memory.bodies(wire.LOG)]
 
     def store_calibration(self, rail: int, calibration: dict | None, timeout_s: float = 5.0) -> dict:
-        """Keep a rail's calibration on the board (None: forget it); returns the hello that proves it. The stream must
+        """Store a rail's calibration on the board (None: remove it); returns the hello that confirms it. The stream must
         not run. RigError: refused, too long, or not confirmed."""
         body = json.dumps({"rail": rail, "calibration": calibration}, separators=(",", ":")).encode()
         if len(wire.encode(wire.CALIBRATE, 0, body)) > wire.MAX_COMMAND - 2:

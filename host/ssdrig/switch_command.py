@@ -58,7 +58,7 @@ def subcommands(words) -> None:
         metavar="CSV",
         help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower",
     )
-    sub = _word(words, "clear", _clear, "you have looked: the bench is no longer unknown after a cut that went wrong")
+    sub = _word(words, "clear", _clear, "confirm that you have looked: the bench is no longer unknown")
     sub.add_argument(
         "--serial", metavar="RIG", help="serial of a rig that is not connected (default: the one at --port)"
     )

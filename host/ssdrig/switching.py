@@ -34,9 +34,9 @@ def arm_and_cut(
 ) -> dict:
     """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
 
-    fall_us, bulk_uF (a list, one for each rail) belong to a ramp; bulk_uF() tells the latter from the report of a
-    crowbar. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns
-    it. Without off_ms the rails stay off. timeout_s: at most so long, reckoned if None from `when` and off_ms; a cut
+    fall_us and bulk_uF (a list, one entry for each rail) describe a ramp; bulk_uF() computes the latter from the report
+    of a crowbar cut. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns
+    it. Without off_ms the rails stay off. timeout_s: longest wait, computed from `when` and off_ms if None; a cut
     after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
     off."""
