@@ -14,8 +14,15 @@ REAL_DURATION_S = 2000  # what the reviews began with
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 ZOOM_SHARE = 0.7  # 1400 s of 2000 s
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
-FASTEST_BPS = {"SATA": 0.4e9, "SAS": 1.2e9, "USB": 0.4e9}  # 4 KiB writes at QD 32 on the fastest drives of a kind
-FASTEST_NVME_BPS = 4e9
+# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state (I/Os/s),
+# and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide on purpose
+SPEEDS = {
+    "SATA": ((150e6, 540e6), (2e3, 60e3), 0.4e9),
+    "SAS": ((200e6, 2.2e9), (5e3, 250e3), 1.2e9),
+    "USB": ((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9),
+    "nbd": ((100e6, 500e6), (1e3, 60e3), 4e9),  # the virtual drives
+}
+NVME_SPEEDS = ((400e6, 7e9), (10e3, 700e3), 4e9)
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,41 @@ def plan(
     )
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """What a test will take, before it starts: ranges are (least, most) of what is expected."""
+
+    host_s: tuple[float, float]
+    written_bytes: tuple[int, int]
+    most_bytes: int  # more than this is never written: the steps end there
+
+
+def estimate(plan: Consistency, interface: str, dilation: int = 1) -> Estimate:
+    """Time and bytes of a test on a drive of this interface, by the class table SPEEDS. Time is the host's: the fill, the
+    load, and what comes behind it; purge and SMART are not in it."""
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = SPEEDS.get(interface, NVME_SPEEDS)
+    settle_s = (SETTLE_S[0], SETTLE_S[-1]) if plan.settle else (0, 0)
+    fixed_s = plan.duration_s + plan.idle_s
+    least_s = plan.tested_bytes / fast_Bps + fixed_s + settle_s[0]
+    most_s = plan.tested_bytes / slow_Bps + fixed_s + settle_s[1]
+    most_bytes = most_written_bytes(plan, interface)
+    random = [
+        min(most_bytes - plan.tested_bytes, int(plan.duration_s * iops * plan.block_bytes))
+        for iops in (slow_iops, fast_iops)
+    ]
+    return Estimate(
+        host_s=(least_s * dilation, most_s * dilation + 5),
+        written_bytes=(plan.tested_bytes + random[0], plan.tested_bytes + random[1]),
+        most_bytes=most_bytes,
+    )
+
+
 def most_written_bytes(plan: Consistency, interface: str) -> int:
-    """The most that the test can write to a drive of this interface: fill, and random write at the speed of the
-    fastest."""
-    return plan.tested_bytes + int(plan.duration_s * FASTEST_BPS.get(interface, FASTEST_NVME_BPS))
+    """The most that the test writes to a drive of this interface: fill, and random write at the speed of the fastest. The
+    load ends where it would pass that."""
+    return plan.tested_bytes + most_load_bytes(plan, interface)
+
+
+def most_load_bytes(plan: Consistency, interface: str) -> int:
+    """The load's part of most_written_bytes()."""
+    return int(plan.duration_s * SPEEDS.get(interface, NVME_SPEEDS)[2])

@@ -124,11 +124,12 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
 
 def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -> None:
     """Before anything is touched: the drive, what will be written, how long it takes. A dry run with --json prints it
-    as an object: {"dry_run": true, "method": …, "drive": …, "fill_bytes", "host_s"}."""
+    as an object: {"dry_run": true, "method": …, "drive": …, "fill_bytes", "host_s": [least, most],
+    "written_bytes": [least, most], "most_bytes"}."""
     k = drive["time_dilation"]
-    fill_s = plan.tested_bytes / 200e6 * k
-    after_s = plan.idle_s + (consistency.SETTLE_S[1] if plan.settle else 0)
-    host_s = fill_s + (plan.duration_s + after_s) * k + 5
+    expected = consistency.estimate(plan, drive["interface"], k)
+    least_s, most_s = expected.host_s
+    least, most = (f"{size / 1e9:.3g}" for size in expected.written_bytes)
     dilated = f", time-dilated {k} times" if k != 1 else ""
     raw = f", {drive['raw_nand_bytes'] / 1e9:.2f} GB raw NAND" if drive["raw_nand_bytes"] else ""
     op = (
@@ -140,12 +141,14 @@ def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -
     show.say(
         f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
         f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"
-        f" {plan.queue_depth}; about {clock(host_s)} in all"
+        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} GB written, at most"
+        f" {expected.most_bytes / 1e9:.3g} GB"
     )
     if args.dry_run and (args.json or args.jsonl):
         method = {"name": args.method, **asdict(plan)}
         words = {"dry_run": True, "method": method, "drive": drive, "fill_bytes": plan.tested_bytes}
-        print(json.dumps({**words, "host_s": round(host_s)}, default=str), flush=True)
+        ranges = {"host_s": [round(s) for s in expected.host_s], "written_bytes": expected.written_bytes}
+        print(json.dumps({**words, **ranges, "most_bytes": expected.most_bytes}, default=str), flush=True)
 
 
 class _End:
@@ -332,6 +335,7 @@ def load_job(plan: consistency.Consistency, here: Bench) -> load.Job:
         queue_depth=plan.queue_depth,
         size_bytes=plan.tested_bytes,
         time_s=plan.duration_s * here.drive["time_dilation"],
+        most_bytes=consistency.most_load_bytes(plan, here.drive["interface"]),
         seed=plan.seed + 1,
         target=here.fio_target,
     )

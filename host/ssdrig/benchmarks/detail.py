@@ -1,0 +1,66 @@
+"""What a step of 24 h costs fio and the disk: its memory and its folder's growth, measured for a while on a real fio and
+carried on to 24 h, at the log detail that such a step gets."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import load
+from ssdrig.benchmarks import Figure, at_least, at_most
+
+SECONDS, WARM_S = 70, 8  # more than a minute, so that the minute's histogram is in it
+DAY_S = 86400.0
+SIZE = 64 << 20
+
+
+def growth(
+    folder: Path, target: Path, detail: str, seconds: int = SECONDS, warm_s: int = WARM_S
+) -> tuple[float, float, float]:
+    """Write a little to `target` for so long. Returns fio's memory at the end (bytes), and by how much it and the
+    step's folder grew per second behind the first warm_s."""
+    rows = []
+
+    def look(second: dict) -> None:
+        for status in Path("/proc").glob("[0-9]*/status"):
+            try:
+                if (status.parent / "cwd").readlink() == folder and "\nVmRSS:" in (text := status.read_text()):
+                    rss = 1024 * int(text.split("VmRSS:")[1].split()[0])
+                    rows.append((second["runtime_s"], rss, sum(p.stat().st_size for p in folder.iterdir())))
+                    return
+            except OSError:
+                continue
+
+    job = load.Job(
+        "load", "randwrite", 4096, 4, SIZE, str(target), time_s=seconds, burst_s=0.2, pause_s=0.8, detail=detail
+    )
+    load.run(job, folder, on_second=look)
+    grown = np.array([row for row in rows if row[0] >= warm_s])
+    span_s = grown[-1, 0] - grown[0, 0]
+    # fio writes its logs at its end: they count for the disk
+    disk = (grown[-1, 2] - grown[0, 2]) / span_s + sum(p.stat().st_size for p in folder.glob("*.log")) / seconds
+    return float(grown[-1, 1]), max(0.0, (grown[-1, 1] - grown[0, 1]) / span_s), disk
+
+
+def _detail() -> list[Figure]:
+    folder = Path(tempfile.mkdtemp(prefix="ssdrig-detail-", dir="/var/tmp"))
+    try:
+        target = folder / "target"
+        target.write_bytes(bytes(SIZE))
+        day = load.detail(load.Job("load", "randwrite", 4096, 32, SIZE, str(target), time_s=DAY_S))
+        print(f"{SECONDS} s at detail {day}, then 20 s at detail second, carried on to 24 h", file=sys.stderr)
+        rss, rss_per_s, disk_per_s = growth(folder / day, target, day)
+        _, second_per_s, _ = growth(folder / "second", target, "second", 20, 5)
+        return [
+            at_most("fio's memory after 24 h", (rss + rss_per_s * DAY_S) / 1e6, "MB", 200),
+            at_most("the step's folder after 24 h", disk_per_s * DAY_S / 1e6, "MB", 200),
+            # the measurement must see what it is for: a histogram log each second does not fit
+            at_least("fio's memory after 24 h with a log each second", second_per_s * DAY_S / 1e6, "MB", 200),
+        ]
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+BENCHES = {"detail": ("a load of 24 h fits into fio's memory and the disk", _detail)}
