@@ -18,6 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -254,7 +255,7 @@ def open_run(run: str | os.PathLike) -> dict:
 
 
 # what the readers of a run.json rely on: (object, key, kinds, least, most)
-_HEADER = (
+_HEADER: tuple[tuple[str, str, Any, tuple[int, int] | None], ...] = (
     ("", "run", str, None),
     ("started", "t_ns", int, (0, 1 << 62)),
     ("drive", "time_dilation", (int, NoneType), (1, 1_000_000)),

@@ -23,7 +23,25 @@ from ssdrig.report import page
 RANDOM, STRUCTURED = 2000, 1500
 MEMORY_BYTES = 4 << 30
 RUN_WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "8", "--quiet"]
-VALUES = (None, True, -1, 0, 10**30, 1e308, math.nan, "", "x" * 300, "\u0000", [], {}, [1], {"a": 1}, 1.5, "12", 2**62)
+VALUES: tuple = (
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1e308,
+    math.nan,
+    "",
+    "x" * 300,
+    "\u0000",
+    [],
+    {},
+    [1],
+    {"a": 1},
+    1.5,
+    "12",
+    2**62,
+)
 WHOLE = (
     b"",
     b"[]",
@@ -37,7 +55,7 @@ WHOLE = (
     b'{"jobs": [1]}\n',
 )
 
-Change = Callable[[Path], None]
+Change = Callable[[Path], object]
 
 
 def changes(run: Path, count: int, structured: bool, seed: int = 1) -> Iterator[tuple[str, str, Change]]:
@@ -152,6 +170,7 @@ def trial(run: Path, name: str, change: Change, want: dict, with_page: bool = Fa
         return None if Path(name).name in str(error) else f"refused without the file's name: {error}"
     except Exception as error:
         where = error.__traceback__
+        assert where  # it was raised
         while where.tb_next:
             where = where.tb_next
         code = where.tb_frame.f_code

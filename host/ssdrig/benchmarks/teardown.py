@@ -24,6 +24,7 @@ def signalled(folder: Path, chance: random.Random) -> list[str]:
     """One run with signals. Returns what is wrong after it."""
     folder.mkdir()
     with _run(folder, folder / "runs") as process:
+        assert process.stdout
         first = json.loads(process.stdout.readline() or "{}")
         time.sleep(chance.uniform(0, 8))
         family = _descendants(process.pid)
@@ -72,7 +73,8 @@ def _faults(folder: Path, family: set[int], err: str) -> list[str]:
 
 
 def teardown() -> list[Figure]:
-    chance, found = random.Random(1), {"signalled": [], "filled": []}
+    chance = random.Random(1)
+    found: dict[str, list[list[str]]] = {"signalled": [], "filled": []}
     with tempfile.TemporaryDirectory(prefix="ssdrig-teardown-", dir="/var/tmp") as name:
         for n in range(SIGNALLED):
             found["signalled"].append(signalled(Path(name, f"s{n}"), chance))
