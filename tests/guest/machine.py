@@ -190,8 +190,8 @@ class Machine:
         return Ended([name], int(code), self.sh(f"cat {files}.out"), self.sh(f"cat {files}.err"), 0.0)
 
     def until(self, script: str, timeout_s: float = 60, show: str = "/dev/null") -> str:
-        """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose content a failure
-        tells."""
+        """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose
+        content a failure shows."""
         deadline, pause_s = time.monotonic() + timeout_s, 0.2
         while (done := self.run("sh", "-euc", script)).exit_code != 0:
             if time.monotonic() > deadline:

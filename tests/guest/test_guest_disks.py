@@ -108,7 +108,7 @@ def test_a_whole_run(guest, needs):
         for n in (1, len([e for e in events if e["kind"] == "smart.end"]))
     ]
     assert [poll["reason"] for poll in polls] == ["before", "after"]
-    out = guest.sh(f"cat {run['run']}/fio/load/out.json")  # a document a second, the last one tells the whole
+    out = guest.sh(f"cat {run['run']}/fio/load/out.json")  # a document a second, the last one covers the whole
     wrote = json.loads(out[out.rindex("\n{\n") :])["jobs"][0]["write"]["io_bytes"]
     counted = [
         int(poll["smartctl"]["nvme_smart_health_information_log"]["data_units_written"]) * 512_000 for poll in polls

@@ -1,4 +1,4 @@
-"""Write amplification of a drive that tells host and media bytes by flexible data placement, log 22h."""
+"""Write amplification of a drive that reports host and media bytes by flexible data placement, log 22h."""
 
 import pytest
 

@@ -306,7 +306,7 @@ def results(machine) -> dict[str, dict]:
     # udev would look at each disk after each write to it, which costs the guest more than all else
     machine.run("udevadm", "control", "--stop-exec-queue")
     done = machine.run(
-        *SSDRIG[:2], str(CLONE / "tests/guest/hold_each.py"), stdin=json.dumps(asked), timeout_s=240, **environment
+        *SSDRIG[:2], str(CLONE / "tests/guest/hold_each.py"), stdin=json.dumps(asked), timeout_s=480, **environment
     )
     machine.run("udevadm", "control", "--start-exec-queue")
     rows = {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}

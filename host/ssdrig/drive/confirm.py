@@ -13,7 +13,11 @@ def confirmed(drive: Drive, destroy_serial: str | None) -> str:
     terminal, the drive's own once its last six characters have been typed. Raises UnsafeTarget."""
     if destroy_serial is not None:
         return destroy_serial
-    do = f"give --destroy-data {drive.serial}" if drive.serial else "this drive tells no serial: it cannot be confirmed"
+    do = (
+        f"give --destroy-data {drive.serial}"
+        if drive.serial
+        else "this drive reports no serial, so it cannot be confirmed"
+    )
     if not (drive.serial and sys.stdin.isatty() and sys.stderr.isatty()):
         raise UnsafeTarget("consent to destroy all data of the drive", "no --destroy-data", do)
     print(

@@ -185,7 +185,7 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
     if not drive.serial:
         refuse("serial", "it shows no serial, so it could not be told from another after a power cut")
     if not drive.major and not drive.minor:
-        refuse("number", "the kernel does not tell its device number, so its mounts cannot be seen")
+        refuse("number", "the kernel reports no device number for it, so its mounts cannot be seen")
     if drive.capacity_bytes < SMALLEST_DRIVE_BYTES:
         refuse("capacity", f"{drive.capacity_bytes} bytes is no drive: it has failed, or has no medium")
     if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":

@@ -52,7 +52,7 @@ NUMBER_LINKS = ("nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3", "scsi-2", "ww
 @dataclass(frozen=True)
 class Drive:
     """One whole disk. Text that is not known is "", numbers and paths that are not known are None (a capacity, block
-    size or device number that the kernel does not tell is 0, which no disk has)."""
+    size or device number that the kernel does not report is 0, which no disk has)."""
 
     name: str  # the kernel's, such as nvme0n1: moves from boot to boot
     node: str  # /dev/nvme0n1

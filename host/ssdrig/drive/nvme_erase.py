@@ -60,7 +60,7 @@ class Namespace:
 
 @dataclass(frozen=True)
 class Sanitize:
-    """The sanitize status log. progress 0..1; estimates in seconds for overwrite, block, crypto; None: not told."""
+    """The sanitize status log. progress 0..1; estimates in seconds for overwrite, block, crypto; None: not reported."""
 
     state: int
     progress: float
@@ -102,7 +102,7 @@ def decode_namespace(page: bytes) -> Namespace:
 
 
 def decode_sanitize(page: bytes) -> Sanitize:
-    """From the sanitize status log, 512 bytes of which the first 20 are needed. Raises DriveError for fewer."""
+    """From the sanitize status log, 512 bytes; only the first 20 are needed. Raises DriveError for fewer."""
     if len(page) < 20:
         raise DriveError("512 bytes of sanitize log", f"{len(page)}", "see nvme sanitize-log")
     state = int.from_bytes(page[2:4], "little") & 7

@@ -218,7 +218,7 @@ def judge(method: str, before: list[bytes | None], after: list[bytes | None], pr
     if kept or (method == "discard" and counts["other"]):
         words = f"not verified: this drive may return old data after TRIM (it promises nothing: DLFEAT, RZAT); {what}"
     elif not proving and counts["other"] and method not in CRYPTO:
-        words = f"not verified: nothing is known of what was there before; {what}"
+        words = f"not verified: what was there before is not known; {what}"
     elif not proving and method in CRYPTO:
         words = f"not verified: no data was there before; {what}"
     else:
@@ -279,7 +279,7 @@ def _erase(drive: Drive, method: Method, progress: Progress) -> tuple[list[str],
     """Carry it out. Returns the argv (or ioctl) and the tool with its version."""
     begun, name = time.monotonic(), method.name
 
-    def tick(spent_s):  # commands that do not tell how far they are
+    def tick(spent_s):  # commands that do not report how far they are
         share = min(0.99, spent_s / method.estimate_s) if method.estimate_s else None
         progress.show(_line(name, share, method.estimate_s - spent_s if method.estimate_s else None, spent_s))
 

@@ -1,7 +1,7 @@
 """Two unix sockets beside the drive's NBD socket, one JSON line in, one JSON line out.
 
 PATH.admin  what a host may ask of a drive: identify, log, smartctl, format, flush, and the switch of its supply
-PATH.truth  what no drive tells: the ledger. For comparison only; nothing of the measuring side may read it
+PATH.truth  what no drive reports: the ledger. For comparison only; nothing of the measuring side may read it
 
     {"op": "identify"}                          model, serial, capacity ...
     {"op": "log", "lid": 2 | 192 | 9}           {"hex": the page, 512 bytes}
