@@ -119,6 +119,7 @@ def _aim(args: argparse.Namespace, hello: dict) -> dict:
 
 
 def _confirm(args: argparse.Namespace) -> None:
+    ports.find(args.port)  # without a rig there is nothing to ask about
     if args.yes:
         return
     print(
