@@ -6,15 +6,14 @@ import re
 from contextlib import redirect_stderr, redirect_stdout
 
 import browser
-import numpy as np
 import pytest
 import synthetic_run
 
 from ssdrig import report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.figures import KEYS
-from ssdrig.report import pack, page, words
-from ssdrig.report.terms import TERMS, number, with_error
+from ssdrig.report import page
+from ssdrig.report.terms import TERMS, number
 
 PLATEAU = [20000] * 12
 OWN = PLATEAU + [5000, 6000] * 14 + [0, 0, 5000, 6000]
@@ -175,100 +174,6 @@ def test_vendored_files_are_the_ones_named():
     assert {name for name, _ in named} == {"uPlot.iife.min.js", "uPlot.min.css"}
     for name, digest in named:
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
-
-
-def test_labels_tell_runs_apart():
-    def f(model, serial, op, simulated=False):
-        return {"model": model, "serial": serial, "op_percent": op, "simulated": simulated}
-
-    same = words.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
-    assert same[0] == ("a 1", "default OP", "a 1, default OP (run 1)", "a 1, default OP (run 1)")
-    assert same[1][3] == "a 1, default OP (run 2)"
-    assert same[2][:2] == ("a 2", "25 % OP")
-    simulated = words.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
-    assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["default OP", "25 % OP"]
-    one_drive = words.labels([f("a", "1", None), f("a", "1", 25)])
-    assert [x[3] for x in one_drive] == ["default OP", "25 % OP"]
-
-
-def test_the_test_is_described_as_the_run_folder_has_it():
-    class Data:
-        header = {
-            "method": {"name": "consistency", "block_bytes": 16384, "queue_depth": 1, "fill_block_bytes": 1 << 20}
-        }
-
-    figure = {"purge": "format", "fill_MBps": 400.0}
-    assert words.title([Data]) == "Performance consistency"
-    assert words.description(Data, figure) == (
-        "16 KiB random write over the whole tested range at queue depth 1, after a purge (format) and a sequential fill"
-        " with 1 MiB blocks."
-    )
-    nothing = {"purge": None, "fill_MBps": None}
-    assert words.description(Data, nothing) == "16 KiB random write over the whole tested range at queue depth 1."
-    Data.header = {"method": {"name": "other"}}
-    assert (words.title([Data]), words.description(Data, nothing)) == ("other", "other.")
-
-
-def decoded(packed):
-    """What report.js makes of packed numbers."""
-    import base64
-
-    raw = base64.b64decode(packed["b"])
-    codes = np.frombuffer(raw, "<u4" if packed["as"] == "u4" else "<u2").astype(float)
-    if packed["as"] in ("u2", "u4"):
-        return codes
-    value = packed["lo"] + codes * packed["step"]
-    return np.where(codes == 65535, np.nan, np.exp(value) if packed["as"] == "log" else value)
-
-
-def test_packed_numbers_come_back():
-    assert decoded(pack.counts(np.array([0.0, 7.0, 65534.0]))).tolist() == [0, 7, 65534]
-    assert decoded(pack.counts(np.array([0.0, 65535.0]))).tolist() == [0, 65535]
-    watts = np.array([0.5, np.nan, 6.5, 3.3])
-    assert decoded(pack.linear(watts)[0]) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
-    lat = np.array([3.0, np.nan, 0.0, 1e6])
-    assert decoded(pack.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
-    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic):
-        assert decoded(pack_one(np.empty(0))).size == 0
-    assert decoded(pack.linear(np.array([2.5, 2.5]))[0]).tolist() == [2.5, 2.5]
-
-
-@pytest.mark.parametrize(
-    ("value", "places", "text"),
-    [
-        (None, 1, "–"),
-        (0.0, 0, "0"),
-        (-1.25, 2, "−1.25"),
-        (1234567.6, 1, "1\u202f234\u202f567.6"),
-        (-0.0004, 3, "0.000"),
-        (-0.4, 0, "0"),
-        (-0.0005001, 3, "−0.001"),
-    ],
-)
-def test_number(value, places, text):
-    assert number(value, places) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "text"),
-    [
-        (1.941, 0.0003, "1.94100 ± 0.00030"),
-        (3.4262, 0.00996, "3.426 ± 0.010"),
-        (3.4262, 0.00994, "3.4262 ± 0.0099"),
-        (120.4, 37.0, "120 ± 37"),
-        (120.4, 137.0, "120 ± 137"),
-        (1.941, 0, "1.941"),
-        (1.941, None, "1.941"),
-        (None, 0.1, "–"),
-    ],
-)
-def test_an_error_has_two_significant_digits_and_the_value_ends_with_it(value, error, text):
-    assert with_error(value, error, 3) == text
-
-
-def test_terms_are_figures_once():
-    assert {t.key for t in TERMS} <= set(KEYS)
-    assert len({t.key for t in TERMS}) == len(TERMS)
 
 
 # ---- the page in a browser
