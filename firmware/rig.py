@@ -112,6 +112,7 @@ class Rig:
             sampler.lane.free()
             sampler.recover()
         except LOST:
+            sampler.dark()
             self.lost_at = ticks_us()
             return
         self.log(sampler, "sensor configured again, config %d" % sampler.config_id)

@@ -279,6 +279,44 @@ def test_not_plain_stays(chip):
     assert lane.drain(frame, 12, 1100, 150, 0, False) == 0
 
 
+@pytest.mark.parametrize("chip_class", [ina228.INA228, ina226.INA226])
+@pytest.mark.parametrize("minutes", [0.01, 5, 9, 17, 30, 100])
+def test_a_sensor_that_was_away_for_long(monkeypatch, chip_class, minutes):
+    """Lost, tried each 200 ms, and back: its conversions are counted by time whatever ticks_us wrapped, and the period
+    that is learned from then on is the chip's."""
+    us = 140 if chip_class is ina226.INA226 else 50
+    row = {"rail": 0, "alert": 6, "fine": True, "vbus_us": us, "vshunt_us": us, "temp_us": None, "shunt_uOhm": 8000}
+    row["current_lsb_pA"] = 250_000_000 if chip_class is ina226.INA226 else 9_765_625
+    now = [0]
+    monkeypatch.setattr(sampler, "ticks_us", lambda: now[0] & M)
+    chip = chip_class(Lane(forgotten=True), row)
+    chip.identify = chip.prepare = chip.begin = lambda: None
+    s = sampler.Sampler(row, chip, Link(10**9), clock64.Clock64())
+    s.prepare()
+    s.go()
+    period, good = 2 * us, 1 << 10 if chip_class is ina226.INA226 else 0xC003
+
+    def convert(count):
+        for _ in range(count):
+            now[0] += period
+            chip.lane.fill([(SAMPLE, now[0] & M, words(chip_class, good, 1000, 2000))])
+            while s.turn():
+                pass
+
+    convert(300)
+    s.running = False
+    end = now[0] + int(minutes * 60e6)
+    while now[0] < end:
+        now[0] += 200_000
+        s.dark()
+    s.recover()
+    convert(3000)
+    s._close()
+    counted = s.blocks * sampler._BLOCK + s.next
+    assert counted == pytest.approx(now[0] / period, abs=2) and s.missed[0] == counted - 3300
+    assert s.period == pytest.approx(period << 8, rel=1e-3)
+
+
 @pytest.mark.usefixtures("integers")
 def test_viper_moves_what_the_source_says():
     """The machine code of the interpreter against the same source on CPython."""
