@@ -87,6 +87,14 @@ def test_write_amplification_agrees_with_the_ledger_within_its_error_bar(run, fi
     assert 1 < whole["wa"] and whole["wa_error"] / whole["wa"] < 0.05
 
 
+@pytest.mark.parametrize("name", ["all", "steady"])
+def test_a_window_agrees_with_the_ledger_of_the_same_seconds(run, figures, name):
+    data, window = analysis.load(run), figures["windows"][name]
+    edges = [data.t0_ns + window[key] * 10**9 for key in ("t0_s", "t1_s")]
+    assert window["energy_J"] == pytest.approx(truth.energy_between(str(run / "truth"), *edges), rel=0.005)
+    assert abs(window["littles_error_percent"]) < 2
+
+
 def test_energy_agrees_with_the_ledger(run, figures):
     power, seconds = samples.load(run), fiolog.load(run / "fio" / "load")
     t0_ns, t1_ns = int(seconds.t_ns[0]), min(int(seconds.t_ns[-1]) + 10**9, int(power.t_ns[-1]))
