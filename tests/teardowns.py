@@ -129,7 +129,8 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
         rigs.append(Rig(port, book))
         return rigs[0]
 
-    drive = {"model": "STAND-IN", "serial": "S1", "capacity_bytes": SIZE, "raw_nand_bytes": None, "time_dilation": 1}
+    drive = {"model": "STAND-IN", "serial": "S1", "interface": "nbd", "capacity_bytes": SIZE}
+    drive |= {"raw_nand_bytes": None, "time_dilation": 1}
     bench = Bench(
         drive=drive,
         fio_target="nowhere",
