@@ -393,7 +393,12 @@ def test_a_hard_disk_has_no_wear(read, tmp_path, capsys):
         "rotation_rate": 5400
     }
     code, got = read(document, "--tbw", "10")
-    assert code == 0 and got["limits"] is None and got["projection"]["ahead"] == [] and wear.HARD_DISK in got["unknown"]
+    assert (
+        code == 0
+        and got["limits"] is None
+        and got["projection"]["ahead"] == []
+        and got["retention"]["words"] == wear.HARD_DISK
+    )
 
 
 def test_stdin(monkeypatch, capsys):

@@ -13,7 +13,7 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.words import printable
 
 ROOM_C = 25.0
-HARD_DISK = "wear of flash: this is a hard disk"
+HARD_DISK = "A hard disk: wear of flash does not apply"
 FROM_BIRTH = (  # 0 when the drive was new
     "host_written_bytes",
     "nand_written_bytes",
@@ -137,9 +137,7 @@ def report(
     out["sources"] = dict(snapshot["sources"])
     if measured.value is not None:
         out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
-    if not flash:
-        out["unknown"].append(HARD_DISK)
-    elif saved.answered(document):
+    if flash and saved.answered(document):
         out["unknown"] += projection["unknown"]
         if measured.value is None and not any("NAND" in words for words in snapshot["unknown"]):
             out["unknown"].append(f"write amplification: {wa.words(measured).removeprefix('not known: ')}")

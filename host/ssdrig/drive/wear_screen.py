@@ -45,14 +45,15 @@ def screen(found: dict, width: int | None = None, colour: bool | None = None, ex
     lines = _head(found, width, paint)
     bars = _bars(found, paint)
     lines += ["", *bars] if bars else []
-    body = [*_facts(found)]
+    body, kept = [*_facts(found)], found["retention"]
     if not found["hard_disk"]:
         body += projection_sentences(found)
-        kept = found["retention"]
         if kept["hours"] is not None or kept["state"] == "void":
             body.append(kept["words"])
             if explain:
                 body.append(kept["explanation"] or "")
+    else:
+        body.append(f"{kept['words']}.")
     lines += [""] if body else []
     for text in body:
         lines += textwrap.wrap(text, width)
@@ -71,7 +72,8 @@ def projection_sentences(found: dict) -> list[str]:
         left = p["warranty_days_left_at_most"]
         years = f"the warranty's {found['limits']['years']:g} years"
         over = f"By its power-on hours alone {years} are over."
-        out.append(over if left == 0 else f"Of {years} at most {in_words.days(left)} are left: it was on for the rest.")
+        at_most = f"At most {in_words.days(left)} of {years} are left, by its power-on hours."
+        out.append(over if left == 0 else at_most)
     if p["allowance_bytes_per_day"] is not None:
         out.append(
             f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the rated"
@@ -186,13 +188,11 @@ def _bars(found: dict, paint) -> list[str]:
         rows.append(("spare left", p["available_spare_percent"], "" if least is None else f"warns below {least} %"))
     out = []
     for name, percent, words in rows:
-        filled = max(0, min(BAR, round(percent / 100 * BAR)))
+        bar = "█" * max(0, min(BAR, round(percent / 100 * BAR))) or ("▏" if percent > 0 else "")
         left = percent - (p["available_spare_threshold_percent"] or 0) if name == "spare left" else 100 - percent
         shade = "green" if left > 20 else "yellow" if left > 0 else "red"
         share = f"{percent:.0f} %" if percent >= 10 or percent == int(percent) else f"{percent:.1f} %"
-        out.append(
-            f"{name:16}{paint('█' * filled, shade)}{paint('·' * (BAR - filled), 'dim')} {share:>6}  {words}".rstrip()
-        )
+        out.append(f"{name:16}{paint(bar, shade)}{paint('·' * (BAR - len(bar)), 'dim')} {share:>6}  {words}".rstrip())
     return out
 
 
@@ -206,7 +206,9 @@ def _of(part: float, whole: float) -> str:
 def _by_whom(found: dict, name: str) -> str:
     """Whose word a percentage is. As the drive says: only where a standard defines it."""
     source = (found["sources"].get(name) or {}).get("source") or ""
-    return source if source.startswith(("attribute", "smartctl")) else "as the drive says"
+    if source.startswith("attribute"):
+        return f"by {source}"
+    return source if source.startswith("smartctl") else "as the drive says"
 
 
 def _printable(value):
@@ -257,7 +259,7 @@ def _span(ahead: dict, calendar: bool) -> str:
         "never" if ahead["days_high"] is None else in_words.days(ahead["days_high"]),
     )
     unit = value.split(" ")[-1]
-    if low.split(" ")[-1] == high.split(" ")[-1] == unit:
+    if low.split(" ")[-1] == high.split(" ")[-1] == unit and not high.startswith("over"):
         low, high = low.split(" ")[0], high.split(" ")[0]
     range_ = "" if low == high else f" ({low} to {high})"
     return value + clock + range_
