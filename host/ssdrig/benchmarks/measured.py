@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 from ssdrig import analysis, fiolog, journal, rails, samples
 from ssdrig.benchmarks import Figure, at_least, at_most, clock, exactly
 from ssdrig.figures import figures_of
@@ -101,16 +103,20 @@ def lost() -> list[Figure]:
 
 def wa() -> list[Figure]:
     run, figures = measured_run()
-    whole, true_wa = figures["windows"]["all"], _written_ratio(*_marks(run))
-    off = abs(whole["wa"] - true_wa)
+    whole = figures["windows"]["all"]
+    off = abs(whole["wa"] - true_wa(run, whole["wa_polls_s"]))
     return [
         at_most("WA of the load from SMART, off from the ledger", off, "", whole["wa_error"]),
         at_most("stated error bar of WA", whole["wa_error"] / whole["wa"] * 100, "%", 2),
     ]
 
 
-def _written_ratio(before: dict, after: dict) -> float:
-    """True write amplification between two ledgers."""
+def true_wa(run: Path, polls_s: list[float]) -> float:
+    """Write amplification by the ledgers of the two SMART polls at these times of the load (s, drive time)."""
+    data = analysis.load(run)
+    marks = [json.loads(line) for line in (run / "truth" / "marks.jsonl").read_text().splitlines()]
+    at_s = data.axis_s([mark["t_ns"] for mark in marks])
+    before, after = (marks[int(np.argmin(np.abs(at_s - poll_s)))] for poll_s in polls_s)
     nand, host = (after[name] - before[name] for name in ("nand_write_bytes", "host_write_bytes"))
     return nand / host
 
