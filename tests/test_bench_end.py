@@ -20,7 +20,7 @@ from ssdrig import journal
 ENV = os.environ | {"PYTHONPATH": str(HOST)}
 WORDS = "run consistency --virtual sata-tlc --capacity 512MiB --jsonl".split()
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
 
 def command(runs: Path, duration_s: int) -> list[str]:
