@@ -657,7 +657,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_of_real_drives(name, capsys):
-    folder = Path(os.environ.get("SSDRIG_SAMPLES") or "/nonexistent")
+    folder = Path(os.environ.get("SSDRIG_SAMPLES") or Path(__file__).resolve().parents[2] / "shared/data/smartctl")
     if not (folder / name).is_file():
         pytest.skip(f"no {name}: set SSDRIG_SAMPLES to a folder of smartctl outputs of real drives")
     code, out, _ = run(capsys, "--json", "--smartctl", str(folder / name))
