@@ -106,8 +106,8 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session):
-    """The rule for a retry: of the tests that keep time, at most MOST_RETRIED that failed run once more, alone, when all
-    others have ended. Those that then pass do not fail the session; the summary names them."""
+    """The rule for a retry: of the tests that keep time, at most MOST_RETRIED that failed run once more, alone, when
+    all others have ended. Those that then pass do not fail the session; the summary names them."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput") or RETRIED in os.environ:
         return

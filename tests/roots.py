@@ -5,7 +5,8 @@
 Opt-in, since it needs root, debootstrap, a network and 2 GB in FOLDER: it makes the systems there (or takes those that
 are there), puts this clone's committed state into each and prints one line for each start, with its time. For each user
 it sets up, then starts again in a network namespace without any network, and compares a listing of the clone, with
-times and owners, before and after. The second `drives` must change nothing, ask nothing and take <= LIMIT_S, the entering of the system included.
+times and owners, before and after. The second `drives` must change nothing, ask nothing and take <= LIMIT_S, which
+includes entering the system.
 """
 
 import math

@@ -376,7 +376,8 @@ def test_setup_builds_the_emulated_board_once(ready):
     """--emulator: the image by tests/emulator/build.sh, the emulator by npm, both into .setup/emulator."""
     for name in ("fio", "cmake", "make", "cc", "dpkg-source", "arm-none-eabi-gcc", "node"):
         ready.script(name, "")
-    npm = """echo "npm $*" >>"$calls"; while [ "$1" != --prefix ]; do shift; done; /bin/mkdir -p "$2/node_modules/rp2040js" """
+    npm = """echo "npm $*" >>"$calls"; while [ "$1" != --prefix ]; do shift; done
+/bin/mkdir -p "$2/node_modules/rp2040js" """
     ready.script("npm", npm)
     builder = ready.root / "tests/emulator/build.sh"
     builder.parent.mkdir(parents=True)
