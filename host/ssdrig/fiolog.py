@@ -8,25 +8,21 @@ windows the rows catch up, one each completion, all stamped alike. Hence L0 = mi
 is second k, and a second without I/O is seen as one, although the row of the window before it is stamped after it.
 """
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import LoadError
+from ssdrig.fioclock import LATEST_MS, LONGEST_HANG_S, ends, job_clock
 from ssdrig.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, plat_ns, plat_upper_ns, rows, totals
 
 WINDOW_MS = 1000
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
 TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
-START_S = 10.0  # fio starts its job clock at most so long after it was started
 LATER_MS = 250  # a document's counts are no older than this
-LONGEST_HANG_S = 600
-LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
 PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
 LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
-HEAD_BYTES = TAIL_BYTES = 1 << 18
 QUANTILES = (0.5, 0.99, 0.999)
 
 
@@ -60,14 +56,14 @@ def load(folder, direction: str | None = None) -> Seconds:
     Raises LoadError when there is nothing to read, or nothing that makes sense."""
     folder = Path(folder)
     try:
-        head, tail, left_bytes = _ends(folder / "out.json")
+        head, tail, left_bytes = ends(folder / "out.json")
         logs = [p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
         lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
     except OSError as error:
         raise LoadError(f"readable files in {folder}", error.strerror or str(error), "check their rights") from error
     parsed = [hist_rows(log) for log in logs]
     last = tail[-1] if tail else None
-    clock = _job_clock(folder, head, tail)
+    clock = job_clock(folder, head, tail)
     notes = list(clock.notes)
     if left_bytes:
         notes.append(f"{left_bytes} bytes at the end of out.json are no whole document and were not used")
@@ -102,62 +98,6 @@ class _Senseless(Exception):
     """Numbers that no fio run can have left."""
 
 
-def _ends(path: Path) -> tuple[list[dict], list[dict], int]:
-    """The first and the last documents of out.json, without reading all of what may be 100 MB; bytes at its end that
-    are no whole document."""
-    if not path.exists():
-        return [], [], 0
-    with open(path, "rb") as f:
-        head = f.read(HEAD_BYTES).decode(errors="replace")
-        size = f.seek(0, 2)
-        f.seek(max(0, size - TAIL_BYTES))
-        tail = f.read().decode(errors="replace") if size > HEAD_BYTES else head
-    found, rest = documents(tail)
-    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0
-
-
-@dataclass(frozen=True)
-class _JobClock:
-    start_ms: int | None  # CLOCK_MONOTONIC at which fio started the job's clock
-    begun_ms: int | None  # and by which some I/O had completed; None: not known
-    notes: tuple[str, ...] = ()
-
-
-def _job_clock(folder: Path, head: list[dict], tail: list[dict]) -> _JobClock:
-    """When the job began, from its documents: of all the least arrival less run time, for one that fio could not print
-    at once (it waits while all I/O hangs) comes late.
-
-    Documents of older folders have no `t_ns`, only UTC. start.json brings that over, unless the clock was set
-    in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
-    try:
-        start = json.loads((folder / "start.json").read_bytes())
-        begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
-        if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
-            raise ValueError("start.json")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        begin_ms = offset_ms = None
-    found = [*head, *tail]
-    stamped = [d for d in found if d.get("t_ns")]
-    if stamped:
-        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in stamped))
-        if begin_ms is not None and not -50 <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
-            late_ms = start_ms - begin_ms
-            return _JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
-        first = stamped[0]
-        return _JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None)
-    if begin_ms is None or not found:
-        return _JobClock(None, None)
-    starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
-    believed = [ms for ms in starts if -50 <= ms - begin_ms <= START_S * 1000]
-    if len(believed) < len(starts):
-        note = "the wall clock was set while fio ran; its log's own clock was used"
-        return _JobClock(round(min(believed)) if believed else None, None, (note,))
-    if not believed:
-        return _JobClock(None, None)
-    first = found[0]
-    return _JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)
-
-
 def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | None) -> None:
     """Raise _Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and after
     the window behind it (edge_ms since job start) would have made one more."""
@@ -178,7 +118,7 @@ def from_logs(
     block_bytes: int = 0,
 ) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the
-    job's clock (see _job_clock; when all rows of a very slow drive are late, L0 is known from there only).
+    job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there only).
 
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the rows,
     its totals are those of a torn file: they are None then, and `notes` says so."""

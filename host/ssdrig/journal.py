@@ -248,7 +248,7 @@ def open_run(run: str | os.PathLike) -> dict:
     if schema != SCHEMA:
         raise JournalError(
             f"journal schema {SCHEMA}",
-            f"schema {schema} in {run}",
+            f"schema {schema!r:.40} in the run.json of {run}",
             "read it with the ssdrig that wrote it, or a newer one",
         )
     return header

@@ -19,53 +19,19 @@ from pathlib import Path
 
 from ssdrig import fiolog, fiotext
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
+from ssdrig.fiojob import BINS_S, Job, detail, job_file, stall_s
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
-STALL_S = 30.0  # the kernel's own limit for an NVMe command, after which it resets the controller
-RECOVERY_S = 35.0  # and a drive that comes back has until then
 MARGIN_S = 60.0
 GRACE_S = 5.0
 POLL_S = 0.1
 OUTPUT_BYTES = 4 << 20  # what fio may print at once, and
 OUTPUT_BYTES_PER_S = 64 << 10  # for each second it runs; a status document has 12 to 30 kB
 SYNC_S = 5.0
-LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread and direction (./ssdrig bench detail)
-LOG_BYTES = 170 << 20  # how much of that it may hold
-SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
-BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf")}  # detail -> time between status lines with histograms
 DRIVE_GONE = re.compile(
     r"nbd_poll|io_u error|Connection re(set|fused)|Broken pipe|endpoint|Input/output error|No such device|Remote I/O"
     r"|nbd_(connect|aio)"
 )
-
-
-@dataclass(frozen=True)
-class Job:
-    """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or the path of a block device or file, which the
-    caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one
-    pass.
-
-    `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all of
-    it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second" keeps
-    fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each second
-    in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has
-    moved more."""
-
-    name: str
-    rw: str
-    block_bytes: int
-    queue_depth: int
-    size_bytes: int
-    target: str
-    offset: int = 0
-    time_s: float | None = None
-    io_size: int | None = None
-    seed: int = 4242
-    threads: int = 1
-    burst_s: float = 0.0
-    pause_s: float = 0.0
-    detail: str | None = None
-    most_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -79,91 +45,6 @@ class Result:
     runtime_s: float
     stopped: bool  # by should_stop
     seconds: fiolog.Seconds | None  # None only if it was stopped before anything was completed
-
-
-def job_file(job: Job) -> str:
-    """The text of fio's job file. Raises UsageError for a job that fio would misread or refuse.
-
-    refill_buffers: without it fio's data compresses to 3 %. norandommap: uniform with replacement, as the reviewers'
-    test is. tausworthe64: the default generator reaches 2^32 blocks only."""
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", job.name):
-        raise UsageError("a step name of letters, digits, - and _", repr(job.name), "rename the step")
-    if job.rw not in ("read", "write", "randread", "randwrite", "trim", "randtrim", "rw", "randrw"):
-        raise UsageError(
-            "one of fio's rw words", repr(job.rw), "use read, write, randread, randwrite, trim, randtrim, rw or randrw"
-        )
-    if "\n" in job.target or not job.target:
-        raise UsageError("a target in one line", repr(job.target), "give an NBD URI or a device path")
-    if min(job.block_bytes, job.queue_depth) < 1 or job.size_bytes < job.block_bytes or job.offset < 0:
-        raise UsageError(
-            "positive sizes and at least one block", str(job), "correct block_bytes, queue_depth, size_bytes, offset"
-        )
-    if job.threads < 1 or min(job.burst_s, job.pause_s) < 0 or (job.pause_s > 0) != (job.burst_s > 0):
-        raise UsageError("at least one thread, and burst_s with pause_s", str(job), "correct threads, burst_s, pause_s")
-    if job.detail not in (None, *BINS_S):
-        raise UsageError(f"a log detail of {', '.join(BINS_S)}", repr(job.detail), "correct detail")
-    if "://" in job.target:
-        engine = [("ioengine", "nbd"), ("uri", job.target)]
-    else:
-        engine = [("ioengine", "libaio"), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
-    ends, size_bytes, spread = [], job.size_bytes, []
-    if job.time_s is not None:
-        ends = [("time_based", 1), ("runtime", f"{round(job.time_s * 1000)}ms")]
-    elif job.io_size is not None:
-        ends = [("io_size", job.io_size // job.threads)]
-    if job.threads > 1:
-        spread = [("numjobs", job.threads), ("group_reporting", 1)]
-        share = job.size_bytes // job.threads // job.block_bytes * job.block_bytes
-        if not job.rw.startswith("rand"):
-            size_bytes = share
-            spread.append(("offset_increment", share))
-        elif not ends:
-            ends = [("io_size", share)]  # one pass of them all together
-        if share < job.block_bytes:
-            raise UsageError("a block for each thread", str(job), "use fewer threads or a larger size_bytes")
-    if job.pause_s:
-        ends += [("thinktime", f"{round(job.pause_s * 1e6)}us"), ("thinktime_iotime", f"{round(job.burst_s * 1e6)}us")]
-    options = [
-        *engine,
-        ("thread", 1),
-        ("rw", job.rw),
-        ("bs", job.block_bytes),
-        ("iodepth", job.queue_depth),
-        ("offset", job.offset),
-        ("size", size_bytes),
-        *spread,
-        *ends,
-        ("refill_buffers", 1),
-        ("norandommap", 1),
-        ("random_generator", "tausworthe64"),
-        ("randseed", job.seed),
-        ("lat_percentiles", 1),
-        ("percentile_list", "50:90:95:99:99.9:99.99:99.999"),
-    ]
-    if detail(job) == "second":
-        options += [
-            ("log_avg_msec", 1000),
-            ("log_hist_msec", 1000),
-            ("log_alternate_epoch", 1),
-            ("log_alternate_epoch_clock_id", 1),
-            *((f"write_{kind}_log", job.name) for kind in ("iops", "bw", "lat", "hist")),
-        ]
-    return f"[{job.name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
-
-
-def detail(job: Job) -> str:
-    """The log detail of a step: what the job says, else "second" as long as fio can hold its log (two hours of one thread
-    that writes), else "minute"."""
-    if job.detail is not None:
-        return job.detail
-    seconds = job.time_s if job.time_s is not None else (job.io_size or job.size_bytes) / SLOWEST_BPS
-    directions = 2 if job.rw in ("rw", "randrw") else 1
-    return "second" if seconds * job.threads * directions * LOG_BYTES_PER_S <= LOG_BYTES else "minute"
-
-
-def stall_s(job: Job) -> float:
-    """How long a step may go without completed I/O before it is ended."""
-    return max(STALL_S, job.pause_s) + RECOVERY_S
 
 
 @lru_cache
@@ -265,11 +146,13 @@ class _Watch:
         self.deadline = None if job.time_s is None else self.begun + job.time_s + margin_s
         self.rest = self.whole = ""
         self.last = self.told = fiotext.totals(None)  # of the last document; of the last that on_second was given
+        self.pending: list[tuple[dict, int]] = []
         self.next_bins_ns = 0
         self.printed = 0
 
     def feed(self, chunk: bytes) -> str:
-        """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin)."""
+        """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin). Once
+        that is written, take() goes on."""
         found, self.rest = fiotext.pieces(self.rest + chunk.decode(errors="replace"))
         kept = []
         for document, text in found:
@@ -282,7 +165,7 @@ class _Watch:
                 self.next_bins_ns = t_ns + int(min(1e18, 1e9 * BINS_S[detail(self.job)]))
             kept.append(fiotext.thin(document, t_ns, with_bins) + "\n")
             self.whole = text
-            self._take(document, t_ns)
+            self.pending.append((document, t_ns))
         if len(self.rest) > 1 << 20:
             kept.append(self.rest[: -(1 << 20)])
             self.rest = self.rest[-(1 << 20) :]
@@ -291,6 +174,11 @@ class _Watch:
     def end(self) -> str:
         """The end of out.json: the last document as fio printed it, and what came after it."""
         return self.whole + "\n" * bool(self.whole) + self.rest
+
+    def take(self) -> None:
+        """Tell on_second of the documents that feed() found."""
+        while self.pending:
+            self._take(*self.pending.pop(0))
 
     def _take(self, document: dict, t_ns: int) -> None:
         now = fiotext.totals(document)
@@ -351,6 +239,7 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
             if watch.printed > watch.allowed():
                 continue
             key.data.write(watch.feed(chunk).encode() if key.data is out else chunk)
+            watch.take()
         if not pipes.get_map():
             time.sleep(0.01)
         if why is None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,7 +97,7 @@ def _structured(chance: random.Random, data: bytes) -> tuple[str, Change]:
     if kind == "gone":
         return "gone", Path.unlink
     if kind == "folder":
-        return "a folder", lambda path: (path.unlink(), path.mkdir())
+        return "a folder", _make_folder
     if kind == "end":
         new = data[:-1] if chance.random() < 0.5 else data + chance.choice((b"\n", b"}", b"\r\n\0", data[-50:]))
         return "another end", lambda path: path.write_bytes(new)
@@ -118,6 +119,11 @@ def _structured(chance: random.Random, data: bytes) -> tuple[str, Change]:
         lines.reverse()
     new = (b"\r\n" if words == "carriage returns" else b"\n").join(lines)
     return f"lines: {words} {a} {b}", lambda path: path.write_bytes(new)
+
+
+def _make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
 def _in_json(chance: random.Random, data: bytes, lines: list[bytes], kind: str) -> tuple[str, Change]:
@@ -169,14 +175,8 @@ def trial(run: Path, name: str, change: Change, want: dict, with_page: bool = Fa
     except SsdrigError as error:
         return None if Path(name).name in str(error) else f"refused without the file's name: {error}"
     except Exception as error:
-        where = error.__traceback__
-        assert where  # it was raised
-        while where.tb_next:
-            where = where.tb_next
-        code = where.tb_frame.f_code
-        return (
-            f"traceback: {type(error).__name__}: {str(error)[:80]} in {Path(code.co_filename).name}:{where.tb_lineno}"
-        )
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return f"traceback: {type(error).__name__}: {str(error)[:80]} in {Path(where.filename).name}:{where.lineno}"
     finally:
         if path.is_dir():
             path.rmdir()
