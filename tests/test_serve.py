@@ -129,6 +129,21 @@ def test_truth_folder_outlives_the_server(serving, tmp_path):
     assert json.loads(run("ledger", "--truth", str(tmp_path / "truth")).stdout) == ledger
 
 
+def test_a_load_that_ends_between_two_lines_of_the_ledger_is_counted_to_its_end(tmp_path):
+    """100 commands a second to 2.3 s: what came by then is not spread over the rest of the second."""
+    came = [(0, 0, 0), (1, 1, 100), (2, 2, 200), (3, 2.3, 230), (4, 2.3, 230)]
+    lines = [
+        {"t_ns": int(t * 1e9), "last_command_t_ns": int(last * 1e9)} | dict.fromkeys(truth.COUNTS, n)
+        for t, last, n in came
+    ]
+    (tmp_path / "seconds.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    counted = [
+        truth.counts_between(tmp_path, 1_000_000_000, t1)["host_write_commands"] for t1 in (2_300_000_000, 10**9 * 4)
+    ]
+    assert counted == pytest.approx([130, 130])
+    assert truth.counts_between(tmp_path, 1_000_000_000, 2_150_000_000)["host_write_bytes"] == pytest.approx(115)
+
+
 def test_killed_server_leaves_truth_and_a_new_one_takes_its_place(serving, tmp_path):
     server = serving("--preset", "sata-tlc", "--capacity", "1GiB", "--truth", str(tmp_path / "truth"))
     deadline = time.monotonic() + 20

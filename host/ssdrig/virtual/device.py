@@ -196,6 +196,7 @@ class Device:
             "preset": self.preset.name,
             "time_dilation": self.dilation,
             "host_latency_ns": self.latency_ns,
+            "last_command_t_ns": self.host_ns(self._came_ns),
             "powered": self.powered,
             "power_cycles": self.power_cycles,
             "unsafe_shutdowns": self.unsafe_shutdowns,

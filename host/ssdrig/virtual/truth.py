@@ -5,11 +5,13 @@
                   32 bytes header: 8s magic "SSDRENG1" | u64 t0_ns CLOCK_MONOTONIC of model time 0 | u32 dilation
                                    | u32 step_ns of model time | 8 zero bytes
                   then u64 energy_nJ of each step since model time 0
-    seconds.jsonl COUNTS of the ledger a line, at the start, once a second and at the end, with their `t_ns`
+    seconds.jsonl COUNTS of the ledger a line, at the start, once a second and at the end, with their `t_ns` and
+                  `last_command_t_ns`, when the last command had come by then
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
 
 A server that was killed leaves at most its last second out of the first two."""
 
+import itertools
 import json
 import os
 import struct
@@ -54,7 +56,7 @@ class TruthFolder:
 
     def _count(self, ledger: dict) -> None:
         with open(self.folder / "seconds.jsonl", "a") as f:
-            f.write(json.dumps({key: ledger[key] for key in ("t_ns", *COUNTS)}) + "\n")
+            f.write(json.dumps({key: ledger[key] for key in ("t_ns", "last_command_t_ns", *COUNTS)}) + "\n")
 
     def mark(self, t_ns: int) -> None:
         """Keep the ledger as it stands now, so that what SMART said at this instant can be compared with it."""
@@ -96,7 +98,7 @@ def read_ledger(folder: str) -> dict:
 
 def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
     """By how much each of COUNTS rose between two CLOCK_MONOTONIC times (float); between two lines they are taken to
-    rise evenly. Raises JournalError if the record does not reach over both times."""
+    rise evenly until the last command came. Raises JournalError if the record does not reach over both times."""
     try:
         lines = [json.loads(line) for line in (Path(folder) / "seconds.jsonl").read_text().splitlines()]
     except (OSError, ValueError) as e:
@@ -105,10 +107,15 @@ def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
     if not len(t_ns) or t0_ns < t_ns[0] or t1_ns > t_ns[-1]:
         seen = f"{t_ns[0]} to {t_ns[-1]}" if len(t_ns) else "nothing"
         raise JournalError(f"counts from {t0_ns} to {t1_ns} ns", seen, "ask for times within the record")
+    knots = {int(line["t_ns"]): line for line in lines}
+    for before, line in itertools.pairwise(lines):  # a load that ended in between: nothing was written after its end
+        last_ns = line.get("last_command_t_ns", line["t_ns"])
+        if before["t_ns"] < last_ns < line["t_ns"]:
+            knots[last_ns] = line
+    at_ns = sorted(knots)
+    grid = np.array(at_ns, np.int64) - t_ns[0]
     at = [t0_ns - t_ns[0], t1_ns - t_ns[0]]
-    return {
-        key: float(np.diff(np.interp(at, t_ns - t_ns[0], [float(line[key]) for line in lines]))[0]) for key in COUNTS
-    }
+    return {key: float(np.diff(np.interp(at, grid, [float(knots[t][key]) for t in at_ns]))[0]) for key in COUNTS}
 
 
 def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
