@@ -189,7 +189,7 @@ class Lane:
         return moved
 
     def script_instead(self, reads):
-        """What EXTRA reads where it does not fit beside SAMPLE. ValueError on a bus whose EXTRA always comes with one."""
+        """What EXTRA reads where it does not fit beside SAMPLE. ValueError on a bus that reads both together."""
         raise ValueError("the accumulators do not fit between two conversions, and this bus reads them with a sample")
 
     def ask_instead(self):

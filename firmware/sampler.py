@@ -151,8 +151,8 @@ class Sampler:
         self.energy_at = self.next  # an E frame after the first conversion: the base of the new accumulators
 
     def dark(self):
-        """Count what a lost sensor would have converted until now. Call at least every 4 s: ticks that are further apart
-        need a heap object, and from 9 minutes on they are ambiguous."""
+        """Count what a lost sensor would have converted until now. Call at least every 4 s: ticks that are further
+        apart need a heap object, and from 9 minutes on they are ambiguous."""
         steps = (ticks_diff(ticks_us(), self.last) << 8) // self.period
         if steps > 0:
             self._close()

@@ -32,7 +32,7 @@ WATCHDOG_ms = 8000
 
 
 class Switch:
-    """The rails' switches: one cut at a time, in the states named above. At reset and after a defect all rails are on."""
+    """The rails' switches: one cut at a time, in the states named above. After a reset or a defect all rails are on."""
 
     def __init__(self, rows, sideband, sync, samplers, link, clock):
         """rows, sideband, sync: board.SWITCH, SIDEBAND, SYNC."""

@@ -10,8 +10,8 @@ _PRESET = re.compile(r"-v (\d+),([^, ]+)(?:,([^, ]+))?(?:,(HDD|SSD))?")
 
 
 def families(text: str) -> list[tuple[str, dict[int, tuple[str, str, str]]]]:
-    """[(family, {attribute id: (format, name, "HDD", "SSD" or "")})] in the order of the file; an entry may appear twice
-    under one name. Of USB bridges and the version line too, whose attributes are {}."""
+    """[(family, {attribute id: (format, name, "HDD", "SSD" or "")})] in the order of the file; an entry may appear
+    twice under one name. Of USB bridges and the version line too, whose attributes are {}."""
     out = []
     for fields in _entries(text):
         rows = {

@@ -155,7 +155,8 @@ class Emulated:
         return out.decode().replace("\r\n", "\n")
 
     def copy(self) -> None:
-        """The firmware onto the board's flash, all but main.py, unless an earlier board of this process left it there."""
+        """The firmware onto the board's flash, all but main.py, unless an earlier board of this process left it
+        there."""
         if COPIED.exists():
             return
         for path in sorted(FIRMWARE.glob("*.py")):

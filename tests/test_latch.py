@@ -15,8 +15,8 @@ HELLO = {"serial": "RIG1", "switch": {"off": [], "rails": []}, "rails": [], "sco
 
 
 class Rig:
-    """Stands in for rig.Rig: `off` rails without power from the start, `falls` after the first look; answers nothing once
-    it is `gone`."""
+    """Stands in for rig.Rig: `off` rails without power from the start, `falls` after the first look; answers nothing
+    once it is `gone`."""
 
     port = "/dev/ttyRIG"
 

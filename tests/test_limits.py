@@ -64,8 +64,8 @@ def test_a_window_with_clipped_samples_has_no_uncertainty(tmp_path):
     (note,) = [note for note in whole["notes"] if "limit" in note]
     clipped = int(note.split()[1])
     assert note == (
-        f"power: {clipped} of {whole['samples']} samples of the window are at the sensor's limit: energy, mean and peaks"
-        " there are lower bounds"
+        f"power: {clipped} of {whole['samples']} samples of the window are at the sensor's limit: energy, mean and"
+        " peaks there are lower bounds"
     )
     assert clipped == pytest.approx(2 / 31 * whole["samples"], abs=2)
 

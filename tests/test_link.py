@@ -89,7 +89,7 @@ def queue(link, body: bytes) -> bool:
 
 @pytest.mark.parametrize("left", range(300, 320))
 def test_a_frame_enters_the_queue_whole_or_not_at_all(left):
-    """One of 300 bytes and a CRC-32 of 4, without a zero, needs a code more and a delimiter, and a code for each 254."""
+    """One of 300 bytes and a CRC-32 of 4, without a zero, needs a code more and a delimiter, and a code per 254."""
     link, port = made()
     bodies = []
     while link.room() > left + 600:

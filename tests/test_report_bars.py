@@ -123,7 +123,8 @@ def test_a_run_that_is_not_comparable_is_hatched_not_ranked_and_says_why(chromiu
     assert "Not comparable: aborted after 16 of 16 s" in html
     assert "Not comparable: load 30 s, reviewed run 44 s" in html
     chromium.open(made[0], ready=READY)
-    apart = "[...document.querySelectorAll('[data-view=\"0\"] .card[data-key=power_mean_W] .row')].map(r => r.classList.contains('apart'))"
+    rows = "[...document.querySelectorAll('[data-view=\"0\"] .card[data-key=power_mean_W] .row')]"
+    apart = rows + ".map(r => r.classList.contains('apart'))"
     assert chromium.js(apart) == [False] * 4 + [True] * 2
     fill = "getComputedStyle({}.querySelector('.fill')).backgroundImage"
     assert "gradient" in chromium.js(fill.format(CARD.format("iops_mean", 5)))

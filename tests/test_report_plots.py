@@ -185,8 +185,9 @@ def test_on_paper_the_plots_fit_the_sheet(chromium, made):
     chromium.js("window.dispatchEvent(new Event('beforeprint'))")
     chromium.send("Emulation.setEmulatedMedia", {"media": "print"})
     boxes = chromium.js(
-        "[...document.querySelectorAll('.panel canvas')].map(c => [c.getBoundingClientRect(), c.closest('.panel').getBoundingClientRect(),"
-        " c.width, c.height]).map(([c, p, w, h]) => [c.left - p.left, c.right - p.right, w / c.width, (w / h) / (c.width / c.height)])"
+        "[...document.querySelectorAll('.panel canvas')].map(c => [c.getBoundingClientRect(),"
+        " c.closest('.panel').getBoundingClientRect(), c.width, c.height]).map(([c, p, w, h]) => [c.left - p.left,"
+        " c.right - p.right, w / c.width, (w / h) / (c.width / c.height)])"
     )
     assert len(boxes) == 7
     for left, right, enlarged, shape in boxes:

@@ -23,7 +23,7 @@ def no_table_of_the_user(tmp_path, monkeypatch):
 
 
 def ata(family, *attributes, statistics=(), hours=10_000, capacity=240 * 10**9, **more) -> dict:
-    """smartctl's JSON. attributes: (id, name, raw) or (id, name, raw, normalised); statistics: (page, offset, value)."""
+    """smartctl's JSON of attributes (id, name, raw[, normalised]) and statistics (page, offset, value)."""
     table = [
         {"id": a[0], "name": a[1], "value": a[3] if len(a) > 3 else 100, "raw": {"value": a[2], "string": str(a[2])}}
         for a in attributes

@@ -1,5 +1,5 @@
-"""fio's files cut off at any byte, as a full disk or a copy that broke leaves them: a figure is as before, or it is null
-and `notes` say which file came short."""
+"""fio's files cut off at any byte, as a full disk or a copy that broke leaves them: a figure is as before, or it is
+null and `notes` say which file came short."""
 
 import shutil
 

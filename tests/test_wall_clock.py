@@ -1,6 +1,6 @@
-"""Someone sets the wall clock while a load runs (NTP, a board without a clock, a resumed VM): nothing of it may reach the
-figures, which lie on CLOCK_MONOTONIC. Each step of the clock is tried at five moments, on folders of both formats, and
-once on a live fio."""
+"""Someone sets the wall clock while a load runs (NTP, a board without a clock, a resumed VM): nothing of it may reach
+the figures, which lie on CLOCK_MONOTONIC. Each step of the clock is tried at five moments, on folders of both formats,
+and once on a live fio."""
 
 import dataclasses
 import json

@@ -1,6 +1,6 @@
-"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. There are two kinds:
-the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from start
-to end."""
+"""The bench that a run works on: a drive, what can be asked of it, and the port of the rig beside it. There are two
+kinds: the virtual bench behind NBD, which needs no root, and a block device of this machine, which the guard holds from
+start to end."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,8 +22,8 @@ EFFECT_PROBE_BYTES = 4096
 @dataclass(frozen=True)
 class Bench:
     """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
-    and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources again),
-    `check` verifies that the target is still this drive. `port` None: power is not measured."""
+    and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
+    again), `check` verifies that the target is still this drive. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str

@@ -42,8 +42,8 @@ COVERAGE = 2.0  # expanded uncertainty: k = 2, about 95 %
 
 @dataclass(frozen=True)
 class Limits:
-    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree; and how its
-    registers end."""
+    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree; and how
+    its registers end."""
 
     shunt_offset_V: float
     shunt_offset_V_per_C: float
@@ -60,7 +60,8 @@ class Limits:
 
 # INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside
 # it (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
-# CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4 SHUNT x CAL / 2048.
+# CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4
+# SHUNT x CAL / 2048.
 _INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20, 0x7FFFF, 4096)
 _INA226 = Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50, 0x7FFF, 2048, inverse=True)
 CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}

@@ -62,7 +62,8 @@ def main(argv: list[str] | None = None) -> int:
         description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",
         epilog=(
             "also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe"
-            " target, 4 drive, 5 rig, 6 upload incomplete, 7 stdout, 8 run folder, 9 tool missing, 10 load, 130 interrupted."
+            " target, 4 drive, 5 rig, 6 upload incomplete, 7 stdout, 8 run folder, 9 tool missing, 10 load, 130"
+            " interrupted."
         ),
     )
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")

@@ -14,8 +14,9 @@ REAL_DURATION_S = 2000  # what the reviews began with
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 ZOOM_SHARE = 0.7  # 1400 s of 2000 s
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
-# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state (I/Os/s),
-# and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide on purpose
+# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state
+# (I/Os/s), and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide
+# on purpose
 SPEEDS = {
     "SATA": ((150e6, 540e6), (2e3, 60e3), 0.4e9),
     "SAS": ((200e6, 2.2e9), (5e3, 250e3), 1.2e9),
@@ -105,8 +106,8 @@ class Estimate:
 
 
 def estimate(plan: Consistency, interface: str, dilation: int = 1) -> Estimate:
-    """Time and bytes of a test on a drive of this interface, by the class table SPEEDS. Time is the host's: the fill, the
-    load, and what comes behind it; purge and SMART are not in it."""
+    """Time and bytes of a test on a drive of this interface, by the class table SPEEDS. Time is the host's: the fill,
+    the load, and what comes behind it; purge and SMART are not in it."""
     (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = SPEEDS.get(interface, NVME_SPEEDS)
     settle_s = (SETTLE_S[0], SETTLE_S[-1]) if plan.settle else (0, 0)
     fixed_s = plan.duration_s + plan.idle_s
@@ -125,8 +126,8 @@ def estimate(plan: Consistency, interface: str, dilation: int = 1) -> Estimate:
 
 
 def most_written_bytes(plan: Consistency, interface: str) -> int:
-    """The most that the test writes to a drive of this interface: fill, and random write at the speed of the fastest. The
-    load ends where it would pass that."""
+    """The most that the test writes to a drive of this interface: fill, and random write at the speed of the fastest.
+    The load ends where it would pass that."""
     return plan.tested_bytes + most_load_bytes(plan, interface)
 
 

@@ -1,5 +1,5 @@
-"""The main job, demonstrated on the virtual bench: the consistency test twice, with the drive's own over-provisioning and with
-25 % of raw NAND, in real time, sent to a private InfluxDB where influxd is installed; then one report of both."""
+"""The main job, demonstrated on the virtual bench: the consistency test twice, with the drive's own over-provisioning
+and with 25 % of raw NAND, in real time, sent to a private InfluxDB where influxd is installed; then one report."""
 
 import argparse
 import json

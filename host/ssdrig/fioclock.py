@@ -1,5 +1,5 @@
-"""When fio started a job's clock, on CLOCK_MONOTONIC, from the documents of its folder. No step of the wall clock may move
-it."""
+"""When fio started a job's clock, on CLOCK_MONOTONIC, from the documents of its folder. No step of the wall clock may
+move it."""
 
 import json
 from dataclasses import dataclass

@@ -19,11 +19,11 @@ class Job:
     caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one
     pass.
 
-    `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all of
-    it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second" keeps
-    fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each second
-    in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has
-    moved more."""
+    `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
+    of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second"
+    keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each
+    second in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended
+    when it has moved more."""
 
     name: str
     rw: str
@@ -115,8 +115,8 @@ def job_file(job: Job) -> str:
 
 
 def detail(job: Job) -> str:
-    """The log detail of a step: what the job says, else "second" as long as fio can hold its log (two hours of one thread
-    that writes), else "minute"."""
+    """The log detail of a step: what the job says, else "second" as long as fio can hold its log (two hours of one
+    thread that writes), else "minute"."""
     if job.detail is not None:
         return job.detail
     seconds = job.time_s if job.time_s is not None else (job.io_size or job.size_bytes) / SLOWEST_BPS

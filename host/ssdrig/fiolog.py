@@ -99,8 +99,8 @@ class _Senseless(Exception):
 
 
 def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | None) -> None:
-    """Raise _Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and after
-    the window behind it (edge_ms since job start) would have made one more."""
+    """Raise _Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
+    after the window behind it (edge_ms since job start) would have made one more."""
     counts = [totals(d, direction) for d in tail]
     after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS]
     if after and min(after) < total["ios"]:
@@ -120,8 +120,8 @@ def from_logs(
     """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the
     job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there only).
 
-    `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the rows,
-    its totals are those of a torn file: they are None then, and `notes` says so."""
+    `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
+    rows, its totals are those of a torn file: they are None then, and `notes` says so."""
     total = totals(last, direction)
     streams = []
     for heads, cells, _ in hists:
@@ -207,8 +207,8 @@ def _disagreement(total: dict | None, counted: int, closed: int, ran_ms: int) ->
     if counted <= total["ios"] and -TAIL_MS <= ran_ms - WINDOW_MS * closed <= WINDOW_MS * LONGEST_HANG_S:
         return None
     return (
-        f"the last whole document of out.json counts {total['ios']} I/Os in {total['runtime_ms'] / 1000:.1f} s, fio's log"
-        f" {counted} in {closed} s; totals are not known"
+        f"the last whole document of out.json counts {total['ios']} I/Os in {total['runtime_ms'] / 1000:.1f} s, fio's"
+        f" log {counted} in {closed} s; totals are not known"
     )
 
 

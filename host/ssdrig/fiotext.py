@@ -228,8 +228,8 @@ def _numbers(text: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bins(document: dict | None, direction: str | None, kind: str = "clat_ns") -> np.ndarray:
-    """Latency histogram of a json+ document, cumulative since job start: int64 (1856,). `kind`: "clat_ns", the device's,
-    which fio's histogram log has too; "lat_ns" with the time before submission."""
+    """Latency histogram of a json+ document, cumulative since job start: int64 (1856,). `kind`: "clat_ns", the
+    device's, which fio's histogram log has too; "lat_ns" with the time before submission."""
     out = np.zeros(BINS, np.int64)
     for job in (document or {"jobs": []})["jobs"]:
         for side in DIRECTIONS if direction is None else (direction,):

@@ -1,5 +1,5 @@
-"""Whether a run folder is what was written: numbered lines with a CRC in events.jsonl, the sums of all finished files in
-the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
+"""Whether a run folder is what was written: numbered lines with a CRC in events.jsonl, the sums of all finished files
+in the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
 
 import json
 import re
@@ -55,8 +55,8 @@ class Lines:
 
 
 def lines(data: bytes) -> Lines:
-    """Split bytes that begin at a line. A damaged line is left out and the reading goes on behind it; where any line has
-    a CRC, one without is damaged."""
+    """Split bytes that begin at a line. A damaged line is left out and the reading goes on behind it; where any line
+    has a CRC, one without is damaged."""
     out = Lines()
     parts = data.split(b"\n")
     out.left_bytes = len(parts.pop())

@@ -162,10 +162,9 @@ class Journal:
         return target
 
     def close(self, state: str, why: str | None = None, exit_code: int = 0) -> dict:
-        """Write the sums of all files and the run.end line, sync, give the lock back; the reserve makes room for that on a
-        full disk. A run that the
-        disk refused something of is not complete, whatever was asked for: it failed. A second call changes nothing.
-        Returns the line's object."""
+        """Write the sums of all files and the run.end line, sync, give the lock back; the reserve makes room for that
+        on a full disk. A run from which the disk refused anything is not complete, whatever was asked for: it failed.
+        A second call changes nothing. Returns the line's object."""
         if state not in END_STATES:
             raise ValueError(f"state {state!r} is none of {END_STATES}")
         with self._mutex:

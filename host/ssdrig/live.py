@@ -142,8 +142,8 @@ class Live:
             self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
 
     def _poll_in_load(self, now: dict) -> None:
-        """The polls at the edges of the load's windows (start of the steady one, end of the load, and what looks like the
-        cliff) and at the plan's interval. fio's clock, which the windows are of, started runtime_s before now."""
+        """The polls at the edges of the load's windows (start of the steady one, end of the load, and what looks like
+        the cliff) and at the plan's interval. fio's clock, which the windows are of, started runtime_s before now."""
         if not self._edges:
             first_io = now["t_ns"] / 1e9 - now["runtime_s"]
             lead_s = EDGE_LEAD_S + self._longest_poll_s

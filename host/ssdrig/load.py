@@ -151,8 +151,8 @@ class _Watch:
         self.printed = 0
 
     def feed(self, chunk: bytes) -> str:
-        """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin). Once
-        that is written, take() goes on."""
+        """Take what fio printed. Returns what out.json keeps of it: status documents as one line each (fiotext.thin).
+        Once that is written, take() goes on."""
         found, self.rest = fiotext.pieces(self.rest + chunk.decode(errors="replace"))
         kept = []
         for document, text in found:

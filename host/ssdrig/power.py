@@ -61,7 +61,7 @@ class Power:
 
     def uncertainty_W(self, watts: float) -> float:
         """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
-        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples or for an unknown chip."""
+        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples or chip data."""
         if not len(self.V):
             return float("nan")
         return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)

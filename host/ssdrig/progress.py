@@ -34,7 +34,7 @@ def sparkline(values: list[float], width: int = 24) -> str:
 class Progress:
     """Prints to stderr. `show` replaces the live line, `say` prints a line that stays, `warn` does so even when quiet.
 
-    A terminal that is gone (EIO, EPIPE) or a full disk behind stderr is no error here: what is said is said to nobody."""
+    A terminal that is gone (EIO, EPIPE) or a full disk behind stderr is not an error here: the words are lost."""
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet

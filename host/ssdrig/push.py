@@ -124,7 +124,7 @@ def _tell(show: Progress, sender: influx.Sender, first: int, elapsed_s: float) -
 
 def start(run: Path, url: str) -> subprocess.Popen:
     """Follow a run in a separate process, which Ctrl-C at the terminal does not reach. The address is passed in the
-    environment, where other users cannot read a password. It prints to our stderr; its exit code is that of command()."""
+    environment, where other users cannot read a password. It prints to our stderr and ends as command() does."""
     words = [sys.executable, "-m", "ssdrig", "push", str(run), "--follow", "--quiet"]
     environ = os.environ | {"SSDRIG_INFLUX": url}
     return subprocess.Popen(

@@ -184,8 +184,9 @@ def milliwatts(watts: float, uncertainty_W: float | None) -> str:
 
 def info(here: Session, seconds: float) -> dict:
     """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses,
-    samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that deliver nothing; there is no total then),
-    `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes meanwhile."""
+    samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that deliver
+    nothing; there is no total then), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`.
+    Raises RigError if a rail goes meanwhile."""
     deadline = time.monotonic() + FIRST_S
     while here.rig.silent_rails() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -239,8 +240,8 @@ def info(here: Session, seconds: float) -> dict:
         )
         if clipped:
             warnings.append(
-                f"rail {number}: {clipped} of {len(volts)} samples are at the sensor's limit: its mean and peaks are lower"
-                " bounds; use a smaller shunt"
+                f"rail {number}: {clipped} of {len(volts)} samples are at the sensor's limit: its mean and peaks are"
+                " lower bounds; use a smaller shunt"
             )
         if rail.get("calibration") and not kept:
             warnings.append(

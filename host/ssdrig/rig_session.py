@@ -121,8 +121,8 @@ class Session:
         return [body.decode(errors="replace") for body in self.memory.bodies(wire.LOG)]
 
     def store_calibration(self, rail: int, calibration: dict | None, timeout_s: float = 5.0) -> dict:
-        """Store a rail's calibration on the board (None: remove it); returns the hello that confirms it. The stream must
-        not run. RigError: refused, too long, or not confirmed."""
+        """Store a rail's calibration on the board (None: remove it); returns the hello that confirms it. The stream
+        must not run. RigError: refused, too long, or not confirmed."""
         body = json.dumps({"rail": rail, "calibration": calibration}, separators=(",", ":")).encode()
         if len(wire.encode(wire.CALIBRATE, 0, body)) > wire.MAX_COMMAND - 2:
             raise RigError(

@@ -141,8 +141,8 @@ def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -
     show.say(
         f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
         f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"
-        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} GB written, at most"
-        f" {expected.most_bytes / 1e9:.3g} GB"
+        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} GB written, at"
+        f" most {expected.most_bytes / 1e9:.3g} GB"
     )
     if args.dry_run and (args.json or args.jsonl):
         method = {"name": args.method, **asdict(plan)}

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--zoom",
         type=int,
         metavar="S",
-        help="start of the window `steady`, which goes to the end (reviews: 1400 of 2000; default 70 %% of the duration)",
+        help="start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)",
     )
     add(
         "--smart-interval",

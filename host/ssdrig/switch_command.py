@@ -123,7 +123,8 @@ def _confirm(args: argparse.Namespace) -> None:
     if args.yes:
         return
     print(
-        'The drive loses its power as if the plug were pulled; data that it has not made durable may be lost.\nType "yes" to cut the power:',
+        "The drive loses its power as if the plug were pulled; data that it has not made durable may be lost.\n"
+        'Type "yes" to cut the power:',
         file=sys.stderr,
     )
     if sys.stdin.readline().strip() != "yes":

@@ -35,9 +35,9 @@ def arm_and_cut(
     """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
 
     fall_us and bulk_uF (a list, one entry for each rail) describe a ramp; bulk_uF() computes the latter from the report
-    of a crowbar cut. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns
-    it. Without off_ms the rails stay off. timeout_s: longest wait, computed from `when` and off_ms if None; a cut
-    after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
+    of a crowbar cut. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that
+    returns it. Without off_ms the rails stay off. timeout_s: longest wait, computed from `when` and off_ms if None; a
+    cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
     off."""
     when = {"now": True} if when is None else when
@@ -216,8 +216,8 @@ def _checked(report: dict, what: str) -> dict:
 
 
 def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S, were_off=()) -> None:
-    """Power was to be on, but for the rails that `were_off` before: see that it is, in the next so many seconds. If not,
-    the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
+    """Power was to be on, but for the rails that `were_off` before: see that it is, in the next so many seconds. If
+    not, the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
     deadline, seen = time.monotonic() + within_s, "the rig does not answer"
     while True:
         try:

@@ -21,8 +21,8 @@ class Stop:
     the end.
 
     A signal raises KeyboardInterrupt only where it may: at once as long as nothing is acquired, the second one inside
-    `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so that
-    nothing interrupts what a run does to end."""
+    `with stop.second_raises()`, none inside `with stop.held()`. At most one raises; all others are only counted, so
+    that nothing interrupts what a run does to end."""
 
     def __init__(self, show: Progress):
         self.count = 0

@@ -1,9 +1,9 @@
 """Runs in the guest: makes each holder of a JSON list on stdin, asks the guard, tries to purge the disk, undoes it.
 
-A holder is {"name", "make", "undo" (shell), "disk" (kernel name), "serial", "needs": [programs]}. One line of JSON each on
-stdout: {"name", "skip"} or {"name", "checks": {check: why} of the disk, "others": {serial: checks} of disks that are
-refused beside it, "exit_code" and "said" of `ssdrig purge`, "intact"}; or {"name", "failed"}. One process for all, because
-each start of Python costs the guest two seconds."""
+A holder is {"name", "make", "undo" (shell), "disk" (kernel name), "serial", "needs": [programs]}. One line of JSON each
+on stdout: {"name", "skip"} or {"name", "checks": {check: why} of the disk, "others": {serial: checks} of disks that are
+refused beside it, "exit_code" and "said" of `ssdrig purge`, "intact"}; or {"name", "failed"}. One process for all,
+because each start of Python costs the guest two seconds."""
 
 import contextlib
 import functools

@@ -1,5 +1,5 @@
-"""Fetches the distribution's kernel with the modules the guest loads, and programs that make file systems and arrays, into
-.setup/guest-kernel of the clone. Nothing is installed; apt checks the archive's signature."""
+"""Fetches the distribution's kernel with the modules the guest loads, and programs that make file systems and arrays,
+into .setup/guest-kernel of the clone. Nothing is installed; apt checks the archive's signature."""
 
 import contextlib
 import lzma

@@ -63,8 +63,8 @@ SAS = Disk(
 USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
 BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
 
-# A drive that may have several controllers (CMIC), as most of data centres: the kernel shows its path nvme1c1n1, hidden.
-# Its second namespace is allocated and attached to no controller.
+# A drive that may have several controllers (CMIC), as most of data centres: the kernel shows its path nvme1c1n1,
+# hidden. Its second namespace is allocated and attached to no controller.
 PATHS = Disk("paths", "PATHGUEST0001", 64 * MIB, "nvme-ns,bus=pathcontroller,nsid=1,drive={id}-file,id={id}")
 DETACHED = Disk("detached", "", 16 * MIB, "nvme-ns,bus=pathcontroller,nsid=2,detached=on,drive={id}-file,id={id}")
 PATHS_CONTROLLER = (

@@ -1,5 +1,5 @@
-"""Every holder of host/docs/holders.md that the guest's kernel can make: the guard refuses the disk, `purge` ends with 3 and
-leaves the data as it was, and no other disk is refused."""
+"""Every holder of host/docs/holders.md that the guest's kernel can make: the guard refuses the disk, `purge` ends with
+3 and leaves the data as it was, and no other disk is refused."""
 
 import json
 from typing import NamedTuple
@@ -101,7 +101,8 @@ HOLDERS = [
         "loop device on a file on a loop device",
         {"loop", "mounted"},
         "attach -o 1048576 /dev/sdb; small $loop; mount -t ext4 $loop /mnt/held; truncate -s 8M /mnt/held/image;"
-        f"{BUSYBOX} mke2fs -F /mnt/held/image >/dev/null; mkdir -p /mnt/inner; mount -t ext4 -o loop /mnt/held/image /mnt/inner; sync",
+        f"{BUSYBOX} mke2fs -F /mnt/held/image >/dev/null; mkdir -p /mnt/inner; mount -t ext4 -o loop /mnt/held/image"
+        " /mnt/inner; sync",
         "umount /mnt/inner; umount /mnt/held; detach; dd if=/dev/zero of=/dev/sdb bs=64k count=32 2>/dev/null",
     ),
     Holder(
@@ -121,8 +122,8 @@ HOLDERS = [
     Holder(
         "software RAID",
         {"holder", "busy"},
-        "mdadm --create /dev/md0 --level=1 --raid-devices=1 --force --run --metadata=1.2 --size=40960 --bitmap=none /dev/sdb"
-        " </dev/null",
+        "mdadm --create /dev/md0 --level=1 --raid-devices=1 --force --run --metadata=1.2 --size=40960 --bitmap=none"
+        " /dev/sdb </dev/null",
         "mdadm --stop /dev/md0; mdadm --zero-superblock /dev/sdb",
         needs=("mdadm",),
         head_moves=True,
@@ -173,7 +174,8 @@ HOLDERS = [
         "ext4 journal on another disk",
         {"holder", "busy"},
         "/usr/sbin/mke2fs -q -F -b 4096 -O journal_dev /dev/sdb 8192; mkdir -p /mnt/held;"
-        "/usr/sbin/mke2fs -q -F -b 4096 -t ext4 -J device=/dev/sdb /dev/nvme0n1 8192; mount -t ext4 /dev/nvme0n1 /mnt/held; sync",
+        "/usr/sbin/mke2fs -q -F -b 4096 -t ext4 -J device=/dev/sdb /dev/nvme0n1 8192; mount -t ext4 /dev/nvme0n1"
+        " /mnt/held; sync",
         "umount /mnt/held",
         needs=("/usr/sbin/mke2fs",),
         also=(NVME.serial,),

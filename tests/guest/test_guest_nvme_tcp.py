@@ -245,7 +245,7 @@ GLIBC_WORDS = ("double free", "free(): invalid", "corrupted")
 def assert_fio_saw_the_cut(load: Ended, version: str) -> None:
     """How the load may end is fio's matter, but only in one of three ways. Linux tries an I/O again five times: with
     time to do so all goes well; on a guest that is starved of CPU the drive comes back too late, and fio reports the
-    lost link. fio 3.33, which Debian 12 has, frees memory twice while it ends after such an error, and glibc aborts it."""
+    lost link. fio 3.33, which Debian 12 has, frees memory twice after such an error, and glibc aborts it."""
     words = load.stderr + load.stdout
     lost = "Link has been severed" in words or "Input/output error" in words
     if load.exit_code == ABORTED and version == FIO_THAT_FREES_TWICE:

@@ -1,5 +1,5 @@
-"""A drive that may have several controllers: its own hidden path is no second namespace, a detached namespace is one; and a
-drive whose driver was taken away."""
+"""A drive that may have several controllers: its own hidden path is no second namespace, a detached namespace is one;
+and a drive whose driver was taken away."""
 
 import json
 

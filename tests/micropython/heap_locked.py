@@ -10,8 +10,8 @@ The stand-ins allocate, so the heap is unlocked inside each of them and locked a
 locked. Device time runs free of real time; commands are put in by this script. Printed: a line with the t_us at which
 the first ping arrives (one more each 5 ms), then a line `t_us hex` for each piece of the rig's output.
 On an interpreter with 31-bit small integers this also shows that no number of the sampling path needs more.
-With `leak` each round does allocate: the proof that the lock is felt. CONVERSIONS: so many have been counted, missed and
-framed before the lock, as after weeks of streaming.
+With `leak` each round does allocate: the proof that the lock is felt. CONVERSIONS: so many have been counted, missed
+and framed before the lock, as after weeks of streaming.
 """
 
 import usys

@@ -51,8 +51,8 @@ class RunData:
     # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), latencies in it: of hist_of "clat" or "lat"
     hist_of: str = "clat"
     hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3): document,
-    # bin, latencies since the document before
+    # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3):
+    # document, bin, latencies since the document before
     lat_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
     lat_hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     power_mean_W: np.ndarray = field(default_factory=lambda: np.empty(0))

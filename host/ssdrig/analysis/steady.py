@@ -1,4 +1,4 @@
-"""The steady-state rule of the SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, clause 2.1.24. Pure.
+"""The steady-state rule of the SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, clause 2.1.24.
 
 Over a measurement window of five rounds with the means y: max(y) - min(y) <= 20 % of the average, and the least-squares
 line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average from the first round to the last. A PTS

@@ -192,7 +192,8 @@ def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
     if abs(error) > LITTLE_PERCENT:
         notes.append(
             f"littles_qd: IOPS x mean latency is {in_flight:.2f} and should be the queue depth {depth} within"
-            f" {LITTLE_PERCENT:g} %; IOPS and latency are not of the same I/O, or the host could not keep the queue full"
+            f" {LITTLE_PERCENT:g} %; IOPS and latency are not of the same I/O, or the host could not keep the queue"
+            " full"
         )
     return {"littles_qd": in_flight, "littles_error_percent": error}
 

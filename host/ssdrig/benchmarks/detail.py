@@ -1,5 +1,5 @@
-"""What a step of 24 h costs fio and the disk: its memory and its folder's growth, measured for a while on a real fio and
-carried on to 24 h, at the log detail that such a step gets."""
+"""What a step of 24 h costs fio and the disk: its memory and its folder's growth, measured for a while on a real fio
+and carried on to 24 h, at the log detail that such a step gets."""
 
 import shutil
 import sys

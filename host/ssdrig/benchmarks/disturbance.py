@@ -1,9 +1,9 @@
 """What measuring costs the drive under test: the same load on the same virtual drive with the whole rig attached and
 without it.
 
-With: `ssdrig run`: board and meter streaming, SMART polls, journal, live line; nothing is sent to InfluxDB. Without: the
-drive's server and fio alone. Same preset, capacity, purge, fill, seeds and length; the drive's model paces every I/O.
-Both share this machine's processors, which a real drive does not."""
+With: `ssdrig run`: board and meter streaming, SMART polls, journal, live line; nothing is sent to InfluxDB. Without:
+the drive's server and fio alone. Same preset, capacity, purge, fill, seeds and length; the drive's model paces every
+I/O. Both share this machine's processors, which a real drive does not."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-"""SMART documents that no drive wrote and many could have: NVMe, ATA of many families, SAS, hard disks, with values that
-are plausible, odd, at the edges of their fields or contradict each other. Seeded: the same number gives the same
+"""SMART documents that no drive wrote and many could have: NVMe, ATA of many families, SAS, hard disks, with values
+that are plausible, odd, at the edges of their fields or contradict each other. Seeded: the same number gives the same
 documents."""
 
 import math

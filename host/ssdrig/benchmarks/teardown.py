@@ -1,5 +1,5 @@
 """Real runs on the virtual bench that are ended impatiently: two to four signals at random moments; as root also on a
-disk that fills up at a random moment. Afterwards the run's state is clear, no process and no temporary folder is left."""
+disk that fills up at a random moment. Afterwards the run's state is clear; no process, no temporary folder is left."""
 
 import json
 import os

@@ -36,8 +36,8 @@ def against_ledger(run: Path, name: str) -> list[Figure]:
     """How far a window's figures are off from what the drive did between the same two times.
 
     The drive's own mean latency is the queue depth divided by its own rate (Little's law). It holds a request only from
-    when its server has read it: on a busy host most of the latency passes in the socket, and the last line says how much
-    does not."""
+    when its server has read it: on a busy host most of the latency passes in the socket, and the last line says how
+    much does not."""
     data = analysis.load(run)
     window = figures_of(data)["windows"][name]
     edges = [data.t0_ns + round(window[key] * data.k * 1e9) for key in ("t0_s", "t1_s")]

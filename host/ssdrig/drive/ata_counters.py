@@ -119,8 +119,8 @@ def say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
     if out["nand_written_bytes"] is None and not _said(unknown, "NAND "):
         if out["nand_program_pages"] is not None:
             unknown.append(
-                "NAND bytes written: the drive counts pages without reporting their size; write amplification comes from"
-                " their ratio"
+                "NAND bytes written: the drive counts pages without reporting their size; write amplification comes"
+                " from their ratio"
             )
         else:
             unknown.append("NAND bytes written: no attribute of this drive is known to count them")
@@ -229,8 +229,8 @@ def _cycles(out: dict, found: dict, unknown: list[str]) -> None:
         other = next((e for e in counted if abs(e.value - counted[0].value) > 1 + DISAGREEMENT * e.value), None)
         if other:
             unknown.append(
-                f"{plausible.in_words(name)}: {counted[0].source} says {counted[0].value}, {other.source} {other.value}:"
-                " neither is used"
+                f"{plausible.in_words(name)}: {counted[0].source} says {counted[0].value}, {other.source}"
+                f" {other.value}: neither is used"
             )
             continue
         _put(out, name, counted[0])
@@ -251,8 +251,8 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
         _put(out, "percentage_used", own)
         if first and abs(own.value - first.value) > PERCENT_DISAGREEMENT:
             unknown.append(
-                f"percentage used: device statistics say {own.value} %, {first.source} {first.value:g} %: the statistics"
-                " are used, whose meaning is a standard's"
+                f"percentage used: device statistics say {own.value} %, {first.source} {first.value:g} %: the"
+                " statistics are used, whose meaning is a standard's"
             )
     elif other:
         unknown.append(

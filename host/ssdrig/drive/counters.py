@@ -170,8 +170,8 @@ def snapshot(document: dict) -> dict:
 
 
 def is_hard_disk(smartctl: dict) -> bool | None:
-    """smartctl's rotation_rate: 0 is an SSD, more is a disk that turns. Where a file does not have it, two attributes of
-    platters are proof; None: not known."""
+    """smartctl's rotation_rate: 0 is an SSD, more is a disk that turns. Where a file does not have it, two attributes
+    of platters are proof; None: not known."""
     turns = whole(smartctl, "rotation_rate", [], "")
     if turns is not None:
         return turns > 0

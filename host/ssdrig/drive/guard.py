@@ -155,8 +155,9 @@ def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: fl
     else:
         share = "its rated endurance is not known"
     return (
-        f"ALL DATA WILL BE LOST on {printable(drive.model) or 'a drive of unknown model'}, serial {printable(drive.serial)},"
-        f" {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes {size(bytes_to_write)}, {share}."
+        f"ALL DATA WILL BE LOST on {printable(drive.model) or 'a drive of unknown model'}, serial"
+        f" {printable(drive.serial)}, {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes"
+        f" {size(bytes_to_write)}, {share}."
     )
 
 

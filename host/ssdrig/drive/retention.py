@@ -88,8 +88,8 @@ def bound(
     """The retention bound of one drive: {"state", "hours", "drive_class", "storage_C", "wear_percent", "ea_eV",
     "words", "explanation"}.
 
-    state: "holds" up to 100 % of the rated endurance: hours is what the standard requires at the end of it; it does not say
-    how much better a drive of less wear is. "wear not known": hours holds if the wear is within the rating. "void"
+    state: "holds" up to 100 % of the rated endurance: hours is what the standard requires at the end of it; it does not
+    say how much better a drive of less wear is. "wear not known": hours holds if the wear is within the rating. "void"
     above the rating and "class not known": hours is None."""
     out = {
         "state": "class not known",

@@ -59,9 +59,9 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     """Write amplification between two counters.snapshot() dicts of one drive. Never raises for what a drive may say.
 
     host_bytes_known: bytes written to the drive meanwhile by a count of the host (fio's, or /sys/block/X/stat field 7 x
-    512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive reports
-    no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio is
-    taken."""
+    512), used instead of the drive's host counter where the two agree within the counter's unit. Where the drive
+    reports no NAND bytes but counts pages (host_program_pages, nand_program_pages: Micron F7 and F7 + F8) their ratio
+    is taken."""
     if None not in (before.get("serial"), after.get("serial")) and before["serial"] != after["serial"]:
         return _none(f"the snapshots are of two drives, {before['serial']} and {after['serial']}")
     before, after = _paired(before, after)

@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help=(
-            "saved `smartctl --json` or smart/<nnn>.json instead of a drive, or a folder of them; - is stdin; several of"
-            " one drive make a history"
+            "saved `smartctl --json` or smart/<nnn>.json instead of a drive, or a folder of them; - is stdin; several"
+            " of one drive make a history"
         ),
     )
     add("--explain", action="store_true", help="say what the retention figure means and what it does not")

@@ -76,8 +76,8 @@ def projection_sentences(found: dict) -> list[str]:
         out.append(over if left == 0 else at_most)
     if p["allowance_bytes_per_day"] is not None:
         out.append(
-            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the rated"
-            " TBW."
+            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the"
+            " rated TBW."
         )
     if p["projected_tbw_TB"] is not None:
         low, high = (in_words.size(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))
@@ -87,8 +87,8 @@ def projection_sentences(found: dict) -> list[str]:
         )
     if p["workload_life_days"] is not None:
         out.append(
-            f"By the drive's own timed counters its flash lasts {in_words.days(p['workload_life_days'])} at the workload"
-            " they saw."
+            f"By the drive's own timed counters its flash lasts {in_words.days(p['workload_life_days'])} at the"
+            " workload they saw."
         )
     return out
 
@@ -240,8 +240,8 @@ def _facts(found: dict) -> list[str]:
         out.append(f"Relevant to data retention: {', '.join(counts)}.")
     if found["retention"]["unpowered_hours_at_most"] is not None:
         out.append(
-            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first reading"
-            " (calendar less power-on hours)."
+            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first"
+            " reading (calendar less power-on hours)."
         )
     if found["limits"] and found["limits"]["source"]:
         out.append(f"Limits: {found['limits']['source']}.")

@@ -1,4 +1,4 @@
-"""The cards at the head of the report: one for each key figure, one bar for each run, all bars of a card on one scale."""
+"""The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale."""
 
 from html import escape
 
@@ -71,10 +71,11 @@ def _card(
         kind = "row" + (" top" if i == review else "") + (" apart" if apart[i] else "")
         why = f": not comparable, {apart[i]}" if apart[i] else ""
         out.append(
-            f'<button type="button" class="{kind}" data-run="{i}"{data} data-aside="{aside}" style="--bar:var({colour})"'
-            f' aria-pressed="false"{" disabled" if value is None else ""} title="{escape(label + why)}">'
-            f'<span class="head"><span class="name"><i class="key" data-run="{i}" aria-hidden="true">{looks[i]["glyph"]}</i>{escape(short)}</span>'
-            f'<span class="value">{text}</span></span><span class="track"><span class="fill" style="width:{width:.3f}%"></span></span>'
-            f'<span class="percent">{aside}</span></button>'
+            f'<button type="button" class="{kind}" data-run="{i}"{data} data-aside="{aside}"'
+            f' style="--bar:var({colour})" aria-pressed="false"{" disabled" if value is None else ""}'
+            f' title="{escape(label + why)}"><span class="head"><span class="name"><i class="key" data-run="{i}"'
+            f' aria-hidden="true">{looks[i]["glyph"]}</i>{escape(short)}</span><span'
+            f' class="value">{text}</span></span><span class="track"><span class="fill"'
+            f' style="width:{width:.3f}%"></span></span><span class="percent">{aside}</span></button>'
         )
     return "".join(out) + "</div>"

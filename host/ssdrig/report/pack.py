@@ -1,4 +1,4 @@
-"""What the plots of the report page need from a run, packed into JSON: typed arrays as base64. report.js unpacks them."""
+"""What the plots of the report page need from a run, packed into JSON: typed arrays as base64, for report.js."""
 
 import base64
 
@@ -34,8 +34,8 @@ def counts(values: np.ndarray) -> dict:
 
 
 def linear(*series: np.ndarray) -> list[dict]:
-    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65534 of that range each). One scale for
-    all of them keeps their order: a mean never becomes larger than its maximum. Not-a-number stays missing."""
+    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65534 of that range each). One scale
+    for all of them keeps their order: a mean never becomes larger than its maximum. Not-a-number stays missing."""
     together = np.concatenate(series)
     good = together[np.isfinite(together)]
     lo, hi = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)

@@ -196,7 +196,8 @@ def groups(terms: list, before: str) -> list[tuple[str, list]]:
 
 def rows(title: str, terms: list, view, shown: list, names: list, review: int, attributes: str = "") -> str:
     out = [
-        f'<tbody{attributes}><tr><th colspan="{len(names) + 1}" scope="rowgroup" class="group">{escape(title)}</th></tr>'
+        f'<tbody{attributes}><tr><th colspan="{len(names) + 1}" scope="rowgroup"'
+        f' class="group">{escape(title)}</th></tr>'
     ]
     for term in terms:
         unit = words.unit(term, [f[term.key] for one in shown for f in one.figures])

@@ -12,8 +12,8 @@ HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ displa
 
 
 class View(NamedTuple):
-    """One window of all runs. `figures` has for each run its figures (figures.figures_of) with those of the window; they
-    are None where the run has no such window. `has` says which runs have it."""
+    """One window of all runs. `figures` has for each run its figures (figures.figures_of) with those of the window;
+    they are None where the run has no such window. `has` says which runs have it."""
 
     label: str
     figures: list[dict]
@@ -39,8 +39,8 @@ def _view(figures: list[dict], name: str) -> View:
 
 
 def _label(labels: list[str]) -> str:
-    """What the runs' windows have in common: 'steady state, 42–60 s', or 'fresh plateau' where the times differ. It says
-    steady state only where the rule passed for each run."""
+    """What the runs' windows have in common: 'steady state, 42–60 s', or 'fresh plateau' where the times differ. It
+    says steady state only where the rule passed for each run."""
     if not labels:
         return "no window"
     for part in (labels, [text.rpartition(", ")[2] for text in labels], [text.rpartition(", ")[0] for text in labels]):

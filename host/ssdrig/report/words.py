@@ -44,8 +44,8 @@ def op(percent) -> str:
 
 def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
     """(drive, op, label, short label) of each run. A drive is its model, with the serial where two drives of a model
-    differ; a SIMULATED drive is its model alone because it gets a new serial each time it starts. Runs that are otherwise
-    alike are numbered. The short label leaves out what all runs have in common."""
+    differ; a SIMULATED drive is its model alone because it gets a new serial each time it starts. Runs that are
+    otherwise alike are numbered. The short label leaves out what all runs have in common."""
     serials = {}
     for f in figures:
         serials.setdefault(f["model"], set()).add(f["serial"])

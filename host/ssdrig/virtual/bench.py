@@ -76,7 +76,7 @@ def start(
     check: Callable[[], None] = lambda: None,
     board: bool = True,
 ) -> VirtualBench:
-    """Start server and board (board False: the drive alone). The whole drive is exported; over-provisioning by range is the run's matter.
+    """Start server and board (board False: the drive alone). The whole drive is exported: the run over-provisions.
 
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""

@@ -279,8 +279,8 @@ def _fill_pattern(out, reads, n, checks):
 
 
 def _open(path: str | None, size_bytes: int) -> int:
-    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if there is no room for it, and
-    UsageError if what is there cannot be the data of a drive of this size: it stays as it is."""
+    """File descriptor of the file at `path`, or of one without a name. Raises DriveError if there is no room for it,
+    and UsageError if what is there cannot be the data of a drive of this size: it stays as it is."""
     directory = DIRECTORY if path is None else os.path.dirname(os.path.abspath(path))
     try:
         if path is None:
