@@ -270,6 +270,17 @@ def test_latency_of_a_second(tmp_path):
         assert got.tolist() == pytest.approx(want, rel=1 / 64)
 
 
+def test_latency_of_a_second_whose_closing_io_is_late_has_its_submission_time(tmp_path):
+    """lat = slat + clat. fio's histogram has clat alone, so where it stands in for the lat log, slat is added."""
+    io = [(ms, 900_000, 1) for ms in (*range(1, 2000, 10), *range(2017, 4100, 10))]  # the second row closes late
+    folder = write_step(tmp_path, io, 4100)
+    stamps = [line.split(",") for line in (folder / "load_lat.1.log").read_text().splitlines()]
+    slat, lat = ("".join(f"{t}, {ns}, {d}, 0, 0\n" for t, _, d, *_ in stamps) for ns in (300_000, 1_200_000))
+    (folder / "load_slat.1.log").write_text(slat)
+    (folder / "load_lat.1.log").write_text(lat)
+    assert fiolog.load(folder).lat_mean_ns / 1.2e6 == pytest.approx([1, 1, 1, 1], rel=0.003)
+
+
 def test_two_directions(tmp_path):
     io = sorted(steady(3, 100, 400_000, 0) + steady(3, 50, 800_000, 1))
     folder = write_step(tmp_path / "s", io, 3001)

@@ -58,7 +58,9 @@ def load(folder, direction: str | None = None) -> Seconds:
     try:
         head, tail, left_bytes = ends(folder / "out.json")
         logs = [p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
-        lats = [rows(p.read_bytes())[0] for p in sorted(folder.glob("*_lat.[0-9]*.log"))]
+        lats, slats = (
+            [rows(p.read_bytes())[0] for p in sorted(folder.glob(f"*_{kind}.[0-9]*.log"))] for kind in ("lat", "slat")
+        )
     except OSError as error:
         raise LoadError(f"readable files in {folder}", error.strerror or str(error), "check their rights") from error
     parsed = [hist_rows(log) for log in logs]
@@ -70,7 +72,9 @@ def load(folder, direction: str | None = None) -> Seconds:
     torn = sum(t for _, _, t in parsed)
     if any(len(heads) for heads, _, _ in parsed) and not (torn and last):
         try:
-            seconds = from_logs(parsed, lats, last, clock.start_ms, clock.begun_ms, direction, tail, _block_bytes(logs))
+            seconds = from_logs(
+                parsed, lats, slats, last, clock.start_ms, clock.begun_ms, direction, tail, _block_bytes(logs)
+            )
             return replace(seconds, notes=(*notes, *seconds.notes))
         except _Senseless as error:
             if last is None:
@@ -110,6 +114,7 @@ def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | N
 def from_logs(
     hists,
     lats,
+    slats,
     last: dict | None,
     start_ms: int | None = None,
     begun_ms: int | None = None,
@@ -117,8 +122,8 @@ def from_logs(
     tail=(),
     block_bytes: int = 0,
 ) -> Seconds:
-    """Seconds from hist_rows() of each job's log, rows() of each lat log, the last document and what is known of the
-    job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there only).
+    """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and what is known
+    of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there only).
 
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
     rows, its totals are those of a torn file: they are None then, and `notes` says so."""
@@ -191,8 +196,9 @@ def from_logs(
     iops[into] += rest
     quantiles = _quantiles(cells, n)
     mean = quantiles.pop("mean")
-    if len(lats) == len(streams) == 1:
-        mean = _lat_means(lats[0][lats[0][:, 2] == streams[0][0]], zero_ms, mean, moved)
+    if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram is of clat
+        lat, slat = (log[log[:, 2] == streams[0][0]] for log in (lats[0], slats[0] if slats else lats[0][:0]))
+        mean = _lat_means(lat, zero_ms, mean + _nearest(slat, zero_ms, n), moved)
     torn = sum(torn for *_, torn in hists)
     made = _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, torn)
     if why:
@@ -244,8 +250,8 @@ def _tail(tail_ms: int) -> tuple[int, bool]:
 
 
 def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) -> np.ndarray:
-    """Mean latency of each second from rows of a lat log, exact; from the histogram where a closing I/O was `moved`, or
-    where the log has no row. Rows are stamped at the end of a second; a second row of it is the rest at the job's
+    """Mean latency of each second from rows of a lat log, exact; `fallback` where a closing I/O was `moved`, or where
+    the log has no row. Rows are stamped at the end of a second; a second row of it is the rest at the job's
     end."""
     mean, seen = fallback.copy(), set(moved)
     at = np.rint((log[:, 0] - zero_ms) / WINDOW_MS).astype(np.int64) - 1
@@ -254,6 +260,18 @@ def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) 
             mean[second] = value
             seen.add(second)
     return mean
+
+
+def _nearest(log: np.ndarray, zero_ms: int, n: int) -> np.ndarray:
+    """Of each of n seconds the value of the log's row that is stamped nearest its end; 0 where the log has no rows."""
+    if not len(log):
+        return np.zeros(n)
+    ends_ms = zero_ms + WINDOW_MS * np.arange(1, n + 1)
+    after = np.clip(np.searchsorted(log[:, 0], ends_ms), 1, max(1, len(log) - 1))
+    nearer = np.where(
+        ends_ms - log[after - 1, 0] <= log[np.minimum(after, len(log) - 1), 0] - ends_ms, after - 1, after
+    )
+    return log[np.minimum(nearer, len(log) - 1), 1].astype(float)
 
 
 def _quantiles(cells: np.ndarray, n: int) -> dict:
