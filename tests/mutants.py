@@ -28,26 +28,35 @@ LIMIT_S = 240  # for the tests of one mutant; a mutant that hangs counts as kill
 # area -> (its files, the tests that may kill a mutant of it, the most direct ones first)
 AREAS = {
     "firmware": (
-        ["firmware/link.py", "firmware/clock64.py", "firmware/sampler.py", "firmware/switch.py", "firmware/cut.py"],
-        "test_wire test_firmware test_lane test_meter test_micropython test_switch test_switch_rails test_ramp"
+        [f"firmware/{name}.py" for name in ("link", "clock64", "sampler", "switch", "cut")],
+        "test_link test_clock64 test_wire test_firmware test_lane test_meter test_micropython test_switch test_switch_rails test_ramp"
         " test_cable",
     ),
     "meter": (
         [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
-        "test_frames test_clock test_samples test_closure test_rails test_calibration test_analysis test_figures",
+        "test_frames test_clock test_limits test_samples test_closure test_rails test_calibration test_analysis test_figures",
     ),
     "wear": (
-        [f"host/ssdrig/drive/{name}.py" for name in ("wa", "endurance", "retention", "nvme_counters", "ata_counters")],
+        [
+            f"host/ssdrig/drive/{name}.py"
+            for name in ("wa", "endurance", "retention", "plausible", "nvme_counters", "ata_counters", "ata_table")
+        ],
         "test_wa test_endurance test_retention test_counters test_ata_counters test_wear test_warranty test_smart",
     ),
     "guard": (
-        [f"host/ssdrig/drive/{name}.py" for name in ("uses", "guard", "confirm")],
-        "test_guard test_uses test_guard_hold test_confirm test_purge test_drives test_inventory",
+        [
+            f"host/ssdrig/drive/{name}.py"
+            for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "guard", "confirm")
+        ],
+        "test_guard test_holders test_guard_hold test_confirm test_purge test_drives test_inventory",
     ),
-    "journal": (["host/ssdrig/journal.py"], "test_journal test_run test_samples test_points test_damage"),
+    "journal": (
+        ["host/ssdrig/journal.py", "host/ssdrig/integrity.py"],
+        "test_journal test_damage test_torn test_run test_samples test_points",
+    ),
     "analysis": (
-        ["host/ssdrig/analysis.py", "host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
-        "test_analysis test_figures test_window test_steady test_fiolog test_rails test_report_rails test_damage",
+        ["host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
+        "test_analysis test_figures test_steady test_window test_fiolog test_rails test_report_rails test_torn test_wall test_damage",
     ),
 }
 SWAPS = {
