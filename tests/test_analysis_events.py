@@ -1,0 +1,168 @@
+"""Events in words, notes on what the rig's data lack, and SMART polls, of runs made by hand."""
+
+import numpy as np
+import pytest
+
+from ssdrig.analysis import RunData, _why
+from ssdrig.analysis.events import load_events
+from ssdrig.analysis.smart import _shares, window_wa
+from ssdrig.analysis.windows import Window
+
+SECOND = 10**9
+
+
+def run(events, *, k=1, t0_ns=SECOND, **method) -> RunData:
+    data = RunData({"method": method, "started": {"t_ns": 0}}, events, "complete", None, k)
+    data.t0_ns = t0_ns
+    return data
+
+
+def event(t_s: float, kind: str, **more) -> dict:
+    return {"t_ns": round((t_s + 1) * SECOND), "kind": kind, **more}
+
+
+@pytest.mark.parametrize(
+    ("found", "log", "mark"),
+    [
+        (event(2, "step.start", step="load"), "load begins", None),
+        (event(2, "step.end", step="load", ok=True), "load ends", None),
+        (event(2, "step.end", step="load", ok=False, why="dead"), "load FAILS: dead", "load failed"),
+        (event(2, "rig.hello", hello={"boot": 7, "firmware": "1"}), "rig answers (boot 7, firmware 1)", None),
+        (event(2, "rig.lost", why="pulled"), "rig lost: pulled", "rig lost"),
+        (event(2, "note", text="fan on"), "fan on", "fan on"),
+        (event(2, "run.end", state="failed", why="full"), "run ends: failed, full", None),
+        (event(2, "run.end", state="complete", why=""), "run ends: complete", None),
+        (event(2, "other"), "other", None),
+        (event(2, "clock.anchor", utc_ns=1), None, None),
+        (event(2, "sums", files={}), None, None),
+    ],
+)
+def test_an_event_in_words(found, log, mark):
+    data = run([found])
+    load_events(data)
+    assert data.log == ([(2.0, log)] if log else [])
+    assert data.marks == ([(2.0, mark)] if mark else [])
+    assert data.notes == [] and data.polls == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("before", "before the load"),
+        ("poll", "under load"),
+        (None, "under load"),
+        ("edge", "at a window's edge"),
+        ("after", "after the load"),
+        ("settled", "when settled"),
+        ("new", "new"),
+    ],
+)
+def test_a_poll_in_words(reason, words):
+    data = run([event(2, "smart.start", n=3), event(2.5, "smart.end", n=3, ok=True, reason=reason)])
+    load_events(data)
+    assert data.polls == [(2.0, 2.5, reason or "poll")] and data.marks == [] and data.notes == []
+    assert data.log == [(2.5, f"SMART {words}, 500 ms")]
+
+
+def test_a_failed_poll_is_marked_and_a_dilated_one_took_host_time():
+    data = run([event(2, "smart.start", n=3), event(4, "smart.end", n=3, ok=False, why="no answer")], k=2)
+    load_events(data)
+    assert data.polls == [(1.0, 2.0, "poll")]
+    assert data.log == [(2.0, "SMART under load, 2000 ms: FAILED, no answer")]
+    assert data.marks == [(2.0, "SMART poll failed")] and data.notes == ["SMART poll 3 failed: no answer"]
+
+
+def test_an_end_without_a_start_took_no_time():
+    data = run([event(2, "smart.end", n=3, ok=True)])
+    load_events(data)
+    assert data.polls == [(2.0, 2.0, "poll")]
+
+
+def test_only_a_second_hello_is_a_reset_and_the_log_is_in_order():
+    hello = {"hello": {"boot": 1, "firmware": "1"}}
+    data = run([event(5, "rig.hello", **hello), event(2, "rig.hello", **hello), event(3, "other")], zoom_s=4)
+    load_events(data)
+    assert data.marks == [(2.0, "rig was reset"), (4.0, "window starts")]
+    assert [t for t, _ in data.log] == [2.0, 3.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("state", "events", "why"),
+    [
+        ("complete", [event(0, "run.end", why="")], None),
+        ("failed", [event(0, "run.end", why="full")], "full"),
+        ("running", [event(0, "note")], None),
+        (
+            "died",
+            [event(0, "smart.end", step="x", reason="poll")],
+            "the process that carried out the run ended without closing it; its last event is smart.end x poll",
+        ),
+        ("died", [], "the process that carried out the run ended without closing it; its last event is nothing"),
+    ],
+)
+def test_why_a_run_ended(state, events, why):
+    assert _why(state, events) == why
+
+
+@pytest.mark.parametrize(
+    ("value", "asked"),
+    [(1, 1), (0.5, 0.5), (0, None), (-1, None), (True, None), ("1", None), (1e30, None), (None, None)],
+)
+def test_a_number_that_was_asked_for(value, asked):
+    assert run([], zoom_s=value).asked("zoom_s") == asked
+
+
+def test_the_axis_of_a_run_without_a_load_begins_with_the_run():
+    data = run([], t0_ns=None, k=2)
+    data.header["started"]["t_ns"] = 4 * SECOND
+    assert data.axis_s(10 * SECOND) == 3.0
+
+
+# ---- SMART polls and a window
+
+
+def polled(*polls, load_s=10.0) -> RunData:
+    """A load of 100 I/Os of 4096 bytes in each of 10 s; polls of (s, reason, host bytes, NAND bytes)."""
+    data = run([])
+    data.iops, data.load_s = np.full(10, 100.0), load_s
+    keys = ("reason", "host_written_bytes", "nand_written_bytes")
+    for t_s, *values in polls:
+        t_ns = round((t_s + 1) * SECOND)
+        times = {"t_ns": t_ns, "t_start_ns": t_ns, "t_end_ns": t_ns}
+        data.snapshots.append(dict(zip(keys, values, strict=True)) | times)
+    return data
+
+
+def test_a_poll_is_as_far_from_an_edge_as_the_io_between():
+    data, window = polled(), Window("some", 2, 6, {})
+    assert _shares(data, window, np.array([2.0, 3.0, 0.0, -5.0, 10.0]), 2).tolist() == [0, 0.25, 0.5, 0.5, 2.0]
+    # after the load the time counts too, in parts of the window's
+    assert _shares(data, window, np.array([12.0]), 6).tolist() == [1.5]
+    assert _shares(polled(load_s=11.0), window, np.array([12.0]), 6).tolist() == [1.25]
+    idle = polled()
+    idle.iops = np.zeros(10)
+    assert _shares(idle, window, np.array([2.0, 11.0]), 6).tolist() == [0.0, 0.25]
+
+
+@pytest.mark.parametrize(("late_s", "there"), [(1.5, True), (1.6, False)])
+def test_fifteen_percent_of_the_io_may_lie_between(late_s, there):
+    GB = 10**9
+    data = polled((0, "before", 0, 0), (late_s, "poll", GB, 2 * GB), (10, "edge", 100 * GB, 200 * GB))
+    data.snapshots = data.snapshots[1:]
+    found, times, why = window_wa(data, Window("some", 0, 10, {}))
+    assert times == [late_s, 10.0]
+    if there:
+        assert found is not None
+    else:
+        assert found is None and f"nearest its start is at {late_s} s, with 16 % of the window's I/O between" in why
+    late_end = polled((0, "before", 0, 0), (10 - late_s, "edge", 100 * GB, 200 * GB))
+    found, times, why = window_wa(late_end, Window("some", 0, 10, {}))
+    assert times == [0.0, 10 - late_s] and (found is not None) == there
+    assert there or "nearest its end is at" in why
+
+
+def test_without_polls_that_count_there_is_none():
+    assert window_wa(run([], t0_ns=None), Window("some", 0, 10, {})) == (None, None, "the run has no SMART readings")
+    only = polled((12, "settled", 0, 0))
+    why = "the run has no SMART reading before, under or right after the load"
+    assert window_wa(only, Window("some", 0, 10, {})) == (None, None, why)

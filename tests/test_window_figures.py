@@ -1,0 +1,301 @@
+"""The figures of a window, each limit from both sides, of runs made by hand."""
+
+import numpy as np
+import pytest
+
+from ssdrig.analysis import RunData, window_figures, windows
+from ssdrig.analysis.rundata import Rail
+from ssdrig.analysis.windows import Window
+from ssdrig.fiotext import plat_ns
+
+FACTS = {"chip": "INA228", "shunt_uOhm": 15000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
+LOW, HIGH = 300, 500  # bins
+
+
+def exactly(value: float):
+    """A factor such as 1e9 must be right to its last digit."""
+    return pytest.approx(value, rel=1e-12)
+
+
+def run(iops, *, k=1, lat_us=100.0, **method) -> RunData:
+    data = RunData({"method": method, "started": {"t_ns": 0}}, [], "complete", None, k)
+    data.iops = np.array(iops, float)
+    data.bw_Bps = data.iops * 4096
+    data.lat_mean_us = np.where(data.iops > 0, np.full(len(iops), lat_us), np.nan)
+    data.load_s = float(len(iops))
+    data.temp_t_s = data.temperature_C = np.empty(0)
+    return data
+
+
+def rail_of(watts, **more) -> Rail:
+    n = len(watts)
+    watts = np.array(watts, float)
+    rail = Rail(0, "5V", watts, watts + 1)
+    rail.samples, rail.samples_lost = np.full(n, 10), np.arange(n)
+    rail.clipped, rail.clock_error_ns = np.zeros(n, int), 1000.0 * np.arange(n)
+    rail.facts, rail.volts_V = FACTS, 5.0
+    for name, value in more.items():
+        setattr(rail, name, value)
+    return rail
+
+
+def powered(data: RunData, *rails: Rail) -> RunData:
+    data.rails = list(rails)
+    data.energy_J = data.power_mean_W = sum(rail.power_mean_W for rail in rails)
+    data.power_max_W = sum(rail.power_max_W for rail in rails)
+    return data
+
+
+def figures(data: RunData, t0_s=0, t1_s=None) -> dict:
+    window = Window("some", t0_s, len(data.iops) if t1_s is None else t1_s, {"passed": None})
+    return window_figures.figures_in(data, window)
+
+
+def noted(out: dict, words: str) -> bool:
+    return any(words in note for note in out["notes"])
+
+
+def test_drive_writes_are_what_was_written_before_each_edge():
+    out = figures(run([1, 2, 3, 4], tested_bytes=4096 * 2), 1, 3)
+    assert (out["drive_writes_t0"], out["drive_writes_t1"]) == (0.5, 3.0)
+    assert figures(run([1, 2]))["drive_writes_t0"] is None
+
+
+@pytest.mark.parametrize(("key", "needs"), [("iops_p5", 200), ("iops_p1", 1000), ("iops_p0_1", 10_000)])
+def test_a_percentile_of_seconds_needs_ten_beyond_it(key, needs):
+    enough, few = figures(run(range(needs))), figures(run(range(needs - 1)))
+    assert enough[key] == exactly(10 * (needs - 1) / needs) and few[key] is None
+    assert noted(few, f"{needs - 1} s are too few for these percentiles, which need ") and noted(few, str(needs))
+
+
+def test_figures_of_iops():
+    out = figures(run([9, 0, 2, 4, 9]), 1, 4)
+    assert (out["ios"], out["iops_mean"], out["iops_sd"], out["consistency"]) == (6, 2, 2, 1)
+    assert (out["iops_min"], out["iops_p50"], out["zero_seconds"]) == (0, 2, 1)
+    assert figures(run([3, 4]))["zero_seconds"] == 0
+
+
+def test_mean_latency_is_weighted_by_the_ios_and_passes_over_idle_seconds():
+    data = run([1, 0, 3])
+    data.lat_mean_us[2] = 200
+    assert figures(data)["lat_mean_us"] == 175
+    idle = figures(run([0, 0]))
+    assert idle["lat_mean_us"] is None and noted(idle, "latency: no I/O completed")
+
+
+def test_a_histogram_counts_from_the_first_second_to_before_the_last_edge():
+    data = run([100] * 6, lat_us=1000.0)
+    data.hist = np.array([[1, HIGH, 1000], [2, LOW, 500], [3, LOW, 500], [4, HIGH, 1000]])
+    out = figures(data, 2, 4)
+    assert out["clat_p50_us"] == out["clat_p99_us"] == exactly(plat_ns(LOW) / 1000)
+    assert out["clat_mean_us"] == exactly(plat_ns(LOW) / 1000)
+    assert noted(out, "clat_p999_us: 1000 I/Os are too few for this percentile, which needs 10000")
+    assert noted(out, "lat_p50_us, lat_p99_us, lat_p999_us: fio left no histogram of lat for these seconds")
+    data.k = 2
+    assert figures(data, 2, 4)["clat_p50_us"] == exactly(plat_ns(LOW) / 2000)
+    data.hist_of = "lat"
+    out = figures(data, 2, 4)
+    assert out["lat_p50_us"] == exactly(plat_ns(LOW) / 2000) and out["clat_mean_us"] is None
+    assert noted(out, "fio left no histogram of clat for these seconds")
+
+
+@pytest.mark.parametrize(("slow", "name"), [(10, "p99"), (500, "p50")])
+def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
+    for more, value in ((0, LOW), (1, HIGH)):
+        cells = np.array([[0, LOW, 1000 - slow - more], [7, HIGH, slow + more]])
+        out = window_figures._percentiles("lat", cells, 1, [])
+        assert out[f"lat_{name}_us"] == exactly(plat_ns(value) / 1000) and "clat_mean_us" not in out
+
+
+@pytest.mark.parametrize(("name", "needs"), [("p50", 20), ("p99", 1000), ("p999", 10_000)])
+def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
+    for n, there in ((needs, True), (needs - 1, False)):
+        notes = []
+        found = window_figures._percentiles("clat", np.array([[0, LOW, n - 1], [1, LOW, 1]]), 1, notes)
+        assert (f"clat_{name}_us" in found) == there
+        assert any(f"clat_{name}_us: {n} I/Os" in note and note.endswith(f" {needs}") for note in notes) != there
+
+
+@pytest.mark.parametrize(
+    ("k", "first_s", "last_s", "there"),
+    [(1, 3.0, 9.0, True), (1, 2.9, 8.0, False), (1, 4.0, 9.1, False), (2, 3.5, 8.5, True), (2, 3.4, 8.0, False)],
+)
+def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s, there):
+    data = run([10] * 10, k=k)
+    data.lat_t_s = np.array([0.0, first_s, 6.0, last_s])
+    data.lat_hist = np.array([[1, HIGH, 9], [2, LOW, 5], [3, LOW, 7]])
+    cells = window_figures._lat_cells(data, Window("some", 4, 8, {}))
+    assert (None if cells is None else cells[:, 2].tolist()) == ([5, 7] if there else None)
+    data.lat_t_s = np.empty(0)
+    assert window_figures._lat_cells(data, Window("some", 4, 8, {})) is None
+
+
+def test_time_before_the_drive_had_the_io_is_noted():
+    clat_us = float(plat_ns(LOW)) / 1000
+    for share, said in ((0.049, False), (0.06, True)):
+        data = run([50] * 4, lat_us=clat_us / (1 - share))
+        data.hist = np.array([[0, LOW, 200]])
+        assert noted(figures(data), f"lat_mean_us: {100 * share:.0f} % of it passed before") == said
+    assert not noted(figures(run([50] * 4)), "slat")
+
+
+def test_littles_law():
+    for lat_us, said in ((32_000.0, False), (32_600.0, False), (32_700.0, True), (31_400.0, False), (31_300.0, True)):
+        out = figures(run([990, 1010], lat_us=lat_us, queue_depth=32))
+        assert out["littles_qd"] == exactly(lat_us / 1000)
+        assert out["littles_error_percent"] == pytest.approx(lat_us / 320 - 100, abs=1e-9)
+        assert noted(out, "littles_qd: ") == said
+    exact = {"iops_mean": 1020.0, "lat_mean_us": 100_000.0}  # 2 % more than 100
+    notes = []
+    assert window_figures._littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == exactly(2)
+    assert figures(run([0, 0], queue_depth=32))["littles_qd"] is None
+
+
+def test_energy_of_a_window():
+    data = powered(run([10, 20, 30, 40]), rail_of([1, 2, 4, 8]))
+    data.idle_mean_W = 1.0
+    out = figures(data, 1, 3)
+    assert (out["energy_J"], out["power_mean_W"], out["power_max_W"]) == (6, 3, 5)
+    assert out["energy_uJ_per_io"] == exactly(6e6 / 50) and out["iops_per_W"] == exactly(50 / 6)
+    assert out["energy_J_per_GB"] == exactly(6e9 / (50 * 4096))
+    assert out["energy_uJ_per_io_above_idle"] == exactly(1e6 * 2 * 2 / 50)
+    assert (out["samples"], out["samples_lost"], out["clock_error_us"]) == (20, 3, 2)
+    assert out["rails"] == [
+        {"rail": 0, "name": "5V", "power_mean_W": 3.0, "power_max_W": 5.0, "energy_J": 6.0}
+        | {"power_uncertainty_percent": out["power_uncertainty_percent"], "samples": 20, "samples_lost": 3}
+    ]
+    assert 0.1 < out["power_uncertainty_percent"] < 5
+    assert not noted(out, "no power samples") and not noted(out, "sensor's limit")
+
+
+def test_ratios_are_of_the_seconds_that_have_power():
+    data = powered(run([10, 20, 30]), rail_of([2, np.nan, 4]))
+    data.idle_mean_W = 1.0
+    out = figures(data)
+    assert out["energy_J"] is None and out["power_uncertainty_percent"] is None
+    assert (out["power_mean_W"], out["power_max_W"]) == (3, 5)
+    assert out["energy_uJ_per_io"] == exactly(6e6 / 40)
+    assert out["energy_uJ_per_io_above_idle"] == exactly(1e6 * 2 * 2 / 40)
+    assert noted(out, "energy_J: 1 of 3 s have no power samples; ratios are of the seconds that have")
+    (rail,) = out["rails"]
+    assert rail["power_mean_W"] == 3 and rail["energy_J"] is rail["power_uncertainty_percent"] is None
+
+
+def test_of_several_rails_the_dark_one_is_named():
+    dark = rail_of([2, np.nan], rail=1, name="12V", clipped=np.array([0, 3]))
+    out = figures(powered(run([10, 20]), rail_of([1, 1]), dark))
+    assert noted(out, "energy_J: 1 of 2 s have no power samples of rail 1 (12V), so the sum is not known there; ratios")
+    assert noted(out, "power: 3 of 20 samples of the window, rail 1 (12V), are at the sensor's limit")
+    assert (out["samples"], out["samples_lost"]) == (40, 2)
+
+
+def test_without_power_or_io_there_are_no_ratios():
+    out = figures(powered(run([1, 1]), rail_of([np.nan, np.nan])))
+    assert out["power_mean_W"] is None and out["rails"][0]["power_max_W"] is None and out["samples"] == 20
+    out = figures(powered(run([0, 0]), rail_of([1, 2])))
+    assert out["energy_uJ_per_io"] is out["iops_per_W"] is out["energy_J_per_GB"] is None and out["energy_J"] == 3
+    assert figures(run([1, 1]))["samples"] is None
+    still = figures(powered(run([1, 1]), rail_of([1, 2], samples=np.zeros(2, int))))
+    assert (still["samples"], still["clock_error_us"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("more", "known"),
+    [
+        ({}, True),
+        ({"facts": None}, False),
+        ({"clipped": np.array([0, 1])}, False),
+        ({"facts": FACTS | {"chip": "?"}}, False),
+    ],
+)
+def test_the_uncertainty_needs_facts_and_readings_below_the_limit(more, known):
+    out = figures(powered(run([1, 1]), rail_of([1, 2], **more)))
+    assert (out["power_uncertainty_percent"] is not None) == known
+    assert noted(out, "power: 1 of 20 samples of the window are at the sensor's limit") == ("clipped" in more)
+
+
+def test_two_rails_share_the_uncertainty_of_their_sum():
+    one, two = (figures(powered(run([1, 1]), *[rail_of([2, 2])] * n)) for n in (1, 2))
+    ratio = two["power_uncertainty_percent"] / one["power_uncertainty_percent"]
+    assert ratio == exactly(2**-0.5)
+
+
+@pytest.mark.parametrize(
+    ("times_s", "start", "highest", "end"),
+    [
+        ([9.0, 21.0], 30, 31, 31),  # exactly a tenth of the window away from each edge
+        ([8.9, 21.1], None, None, None),
+        ([11.0, 15.0, 19.0], 30, 32, 32),
+        ([11.1, 15.0, 18.9], None, 32, None),
+    ],
+)
+def test_temperatures_are_read_near_the_edges(times_s, start, highest, end):
+    data = run([1] * 30)
+    data.temp_t_s, data.temperature_C = np.array(times_s), 30.0 + np.arange(len(times_s))
+    out = figures(data, 10, 20)
+    assert (out["temperature_start_C"], out["temperature_max_C"], out["temperature_end_C"]) == (start, highest, end)
+
+
+# ---- which windows there are
+
+
+@pytest.mark.parametrize(
+    ("t0_s", "t1_s", "there"),
+    [(0, 2, True), (0, 1, False), (18, 20, True), (18, 21, False), (-1, 5, False), (5, 4, False)],
+)
+def test_a_window_lies_in_the_load_and_has_two_seconds(t0_s, t1_s, there):
+    found, notes = windows.of(np.full(20, 100.0), 0, [("mine", t0_s, t1_s)])
+    assert (found["mine"] is not None) == there
+    assert any(note.startswith("window mine: the load lasted 20 whole seconds, and") for note in notes) != there
+
+
+def test_labels():
+    tested = {"passed": True}
+    assert Window("fresh", 0, 3, tested).label == "fresh plateau, 0–3 s"
+    assert Window("all", 0, 3, tested).label == "whole load, 0–3 s"
+    assert Window("mine", 0, 3, tested).label == "mine, 0–3 s"
+
+
+@pytest.mark.parametrize(
+    ("iops", "end"),
+    [
+        ([100] * 8 + [74.9] * 5, 8),  # just below three quarters, and five seconds behind the fall
+        ([100] * 8 + [75.0] * 5, None),
+        ([100] * 8 + [10] * 4, None),
+        ([100] * 3 + [10] * 5, 3),
+        ([100] * 2 + [10] * 8, None),
+        ([100] * 8 + [10, 10, 10, 100, 100] + [10] * 9, 8),  # three of the five seconds behind it are enough
+        ([100] * 8 + [10, 10, 100, 100, 100] + [10] * 9, 13),
+        ([100] * 9 + [10] * 5 + [100] * 5, None),  # half of the rest is not most of it
+        ([100] * 9 + [10] * 6 + [100] * 5, 9),
+        ([100] * 3 + [92] * 3 + [85] * 3 + [10] * 9, 9),  # 85 % is flat
+        ([100] * 3 + [92] * 3 + [84] * 3 + [10] * 9, None),
+        ([100] * 9 + [10] + [100] * 3 + [10, 100] + [10] * 20, 13),
+        ([100] * 4 + [10] + [100] * 4 + [10] * 20, 9),
+    ],
+)
+def test_limits_of_the_cliff(iops, end):
+    assert windows.cliff(np.array(iops, float))[0] == end
+
+
+def test_a_plateau_stands_above_three_quarters_in_four_of_five_seconds():
+    spiky = [100, 100, 100, 100, 10] * 2
+    assert windows.cliff(np.array([*spiky, *[10] * 12]))[0] == 9
+    worse = [100, 100, 10, 100, 100, 10, 100, 100, 100]  # two of nine
+    assert windows.cliff(np.array([*worse, *[10] * 20], float)) == (
+        None,
+        "no cliff: IOPS fall from the start on, by a quarter within 9 s",
+    )
+
+
+@pytest.mark.parametrize(
+    ("iops", "falls"),
+    [
+        ([100] * 3 + [74], True),
+        ([100] * 3 + [75], False),
+        ([100] * 2 + [10], False),
+        ([100] * 600 + [10] * 700 + [60], True),  # the level is of the first 600 s
+    ],
+)
+def test_limits_of_the_first_slow_second(iops, falls):
+    assert windows.falls(iops) == falls
