@@ -78,3 +78,30 @@ def test_a_block_that_does_not_fit_is_undone(log, monkeypatch, what, after):
     with pytest.raises(OSError, match="No space"):
         atomic.append_or_undo(fd, b"two and three\n", 4)
     assert path.read_bytes() == b"one\n"
+
+
+@pytest.mark.parametrize("kind", ["folder", "fifo", "device", "link to a device", "link to a folder"])
+def test_what_is_no_file_stays(tmp_path, kind):
+    target = tmp_path / "a"
+    {
+        "folder": target.mkdir,
+        "fifo": lambda: os.mkfifo(target),
+        "device": lambda: (
+            os.mknod(target, stat.S_IFCHR | 0o666, os.makedev(1, 3)) if os.geteuid() == 0 else pytest.skip()
+        ),
+        "link to a device": lambda: target.symlink_to("/dev/null"),
+        "link to a folder": lambda: target.symlink_to(tmp_path),
+    }[kind]()
+    before = target.lstat()
+    with pytest.raises(OSError, match="lies there is no file"):
+        atomic.write_atomically(target, b"new")
+    assert target.lstat() == before and os.listdir(tmp_path) == ["a"]
+
+
+def test_a_link_under_the_name_of_the_half_made_file_is_not_followed(tmp_path):
+    (tmp_path / "thesis").write_bytes(b"mine")
+    (tmp_path / ".a.part").symlink_to("thesis")
+    atomic.write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "thesis").read_bytes() == b"mine"
+    assert (tmp_path / "a").read_bytes() == b"new" and not (tmp_path / "a").is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["a", "thesis"]

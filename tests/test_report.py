@@ -132,6 +132,23 @@ def test_a_place_that_cannot_be_written_leaves_nothing(folders, tmp_path):
 # ---- the page as text
 
 
+@pytest.mark.parametrize("name", ["thesis.txt", "index.html", "run.json", "device"])
+def test_only_an_earlier_page_is_overwritten(folders, tmp_path, name):
+    place = folders[0] / name if name == "run.json" else tmp_path / name
+    if name == "device":
+        place.symlink_to("/dev/null")
+    elif name != "run.json":
+        place.write_text("<!doctype html>\n<html><title>mine</title>")
+    before = place.lstat(), place.read_bytes()
+    with pytest.raises(UsageError, match="an earlier page"):
+        run_command(folders[0], "--out", place)
+    assert (place.lstat(), place.read_bytes()) == before
+    page_there = tmp_path / "page.html"
+    page_there.touch()
+    for _ in range(2):
+        assert run_command(folders[0], "--out", page_there)[0] == 0
+
+
 def test_page_names_no_other_place(made):
     html = made[0].read_text()
     for url in re.findall(r"https?://[^\s\"'<)*]+", html):

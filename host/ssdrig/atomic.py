@@ -1,14 +1,19 @@
 """Files that hold the old content or the new, whatever happens in between."""
 
+import errno
 import os
 from pathlib import Path
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError."""
+    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError, also where
+    something that is no file lies at `target` (a folder, /dev/null, /dev/stdout)."""
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EEXIST, "what lies there is no file", str(target))
     half_made = target.with_name(f".{target.name}.part")
+    half_made.unlink(missing_ok=True)  # of a writer that was killed
     try:
-        with open(half_made, "wb") as f:
+        with open(half_made, "xb") as f:  # x follows no link
             f.write(data)
             f.flush()
             os.fsync(f.fileno())

@@ -58,10 +58,13 @@ def add_arguments(parser) -> None:
 
 
 def command(args) -> int:
-    """Write the page (and figures.json beside a single run), print what was found. Raises JournalError, UsageError."""
+    """Write the page (never over a file of another kind) and, beside a single run, figures.json; print what was found.
+    Raises JournalError, UsageError."""
     show = Progress(args.quiet)
     more = [windows.parse(text) for text in args.window]
     folders = [Path(run) for run in args.runs]
+    out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
+    keep_others(out)
     runs, figures = [], []
     for i, data in enumerate(read(folders)):
         runs.append(data)
@@ -69,7 +72,6 @@ def command(args) -> int:
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     html = page.render(runs, figures, chosen(args.review, figures))
-    out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
     if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:
             print(json.dumps(one))
@@ -112,6 +114,24 @@ def chosen(review: str | None, figures: list[dict]) -> int:
             f"choose one of {names}",
         )
     return hits[0]
+
+
+def keep_others(out: Path) -> None:
+    """Raises UsageError where something other than an earlier page lies at the place of the page."""
+    try:
+        if not out.exists():
+            return
+        opening = b""
+        if out.is_file():
+            with open(out, "rb") as f:
+                opening = f.read(len(page.OPENING))
+            if opening in (b"", page.OPENING.encode()):
+                return
+    except OSError as error:
+        raise JournalError(
+            f"to write {out}", error.strerror or str(error), "name another file with --out FILE"
+        ) from error
+    raise UsageError(f"a new file or an earlier page at {out}", "something else", "name another file with --out FILE")
 
 
 def write(path: Path, text: str) -> None:
