@@ -15,6 +15,7 @@ from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 from ssdrig import influx
 from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError
+from ssdrig.outbox import Outbox
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,14 @@ def test_all_generations_take_all_of_it_once(generation, tmp_path):
             drain(s) == [] and fake.count("power") == 12_003 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
         )
     assert json.loads((tmp_path / "points.cursor").read_text())["to"] == f"http://127.0.0.1:{fake.port}/db"
+
+
+def test_points_are_not_written_through_a_link(tmp_path):
+    (tmp_path / "thesis").write_bytes(b"mine")
+    (tmp_path / "points.lp").symlink_to("thesis")
+    with pytest.raises(OSError, match="symbolic link"):
+        Outbox(tmp_path)
+    assert (tmp_path / "thesis").read_bytes() == b"mine"
 
 
 def test_a_torn_last_line_waits_for_its_end(tmp_path):

@@ -342,6 +342,31 @@ def test_what_is_no_run_folder_is_refused(tmp_path, content):
             read(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["run.json", "events.jsonl", "rig.bin", "smart/001.json", "fio/load/x.log", "lock"])
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_a_folder_with_what_is_no_file_is_refused(book, name, what):
+    """A report of it would never end, or take all memory."""
+    place = book.path / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    os.mkfifo(place) if what == "pipe" else place.symlink_to("/dev/zero")
+    with pytest.raises(JournalError, match="only files in the run folder"):
+        journal.run_header(book.path)
+    assert name not in integrity.sums(book.path)
+
+
+def test_line_numbers_that_no_run_reaches_cost_no_memory():
+    event = {"t_ns": 1, "kind": "x"}
+    found = integrity.lines(integrity.sealed(event, 0) + integrity.sealed(event, 10**12 - 1))
+    assert integrity._line_words(found) == [f"events.jsonl: {10**12 - 2} lines are missing"]
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "../other"])
+def test_sums_reach_only_into_the_folder(book, name):
+    (book.path.parent / "other").touch()
+    assert "outside" in integrity._sum_words(book.path, {name: [0, "00000000"]})[0]
+
+
 def test_many_threads_append_without_tearing(book):
     def work(k):
         for i in range(100):

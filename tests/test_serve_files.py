@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from serving import Serving
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import admin, feed, server, store, truth
+from ssdrig.virtual import admin, bench, feed, server, store, truth
 
 THESIS = b"my thesis\n" * 400
 MIB = 1 << 20
@@ -123,7 +123,7 @@ def test_a_feed_that_a_killed_server_left_is_replaced_and_removed(tmp_path):
     assert not os.path.exists(path)
 
 
-@pytest.mark.parametrize("name", ["energy.bin", "ledger.json", "marks.jsonl"])
+@pytest.mark.parametrize("name", ["energy.bin", "ledger.json", "ledger.json.part", "seconds.jsonl", "marks.jsonl"])
 def test_files_of_another_kind_in_the_truth_folder_stay(tmp_path, name):
     path = thesis(tmp_path / name)
     with pytest.raises(UsageError, match="files of another kind"):
@@ -207,3 +207,28 @@ def test_an_infinite_time_is_answered_and_the_server_lives(tmp_path):
         assert served.truth(op="ledger")["simulated"] is True
     finally:
         assert served.end(signal.SIGTERM) == 0
+
+
+# --- the folders that killed benches left
+
+
+def test_only_folders_that_a_dead_bench_left_are_swept(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench, "_bases", lambda: [tmp_path])
+    mine = tmp_path / f"{bench.PREFIX}2026-results"
+    mine.mkdir()
+    thesis(mine / "thesis.txt")
+    (running, lock), (_, its_lock) = bench._folder(), bench._folder()
+    os.close(its_lock)  # as the kernel does when the owner ends
+    bench._sweep()
+    assert sorted(tmp_path.iterdir()) == sorted([mine, running]) and (mine / "thesis.txt").read_bytes() == THESIS
+    os.close(lock)
+
+
+def test_a_bench_of_another_pid_namespace_is_not_swept(tmp_path, monkeypatch):
+    """A container that shares /tmp does not see the process that owns the folder."""
+    monkeypatch.setattr(bench, "_bases", lambda: [tmp_path])
+    monkeypatch.setattr(os, "getpid", lambda: 4_000_000)  # no such process here
+    running, lock = bench._folder()
+    bench._sweep()
+    assert running.exists()
+    os.close(lock)

@@ -2,6 +2,7 @@
 in the event `sums` before `run.end`. What does not match is said in words; nothing here repairs or hides anything."""
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,8 @@ def sums(run: Path) -> dict[str, list]:
     out = {}
     for name in _files(run):
         path = run / name
+        if not path.is_file():
+            continue  # a device would have no end; the reader names it
         out[name] = [path.stat().st_size, None if name in FRAMED else f"{_crc(path):08x}"]
     return out
 
@@ -113,6 +116,17 @@ def _files(run: Path) -> list[str]:
         if path.is_file() or path.is_symlink():
             found.append(name.as_posix())
     return found
+
+
+def no_file(run: Path) -> str:
+    """An entry of the folder that is neither a file nor a folder nor a link to one, such as a pipe or a device, which
+    could be read without an end; "" if there is none."""
+    for folder, _, names in os.walk(run):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.exists(path) and not os.path.isfile(path):
+                return path
+    return ""
 
 
 def _crc(path: Path) -> int:
@@ -148,7 +162,7 @@ def _line_words(found: Lines) -> list[str]:
     if not found.events and not found.damaged:
         out.append("events.jsonl: has no event")
     if numbers and numbers != list(range(numbers[0], numbers[0] + len(numbers))) or numbers[:1] not in ([], [0]):
-        missing = len(set(range(max(numbers) + 1)) - set(numbers)) - len(found.damaged)
+        missing = max(numbers) + 1 - len(set(numbers)) - len(found.damaged)
         if missing > 0:
             out.append(f"events.jsonl: {missing} lines are missing")
         if len(set(numbers)) < len(numbers):
@@ -163,6 +177,8 @@ def _sum_words(run: Path, written: dict) -> list[str]:
     for name, entry in written.items():
         try:
             size, crc = entry
+            if not (run / name).resolve().is_relative_to(run.resolve()):
+                raise ValueError("it lies outside of the run folder")
             there = (run / name).stat().st_size
             if there < size:
                 out.append(f"{name}: {there} of {size} bytes are left")

@@ -17,7 +17,7 @@ class Outbox:
 
     def __init__(self, folder: Path):
         self.folder = Path(folder)
-        self._file = os.open(self.folder / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._file = os.open(self.folder / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.size = sum(len(line) for line in self.lines())

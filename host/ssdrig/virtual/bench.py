@@ -1,9 +1,11 @@
 """Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
 
-They live in a private folder under $TMPDIR (where that is too long for a socket, under a shorter one), named after the
-process that owns them. When that process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by the
-next bench that starts."""
+They live in a private folder under $TMPDIR (where that is too long for a socket, under a shorter one). The process that
+owns them holds a lock in it. When that process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by
+the next bench that starts."""
 
+import contextlib
+import fcntl
 import json
 import os
 import select
@@ -21,6 +23,7 @@ from urllib.parse import quote
 from ssdrig.errors import DriveError, RigError
 
 PREFIX = "ssdrig-bench-"
+OWNER = "owner"  # a file in the folder, locked while the owner lives
 SOCKET_PATH_BYTES = 107  # sun_path without its last zero
 READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 
@@ -37,6 +40,7 @@ class VirtualBench:
     board: subprocess.Popen | None
     truth: Path
     board_truth: Path
+    lock: int = -1  # descriptor of OWNER
     fio_target: str = field(init=False)
 
     def __post_init__(self):
@@ -57,6 +61,9 @@ class VirtualBench:
                         _copy(source, keep_truth_in / source.name)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+            if self.lock >= 0:
+                os.close(self.lock)
+            self.lock = -1
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -81,7 +88,7 @@ def start(
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
     _sweep()
-    folder = _folder()
+    folder, lock = _folder()
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
     # "crc": nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
     words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", "crc"]
@@ -105,22 +112,37 @@ def start(
             if process:
                 _end(process)
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
         raise
-    return VirtualBench(folder, drive, port, server, cable, truth, board_truth)
+    return VirtualBench(folder, drive, port, server, cable, truth, board_truth, lock)
 
 
-def _folder() -> Path:
-    """A new private folder whose sockets have paths that AF_UNIX takes. Raises DriveError if none can be made."""
+def _folder() -> tuple[Path, int]:
+    """A new private folder whose sockets have paths that AF_UNIX takes, and the descriptor that holds its lock. Raises
+    DriveError if none can be made."""
     name, seen = f"{PREFIX}{os.getpid()}-", "no folder for temporary files"
     for base in _bases():
         if len(os.fsencode(base)) + len(name) + len("/xxxxxxxx/nbd.admin") > SOCKET_PATH_BYTES:
             seen = f"a path too long for a socket: {base}"
             continue
         try:
-            return Path(tempfile.mkdtemp(prefix=name, dir=base))
+            folder = Path(tempfile.mkdtemp(prefix=name, dir=base))
+            return folder, _lock(folder)
         except OSError as error:
             seen = f"{base}: {error.strerror}"
     raise DriveError("a folder for the virtual bench's sockets", seen, "set TMPDIR to a short path of yours")
+
+
+def _lock(folder: Path) -> int:
+    """Own the folder until the descriptor is closed. The file has its name only when it is locked: _sweep() may run."""
+    try:
+        fd = os.open(folder / f"{OWNER}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        os.rename(folder / f"{OWNER}.new", folder / OWNER)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return fd
 
 
 def _bases() -> list[Path]:
@@ -204,8 +226,12 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _sweep() -> None:
-    """Remove folders whose owner is gone (it was killed)."""
+    """Remove folders whose owner is gone (it was killed). A folder without a lock is not a bench's."""
     for folder in [folder for base in _bases() for folder in base.glob(f"{PREFIX}*")]:
-        pid = folder.name[len(PREFIX) :].split("-")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            fd = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(fd)

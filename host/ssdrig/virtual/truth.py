@@ -70,7 +70,8 @@ class TruthFolder:
 
 def _refuse_other_files(folder: Path) -> None:
     """The files of an earlier drive are replaced, those of anything else are not."""
-    energy, others = folder / "energy.bin", [folder / "ledger.json", folder / "marks.jsonl"]
+    energy = folder / "energy.bin"
+    others = [folder / name for name in ("ledger.json", "ledger.json.part", "seconds.jsonl", "marks.jsonl")]
     if energy.exists():
         with open(energy, "rb") as f:
             ours = f.read(len(MAGIC)) == MAGIC
