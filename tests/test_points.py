@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import synthetic_run
 from fake_influx import FakeInflux, parse_line
 
-from ssdrig import journal, line_protocol, points, push
+from ssdrig import fiolog, journal, line_protocol, points, push
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.virtual import influxd as real
 
@@ -54,7 +55,7 @@ def test_a_run_comes_to_these_points(run):
     assert got == points.counts(run)
     assert (
         got["fio_interval"] == 2 + len(IOPS)
-        and got["ssd_wear"] == got["smart_device"] == 5
+        and got["ssd_wear"] == got["smart_device"] == 6  # two before, two by the clock, the window's end, after
         and got["rig_event"] == len(journal.events(run))
     )
     assert seconds[1] - seconds[0] <= got["power"] <= seconds[1] - seconds[0] + 1
@@ -67,13 +68,7 @@ def test_a_run_comes_to_these_points(run):
         if tags == {"dir": "write", "drive": drive, "run": name, "step": "load"}
     ]
     assert [f["iops"] for f, _ in load] == IOPS
-    assert load[0][0]["lat_mean_ns"] == 800_000 and load[2][0] == {
-        "iops": 0,
-        "bw_bytes": 0,
-        "lat_mean_ns": 0,
-        "lat_p99_ns": 0,
-        "lat_p999_ns": 0,
-    }
+    assert load[0][0]["lat_mean_ns"] == 800_000 and load[2][0] == {"iops": 0, "bw_bytes": 0}
     first_row_ms = int((run / "fio" / "load" / "load_iops.1.log").read_text().split(",")[0])
     first_ns = (first_row_ms - 1000) * 1_000_000
     assert abs(load[0][1] - (first_ns - synthetic_run.T_RUN_NS + synthetic_run.UTC_RUN_NS)) < 10_000_000
@@ -114,9 +109,23 @@ def test_every_field_of_the_schema_is_written_by_a_run(run):
     for m, _, fields, _ in read(emit(run)):
         written.setdefault(m, set()).update(fields)
     schema = {m.name: set(m.fields) for m in line_protocol.read_schema().values()}
+    schema["fio_interval"] -= {"lat_p99_ns", "lat_p999_ns"}  # see below
     assert {name: fields for name, fields in written.items() if not name.startswith("smart_")} == {
         name: fields for name, fields in schema.items() if not name.startswith("smart_")
     }
+
+
+@pytest.mark.parametrize("kind", ["clat", "lat"])
+def test_percentiles_say_of_which_latency_and_are_only_of_enough_ios(tmp_path, kind):
+    seconds = fiolog.load(synthetic_run.write(tmp_path, [12000, 9000, 0, 500, 500]) / "fio" / "load")
+    made = [points.second_fields(replace(seconds, hist_of=kind), i) for i in range(4)]
+    assert [set(f) - {"iops", "bw_bytes"} for f in made] == [
+        {"lat_mean_ns", f"{kind}_p99_ns", f"{kind}_p999_ns"},
+        {"lat_mean_ns", f"{kind}_p99_ns"},
+        set(),
+        {"lat_mean_ns"},
+    ]
+    assert set(made[0]) <= set(line_protocol.read_schema()["fio_interval"].fields)
 
 
 def test_smart_as_telegraf_names_it(run):
@@ -197,7 +206,7 @@ def test_a_run_that_died_gives_what_is_there(tmp_path):
     shutil.rmtree(run / "fio" / "load")
     assert journal.state(run) == "died"
     got = Counter(m for m, *_ in read(emit(run)))
-    assert got == points.counts(run) and (got["fio_interval"], got["ssd_wear"]) == (2, 4)
+    assert got == points.counts(run) and (got["fio_interval"], got["ssd_wear"]) == (2, 5)
 
 
 def test_seconds_of_a_step_that_never_ended(tmp_path):

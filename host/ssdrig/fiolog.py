@@ -123,7 +123,8 @@ def from_logs(
     block_bytes: int = 0,
 ) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and what is known
-    of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there only).
+    of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there
+    only).
 
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
     rows, its totals are those of a torn file: they are None then, and `notes` says so."""

@@ -139,7 +139,7 @@ class Emitter:
         for direction, seconds in fio_seconds(self.run, step):
             zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
             for i in range(len(seconds.t_ns)):
-                fields = {name: int(getattr(seconds, name)[i]) for name in self._schema["fio_interval"].fields}
+                fields = second_fields(seconds, i)
                 yield from self._point(
                     "fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i])
                 )
@@ -167,6 +167,16 @@ class Smart:
             self._identity = smart_points.identity(document)
         t_ns = event["t_ns"] if snapshot["t_ns"] is None else snapshot["t_ns"]
         return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
+
+
+def second_fields(seconds: fiolog.Seconds, i: int) -> dict[str, int | None]:
+    """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
+    n, of = int(seconds.iops[i]), seconds.hist_of
+    fields: dict[str, int | None] = {"iops": n, "bw_bytes": int(seconds.bw_bytes[i])}
+    fields["lat_mean_ns"] = int(seconds.lat_mean_ns[i]) if n else None
+    fields[f"{of}_p99_ns"] = int(seconds.lat_p99_ns[i]) if n >= 1000 else None
+    fields[f"{of}_p999_ns"] = int(seconds.lat_p999_ns[i]) if n >= 10_000 else None
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def drive_tag(header: dict) -> str:

@@ -8,6 +8,8 @@ from ssdrig import fiolog, fiotext
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 
+P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
+
 
 def load_fio(data: RunData, run: Path) -> None:
     k = data.k
@@ -45,9 +47,16 @@ def load_fio(data: RunData, run: Path) -> None:
     data.bw_Bps = per_second(load.bw_bytes).sum(axis=1)
     with np.errstate(invalid="ignore"):
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
-    data.lat_p99_us = np.where(data.iops > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
-    data.lat_p99_us[data.lat_p99_us == 0] = np.nan
+    tail[count < P99_IOS] = 0
+    data.lat_p99_us = np.where(tail.max(axis=1, initial=0) > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
     data.hist, data.hist_of = load.hist // (k, 1, 1), load.hist_of
+    few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
+    if few:
+        data.notes.append(
+            f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
+        )
+    if data.hist_of == "lat":
+        data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
     _load_lat(data, run / "fio" / "load" / "out.json")
     if k > 1:
         data.notes.append(
