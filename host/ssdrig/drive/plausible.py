@@ -138,7 +138,7 @@ def _temperatures(out: dict, unknown: list[str]) -> None:
 
 def _timers(out: dict, hours: int | None, unknown: list[str]) -> None:
     if hours is None:
-        hours = round(HOURS_MOST)
+        hours = HOURS_MOST
     most_min = (hours + 1) * 60 + hours * 60 // 100
     for name in ("warning_temp_min", "critical_temp_min"):
         if out[name] is not None and out[name] > most_min:
@@ -159,7 +159,7 @@ def _cycles(out: dict, unknown: list[str]) -> None:
     """Lowest <= mean <= highest; 0 beside a figure that is not 0 is no count."""
     names = [f"pe_cycles_{end}" for end in ("min", "mean", "max")]
     known = {name: out[name] for name in names if out[name] is not None}
-    if max(known.values(), default=0) > 1:
+    if any(value > 1 for value in known.values()):
         for name in ("pe_cycles_mean", "pe_cycles_max"):
             if known.get(name) == 0:
                 drop(out, name, f"0, although {_others(known, name)}: the drive does not count it", unknown)
