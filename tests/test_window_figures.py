@@ -214,6 +214,11 @@ def test_the_uncertainty_needs_facts_and_readings_below_the_limit(more, known):
     assert noted(out, "power: 1 of 20 samples of the window are at the sensor's limit") == ("clipped" in more)
 
 
+def test_a_rail_without_power_has_no_uncertainty_in_percent():
+    out = figures(powered(run([1, 1]), rail_of([0, 0]), rail_of([1, 1])))
+    assert [rail["power_uncertainty_percent"] is None for rail in out["rails"]] == [True, False]
+
+
 def test_two_rails_share_the_uncertainty_of_their_sum():
     one, two = (figures(powered(run([1, 1]), *[rail_of([2, 2])] * n)) for n in (1, 2))
     ratio = two["power_uncertainty_percent"] / one["power_uncertainty_percent"]

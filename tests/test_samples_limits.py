@@ -1,0 +1,195 @@
+"""Samples into energy, on arrays made by hand: gaps, the chip's period, closure; each limit from both sides."""
+
+import numpy as np
+import pytest
+import stream
+
+from ssdrig import power, samples, wire
+from ssdrig.frames import ENERGY, Decoder
+
+MS = 10**6
+S = 10**9
+
+
+# ---- running energy and its gaps
+
+
+def energy(t_ms, watts, at=(), lost=(), segment=(0,), period_ms=10):
+    t_ns = (np.array(t_ms, float) * MS).astype(np.int64)
+    arrays = (np.array(v, np.int64) for v in (at, lost, segment))
+    at, lost, segment = arrays
+    return power._energy(t_ns, np.array(watts, float), at, lost, segment, np.full(len(segment), period_ms * 1e6))
+
+
+def test_each_sample_stands_for_the_time_before_it():
+    joules, gaps = energy([100, 110, 125], [1, 2, 4])
+    assert joules == pytest.approx([0.010, 0.030, 0.090]) and [len(g) for g in gaps] == [0] * 4
+    joules, gaps = energy([], [])
+    assert len(joules) == 0 and [len(g) for g in gaps] == [0] * 4
+
+
+def test_a_gap_is_filled_with_the_mean_of_both_sides():
+    joules, (at, lost, dark_ns, filled_J) = energy([100, 110, 150], [1, 2, 4], at=[2], lost=[3])
+    assert (at.tolist(), lost.tolist(), dark_ns.tolist()) == ([2], [3], [30 * MS])
+    assert filled_J == pytest.approx([3 * 0.030]) and joules[-1] == pytest.approx(0.030 + 0.040 + 0.090)
+
+
+def test_conversions_lost_before_the_first_sample_count_by_their_number():
+    joules, (at, lost, dark_ns, filled_J) = energy([100, 110], [2, 2], at=[0], lost=[4])
+    assert (at.tolist(), lost.tolist(), dark_ns.tolist()) == ([0], [4], [40 * MS])
+    assert filled_J == pytest.approx([0.080]) and joules == pytest.approx([0.100, 0.120])
+    _, gaps = energy([100, 110], [2, 2], at=[0], lost=[0])
+    assert [len(g) for g in gaps] == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("dark_ms", "known", "counted"),
+    [(5.1, 0, 1), (5, 0, 0), (4.9, 0, 0), (4.9, 3, 0), (5, 3, 3), (24, 0, 2), (26, 0, 3), (26, 7, 7)],
+)
+def test_a_new_segment_counts_what_the_chip_must_have_converted(dark_ms, known, counted):
+    """After a reset the number of the conversion says little: the time counts, from half a period on."""
+    _, (at, lost, *_) = energy([100, 110, 120 + dark_ms], [1, 1, 1], at=[2], lost=[known], segment=[0, 2])
+    assert lost.tolist() == ([counted] if counted else []) and at.tolist() == ([2] if counted else [])
+
+
+def test_within_a_segment_the_number_counts():
+    _, (_, lost, dark_ns, _) = energy([100, 110, 124.9], [1, 1, 1], at=[2], lost=[3])
+    assert (lost.tolist(), dark_ns.tolist()) == ([3], [round(4.9 * MS)])
+
+
+def test_each_segment_has_its_period():
+    t_ns, segment = np.array([100, 110, 150, 160], np.int64) * MS, np.array([0, 2])
+    at, lost, period = np.array([2]), np.array([0]), np.array([10e6, 20e6])
+    _, (_, lost, dark_ns, _) = power._energy(t_ns, np.ones(4), at, lost, segment, period)
+    assert (lost.tolist(), dark_ns.tolist()) == ([1], [20 * MS])
+
+
+# ---- a stream
+
+
+def assembled(tape) -> power.Power:
+    decoder = Decoder()
+    decoder.feed(tape.records())
+    return power.assemble(decoder.frames(0), decoder.boots)
+
+
+@pytest.mark.parametrize(
+    ("real_us", "followed"), [(1099, True), (1101, False), (901, True), (899, False), (1000, True)]
+)
+def test_the_chips_period_is_taken_up_to_a_tenth_off(real_us, followed):
+    """Two frames lost: the gap is as long as time says, less one period."""
+    tape = stream.started()
+    tape.stream(8, lose=(4, 5), period_us=real_us)
+    found = assembled(tape)
+    assert found.lost == 100 and found.gap.tolist() == [200]
+    period = real_us if followed else 1000
+    assert found.gap_ns[0] == pytest.approx((101 * real_us - period) * 1000, abs=2500)
+
+
+@pytest.mark.parametrize(("n", "followed"), [(101, True), (100, False)])
+def test_the_chips_period_needs_a_hundred_conversions(n, followed):
+    tape = stream.started()
+    tape.stream(1, n=n - 51, period_us=1050)
+    tape.stream(1, n=50, first_index=n - 50, skip=1, period_us=1050)
+    found = assembled(tape)
+    expected_us = 1050 if followed else 2 * 1050 - 1000
+    assert found.gap_ns[0] == pytest.approx(expected_us * 1000, abs=2500)
+
+
+def test_the_integral_goes_back_one_sample_before_the_first():
+    tape = stream.started()
+    tape.stream(2)
+    found = assembled(tape)
+    start_ns = int(found.t_ns[0]) - MS
+    values = power.integral_J(found, [start_ns - S, start_ns, start_ns + MS // 2, int(found.t_ns[-1]) + S])
+    assert values == pytest.approx([0, 0, 0.0005, 0.1], abs=2e-6)
+
+
+def test_the_time_of_a_boot_without_a_ping_is_a_second_wide():
+    tape = stream.started()
+    tape.frame(wire.SAMPLES, stream.samples(0, np.array([2_000_000, 2_001_000]), [1, 1], [1, 1]))
+    found = assembled(tape)
+    assert found.err_ns[1] == pytest.approx(0.5e9, rel=1e-3)
+    assert tape.rows[-1][2] - found.t_ns[1] == pytest.approx(0.5e9, rel=1e-3)
+
+
+def rows(*each) -> np.ndarray:
+    out = np.zeros(len(each), ENERGY)
+    for i, (index, t_us, register) in enumerate(each):
+        out[i]["index"], out[i]["t_us"], out[i]["energy"] = index, t_us, register
+    return out
+
+
+LSB_J = 16 * 3.2 * stream.CURRENT_LSB_PA * 1e-12
+
+
+def closed(*each) -> power.Closure | None:
+    tape = stream.started()
+    tape.stream(40)  # 2000 conversions of 1 mJ
+    return power.closure(assembled(tape), rows(*each))
+
+
+def test_closure_worked_by_hand():
+    """1000 conversions of 1 mJ; the chip counts 2500 steps of 0.4 mJ."""
+    c = closed((500, 1_500_000, 7), (1500, 2_500_000, 2507))
+    assert (c.host_J, c.chip_J, c.seconds) == (pytest.approx(1, rel=1e-6), pytest.approx(1), pytest.approx(1, rel=1e-6))
+    assert (c.raw_percent, c.corrected_percent) == pytest.approx((0, 0), abs=1e-3)
+    assert c.chip_clock_ppm == pytest.approx(0, abs=5) and c.instead == 0
+    assert c.resolution_percent == pytest.approx(100 * (3.2 * 7_812_500e-12 + LSB_J), rel=1e-5)
+    half = closed((500, 1_500_000, 7), (1500, 2_500_000, 5007))
+    assert (half.raw_percent, half.corrected_percent) == pytest.approx((-50, -50), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("each", "there"),
+    [
+        ([(500, 1_500_000, 0)], False),
+        ([(500, 1_500_000, 0), (500, 1_500_000, 9)], False),  # no conversion between them
+        ([(500, 1_500_000, 0), (1500, 2_500_000, 0)], False),  # the chip counted nothing
+        ([(500, 1_500_000, 0), (1500, 2_500_000, 1)], True),
+        ([(500, 1_500_000, 2**39), (1500, 2_500_000, 0)], True),  # half of the register: it wrapped
+        ([(500, 1_500_000, 2**39), (1500, 2_500_000, 1)], False),  # more than half: it was reset
+        ([(500, 1_500_000, 0), (2000, 3_005_000, 9)], True),  # 5 ms behind the last sample
+        ([(500, 1_500_000, 0), (2000, 3_005_001, 9)], False),
+        ([(500, 1_000_999, 0), (1500, 2_500_000, 9)], False),  # before the first sample
+        ([(500, 1_001_000, 0), (1500, 2_500_000, 9)], True),
+    ],
+)
+def test_which_energy_frames_close(each, there):
+    assert (closed(*each) is not None) == there
+
+
+# ---- seconds
+
+
+def second(t_s, watts, joules=1.0, n=10, lost=1, error=5) -> samples.Second:
+    return samples.Second(t_s * S, *[0.0] * 6, watts, 0.0, 0.0, 0.0, joules, n, lost, error)
+
+
+def test_seconds_of_two_rails_are_added_when_both_are_there():
+    both, together = ["a", "b"], samples.Together()
+    assert together.add("a", second(1, 2.0), both) is None and together.add("a", second(2, 3.0), both) is None
+    out = together.add("b", second(2, 4.0, joules=2.0, n=20, lost=2, error=7), both)
+    assert out == {"t_ns": 2 * S, "p_mean_W": 7.0, "energy_J": 3.0, "samples": 30, "lost": 3, "rails": 2, "t_err_ns": 7}
+    assert together.add("b", second(1, 4.0), both) is None  # that second was given up
+    assert together.add("a", second(3, 1.0), ["a"])["p_mean_W"] == 1.0
+
+
+@pytest.mark.parametrize(("value", "kind", "number"), [(2.6, int, 3), (2.4, int, 2), (2.6, float, 2.6)])
+def test_numbers_are_rounded_to_their_kind(value, kind, number):
+    found = samples._number(np.float64(value), kind)
+    assert found == number and type(found) is kind
+
+
+def test_the_extremes_and_deviation_of_a_second():
+    tape = stream.started()
+    tape.stream(20, vbus=25_600, current=25_600)
+    tape.stream(20, first_index=1000, vbus=25_600, current=3 * 25_600)
+    found = assembled(tape)
+    rows = samples.per_second(found, stream.T0_NS + 500 * MS, 3)
+    assert rows.samples[0] == pytest.approx(1000, abs=1) and rows.samples[2] == 0
+    assert (rows.p_min_W[0], rows.p_max_W[0]) == (pytest.approx(1), pytest.approx(3))
+    assert rows.p_std_W[0] == pytest.approx(1, abs=0.01) and rows.p_mean_W[0] == pytest.approx(2, abs=0.01)
+    assert rows.p_std_W[1] == pytest.approx(0, abs=1e-9) and np.isnan(rows.p_std_W[2])
+    assert rows.i_max_A[0] == pytest.approx(0.6) and rows.v_mean_V[1] == pytest.approx(5)
+    assert rows.t_ns.tolist() == [stream.T0_NS + 500 * MS + i * S for i in range(3)]
