@@ -1,0 +1,172 @@
+"""Repeats, resets, patience and nonsense in a stream of frames: each limit from both sides."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import stream
+from test_frames import decoded
+
+from ssdrig import journal, wire
+from ssdrig.frames import KINDS, Decoder
+
+S = 10**9
+
+
+def row(kind: int, seq: int, body: bytes = b"", t_ns: int = stream.T0_NS):
+    return journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns
+
+
+def sampled(seq: int, t_us: int) -> tuple:
+    return row(wire.SAMPLES, seq, stream.samples(seq, np.array([t_us]), [1], [1]))
+
+
+def counts(rows, pieces=1) -> tuple[int, int, int]:
+    found = decoded(rows, pieces).counts
+    return found["repeated"], found["resets"], found["frames_lost"]
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize(
+    ("back", "expected"),
+    [
+        (63, (1, 0, 0)),  # the frame 63 before it, as it was
+        (64, (1, 0, 0)),
+        (65, (0, 1, 34)),  # too far back to be a repeat: sequence number 34 of a new boot
+    ],
+)
+def test_how_far_back_a_repeat_is_looked_for(back, expected, pieces):
+    rows = [row(wire.LOG, seq) for seq in range(100)]
+    rows.append(rows[len(rows) - back])
+    got = counts(rows, pieces)
+    assert got == ((0, 1, 35) if back == 65 else expected)
+
+
+@pytest.mark.parametrize(("fell", "resets"), [(63, 0), (64, 1)])
+def test_a_sequence_number_that_falls_far_is_a_reset(fell, resets):
+    rows = [row(wire.LOG, seq, b"%d" % seq) for seq in range(101)] + [row(wire.LOG, 100 - fell, b"other")]
+    assert counts(rows)[1] == resets
+
+
+@pytest.mark.parametrize(("fell_us", "resets"), [(1_000_000, 0), (1_000_001, 1)])
+def test_board_time_that_falls_by_more_than_a_second_is_a_reset(fell_us, resets):
+    rows = [sampled(5, 9_000_000), sampled(6, 9_000_000 - fell_us), sampled(7, 9_500_000)]
+    found = decoded(rows)
+    assert (found.counts["resets"], found.counts["frames_lost"]) == (resets, 6 * resets)
+    assert found.frames(0).boot.tolist() == [0, resets, resets]
+
+
+@pytest.mark.parametrize(("t_us", "read"), [((1 << 52) - 1, True), (1 << 52, False)])
+def test_ticks_of_another_age_are_nonsense(t_us, read):
+    found = decoded([sampled(5, t_us)])
+    assert (len(found.frames(0).n), found.counts["malformed"]) == (int(read), int(not read))
+
+
+def test_a_stream_may_begin_anywhere():
+    assert counts([row(wire.LOG, seq) for seq in (7, 8, 10)]) == (0, 0, 1)
+    assert counts([row(wire.LOG, 0), row(wire.LOG, 1)]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_that_are_known(kind):
+    found = decoded([row(kind, 1, stream.hello() if kind == wire.HELLO else b"")])
+    assert found.counts["malformed"] == (kind in (wire.SAMPLES, wire.ENERGY)) and found.counts["frames"] == 1
+
+
+def test_another_kind_and_a_frame_without_body_are_malformed():
+    found = decoded([row(ord("z"), 1), row(wire.ENERGY, 2, bytes(3)), row(wire.ENERGY, 3, bytes(60))])
+    assert found.counts["malformed"] == 3 and len(found.energies()) == 0
+
+
+def test_an_empty_samples_frame_holds_nothing_and_is_no_damage():
+    body = stream.samples(0, np.array([1_000_000]), [1], [1])[: -wire.SAMPLE_BYTES]
+    body = body[:2] + b"\0" + body[3:]
+    found = decoded([row(wire.SAMPLES, 1, body)])
+    assert found.rails() == [] and found.counts["malformed"] == 0
+
+
+def test_records_that_are_no_frames():
+    records = [(journal.PING, bytes(3), 1), (journal.PING, bytes(5), 1), (journal.FRAME, bytes(4), 1)]
+    found = decoded([*records, (journal.DAMAGE, b"x", 2), (journal.DAMAGE, b"", 3)])
+    assert found.counts == dict.fromkeys(found.counts, 0) | {"damaged": 2}
+
+
+def pong(seq: int, token: int, t_ns: int, held: bytes = b"") -> tuple:
+    return row(wire.PONG, seq, struct.pack("<IQ", token, 2_000_000) + held, t_ns)
+
+
+@pytest.mark.parametrize(("late_ns", "paired"), [(S - 1, True), (S, False)])
+def test_a_pong_waits_a_second_for_its_ping(late_ns, paired):
+    decoder = Decoder()
+    for rows in ([pong(1, 7, 100 * S)], [(journal.DAMAGE, b"", 100 * S + late_ns)]):
+        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in rows)))
+    decoder.feed(journal.decode_records(journal.encode_record(journal.PING, struct.pack("<I", 7), 99 * S)))
+    assert decoder.boots[0].pings == ([(99 * S, 2_000_000, 100 * S, 0)] if paired else [])
+
+
+@pytest.mark.parametrize(("sent_ns", "paired"), [(5 * S, True), (5 * S + 1, False)])
+def test_an_answer_is_not_read_before_it_was_asked_for(sent_ns, paired):
+    found = decoded([(journal.PING, struct.pack("<I", 7), sent_ns), pong(1, 7, 5 * S)])
+    assert len(found.boots[0].pings) == paired
+
+
+def test_how_long_a_ping_was_held():
+    ping = (journal.PING, struct.pack("<I", 7), S)
+    for held, us in ((b"", 0), (struct.pack("<I", 300), 300)):
+        assert decoded([ping, pong(1, 7, 5 * S, held)]).boots[0].pings == [(S, 2_000_000, 5 * S, us)]
+
+
+@pytest.mark.parametrize(("more", "forgotten"), [(9_999, False), (10_000, True)])
+def test_pings_without_an_answer_are_forgotten_after_a_minute(more, forgotten):
+    pings = [(journal.PING, struct.pack("<I", i), S if i == 0 else 61 * S) for i in range(more + 1)]
+    found = decoded(pings)
+    later = [pong(1, 0, 62 * S), pong(2, more, 62 * S), (journal.DAMAGE, b"", 64 * S)]
+    found.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in later)))
+    assert [p[0] for p in found.boots[0].pings] == ([] if forgotten else [S]) + [61 * S]
+
+
+def hello(**more) -> bytes:
+    said = json.loads(stream.hello(rails=(0, 1)))
+    said["rails"][1] |= more
+    return json.dumps(said).encode()
+
+
+@pytest.mark.parametrize("key", ["vbus_lsb_nV", "current_lsb_pA", "conversion_ns"])
+@pytest.mark.parametrize(("value", "rails"), [(0, 1), (-1, 1), (1e-9, 2)])
+def test_a_rail_whose_scale_is_none_is_left_out(key, value, rails):
+    assert len(decoded([row(wire.HELLO, 0, hello(**{key: value}))]).boots[0].rails) == rails
+
+
+@pytest.mark.parametrize(("protocol", "read"), [(0, False), (1, True), (2, True), (3, False), (None, False)])
+def test_protocols_that_are_read(protocol, read):
+    found = decoded([row(wire.HELLO, 4, stream.hello(boot=9, protocol=protocol)), row(wire.HELLO, 5, stream.hello(9))])
+    assert found.boots[0].boot == 9 and found.boots[0].hello_frame == (0 if read else 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [(("5V", "12V"), ("5V", "12V")), (("5V", "5V"), ("5V 0", "5V 1")), (("", "5V"), ("rail 0", "5V"))],
+)
+def test_names_of_rails(names, shown):
+    said = json.loads(stream.hello(rails=(0, 1)))
+    for rail, name in zip(said["rails"], names, strict=True):
+        rail["name"] = name
+    assert decoded([row(wire.HELLO, 0, json.dumps(said).encode())]).rail_names() == dict(enumerate(shown))
+
+
+def test_frames_of_several_lengths_and_many_at_once():
+    """More than 20 000 frames of one length are decoded in parts."""
+    sizes = [1, 2] * 3
+    rows, at = [], 0
+    for seq, n in enumerate(sizes):
+        t_us = 1_000_000 + 1000 * np.arange(at, at + n)
+        rows.append(
+            row(wire.SAMPLES, seq, stream.samples(at, t_us, range(at, at + n), [-i for i in range(at, at + n)]))
+        )
+        at += n
+    found = decoded(rows).frames(0)
+    assert found.vbus.tolist() == [-i for i in found.current.tolist()] == list(range(9))
+    assert found.t_us.tolist() == [1_000_000 + 1000 * i for i in range(9)]
+    kept = found.only(np.array([False, True, False, True, False, False]))
+    assert kept.vbus.tolist() == [1, 2, 4, 5] and kept.n.tolist() == [2, 2] and kept.index.tolist() == [1, 4]

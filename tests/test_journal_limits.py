@@ -1,0 +1,220 @@
+"""The run folder's limits, each from both sides: numbers of a header, fields of an event, layout of a record, words on
+what is damaged."""
+
+import json
+from zlib import crc32
+
+import pytest
+
+from ssdrig import integrity, journal
+from ssdrig.errors import JournalError
+
+HEADER = {
+    "schema": 1,
+    "run": "r",
+    "started": {"t_ns": 5, "utc_ns": 0},
+    "drive": {"preset": "p"},
+    "method": {"name": "m"},
+    "rig": None,
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "events.jsonl").write_bytes(b"")
+    return tmp_path
+
+
+def header(folder, part: str, key: str, value) -> dict:
+    said = json.loads(json.dumps(HEADER))
+    (said[part] if part else said)[key] = value
+    (folder / "run.json").write_text(json.dumps(said))
+    return journal.run_header(folder)
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "good", "bad"),
+    [
+        ("", "run", ["x"], [None, 1]),
+        ("", "rig", [None, {}], [1, []]),
+        ("", "drive", [{}], [None, 1]),
+        ("started", "t_ns", [0, 1 << 62], [-1, (1 << 62) + 1, None, 1.0, True]),
+        ("drive", "time_dilation", [1, 1_000_000, None], [0, 1_000_001, 1.5, True]),
+        *(("drive", key, ["x", None], [1]) for key in ("model", "serial", "preset", "firmware", "interface")),
+        *(("drive", key, [0, 1 << 62, None], [-1, (1 << 62) + 1, "1"]) for key in ("capacity_bytes", "raw_nand_bytes")),
+        ("method", "name", ["x", None], [1]),
+        ("method", "op_percent", [0, 12.5, 100, None], [-0.1, 100.1, "1", True]),
+        *(
+            ("method", key, [0, 1 << 40, None], [-1, (1 << 40) + 1, 1.5])
+            for key in ("duration_s", "zoom_s", "smart_interval_s", "idle_s")
+        ),
+        *(
+            ("method", key, [0, 1 << 62, None], [-1, (1 << 62) + 1])
+            for key in ("tested_bytes", "block_bytes", "queue_depth", "seed")
+        ),
+    ],
+)
+def test_what_a_header_may_say(folder, part, key, good, bad):
+    for value in good:
+        found = header(folder, part, key, value)
+        assert (found[part] if part else found)[key] == value
+    for value in bad:
+        with pytest.raises(JournalError) as error:
+            header(folder, part, key, value)
+        assert f"{part}.{key}".strip(".") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("drive", "method", "name"),
+    [
+        ({"preset": "p q", "serial": "s", "model": "m"}, {"name": "mix"}, "19700101T000002Z-mix-p-q-"),
+        ({"serial": "s/1", "model": "m"}, {"name": "-"}, "19700101T000002Z-x-s-1-"),
+        ({"model": "m"}, {}, "19700101T000002Z-run-m-"),
+        ({}, {}, "19700101T000002Z-run-drive-"),
+    ],
+)
+def test_the_name_of_a_run(drive, method, name):
+    made = journal._name({"started": {"utc_ns": 2_999_999_999}, "drive": drive, "method": method})
+    assert made.startswith(name) and len(made) == len(name) + 4
+
+
+def test_the_reserve_is_64_KiB_and_gone_after_the_end(tmp_path):
+    book = journal.create(tmp_path, HEADER | {"run": "a"})
+    assert (book.path / "reserve").stat().st_size == 65_536
+    end = book.close("interrupted")
+    assert (end["why"], end["exit_code"]) == (None, 0) and book.close("failed", "again", 3) == end
+    assert not (book.path / "reserve").exists()
+    with pytest.raises(JournalError, match="closed"):
+        book.event("note", text="late")
+
+
+@pytest.mark.parametrize("state", ["", "running", "died"])
+def test_no_run_ends_in_another_state(tmp_path, state):
+    book = journal.create(tmp_path, HEADER | {"run": "a"})
+    with pytest.raises(ValueError):
+        book.close(state)
+    book.close("complete")
+
+
+def test_a_record_byte_by_byte():
+    made = journal.encode_record(2, b"abc", 0x0102030405060708)
+    head = b"SJR1\x02\0\0\0\x03\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01"
+    assert made == head + crc32(head + b"abc").to_bytes(4, "little") + b"abc"
+
+
+def test_damage_between_records_is_skipped_and_at_the_end_left():
+    a, b = journal.encode_record(1, b"", 7), journal.encode_record(2, b"xyz", 8)
+    found = journal.decode_records(a + b"??" + b + a[:-1], 100)
+    assert (found.kind.tolist(), found.t_ns.tolist(), found.length.tolist()) == ([1, 2], [7, 8], [0, 3])
+    assert (found.payload(1), found.skipped_bytes, found.left_bytes) == (b"xyz", 2, len(a) - 1)
+    assert found.next_offset == 100 + len(a + b) + 2
+    part = found.part(1, 2)
+    assert (len(part), part.payload(0), part.next_offset, part.skipped_bytes) == (1, b"xyz", found.next_offset, 2)
+    false = journal.decode_records(b"SJR1SJR1" + b)
+    assert (false.skipped_bytes, false.payload(0)) == (8, b"xyz")
+    assert journal.decode_records(b"?" + a[:-1]).left_bytes == len(a)
+    assert len(journal.decode_records(b"")) == 0
+
+
+# ---- lines
+
+
+def line(number: int, crc=True, **event) -> bytes:
+    said = {"t_ns": 1, "kind": "note", **event}
+    return integrity.sealed(said, number) if crc else json.dumps(said).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "good"),
+    [
+        ({}, True),
+        ({"t_ns": 0}, True),
+        ({"t_ns": (1 << 62) - 1}, True),
+        ({"t_ns": 1 << 62}, False),
+        ({"t_ns": -1}, False),
+        ({"t_ns": 1.0}, False),
+        ({"t_ns": True}, False),
+        ({"kind": 1}, False),
+        ({"kind": "clock.anchor", "utc_ns": 1}, True),
+        ({"kind": "clock.anchor"}, False),
+        ({"kind": "step.start", "step": 1}, False),
+        ({"kind": "step.end", "step": "load"}, True),
+        ({"kind": "smart.start", "n": True}, False),
+        ({"kind": "smart.end", "n": 1}, False),
+        ({"kind": "smart.end", "n": 1, "ok": True}, True),
+        ({"kind": "rig.hello", "hello": []}, False),
+        ({"kind": "sums", "files": {}}, True),
+        ({"kind": "run.end", "state": None}, False),
+    ],
+)
+def test_what_an_event_must_have(event, good):
+    found = integrity.lines(line(0, **event))
+    assert len(found.events) == good and (found.damaged == []) == good
+
+
+def test_lines_with_and_without_a_seal():
+    old = line(0, crc=False)
+    assert integrity.lines(old * 2).numbers == [None, None]
+    mixed = integrity.lines(line(0) + old + line(2) + b"torn")
+    assert (mixed.numbers, mixed.damaged) == ([0, 2], [len(old)])
+    assert (mixed.left_bytes, mixed.whole_bytes) == (4, len(line(0) + old + line(2)))
+    assert mixed.events == [{"t_ns": 1, "kind": "note"}] * 2
+    for text in (b"{}\n", b"[]\n", b"null\n", b"{\n", b'{"t_ns": 1}\n'):
+        assert integrity.lines(text).damaged == [len(text)]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", ["has no event"]),
+        (b"x\n", ["1 damaged lines (2 bytes) were left out"]),
+        (line(0) + b"abc", ["3 bytes at its end are no whole line"]),
+        (line(0) + line(1), []),
+        (line(0) + line(2), ["1 lines are missing"]),
+        (line(1), ["1 lines are missing"]),
+        (line(0) + b"x\n" + line(2), ["1 damaged lines (2 bytes) were left out"]),
+        (line(0) + b"x\n" + line(3), ["1 damaged lines (2 bytes) were left out", "1 lines are missing"]),
+        (line(0) + line(1) + line(1), ["1 lines are there twice"]),
+        (line(0) + line(2) + line(1), ["its lines are not in the order of their numbers"]),
+        (line(0, crc=False) * 3, []),
+    ],
+)
+def test_words_on_lines(folder, data, words):
+    (folder / "events.jsonl").write_bytes(data)
+    assert integrity.damage(folder) == [f"events.jsonl: {word}" for word in words]
+
+
+def closed(folder, **files) -> list[str]:
+    (folder / "events.jsonl").write_bytes(line(0, kind="sums", files=files))
+    return integrity.damage(folder)
+
+
+def test_words_on_files(folder):
+    (folder / "a").write_bytes(b"12345")
+    right = f"{crc32(b'12345'):08x}"
+    assert closed(folder, a=[5, right]) == closed(folder, a=[5, None]) == []
+    assert closed(folder, a=[6, right]) == ["a: 5 of 6 bytes are left"]
+    assert closed(folder, a=[4, right]) == ["a: has 1 bytes that the run did not write"]
+    assert closed(folder, a=[5, "0" * 8]) == ["a: is damaged, its content is not what the run wrote"]
+    assert closed(folder, a=[5, right], b=[0, right]) == ["b: is missing"]
+    assert closed(folder) == ["a: was not written by the run"]
+    (folder / "rig.bin").write_bytes(b"123")
+    assert integrity.sums(folder) == {"a": [5, right], "rig.bin": [3, None]}
+
+
+def test_files_that_are_not_the_runs_have_no_sum(folder):
+    for name in (*integrity.APART, ".hidden", "truth"):
+        (folder / name).write_bytes(b"")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "x").write_bytes(b"")
+    (folder / "sub" / ".y").write_bytes(b"")
+    assert list(integrity.sums(folder)) == ["sub/x"]
+
+
+@pytest.mark.parametrize(("count", "said"), [(8, 8), (9, 9), (10, 9)])
+def test_at_most_eight_files_are_named_in_full(folder, count, said):
+    found = closed(folder, **{f"f{i}": [0, None] for i in range(count)})
+    assert len(found) == said
+    if count > 8:
+        names = ", ".join(f"f{i}" for i in range(8, count))
+        assert found[-1] == f"and {count - 8} more files: {names}"
