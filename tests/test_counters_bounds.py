@@ -306,3 +306,11 @@ def test_a_percentage_of_an_attribute_against_cycles():
     assert dropped(sources=sources, **still | {"pe_cycles_mean": 99}) == set()
     assert dropped(sources=sources, **still | {"pe_cycles_rated": None}) == set()
     assert dropped(sources=sources, **still | {"percentage_used": 1}) == set()
+
+
+def test_words_of_counters_that_stand_at_0():
+    assert checked(pe_cycles_mean=0, pe_cycles_max=2)[1] == [
+        "mean P/E cycles: 0, although highest P/E cycles 2: the drive does not count it"
+    ]
+    (words,) = checked(host_written_bytes=ENOUGH, nand_written_bytes=0)[1]
+    assert words.endswith("says 0, the host wrote 10.0 GB: the drive does not count")

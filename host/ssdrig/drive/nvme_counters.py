@@ -206,7 +206,7 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
         out |= {field: got[field] for field in FROM_VENDOR if got.get(field) is not None and out.get(field) is None}
         if got.get("nand_written_bytes") is not None and out.get("nand_written_bytes") is None:
             out |= _nand(got["nand_written_bytes"], unit, source)
-            if unit > 1:
+            if unit != 1:
                 out["nand_written_wrap_bytes"] = 2**48 * unit
         if own is not None and host is None:
             out |= {

@@ -149,7 +149,7 @@ def _timers(out: dict, hours: int | None, unknown: list[str]) -> None:
         for name in ("workload_wear_percent", "workload_reads_percent"):
             if out[name] is not None:
                 drop(out, name, "its timer cannot be believed", unknown)
-    if out["power_cycles"] == 0 and (out["power_on_hours"] or 0) >= LEAST_AFTER_H:
+    if out["power_cycles"] == 0 and out["power_on_hours"] is not None and hours >= LEAST_AFTER_H:
         drop(out, "power_cycles", f"0 in {hours} power-on hours: the drive does not count them", unknown)
     if out["lifetime_energy_Wh"] is not None and out["lifetime_energy_Wh"] > ENERGY_MOST_W * (hours + 1):
         drop(out, "lifetime_energy_Wh", f"more than {ENERGY_MOST_W} W in {hours} power-on hours", unknown)
