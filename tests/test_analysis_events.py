@@ -1,12 +1,20 @@
 """Events in words, notes on what the rig's data lack, and SMART polls, of runs made by hand."""
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import synthetic_run
 
+from ssdrig import analysis
 from ssdrig.analysis import RunData, _why
 from ssdrig.analysis.events import load_events
+from ssdrig.analysis.power import _count
+from ssdrig.analysis.rundata import Rail
 from ssdrig.analysis.smart import _shares, window_wa
 from ssdrig.analysis.windows import Window
+from ssdrig.drive import wa
 
 SECOND = 10**9
 
@@ -166,3 +174,47 @@ def test_without_polls_that_count_there_is_none():
     only = polled((12, "settled", 0, 0))
     why = "the run has no SMART reading before, under or right after the load"
     assert window_wa(only, Window("some", 0, 10, {})) == (None, None, why)
+
+
+# ---- the rig's data and the polls when settled
+
+
+def test_samples_of_each_second_are_counted():
+    """Three seconds with samples in the first and the last; the gap behind sample 2 lies before it."""
+    edges = np.array([10, 11, 12, 13]) * SECOND
+    t_ns = (np.array([9.5, 10.0, 10.9, 12.0, 12.5, 13.0]) * SECOND).astype(np.int64)
+    power = SimpleNamespace(
+        t_ns=t_ns, err_ns=np.array([9.0, 3, 4, 2, 1, 8]), V=np.array([4.0] * 3 + [6.0] * 3), facts={}
+    )
+    power.gap, power.gap_lost, power.clipped = (
+        np.array([0, 2, 3, 3, 5]),
+        np.array([1, 2, 4, 8, 16]),
+        np.array([0, 2, 5]),
+    )
+    rail = Rail(0, "5V", np.empty(3), np.empty(3))
+    _count(rail, power, edges)
+    assert (rail.samples.tolist(), rail.samples_lost.tolist()) == ([2, 0, 2], [2, 0, 12])
+    assert (rail.clipped.tolist(), rail.clock_error_ns.tolist()) == ([1, 0, 0], [4, 0, 2])
+    assert (rail.facts, rail.volts_V) == ({}, 5.0)
+    _count(rail, power, edges + 100 * SECOND)
+    assert rail.samples.tolist() == rail.clock_error_ns.tolist() == rail.samples_lost.tolist() == [0, 0, 0]
+
+
+def test_the_polls_when_settled_give_their_own_figure(tmp_path):
+    written = synthetic_run.write(tmp_path, [10_000] * 20, power=False)
+    last = sorted((written / "smart").glob("*.json"))[-1]
+    document = json.loads(last.read_text())
+    page = bytearray.fromhex(document["log_c0h"])
+    for n, more in ((90, 10**8), (91, 10**8)):
+        page[:16] = (int.from_bytes(page[:16], "little") + more).to_bytes(16, "little")
+        late = {key: document[key] + (n - 80) * 10**9 for key in ("t_start_ns", "t_end_ns")}
+        text = json.dumps({**document, **late, "n": n, "reason": "settled", "log_c0h": page.hex()})
+        (written / "smart" / f"{n:03d}.json").write_text(text)
+    data = analysis.load(written)
+    assert data.wa_settled.value > data.wa_value[-1] + 0.1
+    flagged = [note for note in data.notes if note.startswith("wa_settled: ")]
+    found = wa.settled(
+        *(next(s for s in data.snapshots[::-1] if s["reason"] == r) for r in ("before", "after")),
+        [s for s in data.snapshots if s["reason"] in ("after", "settled")],
+    )
+    assert flagged == [f"wa_settled: {wa.FLAGS[flag]}" for flag in found.flags]

@@ -1,0 +1,162 @@
+"""Parts of the reading of fio's logs on arrays made by hand, each limit from both sides."""
+
+import numpy as np
+import pytest
+
+from ssdrig import fiolog, fiotext
+from ssdrig.fiotext import plat_ns, plat_upper_ns
+
+
+@pytest.mark.parametrize(
+    ("tail_ms", "expected"),
+    [
+        (-5, (0, False)),
+        (99, (0, False)),
+        (100, (1, True)),
+        (899, (1, True)),
+        (900, (1, False)),
+        (1100, (1, False)),
+        (1101, (2, True)),
+        (1899, (2, True)),
+        (1900, (2, False)),
+    ],
+)
+def test_seconds_behind_the_last_counted_one(tail_ms, expected):
+    assert fiolog._tail(tail_ms) == expected
+
+
+@pytest.mark.parametrize(
+    ("counted", "closed", "ran_ms", "agrees"),
+    [
+        (100, 3, 3000, True),
+        (101, 3, 3000, False),
+        (100, 3, 2900, True),
+        (100, 3, 2899, False),
+        (100, 3, 3000 + 1000 * fiolog.LONGEST_HANG_S, True),
+        (100, 3, 3001 + 1000 * fiolog.LONGEST_HANG_S, False),
+    ],
+)
+def test_whether_the_last_document_is_the_logs(counted, closed, ran_ms, agrees):
+    total = {"ios": 100, "runtime_ms": 3100}
+    why = fiolog._disagreement(total, counted, closed, ran_ms)
+    said = "the last whole document of out.json counts 100 I/Os in 3.1 s, fio's log"
+    assert why is None if agrees else why == f"{said} {counted} in {closed} s; totals are not known"
+    assert fiolog._disagreement(None, 0, 0, 0) == "out.json has no whole document; totals are not known"
+
+
+@pytest.mark.parametrize(("late_ms", "moved"), [(0, False), (1, False), (2, True)])
+def test_a_closing_io_may_be_a_millisecond_late(late_ms, moved):
+    """Rows of two seconds from 5 ms on; the second one's closing I/O, its slowest, came late."""
+    stamps = np.array([1005, 2005 + late_ms])
+    cells = np.array([[0, 9, 1], [1, 3, 4], [1, 7, 1], [1, 5, 2]])
+    found = fiolog._late(stamps, cells, 5, 5, 3)
+    assert found.tolist() == ([[4, 7, -1], [2, 7, 1]] if moved else [])
+
+
+@pytest.mark.parametrize(
+    ("end_ms", "value"), [(1000, 10), (1400, 10), (1500, 10), (1501, 20), (2000, 20), (2600, 30), (9000, 30), (100, 10)]
+)
+def test_the_row_stamped_nearest(end_ms, value):
+    log = np.array([[1000, 10, 1], [2000, 20, 1], [3000, 30, 1]])
+    assert fiolog._nearest(log, end_ms - 1000, 1).tolist() == [value]
+    assert fiolog._nearest(log[:1], end_ms - 1000, 1).tolist() == [10]
+    assert fiolog._nearest(log[:0], 0, 2).tolist() == [0, 0]
+
+
+def test_mean_latency_is_the_first_row_of_a_second():
+    log = np.array([[1000, 11, 1], [2499, 22, 1], [2400, 33, 1], [3500, 44, 1], [9000, 55, 1], [400, 66, 1]])
+    assert fiolog._lat_means(log, 0, np.full(5, 7.0), set()).tolist() == [11, 22, 7, 44, 7]
+    assert fiolog._lat_means(log, 0, np.full(5, 7.0), {1}).tolist() == [11, 7, 7, 44, 7]
+    assert fiolog._lat_means(log, 1000, np.full(1, 7.0), set()).tolist() == [22]
+
+
+def test_quantiles_of_a_second_are_of_the_nearest_rank():
+    cells = np.array([[2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1], [0, 200, 3], [0, 250, 5], [0, 250, -5]])
+    found = fiolog._quantiles(cells, 4)
+    for q, index in ((0.5, 300), (0.99, 400), (0.999, 500)):
+        assert found[q].tolist() == [plat_ns(200), 0, plat_ns(index), 0]
+    assert found["max"].tolist() == [plat_upper_ns(200), 0, plat_upper_ns(600), 0]
+    assert found["hist"].tolist() == [[0, 200, 3], [2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1]]
+    mean = (500 * plat_ns(300) + 490 * plat_ns(400) + 9 * plat_ns(500) + plat_ns(600)) / 1000
+    assert found["mean"].tolist() == pytest.approx([float(plat_ns(200)), 0, float(mean), 0])
+    just_over = fiolog._quantiles(np.array([[0, 300, 499], [0, 400, 501]]), 1)
+    assert just_over[0.5].tolist() == [plat_ns(400)]
+
+
+def test_one_direction_of_a_log():
+    heads = np.array([[1000, 0], [1000, 1], [2000, 1], [2000, 0]])
+    cells = np.array([[0, 5, 1], [1, 6, 2], [2, 7, 3], [3, 8, 4]])
+    stamps, own = fiolog._stream(heads, cells, 1)
+    assert stamps.tolist() == [1000, 2000] and own.tolist() == [[0, 6, 2], [1, 7, 3]]
+
+
+@pytest.mark.parametrize(
+    ("logs", "block"),
+    [([b"", b"1, 1, 4096, 0"], 4096), ([b"1, 1, x, 0"], 0), ([b"1, 1, 4096"], 0), ([], 0), ([b""], 0)],
+)
+def test_the_block_size_of_the_first_row(logs, block):
+    assert fiolog._block_bytes(logs) == block
+
+
+def side(ios: int, ms: int, lat_ns: float = 1000.0, bins=None) -> dict:
+    clat = {"N": ios, "bins": bins or {}}
+    write = {
+        "total_ios": ios,
+        "io_bytes": 10 * ios,
+        "runtime": ms,
+        "clat_ns": clat,
+        "lat_ns": {"N": ios, "mean": lat_ns},
+    }
+    return {"jobs": [{"jobname": "x", "error": 0, "job_runtime": ms, "write": write}]}
+
+
+@pytest.mark.parametrize(("edge_ms", "complete"), [(1750, True), (1749, False)])
+def test_a_log_that_ends_too_early(edge_ms, complete):
+    """A document of 2000 ms counts what is no older than 250 ms."""
+    tail = [side(5, 1000), side(9, 2000), side(12, 3000)]
+    total = fiotext.totals(tail[-1]) | {"ios": 12}
+    tail = tail[:2]
+    if complete:
+        fiolog._cut_short(edge_ms, total, tail, None)
+    else:
+        with pytest.raises(fiolog._Senseless):
+            fiolog._cut_short(edge_ms, total, tail, None)
+    fiolog._cut_short(0, total | {"ios": 5}, tail, None)
+
+
+def test_documents_in_which_a_count_falls_are_left_out():
+    kept, left = fiolog._in_order([side(5, 1000), side(4, 2000), side(5, 900), side(5, 1000), side(7, 2000)], None)
+    assert ([now["ios"] for now, _ in kept], left) == ([5, 5, 7], 2)
+
+
+@pytest.mark.parametrize(
+    ("ms", "seconds", "partial"),
+    [(2100, 2, False), (2101, 3, True), (2899, 3, True), (2900, 3, False), (50, 1, True), (1000, 1, False)],
+)
+def test_seconds_of_documents(ms, seconds, partial):
+    found = fiolog.from_status([side(100, ms)], 7, None)
+    assert (len(found.iops), found.partial, int(found.iops.sum())) == (seconds, partial, 100)
+    assert found.t_ns[0] == 7_000_000 and found.source == "status" and found.notes == ()
+
+
+@pytest.mark.parametrize(("pause_ms", "iops"), [(1500, [10, 20, 10]), (1501, [10, 30, 0])])
+def test_io_of_a_long_pause_is_of_its_first_second(pause_ms, iops):
+    found = fiolog.from_status([side(10, 1000), side(40, 1000 + pause_ms)], 0, None)
+    assert found.iops.tolist() == iops and found.bw_bytes.tolist() == [10 * n for n in iops]
+    assert found.lat_mean_ns.tolist() == [1000 if n else 0 for n in iops]
+
+
+@pytest.mark.parametrize(("ms", "shown"), [(65_000, True), (65_001, False)])
+def test_percentiles_of_a_long_time_are_not_shown(ms, shown):
+    at = str(int(plat_ns(300)))
+    found = fiolog.from_status([side(650, ms, bins={at: 650})], 0, None)
+    assert (found.lat_p50_ns[0] > 0) == shown
+    assert found.hist.tolist() == [[0, 300, 650]]
+
+
+def test_more_seconds_than_documents_explain():
+    longest = 1000 * (2 + fiolog.LONGEST_HANG_S) + 100
+    assert len(fiolog.from_status([side(9, longest)], 0, None).iops) == 2 + fiolog.LONGEST_HANG_S
+    with pytest.raises(fiolog._Senseless):
+        fiolog.from_status([side(9, longest + 1)], 0, None)
+    assert len(fiolog.from_status([], 0, None).iops) == 0
