@@ -79,3 +79,19 @@ def test_no_template_or_table_is_read_in_the_locale():
     """read_text() and write_text() of what a person or another machine wrote name their encoding."""
     for name in ("report/page.py", "drive/warranty.py", "drive/ata_counters.py", "rig_command.py"):
         assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_never_a_file_of_the_run(tmp_path, closed):
+    """Without stdout (`>&-`) the first file opened would be descriptor 1."""
+    run = synthetic_run.write(tmp_path, [900] * 5 + [300, 500] * 3, zoom_s=5)
+    script = (
+        "import os, sys; from ssdrig import cli; code = cli.main(['report', sys.argv[1], '--json', '--quiet'])\n"
+        "print('x', file=sys.stderr)\n"
+        f"seen = {{os.readlink(f'/proc/self/fd/{{fd}}') for fd in {closed}}}\n"
+        "os._exit(code or (0 if seen == {os.devnull} else 99))"
+    )
+    words = [sys.executable, "-c", script, str(run)]
+    closing = "".join(f" {fd}>&-" for fd in closed)
+    done = subprocess.run(["sh", "-c", f'"$@"{closing}', "sh", *words], env=os.environ | {"PYTHONPATH": str(HOST)})
+    assert done.returncode == 0 and (run / "figures.json").exists()

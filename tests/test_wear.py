@@ -684,6 +684,17 @@ def test_a_folder_of_documents(tmp_path, capsys):
         run(capsys, "--smartctl", str(tmp_path / "empty"))
 
 
+def test_pipes_and_files_without_an_end_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(saved, "LARGEST_BYTES", 1 << 20)
+    (tmp_path / "one.json").write_text(json.dumps(NVME))
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    code, out, err = run(capsys, "--json", "--smartctl", str(tmp_path))
+    assert code == 0 and len(out.splitlines()) == 1 and err.count("left out: no file") == 2
+    with pytest.raises(UsageError, match="more than 1 MiB: /dev/zero"):
+        run(capsys, "--smartctl", "/dev/zero")
+
+
 def test_control_characters_do_not_reach_the_terminal(tmp_path, capsys):
     path = tmp_path / "saved.json"
     odd = "X\x1b[2J\x1b]0;title\x07\nhealth ok\u202e\x9b"

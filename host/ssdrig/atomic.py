@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def write_atomically(target: Path, data: bytes) -> None:
-    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError, also where
-    something that is no file lies at `target` (a folder, /dev/null, /dev/stdout)."""
+    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError, also
+    where something that is no file lies at `target` (a folder, /dev/null, /dev/stdout)."""
     if target.exists() and not target.is_file():
         raise OSError(errno.EEXIST, "what lies there is no file", str(target))
     half_made = target.with_name(f".{target.name}.part")

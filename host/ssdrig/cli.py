@@ -12,7 +12,7 @@ import sys
 from ssdrig import __version__
 from ssdrig.errors import JournalError, OutputError, SsdrigError, UsageError
 from ssdrig.progress import Progress
-from ssdrig.terminal import PrintableOut
+from ssdrig.terminal import PrintableOut, fill_closed_streams
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -55,6 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130
     Ctrl-C."""
     argv = sys.argv[1:] if argv is None else argv
+    fill_closed_streams()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     parser = argparse.ArgumentParser(

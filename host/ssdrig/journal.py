@@ -237,8 +237,8 @@ def encode_record(kind: int, payload: bytes, t_ns: int) -> bytes:
 
 
 def open_run(run: str | os.PathLike) -> dict:
-    """The header (run.json) of a run folder. Raises JournalError if there is none, if it is of another schema, or if a pipe
-    or a device lies in the folder."""
+    """The header (run.json) of a run folder. Raises JournalError if there is none, if it is of another schema, or if a
+    pipe or a device lies in the folder."""
     if odd := integrity.no_file(Path(run)):
         raise JournalError(
             f"only files in the run folder {run}", f"{odd}, which is none", "remove it; no run makes one"

@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 
 from ssdrig import cli, micropython
 from ssdrig.errors import SsdrigError, ToolMissing
+from ssdrig.terminal import fill_closed_streams
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements.lock"
@@ -92,6 +93,7 @@ PROGRAMS = (
 
 def main() -> NoReturn:
     """Carry out the words of this process; exits with the command's exit code."""
+    fill_closed_streams()
     raise SystemExit(start(sys.argv[1:]))
 
 

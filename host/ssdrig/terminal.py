@@ -1,7 +1,9 @@
 """What a drive or a file says of itself goes to a terminal only as text: no control character in a model name moves the
 cursor, sets a title, hides a line or starts a new one."""
 
+import os
 import re
+import sys
 
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -23,6 +25,17 @@ def printable_lines(text: str) -> str:
 def _written_out(found: re.Match) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def fill_closed_streams() -> None:
+    """Open /dev/null for each of stdin, stdout and stderr that this process was started without. Else the first files
+    that it opens get these descriptors, and what a library prints lands in them."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free: fd
+            setattr(sys, name, open(fd, mode, closefd=False))
 
 
 class PrintableOut:

@@ -7,6 +7,7 @@ from pathlib import Path
 from ssdrig.drive import smart_answer
 from ssdrig.errors import UsageError
 
+LARGEST_BYTES = 64 << 20  # a hundred times what smartctl prints
 DO = "save it with: smartctl --json=cv -x DEVICE > FILE"
 
 
@@ -22,6 +23,9 @@ def read(names: list[str]) -> list[tuple[str, dict]]:
             continue
         before = len(out)
         for file in sorted(path.rglob("*.json")):
+            if not file.is_file():  # a pipe would be waited for
+                print(f"ssdrig wear: {file} left out: no file", file=sys.stderr)
+                continue
             try:
                 out.append((str(file), read_file(str(file))))
             except UsageError as error:
@@ -34,7 +38,13 @@ def read(names: list[str]) -> list[tuple[str, dict]]:
 def read_file(name: str) -> dict:
     """The SMART document in a file. Raises UsageError."""
     try:
-        text = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name == "-":
+            text = sys.stdin.buffer.read(LARGEST_BYTES + 1)
+        else:
+            with open(name, "rb") as file:
+                text = file.read(LARGEST_BYTES + 1)
+        if len(text) > LARGEST_BYTES:
+            raise UsageError("JSON that smartctl printed", f"more than {LARGEST_BYTES >> 20} MiB: {name}", DO)
     except OSError as error:
         raise UsageError(f"to read {name}", error.strerror or str(error), "correct --smartctl") from error
     try:

@@ -17,8 +17,10 @@ from ssdrig.report.words import labels
 
 HERE = Path(__file__).parent
 # what every page begins with, and hardly any other file
-OPENING = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-"""
+OPENING = (
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+    " content=\"default-src 'none'; script-src 'sha256-"
+)
 STATES = {
     "complete": ("✓", "complete"),
     "failed": ("✕", "failed"),
