@@ -22,6 +22,7 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
 os.environ.__setitem__(*SESSION.split("="))
 # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")

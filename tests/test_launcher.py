@@ -524,7 +524,8 @@ def test_no_command_shows_the_help():
 
 @pytest.mark.parametrize("words", [["--help"], [], ["rnu"], ["setup", "--help"]])
 def test_help_and_wrong_words_need_no_environment(clone, words):
-    shutil.copy(ROOT / "host/ssdrig/cli.py", clone.root / "host/ssdrig/cli.py")
+    for path in (ROOT / "host/ssdrig").glob("*.py"):
+        shutil.copy(path, clone.root / "host/ssdrig")
     done = clone.start(*words)
     assert done.returncode == (0 if "--help" in words else 2), done.stderr
     assert "making .venv" not in done.stderr
