@@ -141,8 +141,7 @@ class I2C:
 
 
 import i2c_block  # last: these need each other
-import spi_block
-from spi_block import SPI  # noqa: F401
+import spi_block  # it puts its SPI here, whichever of them is imported first
 
 
 def idle():

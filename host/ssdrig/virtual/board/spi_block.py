@@ -57,6 +57,9 @@ class SPI:
         blocks[id].enable(8_000_000_000 // freq)
 
 
+machine.SPI = SPI
+
+
 class Block:
     def __init__(self):
         self.byte_ns = 0  # 0: off
