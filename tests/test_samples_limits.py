@@ -33,6 +33,8 @@ def test_a_gap_is_filled_with_the_mean_of_both_sides():
     assert (at.tolist(), lost.tolist(), dark_ns.tolist()) == ([2], [3], [30 * MS])
     assert filled_J == pytest.approx([3 * 0.030]) and joules[-1] == pytest.approx(0.030 + 0.040 + 0.090)
 
+    assert energy([100, 130], [1, 5], at=[1], lost=[2])[1][3] == pytest.approx([3 * 0.020])
+
 
 def test_conversions_lost_before_the_first_sample_count_by_their_number():
     joules, (at, lost, dark_ns, filled_J) = energy([100, 110], [2, 2], at=[0], lost=[4])

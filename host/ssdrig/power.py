@@ -229,9 +229,7 @@ def _energy(t_ns, P, at, lost, segment, period_ns):
     if len(at) and at[0] == 0:
         dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
     lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
-    filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9
-    if len(at) and at[0] == 0:
-        filled_J[0] = P[0] * dark_ns[0] * 1e-9
+    filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9  # before the first sample: of that one
     dt_ns[at] = np.minimum(dt_ns[at], period)
     own_J = P * (dt_ns * 1e-9)
     own_J[at] += filled_J
