@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
-from ssdrig.drive import guard
+from ssdrig.drive import guard, lock, sysfs
 from ssdrig.drive.inventory import find
 from ssdrig.errors import UnsafeTarget
 
@@ -33,6 +34,7 @@ def test_hold_keeps_others_off_until_its_end(tree):
 
 HOLDER = """
 import sys
+from pathlib import Path
 from ssdrig.drive import guard, inventory
 root, serial = sys.argv[1:]
 with guard.hold(inventory.find(serial, root), serial, root):
@@ -146,6 +148,22 @@ def test_a_link_in_the_lock_folder_is_not_followed(tree):
     ):
         pass
     assert victim.read_text() == "precious"
+
+
+def test_two_starts_that_make_the_lock_folder_at_once(tree, monkeypatch):
+    """Of different drives: neither is refused because the other made the folder first."""
+    folder = Path(sysfs.within(tree.root, lock.FOLDER))
+    shutil.rmtree(folder, ignore_errors=True)
+    real = os.mkdir
+
+    def late(path, *mode):
+        real(path, *mode)
+        return real(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", late)
+    fd, why = lock.take("S1", tree.root)
+    assert fd is not None, why
+    os.close(fd)
 
 
 def test_no_folder_for_a_lock_refuses(tree):

@@ -11,7 +11,7 @@ import pytest
 from guarding import by_hand, make_ext4
 from loop_device import loop_device
 
-from ssdrig.drive import guard, lock
+from ssdrig.drive import guard, lock, sysfs
 from ssdrig.drive.inventory import all_drives
 
 
@@ -166,3 +166,9 @@ def test_real_the_disk_of_this_system_is_refused():
     if disk is None:
         pytest.skip(f"the root file system is on {source or 'nothing'}, which is no disk seen here")
     assert "boot" in [r.check for r in found[disk]] and all(r.override is None for r in found[disk])
+
+
+def test_long_tables_are_read_to_their_end(tmp_path):
+    """65 530 mappings of one process, or many containers' mounts, are more than 4 MiB."""
+    (tmp_path / "maps").write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * 100_000 + "last")
+    assert sysfs.lines(str(tmp_path), "maps")[-1] == "last"

@@ -62,10 +62,15 @@ def test_a_latch_is_kept_until_it_is_cleared():
     assert latch.clear("RIG1") == kept and latch.of_rig("RIG1") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"rig": 1}', b"\xff", b"[" * 100_000])
-def test_a_latch_that_cannot_be_read_is_one(content):
-    latch.put("RIG1", "x")
+TOO_LATE = b'{"rig": "RIG1", "why": "x", "utc_ns": 1000000000000000000000000000000}'
+ODD_DRIVE = b'{"rig": "RIG1", "why": "x", "drive": 5, "utc_ns": 1}'
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"rig": 1}', b"\xff", b"[" * 100_000, TOO_LATE, ODD_DRIVE])
+def test_a_latch_that_cannot_be_read_is_one_of_any_drive(content):
+    latch.put("RIG1", "x", "S1")
     next(latch.folder().iterdir()).write_bytes(content)
+    assert "cannot be read" in latch.in_words(latch.of_drive("S2")) and latch.of_drive("") is None
     with pytest.raises(RigError, match="cannot be read"):
         latch.refuse("RIG1")
     assert latch.clear("RIG1") and latch.of_rig("RIG1") is None

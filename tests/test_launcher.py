@@ -267,6 +267,16 @@ def test_an_environment_of_an_older_ssdrig_is_put_aside(ready):
     assert len(list((ready.root / ".setup/environments").iterdir())) == 1
 
 
+def test_somebodys_own_environment_is_kept(ready):
+    (ready.root / ".venv").unlink()
+    (ready.root / ".venv").mkdir()
+    (ready.root / ".venv/mine").write_text("x")
+    done = ready.start("report")
+    assert done.returncode == 7 and "did not make the .venv" in done.stderr and (ready.root / ".venv").is_symlink()
+    (kept,) = ready.root.glob(".venv.before-*")
+    assert (kept / "mine").read_text() == "x"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: gives files to another user")
 def test_what_root_makes_in_the_clone_of_another_is_his(monkeypatch):
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:  # tmp_path is closed to other users

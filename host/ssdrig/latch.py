@@ -64,12 +64,13 @@ def of_rig(rig: str) -> dict | None:
 
 
 def of_drive(serial: str) -> dict | None:
-    """The latch of the bench that a drive was last on."""
+    """The latch of the bench that a drive was last on. One that cannot be read may be of any drive."""
     try:
         found = sorted(folder().glob("*.json"))
     except OSError:
         return None
-    return next((kept for path in found if serial and (kept := _read(path)) and kept.get("drive") == serial), None)
+    kept = [one for path in found if (one := _read(path))]
+    return next((one for one in kept if serial and (one["drive"] == serial or "unreadable" in one)), None)
 
 
 def clear(rig: str) -> dict | None:
@@ -116,10 +117,12 @@ def _read(path: Path) -> dict | None:
         kept = json.loads(text)
         if not (isinstance(kept["rig"], str) and isinstance(kept["why"], str) and isinstance(kept["utc_ns"], int)):
             raise ValueError("not as it was written")
+        if not (isinstance(kept.get("drive"), str | None) and 0 <= kept["utc_ns"] < 1 << 62):
+            raise ValueError("not as it was written")
         return {"drive": None, **kept}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return _unreadable(path, str(error))
 
 
 def _unreadable(path: Path, why: str) -> dict:
-    return {"rig": path.stem, "drive": None, "why": f"{path} cannot be read ({why})", "utc_ns": 0}
+    return {"rig": path.stem, "drive": None, "why": f"{path} cannot be read ({why})", "utc_ns": 0, "unreadable": True}

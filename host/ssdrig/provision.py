@@ -266,9 +266,14 @@ def stands(folder: Path, content: str) -> bool:
 
 
 def link(folder: Path) -> None:
-    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, and is put aside."""
+    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, which sweep() removes; one that
+    somebody made for himself is kept under another name."""
     if VENV.is_dir() and not VENV.is_symlink():
-        VENV.rename(ENVIRONMENTS / f"before-{os.getpid()}")
+        aside = ENVIRONMENTS / f"before-{os.getpid()}"
+        if not (VENV / STAMP.name).exists():
+            aside = VENV.with_name(f".venv.before-{os.getpid()}")
+            say(f"ssdrig did not make the .venv that is there: it is {aside} now")
+        VENV.rename(aside)
     fresh = SETUP / "venv.tmp"
     fresh.unlink(missing_ok=True)
     fresh.symlink_to(os.path.relpath(folder, ROOT))

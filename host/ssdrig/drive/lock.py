@@ -2,6 +2,7 @@
 
 Whoever can open a file can lock it, so the files are their owner's alone; who may not open one asks /proc/locks."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -21,7 +22,7 @@ def take(serial: str, root: str | os.PathLike) -> tuple[int | None, str]:
     """(descriptor that holds the lock until it is closed, ""), or (None, why not)."""
     folder = sysfs.within(root, FOLDER)
     try:
-        if not os.path.lexists(folder):
+        with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o755)
         if why := _not_safe(folder):
             return None, f"no lock can be taken ({folder} {why})"
