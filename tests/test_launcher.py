@@ -81,6 +81,7 @@ class Clone:
             "debian.py",
             "errors.py",
             "micropython.py",
+            "terminal.py",
             "provision.py",
             "start.py",
         ):
