@@ -1,3 +1,5 @@
+import contextlib
+
 """The end of a run: whatever fails in it, and whoever presses Ctrl-C how often, every duty is tried."""
 
 import os
@@ -224,6 +226,20 @@ def test_the_rail_is_seen_on(monkeypatch, comes_back):
 
 def test_a_board_without_a_switch_has_no_rail_to_see():
     switching.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
+
+
+@pytest.mark.parametrize("lost", [0, 2, 3])
+def test_a_greeting_may_be_lost_twice(lost):
+    left = [lost]
+
+    def greet(timeout_s):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise RigError("a greeting", "none", "look at the rig")
+        return {"switch": {"off": []}}
+
+    with pytest.raises(RigError) if lost == 3 else contextlib.nullcontext():
+        switching.restore(SimpleNamespace(greet=greet))
 
 
 @pytest.mark.parametrize("quiet", [False, True])

@@ -3,6 +3,7 @@
 What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only
 once the rail has been low for long enough; what it refuses or could not do is a RigError here."""
 
+import contextlib
 import json
 import math
 import struct
@@ -115,11 +116,19 @@ def restore(rig: Rig) -> None:
     """See that no rail is off, and give power back to those that are. A board without a switch has none to see.
 
     Raises RigError: the board does not answer, or a rail did not come back."""
-    if not (rig.greet(ANSWER_S)["switch"] or {}).get("off"):
+    if not (_greeting(rig)["switch"] or {}).get("off"):
         return
     on(rig)
-    if left := rig.greet(ANSWER_S)["switch"]["off"]:
+    if left := _greeting(rig)["switch"]["off"]:
         raise RigError("power on every rail", f"rails {left} still off", "look at the rail: ./ssdrig rig info")
+
+
+def _greeting(rig: Rig) -> dict:
+    """The board's hello of now, asked for three times: the rail's state is worth more than one lost answer."""
+    for _ in range(2):
+        with contextlib.suppress(RigError):
+            return rig.greet(ANSWER_S)
+    return rig.greet(ANSWER_S)
 
 
 def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
