@@ -78,12 +78,35 @@ def test_a_mount_in_the_namespace_of_a_container(tree):
     assert against(tree) == {"mounted": "sda on / in the mount namespace of process 77 (nspawn)"}, "no system disk"
 
 
+def view(tree, process, root="tmp"):
+    """Put a process into a mount namespace, the same for all, with a folder of the tree as its root."""
+    (tree.root / f"proc/{process}/ns").mkdir()
+    (tree.root / f"proc/{process}/ns/mnt").symlink_to("mnt:[4026532000]")
+    tree.link(f"proc/{process}/root", root)
+
+
 def test_each_namespace_is_read_once(tree):
-    for process in (77, 78):
-        tree.mount("sda", f"/mnt/{process}", process=str(process))
-        (tree.root / f"proc/{process}/ns").mkdir()
-        (tree.root / f"proc/{process}/ns/mnt").symlink_to("mnt:[4026532000]")
+    for process in ("77", "78"):
+        tree.mount("sda", f"/mnt/{process}", process=process)
+        view(tree, process)
     assert against(tree) == {"mounted": "sda on /mnt/77 in the mount namespace of process 77 (?)"}
+
+
+def test_a_system_that_runs_in_a_chroot_of_the_namespace_of_process_1(tree):
+    """The kernel shows mount points from the root of the process whose table is read."""
+    tree.mount("sda", "/mnt/boot", process="1")
+    tree.mount("sda", "/")
+    view(tree, "1")
+    view(tree, "self", "run")
+    assert against(tree)["boot"] == "this system runs from it (/)"
+
+
+def test_a_process_in_a_chroot_hides_no_mount_of_its_namespace(tree):
+    tree.mount("nvme0n1", "/", process="77")
+    tree.mount("sda", "/data", process="78")
+    view(tree, "77", "run")
+    view(tree, "78")
+    assert against(tree) == {"mounted": "sda on /data in the mount namespace of process 78 (?)"}
 
 
 @pytest.mark.parametrize("option", ["logdev=/dev/sda", "rw,rtdev=/dev/sda"])

@@ -24,24 +24,34 @@ class Mount:
 
 
 def all_mounts(root: str | os.PathLike) -> list[Mount]:
-    """The mounts of every namespace whose processes may be read; each mount once."""
+    """The mounts of every namespace whose processes may be read; each mount once for each place it shows up at."""
     out: dict[tuple, Mount] = {}
     seen = set()
     others = sorted(p for p in sysfs.listing(sysfs.within(root, "proc")) if p.isdecimal() and p not in OWN)
     for process in (*OWN, *others):
         here = sysfs.within(root, "proc", process)
-        try:
-            namespace = os.readlink(os.path.join(here, "ns/mnt"))
-        except OSError:
-            namespace = process
-        if namespace in seen:
+        view = _view(here)
+        if view in seen:
             continue
-        seen.add(namespace)
+        seen.add(view)
         who = "" if process in OWN else f"{process} ({sysfs.text(here, 'comm') or '?'})"
         for line in sysfs.lines(here, "mountinfo"):
             if mount := _parse(line, who):
                 out.setdefault((mount.number, mount.point, mount.source), mount)
     return list(out.values())
+
+
+def _view(process: str) -> tuple:
+    """What the mount table of a process depends on: its mount namespace and its root folder. A process in a chroot sees
+    only the mounts below its root, under other points."""
+    try:
+        namespace, root = os.readlink(os.path.join(process, "ns/mnt")), os.path.join(process, "root")
+        seen = os.stat(
+            root
+        )  # the link's text is "/" for this process and for process 1 alike when this one is chrooted
+        return namespace, os.readlink(root), seen.st_dev, seen.st_ino
+    except OSError:
+        return (process,)
 
 
 def _parse(line: str, process: str) -> Mount | None:
