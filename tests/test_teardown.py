@@ -1,7 +1,6 @@
-import contextlib
-
 """The end of a run: whatever fails in it, and whoever presses Ctrl-C how often, every duty is tried."""
 
+import contextlib
 import os
 import random
 import shutil
