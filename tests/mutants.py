@@ -29,12 +29,14 @@ LIMIT_S = 240  # for the tests of one mutant; a mutant that hangs counts as kill
 AREAS = {
     "firmware": (
         [f"firmware/{name}.py" for name in ("link", "clock64", "sampler", "switch", "cut")],
-        "test_link test_clock64 test_wire test_firmware test_lane test_meter test_micropython test_switch test_switch_rails test_ramp"
+        "test_link test_clock64 test_wire test_firmware test_lane test_meter test_micropython test_switch"
+        " test_switch_rails test_ramp"
         " test_cable",
     ),
     "meter": (
         [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
-        "test_frames test_clock test_limits test_samples test_closure test_rails test_calibration test_analysis test_figures",
+        "test_frames test_clock test_limits test_samples test_closure test_rails test_calibration"
+        " test_analysis test_figures",
     ),
     "wear": (
         [
@@ -56,7 +58,8 @@ AREAS = {
     ),
     "analysis": (
         ["host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
-        "test_analysis test_figures test_steady test_window test_fiolog test_rails test_report_rails test_torn test_wall test_damage",
+        "test_analysis test_figures test_steady test_window test_fiolog test_rails test_report_rails"
+        " test_torn test_wall test_damage",
     ),
 }
 SWAPS = {

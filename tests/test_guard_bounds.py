@@ -1,4 +1,4 @@
-"""The guard's small decisions, each from both sides: sizes, numbers, names, errors of the kernel, lines of its tables."""
+"""The guard's small decisions, each from both sides: sizes, numbers, names, errors of the kernel, lines of tables."""
 
 import errno
 import os
