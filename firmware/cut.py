@@ -137,7 +137,7 @@ class Cut:
             self.turns = number(when["timeout_ms"], 1, 60_000, "timeout_ms") * (freq() // 1000) // 3
             self.edge = when["edge"]
         else:
-            raise Refused("when must be now, t_us, random_us, samples or edge, with what belongs to it")
+            raise Refused("when must be exactly one of now, t_us, random_us, samples, edge, with that trigger's fields")
 
     def steps(self, per_us):
         """The words for pulse.py, for each rail and then for the side-band, which is isolated and its PERST# low from

@@ -66,7 +66,7 @@ def cut(b, **how):
 
 
 def on(b, **how):
-    """The same of power to return."""
+    """As above, for power to return."""
     kind, body = answer(b, wire.ON, json.dumps(how).encode(), wire.CUT_REPORT, wire.REFUSED)
     return json.loads(body) if kind == wire.CUT_REPORT else json.loads(body)["why"]
 

@@ -160,7 +160,7 @@ def test_edges_are_seen_as_an_independent_emulator_sees_them(pio, name, changes,
     ours = plan(pio, name, count, steps, level, next_change)
     assert ours == independent(pio, name, count, steps, level)
     edges, pushed = ours
-    if edges:  # and the time that pulse.py reckons is that of the gate, to within the program's turn
+    if edges:  # and the time that pulse.py computes is that of the gate, to within the program's turn
         reckoned = pulse._PER_COUNT * ((count - pushed[0]) & 0xFFFFFFFF) + pulse._EDGE_LEAD
         assert 0 <= reckoned - edges[0][0] <= 4
         wanted = [c for c in changes if level(c) == (name == "_rising")]

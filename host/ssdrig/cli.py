@@ -17,42 +17,42 @@ from ssdrig.terminal import PrintableOut, fill_closed_streams
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 COMMANDS = {
-    "demo": (
-        "ssdrig.demo",
-        "the main job on the virtual bench: two runs and their report, nothing needed but this clone",
-    ),
-    "run": ("ssdrig.run", "carry out a test on a drive and keep all of it in a run folder"),
+    "demo": ("ssdrig.demo", "run the standard test twice on a SIMULATED drive and make a report; no hardware needed"),
+    "run": ("ssdrig.run", "run a test on a drive and keep all its data in a run folder"),
     "drives": (
         "ssdrig.drive.drives",
-        "the disks of this machine: what each is, whether it is safe to test, health, wear",
+        "list the disks of this machine: what each is, whether it is safe to test, health, wear",
     ),
     "wear": (
         "ssdrig.drive.wear",
-        "wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
+        "show the wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
     ),
-    "watch": ("ssdrig.drive.watch", "keep recording SMART of drives"),
+    "watch": ("ssdrig.drive.watch", "record SMART data of drives periodically"),
     "purge": (
         "ssdrig.drive.purge",
-        "empty a drive: format, sanitize, security erase or discard, and see that it is empty",
+        "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
     ),
     "calibrate": (
         "ssdrig.drive.calibrate",
-        "find the unit of a drive's unknown counters by a counted sequential write",
+        "determine the units of undocumented SMART counters with a sequential write of known size",
     ),
     "rig": (
         "ssdrig.rig_command",
-        "the rig: put the firmware on a board, see what it measures, calibrate it, switch the drive's supply",
+        "the rig: flash its firmware, show what it measures, calibrate it, switch the drive's supply",
     ),
-    "report": ("ssdrig.report", "figures and one HTML page from one or several run folders"),
+    "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
-    "virtual": ("ssdrig.virtual.serve", "the SIMULATED drive alone behind NBD or NVMe/TCP; its ledger; its ageing"),
-    "bench": ("ssdrig.benchmarks.__main__", "show the promised figures, each with its bar"),
+    "virtual": (
+        "ssdrig.virtual.serve",
+        "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
+    ),
+    "bench": ("ssdrig.benchmarks.__main__", "check the accuracy claims against their limits"),
 }
 OF_THE_CLONE = ("test", "setup")  # what the launcher does itself (start.py)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. Returns its exit code: 0 ok, 1 defect or short figure, 2 usage, others see errors.py, 130
+    """Run one command. Returns its exit code: 0 ok, 1 defect or missed limit, 2 usage, others see errors.py, 130
     Ctrl-C."""
     argv = sys.argv[1:] if argv is None else argv
     fill_closed_streams()
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     parser = argparse.ArgumentParser(
         prog="ssdrig",
-        description="What an SSD really does: power, I/O, wear and events of one run on one time axis.",
+        description="Measure what an SSD really does: power, I/O, wear and events on one time axis.",
         epilog=(
             "also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe"
             " target, 4 drive, 5 rig, 6 upload incomplete, 7 stdout, 8 run folder, 9 tool missing, 10 load, 130"

@@ -1,12 +1,12 @@
 """Rig ticks to host time, with a bound on the error.
 
 A ping leaves the host at t1, is stamped by the rig at tick c, and its answer is read by the host at t4. So whatever the
-delays were, host time T(c) of that tick lies between t1 and t4. The rig says, too, for how long it held the ping around
-that tick (from its first byte to the answer): T of the one end is after t1, T of the other before t4, which leaves the
-cable and the operating system alone to be doubted. In a window of WINDOW_S the map is a line up to the drift of the
-crystal; all lines that pass every interval [t1, t4] form a convex region, bounded by the lower hull of the points (c,
-t4) and the upper hull of (c, t1). The estimate is the middle of what that region allows at a tick, the bound is half of
-its width: a proof, not a statistic, as long as the delays are not negative and the rate is as steady as stated.
+delays were, host time T(c) of that tick lies between t1 and t4. The rig also reports for how long it held the ping:
+its first byte arrived after t1 and the answer left before t4, so only the delays of cable and operating system remain
+unknown. In a window of WINDOW_S the map is a line up to the drift of the crystal; all lines that pass every interval
+[t1, t4] form a convex region, bounded by the lower hull of the points (c, t4) and the upper hull of (c, t1). The
+estimate is the middle of what that region allows at a tick, the bound is half of its width: a proof, not a statistic,
+as long as the delays are not negative and the rate is as steady as stated.
 (Two-sided envelope; the hull formulation is that of Moon, Skelly and Towsley, "Estimation and removal of clock skew
 from network delay measurements", INFOCOM 1999, for one direction.)
 

@@ -49,7 +49,7 @@ print(json.dumps({'platform':sys.platform,'version':list(sys.implementation.vers
 def flash(port: str, say: Callable[[str], None], replace: bool = False, source: Path = FIRMWARE) -> list[str]:
     """Copy the firmware to the board on `port`, verify it, and start it. Returns the names that were copied.
 
-    `say` is told what goes on. replace: also where main.py is another program's.
+    `say(text)` reports progress. replace: also where main.py is another program's.
     Raises ToolMissing (no mpremote), RigError (no MicroPython there, too old, another kind of board, another program's
     main.py, no room, or a file that is not the same after the copy)."""
     board = look(port)

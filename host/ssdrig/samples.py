@@ -81,7 +81,7 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
 
 
 def load_rails(run: str | os.PathLike) -> list[Power]:
-    """The same of every rail that the rig has, by number; a rail that sent nothing has no samples.
+    """As load(), for every rail of the rig, ordered by number; a silent rail has empty arrays.
 
     Raises JournalError without a run folder, RigError if there is no sample of any rail."""
     decoder, short = _decoded(run)

@@ -1,5 +1,5 @@
 """A run folder -> what happened second by second on one time axis. `load` gives what is there of a run that failed or
-died, and `notes` say what is not and why; figures.py tells the run's figures from it.
+died, and `notes` say what is not and why; figures.py computes the run's figures from it.
 
 Time zero is the load's first I/O. The axis is drive time: a SIMULATED drive may be dilated, so that k seconds of the
 host are one of the drive, and this is the one place where that is undone: one row of the grid is k host seconds, its

@@ -1,5 +1,6 @@
 """Figures that the project promises. Each module here has BENCHES = {name: (what it shows, function)};
-a function takes nothing and returns a list of Figure. `./ssdrig bench NAME` prints them and fails when one is short."""
+a function takes nothing and returns a list of Figure. `./ssdrig bench NAME` prints them and fails when one misses
+its limit."""
 
 from typing import NamedTuple
 

@@ -26,7 +26,7 @@ def add_arguments(parser) -> None:
 
 
 def command(args) -> int:
-    """Exit code 0 when each bar is met, 1 when one is short."""
+    """Exit code 0 when each limit is met, 1 when one is missed."""
     benches = registry()
     if args.list or not args.names:
         for name, (words, _) in benches.items():

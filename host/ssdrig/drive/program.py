@@ -60,7 +60,7 @@ def run(argv: list[str], timeout_s: float, limit_bytes: int = OUTPUT_LIMIT_BYTES
     try:
         printed, why = _read(process, death, t_ns + round(timeout_s * 1e9), timeout_s, limit_bytes)
     finally:
-        # Before it is reaped: so long the number of its group cannot have become another's.
+        # Kill before reaping: until then its process group id cannot be reused.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         end = select.poll()

@@ -130,7 +130,7 @@ class Watch:
             if drive.rotational or drive.interface in WITHOUT_SMART or not drive.capacity_bytes:
                 continue
             if not drive.serial:
-                say(f"{drive.node} left out: it tells no serial, so its polls could not be told from another's")
+                say(f"{drive.node} left out: it reports no serial number that would tell its polls from another's")
             elif drive.serial not in there:  # namespaces of one controller share their SMART
                 there[drive.serial] = drive
         gone = [drive for serial, drive in self._seen.items() if serial not in there]
@@ -345,7 +345,7 @@ def notify(text: str, environ: Mapping[str, str] = os.environ) -> None:
             link.connect("\0" + address[1:] if address.startswith("@") else address)
             link.sendall(text.encode())
         except OSError:
-            pass  # it is not ours to fail because nobody listens
+            pass  # systemd not listening is no reason to fail
 
 
 def _target(url: str):

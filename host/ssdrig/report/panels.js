@@ -174,7 +174,7 @@ const Panels = (() => {
     },
   };
 
-  // What happened, of the reviewed run only: SMART polls as ticks on the floor, everything else as a labelled line.
+  // What happened, of the reviewed run only: SMART polls as ticks at the bottom, everything else as a labelled line.
   function marks(u, run, labels) {
     const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, p = px();
     c.globalAlpha = 0.9;

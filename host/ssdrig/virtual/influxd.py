@@ -1,4 +1,4 @@
-"""A real influxd (1.x) of one's own: private folder, loopback, free ports. For tests, benches and the demo."""
+"""A private influxd 1.x: own folder, loopback, free ports. For tests, benches and the demo."""
 
 import ctypes
 import shutil
