@@ -79,6 +79,13 @@ def test_write_amplification(tmp_path):
     assert f["temperature_max_C"] == 42
 
 
+def test_a_temperature_that_is_not_known_is_explained(tmp_path):
+    _, f = run_of(tmp_path, smart_every_s=1000, edges=False)
+    steady = f["windows"]["steady"]
+    unknown = [key for key in ("temperature_start_C", "temperature_max_C", "temperature_end_C") if steady[key] is None]
+    assert unknown and all(any(key in note for note in steady["notes"]) for key in unknown)
+
+
 def test_latency_and_completion(tmp_path):
     data, f = run_of(tmp_path, lat_ns=640_000)
     assert f["lat_mean_us"] == pytest.approx(640, rel=0.01) and f["clat_p99_us"] == pytest.approx(640, rel=0.01)

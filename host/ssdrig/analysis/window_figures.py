@@ -94,7 +94,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
     out |= _wear(data, window, notes)
-    out |= _temperature(data, window)
+    out |= _temperature(data, window, notes)
     return out | {"notes": notes}
 
 
@@ -279,20 +279,27 @@ def _wear(data: RunData, window: Window, notes: list[str]) -> dict:
     return out
 
 
-def _temperature(data: RunData, window: Window) -> dict:
+def _temperature(data: RunData, window: Window, notes: list[str]) -> dict:
     """What the drive itself reported near the window's edges, and the highest in it."""
     slack = EDGE_SHARE * (window.t1_s - window.t0_s)
     near = (data.temp_t_s >= window.t0_s - slack) & (data.temp_t_s <= window.t1_s + slack)
     t, celsius = data.temp_t_s[near], data.temperature_C[near]
     if not len(t):
+        notes.append(
+            "temperature_start_C, temperature_max_C, temperature_end_C: none was reported in the window or near it"
+        )
         return {}
 
     def at(edge_s: int) -> float | None:
         i = int(np.argmin(np.abs(t - edge_s)))
         return float(celsius[i]) if abs(t[i] - edge_s) <= slack else None
 
-    return {
+    out = {
         "temperature_start_C": at(window.t0_s),
         "temperature_max_C": float(celsius.max()),
         "temperature_end_C": at(window.t1_s),
     }
+    far = [key for key, value in out.items() if value is None]
+    if far:
+        notes.append(f"{', '.join(far)}: no SMART reading within a tenth of the window of that edge")
+    return out
