@@ -212,7 +212,8 @@ def _sources(out: dict, found: dict) -> None:
             source = out["pe_cycles_source"]
         if source is None and name not in found and out["protocol"] != "NVMe":
             source = "smartctl"  # its summary of what the drive says
-        error = entry.get("error", out.get(f"{kind}_unit_bytes"))
+        unit_of = "host_written" if name == "host_read_bytes" else kind  # the drive counts both in the same unit
+        error = entry.get("error", out.get(f"{unit_of}_unit_bytes"))
         if error is None:
             error = 1 if name in ROUNDED else 0
         unit = next((unit for end, unit in UNITS if name.endswith(end)), "%" if name == "percentage_used" else "1")
