@@ -262,7 +262,7 @@ def test_settled_shows_background_work():
     later = [snap(10 * GB, n * GB) for n in (18, 20, 20)]
     got = wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), later)
     assert (got.run.value, got.with_background.value) == (1.5, 2.0)
-    assert (got.index, got.background_bytes, got.settled, got.flags) == (1, 5 * GB, True, ())
+    assert (got.poll, got.background_bytes, got.settled, got.flags) == (1, 5 * GB, True, ())
 
 
 def test_one_count_of_the_host_more_is_no_write_while_the_drive_settles():
@@ -272,9 +272,9 @@ def test_one_count_of_the_host_more_is_no_write_while_the_drive_settles():
 
 def test_settled_needs_two_equal_polls():
     got = wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), [snap(10 * GB, 17 * GB), snap(10 * GB, 18 * GB)])
-    assert (got.with_background.value, got.index, got.settled, got.flags) == (1.8, 1, False, ("still_moving",))
+    assert (got.with_background.value, got.poll, got.settled, got.flags) == (1.8, 1, False, ("still_moving",))
     none = wa.settled(snap(0, 0), snap(10 * GB, 15 * GB), [])
-    assert none.with_background == none.run and none.index is None and not none.settled
+    assert none.with_background == none.run and none.poll is None and not none.settled
     unknown = wa.settled(snap(0, None), snap(GB, None), [snap(GB, None), snap(GB, None)])
     assert not unknown.settled and unknown.background_bytes is None  # two unknowns are not equal
 
@@ -284,7 +284,7 @@ def test_settled_sees_a_counter_that_is_updated_in_batches():
     later = [snap(10 * GB, 15 * GB), snap(10 * GB, 15 * GB)]
     got = wa.settled(snap(0, 0), snap(10 * GB, 0), later)
     assert got.run.value is None and got.with_background.value == 1.5
-    assert got.flags == ("nand_batched",) and got.settled and got.index == 0
+    assert got.flags == ("nand_batched",) and got.settled and got.poll == 0
     one = wa.settled(snap(0, 0, nand_unit=GIB), snap(GIB, 0, nand_unit=GIB), [snap(GIB, GIB, nand_unit=GIB)] * 2)
     assert one.flags == ()  # one count more is what a counter of whole GiB does
     pages = wa.settled(micron(0, 0, 0), micron(0, 0, GB), [micron(10**5, 2 * 10**5, GB)] * 2)

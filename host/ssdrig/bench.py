@@ -32,7 +32,7 @@ class Bench:
     purge: Callable[[Progress], dict]
     poll: Callable[[dict | None], dict]
     flush: Callable[[], None]
-    check: Callable[[], None]
+    check: Callable[[], object]
 
 
 def virtual(running: VirtualBench) -> Bench:
@@ -96,7 +96,7 @@ def real(
             purge_,
             lambda like: collect.poll(drive, like=like),
             lambda: flush_cache(drive.node),
-            lambda: held.recheck() and None,
+            held.recheck,
         )
 
 

@@ -85,6 +85,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"ssdrig: expected a command; seen {chosen!r}; do: {do}", file=sys.stderr)
         return UsageError.exit_code
     args = parser.parse_args(argv)
+    assert module is not None  # or parse_args has ended: a command is required
     say = Progress().warn
     try:
         with contextlib.redirect_stdout(PrintableOut(sys.stdout)):
@@ -105,8 +106,8 @@ def main(argv: list[str] | None = None) -> int:
             raise
         _drop_stdout()
         where = JournalError if error.filename else OutputError
-        name = error.filename or "stdout"
-        say(f"ssdrig {args.command}: {where(f'to write to {name}', error.strerror, 'make room, then repeat')}")
+        name, why = error.filename or "stdout", error.strerror or str(error)
+        say(f"ssdrig {args.command}: {where(f'to write to {name}', why, 'make room, then repeat')}")
         return where.exit_code
 
 

@@ -49,6 +49,8 @@ def tested_bytes(capacity_bytes: int, raw_nand_bytes: int | None, op_percent: fl
     Raises UsageError if the drive has more over-provisioning of its own than is asked for, or none is left to test."""
     if op_percent is None:
         return capacity_bytes // MIB * MIB
+    if raw_nand_bytes is None:
+        raise UsageError("a drive whose raw NAND is known", "none", "give --raw-nand, or leave --op out")
     tested = int(raw_nand_bytes * (1 - op_percent / 100)) // MIB * MIB
     own_percent = 100 * (1 - capacity_bytes / raw_nand_bytes)
     if tested > capacity_bytes:

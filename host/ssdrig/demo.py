@@ -51,7 +51,8 @@ def command(args) -> int:
                 raise KeyboardInterrupt
         if database:
             for folder, _ in ends:
-                _say_counts(folder, database, show)
+                if folder:
+                    _say_counts(folder, database, show)
     finally:
         if database:
             database.stop()

@@ -286,7 +286,7 @@ def _quantiles(cells: np.ndarray, n: int) -> dict:
     below = np.concatenate([[0], np.cumsum(of)])[:-1]
     rising = np.cumsum(held)
     some = of > 0
-    out = {}
+    out: dict[float | str, np.ndarray] = {}
     for q in QUANTILES:
         rank = below[some] + np.ceil(np.round(q * of[some], 6)).astype(np.int64)
         out[q] = np.zeros(n, np.int64)

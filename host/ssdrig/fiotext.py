@@ -7,6 +7,7 @@ the bin is 2^e ns wide and starts at 2^(e+6) + (i % 64) 2^e; its value is the mi
 import itertools
 import json
 import re
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def pieces(text: str) -> tuple[list[tuple[dict | None, str]], str]:
     ...] in order, and the rest that waits for more text.
 
     A document starts with a brace at the start of a line and has what `totals` reads; all else is other text."""
-    found, decoder = [], json.JSONDecoder()
+    found: list[tuple[dict | None, str]] = []
+    decoder = json.JSONDecoder()
     starts = [m.start() for m in re.finditer(r"^\{", text, re.MULTILINE)]
     at = 0
     for i, start in enumerate(starts):
@@ -134,7 +136,7 @@ def totals(document: dict | None, direction: str | None = None) -> dict:
     {"ios", "bytes": completed, "runtime_ms": since job start, "lat_sum_ns", "slat_sum_ns": the part of it before
     submission, "error": fio's first errno, "lat_ns", "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them,
     with and without the time before submission (one job and direction only), "directions"}"""
-    out = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "slat_sum_ns": 0.0, "error": 0}
+    out: dict[str, Any] = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "slat_sum_ns": 0.0, "error": 0}
     out |= {"lat_ns": {}, "clat_ns": {}, "directions": ()}
     sides = []
     for job in (document or {"jobs": []})["jobs"]:

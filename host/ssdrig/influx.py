@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 from ssdrig.atomic import write_atomically
@@ -94,7 +94,7 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
         )
     user = environ.get("SSDRIG_INFLUX_USER", unquote(parts.username or ""))
     password = environ.get("SSDRIG_INFLUX_PASSWORD", unquote(parts.password or ""))
-    return Target(parts.scheme, parts.hostname, port, prefix, unquote(database), user, password)
+    return Target(parts.scheme, parts.hostname or "", port, prefix, unquote(database), user, password)
 
 
 def request(to: Target, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
@@ -374,7 +374,9 @@ def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
     query = {"db": to.database, "q": f"SELECT count(*) FROM /.*/{where} GROUP BY *"}
     answer = request(to, "/query", urlencode(query).encode(), FORM)
     try:
-        results = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
+        results: dict[str, Any] = (
+            json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
+        )
     except (ValueError, KeyError, IndexError):
         results = {"error": answer.words}
     if "error" in results:

@@ -25,7 +25,7 @@ FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
 PIECE_BYTES = 1 << 22
 SAID_AT_MOST = 8
 # what the readers of an event rely on, by kind
-FIELDS = {
+FIELDS: dict[str, dict[str, type]] = {
     "clock.anchor": {"utc_ns": int},
     "step.start": {"step": str},
     "step.end": {"step": str},

@@ -112,7 +112,7 @@ def _read(path: Path) -> dict | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        return _unreadable(path, error.strerror)
+        return _unreadable(path, error.strerror or str(error))
     try:
         kept = json.loads(text)
         if not (isinstance(kept["rig"], str) and isinstance(kept["why"], str) and isinstance(kept["utc_ns"], int)):

@@ -89,7 +89,8 @@ def run(
     tool = version(fio)
     folder = Path(folder)
     argv = [fio, "--output-format=json+", "--status-interval=1", "job.fio"]
-    started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns(), "fio": tool, "argv": argv}
+    t_start_ns = time.monotonic_ns()
+    started = {"t_ns": t_start_ns, "utc_ns": time.time_ns(), "fio": tool, "argv": argv}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -116,8 +117,9 @@ def run(
             ended = _follow(process, _Sink(out), _Sink(err), watch, should_stop)
     finally:
         _kill(process)
-        process.stdout.close()
-        process.stderr.close()
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
     t_end_ns = time.monotonic_ns()
     for path in folder.iterdir():
         with open(path, "rb") as f:
@@ -126,7 +128,7 @@ def run(
     seconds = _read_back(job, folder, ended)
     totals = watch.last
     return Result(
-        t_start_ns=started["t_ns"],
+        t_start_ns=t_start_ns,
         t_end_ns=t_end_ns,
         ios=totals["ios"],
         bytes=totals["bytes"],
@@ -305,7 +307,7 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
         raise LoadError(
             f"fio to print less than {watch.allowed() >> 20} MiB", f"{watch.printed >> 20} MiB of: {words}", look
         )
-    if ended == "budget":
+    if ended == "budget" and job.most_bytes is not None:
         raise LoadError(
             f"step {job.name} to move at most {job.most_bytes / 1e9:.2f} GB",
             f"{watch.last['bytes'] / 1e9:.2f} GB",

@@ -207,14 +207,16 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         if not pings:  # nothing but arrivals: a frame's last sample is at most LATE_NS old when it comes
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
             pings = [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
-        clocks[b] = clock.fit(*np.array(pings, np.int64).T)
-        t_ns[rows] = clocks[b].t_ns(frames.t_us[rows])
-        err_ns[rows] = clocks[b].bound_ns(frames.t_us[rows])
+        fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
+        t_ns[rows] = fitted.t_ns(frames.t_us[rows])
+        err_ns[rows] = fitted.bound_ns(frames.t_us[rows])
     np.maximum.accumulate(t_ns, out=t_ns)
     return clocks, t_ns, err_ns
 
 
-def _energy(t_ns, P, at, lost, segment, period_ns):
+def _energy(
+    t_ns, P, at, lost, segment, period_ns
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Running energy of each sample (J), and the gaps: sample behind it, conversions lost, ns, J. `at` are the samples
     that lie behind a gap known by index (`lost` conversions) or begin after a `go`."""
     total = len(t_ns)

@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections import deque
+from typing import Protocol
 
 import numpy as np
 import serial
@@ -33,10 +34,18 @@ FIRST_SAMPLE_S = 5.0
 DAMAGE_KEPT = 256  # bytes
 
 
+class Book(Protocol):
+    """Where a rig keeps what it hears: a run's journal, or memory (rig_session.Memory)."""
+
+    def record(self, kind: int, payload: bytes, t_ns: int) -> None: ...
+    def record_all(self, rows: list[tuple[int, bytes, int]]) -> None: ...
+    def event(self, kind: str, t_ns: int | None = None, **fields) -> object: ...
+
+
 class Rig:
     """One board on a serial port. start() and stop() are called from one thread, live() from any."""
 
-    def __init__(self, port: str, book: journal.Journal):
+    def __init__(self, port: str, book: Book):
         self.port, self._book = port, book
         self._serial: serial.Serial | None = None
         self._threads: list[threading.Thread] = []
@@ -75,8 +84,10 @@ class Rig:
             self._send(wire.STOP)  # a stream that an earlier host left running
             self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
+            hello = self._hello
+            assert hello is not None  # waited for; no later frame takes it back
             if not stream:
-                return self._hello
+                return hello
             with self._news:
                 self._wanted = self._go_due = True
                 self._started_at = self._samples_at = time.monotonic()
@@ -90,7 +101,7 @@ class Rig:
         except BaseException:
             self.stop()
             raise
-        return self._hello
+        return self._hello or hello
 
     def stop(self) -> None:
         """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""
@@ -139,8 +150,9 @@ class Rig:
 
     def power_W(self) -> float | None:
         """Mean power of the last second, all rails together; None if nothing came of one of them."""
-        each = self.rails_W().values()
-        return sum(each) if each and None not in each else None
+        each = list(self.rails_W().values())
+        known = [watts for watts in each if watts is not None]
+        return sum(known) if each and len(known) == len(each) else None
 
     def rails_W(self) -> dict[int, float | None]:
         """Mean power of the last second of each rail that the board has; None: nothing came of it."""

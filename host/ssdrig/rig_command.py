@@ -296,7 +296,7 @@ def _calibrate(args: argparse.Namespace) -> int:
     if args.forget or figures is not None:
         with session(port, stream=False) as here:
             rail = here.rail(args.rail)
-            kept = None if args.forget else calibrating.from_figures(figures, rail, here.hello.get("serial", ""), _say)
+            kept = figures and calibrating.from_figures(figures, rail, here.hello.get("serial", ""), _say)
             here.store_calibration(args.rail, kept)
         return _kept(args, kept)
     with session(port, show=_waiting()) as here:

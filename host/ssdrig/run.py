@@ -38,7 +38,7 @@ def perform(args, show: Progress) -> tuple[Path | None, int]:
     on = _on_real if args.drive else _on_virtual
     with Stop(show) as stop, Teardown(stop, show) as teardown:
         folder, end = on(args, show, stop, teardown)
-    if folder is None:
+    if folder is None or end is None:
         return None, 0
     code = end["exit_code"]
     if args.json or args.jsonl:
@@ -155,7 +155,8 @@ class _End:
     """How a run ends: what its steps came to, and once the journal is closed its run.end event."""
 
     def __init__(self) -> None:
-        self.state, self.why, self.exit_code = "complete", None, 0
+        self.state, self.exit_code = "complete", 0
+        self.why: str | None = None
         self.event: dict | None = None
 
     @contextlib.contextmanager

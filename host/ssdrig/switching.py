@@ -168,13 +168,15 @@ def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
             )
         if len(pieces) > came:
             came, deadline = len(pieces), time.monotonic() + 1.0
-    pictures = [_picture_of(gpio, pieces, rig.hello()["scope"], wanted // len(gpios)) for gpio in gpios]
+    hello = rig.hello()
+    assert hello is not None  # the command was answered
+    pictures = [_picture_of(gpio, pieces, hello["scope"], wanted // len(gpios)) for gpio in gpios]
     return pictures if isinstance(scope["gpio"], list) else pictures[0]
 
 
 def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
     """One input's. rows: "scope" of H."""
-    counts = []
+    counts: list[int] = []
     mine = {first: piece for (channel, first), piece in pieces.items() if channel == gpio}
     for first in sorted(mine):
         if first != len(counts):

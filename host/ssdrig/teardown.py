@@ -92,8 +92,8 @@ class Teardown:
     given the words of each; they also go to stderr."""
 
     def __init__(self, stop: Stop, show: Progress):
-        self.failures: list[tuple[str, Exception]] = []
-        self.record: Callable[[str], None] | None = None
+        self.failures: list[tuple[str, BaseException]] = []
+        self.record: Callable[[str], object] | None = None
         self._stop, self._show = stop, show
         self._stack = contextlib.ExitStack()
 

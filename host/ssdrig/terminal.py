@@ -4,6 +4,7 @@ cursor, sets a title, hides a line or starts a new one."""
 import os
 import re
 import sys
+from typing import overload
 
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -12,6 +13,10 @@ _FIELD = re.compile(f"[{_CONTROL}\t\n]")
 _TEXT = re.compile(f"(?!\x1b\\[(?:[012]|3[123])m)[{_CONTROL}]")
 
 
+@overload
+def printable(field: str) -> str: ...
+@overload
+def printable(field: None) -> None: ...
 def printable(field: str | None) -> str | None:
     """One field, such as a model or a serial, with every control character written out: \\x1b."""
     return None if field is None else _FIELD.sub(_written_out, field)

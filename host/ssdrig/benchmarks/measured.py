@@ -64,8 +64,9 @@ def _energy_off_percent(run: Path) -> float:
     t0_ns = int(seconds.t_ns[0])
     t1_ns = min(int(seconds.t_ns[-1]) + 10**9, *(int(power.t_ns[-1]) for power in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)
-    assert true_J
-    return abs(rails.energy_J(powers, t0_ns, t1_ns) / true_J - 1) * 100
+    measured_J = rails.energy_J(powers, t0_ns, t1_ns)
+    assert true_J and measured_J is not None
+    return abs(measured_J / true_J - 1) * 100
 
 
 def closure() -> list[Figure]:

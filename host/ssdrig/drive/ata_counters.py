@@ -65,9 +65,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     found, units_missing = _of_attributes(document, smartctl, rows, unknown)
     statistics = _of_statistics(smartctl, unknown)
     if hours is None:
-        best = min(
-            found.get("power_on_hours", ()), default=statistics.get("power_on_hours"), key=lambda each: each.rank
-        )
+        best = _first(found, "power_on_hours") or statistics.get("power_on_hours")
         hours = best and int(best.value)
     block = whole(smartctl, "logical_block_size", unknown, "logical block size", at_least=1, at_most=1 << 20)
     for role in ("host_written", "host_read"):
@@ -130,6 +128,11 @@ def _said(unknown: list[str], start: str) -> bool:
     return any(words.startswith(start) for words in unknown)
 
 
+def _first(found: dict[str, list[Found]], role: str) -> Found | None:
+    """The reading of a role that goes first."""
+    return min(found.get(role, ()), key=lambda each: each.rank, default=None)
+
+
 def _put(out: dict, name: str, reading: Found) -> None:
     out[name] = reading.value
     out["sources"][name] = {"source": reading.source, "error": reading.error}
@@ -180,8 +183,10 @@ def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> li
     """Without device statistics that count sectors in 32 bits where ACS has 48: an attribute is then larger by whole
     turns of 2^32 sectors."""
     statistics = next((each for each in readings if each.source == STATISTICS_SOURCE), None)
-    turn = statistics and 2**32 * statistics.error
-    if statistics is None or statistics.value >= turn:
+    if statistics is None:
+        return readings
+    turn = 2**32 * statistics.error
+    if statistics.value >= turn:
         return readings
     for other in readings:
         off = (other.value - statistics.value) % turn
@@ -196,7 +201,9 @@ def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> li
 
 def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | None:
     """The reading of the finest unit; None if another differs from it by more than both units allow."""
-    best = min(readings, key=lambda each: (each.error, each.rank), default=None)
+    if not readings:
+        return None
+    best = min(readings, key=lambda each: (each.error, each.rank))
     for other in readings:
         if abs(other.value - best.value) > DISAGREEMENT * max(other.value, best.value) + 2 * other.error:
             unknown.append(
@@ -208,9 +215,7 @@ def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | Non
 
 
 def _pages(out: dict, found: dict) -> None:
-    host, ftl = (
-        min(found.get(role, ()), key=lambda each: each.rank, default=None) for role in ("host_pages", "ftl_pages")
-    )
+    host, ftl = (_first(found, role) for role in ("host_pages", "ftl_pages"))
     if host and ftl:
         _put(out, "host_program_pages", host)
         _put(out, "nand_program_pages", Found(host.value + ftl.value, 0, f"{host.source} + {ftl.source}"))
@@ -246,7 +251,7 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
     own = statistics.pop("percentage_used", None)
     guess = whole(smartctl.get("endurance_used"), "current_percent", unknown, "endurance used", at_most=255)
     first = readings[0] if readings else None
-    other = next((e for e in readings if abs(e.value - first.value) > PERCENT_DISAGREEMENT), None)
+    other = next((e for e in readings if first and abs(e.value - first.value) > PERCENT_DISAGREEMENT), None)
     if own is not None:
         _put(out, "percentage_used", own)
         if first and abs(own.value - first.value) > PERCENT_DISAGREEMENT:
@@ -254,7 +259,7 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
                 f"percentage used: device statistics say {own.value} %, {first.source} {first.value:g} %: the"
                 " statistics are used, whose meaning is a standard's"
             )
-    elif other:
+    elif first and other:
         unknown.append(
             f"percentage used: {first.source} says {first.value:g} %, {other.source} {other.value:g} %: neither is used"
         )
@@ -262,19 +267,18 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
         _put(out, "percentage_used", first)
     elif guess and not _said(unknown, "percentage used"):
         _put(out, "percentage_used", Found(guess, 1, GUESS))
-    spare = min(found.get("available_spare_percent", ()), key=lambda each: each.rank, default=None)
+    spare = _first(found, "available_spare_percent")
     table = smartctl.get("spare_available")
     guess = whole(table, "current_percent", unknown, "spare available", at_most=100)
     if spare is not None:
-        threshold = found["available_spare_threshold_percent"][0]
         _put(out, "available_spare_percent", spare)
-        if threshold.value is not None:
+        for threshold in found.get("available_spare_threshold_percent", [])[:1]:
             _put(out, "available_spare_threshold_percent", threshold)
     elif guess is not None and guess < 100:
         _put(out, "available_spare_percent", Found(guess, 1, GUESS))
-        threshold = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
-        if threshold is not None:
-            _put(out, "available_spare_threshold_percent", Found(threshold, 0, GUESS))
+        guess = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
+        if guess is not None:
+            _put(out, "available_spare_threshold_percent", Found(guess, 0, GUESS))
     found.pop("available_spare_threshold_percent", None)
 
 
@@ -284,7 +288,8 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
 def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str]) -> tuple[dict, list]:
     """({role: [Found]}, [(byte role, words for a counter of unknown unit)])."""
     calibrated = document.get("units") if isinstance(document.get("units"), dict) else {}
-    found, halves, units_missing = {}, {}, []
+    found: dict[str, list[Found]] = {}
+    halves, units_missing = {}, []
     for attribute in objects(inside(smartctl, "ata_smart_attributes", "table")):
         key, name = whole(attribute, "id", unknown, "attribute id", at_most=255), attribute.get("name")
         if key is None or not isinstance(name, str):
@@ -303,11 +308,12 @@ def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str
                     continue
                 if raw in ALL_ONES:
                     refuse(unknown, f"{label} {name}", raw, "all ones, not a count")
-                elif how == "?":
+                elif not isinstance(how, int):  # "?"
                     units_missing.append((role, f"{label} {name} counts {raw} of an unknown unit"))
                 else:
                     found.setdefault(role, []).append(Found(raw * how, how, f"{label} ({unit_words(how)})", rank))
                 continue
+            how = str(how)
             value = _value(attribute, role, how, f"{label} {name}", unknown)
             if value is None:
                 continue
@@ -317,9 +323,11 @@ def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str
             found.setdefault(role, []).append(Found(value, _error(role, how), label, rank))
             if role == "available_spare_percent":
                 threshold = whole(attribute, "thresh", unknown, f"{label} threshold", at_most=100)
-                found.setdefault("available_spare_threshold_percent", []).append(Found(threshold, 0, label, rank))
+                if threshold is not None:
+                    found.setdefault("available_spare_threshold_percent", []).append(Found(threshold, 0, label, rank))
     for role, value in halves.items():
-        if value and found.pop(role, None):
+        if value and role in found:
+            del found[role]
             unknown.append(
                 f"{_in_words(role)}: the counter continues in a second attribute, and how the two join is unknown"
             )
@@ -339,25 +347,25 @@ def _error(role: str, how: str) -> float:
 
 def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str]) -> int | float | None:
     """The value of a row that is not in bytes."""
-    normalised = raw = None
+    normalised = -1  # not asked for
     if "normalised" in how or "life left" in how:
-        normalised = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
-        if normalised is None or normalised > 100:
-            return (
-                None if normalised is None else refuse(unknown, f"{label}, normalised", normalised, "not a percentage")
-            )
-    if how not in ("normalised", "100 - normalised"):
-        raw = whole(attribute.get("raw"), "value", unknown, label, at_most=2**64 - 1)
-        if raw is None and how not in ("raw, 100 - normalised", "100 - life left"):
+        found = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
+        if found is None:
             return None
+        if found > 100:
+            return refuse(unknown, f"{label}, normalised", found, "not a percentage")
+        normalised = found
     if how == "normalised":
         return normalised
+    if how == "100 - normalised":
+        return 100 - normalised
+    raw = whole(attribute.get("raw"), "value", unknown, label, at_most=2**64 - 1)
     if how == "raw, 100 - normalised":
         return raw if raw is not None and raw <= 255 and max(100 - raw, 0) == normalised else 100 - normalised
     if how == "100 - life left":
         return 100 - (raw if raw is not None and 0 < raw <= 100 and normalised in (100, raw) else normalised)
-    if how == "100 - normalised":
-        return 100 - normalised
+    if raw is None:
+        return None
     if how == "raw unless normalised" and raw == normalised:
         return refuse(unknown, label, raw, "not a count of cycles: it repeats the normalised value")
     if how == "raw unless a rate" and isinstance(attribute.get("value"), int) and attribute["value"] > 100:
@@ -393,11 +401,12 @@ def _low(raw: int, bits: int, attribute: dict, label: str, unknown: list[str]) -
 
 def _of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
     """{role: reading} of the valid device statistics; sectors are not yet bytes."""
-    out = {}
+    out: dict[str, Found] = {}
     for page in objects(inside(smartctl, "ata_device_statistics", "pages")):
         number = whole(page, "number", unknown, "device statistics page", at_most=255)
         for entry in objects(page.get("table")):
-            role = STATISTICS.get((number, whole(entry, "offset", unknown, "device statistics offset", at_most=511)))
+            offset = whole(entry, "offset", unknown, "device statistics offset", at_most=511)
+            role = None if number is None or offset is None else STATISTICS.get((number, offset))
             if role is None or inside(entry, "flags", "valid") is not True:
                 continue
             label, temperature = f"device statistics, {role}", role.startswith("temperature")

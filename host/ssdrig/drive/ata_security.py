@@ -102,11 +102,11 @@ def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:
         security = identify(drive)
     except DriveError as error:
         return {name: (str(error), None) for name in SWITCH}
-    why = _why_not(security, drive)
+    refused = _why_not(security, drive)
     return {
-        "ata-secure-erase": (why, security.erase_s),
+        "ata-secure-erase": (refused, security.erase_s),
         "ata-enhanced-erase": (
-            why or (None if security.enhanced else "the drive has no enhanced erase"),
+            refused or (None if security.enhanced else "the drive has no enhanced erase"),
             security.enhanced_s,
         ),
     }

@@ -111,11 +111,12 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
         return result(fits, fits[0], None, f"moved by {counts}: {unit_words(fits[0])} a count")
     names = " or ".join(unit_words(unit) for unit in fits)
     needed = [bytes_to_tell(small, big, wa_most) for small, big in zip(fits, fits[1:], strict=False)]
-    if None in needed:
+    known = [number for number in needed if number is not None]
+    if len(known) < len(needed):
         why = "a counter of NAND writes at a write amplification up to 1.1 can be either, however much is written"
         return result(fits, None, None, f"moved by {counts}: {names}; {why}")
     return result(
-        fits, None, max(max(needed) - written, MIB), f"moved by {counts}: {names}; more must be written to tell"
+        fits, None, max(max(known) - written, MIB), f"moved by {counts}: {names}; more must be written to tell"
     )
 
 

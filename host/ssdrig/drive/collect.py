@@ -3,6 +3,7 @@ said in `gaps`."""
 
 import threading
 import time
+from typing import Any
 
 from ssdrig.drive import nvme_cli, program, smart_answer, smartctl, units
 from ssdrig.drive.inventory import Drive
@@ -91,7 +92,7 @@ def _ask(drive: Drive, like: dict | None, timeout_s: float) -> tuple[dict, ToolM
         name: getattr(drive, name)
         for name in ("model", "serial", "firmware", "by_id", "node", "interface", "capacity_bytes")
     }
-    document = {
+    document: dict[str, Any] = {
         "t_start_ns": t_start_ns,
         "t_end_ns": None,
         "simulated": drive.simulated,

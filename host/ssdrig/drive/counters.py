@@ -6,6 +6,8 @@ to bytes, plausible.py refuses what no drive can have done. What a drive does no
 cannot be believed, is None; `unknown` says in words why something that a person would look for stays unknown, and which
 two sources contradict each other."""
 
+from typing import Any
+
 from ssdrig.drive import ata_counters, nvme_counters, plausible, scsi_counters
 from ssdrig.drive.json_numbers import U128, inside, objects, text, whole
 
@@ -145,9 +147,8 @@ def snapshot(document: dict) -> dict:
     out["hard_disk"] = is_hard_disk(smartctl)
     if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
         out |= _common(smartctl, unknown, out["protocol"])
-    reduce = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}.get(
-        out["protocol"]
-    )
+    reducers = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}
+    reduce = reducers.get(out["protocol"] or "")
     found = {}
     if reduce:
         # what a protocol's own tables say comes before smartctl's summary of them
@@ -222,7 +223,7 @@ def _sources(out: dict, found: dict) -> None:
 
 def _host_of_smartctl_8(smartctl: dict, unknown: list[str]) -> dict:
     """smartctl 8.0 brings the host's bytes of drives of all kinds to one place, with their unit."""
-    out = {}
+    out: dict[str, Any] = {}
     for role in ("write", "read"):
         table = smartctl.get(f"host_{role}s")
         count = whole(table, "units", unknown, f"smartctl's host_{role}s", at_most=U128)
@@ -254,8 +255,8 @@ def _exit_status(document: dict, smartctl: dict, unknown: list[str]) -> dict:
                 status = whole(tool, "exit_code", unknown, "smartctl's exit code", at_most=255)
     bits = [] if status is None else [bit for bit in range(8) if status >> bit & 1]
     for message in objects(inside(smartctl, "smartctl", "messages")):
-        if status is not None and status & 3 and text(message.get("string")):
-            unknown.append(f"smartctl says: {text(message.get('string'))[:200]}")
+        if status is not None and status & 3 and (said := text(message.get("string"))):
+            unknown.append(f"smartctl says: {said[:200]}")
     return {"exit_status": status, "exit_status_bits": bits}
 
 

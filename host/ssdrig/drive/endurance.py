@@ -10,7 +10,7 @@ import bisect
 import math
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdrig import words
 from ssdrig.drive.wa import WriteAmplification
@@ -100,7 +100,7 @@ def rate_of_history(history: list[dict]) -> Rate | None:
     counter's resolution plus twice the standard error of the mean over up to WINDOWS equal windows. None if there is no
     time between two readings."""
     names = ("utc_ns", "host_written_bytes", "host_written_unit_bytes", "host_written_source")
-    rows = [tuple(s.get(name) for name in names) for s in history]
+    rows: list[tuple[Any, ...]] = [tuple(s.get(name) for name in names) for s in history]
     readings = sorted((row for row in rows if None not in row[:3]), key=lambda row: row[0])
     for i in range(len(readings) - 1, 0, -1):
         if readings[i][1] < readings[i - 1][1] or readings[i][2:] != readings[i - 1][2:]:
@@ -165,7 +165,7 @@ def project(
       power-on days. days 0: reached. "unknown": why something is None."""
     today = today or datetime.now(UTC).date()
     host, unit = snapshot.get("host_written_bytes"), snapshot.get("host_written_unit_bytes") or 0
-    out = {
+    out: dict[str, Any] = {
         "host_written_bytes": host,
         "rate_bytes_per_day": rate and rate.bytes_per_day,
         "rate_low_bytes_per_day": rate and rate.low,
@@ -311,7 +311,7 @@ def _cycles(
         factor, error = 1.0, 0.0
         source = f"{mean:g} of {rating:g} P/E cycles, as so far in its life"
         if wa is not None and wa.value is not None and out["wa_of_life"]:
-            factor, error = out["wa_of_life"] / wa.value, wa.relative_error
+            factor, error = out["wa_of_life"] / wa.value, wa.relative_error or 0.0
             source = (
                 f"{mean:g} of {rating:g} P/E cycles, at this workload's WA {wa.value:.2f} (over its life"
                 f" {out['wa_of_life']:.2f})"

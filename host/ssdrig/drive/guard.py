@@ -210,8 +210,8 @@ def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) 
             refuse("boot", f"this system runs from it ({', '.join(sorted(system))}){of}")
         if swap := machine.swap.get(name):
             refuse("swap", f"swap on {', '.join(sorted(set(swap)))}{of}")
-        for check, why in machine.claims.get(name, {}).items():
-            refuse(check, ", ".join(sorted(set(why))) + of)
+        for check, uses in machine.claims.get(name, {}).items():
+            refuse(check, ", ".join(sorted(set(uses))) + of)
         if writers := machine.writers.get(name):
             refuse("writer", f"open for writing by {', '.join(sorted(set(writers)))}{of}")
     if machine.unseen:
@@ -301,11 +301,9 @@ def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
         do = "name one drive, and give --destroy-data that drive's serial"
     else:
         do = "free the drive, or choose another: ./ssdrig drives"
-    error = UnsafeTarget(
+    return UnsafeTarget(
         f"a drive that may be written at {drive.node} ({_title(drive)})", "; ".join(map(str, against)), do
     )
-    error.refusals = against
-    return error
 
 
 def _title(drive: Drive) -> str:

@@ -7,6 +7,7 @@ IDENTIFY data in SCSI page 89h (SAT-4, ACS-3), because SCSI's own model field ho
 import os
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ssdrig.drive.sysfs import clean, device_number, lines, listing, natural_order, number, parents, raw, text, within
 from ssdrig.errors import UsageError
@@ -139,7 +140,7 @@ def partitions(name: str, root: str | os.PathLike = "/") -> dict[str, tuple[int,
 def _read(name: str, root, by_id: str | None) -> Drive:
     here = within(root, "sys/block", name)
     major, minor = device_number(text(here, "dev"))
-    facts = {
+    facts: dict[str, Any] = {
         "model": "",
         "serial": "",
         "firmware": "",

@@ -45,13 +45,14 @@ def whole(table, name: str, unknown: list[str], label: str, *, at_least: int = 0
     return value
 
 
-def refuse(unknown: list[str], label: str, value, why: str) -> None:
-    """Say in `unknown` why `value` of `label` is not taken. Returns None."""
+def refuse(unknown: list[str], label: str, value, why: str) -> int | None:
+    """Say in `unknown` why `value` of `label` is not taken. Returns None, which stands for the number."""
     if isinstance(value, int) and abs(value) > U128:
         shown = f"an integer of {value.bit_length()} bits"  # str() of 10^5000 raises
     else:
         shown = repr(value) if value is None or isinstance(value, int | float | str) else f"a {type(value).__name__}"
     unknown.append(f"{label}: {shown if len(shown) <= 40 else shown[:40] + '…'} is {why}")
+    return None
 
 
 def _of_string(value) -> int | None:

@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ssdrig.drive import sysfs
 
@@ -30,7 +30,7 @@ def name_of(path: str, root: str | os.PathLike) -> str:
         return ""
 
 
-def disks_below(device: str, root: str | os.PathLike, loops: dict[str, Iterable[str]]) -> set[str]:
+def disks_below(device: str, root: str | os.PathLike, loops: Mapping[str, Iterable[str]]) -> set[str]:
     """The whole disks that a block device lies on, down through volumes, RAIDs, partitions and loop devices. loops:
     {loop device: the block devices that hold what it is attached to}."""
     out: set[str] = set()

@@ -55,8 +55,8 @@ def _view(process: str) -> tuple:
 
 
 def _parse(line: str, process: str) -> Mount | None:
-    words, _, rest = line.partition(" - ")
-    words, rest = words.split(" "), rest.split(" ")
+    left, _, right = line.partition(" - ")
+    words, rest = left.split(" "), right.split(" ")
     if len(words) < 6 or len(rest) < 2:
         return None
     return Mount(words[2], unescape(words[4]), rest[0], unescape(rest[1]), rest[2] if len(rest) > 2 else "", process)

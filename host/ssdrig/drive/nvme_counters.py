@@ -1,5 +1,7 @@
 """Wear numbers of an NVMe drive: from its log pages, and from smartctl's JSON where there is no page. Pure."""
 
+from typing import Any
+
 from ssdrig.drive import nvme_pages, vendor_pages
 from ssdrig.drive.json_numbers import U128, inside, refuse, text, whole
 from ssdrig.errors import DriveError
@@ -104,7 +106,8 @@ def _page(document: dict, name: str, decode, unknown: list[str]) -> dict:
     try:
         return decode(bytes.fromhex(value)) or {}
     except (TypeError, ValueError):  # ValueError: not hexadecimal
-        return refuse(unknown, f"log {name}", value, "not hexadecimal text") or {}
+        refuse(unknown, f"log {name}", value, "not hexadecimal text")
+        return {}
     except DriveError as error:
         unknown.append(f"log {name}: {error.seen} instead of {error.expected}")
         return {}
@@ -117,14 +120,15 @@ def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, i
         unknown.append("health: neither log 02h nor smartctl's copy of it is there")
     for name in [name for name, value in health.items() if value == U128]:
         health[name] = refuse(unknown, name, "all ones", "not a count")
-    out = {name: health.get(name) for name in HEALTH}
+    out: dict[str, Any] = {name: health.get(name) for name in HEALTH}
     if out["critical_warning"] is not None:
         out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
     if out["temperature_C"] is not None and not -100 <= out["temperature_C"] <= 300:
         out["temperature_C"] = refuse(unknown, "temperature", out["temperature_C"], "out of its range")
     for name in ("available_spare_percent", "available_spare_threshold_percent"):
-        if out[name] is not None and out[name] > 100:
-            out[name] = refuse(unknown, name, out[name], "not a percentage")
+        percent = out[name]
+        if percent is not None and percent > 100:
+            out[name] = refuse(unknown, name, percent, "not a percentage")
     for units, commands, name in (
         ("data_units_written", "host_writes", "host_written_bytes"),
         ("data_units_read", "host_reads", "host_read_bytes"),
@@ -190,7 +194,7 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
     """The maker's CAh and D0h. Nothing in these pages says whose they are, so their bytes are held against the host
     counter."""
     made_by = _maker(document, smartctl, unknown)
-    out = {}
+    out: dict[str, Any] = {}
     for log_id, name in ((0xCA, "CAh"), (0xD0, "D0h")):
         got = _page(document, name, lambda page, log_id=log_id: vendor_pages.decode(log_id, page, made_by), unknown)
         if not got:
@@ -232,7 +236,7 @@ def _contradiction(nand: int | None, own: int | None, host: int | None, made_by:
             )
     elif made_by == "items" and nand is not None:
         return "its unit is known for Intel's drives and could not be checked against the host's bytes"
-    if made_by == "items" and nand is not None and max(own, host) < ENOUGH_BYTES:
+    if made_by == "items" and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
         return "its unit is known for Intel's drives, and so far too little was written to check it"
     if nand and host and host >= ENOUGH_BYTES and not 1 / WORST_LIFETIME_WA < nand / host < WORST_LIFETIME_WA:
         return f"{nand / GB:.3g} GB on the NAND for {host / GB:.3g} GB of the host"

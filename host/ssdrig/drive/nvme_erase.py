@@ -112,19 +112,27 @@ def decode_sanitize(page: bytes) -> Sanitize:
     return Sanitize(state, progress, action, {act: None if s in (0, NO_ESTIMATE) else s for act, s in times.items()})
 
 
+def _node(drive: Drive) -> str:
+    """/dev/nvme0 of a drive. Raises DriveError for one without a controller."""
+    if not drive.controller:
+        raise DriveError("an NVMe controller", f"none at {drive.node}", "see nvme list")
+    return drive.controller
+
+
 def identify_controller(drive: Drive) -> Controller:
     """Raises DriveError."""
-    return decode_controller(_page(*nvme_cli.identify(drive.controller), "Identify Controller"))
+    return decode_controller(_page(*nvme_cli.identify(_node(drive)), "Identify Controller"))
 
 
 def identify_namespace(drive: Drive) -> Namespace:
     """Raises DriveError."""
-    return decode_namespace(_page(*nvme_cli.identify_namespace(drive.controller, drive.nsid), "Identify Namespace"))
+    page = nvme_cli.identify_namespace(_node(drive), drive.nsid or 0)
+    return decode_namespace(_page(*page, "Identify Namespace"))
 
 
 def sanitize_log(drive: Drive) -> Sanitize:
     """Raises DriveError, also when the drive does not have it."""
-    return decode_sanitize(_page(*nvme_cli.log_page(drive.controller, SANITIZE_LOG), "the sanitize log"))
+    return decode_sanitize(_page(*nvme_cli.log_page(_node(drive), SANITIZE_LOG), "the sanitize log"))
 
 
 def other_namespaces(drive: Drive, root: str | Path = "/") -> list[str]:
@@ -151,9 +159,7 @@ def listed_namespaces(drive: Drive, can: Controller) -> list[int]:
     drive does not say (NVM Express Base Specification 2.0, 5.17.2.2 and 5.17.2.14)."""
     if can.most_namespaces == 1:
         return []
-    page = _page(
-        *nvme_cli.namespace_list(drive.controller, 0x10 if can.manages_namespaces else 0x02), "the namespace list"
-    )
+    page = _page(*nvme_cli.namespace_list(_node(drive), 0x10 if can.manages_namespaces else 0x02), "the namespace list")
     numbers = struct.unpack(f"<{len(page) // 4}I", page)
     if drive.nsid not in numbers:
         raise DriveError(
@@ -188,14 +194,14 @@ def offers(drive: Drive, root: str | Path = "/") -> dict[str, tuple[str | None, 
     except DriveError as error:
         return {name: (str(error), None) for name in (*SES, *ACTION)}
     shared = _shared(drive, can, root)
-    estimates = {}
+    estimates: dict[int, int | None] = {}
     if can.block_sanitize or can.crypto_sanitize or can.overwrite_sanitize:
         try:
             estimates = sanitize_log(drive).estimate_s
         except DriveError:
             pass  # only the estimate is lost
     no_format = None if can.format else "the controller has no Format NVM command (OACS bit 1)"
-    found = {
+    found: dict[str, tuple[str | None, int | None]] = {
         "format": (no_format or (shared if can.format_takes_all else None), None),
         "format-secure": (no_format or (shared if can.format_takes_all or can.erase_takes_all else None), None),
         "format-crypto": (
@@ -221,15 +227,7 @@ def format(drive: Drive, method: str, on_tick: Callable[[float], None], timeout_
     """Format NVM of this namespace with the LBA format and protection that it has. Returns the argv used. Raises
     DriveError."""
     now = identify_namespace(drive)
-    argv = [
-        "nvme",
-        "format",
-        drive.controller,
-        "-n",
-        str(drive.nsid),
-        f"--ses={SES[method]}",
-        f"--lbaf={now.lba_format}",
-    ]
+    argv = ["nvme", "format", _node(drive), "-n", str(drive.nsid), f"--ses={SES[method]}", f"--lbaf={now.lba_format}"]
     if now.metadata_extended or now.protection:  # without: nvme-cli's defaults, which are 0
         argv += [f"--ms={now.metadata_extended}", f"--pi={now.protection}", f"--pil={now.protection_first}"]
     argv += [f"--timeout={round(timeout_s * 1000)}", "--force"]
@@ -247,7 +245,7 @@ def sanitize(
     """Start a sanitize and wait for its end; on_progress(share done, seconds left or None). Returns the argv used.
 
     --ause: should it fail, the drive may be brought back without another sanitize. Raises DriveError."""
-    argv = ["nvme", "sanitize", drive.controller, "-a", str(ACTION[method]), "--ause"]
+    argv = ["nvme", "sanitize", _node(drive), "-a", str(ACTION[method]), "--ause"]
     if method == "sanitize-overwrite":
         argv += ["--owpass=1", "--ovrpat=0"]
     call = program.run(argv, QUERY_S)
@@ -264,7 +262,8 @@ def wait_for_sanitize(
     """Wait until no sanitize is under way. Raises DriveError when it failed, does not move, or the drive no longer
     answers."""
     moved_at = answered_at = begun = time.monotonic()
-    first, last, pause_s = None, -1.0, 0.05
+    first: float | None = None
+    last, pause_s = -1.0, 0.05
     while True:
         try:
             log = sanitize_log(drive)
@@ -285,7 +284,7 @@ def wait_for_sanitize(
             return log
         if log.progress != last:
             moved_at, last = now, log.progress
-            first = log.progress if first is None else first
+        first = log.progress if first is None else first
         if now - moved_at > stall_s:
             raise DriveError("the sanitize to go on", f"{last:.1%} for {now - moved_at:.0f} s", _resume(drive))
         share, spent = log.progress - first, now - begun

@@ -67,8 +67,9 @@ def run(argv: list[str], timeout_s: float, limit_bytes: int = OUTPUT_LIMIT_BYTES
         end.register(death, select.POLLIN)
         dead = bool(end.poll(DEATH_S * 1e3))
         os.close(death)
-        process.stdout.close()
-        process.stderr.close()
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
     exit_code, cpu_ms = None, 0.0
     if dead:
         _, status, usage = os.wait4(process.pid, 0)
@@ -100,7 +101,7 @@ def record(call) -> dict:
 def _read(process, death: int, deadline_ns: int, timeout_s: float, limit_bytes: int) -> tuple[list[bytes], str | None]:
     """([stdout, stderr], why it must be killed or None). Returns when the process has ended, not when the pipes are
     closed: a child that it left behind may hold them open for ever."""
-    parts = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
     size, why = 0, None
 
     def take(fd: int) -> int:

@@ -106,7 +106,9 @@ def choose(offered: list[Method], wanted: str) -> Method:
         )
     if not method.available:
         raise DriveError(
-            f"a drive that can {wanted}", method.why_not, "choose another: ./ssdrig purge DRIVE --dry-run lists them"
+            f"a drive that can {wanted}",
+            method.why_not or "it cannot",
+            "choose another: ./ssdrig purge DRIVE --dry-run lists them",
         )
     return method
 
@@ -141,7 +143,7 @@ def purge(held_or_drive, method: str = "auto", progress: Progress | None = None,
             better = [
                 m for m in offered if not m.available and list(METHODS).index(m.name) < list(METHODS).index(chosen.name)
             ]
-            own = [m for m in better if not m.why_not.startswith(OTHER_INTERFACE)]
+            own = [m for m in better if not (m.why_not or "").startswith(OTHER_INTERFACE)]
             progress.say(
                 "".join(f"not {m.name}: {m.why_not}\n" for m in own) + f"purge by {chosen.name}: {chosen.does}"
             )
@@ -390,11 +392,11 @@ def _dry_run(args: argparse.Namespace, drive: Drive, guard) -> int:
         )
     else:
         print(f"{drive.model} {drive.serial}, {drive.capacity_bytes / 1e9:.1f} GB, {drive.interface}, {drive.node}")
-        for m in (m for m in offered if m.available or not m.why_not.startswith(OTHER_INTERFACE)):
+        for m in (m for m in offered if m.available or not (m.why_not or "").startswith(OTHER_INTERFACE)):
             time_words = f" (about {clock(m.estimate_s)})" if m.estimate_s else ""
             print(
                 f"  {'*' if m.name == chosen else ' '}"
-                f" {m.name:20}{m.does + time_words if m.available else 'no: ' + m.why_not}"
+                f" {m.name:20}{m.does + time_words if m.available else f'no: {m.why_not}'}"
             )
         for r in against:
             print(f"  against it: {r.check}: {r.why}" + (f" (lifted by {r.override})" if r.override else ""))

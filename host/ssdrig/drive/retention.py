@@ -75,11 +75,14 @@ def effective_temperature(profile: list[tuple[float, float]], ea_eV: float = ACT
 def unpowered_hours(before: dict, after: dict) -> float | None:
     """Hours between two snapshots (with "utc_ns") that a drive was without power, at most: no SMART counter tells, so
     it is the calendar's time less the power-on hours, which round down and may leave out time in low-power states."""
-    times = [s.get("utc_ns") for s in (before, after)]
-    hours = [s.get("power_on_hours") for s in (before, after)]
-    if None in times or None in hours or times[1] < times[0] or hours[1] < hours[0]:
-        return None
-    return max(0.0, (times[1] - times[0]) / 3.6e12 - (hours[1] - hours[0]) + 1)
+    spans = []
+    for name in ("utc_ns", "power_on_hours"):
+        begin, end = before.get(name), after.get(name)
+        if begin is None or end is None or end < begin:
+            return None
+        spans.append(end - begin)
+    passed_ns, powered_h = spans
+    return max(0.0, passed_ns / 3.6e12 - powered_h + 1)
 
 
 def bound(

@@ -4,6 +4,7 @@ smartctl prints "gigabytes processed" of the error counter logs (02h, 03h, 05h) 
 three decimals, so the resolution is 1e6 bytes."""
 
 import re
+from typing import Any
 
 from ssdrig.drive.json_numbers import inside, refuse, whole
 
@@ -15,7 +16,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
     """Snapshot fields of a SCSI drive. media_errors: the uncorrected errors of reading, writing and verifying together;
     reallocated: the grown defect list; power_cycles: the start-stop cycles, which is what SAS drives count of them."""
     log = smartctl.get("scsi_error_counter_log")
-    out = {
+    out: dict[str, Any] = {
         "host_written_bytes": _bytes(log, "write", unknown),
         "host_read_bytes": _bytes(log, "read", unknown),
         "percentage_used": whole(
@@ -38,7 +39,8 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         else whole(inside(log, name), "total_uncorrected_errors", unknown, f"uncorrected {name} errors")
         for name in kinds
     ]
-    out["media_errors"] = sum(errors) if errors and None not in errors else None
+    counted = [number for number in errors if number is not None]
+    out["media_errors"] = sum(counted) if errors and len(counted) == len(errors) else None
     unknown.append("NAND bytes written: SCSI defines no such counter; a maker's own log may have one")
     return out
 

@@ -72,14 +72,15 @@ def decode(log_id: int, page: bytes, made_by: str | None) -> dict | None:
         (0xD0, "micron"): decode_micron_d0h,
         (0xCA, "wdc"): decode_wdc_cah,
         (0xD0, "wdc"): decode_wdc_d0h,
-    }.get((log_id, made_by))
+    }.get((log_id, made_by or ""))
     return decoder and decoder(page)
 
 
 def items_of(page: bytes) -> dict[int, tuple[int, bytes]]:
     """{id: (normalised, 6 raw bytes)} of an item page. An id that comes twice with another value is left out: not to be
     believed."""
-    out, twice = {}, set()
+    out: dict[int, tuple[int, bytes]] = {}
+    twice = set()
     for at in range(0, len(page) - ITEM_BYTES + 1, ITEM_BYTES):
         key, value = page[at], (page[at + 3], page[at + 5 : at + 11])
         if key and out.setdefault(key, value) != value:

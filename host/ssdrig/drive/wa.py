@@ -6,7 +6,7 @@ the host has to write dH >= (u_N / WA + u_H (1 + eps)) / eps.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdrig.words import size
 
@@ -77,7 +77,7 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
     nand, nand_why, nand_flags = _difference(before, after, "nand_written", "NAND")
     flags = (*nand_flags, *flags)
     source = f"{after.get('nand_written_source')} / {after.get('host_written_source')}"
-    host_unit = after.get("host_written_unit_bytes")
+    host_unit: Any = after.get("host_written_unit_bytes")  # a number wherever the counter is one
     if host_bytes_known is not None and nand_why is None:
         if host is not None and host >= 0 and abs(host - host_bytes_known) > host_unit:
             flags = (*flags, "host_differs")
@@ -87,12 +87,13 @@ def between(before: dict, after: dict, host_bytes_known: int | None = None) -> W
                 (*(f for f in flags if not f.startswith("host_")), "host_counted"),
                 f"{after.get('nand_written_source')} / the host",
             )
-    if nand_why or host_why:
-        why = nand_why or host_why
+    why = nand_why or host_why
+    if why:
         missing = {}
         if flags == ("nand_did_not_move",) and host is not None:
             missing = _missing(1.0, after["nand_written_unit_bytes"], host_unit, host)
         return _none(why, host, nand, flags)._replace(source=source, **missing)
+    assert nand is not None and host is not None  # or there were a reason
     return _value(nand, host, after["nand_written_unit_bytes"], host_unit, flags, source, _tlc(before, after))
 
 
@@ -105,7 +106,7 @@ def _paired(before: dict, after: dict) -> tuple[dict, dict]:
         s.get("nand_written_source") != "log 22h" or s.get("fdp_host_written_bytes") is None for s in (before, after)
     ):
         return before, after
-    return tuple(
+    first, last = (
         s
         | {
             "host_written_bytes": s["fdp_host_written_bytes"],
@@ -115,6 +116,7 @@ def _paired(before: dict, after: dict) -> tuple[dict, dict]:
         }
         for s in (before, after)
     )
+    return first, last
 
 
 def host_bytes_for(value: float, eps: float, nand_unit: int, host_unit: int) -> float:
@@ -148,12 +150,12 @@ def during(snapshots: list[dict]) -> list[tuple[int, WriteAmplification]]:
 
 class Settled(NamedTuple):
     """run: s0 to s1, right after the load; with_background: s0 to the poll at which the drive had settled (or the last
-    one), which is later[index]. background_bytes: NAND bytes written between the two, the drive's own work; None if not
+    one), which is later[poll]. background_bytes: NAND bytes written between the two, the drive's own work; None if not
     counted. flags: of FLAGS; settled only if neither still_moving nor host_wrote is among them."""
 
     run: WriteAmplification
     with_background: WriteAmplification
-    index: int | None
+    poll: int | None
     background_bytes: int | None
     settled: bool
     flags: tuple[str, ...]
@@ -182,10 +184,10 @@ def settled(s0: dict, s1: dict, later: list[dict], host_bytes_known: int | None 
             flags.append("host_wrote")
     background = _difference(s1, s2, "nand_written", "NAND")[0]
     background = None if background is None or background < 0 else background
-    jump = background, s2.get("nand_written_unit_bytes")
+    moved, unit = background, s2.get("nand_written_unit_bytes")
     if background is None and None not in (s1.get("nand_program_pages"), s2.get("nand_program_pages")):
-        jump = s2["nand_program_pages"] - s1["nand_program_pages"], 1
-    if "nand_did_not_move" in run.flags and None not in jump and jump[0] > jump[1]:
+        moved, unit = s2["nand_program_pages"] - s1["nand_program_pages"], 1
+    if "nand_did_not_move" in run.flags and moved is not None and unit is not None and moved > unit:
         flags.append("nand_batched")
     return Settled(run, whole, index, background, not flags or flags == ["nand_batched"], tuple(flags))
 
@@ -195,7 +197,7 @@ def words(wa: WriteAmplification) -> str:
     more = wa.missing_bytes_5_percent
     if wa.value is None:
         return f"not known: {wa.why}" + (f"; the host has to write at most {size(more)} more for ±5 %" if more else "")
-    text = figure(wa.value, wa.error)
+    text = figure(wa.value, wa.error or 0.0)
     if wa.host_bytes is not None:
         text += f" over {size(wa.host_bytes)} written by the host"
     if wa.tlc_only is not None:
@@ -255,14 +257,14 @@ def _of_pages(before: dict, after: dict, host_bytes: int | None) -> WriteAmplifi
             why = FLAGS[flag].replace("counter", "page counter")
             return _none(why, host_bytes, None, (flag,))._replace(source="pages")
     wa = _value(nand, host, 1, 1, (), "NAND pages / host pages", None)
-    # of the host's data; what the flash calls a page the drive does not tell
+    # of the host's data; the drive does not report what the flash calls a page
     page_bytes = host_bytes / host if host_bytes else None
-    missing = {
+    more: dict[str, Any] = {
         k: None if page_bytes is None else round(getattr(wa, k) * page_bytes)
         for k in ("missing_bytes_5_percent", "missing_bytes_2_percent")
     }
-    why = wa.why and wa.why.replace("units of 1 bytes", "pages")
-    return wa._replace(host_bytes=host_bytes or None, nand_bytes=None, why=why, **missing)
+    in_pages = wa.why and wa.why.replace("units of 1 bytes", "pages")
+    return wa._replace(host_bytes=host_bytes or None, nand_bytes=None, why=in_pages)._replace(**more)
 
 
 def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int | None, str | None, tuple[str, ...]]:

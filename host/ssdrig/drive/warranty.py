@@ -17,7 +17,7 @@ from ssdrig.errors import UsageError
 SHIPPED = Path(__file__).with_name("warranty.toml")
 MOST_YEARS = 100
 CAPACITY_TOLERANCE = 0.04  # a row says 1000 GB of a drive of 1 000 204 886 016 bytes, or 1024 GB of one sold as "1 TB"
-_FIELDS = {
+_FIELDS: dict[str, type | tuple[type, ...]] = {
     "tbw_TB": (int, float),
     "years": (int, float),
     "dwpd": (int, float),
@@ -40,7 +40,7 @@ def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
     for path in (user_file(), SHIPPED):
         for row, capacity_GB, tbw_TB in _rows(path):
             near = capacity_GB is None or (
-                bool(capacity_bytes) and abs(capacity_bytes / (capacity_GB * 1e9) - 1) <= CAPACITY_TOLERANCE
+                capacity_bytes and abs(capacity_bytes / (capacity_GB * 1e9) - 1) <= CAPACITY_TOLERANCE
             )
             if near and re.search(row["model"], model):
                 found = Limits(
@@ -85,7 +85,7 @@ def _rows(path: Path) -> list[tuple[dict, float | None, float | None]]:
 
 @functools.lru_cache(4)  # a thousand drives are looked up in one text
 def _parsed(path: Path, text: str) -> list[tuple[dict, float | None, float | None]]:
-    out = []
+    out: list[tuple[dict, float | None, float | None]] = []
     table = tomllib.loads(text)
     rows = table.get("drive")
     if not isinstance(rows, list):

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.drive import counters, inventory
@@ -70,7 +70,7 @@ def command(args) -> int:
 class Watch:
     """Polls drives round by round into a folder. `words` name them; without any it is all SSDs that there are."""
 
-    def __init__(self, folder: Path, words: list[str] = (), root: str | Path = "/"):
+    def __init__(self, folder: Path, words: Sequence[str] = (), root: str | Path = "/"):
         self.folder, self.root = Path(folder), root
         self._named = [inventory.find(word, root) for word in words]
         self._words = list(words)
@@ -125,17 +125,17 @@ class Watch:
                 except UsageError:
                     gone.append(self._named[i])
             return there, gone
-        there = {}
+        found: dict[str, Drive] = {}
         for drive in inventory.all_drives(self.root):
             if drive.rotational or drive.interface in WITHOUT_SMART or not drive.capacity_bytes:
                 continue
             if not drive.serial:
                 say(f"{drive.node} left out: it reports no serial number that would tell its polls from another's")
-            elif drive.serial not in there:  # namespaces of one controller share their SMART
-                there[drive.serial] = drive
-        gone = [drive for serial, drive in self._seen.items() if serial not in there]
-        self._seen = there
-        return list(there.values()), gone
+            elif drive.serial not in found:  # namespaces of one controller share their SMART
+                found[drive.serial] = drive
+        gone = [drive for serial, drive in self._seen.items() if serial not in found]
+        self._seen = found
+        return list(found.values()), gone
 
     def _record(self, drive: Drive, **more) -> dict:
         return {
@@ -216,14 +216,13 @@ COLUMNS = ("MODEL", "SERIAL", "HEALTH", "USED", "SPARE", "°C", "HOST WRITTEN", 
 
 def table(results: list[dict]) -> list[str]:
     """Lines of text: a header and one line a drive; "-" is not known."""
-    rows, words = [COLUMNS], []
+    rows: list[tuple[str, ...]] = [COLUMNS]
+    words = []
     for result in results:
         s = result["snapshot"]
         if s is None:
-            words.append(
-                f"{result['drive']['model']} {result['drive']['serial']}: "
-                + (result.get("skipped") or result.get("failed"))
-            )
+            why = result.get("skipped") or result.get("failed")
+            words.append(f"{result['drive']['model']} {result['drive']['serial']}: {why}")
             continue
         health = {True: "ok", False: "FAILING"}.get(s["health_ok"], "-")
         rows.append(

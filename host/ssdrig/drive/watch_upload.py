@@ -27,15 +27,15 @@ class Upload:
         self.folder, self.to, self.say = Path(folder), to, say
         self.left_out = 0
         self._schema = line_protocol.read_schema()
-        self._first: dict[
-            str, tuple[dict, dict]
-        ] = {}  # month's file -> identity and snapshot of its first answered poll
+        # month's file -> identity and snapshot of its first answered poll
+        self._first: dict[str, tuple[dict, dict]] = {}
         self._looked = -NEW_FILES_S
         self._outbox = Outbox(self.folder)
-        self._made = self._read_made()
-        if self._made is None:
+        made = self._read_made()
+        if made is None:
             self._outbox.empty()
-            self._made = {}
+            made = {}
+        self._made = made
         self._sender = influx.Sender(self.folder, to, say=say)
 
     def close(self) -> None:
@@ -106,8 +106,8 @@ class Upload:
             "drive": f"{drive.get('model', '')} {drive.get('serial', '')}",
         }
         out = []
-        base = base if base["t_ns"] != snapshot["t_ns"] else None  # the first poll itself
-        for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, base):
+        since = base if base["t_ns"] != snapshot["t_ns"] else None  # None: the first poll itself
+        for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, since):
             m = self._schema[measurement]
             encoded = line_protocol.encode(
                 m, {k: v for k, v in ours.items() if k in m.tags} | tags, fields, record["utc_ns"]

@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from ssdrig.drive import counters, endurance, retention, saved, smart_answer, wa, warranty
@@ -157,7 +158,7 @@ def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
     return sorted(before, key=lambda s: s["utc_ns"])
 
 
-def read_documents(args: argparse.Namespace) -> list[tuple[str | None, dict]]:
+def read_documents(args: argparse.Namespace) -> Sequence[tuple[str | None, dict]]:
     """(file name or None, SMART document) of what the command line names. Raises UsageError, DriveError,
     ToolMissing."""
     if bool(args.drive) == bool(args.smartctl):
@@ -181,10 +182,12 @@ def storage_temperature(text: str) -> float:
         if "@" not in text:
             profile = [(1.0, float(text))]
         else:
-            parts = [
-                re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*h?\s*@\s*(-?\d+(?:\.\d+)?)\s*", part) for part in text.split(",")
-            ]
-            profile = [(float(part[1]), float(part[2])) for part in parts]
+            profile = []
+            for part in text.split(","):
+                match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*h?\s*@\s*(-?\d+(?:\.\d+)?)\s*", part)
+                if match is None:
+                    raise ValueError("hours and temperature")
+                profile.append((float(match[1]), float(match[2])))
         if not all(-60 <= temperature <= 150 for _, temperature in profile):
             raise ValueError("temperature")
         return retention.effective_temperature(profile)

@@ -46,7 +46,7 @@ def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
     """(drive, op, label, short label) of each run. A drive is its model, with the serial where two drives of a model
     differ; a SIMULATED drive is its model alone because it gets a new serial each time it starts. Runs that are
     otherwise alike are numbered. The short label leaves out what all runs have in common."""
-    serials = {}
+    serials: dict[str, set[str]] = {}
     for f in figures:
         serials.setdefault(f["model"], set()).add(f["serial"])
     pairs = []
@@ -71,7 +71,8 @@ class Unit(NamedTuple):
     places: int
 
     def text(self, value, error=None) -> str:
-        return with_error(*(None if v is None else v * self.scale for v in (value, error)), self.places)
+        value, error = (None if v is None else v * self.scale for v in (value, error))
+        return with_error(value, error, self.places)
 
 
 def unit(term: Term, values) -> Unit:

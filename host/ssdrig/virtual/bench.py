@@ -195,6 +195,7 @@ def _spawn(module: str, words: list[str], log: Path) -> subprocess.Popen:
 
 def _ready(process: subprocess.Popen, log: Path, error, what: str, check: Callable[[], None]) -> dict:
     """The one JSON line that a process prints when it is ready."""
+    assert process.stdout is not None
     deadline = time.monotonic() + READY_S
     line = b""
     while not line.endswith(b"\n") and time.monotonic() < deadline:
@@ -222,7 +223,8 @@ def _end(process: subprocess.Popen) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    process.stdout.close()
+    if process.stdout:
+        process.stdout.close()
 
 
 def _sweep() -> None:

@@ -35,7 +35,8 @@ class Device:
         self.store = store.open_store(data, capacity_bytes, undo_pages)
         self.volatile = volatile
         self.powered = True
-        self._cut_ns, self._start_ns = t0_ns, None  # CLOCK_MONOTONIC of the last cut; of the start that is on its way
+        self._cut_ns = t0_ns  # CLOCK_MONOTONIC of the last cut
+        self._start_ns: int | None = None  # of the start that is on its way
         self.serial = f"SIM{t0_ns % 10**12:012d}"
         self.power_cycles, self.unsafe_shutdowns, self.plp_starts = 1, 0, 0
         self._clean_ns: int | None = None  # from when on a power cut is safe, as a host has announced it
@@ -257,8 +258,8 @@ class Device:
     def power_on(self, t_ns: int) -> int:
         """The rail is back. Returns the host time from which the drive answers: it is off for OFF_AT_LEAST_NS or
         longer."""
-        self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
-        return self._start_ns
+        start_ns = self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
+        return start_ns
 
     def close(self) -> None:
         self.store.close()

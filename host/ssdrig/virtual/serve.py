@@ -120,7 +120,7 @@ def serve(args: argparse.Namespace) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, running.stop)
         ready = device.identity() | {"socket": args.socket, "admin": args.socket and args.socket + ".admin"}
-        if nvme_tcp:
+        if running.nvme_tcp:
             ready |= _say_how_to_connect(running.subsystem.nqn, *running.nvme_tcp)
         print(json.dumps(ready), flush=True)
         running.run()

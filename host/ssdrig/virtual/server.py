@@ -10,6 +10,7 @@ import signal
 import socket
 import stat
 import time
+from collections.abc import Callable
 
 from ssdrig.errors import UsageError
 from ssdrig.virtual import admin
@@ -36,6 +37,11 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+AnyConnection = Connection | tcpserver.Connection | admin.LineConnection
+# (socket, path of a unix socket, what makes a connection of an accepted one)
+Listener = tuple[socket.socket, str | None, Callable[[socket.socket], AnyConnection]]
+
+
 class Server:
     """Serves `device` until stop() is called: NBD, admin and truth at the unix sockets path, path.admin and path.truth
     if a path is given; NVMe/TCP at nvme_tcp, (address, port), if that is given. Port 0: a free one, which nvme_tcp then
@@ -48,13 +54,11 @@ class Server:
         self.truth = TruthFolder(truth_folder, device) if truth_folder else None
         self.subsystem = Subsystem(device, self._mark)
         self.stopping = False
-        self.connections: list[Connection | tcpserver.Connection | admin.LineConnection] = []
-        self.listeners: list[tuple[socket.socket, str | None, object]] = []  # (socket, path of a unix socket, make)
-        self._powered_listeners: list[
-            tuple[socket.socket, str | None, object]
-        ] = []  # those of them that end with the power
-        self._fronts = []  # what opens the latter
-        self._parked = None  # keeps the TCP port, not listening, while the drive has no power
+        self.connections: list[AnyConnection] = []
+        self.listeners: list[Listener] = []
+        self._powered_listeners: list[Listener] = []  # those of them that end with the power
+        self._fronts: list[Callable[[], Listener]] = []  # what opens the latter
+        self._parked: socket.socket | None = None  # keeps the TCP port, not listening, while the drive has no power
         if path:
             self._fronts.append(lambda: (listen(path), path, lambda sock: Connection(sock, device)))
         if nvme_tcp:
@@ -73,7 +77,8 @@ class Server:
             self._powered_listeners.append(front())
             self.listeners.append(self._powered_listeners[-1])
 
-    def _open_nvme_tcp(self) -> tuple[socket.socket, None, object]:
+    def _open_nvme_tcp(self) -> Listener:
+        assert self.nvme_tcp is not None
         listener, self._parked = self._parked or bind_tcp(*self.nvme_tcp), None
         listener.listen(64)
         self.nvme_tcp = listener.getsockname()[:2]
