@@ -164,7 +164,7 @@ def test_a_full_disk_is_said_and_nothing_is_called_kept(tools, drives, kept, tmp
 
 def test_a_drive_without_a_serial_is_no_name(tools, drives, kept, monkeypatch):
     monkeypatch.setattr(watch.inventory, "find", lambda word, root="/": sata_drive(serial=""))
-    with pytest.raises(UsageError, match="tells none"):
+    with pytest.raises(UsageError, match="reports none"):
         watch.Watch(kept, ["/dev/disk/by-id/x"])
 
 

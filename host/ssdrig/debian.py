@@ -1,6 +1,6 @@
-"""Fetches packages of another Debian release, or of another processor, and unpacks them into a folder of ours. Needs no
-root, and leaves the machine's own apt alone; apt checks the archive's signature. The mirror is the machine's own.
-Standard library only."""
+"""Fetches packages of another Debian release, or of another processor, and unpacks them into a folder of the clone.
+Needs no root, and leaves the machine's own apt alone; apt checks the archive's signature. The mirror is the machine's
+own. Standard library only."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def provision(
 
     runs(folder): does the unpacked program work there? architecture: Debian's name of a processor, "" is this
     machine's. without: packages that it depends on and can do without here. do: what a person can do instead. Raises
-    ToolMissing, and then leaves nothing behind."""
+    ToolMissing, and leaves nothing behind then."""
     if not shutil.which("apt-get") or not KEYRING.exists():
         raise ToolMissing("Debian's apt and its archive keyring", "neither or one of them", do)
     mirrors = debian_mirrors(run(["apt-get", "indextargets", "--format", TARGET_FIELDS, "Created-By: Packages"], do))

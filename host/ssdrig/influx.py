@@ -1,4 +1,5 @@
-"""InfluxDB, any generation, over its one common door: POST /write?db=…&precision=ns with Basic authentication.
+"""InfluxDB of any generation, over the interface that all of them have: POST /write?db=…&precision=ns with Basic
+authentication.
 
 RUN/points.lp is sent from RUN/points.cursor on; the cursor moves only after the server said 204, so whatever dies and
 whenever, lines are sent at least once; they are the same bytes each time, which makes the second time harmless
@@ -89,7 +90,7 @@ def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
     if bad:
         raise UsageError(
             "an InfluxDB address such as http://127.0.0.1:8086/ssdrig, the last part naming the database",
-            f"{len(url)} characters that are none (not shown, they may hold a password)",
+            f"{len(url)} characters that are not one (not shown, they may hold a password)",
             "correct --influx or SSDRIG_INFLUX",
         )
     user = environ.get("SSDRIG_INFLUX_USER", unquote(parts.username or ""))

@@ -69,7 +69,7 @@ def _works(root: Path) -> bool:
 
 
 def _version(argv: list[str]) -> int:
-    """KiCad's major version; 0 when it does not say one."""
+    """KiCad's major version; 0 when it reports none."""
     try:
         with tempfile.TemporaryDirectory() as home:  # it writes its settings
             done = subprocess.run(

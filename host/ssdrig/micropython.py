@@ -60,7 +60,7 @@ def loader_line(root: Path) -> list[str]:
 
 
 def _version(argv: list[str]) -> tuple[int, ...] | None:
-    """(major, minor, micro) of the interpreter that argv starts; None when it is no MicroPython or does not run."""
+    """(major, minor, micro) of the interpreter that argv starts; None when it is not MicroPython or does not run."""
     code = "import sys; print(sys.implementation[0], *sys.implementation[1][:3])"
     try:
         done = subprocess.run([*argv, "-c", code], capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)

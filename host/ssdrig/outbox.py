@@ -57,7 +57,7 @@ class Outbox:
         self.size += len(block)
 
     def empty(self) -> None:
-        """Forget lines that a server has acknowledged, and how far it had. The cursor goes first: without it all is
+        """Forget the lines that a server has acknowledged, and the cursor. The cursor goes first: without it all is
         sent again, which is harmless; with one that points past new lines those would never be sent."""
         (self.folder / "points.cursor").unlink(missing_ok=True)
         fsync_folder(self.folder)

@@ -43,7 +43,7 @@ class Emitter:
     """Appends to RUN/points.lp what the run folder has come to hold. One at a time: it locks points.lp.
 
     size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold.
-    Raises JournalError if the folder is none, or another process has it."""
+    Raises JournalError if the folder is not a run's, or another process has it."""
 
     def __init__(self, run: Path):
         self.run = Path(run)
@@ -180,12 +180,12 @@ def second_fields(seconds: fiolog.Seconds, i: int) -> dict[str, int | None]:
 
 
 def drive_tag(header: dict) -> str:
-    """Model and serial: tells drives apart and can be read in a legend."""
+    """Model and serial: unique to the drive, and readable in a legend."""
     return f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
 
 
 def host_tag(header: dict) -> str:
-    """The name of the machine the drive sat in; "" in runs that do not tell."""
+    """The name of the machine the drive sat in; "" in runs that do not say."""
     name = header.get("host", {}).get("name", "")
     return name if isinstance(name, str) else ""
 

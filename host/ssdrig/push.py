@@ -38,7 +38,7 @@ def add_arguments(parser) -> None:
             " $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD (the token on 2.x, 3.x)"
         ),
     )
-    parser.add_argument("--follow", action="store_true", help="go on until the run has ended and all of it is sent")
+    parser.add_argument("--follow", action="store_true", help="continue until the run has ended and all of it is sent")
     parser.add_argument(
         "--timeout",
         type=float,
@@ -110,7 +110,7 @@ def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pro
             if over and (sender.offset >= emitter.size or time.monotonic() - moved_at >= timeout_s):
                 pending = sender.pending()
                 if not ended:
-                    show.say("the run still goes on; push again with --follow, or when it has ended, for the rest")
+                    show.say("the run is still going on; push again with --follow, or when it has ended, for the rest")
                 return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
             time.sleep(IDLE_POLL_S if over else FOLLOW_POLL_S)
 

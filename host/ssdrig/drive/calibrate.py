@@ -41,11 +41,11 @@ SETTLE_STEPS = 10
 
 
 def raw_counters(document: dict) -> dict[str, int]:
-    """All raw counters of a SMART document whose unit the document itself does not tell, {"ata:241": …}; what is odd is
-    left out. Pure.
+    """All raw counters of a SMART document whose unit the document itself does not state, {"ata:241": …}; what is odd
+    is left out. Pure.
 
     ATA attributes only: of an NVMe drive's pages the units are the standard's or the maker's, and where the layout is
-    not known a write tells nothing, because what the host and what the NAND has written move alike."""
+    not known a write proves nothing, because what the host and what the NAND has written move alike."""
     return {key: row["raw"]["value"] for key, row in _rows(document).items()}
 
 
@@ -62,7 +62,7 @@ def _rows(document: dict) -> dict[str, dict]:
 
 
 def find_units(before: dict, after: dict, written_bytes: int) -> list[dict]:
-    """What the counters that moved between two SMART documents tell of their units, written_bytes having been written
+    """What the counters that moved between two SMART documents reveal of their units when written_bytes were written
     between. Pure.
 
     [{"key", "name", "in_database" (smartctl knows the drive), "counts", "candidates" (units that fit), "unit_bytes"
@@ -91,13 +91,13 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
         return {"candidates": candidates, "unit_bytes": unit, "more_bytes": more, "words": words}
 
     if counts < 0:
-        return result([], None, None, f"went back by {-counts}: it was reset, has wrapped, or is no counter")
+        return result([], None, None, f"went back by {-counts}: it was reset, has wrapped, or is not a counter")
     fits = [unit for unit in UNITS if written / unit - 1 < counts < written * wa_most / unit + 1]
     each = written / counts
     if counts < FEWEST_COUNTS:
         more = math.ceil((FEWEST_COUNTS + 1) * max(fits, default=written / (counts + 1)) - written)
         return result(
-            fits, None, max(more, MIB), f"moved by {counts}: too few to tell a unit (at least {FEWEST_COUNTS})"
+            fits, None, max(more, MIB), f"moved by {counts}: too few to find the unit (at least {FEWEST_COUNTS})"
         )
     if not fits:
         return result(
@@ -116,7 +116,7 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
         why = "a counter of NAND writes at a write amplification up to 1.1 can be either, however much is written"
         return result(fits, None, None, f"moved by {counts}: {names}; {why}")
     return result(
-        fits, None, max(max(known) - written, MIB), f"moved by {counts}: {names}; more must be written to tell"
+        fits, None, max(max(known) - written, MIB), f"moved by {counts}: {names}; more must be written to decide"
     )
 
 
@@ -210,7 +210,7 @@ def _rest(seconds: float, why: str, progress: Progress) -> None:
 
 
 def _fitting(findings: list[dict]) -> dict[str, int]:
-    """The counts that must rest: not of those that move for reasons of their own, by less than tells anything."""
+    """The counts that must rest: without those that move for reasons of their own by too little to matter."""
     return {f["key"]: f["counts"] for f in findings if f["candidates"] and f["counts"] >= FEWEST_COUNTS}
 
 
@@ -225,7 +225,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write",
         default="32GiB",
         metavar="SIZE",
-        help="how much to write, whole MiB; 32GiB tells every known unit but 1 GB from 1 GiB of NAND",
+        help="how much to write, whole MiB; 32GiB distinguishes all known units but 1 GB and 1 GiB of NAND",
     )
     parser.add_argument(
         "--purge",
@@ -273,7 +273,7 @@ def command(args: argparse.Namespace) -> int:
             more = f"; write {f['more_bytes'] / 1e9:.3g} GB more" if f["more_bytes"] else ""
             print(f"{f['key']:12}{f['name']:28}{f['words']}{more}")
     if not result["settled"]:
-        print(f"the counters were still moving after {SETTLE_STEPS} polls: take the result with care", file=sys.stderr)
+        print(f"the counters were still moving after {SETTLE_STEPS} polls: the result may be wrong", file=sys.stderr)
     print(
         (
             f"kept for {drive.model} {drive.firmware} in {result['kept_in']}"

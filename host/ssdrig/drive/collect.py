@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Any
 
-from ssdrig.drive import nvme_cli, program, smart_answer, smartctl, units
+from ssdrig.drive import nvme_cli, program, smart_answer, smartctl, units, vendor_pages
 from ssdrig.drive.inventory import Drive
 from ssdrig.drive.smart_answer import LOG_KEY, answered
 from ssdrig.errors import DriveError, SsdrigError, ToolMissing
@@ -16,21 +16,6 @@ PAGES_SHARE = 0.5  # of the time for a poll: a page that hangs leaves the other 
 HEALTH, GROUP, FDP, OCP = 0x02, 0x09, 0x22, 0xC0
 SIZES = {FDP: 64}  # bytes; all others nvme_cli.LOG_BYTES
 SUPPORTED_BYTES = 1024  # log page 00h
-
-# Pages with NAND counters beside OCP's, by PCI vendor id, the most telling first. CAh in Intel's format of 12-byte
-# items is also what Memblaze, DapuStor, ScaleFlux, SSSTC and Shannon have.
-VENDOR_PAGES = {
-    0x8086: (0xCA,),
-    0x025E: (0xCA,),
-    0x1C5F: (0xCA,),
-    0x1E3B: (0xCA,),
-    0xCC53: (0xCA,),
-    0x1E95: (0xCA,),
-    0x1CB0: (0xCA,),
-    0x1344: (0xD0, 0xFB, 0xE1),
-    0x1B96: (0xCA, 0xD0, 0xFB),
-    0x15B7: (0xCA, 0xD0, 0xFB),
-}
 
 
 def poll(drive: Drive, like: dict | None = None, timeout_s: float = TIMEOUT_S) -> dict:
@@ -162,7 +147,7 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
             f"serial number: the drive at {drive.controller} says {has['serial']}, not {drive.serial}: it is"
             " another one"
         )
-    pages = [HEALTH, OCP, *VENDOR_PAGES.get(has["pci_vendor_id"], ())]
+    pages = [HEALTH, OCP, *vendor_pages.pages_of(has["pci_vendor_id"])]
     if has["endurance_groups"] or has["has_fdp"]:
         namespace = asked("Identify Namespace", nvme_cli.identify_namespace, drive.nsid or 1)
         about["endurance_group"] = namespace and nvme_cli.endurance_group(namespace) or 1

@@ -78,7 +78,7 @@ class Drive:
 
 
 def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
-    """Every whole disk, in the order of the kernel's names (sda, sdb, sdaa; nvme2n1, nvme10n1). Raises nothing."""
+    """Every whole disk, in the order of the kernel's names (sda, sdb, sdaa; nvme2n1, nvme10n1). Never raises."""
     links = _links_of_disks(root)
     names = [name for name in listing(within(root, "sys/block")) if not why_not_a_drive(name, root)]
     return [_read(name, root, links.get(name)) for name in sorted(names, key=natural_order)]
@@ -109,12 +109,13 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
         what = "a partition of it" if disk != name else "a name that moves from boot to boot"
         raise UsageError("a serial or by-id path", f"{word}, {what}", f"if that disk is meant, say {_best_name(meant)}")
     if word.startswith("/dev/") and (why := why_not_a_drive(disk or name, root)):
-        raise UsageError("a whole disk", f"{word}, which is no drive: {why}", f"choose one: {_choice(drives)}")
+        raise UsageError("a whole disk", f"{word}, which is not a drive: {why}", f"choose one: {_choice(drives)}")
     raise UsageError("a drive's serial or by-id path", f"{word}, which is neither", f"choose one: {_choice(drives)}")
 
 
 def why_not_a_drive(name: str, root: str | os.PathLike = "/") -> str:
-    """Why the block device `name` is no drive to test ("loop device", "partition", …); "" when it is a whole disk."""
+    """Why the block device `name` is not a drive to test ("loop device", "partition", …); "" when it is a whole
+    disk."""
     here = within(root, "sys/block", name)
     if not os.path.isdir(here):
         return "partition" if _whole_disk(name, root) else "no block device"
@@ -342,7 +343,7 @@ def _by_link(path: str, drives: list[Drive], root) -> Drive:
 
 
 def _whole_disk(name: str, root) -> str | None:
-    """The disk of a block device: itself, or what it is a partition of; None for what is no block device."""
+    """The disk of a block device: itself, or what it is a partition of; None for what is not a block device."""
     if not name or "/" in name or name in (".", ".."):
         return None
     here = within(root, "sys/class/block", name)

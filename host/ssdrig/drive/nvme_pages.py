@@ -173,7 +173,7 @@ def fields(page: bytes, layout: dict, name: str, size: int, exact: bool = True) 
 
 
 def is_blank(page: bytes) -> bool:
-    """All zeros or all ones: what drives and bridges answer that have nothing to say."""
+    """All zeros or all ones: how drives and bridges answer when they have nothing to report."""
     return page.count(0) == len(page) or page.count(255) == len(page)
 
 

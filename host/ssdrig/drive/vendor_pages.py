@@ -1,10 +1,9 @@
 """Decode the makers' own NVMe log pages that count NAND writes. Pure. A page is decoded only for the makers whose
-layout is known: these pages carry no mark by which they could be told apart. Pages are little endian.
+layout is known: these pages carry no mark that identifies them. Pages are little endian.
 
 * CAh of Intel and Solidigm, and in the same format of Memblaze, DapuStor, ScaleFlux, SSSTC and Shannon: 12-byte items
-  {id, 2
-  reserved, normalised, reserved, raw 6 bytes, reserved}, found by id because their order differs between drives
-  (nvme-cli intel-nvme.c and solidigm-smart.c; units: Intel's endurance_profiler, memblaze-utils.h).
+  {id, 2 reserved, normalised, reserved, raw 6 bytes, reserved}, found by id because their order differs between
+  drives (nvme-cli intel-nvme.c and solidigm-smart.c; units: Intel's endurance_profiler, memblaze-utils.h).
 * D0h of Micron (nvme-cli micron-nvme.c, init_d0_log_page).
 * CAh and D0h of WDC/SanDisk (nvme-cli wdc-nvme.c, wdc_ssd_ca_perf_stats and wdc_ssd_d0_smart_log).
 """
@@ -19,19 +18,23 @@ ITEM_UNIT_BYTES = 32 << 20  # F4h, F5h
 RAW_ONES = 2**48 - 1
 NOT_YET = {0xFFFF, RAW_ONES}  # timed workload values within 60 minutes of their reset
 
-# PCI vendor id: maker (pci.ids), and how model names of it begin, for documents without the id
+# PCI vendor id: whose pages (pci.ids); "items": Intel's format of CAh, of another maker
 MAKERS = {
     0x8086: "intel",
-    0x025E: "intel",  # 025E: Solidigm
-    0x1C5F: "items",
-    0x1E3B: "items",
-    0xCC53: "items",
-    0x1E95: "items",
-    0x1CB0: "items",  # Memblaze, DapuStor, ScaleFlux, SSSTC, Shannon
+    0x025E: "intel",  # Solidigm
+    0x1C5F: "items",  # Memblaze
+    0x1E3B: "items",  # DapuStor
+    0xCC53: "items",  # ScaleFlux
+    0x1E95: "items",  # SSSTC
+    0x1CB0: "items",  # Shannon
     0x1344: "micron",
     0x1B96: "wdc",
     0x15B7: "wdc",
 }
+# The pages to ask for beside OCP's, the most telling first. FBh and E1h have no decoder yet: a poll keeps them raw, so
+# that polls of today can be decoded once there is one.
+PAGES = {"intel": (0xCA,), "items": (0xCA,), "micron": (0xD0, 0xFB, 0xE1), "wdc": (0xCA, 0xD0, 0xFB)}
+# how model names begin, for documents without the PCI id
 MODELS = (("intel", r"(?i)(INTEL|SOLIDIGM)\b"), ("micron", r"(?i)micron[ _]"), ("wdc", r"(WDC|WUS|SanDisk|SDFH)"))
 
 FIELDS_MICRON_D0H = {
@@ -59,6 +62,11 @@ def maker(pci_vendor_id: int | None, model: str | None) -> str | None:
     if pci_vendor_id is not None:
         return MAKERS.get(pci_vendor_id)
     return next((name for name, start in MODELS if re.match(start, model or "")), None)
+
+
+def pages_of(pci_vendor_id: int) -> tuple[int, ...]:
+    """The log pages that drives of this maker have beside the standards'."""
+    return PAGES.get(MAKERS.get(pci_vendor_id, ""), ())
 
 
 def decode(log_id: int, page: bytes, made_by: str | None) -> dict | None:
@@ -145,7 +153,8 @@ def decode_wdc_cah(page: bytes) -> dict:
 
 def decode_wdc_d0h(page: bytes) -> dict:
     """Integers as in the page. lifetime_waf and trailing_hour_waf are the drive's own write amplification, in a scale
-    that is not published; its NAND writes at 44h count pages of a size that is not told. So neither becomes bytes."""
+    that is not published; its NAND writes at 44h count pages of a size that is not reported. So neither becomes
+    bytes."""
     _refuse_blank(page, "log D0h")
     return fields(page, FIELDS_WDC_D0H, "log D0h", 0x68, exact=False)
 

@@ -34,7 +34,7 @@ def add_arguments(parser) -> None:
         help="serial or /dev/disk/by-id path (default: all SSDs, also those plugged in later)",
     )
     add("--interval", type=float, default=3600, metavar="S", help="seconds from poll to poll (default %(default)g)")
-    add("--once", action="store_true", help="poll once, print a table, end")
+    add("--once", action="store_true", help="poll once, print a table, exit")
     add(
         "--dir",
         type=Path,
@@ -45,7 +45,7 @@ def add_arguments(parser) -> None:
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
     )
     add("--json", action="store_true", help="print one JSON object a poll on stdout, once it is kept")
-    add("--quiet", action="store_true", help="nothing on stderr but why it ended")
+    add("--quiet", action="store_true", help="print nothing on stderr but why it ended")
 
 
 def command(args) -> int:
@@ -68,7 +68,7 @@ def command(args) -> int:
 
 
 class Watch:
-    """Polls drives round by round into a folder. `words` name them; without any it is all SSDs that there are."""
+    """Polls drives round by round into a folder. `words` name them; without any, all SSDs are polled."""
 
     def __init__(self, folder: Path, words: Sequence[str] = (), root: str | Path = "/"):
         self.folder, self.root = Path(folder), root
@@ -78,8 +78,8 @@ class Watch:
             if not drive.serial:
                 raise UsageError(
                     "a drive with a serial",
-                    f"{drive.node}, which tells none",
-                    "its polls could not be told from another drive's",
+                    f"{drive.node}, which reports none",
+                    "without it its polls cannot be kept apart from another drive's",
                 )
         self._seen: dict[str, Drive] = {}  # serial -> the drive, while it is there
         self._full: dict[str, tuple[str, dict]] = {}  # serial -> UTC day and the full document of it
@@ -115,7 +115,7 @@ class Watch:
         return [self._kept(record, say) for record in records]
 
     def _drives(self, say) -> tuple[list[Drive], list[Drive]]:
-        """Those there now, and those that were there in the round before."""
+        """The drives that are there now, and those that were in the round before and are gone."""
         if self._words:
             there, gone = [], []
             for i, word in enumerate(self._words):
@@ -254,7 +254,7 @@ def _terabytes(value) -> str:
 
 
 def _tell(result: dict, show: Progress) -> None:
-    """What a person should know of a poll besides its figures."""
+    """What a person should know about a poll besides its figures."""
     name = f"{result['drive']['model']} {result['drive']['serial']}"
     if "failed" in result:
         show.say(f"{name} does not answer: {result['failed']}")

@@ -55,7 +55,7 @@ def keep(folder: Path, record: Mapping) -> tuple[Path, int]:
 
 
 def set_torn_aside(folder: Path, say: Callable[[str], None]) -> None:
-    """What a crash left of a line at the end of any file goes into <month>.torn beside it, and is told."""
+    """What a crash left of a line at the end of any file goes into <month>.torn beside it, and is reported."""
     for path in sorted(Path(folder).glob("*/*.jsonl")):
         try:
             with _locked(path) as file:
@@ -112,7 +112,7 @@ class _locked:
 
 
 class Kept(NamedTuple):
-    """A line of a month's file: its record, None if it is none, and where it ends."""
+    """A line of a month's file: its record (None if it does not hold one) and where it ends."""
 
     record: dict | None
     end: int
@@ -149,7 +149,7 @@ def history(
     """All answered polls of a drive, in order of utc_ns: SMART documents (schemas/journal.md) with utc_ns, host and
     boot_id.
 
-    `say` is told what was left out: polls without an answer, lines that are none. Raises JournalError if the folder is
+    `say` reports what was left out: polls without an answer, damaged lines. Raises JournalError if the folder is
     none."""
     if not Path(folder).is_dir():
         raise JournalError(

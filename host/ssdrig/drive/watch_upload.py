@@ -73,7 +73,7 @@ class Upload:
             )
 
     def make(self) -> int:
-        """Append to points.lp what the months' files hold more. Returns how many lines."""
+        """Append to points.lp what has been added to the months' files. Returns how many lines."""
         made = 0
         for path in sorted(self.folder.glob("*/*.jsonl")):
             name = f"{path.parent.name}/{path.name}"
