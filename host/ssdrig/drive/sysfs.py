@@ -4,6 +4,7 @@ import os
 import re
 import stat
 
+FIRST_BYTES = 1 << 20
 LARGEST_FILE_BYTES = 64 << 20  # of mountinfo with 100 000 mounts, of maps with 65 530 mappings; sysfs files: 4096
 
 
@@ -22,7 +23,8 @@ def listing(folder: str) -> list[str]:
 def raw(*parts: str) -> bytes:
     try:
         with open(os.path.join(*parts), "rb") as file:
-            return file.read(LARGEST_FILE_BYTES)
+            data = file.read(FIRST_BYTES)  # read() takes memory for all that it is asked for
+            return data if len(data) < FIRST_BYTES else data + file.read(LARGEST_FILE_BYTES)
     except (OSError, ValueError):
         return b""
 
