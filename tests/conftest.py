@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = str(ROOT / "host")
@@ -22,6 +23,8 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
+settings.register_profile("ssdrig", deadline=None)  # a busy machine is no reason to fail
+settings.load_profile("ssdrig")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
 os.environ.__setitem__(*SESSION.split("="))
 # tmp_path on a disk: /tmp may be tmpfs, which has no O_DIRECT
