@@ -2,6 +2,7 @@
 folder."""
 
 import json
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,8 @@ from ssdrig.power import Power, assemble, closure
 from ssdrig.progress import clock
 from ssdrig.rig import Rig
 
-LATE_S = 3.0  # how late samples may arrive
+LATE_S = 3.0  # of the board's own time, that a rail may send nothing
+SILENT_S = 10.0  # of the host's time, that the board may send nothing at all
 
 
 class Memory:
@@ -38,11 +40,20 @@ class Memory:
     def event(self, kind: str, t_ns: int | None = None, **fields) -> None:
         pass  # hello and loss are read from the rig itself
 
-    def bodies(self, kind: int, since: int = 0) -> list[bytes]:
-        """Bodies of the frames of a kind, from row `since` on."""
+    def count(self) -> int:
+        """Rows so far."""
+        with self._lock:
+            return len(self.rows)
+
+    def frames(self, since: int = 0) -> list[tuple[int, bytes]]:
+        """(kind, body) of the frames, from row `since` on."""
         with self._lock:
             rows = self.rows[since:]
-        return [p[5:] for k, p, _ in rows if k == journal.FRAME and p[0] == kind]
+        return [(p[0], p[5:]) for k, p, _ in rows if k == journal.FRAME]
+
+    def bodies(self, kind: int, since: int = 0) -> list[bytes]:
+        """Bodies of the frames of a kind, from row `since` on."""
+        return [body for k, body in self.frames(since) if k == kind]
 
 
 @dataclass
@@ -71,27 +82,49 @@ class Session:
         raise RigError(f"rail {number}", f"rails {there}", "name one of these: --rail N")
 
     def readings(self, rails: list[int], seconds: float) -> dict[int, Reading]:
-        """What the rails measure in the `seconds` from now on. RigError if one does not deliver."""
+        """What the rails measure in the `seconds` from now on, however late it arrives: a busy host or board is waited
+        for. RigError if a rail sends nothing for LATE_S while the board's clock goes on, or the board is silent."""
         begin_ns = time.monotonic_ns()
         end_ns = begin_ns + int(seconds * 1e9)
-        deadline = time.monotonic() + seconds + LATE_S
+        since = self.memory.count()
         while (left_s := (end_ns - time.monotonic_ns()) * 1e-9) > 0:
             self.show(f"measuring, {clock(left_s)} to go")
             time.sleep(min(0.5, left_s))
         self.show("")
+        known, known_at = len(self.memory.frames(since)), time.monotonic()
         while True:
             powers = self.powers(rails)
             late = [n for n in rails if not len(powers[n].t_ns) or powers[n].t_ns[-1] < end_ns]
             if not late:
                 return {n: self._cut(n, power, begin_ns, end_ns) for n, power in powers.items()}
-            if time.monotonic() > deadline:
-                raise RigError(
-                    f"samples of rail {late[0]} up to now",
-                    "none",
-                    "see its wiring; ./ssdrig rig info says what the board says",
-                )
+            do = "see its wiring; ./ssdrig rig info says what the board says"
+            for n in late:
+                quiet_s = self._quiet_s(n, since)
+                if quiet_s > LATE_S:
+                    raise RigError(
+                        f"samples of rail {n} up to now", f"none for {quiet_s:.1f} s of the board's time", do
+                    )
+            if len(self.memory.frames(since)) > known:
+                known, known_at = len(self.memory.frames(since)), time.monotonic()
+            elif time.monotonic() - known_at > SILENT_S:
+                raise RigError("a board that answers", f"nothing from it for {SILENT_S:g} s", do)
             self.rig.live()  # raises what the rig's threads met
             time.sleep(0.1)
+
+    def _quiet_s(self, rail: int, since: int) -> float:
+        """Seconds of the board's own time, from row `since` of the memory on, between the rail's last samples (the
+        first pong, if there are none) and the last pong. What the board has sent is in order, so it does not matter how
+        late either of them arrived."""
+        heard_us = now_us = 0
+        for kind, body in self.memory.frames(since):
+            if kind == wire.PONG:
+                _, t_us, _ = struct.unpack_from(wire.PONG_BODY, body)
+                if not now_us or t_us < now_us:  # the first one, or the board began anew
+                    heard_us = t_us
+                now_us = t_us
+            elif kind == wire.SAMPLES and body[0] == rail:
+                heard_us = struct.unpack_from(wire.SAMPLES_HEAD, body)[-1]
+        return (now_us - heard_us) * 1e-6
 
     def powers(self, rails: list[int]) -> dict[int, Power]:
         """All that came so far, decoded and on the host's clock, closure worked out."""

@@ -1,0 +1,74 @@
+"""A reading waits for the board's time, not for the host's."""
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssdrig import journal, rig_session, wire
+from ssdrig.errors import RigError
+from ssdrig.rig_session import LATE_S, SILENT_S, Memory, Session
+
+
+class SlowBoard:
+    """A host's clock that runs ten times as fast as the board's, as on a machine that has no time for the board.
+    Rail 0 sends a sample with each pong until `rail_until_s`, the board until `until_s`, both in board time."""
+
+    def __init__(self, monkeypatch, rail_until_s=1e9, until_s=1e9):
+        self.host_s = self.board_s = 100.0
+        self.began_s = self.host_s
+        self.rail_until_s, self.until_s = 100.0 + rail_until_s, 100.0 + until_s
+        self.stamps = []
+        self.memory = Memory()
+        self.session = Session(SimpleNamespace(live=dict), self.memory, {}, lambda text: None)
+        self.session.powers = lambda rails: {0: SimpleNamespace(t_ns=np.array(self.stamps, np.int64))}
+        self.session._cut = lambda number, power, begin_ns, end_ns: (power, begin_ns, end_ns)
+        now = SimpleNamespace(monotonic=self.now_s, monotonic_ns=lambda: int(self.now_s() * 1e9), sleep=self.sleep)
+        monkeypatch.setattr(rig_session, "time", now)
+
+    def now_s(self):
+        return self.host_s
+
+    def sleep(self, seconds):
+        self.host_s += seconds
+        self.board_s += seconds / 10
+        t_us = int(self.board_s * 1e6)
+        if self.board_s < min(self.rail_until_s, self.until_s):
+            self.record(wire.SAMPLES, struct.pack(wire.SAMPLES_HEAD, 0, 0, 1, 0, 0, t_us))
+            self.stamps.append(t_us * 1000)
+        if self.board_s < self.until_s:
+            self.record(wire.PONG, struct.pack(wire.PONG_BODY, 0, t_us, 0))
+
+    def record(self, kind, body):
+        self.memory.record(journal.FRAME, struct.pack(wire.HEAD, kind, 0) + body, 0)
+
+
+def test_late_samples_are_waited_for(monkeypatch):
+    board = SlowBoard(monkeypatch)
+    power, begin_ns, end_ns = board.session.readings([0], 1.0)[0]
+    assert (begin_ns, end_ns) == (100_000_000_000, 101_000_000_000) and power.t_ns[-1] >= end_ns
+    assert board.host_s - board.began_s == pytest.approx(10, abs=0.5)
+
+
+@pytest.mark.parametrize("rail_until_s", [0.0, 0.5])
+def test_a_rail_that_sends_nothing_is_an_error_after_so_much_of_the_boards_time(monkeypatch, rail_until_s):
+    board = SlowBoard(monkeypatch, rail_until_s)
+    with pytest.raises(RigError, match="samples of rail 0 up to now; seen none for 3.0 s of the board's time"):
+        board.session.readings([0], 1.0)
+    assert board.board_s - 100 - rail_until_s == pytest.approx(LATE_S, abs=0.1)
+
+
+def test_a_board_that_falls_silent_is_an_error(monkeypatch):
+    board = SlowBoard(monkeypatch, until_s=0.5)
+    with pytest.raises(RigError, match="a board that answers; seen nothing from it for 10 s"):
+        board.session.readings([0], 1.0)
+    assert board.host_s - board.began_s == pytest.approx(5 + SILENT_S, abs=0.5)
+
+
+def test_a_board_that_begins_anew_counts_from_there(monkeypatch):
+    board = SlowBoard(monkeypatch)
+    for kind, t_us in ((wire.SAMPLES, 900), (wire.PONG, 1000), (wire.PONG, 100), (wire.PONG, 500)):
+        head = struct.pack(wire.SAMPLES_HEAD, 0, 0, 1, 0, 0, t_us)
+        board.record(kind, head if kind == wire.SAMPLES else struct.pack(wire.PONG_BODY, 0, t_us, 0))
+    assert board.session._quiet_s(0, 0) == pytest.approx(400e-6)
