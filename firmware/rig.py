@@ -154,7 +154,7 @@ class Rig:
 
     def turn(self):
         """One round: at most one byte in and what has been read of each rail; if there was neither or the queue is
-        long, one piece out. False if there was nothing to do at all."""
+        long, one piece out, two if it still is. False if there was nothing to do at all."""
         busy = False
         kind = self.link.receive()
         if kind != Link.NOTHING:
@@ -175,7 +175,10 @@ class Rig:
         self.clock.update()
         if busy and self.link.used < PRESSING:
             return True
-        return self.link.send() or busy
+        sent = self.link.send()
+        if self.link.used >= PRESSING:  # a round may bring more than one piece
+            self.link.send()
+        return sent or busy
 
 
 def run():

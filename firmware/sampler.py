@@ -189,6 +189,8 @@ class Sampler:
         else:  # torn: the count is made when the next conversion is stamped
             self.asked = False
         lane.done()
+        if self.n == 1:  # a frame has begun: what follows goes with it, without another round's cost
+            self._drain()
         return True
 
     def _begin(self):

@@ -156,7 +156,7 @@ class Emulated:
 
     def copy(self) -> None:
         """The firmware onto the board's flash, all but main.py, unless an earlier board of this process left it
-        there."""
+        there. The board then starts anew, so that its heap is as whole as a rig's."""
         if COPIED.exists():
             return
         for path in sorted(FIRMWARE.glob("*.py")):
@@ -166,6 +166,8 @@ class Emulated:
                 for at in range(0, len(data), 2048):
                     self.run(f"w({data[at : at + 2048]!r})")
                 self.run("f.close()")
+        self.write(b"\x04")
+        self.until(RAW)
 
     def start(self, code: str) -> None:
         """Let the code run; from now on it is frames that come."""
@@ -196,8 +198,8 @@ class Emulated:
         "most_us"}}}."""
         self.process.stdin.close()
         self.process.stdin = None
-        _, report = self.process.communicate(timeout=60)
-        return json.loads(report)
+        _, said = self.process.communicate(timeout=60)
+        return json.loads(said.splitlines()[-1])  # above it: registers that the emulator does not have
 
 
 def rows(conversions) -> list[dict]:
