@@ -8,6 +8,7 @@ import pytest
 
 from ssdrig import journal, rig_session, wire
 from ssdrig.errors import RigError
+from ssdrig.rig import Rig
 from ssdrig.rig_session import LATE_S, SILENT_S, Memory, Session
 
 
@@ -64,6 +65,31 @@ def test_a_board_that_falls_silent_is_an_error(monkeypatch):
     with pytest.raises(RigError, match="a board that answers; seen nothing from it for 10 s"):
         board.session.readings([0], 1.0)
     assert board.host_s - board.began_s == pytest.approx(5 + SILENT_S, abs=0.5)
+
+
+def waited(step_us):
+    """Rounds that a Rig waits, 0.5 s promised, for the 8th; each brings a pong, the board's clock `step_us` later."""
+    rig, rounds = Rig("none", Memory()), []
+    rig._account(wire.PONG, 0, struct.pack(wire.PONG_BODY, 0, 1_000_000, 0))
+
+    def reached():
+        rounds.append(1)
+        rig._account(wire.PONG, len(rounds), struct.pack(wire.PONG_BODY, 0, 1_000_000 + step_us * len(rounds), 0))
+        return len(rounds) == 8
+
+    try:
+        rig._until(reached, 0.5, "an answer")
+    except RigError:
+        return len(rounds), "given up"
+    return len(rounds), "reached"
+
+
+def test_an_answer_is_waited_for_in_the_boards_time():
+    assert waited(20_000) == (8, "reached")
+    rounds, end = waited(200_000)
+    assert rounds < 8 and end == "given up"
+    rounds, end = waited(-1)  # the board was reset
+    assert rounds < 8 and end == "given up"
 
 
 def test_a_board_that_begins_anew_counts_from_there(monkeypatch):

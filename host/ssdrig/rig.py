@@ -32,6 +32,7 @@ REOPEN_S = 1.0
 STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
 DAMAGE_KEPT = 256  # bytes
+SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
 
 
 class Book(Protocol):
@@ -63,6 +64,8 @@ class Rig:
         self._go_due = False
         self._ask_due = True
         self._lost_why: str | None = None
+        self._board_us = 0  # time in the latest pong, and
+        self._pong_at = 0.0  # when that came
         self._next_index: dict[int, int] = {}
         self._heard_at: dict[int, float] = {}  # rail -> when its last samples came
         self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
@@ -339,6 +342,7 @@ class Rig:
                 self._next_index[rail] = index  # a fast rail: its accumulators were read instead of that conversion
         elif kind == wire.PONG:
             self._counts["pongs"] += 1
+            self._board_us, self._pong_at = struct.unpack_from(wire.PONG_BODY, body)[1], now
         elif kind == wire.HELLO:
             self._greeted(json.loads(body), now)
             self._answers.append((kind, body))
@@ -425,15 +429,24 @@ class Rig:
                 self._failure = self._failure or error
                 self._news.notify_all()
 
+    def _over(self, begun: float, board_begun_us: int, timeout_s: float) -> bool:
+        now = time.monotonic()
+        if now - begun <= timeout_s:
+            return False
+        board_s = (self._board_us - board_begun_us) * 1e-6
+        lags = 0 <= board_s <= timeout_s and now - self._pong_at <= timeout_s  # below 0: the board was reset
+        return not (board_begun_us and lags and now - begun <= SLOWEST * timeout_s)
+
     def _until(self, reached, timeout_s: float, expected: str) -> None:
-        """Wait for reached(). Raises RigError in the end, saying what came instead."""
-        deadline = time.monotonic() + timeout_s
+        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come, of the board's too: a busy
+        machine delays both. Raises RigError in the end, saying what came instead."""
+        begun, board_begun_us = time.monotonic(), self._board_us
         with self._news:
             while not reached():
                 if self._failure:
                     raise self._failure
                 self._news.wait(0.2)
-                if time.monotonic() > deadline:
+                if self._over(begun, board_begun_us, timeout_s):
                     seen = (
                         "nothing"
                         if not self._counts["damaged"] and not self._rest
