@@ -147,7 +147,7 @@ def test_a_disk_is_alive_while_it_has_a_size(tmp_path):
 def test_what_to_do(against_, do):
     refusals = [Refusal(check, "why", override) for check, override in against_]
     error = guard._unsafe(a_drive(), refusals)
-    assert error.do.startswith(do) and error.refusals == refusals
+    assert error.do.startswith(do)
     assert all(f"{check}: why" in error.seen for check, _ in against_)
 
 
@@ -289,10 +289,10 @@ def test_the_nearest_mount():
 def test_a_process_of_the_same_namespace_is_not_named(tree):
     for process in ("1", "77", "78"):
         tree.mount("sda", f"/mnt/{process}", process=process)
-    (tree.root / "proc/1/ns").mkdir()
-    (tree.root / "proc/1/ns/mnt").symlink_to("mnt:[1]")
-    (tree.root / "proc/77/ns").mkdir()
-    (tree.root / "proc/77/ns/mnt").symlink_to("mnt:[1]")
+    for process in ("1", "77"):
+        (tree.root / "proc" / process / "ns").mkdir()
+        (tree.root / "proc" / process / "ns/mnt").symlink_to("mnt:[1]")
+        (tree.root / "proc" / process / "root").symlink_to("/")
     tree.write("proc/x9/mountinfo", "1 2 8:0 / /no rw - ext4 /dev/sda rw\n")
     assert [m.where for m in mounts.all_mounts(tree.root) if m.point.startswith(("/mnt", "/no"))] == [
         "/mnt/1",

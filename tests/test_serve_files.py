@@ -7,6 +7,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,21 +214,28 @@ def test_an_infinite_time_is_answered_and_the_server_lives(tmp_path):
 # --- the folders that killed benches left
 
 
-def test_only_folders_that_a_dead_bench_left_are_swept(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench, "_bases", lambda: [tmp_path])
-    mine = tmp_path / f"{bench.PREFIX}2026-results"
+@pytest.fixture
+def short():
+    """A folder whose path leaves room for the name of a socket."""
+    with tempfile.TemporaryDirectory(prefix="t", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_only_folders_that_a_dead_bench_left_are_swept(short, monkeypatch):
+    monkeypatch.setattr(bench, "_bases", lambda: [short])
+    mine = short / f"{bench.PREFIX}2026-results"
     mine.mkdir()
     thesis(mine / "thesis.txt")
     (running, lock), (_, its_lock) = bench._folder(), bench._folder()
     os.close(its_lock)  # as the kernel does when the owner ends
     bench._sweep()
-    assert sorted(tmp_path.iterdir()) == sorted([mine, running]) and (mine / "thesis.txt").read_bytes() == THESIS
+    assert sorted(short.iterdir()) == sorted([mine, running]) and (mine / "thesis.txt").read_bytes() == THESIS
     os.close(lock)
 
 
-def test_a_bench_of_another_pid_namespace_is_not_swept(tmp_path, monkeypatch):
+def test_a_bench_of_another_pid_namespace_is_not_swept(short, monkeypatch):
     """A container that shares /tmp does not see the process that owns the folder."""
-    monkeypatch.setattr(bench, "_bases", lambda: [tmp_path])
+    monkeypatch.setattr(bench, "_bases", lambda: [short])
     monkeypatch.setattr(os, "getpid", lambda: 4_000_000)  # no such process here
     running, lock = bench._folder()
     bench._sweep()
