@@ -1,9 +1,10 @@
-"""Runs in the guest: makes each holder of a JSON list on stdin, asks the guard, tries to purge the disk, undoes it.
+"""Runs in the guest: makes each holder of a JSON list on stdin, asks the guard, undoes it. Where the kernel has no
+claim on the disk, so that nothing but the guard protects it, it tries to purge the disk too.
 
-A holder is {"name", "make", "undo" (shell), "disk" (kernel name), "serial", "needs": [programs]}. One line of JSON each
-on stdout: {"name", "skip"} or {"name", "checks": {check: why} of the disk, "others": {serial: checks} of disks that are
-refused beside it, "exit_code" and "said" of `ssdrig purge`, "intact"}; or {"name", "failed"}. One process for all,
-because each start of Python costs the guest two seconds."""
+A holder is {"name", "make", "undo" (shell), "disk" (kernel name), "serial", "checks", "needs": [programs]}. One line of
+JSON each on stdout: {"name", "skip"} or {"name", "checks": {check: why} of the disk, "others": {serial: checks} of
+disks that are refused beside it, "purge": null or {"exit_code", "said", "intact"}}; or {"name", "failed"}. One process
+for all, because each start of Python costs the guest two seconds."""
 
 import contextlib
 import functools
@@ -62,9 +63,13 @@ def purge(serial: str) -> tuple[int, str]:
     return code, said.getvalue()
 
 
+def unclaimed(holder: dict) -> bool:
+    """The kernel would let this process open the disk exclusively."""
+    return "busy" not in holder["checks"]
+
+
 def look(holder: dict, retries: int = 3) -> dict:
-    node, serial = f"/dev/{holder['disk']}", holder["serial"]
-    before = state(node)
+    serial = holder["serial"]
     for _ in range(retries):  # udev opens the others for a moment, some of them exclusively
         machine = uses.survey()
         found = {
@@ -76,17 +81,22 @@ def look(holder: dict, retries: int = 3) -> dict:
         if not others:
             break
         time.sleep(0.2)
-    code, said = purge(serial)
-    after = state(node)
-    head = before[0] == after[0] or holder["head_moves"]
     return {
         "checks": found[serial],
         "also": {key: sorted(found[key]) for key in holder["also"]},
         "others": others,
-        "exit_code": code,
-        "said": said,
-        "intact": head and before[1] == after[1] == WITNESS[:WITNESS_BYTES],
+        "purge": try_to_purge(holder) if unclaimed(holder) else None,
     }
+
+
+def try_to_purge(holder: dict) -> dict:
+    node = f"/dev/{holder['disk']}"
+    os.sync()  # a file system that the holder has mounted would write its superblock seconds later
+    before = state(node)
+    code, said = purge(holder["serial"])
+    after = state(node)
+    intact = before[0] == after[0] and before[1] == after[1] == WITNESS[:WITNESS_BYTES]
+    return {"exit_code": code, "said": said, "intact": intact}
 
 
 def main() -> None:
@@ -99,7 +109,8 @@ def main() -> None:
             out["skip"] = f"no {', '.join(missing)}"
         else:
             try:
-                write(f"/dev/{holder['disk']}", WITNESS_AT_BYTES, WITNESS[:WITNESS_BYTES])
+                if unclaimed(holder):
+                    write(f"/dev/{holder['disk']}", WITNESS_AT_BYTES, WITNESS[:WITNESS_BYTES])
                 try:
                     shell(holder["make"])
                     out |= look(holder)

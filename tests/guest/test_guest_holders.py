@@ -1,5 +1,5 @@
-"""Every holder of host/docs/holders.md that the guest's kernel can make: the guard refuses the disk, `purge` ends with
-3 and leaves the data as it was, and no other disk is refused."""
+"""Every holder of host/docs/holders.md that the guest's kernel can make: the guard refuses the disk and no other one.
+Where the kernel has no claim on it, `purge` ends with 3 and leaves the data as it was."""
 
 import json
 from typing import NamedTuple
@@ -39,7 +39,6 @@ class Holder(NamedTuple):
     needs: tuple[str, ...] = ()
     also: tuple[str, ...] = ()  # serials of further disks that it holds
     wipe: tuple[str, ...] = ()  # further disks that it writes to
-    head_moves: bool = False  # its driver writes to the disk's first blocks by itself
 
 
 KEEP = "touch /run/guest/written; exec sleep 600"
@@ -126,7 +125,6 @@ HOLDERS = [
         " /dev/sdb </dev/null",
         "mdadm --stop /dev/md0; mdadm --zero-superblock /dev/sdb",
         needs=("mdadm",),
-        head_moves=True,
     ),
     Holder(
         "bcache, backing device",
@@ -135,7 +133,6 @@ HOLDERS = [
         "waiting '[ -b /dev/bcache0 ]'",
         "echo 1 >/sys/block/sdb/bcache/stop; waiting '[ ! -e /sys/block/sdb/bcache ]'",
         needs=("make-bcache",),
-        head_moves=True,
     ),
     Holder(
         "bcache, cache device",
@@ -144,7 +141,6 @@ HOLDERS = [
         "waiting '[ -e /sys/block/sdb/bcache/set ]'",
         "echo 1 >/sys/block/sdb/bcache/set/stop; waiting '[ ! -e /sys/block/sdb/bcache ]'",
         needs=("make-bcache",),
-        head_moves=True,
     ),
     Holder(
         "btrfs, the member that the mount table does not show",
@@ -157,7 +153,6 @@ HOLDERS = [
         needs=("mkfs.btrfs",),
         also=(NVME.serial,),
         wipe=("nvme0n1",),
-        head_moves=True,
     ),
     Holder(
         "XFS log on another disk",
@@ -168,7 +163,6 @@ HOLDERS = [
         needs=("mkfs.xfs",),
         also=(NVME.serial,),
         wipe=("nvme0n1",),
-        head_moves=True,
     ),
     Holder(
         "ext4 journal on another disk",
@@ -180,7 +174,6 @@ HOLDERS = [
         needs=("/usr/sbin/mke2fs",),
         also=(NVME.serial,),
         wipe=("nvme0n1",),
-        head_moves=True,
     ),
     Holder(
         "zram writes back to it",
@@ -229,7 +222,6 @@ HOLDERS = [
         "drbdsetup-84 detach 0; drbdsetup-84 del-minor 0; drbdsetup-84 del-resource held;"
         f"dd if=/dev/zero of=/dev/sdb bs=1M seek={SAS.size_bytes // (1 << 20) - 1} count=1 2>/dev/null",
         needs=("drbdsetup-84", "drbdmeta"),
-        head_moves=True,
     ),
     Holder("writer", {"writer"}, f"writer sh -c 'exec 3<>/dev/sdb; {KEEP}'", "writers_end"),
     Holder(
@@ -323,8 +315,10 @@ def test_refused_and_left_as_it_was(results, holder):
         pytest.skip(row["skip"])
     assert "failed" not in row, row["failed"]
     assert holder.checks <= row["checks"].keys(), row
-    assert (row["exit_code"], row["intact"]) == (3, True), row["said"]
-    assert all(f"{check}: " in row["said"] for check in holder.checks), row["said"]
+    if "busy" not in holder.checks:
+        tried = row["purge"]
+        assert (tried["exit_code"], tried["intact"]) == (3, True), tried["said"]
+        assert all(f"{check}: " in tried["said"] for check in holder.checks), tried["said"]
     assert row["others"] == {}, "a free disk is refused"
     assert all(row["also"].values()), "a further disk of this holder is not refused"
 
