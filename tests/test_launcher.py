@@ -479,6 +479,8 @@ def test_root_installs_what_is_missing_and_says_why(ready):
     assert (
         again.stderr
         == "ssdrig: without chromium (draws the report that is tested; package chromium): what needs it is left out\n"
+        "ssdrig: without pdftotext (reads the report as it is printed; package poppler-utils): what needs it is left"
+        " out\n"
     )
     assert ready.called() == []  # apt is not asked at each start for what it does not have
 

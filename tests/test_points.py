@@ -400,7 +400,7 @@ def test_push_of_a_run_that_goes_on_sends_no_half_second(made, tmp_path):
         while replay.step() and time.monotonic() - replay.started < 0.5:
             pass
         code, _, err = ssdrig("push", replay.run, "--influx", fake.url)
-        assert code == 0 and "goes on" in err and 0 < fake.count("power") < points.counts(made)["power"]
+        assert code == 0 and "still going on" in err and 0 < fake.count("power") < points.counts(made)["power"]
         while replay.step():
             pass
         assert ssdrig("push", replay.run, "--influx", fake.url)[0] == 0
