@@ -156,3 +156,64 @@ def test_a_poll_that_fails_is_an_event(monkeypatch):
     clock.made[1].fire()  # the lock is free again
     settled(at)
     assert book.reasons() == ["edge", "edge"]
+
+
+class WallClock:
+    """time.time_ns() that someone sets by `by_s`."""
+
+    def __init__(self, monkeypatch):
+        self.by_s, real = 0.0, time.time_ns
+        monkeypatch.setattr(live.time, "time_ns", lambda: real() + round(self.by_s * 1e9))
+
+
+def anchors(book):
+    return [fields["utc_ns"] for kind, fields in book.events if kind == "clock.anchor"]
+
+
+@pytest.mark.parametrize("by_s", [-3600, -1.5, 1.5, 30, 1.7e9])
+def test_a_wall_clock_that_is_set_under_load_is_anchored_in_the_same_second(monkeypatch, by_s):
+    Clock(monkeypatch)
+    wall = WallClock(monkeypatch)
+    at, book = made(Drive())
+    at.begin("fill", 1 << 30)
+    at.second(second(1000, 1.0))
+    assert anchors(book) == []
+    wall.by_s = by_s
+    at.second(second(1000, 2.0))
+    assert anchors(book) == [pytest.approx(live.time.time_ns(), abs=10**9)]
+    at.second(second(1000, 3.0))
+    assert len(anchors(book)) == 1, "one for each time that it is set"
+
+
+def test_a_wall_clock_that_ntp_slews_is_not_anchored_each_second(monkeypatch):
+    Clock(monkeypatch)
+    wall = WallClock(monkeypatch)
+    at, book = made(Drive())
+    at.begin("fill", 1 << 30)
+    for i in range(20):
+        wall.by_s += 0.0005  # 500 ppm, the fastest
+        at.second(second(1000, i + 1.0))
+    assert anchors(book) == []
+
+
+def test_a_wall_clock_that_is_set_while_the_drive_idles_or_is_purged(monkeypatch):
+    wall = WallClock(monkeypatch)
+    at, book = made(Drive())
+    wall.by_s = 3600
+    at.begin("fill", 1 << 30)  # the purge before it has no seconds
+    assert len(anchors(book)) == 1
+    moments = iter([*range(10)])
+    monkeypatch.setattr(live.time, "monotonic", lambda: float(next(moments)))
+    monkeypatch.setattr(live.time, "sleep", lambda s: setattr(wall, "by_s", 0))
+    at._heed_rig = lambda: None
+    at.wait(4, lambda: None)
+    assert len(anchors(book)) == 2
+
+
+def test_after_a_long_step_without_seconds_there_is_one_anchor(monkeypatch):
+    at, book = made(Drive())
+    at._next_anchor -= 1200
+    at.begin("fill", 1 << 30)
+    for i in range(3):
+        at.second(second(1000, i + 1.0))
+    assert len(anchors(book)) == 1

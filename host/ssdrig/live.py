@@ -18,6 +18,7 @@ from ssdrig.progress import Progress, clock, sparkline
 from ssdrig.rig import Rig
 
 ANCHOR_INTERVAL_S = 60
+CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
 EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the load is
 EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
 CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
@@ -49,6 +50,7 @@ class Live:
         self._bytes_to_write: int | None = None
         self._iops: list[float] = []
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
+        self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._started = self._next_poll = 0.0
 
     def begin(self, step: str, bytes_to_write: int | None = None) -> None:
@@ -61,6 +63,7 @@ class Live:
         with self._polling:
             pass
         self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
+        self._tie_clock()
         self._started = time.monotonic()
         self._next_poll = self._started + self._plan.smart_interval_s * self._k
 
@@ -71,9 +74,7 @@ class Live:
         self._iops.append(now["iops"] * self._k)
         if self._step == "load":
             self._poll_in_load(now)
-        if time.monotonic() >= self._next_anchor:
-            self._next_anchor += ANCHOR_INTERVAL_S
-            anchor(self._book)
+        self._tie_clock()
         self._heed_rig()
         share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
         share = min(1.0, share)
@@ -101,9 +102,7 @@ class Live:
             check()
             if elapsed_s - shown >= 1:
                 shown = elapsed_s
-                if time.monotonic() >= self._next_anchor:
-                    self._next_anchor += ANCHOR_INTERVAL_S
-                    anchor(self._book)
+                self._tie_clock()
                 self._heed_rig()
                 self._show.show(
                     f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}"
@@ -114,6 +113,14 @@ class Live:
                         elapsed_s=round(elapsed_s / self._k, 1),
                         power_W=self._rig.power_W() if self._rig else None,
                     )
+
+    def _tie_clock(self) -> None:
+        """An anchor each minute, and at once after someone set the wall clock."""
+        distance_ns = time.time_ns() - time.monotonic_ns()
+        if time.monotonic() >= self._next_anchor or abs(distance_ns - self._utc_distance_ns) > CLOCK_SET_NS:
+            self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
+            self._utc_distance_ns = distance_ns
+            anchor(self._book)
 
     def _heed_rig(self) -> None:
         if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
