@@ -2,6 +2,7 @@
 
 import types
 
+import numpy as np
 import pytest
 import vipersource
 
@@ -178,11 +179,21 @@ def test_what_a_trigger_makes():
 
 
 def test_a_draw_is_worked_by_hand():
-    seed = 1
-    for _ in range(3):
-        seed = (seed * 1103515245 + 12345) % 2**31
-    assert CUT.draw(10, 1009, 1) == 10 + seed * 1000 // 2**31
-    assert {CUT.draw(0, 1, s * 10**7) for s in range(50)} == {0, 1} and CUT.draw(7, 7, 3) == 7
+    seed = 1 + 0x9E3779B9
+    seed = (seed ^ seed // 2**16) * 0x7FEB352D % 2**32
+    seed = (seed ^ seed // 2**15) * 0x846CA68B % 2**32
+    seed ^= seed // 2**16
+    assert CUT.draw(10, 1009, 1) == 10 + seed * 1000 // 2**32
+    assert {CUT.draw(0, 1, s) for s in range(50)} == {0, 1} and CUT.draw(7, 7, 3) == 7
+    assert all(0 <= CUT.draw(0, 9, s) <= 9 for s in (0, 2**30, 2**31 - 1))
+
+
+def test_neighbouring_seeds_draw_unlike_numbers():
+    drawn = np.array([CUT.draw(0, 1000, seed) for seed in range(1000)])
+    for apart in range(1, 6):
+        assert abs(np.corrcoef(drawn[:-apart], drawn[apart:])[0, 1]) < 0.1
+    tenths = np.bincount(drawn * 10 // 1001)
+    assert len(tenths) == 10 and ((tenths - 100) ** 2 / 100).sum() < 27.9  # chi square, 9 degrees of freedom, 0.1 %
 
 
 @pytest.mark.parametrize(
