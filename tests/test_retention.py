@@ -37,14 +37,22 @@ def test_the_published_bakes_are_the_classes():
     assert retention.equivalent_hours([(96, 66)], 40) / 24 == pytest.approx(91, abs=0.5)
 
 
-def test_published_rows_are_what_the_formula_says_at_the_class_temperature():
-    """At the class's own active temperature row and formula agree; at another one they must not be made to."""
-    for drive_class, active_C, off_C, weeks in retention.PUBLISHED_WEEKS:
-        computed = retention.bound_hours(drive_class, off_C) / 168
-        if active_C == retention.REQUIREMENTS[drive_class].active_C:
-            assert computed == pytest.approx(weeks, rel=0.01)
-        else:
-            assert computed / weeks == pytest.approx(5, rel=0.02)  # enterprise written at 40 instead of 55 C
+@pytest.mark.parametrize(
+    "drive_class, off_C, weeks, longer",
+    [
+        ("client", 25, 105, 1),  # written at 40 C, as the class is
+        ("client", 30, 52, 1),
+        ("enterprise", 25, 101, 1),  # written at 55 C, as the class is
+        ("enterprise", 25, 20, 5),  # written at 40 C: row and formula must not be made to agree
+    ],
+)
+def test_published_rows_of_the_jedec_tables(drive_class, off_C, weeks, longer):
+    assert retention.bound_hours(drive_class, off_C) / 168 == pytest.approx(longer * weeks, rel=0.02)
+
+
+def test_hours_at_the_classes_own_temperature():
+    """A year of 365 days at 30 C, a quarter of it at 40 C."""
+    assert retention.bound_hours("client", 30) == 365 * 24 and retention.bound_hours("enterprise", 40) == 365 * 24 / 4
 
 
 def test_acceleration_halves_about_every_5_degrees():
@@ -62,6 +70,8 @@ def test_profile():
     profile = [(12, 20), (12, 40)]
     assert retention.effective_temperature(profile) == pytest.approx(35.2, abs=0.05)
     assert retention.equivalent_hours(profile, 40) == pytest.approx(12 + 12 * 0.0620, rel=0.001)
+    assert retention.effective_temperature([(0.5, 20)]) == pytest.approx(20)
+    assert retention.effective_temperature([(0, 70), (1, 20)]) == pytest.approx(20)
 
 
 @settings(max_examples=100)
@@ -124,7 +134,8 @@ def test_unpowered_time_is_calendar_less_power_on_hours():
         {"utc_ns": 10**18, "power_on_hours": 500},
         {"utc_ns": 10**18 + 240 * 3600 * 10**9, "power_on_hours": 600},
     )
-    assert retention.unpowered_hours(before, after) == pytest.approx(141)
+    assert retention.unpowered_hours(before, after) == 141
+    assert retention.unpowered_hours(before, before) == 1
     assert retention.unpowered_hours(before, after | {"power_on_hours": 900}) == 0
     for gap in ({"power_on_hours": None}, {"utc_ns": None}, {"power_on_hours": 499}, {"utc_ns": 10**18 - 1}):
         assert retention.unpowered_hours(before, after | gap) is None

@@ -281,9 +281,9 @@ def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int
     if kinds[1][1] is None:
         return None, f"the unit of the {name} counter is not known", ()
     delta, wrap = b - a, after.get(f"{counter}_wrap_bytes")
-    if delta < 0 and wrap and a < wrap and 0 < delta + wrap < wrap / 2:
-        return delta + wrap, None, (f"{short}_wrapped",)
     if delta < 0:
+        if wrap and a < wrap and delta + wrap < wrap / 2:
+            return delta + wrap, None, (f"{short}_wrapped",)
         return (
             delta,
             f"the {name} counter went back by {-delta} bytes: it was reset or has wrapped",
