@@ -43,7 +43,9 @@ AREAS = {
             f"host/ssdrig/drive/{name}.py"
             for name in ("wa", "endurance", "retention", "plausible", "nvme_counters", "ata_counters", "ata_table")
         ],
-        "test_wa test_endurance test_retention test_counters test_ata_counters test_wear test_warranty test_smart",
+        "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"
+        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_counters test_wear test_warranty"
+        " test_smart",
     ),
     "guard": (
         [
