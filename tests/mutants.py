@@ -44,8 +44,8 @@ AREAS = {
             for name in ("wa", "endurance", "retention", "plausible", "nvme_counters", "ata_counters", "ata_table")
         ],
         "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"
-        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_counters test_wear test_warranty"
-        " test_smart",
+        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_counters test_wear"
+        " test_warranty test_smart",
     ),
     "guard": (
         [

@@ -6,7 +6,7 @@ A unit that nobody states stays unknown: the same name counts sectors in one dri
 are both named in `unknown`, and neither is used."""
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdrig.drive import plausible
 from ssdrig.drive.ata_table import BYTE_ROLES, PE_ROLES, SECOND_HALVES, Rows, rows_for
@@ -347,7 +347,7 @@ def _error(role: str, how: str) -> float:
 
 def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str]) -> int | float | None:
     """The value of a row that is not in bytes."""
-    normalised = -1  # not asked for
+    normalised: Any = None  # a number wherever the conversion asks for it
     if "normalised" in how or "life left" in how:
         found = whole(attribute, "value", unknown, f"{label}, normalised", at_most=255)
         if found is None:
