@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import synthetic_run
 from fake_influx import FakeInflux, parse_line
@@ -252,17 +253,48 @@ def test_events_of_one_kind_and_time_stay_two_points(tmp_path):
     assert [t - notes[0][0] for t, _ in notes] == [0, 1, 2]
 
 
-def test_utc_follows_a_clock_that_is_set_and_never_runs_back():
+def test_utc_follows_a_clock_that_is_set():
     utc = points.Utc(1000, 5_000_000_000_000)
     distance = 5_000_000_000_000 - 1000
     utc.anchor(10**9, 10**9 + distance + 40_000_000)  # reading noise
     assert utc.at(2 * 10**9) == 2 * 10**9 + distance
-    utc.anchor(3 * 10**9, 3 * 10**9 + distance + 7 * 10**9)  # set forward
-    utc.anchor(5 * 10**9, 5 * 10**9 + distance - 9 * 10**9)  # set back
+    utc.anchor(3 * 10**9, 3 * 10**9 + distance + 7 * 10**9 + 3)  # set forward
+    utc.anchor(5 * 10**9, 5 * 10**9 + distance - 9 * 10**9 + 5)  # set back
     assert utc.at(2 * 10**9) == 2 * 10**9 + distance, "an anchor must not change what was said of earlier times"
-    assert utc.at(3 * 10**9) == utc.at(3 * 10**9 - 1) + 7 * 10**9 + 1
-    assert utc.at(6 * 10**9) == 13 * 10**9 + distance
+    assert utc.at(3 * 10**9) == utc.at(3 * 10**9 - 1) + 7 * 10**9 + 1 + 3
+    assert utc.at(6 * 10**9) == -3 * 10**9 + distance + 5
     assert utc.at(500) == 500 + distance
+
+
+def test_seconds_of_two_settings_of_the_clock_never_coincide():
+    """Seconds lie on whole milliseconds of CLOCK_MONOTONIC: a clock set back by an hour exactly would repeat them."""
+    utc = points.Utc(0, 10**18)
+    utc.anchor(10**12, 10**18 + 10**12 - 3600 * 10**9)
+    utc.anchor(2 * 10**12, 10**18 + 2 * 10**12)
+    times = {utc.at(t_ns) % 10**6 for t_ns in (0, 10**12, 2 * 10**12)}
+    assert len(times) == 3 and max(times) < 10
+
+
+@pytest.mark.parametrize("by_s", [-3600, -10, 30])
+def test_points_behind_a_set_clock_have_its_utc_and_are_made_once(run, by_s):
+    """Set back by 10 s, the run passes through the same UTC twice."""
+    events = journal.events(run)
+    first_ns = next(event["t_ns"] for event in events if event.get("step") == "load")
+    set_ns = first_ns + 13_000_000_000
+    utc_ns = synthetic_run.UTC_RUN_NS + set_ns - synthetic_run.T_RUN_NS + by_s * 10**9 + 77
+    anchors = [{"t_ns": set_ns, "kind": "clock.anchor", "utc_ns": utc_ns}]
+    kept = [event for event in events if event["kind"] != "clock.anchor" or event["t_ns"] < set_ns]
+    synthetic_run.seal(run, sorted(kept + anchors, key=lambda event: event["t_ns"]))
+    text = emit(run)
+    power = [t for m, _, _, t in read(text) if m == "power"]
+    jumps = np.diff(power)
+    assert sorted(jumps.tolist())[0 if by_s < 0 else -1] == (1 + by_s) * 10**9 + 77
+    assert (jumps == 10**9).sum() == len(jumps) - 1
+    got = read(text)
+    assert Counter(m for m, *_ in got) == points.counts(run)
+    assert len({(m, tags, t) for m, tags, _, t in got}) == len(got), "two points share series and time"
+    (run / POINTS).write_bytes(b"".join(line for line in text.splitlines(keepends=True)[: len(got) // 2]))
+    assert sorted(emit(run).splitlines()) == sorted(text.splitlines()), "after a crash each is made once"
 
 
 def test_what_cannot_be_held_is_counted_and_the_rest_is_sent(run):

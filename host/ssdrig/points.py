@@ -1,8 +1,8 @@
 """Which points a run holds, and RUN/points.lp, where each is written once as the line that is sent ever after.
 
-Points are made from the run folder alone, in one order per series, with rising times. After a crash all of them are
-made again and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a
-database that has it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
+Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
+and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
+it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
 
 import bisect
 import functools
@@ -23,17 +23,21 @@ CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the no
 
 class Utc:
     """CLOCK_MONOTONIC -> UTC, ns. Linux runs both at one rate, so their distance changes only when someone sets the
-    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked; the
-    distance never shrinks within a run, so that two points cannot come to share a time."""
+    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked. No two
+    distances differ by whole milliseconds, on which the seconds of power and fio lie: a clock that is set back lets a
+    run pass through the same UTC twice, and no two of its points may come to share a time."""
 
     def __init__(self, t_ns: int, utc_ns: int):
         self._t, self._distance = [t_ns], [utc_ns - t_ns]
 
     def anchor(self, t_ns: int, utc_ns: int) -> None:
         """Take up an anchor; they come in rising order of t_ns."""
-        if utc_ns - t_ns > self._distance[-1] + CLOCK_SET_NS:
+        distance = utc_ns - t_ns
+        if abs(distance - self._distance[-1]) > CLOCK_SET_NS:
+            while any((distance - earlier) % 1_000_000 == 0 for earlier in self._distance):
+                distance += 1
             self._t.append(t_ns)
-            self._distance.append(utc_ns - t_ns)
+            self._distance.append(distance)
 
     def at(self, t_ns: int) -> int:
         return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]
@@ -53,17 +57,17 @@ class Emitter:
         self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
         self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
-        self._made: dict[bytes, int] = {}  # series -> time of the point made last
+        self._made: dict[bytes, int] = {}  # series -> t_ns of the point made last
         self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
         self._smart = Smart(self.run)
         self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
         self._outbox = Outbox(self.run)
-        self._held: dict[bytes, int] = {}  # series -> time of its last point in points.lp
+        self._held: dict[bytes, set[int]] = {}  # series -> times of its points in points.lp
         for line in self._outbox.lines():
             series, t = line_protocol.series_and_time(line[:-1])
-            self._held[series] = t
+            self._held.setdefault(series, set()).add(t)
 
     @property
     def size(self) -> int:
@@ -83,7 +87,7 @@ class Emitter:
         lines = []
         for line in self._lines(final):
             series, t = line_protocol.series_and_time(line)
-            if t > self._held.get(series, -(2**63)):
+            if t not in self._held.get(series, ()):
                 lines.append(line + b"\n")
         if lines:
             self._outbox.append(b"".join(lines))
@@ -127,11 +131,11 @@ class Emitter:
         if encoded.line is None:
             return
         line = encoded.line
-        series, t = line_protocol.series_and_time(line)
-        if t <= self._made.get(series, t - 1):
-            t = self._made[series] + 1
-            line = line[: line.rindex(b" ") + 1] + str(t).encode()
-        self._made[series] = t
+        series, _ = line_protocol.series_and_time(line)
+        if t_ns <= self._made.get(series, t_ns - 1):
+            t_ns = self._made[series] + 1
+            line = line[: line.rindex(b" ") + 1] + str(self._utc.at(t_ns)).encode()
+        self._made[series] = t_ns
         yield line
 
     def _fio(self, step: str) -> Iterator[bytes]:
