@@ -29,14 +29,13 @@ LIMIT_S = 240  # for the tests of one mutant; a mutant that hangs counts as kill
 AREAS = {
     "firmware": (
         [f"firmware/{name}.py" for name in ("link", "clock64", "sampler", "switch", "cut")],
-        "test_link test_clock64 test_wire test_firmware test_lane test_meter test_micropython test_switch"
-        " test_switch_rails test_ramp"
-        " test_cable",
+        "test_clock64 test_link test_sampler test_switch_states test_switch_power test_switch_limits test_ramp"
+        " test_lane test_wire test_firmware test_meter test_switch test_micropython test_cable",
     ),
     "meter": (
         [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
-        "test_frames test_clock test_limits test_samples test_closure test_rails test_calibration"
-        " test_analysis test_figures",
+        "test_clock test_frames test_limits test_samples_limits test_rails_grid test_calibration_limits test_samples"
+        " test_closure test_rails test_calibration test_analysis test_figures",
     ),
     "wear": (
         [
