@@ -107,6 +107,20 @@ class AnyRow:
         return [(0, "host_written", 512)]
 
 
+def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else():
+    class Unknown:
+        def of(self, key, name):
+            return [(3, "host_written", "?"), (5, "pe_mean", "raw")]
+
+    row = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
+    smartctl = {"ata_smart_attributes": {"table": [row]}}
+    found, missing = ata._of_attributes({"units": {"ata:241": 1000}}, smartctl, Unknown(), [])
+    assert found["host_written"] == [Found(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
+    assert found["pe_mean"] == [Found(7, 1, "attribute 241, calibrated", 5)]
+    found, missing = ata._of_attributes({}, smartctl, Unknown(), [])
+    assert list(found) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
+
+
 def test_the_threshold_of_the_spare_is_exact():
     row = {"id": 232, "name": "Available_Reservd_Space", "value": 99, "thresh": 10, "raw": {"value": 0}}
     out = ata.reduce({}, {"model_family": "Intel 320 Series SSDs", "ata_smart_attributes": {"table": [row]}}, [])

@@ -74,6 +74,13 @@ def test_conversions(how, raw, normalised, got, words):
     assert value(how, raw, normalised) == (pytest.approx(got) if got is not None else None, words)
 
 
+def test_words_of_a_normalised_value_that_is_none():
+    for normalised, why in ((101, "not a percentage"), (255, "not a percentage"), (256, "out of its range")):
+        unknown: list[str] = []
+        ata._value({"value": normalised}, "pe_mean", "normalised", "x", unknown)
+        assert unknown == [f"x, normalised: {normalised} is {why}"]
+
+
 def test_raw_values_of_64_bits():
     assert value("low 8 bits", 2**64 - 1) == (255, 0) and value("low 8 bits", 2**64) == (None, 1)
 
@@ -186,6 +193,8 @@ def test_cycles():
     assert cycles(pe_mean=[(7, 1, "b", 2), (8, 1, "a", 1)])[0]["pe_cycles_mean"] == 8  # the lower rank goes first
     assert cycles(pe_mean=[(0, 1, "a", 0), (8, 1, "b", 1)])[0]["pe_cycles_mean"] == 8
     assert cycles(pe_mean=[(0, 1, "a", 0)])[0]["pe_cycles_mean"] == 0
+    assert cycles(pe_max=[(106, 1, "a", 0), (100, 1, "b", 1)])[0]["pe_cycles_max"] == 106
+    assert "pe_cycles_max" not in cycles(pe_max=[(107, 1, "a", 0), (100, 1, "b", 1)])[0]
     for second, good in ((105, True), (106, True), (107, False)):  # 1 and 5 % of the other: 106.3 at most
         out, unknown = cycles(pe_max=[(100, 1, "a", 0), (second, 1, "b", 1)], pe_min=[(3, 0, "c")])
         assert out.get("pe_cycles_max") == (100 if good else None) and len(unknown) == int(not good)
@@ -248,11 +257,15 @@ def test_smartctls_guess_of_the_spare(value, got, words):
         assert "available_spare_threshold_percent" not in percent(guess("spare_available", value))[0]
 
 
-def test_spare_of_an_attribute():
+@pytest.mark.parametrize(
+    "thresholds, got",
+    [({}, None), ({"b": 10}, 10), ({"a": 10}, None), ({"a": 10, "b": 20}, 20), ({"b": 20, "a": 10}, 20)],
+)
+def test_spare_of_an_attribute_goes_with_its_own_threshold(thresholds, got):
     spare = {"available_spare_percent": [(90, 1, "a", 1), (80, 1, "b", 0)]}
-    for threshold, got in ((10, 10), (None, None)):
-        out, _ = percent(guess("spare_available", 50), available_spare_threshold_percent=[(threshold, 0, "a")], **spare)
-        assert out["available_spare_percent"] == 80 and out.get("available_spare_threshold_percent") == got
+    rows = [(value, 0, source) for source, value in thresholds.items()]
+    out, _ = percent(guess("spare_available", 50), available_spare_threshold_percent=rows, **spare)
+    assert out["available_spare_percent"] == 80 and out.get("available_spare_threshold_percent") == got
 
 
 def test_pages():
@@ -298,6 +311,15 @@ def test_range_of_a_statistic(page, offset, role, low, high, error):
     assert normalised == (({role: (5, error)}, 0) if role == "percentage_used" else ({}, 1))
     assert statistic(page, offset, 5, valid=False) == statistic(page + 9, offset, 5) == ({}, 0)
     assert statistic(page, offset, None) == ({}, 0)
+
+
+@pytest.mark.parametrize("value, why", [(2**48 - 1, "all ones, not a count"), (2**48, "out of its range")])
+@pytest.mark.parametrize("offset, role", [(0x18, "host_written"), (0x28, "host_read")])
+def test_sectors_are_counted_in_48_bits(offset, role, value, why):
+    unknown: list[str] = []
+    entry = {"offset": offset, "value": value, "flags": {"valid": True}}
+    ata._of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": [entry]}]}}, unknown)
+    assert unknown == [f"device statistics, {role}: {value} is {why}"]
 
 
 @pytest.mark.parametrize("page, offset, words", [(255, 0, 0), (256, 0, 1), (1, 511, 0), (1, 512, 1)])

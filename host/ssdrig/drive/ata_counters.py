@@ -35,7 +35,7 @@ GUESS = "smartctl's guess from a normalised value"
 STATISTICS_SOURCE = "device statistics"
 
 # ACS-4: (page, offset of the statistic): role
-STATISTICS = {
+STATISTICS: dict[tuple[int | None, int | None], str] = {
     (1, 0x08): "power_cycles",
     (1, 0x10): "power_on_hours",
     (1, 0x18): "host_written",
@@ -272,8 +272,9 @@ def _percent(out: dict, found: dict, statistics: dict, smartctl: dict, unknown: 
     guess = whole(table, "current_percent", unknown, "spare available", at_most=100)
     if spare is not None:
         _put(out, "available_spare_percent", spare)
-        for threshold in found.get("available_spare_threshold_percent", [])[:1]:
-            _put(out, "available_spare_threshold_percent", threshold)
+        for threshold in found.get("available_spare_threshold_percent", ()):
+            if threshold.source == spare.source:
+                _put(out, "available_spare_threshold_percent", threshold)
     elif guess is not None and guess < 100:
         _put(out, "available_spare_percent", Found(guess, 1, GUESS))
         guess = whole(table, "threshold_percent", unknown, "spare threshold", at_most=100)
@@ -406,7 +407,7 @@ def _of_statistics(smartctl: dict, unknown: list[str]) -> dict[str, Found]:
         number = whole(page, "number", unknown, "device statistics page", at_most=255)
         for entry in objects(page.get("table")):
             offset = whole(entry, "offset", unknown, "device statistics offset", at_most=511)
-            role = None if number is None or offset is None else STATISTICS.get((number, offset))
+            role = STATISTICS.get((number, offset))
             if role is None or inside(entry, "flags", "valid") is not True:
                 continue
             label, temperature = f"device statistics, {role}", role.startswith("temperature")
