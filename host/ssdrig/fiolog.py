@@ -179,7 +179,7 @@ def from_logs(
         total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
         last = None
     rest = max(0, total["ios"] - counted)
-    if n > closed and n > 1 and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
+    if n > closed and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
         n -= 1
         cells[:, 0] = np.minimum(cells[:, 0], n - 1)
@@ -325,7 +325,7 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
     edges_ms[-1] = max(edges_ms[-1], knots_ms[-1])
     iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
     mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
-    quantiles = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, -1))
+    quantiles = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
     partial = int(at_ms[-1]) < n * WINDOW_MS - TAIL_MS
     notes = (f"{left} documents that do not follow the one before were not used",) if left else ()
     made = _seconds(
@@ -355,17 +355,18 @@ def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict
 
 
 def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
-    """Percentiles (see _quantiles) of the seconds with these middles (-1: none), from the histograms of documents."""
-    held, kind = [(0, np.zeros(BINS, np.int64), 0)], _kind(kept)
+    """Percentiles (see _quantiles) of the seconds with these middles (not-a-number: without I/O), from the histograms
+    of documents."""
+    held, kind = [(0, np.zeros(BINS, np.int64))], _kind(kept)
     for now, document in kept:
         counts = bins(document, direction, kind)
         if counts.any() and (counts >= held[-1][1]).all():
-            held.append((now["runtime_ms"], counts, now["ios"]))
+            held.append((now["runtime_ms"], counts))
     n = len(middles_ms)
-    ends_ms = np.array([ms for ms, *_ in held])
-    of = np.searchsorted(ends_ms, middles_ms, "left")
-    of = np.where((middles_ms < 0) | (of >= len(held)), 0, of)
-    if n and of[-1] == 0 and middles_ms[-1] >= 0:
+    ends_ms = np.array([ms for ms, _ in held])
+    of = np.searchsorted(ends_ms, middles_ms, "left")  # not-a-number lies behind all of them
+    of = np.where(of >= len(held), 0, of)
+    if of[-1] == 0 and np.isfinite(middles_ms[-1]):
         of[-1] = len(held) - 1  # a last second shorter than half
     cells, placed = [np.zeros((0, 3), np.int64)], [np.zeros((0, 3), np.int64)]
     for i in range(1, len(held)):
