@@ -2,6 +2,7 @@
 
 import struct
 import types
+import zlib
 from array import array
 
 import pytest
@@ -38,9 +39,9 @@ class Port:
         return n
 
 
-def made():
+def made(us=lambda: 0):
     """(Link, Port)."""
-    time = types.SimpleNamespace(ticks_us=lambda: 0, ticks_diff=lambda a, b: a - b, ticks_add=lambda a, b: a + b)
+    time = types.SimpleNamespace(ticks_us=us, ticks_diff=lambda a, b: a - b, ticks_add=lambda a, b: a + b)
     port = Port()
     clock64 = vipersource.load("clock64", {}, {"time": time})
     fakes = {"time": time, "select": port, "sys": port, "wire": wire, "clock64": clock64}
@@ -112,3 +113,124 @@ def test_what_the_queue_took_comes_out(sizes):
     assert link.used <= RING and link.seq == array("I", [len(taken)])
     seen = drained(link, port)
     assert [(seq, body) for _, seq, body in seen] == list(enumerate(taken))
+
+
+def took(link, port, data: bytes) -> list[int]:
+    """What `receive` says byte by byte."""
+    port.input += data
+    return [link.receive() for _ in data]
+
+
+PING = wire.encode(wire.PING, 1, b"abcd")
+
+
+def test_what_a_byte_completes():
+    link, port = made()
+    assert link.receive() == link.NOTHING == -1
+    assert took(link, port, PING) == [link.PART] * (len(PING) - 1) + [wire.PING] and link.PART == 0
+    assert link.receive() == link.NOTHING and link.text() == b"abcd" and link.body == 4
+    assert took(link, port, b"\0\0") == [link.PART] * 2  # an empty line
+
+
+@pytest.mark.parametrize(("paused_us", "taken"), [(1_000_000, wire.PING), (1_000_001, 0)])
+def test_a_line_unfinished_for_a_second_is_forgotten(paused_us, taken):
+    now = [5000]
+    link, port = made(lambda: now[0])
+    took(link, port, PING[:4])
+    assert link.first == 5000
+    now[0] += paused_us
+    assert took(link, port, PING[4:])[-1] == taken
+    assert took(link, port, PING)[-1] == wire.PING and link.first == now[0]
+
+
+@pytest.mark.parametrize(("more", "taken"), [(0, wire.CUT), (1, 0)])
+def test_the_longest_line(more, taken):
+    """768 bytes with their codes, then the delimiter; a longer one is dropped whole, and the next is heard."""
+    link, port = made()
+    frame = wire.encode(wire.CUT, 1, bytes([1]) * (768 - 5 - 4 - 3 + more))
+    assert len(frame) == 769 + more
+    assert took(link, port, frame)[-1] == taken
+    assert took(link, port, PING)[-1] == wire.PING
+
+
+@pytest.mark.parametrize(
+    ("line", "escape"),
+    [
+        (b"\r\x03", True),
+        (b"\x03\x03\x03", True),
+        (b"\x03\x03", False),
+        (b"\n\x03", False),
+        (b"\r\x04", False),
+        (b"\x03\x03\x04", False),
+        (b"\x04\x03\x03", False),
+        (b"\x03\x04\x03", False),
+        (b"x\r\x03", False),
+        (b"x\x03\x03\x03", False),
+        (b"\r\r\x03", False),
+    ],
+)
+def test_who_wants_the_interpreter(line, escape):
+    link, port = made()
+    assert set(took(link, port, line)) == {0} and link.escape is escape
+
+
+def test_a_frame_shorter_than_its_head_is_no_command():
+    """Five bytes and their CRC-32 are the shortest."""
+    assert [kind for kind, _ in received(cobs(b"p0000"))] == [ord("p")]
+    assert received(cobs(b"p000")) == []
+
+
+def cobs(payload: bytes) -> bytes:
+    """The payload with its CRC-32 as the line has it; no byte of it may be 0."""
+    whole = payload + zlib.crc32(payload).to_bytes(4, "little")
+    assert 0 not in whole and len(whole) < 254
+    return bytes([len(whole) + 1]) + whole + b"\0"
+
+
+def test_a_pong_lies_in_the_middle_of_the_handling():
+    now = [(1 << 30) - 100]
+    link, port = made(lambda: now[0])
+    took(link, port, PING)
+    now[0] += 77
+    put = []
+    link.pong(types.SimpleNamespace(put=lambda buf, at, tick: put.append((at, tick))))
+    assert put == [(wire.P_T, (1 << 30) - 100 + 38)]
+    ((kind, seq, body),) = drained(link, port)
+    assert (kind, seq, len(body)) == (wire.PONG, 0, wire.P_END - wire.BODY) and body[:4] == b"abcd"
+    assert int.from_bytes(body[wire.P_HELD - wire.BODY :], "little") == 77
+
+
+def test_text_that_is_too_long_is_cut():
+    link, port = made()
+    for n in (wire.MAX_FRAME - 32, wire.MAX_FRAME):
+        assert link.say(wire.LOG, "x" * n)
+        while link.send():
+            pass
+    assert [(k, b) for k, _, b in drained(link, port)] == [(wire.LOG, b"x" * (wire.MAX_FRAME - 32))] * 2
+    link.used = RING
+    assert link.say(wire.LOG, "y") is False
+
+
+def test_pieces_of_at_most_256_bytes_and_no_further_than_the_rings_end():
+    link, port = made()
+    assert link.room() == RING - 1  # the delimiter that ends what a reset tore
+    assert queue(link, bytes([1]) * 300) and link.send() is True and len(port.sent) == 256
+    link.tail, link.used = RING - 3, 10
+    assert link.send() is True and len(port.sent) == 259 and (link.tail, link.used) == (0, 7)
+    port.write = lambda ring, start, n: 0
+    assert link.send() is False and (link.tail, link.used) == (0, 7)
+    port.write = lambda ring, start, n: 2  # the USB stack took a part
+    assert link.send() is True and (link.tail, link.used) == (2, 5)
+    port.stdout.wanted = lambda: False
+    assert link.send() is False
+    port.stdout.wanted, link.used = lambda: True, 0
+    assert link.send() is False
+
+
+@pytest.mark.parametrize(("n", "taken"), [(7924, True), (7925, False)])
+def test_room_for_a_frame_is_its_bytes_a_code_per_254_and_a_delimiter(n, taken):
+    """n bytes, 4 of the CRC-32, 31 codes, one more, a delimiter: 8192 with the 231 that are there."""
+    link, _ = made()
+    link.used = 231
+    assert (7924 + 4) // 254 == (7925 + 4) // 254 == 31 and 231 + 7924 + 4 + 31 + 2 == RING
+    assert link.put(bytearray([1]) * (n + 4), n) is taken and link.seq[0] == taken

@@ -145,6 +145,14 @@ def test_samples_in_a_row_above_a_threshold(raws, goes):
     assert switch.state == ("started" if goes else "waiting")
 
 
+def test_a_current_has_three_bytes():
+    board = Board()
+    switch = board.cut(when={"samples": 1, "above_raw": 0x12345, "rail": 0})
+    for raw, state in ((0x12345, "waiting"), (0x02346, "waiting"), (0x12346, "started")):
+        board.sample(0, 5000, raw)
+        assert switch.state == state
+
+
 def test_a_current_is_signed():
     board = Board()
     switch = board.cut(when={"samples": 1, "above_raw": -3, "rail": 0})
@@ -231,3 +239,6 @@ def test_times_across_a_wrap_of_the_ticks():
     assert switch.fired_us == WRAP + 15
     board.time.us += 10
     assert switch._at(WRAP - 1) == WRAP - 1
+    board.pass_us(1_000_000)
+    board.time.us += 600_000_000  # more than half a wrap without an update
+    assert switch._at(board.time.us % WRAP) == board.time.us
