@@ -72,7 +72,7 @@ def test_prepare_begins_at_index_0_with_its_energy_frame():
     s.next, s.blocks, s.missed[0], s.period = 5, 6, 7, 1
     made.lane.did.clear()
     s.prepare()
-    assert made.chip.did == ["prepare"] and made.lane.did == [("restart", 61)]
+    assert made.chip.did == ["prepare"] and made.lane.did == [("read", 20, 5), ("read", 30, 5), ("restart", 61)]
     assert (s.next, s.blocks, s.missed[0], s.period, s.energy_at, s.running) == (0, 0, 0, 51_200, 5000, False)
     energy, charge = (int.from_bytes(bytes(range(r, r + 5)), "big") for r in (30, 20))
     (frame,) = made.link.frames

@@ -221,18 +221,17 @@ def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lower convex hull of points sorted by x. A point above the chord of its neighbours is no corner, so whole passes
     may drop all such points at once; what no pass changes is convex."""
-    if len(x) > 1 and (np.diff(x) == 0).any():
+    if (np.diff(x) == 0).any():
         order = np.lexsort((y, x))
         x, y = x[order], y[order]
         single = np.concatenate([[True], np.diff(x) > 0])
         x, y = x[single], y[single]
-    while len(x) > 2:
+    while True:
         dx, dy = np.diff(x), np.diff(y)
         corner = np.concatenate([[True], dx[:-1] * dy[1:] > dy[:-1] * dx[1:], [True]])
         if corner.all():
-            break
+            return x, y
         x, y = x[corner], y[corner]
-    return x, y
 
 
 def _consistent(x, low, high) -> np.ndarray:
