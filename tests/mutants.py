@@ -55,12 +55,13 @@ AREAS = {
     ),
     "journal": (
         ["host/ssdrig/journal.py", "host/ssdrig/integrity.py"],
-        "test_journal test_damage test_torn test_run test_samples test_points",
+        "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "analysis": (
         ["host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
-        "test_analysis test_figures test_steady test_window test_fiolog test_rails test_report_rails"
-        " test_torn test_wall test_damage",
+        "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_events test_fiolog_windows"
+        " test_fiolog_limits test_fiolog test_figures test_window test_analysis test_rails test_report_rails test_torn"
+        " test_wall test_damage",
     ),
 }
 SWAPS = {

@@ -1,0 +1,184 @@
+"""SMART polls of a run on its axis, from snapshots made by hand: which polls count, and how far their figure is off."""
+
+import json
+
+import numpy as np
+import pytest
+from test_analysis_events import SECOND, polled, run
+
+from ssdrig.analysis.smart import load_smart, window_wa
+from ssdrig.analysis.windows import Window
+from ssdrig.drive import counters
+
+GB = 10**9
+
+
+def snapshot(t_s: float, reason: str, host=0, nand=0, temperature=None, took_s=0.0) -> dict:
+    """A poll that ends at t_s of the axis (t0 is 1 s)."""
+    end = round((t_s + 1) * SECOND)
+    return {
+        "t_ns": end,
+        "t_start_ns": end - round(took_s * SECOND),
+        "t_end_ns": end,
+        "reason": reason,
+        "host_written_bytes": host,
+        "nand_written_bytes": nand,
+        "host_written_unit_bytes": 1,
+        "nand_written_unit_bytes": 1,
+        "temperature_C": temperature,
+    }
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A function that reads snapshots as the polls of a run."""
+    monkeypatch.setattr(counters, "snapshot", lambda document: document)
+    (tmp_path / "smart").mkdir()
+
+    def load(*snapshots, t0_ns=SECOND):
+        for i, each in enumerate(snapshots):
+            (tmp_path / "smart" / f"{i:03d}.json").write_text(json.dumps(each))
+        data = run([], t0_ns=t0_ns)
+        load_smart(data, tmp_path)
+        return data
+
+    return load
+
+
+def test_polls_are_in_the_order_of_time_whatever_their_names(loaded):
+    data = loaded(snapshot(5, "poll", temperature=40), snapshot(2, "poll"), snapshot(1, "poll", temperature=30))
+    assert [s["t_ns"] for s in data.snapshots] == [2 * SECOND, 3 * SECOND, 6 * SECOND]
+    assert data.temp_t_s.tolist() == [1, 5] and data.temperature_C.tolist() == [30, 40]
+
+
+@pytest.mark.parametrize("key", ["t_ns", "t_start_ns", "t_end_ns", "reason"])
+def test_a_poll_that_does_not_say_when_or_why_is_left_out(loaded, key):
+    data = loaded(snapshot(5, "poll") | {key: None})
+    assert data.snapshots == [] and data.notes[0].startswith("smart/000.json cannot be read: it does not say when")
+
+
+@pytest.mark.parametrize(
+    ("first_s", "reason", "missing"),
+    [
+        (0, "before", None),  # begun at the very moment of the first I/O
+        (1e-9, "before", "before"),
+        (-1, "poll", "before"),
+        (None, None, "before"),
+    ],
+)
+def test_a_reading_before_the_load_is_needed(loaded, first_s, reason, missing):
+    first = [] if first_s is None else [snapshot(first_s, reason)]
+    data = loaded(*first, snapshot(5, "poll", GB, 2 * GB))
+    assert data.notes == ([] if missing is None else [f"wa: no SMART reading {missing} the load"])
+    assert data.wa_value.tolist() == ([2.0] if missing is None else [])
+
+
+def test_a_reading_since_the_start_of_the_load_is_needed(loaded):
+    data = loaded(snapshot(-1, "before"), snapshot(0, "poll", GB, 2 * GB))
+    assert data.notes == ["wa: no SMART reading since the start of the load"] and len(data.wa_value) == 0
+    data = loaded(snapshot(-1, "before"), snapshot(1e-9, "poll", GB, 2 * GB))
+    assert data.notes == [] and data.wa_value.tolist() == [2.0]
+
+
+def test_without_a_first_io_there_is_no_axis_for_them(loaded):
+    data = loaded(snapshot(-1, "before", temperature=30), snapshot(5, "poll", GB, GB), t0_ns=None)
+    assert len(data.snapshots) == 2 and data.notes == [] and len(data.temp_t_s) == 0
+
+
+def test_the_figure_counts_from_the_last_reading_before_the_load(loaded):
+    data = loaded(
+        snapshot(-2, "before", 0, 0),
+        snapshot(-1, "before", GB, 5 * GB),
+        snapshot(4, "poll", 2 * GB, 6 * GB),
+        snapshot(6, "edge", 3 * GB, 9 * GB),
+        snapshot(8, "new", 3 * GB, 20 * GB),  # of a kind that does not count
+        snapshot(10, "after", 5 * GB, 17 * GB),
+        snapshot(12, "after", 5 * GB, 90 * GB),  # a second one neither
+    )
+    assert data.wa_t_s.tolist() == [4, 6, 10] and data.wa_value.tolist() == [1, 2, 3]
+    assert data.wa_error.tolist() == pytest.approx([2e-9, 1.5e-9, 1e-9], rel=0.01) and data.wa_settled is None
+
+
+def test_a_poll_that_took_time_is_less_exact_under_load_and_not_after_it(loaded):
+    data = loaded(
+        snapshot(-1, "before"), snapshot(9, "poll", GB, 2 * GB, took_s=1), snapshot(10, "after", GB, 2 * GB, took_s=1)
+    )
+    assert data.wa_error.tolist() == pytest.approx([2 * 0.1, 0], abs=1e-6)
+
+
+def test_what_the_drive_wrote_until_it_settled(loaded):
+    polls = [snapshot(-1, "before"), snapshot(10, "after", GB, 2 * GB)]
+    data = loaded(*polls, snapshot(70, "settled", GB, 3 * GB), snapshot(130, "settled", GB, 3 * GB))
+    assert data.wa_settled.value == 3 and data.notes == []
+    data = loaded(*polls, snapshot(70, "settled", GB, 3 * GB), snapshot(130, "settled", GB, 4 * GB))
+    assert data.wa_settled.value == 4
+    assert data.notes == ["wa_settled: the NAND counter still moved at the last poll: background work was not finished"]
+
+
+# ---- a window
+
+
+def exact(*polls, **more):
+    data = polled(*polls, **more)
+    for each in data.snapshots:
+        each |= {"host_written_unit_bytes": 0, "nand_written_unit_bytes": 0}
+    return data
+
+
+def window(t0_s, t1_s):
+    return Window("some", t0_s, t1_s, {})
+
+
+def test_polls_at_the_edges_give_an_exact_figure():
+    data = exact((2, "poll", 0, 0), (4, "poll", GB, 3 * GB), (6, "edge", 2 * GB, 4 * GB))
+    found, times, why = window_wa(data, window(2, 6))
+    assert (found.value, found.error, found.relative_error, times, why) == (2, 0, 0, [2, 6], None)
+
+
+@pytest.mark.parametrize(
+    ("before", "wa", "wide"),
+    [
+        (1.5, 1.5, 1.0),  # between the poll and the edge it was anything from 0 to 1.5
+        (1.0, 4.0, 1.0),
+        (3.0, 4.0, 1.0),
+        (1.0, 0.4, 1.5),  # 0.6 off, which is one and a half of 0.4
+    ],
+)
+def test_io_between_a_poll_and_the_edge_widens_the_error(before, wa, wide):
+    """A quarter of one of five seconds: 5 % of the I/O, at any write amplification that the run had."""
+    polls = [(0, "before", 0, 0), (5.25, "poll", 10, 10 * before), (10, "edge", 20, 10 * before + 10 * wa)]
+    found, times, why = window_wa(exact(*polls), window(5, 10))
+    assert times == [5.25, 10] and why is None and found.value == pytest.approx(wa)
+    assert found.relative_error == pytest.approx(0.05 * wide) and found.error == pytest.approx(0.05 * wide * wa)
+
+
+def test_an_error_above_a_fifth_is_no_figure():
+    """15 % at each edge are 30 %."""
+    data = exact((1.5, "poll", 0, 0), (8.5, "edge", 10 * GB, 20 * GB))
+    found, times, why = window_wa(data, window(0, 10))
+    assert (found.value, found.error, found.relative_error) == (None, None, None) and times == [1.5, 8.5]
+    assert why == found.why == "its error would be 30 %, over 20 %: the polls lie off its edges"
+    data = exact((1, "poll", 0, 0), (9, "edge", 10 * GB, 20 * GB))
+    assert window_wa(data, window(0, 10))[0].relative_error == pytest.approx(0.2)
+
+
+def test_one_poll_for_both_edges_gives_none():
+    data = exact((5, "poll", 0, 0))
+    found, times, why = window_wa(data, window(4, 6))
+    assert found is None and times == [5, 5] and "nearest its end is at 5.0 s, with 50 % of" in why
+    data.iops = np.zeros(10)  # no I/O: nothing lies between, and still it is one poll
+    assert window_wa(data, window(4, 6))[0] is None
+
+
+def test_counters_that_say_nothing_say_why():
+    data = exact((2, "poll", 0, 0), (6, "poll", GB, 0))
+    found, times, why = window_wa(data, window(2, 6))
+    assert found.value is None and times == [2, 6] and why == found.why == "the NAND counter did not move"
+
+
+def test_only_the_last_poll_before_and_the_first_after_stand_for_an_edge():
+    data = exact(
+        (-3, "before", 0, 0), (-2, "before", GB, GB), (11, "after", 3 * GB, 5 * GB), (12, "after", 9 * GB, 9 * GB)
+    )
+    found, times, _ = window_wa(data, window(0, 10))
+    assert times == [-2, 11] and found.value == 2
