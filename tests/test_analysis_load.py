@@ -120,6 +120,9 @@ def test_seconds_of_the_load(loaded):
 def test_a_thousand_ios_are_enough_for_a_p99(loaded):
     data = loaded(seconds([1]), seconds([1000, 1000]))
     assert data.lat_p99_us.tolist() == [2, 2] and data.notes == []
+    data = loaded(seconds([1]), seconds([1000, 2000, 2000], p99_ns=[0, 1, 2]))  # 0: not known
+    assert np.isnan(data.lat_p99_us[0]) and data.lat_p99_us[1:].tolist() == [0.001, 0.002] and len(data.notes) == 1
+    assert len(loaded(seconds([1]), seconds([5], partial=True)).lat_p99_us) == 0
     data = loaded(seconds([1]), seconds([1000], hist_of="lat"))
     assert data.hist_of == "lat" and len(data.notes) == 1 and data.notes[0].startswith("P99 by the second is of lat")
 
@@ -164,6 +167,7 @@ def line(ms: int, slow: int, fast: int = 0, t_ns=True) -> str:
             [0, 0.5, 1.5],
             [[1, 300, 5], [1, 500, 5], [2, 500, 1]],
         ),
+        ([line(1000, 5)], [0, 0.5], [[1, 500, 5]]),
         ([line(1000, 5, t_ns=False)], None, None),  # fio's own
         (["fio: what\n", '{"t_ns": 1, "bins": 5}\n', line(1000, 5)[:-9]], None, None),
         ([], None, None),

@@ -47,8 +47,8 @@ def load_fio(data: RunData, run: Path) -> None:
     data.bw_Bps = per_second(load.bw_bytes).sum(axis=1)
     with np.errstate(invalid="ignore"):
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
-    tail[count < P99_IOS] = 0
-    data.lat_p99_us = np.where(tail.max(axis=1, initial=0) > 0, tail.max(axis=1, initial=0), np.nan) / 1000 / k
+    tail[(count < P99_IOS) | (tail == 0)] = np.nan
+    data.lat_p99_us = np.fmax.reduce(tail, axis=1) / 1000 / k
     data.hist, data.hist_of = load.hist // (k, 1, 1), load.hist_of
     few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
     if few:

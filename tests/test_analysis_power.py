@@ -1,0 +1,219 @@
+"""The rig's part of a run on the run's axis, from rails made by hand: watts, idle and fill, and what is said."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_analysis_events import SECOND, event, run
+from test_window_figures import FACTS, exactly
+
+from ssdrig import rails, samples
+from ssdrig.analysis import power as part
+from ssdrig.errors import RigError
+from ssdrig.power import Closure
+
+
+def closure(**more) -> Closure:
+    return Closure(**dict.fromkeys(("raw_percent", "corrected_percent", "host_J", "chip_J", "seconds"), 0.0), **more)
+
+
+def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
+    """A rail of constant power until `until_s` of the axis."""
+    made = {
+        "rail": number,
+        "name": f"r{number}",
+        "watts": watts,
+        "until_ns": round((until_s + 1) * SECOND),
+        "t_ns": np.array([SECOND]),
+        "err_ns": np.array([5.0]),
+        "V": np.array([5.0]),
+        "facts": FACTS,
+        "closure": closure(chip_clock_ppm=0.0, resolution_percent=0.0),
+        "counts": {"unconverted": 0},
+        "energy_filled_J": 0.0,
+        "gap": np.empty(0, int),
+        "gap_lost": np.empty(0, int),
+        "clipped": np.empty(0, int),
+        "lost": [],
+        "clipped_in": lambda begin_ns, end_ns: (0, 100),
+    }
+    return SimpleNamespace(**made | more)
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    """A function that reads a run of 3 s with these rails; arithmetic of constant power stands in for rails.py."""
+
+    def known(powers, edges_ns):
+        return np.array([all(end <= p.until_ns for p in powers) for end in np.asarray(edges_ns)[1:]])
+
+    def steps(powers, edges):
+        each = sum(p.watts for p in powers) * np.diff(edges) / SECOND
+        return np.where(known(powers, edges), each, np.nan)
+
+    def energy(powers, begin_ns, end_ns):
+        if not known(powers, [begin_ns, end_ns]).all():
+            return None
+        return sum(p.watts for p in powers) * (end_ns - begin_ns) / SECOND
+
+    def extremes(powers, t0_ns, n, step_ns):
+        assert t0_ns == SECOND and n == 3
+        watts = sum(p.watts for p in powers)
+        return np.full(n, watts - step_ns / SECOND), np.full(n, watts + step_ns / SECOND)
+
+    for name, stand_in in (
+        ("known", known),
+        ("steps_J", steps),
+        ("energy_J", energy),
+        ("extremes_W", extremes),
+        ("losses", lambda power: power.lost),
+        ("uncertainty_W", lambda powers, watts: 0.01 * sum(watts)),
+    ):
+        monkeypatch.setattr(rails, name, stand_in)
+
+    def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
+        def load_rails(path):
+            if not powers:
+                raise RigError("samples", "none", "look")
+            return list(powers)
+
+        monkeypatch.setattr(samples, "load_rails", load_rails)
+        data = run(list(events), k=k, t0_ns=t0_ns)
+        data.header["rig"] = {} if rig else None
+        data.iops = np.zeros(n)
+        if fill:
+            data.fill_t0_ns, data.fill_s = fill
+        part.load_power(data, tmp_path)
+        return data
+
+    return load
+
+
+def test_without_a_rig_or_samples_power_is_not_known(loaded):
+    data = loaded(rail(), rig=False)
+    assert data.notes == ["power: not measured, the run had no rig"] and data.rails == []
+    assert np.isnan(data.energy_J).all() and len(data.energy_J) == 3
+    data = loaded()
+    assert len(data.notes) == 1 and data.notes[0].startswith("power: ") and np.isnan(data.power_max_W).all()
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_energy_of_a_second_of_drive_time(loaded, k):
+    """A second of a drive that is dilated twice takes two of the host's, and half of the energy of both."""
+    data = loaded(rail(), k=k)
+    assert data.energy_J.tolist() == data.power_mean_W.tolist() == [2, 2, 2]
+    assert (data.power_min_W.tolist(), data.power_max_W.tolist()) == ([2 - k] * 3, [2 + k] * 3)
+    (only,) = data.rails
+    assert only.power_mean_W is data.power_mean_W and only.power_max_W is data.power_max_W
+    assert data.notes == [] and data.closure is not None and (only.facts, only.volts_V) == (FACTS, 5.0)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_each_rail_has_its_own(loaded, k):
+    data = loaded(rail(0, 2.0), rail(1, 3.0, until_s=2.0 * k), k=k)
+    assert data.energy_J[:2].tolist() == [5, 5] and np.isnan(data.energy_J[2])
+    assert data.rails[0].power_mean_W.tolist() == [2, 2, 2]
+    assert data.rails[1].power_mean_W[:2].tolist() == [3, 3] and np.isnan(data.rails[1].power_mean_W[2])
+    assert [each.power_max_W.tolist() for each in data.rails] == [[2 + k] * 3, [3 + k] * 3]
+
+
+def test_a_run_without_a_load_has_rails_and_idle_power(loaded):
+    steps = [event(-9, "step.start", step="idle"), event(-5, "step.end", step="idle")]
+    data = loaded(rail(), t0_ns=None, events=steps)
+    assert np.isnan(data.energy_J).all() and len(data.rails) == 1 and data.idle_mean_W == 2.0
+
+
+IDLE = [event(-9, "step.start", step="idle"), event(-5, "step.end", step="idle")]
+
+
+@pytest.mark.parametrize(("k", "idle_s"), [(1, 4), (2, 2)])
+def test_idle_power(loaded, k, idle_s):
+    data = loaded(rail(0, 2.0), rail(1, 3.0), k=k, events=IDLE)
+    assert (data.idle_s, data.idle_mean_W, data.idle_uncertainty_W) == (idle_s, 5.0, exactly(0.05))
+    assert [each.idle_mean_W for each in data.rails] == [2.0, 3.0] and data.notes == []
+
+
+@pytest.mark.parametrize(
+    "events", [[], IDLE[:1], [*IDLE, IDLE[1]], [event(1, "step.start", step="load"), event(2, "step.end", step="load")]]
+)
+def test_without_a_whole_idle_step_there_is_no_idle_power(loaded, events):
+    data = loaded(rail(), events=events)
+    assert data.idle_s is data.idle_mean_W is data.idle_uncertainty_W is None and data.notes == []
+
+
+def test_idle_power_of_a_rail_that_is_dark(loaded):
+    data = loaded(rail(0), rail(1, until_s=-6), events=IDLE)
+    assert (data.idle_s, data.idle_mean_W) == (4, None) and [r.idle_mean_W for r in data.rails] == [2.0, None]
+    words = "idle_mean_W: power samples do not cover the idle step"
+    assert data.notes == [f"{words} of rail 1 (r1), so the sum is not known there"]
+    assert loaded(rail(0, until_s=-6), events=IDLE).notes == [words]
+
+
+def test_idle_samples_at_the_sensors_limit_have_no_uncertainty(loaded):
+    at_limit = rail(1, clipped_in=lambda begin_ns, end_ns: (3, (end_ns - begin_ns) // SECOND))
+    data = loaded(rail(0), at_limit, events=IDLE)
+    assert data.idle_mean_W == 4.0 and data.idle_uncertainty_W is None
+    bounds = "energy, mean and peaks there are lower bounds"
+    assert data.notes == [f"power: 3 of 4 samples of the idle step of rail 1 (r1) are at the sensor's limit: {bounds}"]
+    data = loaded(at_limit, events=IDLE)
+    assert data.notes == [f"power: 3 of 4 samples of the idle step are at the sensor's limit: {bounds}"]
+
+
+def test_an_uncertainty_without_end_is_none(loaded, monkeypatch):
+    monkeypatch.setattr(rails, "uncertainty_W", lambda powers, watts: np.inf)
+    data = loaded(rail(), events=IDLE)
+    assert data.idle_mean_W == 2.0 and data.idle_uncertainty_W is None
+
+
+@pytest.mark.parametrize(
+    ("fill", "k", "joules", "notes"),
+    [
+        ((SECOND, 4.0), 1, 8.0, 0),
+        ((SECOND, 4.0), 2, 8.0, 0),  # 8 s of the host
+        ((SECOND, 10.0), 1, 20.0, 0),
+        ((SECOND, 10.1), 1, None, 1),
+        ((None, 4.0), 1, None, 0),
+        ((SECOND, None), 1, None, 0),
+        ((SECOND, 0.0), 1, None, 0),
+    ],
+)
+def test_energy_of_the_fill(loaded, fill, k, joules, notes):
+    data = loaded(rail(until_s=10.0), fill=fill, k=k)
+    assert data.fill_energy_J == joules
+    assert data.notes == ["fill_energy_J: power samples do not cover the fill"] * notes
+    at_limit = loaded(rail(clipped_in=lambda begin_ns, end_ns: (1, end_ns - begin_ns)), fill=(SECOND, 4.0), k=2)
+    assert "power: 1 of 8000000000 samples of the fill are at the sensor's limit" in at_limit.notes[0]
+
+
+@pytest.mark.parametrize(("name", "words"), part.COUNTS.items())
+def test_what_came_short_is_said(loaded, name, words):
+    one, other = rail(0, counts={"unconverted": 0, name: 3}), rail(1, counts={"unconverted": 0, name: 4})
+    assert loaded(rail(), other).notes == ([f"power: 4 {words}"] if name == "unconverted" else [])
+    assert loaded(one, other).notes == [f"power: {7 if name == 'unconverted' else 3} {words}"]
+
+
+def test_what_each_rail_lacks_is_said(loaded):
+    lost = rail(
+        1,
+        closure=closure(chip_clock_ppm=0.0, resolution_percent=0.0, instead=6),
+        lost=[(3 * SECOND, 5 * SECOND)],
+        energy_filled_J=0.25,
+    )
+    of = " of rail 1 (r1)"
+    data = loaded(rail(), lost)
+    assert data.notes == [
+        f"samples_lost: 6 conversions of the run{of} were given up to read the chip's accumulators",
+        f"power: 0.25 J of the run{of} lie in gaps and were filled in by interpolation",
+    ]
+    assert data.marks == data.log == [(2.0, "no samples of rail 1 (r1) for 2.0 s")]
+    assert loaded(lost).notes == [note.replace(of, "") for note in data.notes]
+    odd = rail(1, facts=FACTS | {"chip": "?"}, closure=None)
+    notes = [
+        "power_uncertainty_percent: the limits of chip ? of rail 1 (r1) are not known",
+        "closure_percent: the rig sent fewer than two energy frames of one stretch of rail 1 (r1)",
+    ]
+    assert loaded(rail(), odd).notes == notes
+    assert loaded(odd).notes == [note.replace(of, "") for note in notes]
+    silent = rail(1, facts=FACTS | {"chip": "?"}, t_ns=np.empty(0, np.int64), err_ns=np.empty(0), V=np.empty(0))
+    data = loaded(rail(), silent)
+    assert data.notes == [] and data.rails[1].facts is data.rails[1].volts_V is None
