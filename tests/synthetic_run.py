@@ -292,6 +292,7 @@ def write(
     more_rails=(),
     edges: bool = True,
     queue_depth: int | None = None,
+    idle_s: int = 0,
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
@@ -307,7 +308,8 @@ def write(
     load0 = fill1 + 500_000_000
     first = load0 + 250_000_000  # fio needs a moment before its first I/O
     load1 = first + seconds * 1_000_000_000
-    end = load1 + 3_000_000_000
+    idle0 = load1 + 700_000_000
+    end = load1 + 3_000_000_000 + idle_s * 1_000_000_000
     header = {
         "schema": 1,
         "run": name,
@@ -352,6 +354,8 @@ def write(
     step("fill", fill0, fill1)
     step("load", load0, load1 + 50_000_000)
     step("flush", load1 + 100_000_000, load1 + 600_000_000)
+    if idle_s:
+        step("idle", idle0, idle0 + idle_s * 1_000_000_000)
     fill_count = TESTED_BYTES // 131072
     fio_step(
         run / "fio" / "fill",
@@ -372,7 +376,7 @@ def write(
         (first + round(s * 1e9), reason, int(np.interp(s, np.arange(seconds + 1), done)))
         for s, reason in sorted(under.items())
     ]
-    polls += [(load1 + 700_000_000, "after", int(done[-1]))]
+    polls += [(idle0 + idle_s * 1_000_000_000, "after", int(done[-1]))]
     (run / "smart").mkdir()
     for n, (t_ns, reason, count) in enumerate(polls):
         host = TESTED_BYTES if n else 0

@@ -5,6 +5,7 @@ import email.utils
 import json
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 from fake_influx import FakeInflux
@@ -222,6 +223,17 @@ def test_retry_after_is_honoured(status, tmp_path):
         assert not s.attempt() and len(fake.seen) == 1, "it asked before its time"
         waits = drain(s)
         assert 60 < waits[1] <= 101 and fake.count("power") == 3
+
+
+@pytest.mark.parametrize("by_s", [-3600, 3600])
+def test_retry_after_as_a_date_is_by_the_servers_clock(by_s, tmp_path, monkeypatch):
+    outbox(tmp_path, lines(3))
+    date = email.utils.formatdate(time.time() + 100, usegmt=True)
+    wall = time.time
+    with FakeInflux("3.11", script=[(503, {"Retry-After": date})]) as fake:
+        monkeypatch.setattr(influx, "time", SimpleNamespace(monotonic=time.monotonic, time=lambda: wall() + by_s))
+        s = sender(tmp_path, fake.url)
+        assert not s.attempt() and 90 < s.wait_s() <= 101
 
 
 def test_an_absent_server_is_asked_each_5_s_and_one_that_refuses_each_5_min_at_most(tmp_path):

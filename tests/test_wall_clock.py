@@ -1,6 +1,6 @@
-"""Someone sets the wall clock while a load runs (NTP, a board without a clock, a resumed VM): nothing of it may reach
-the figures, which lie on CLOCK_MONOTONIC. Each step of the clock is tried at five moments, on folders of both formats,
-and once on a live fio."""
+"""Someone sets the wall clock while a run goes on (NTP, a board without a clock, a resumed VM): nothing of it may reach
+the figures, which lie on CLOCK_MONOTONIC. Steps of the clock at moments of all phases, on folders of both formats, and
+a live fio. With points and memory: ./ssdrig bench wall-clock."""
 
 import dataclasses
 import json
@@ -10,13 +10,13 @@ import subprocess
 
 import numpy as np
 import pytest
-from synthetic_run import IOPS, T_RUN_NS, UTC_RUN_NS, write
+import set_clock
+from synthetic_run import T_RUN_NS
 
 from ssdrig import analysis, fiolog, fiotext, load
+from ssdrig.benchmarks import wall_clock
 from ssdrig.figures import figures_of
 
-STEPS_S = {"30 s on": 30, "30 s back": -30, "an hour on": 3600, "an hour back": -3600, "from 1970": UTC_RUN_NS / 1e9}
-MOMENTS_S = {"before fio's clock starts": -0.1, "at once": 0.5, "early": 3, "late": 20, "at the end": 26.5}
 SHIM = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,44 +52,39 @@ int gettimeofday(struct timeval *t, void *zone) {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("runs"), IOPS)
+    return set_clock.write(tmp_path_factory.mktemp("runs"))
 
 
-def stepped(run, copy, by_s: float, at_s: float, stamped: bool):
-    """The run as it would have been, had the clock been set by by_s at at_s after fio's start."""
-    shutil.copytree(run, copy)
-    began_ns = int(fiolog.load(run / "fio" / "load").t_ns[0])
-    for path in copy.glob("fio/*/out.json"):
-        lines = []
-        for document in fiotext.documents(path.read_text())[0]:
-            t_ns = (document["timestamp_ms"] * 1_000_000 - UTC_RUN_NS) + T_RUN_NS
-            before = t_ns < began_ns + at_s * 1e9
-            # from 1970: the clock that the run began with was wrong, and what follows the step is right
-            off_s = (-by_s if before else 0) if by_s == STEPS_S["from 1970"] else (0 if before else by_s)
-            document["timestamp_ms"] = max(0, round(document["timestamp_ms"] + 1000 * off_s))
-            lines.append(json.dumps(document | {"t_ns": t_ns + 2_000_000} if stamped else document))
-        path.write_text("\n".join(lines) + "\n")
-        if by_s == STEPS_S["from 1970"]:
-            start = json.loads((path.parent / "start.json").read_text())
-            (path.parent / "start.json").write_text(json.dumps(start | {"utc_ns": start["utc_ns"] - int(by_s * 1e9)}))
-    return copy
+@pytest.fixture(scope="module")
+def want(whole):
+    return figures_of(analysis.load(whole))
 
 
-@pytest.mark.parametrize("stamped", [True, False], ids=["documents with their arrival", "UTC only"])
-@pytest.mark.parametrize("at", MOMENTS_S)
-@pytest.mark.parametrize("by", STEPS_S)
-def test_figures_do_not_move(whole, tmp_path, by, at, stamped):
-    want = figures_of(analysis.load(whole))
-    got = figures_of(analysis.load(stepped(whole, tmp_path / "run", STEPS_S[by], MOMENTS_S[at], stamped)))
-    for key, value in want.items():
-        if isinstance(value, float):
-            assert got[key] == pytest.approx(value, rel=0.01), key
+UTC_ONLY = [(by, at, False) for by in set_clock.STEPS_S for at in set_clock.MOMENTS_S]
+STAMPED = [("an hour on", at, True) for at in set_clock.MOMENTS_S]
+
+
+@pytest.mark.parametrize(("by", "at", "stamped"), UTC_ONLY + STAMPED)
+def test_figures_do_not_move(whole, want, tmp_path, by, at, stamped):
+    run = set_clock.stepped(whole, tmp_path / "run", set_clock.STEPS_S[by], set_clock.MOMENTS_S[at], stamped)
+    got = figures_of(analysis.load(run))
+    assert wall_clock.worst(want, got)[0] <= 1 and wall_clock.lost(want, got) == []
     assert got["zero_seconds"] == want["zero_seconds"] and got["ios"] == want["ios"]
     assert got["window_s"] == want["window_s"]
 
 
+def test_the_bench_sees_what_it_must():
+    want = {"iops": 100.0, "windows": {"all": {"wa": 3.0}}, "rails": [{"energy_J": 2.0}], "notes": ["a"]}
+    assert wall_clock.worst(want, want) == (0.0, "") and wall_clock.lost(want, want) == []
+    other = {"iops": 100.5, "windows": {"all": {"wa": None}}, "rails": [{"energy_J": 2.1}], "notes": ["a"]}
+    percent, path = wall_clock.worst(want, other)
+    assert percent == pytest.approx(5) and path == "rails.0.energy_J"
+    assert wall_clock.lost(want, other) == ["windows.all.wa"]
+    assert wall_clock.lost(want, other | {"notes": ["a", "b"]}) == []
+
+
 def test_a_clock_that_was_set_is_said(whole, tmp_path):
-    run = stepped(whole, tmp_path / "run", 3600, 3, False)
+    run = set_clock.stepped(whole, tmp_path / "run", 3600, 3, False)
     assert any("wall clock was set" in note for note in fiolog.load(run / "fio" / "load").notes)
 
 

@@ -119,7 +119,8 @@ def request(to: Target, path: str, body: bytes, headers: Mapping[str, str]) -> A
         try:
             reply = connection.getresponse()
             words = reply.read(1 << 20).decode("utf-8", "replace").strip()
-            return Answer(reply.status, words, retry_after_s(reply.getheader("Retry-After"), time.time()))
+            now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our wall clock may be set meanwhile
+            return Answer(reply.status, words, retry_after_s(reply.getheader("Retry-After"), now_s))
         except (OSError, http.client.HTTPException) as error:
             return Answer(BROKEN, _reason(cut or error))
     except (OSError, http.client.HTTPException) as error:
@@ -140,11 +141,16 @@ def retry_after_s(value: str | None, now_s: float) -> float:
     if value.strip().isdecimal():
         wait_s = float(value)  # inf beyond 1e308
     else:
-        try:
-            wait_s = email.utils.parsedate_to_datetime(value).timestamp() - now_s
-        except (ValueError, TypeError, OverflowError, IndexError):
-            return 0.0
+        wait_s = date_s(value, now_s) - now_s
     return min(max(wait_s, 0.0), RETRY_AFTER_CAP_S)
+
+
+def date_s(value: str | None, otherwise_s: float) -> float:
+    """An HTTP date -> seconds since 1970; otherwise_s if it is none."""
+    try:
+        return email.utils.parsedate_to_datetime(value or "").timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return otherwise_s
 
 
 def classify(status: int, lines: int) -> str:

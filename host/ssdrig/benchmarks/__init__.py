@@ -2,7 +2,13 @@
 a function takes nothing and returns a list of Figure. `./ssdrig bench NAME` prints them and fails when one misses
 its limit."""
 
-from typing import NamedTuple
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from ssdrig import progress
+
+T = TypeVar("T")
 
 
 class Figure(NamedTuple):
@@ -25,3 +31,15 @@ def at_least(name: str, value: float, unit: str, bar: float) -> Figure:
 
 def exactly(name: str, value: float, unit: str, bar: float) -> Figure:
     return Figure(name, value, unit, f"== {bar:g}", bool(value == bar))
+
+
+def in_turn(things: Sequence[T], name: str) -> Iterator[T]:
+    """Each of the things, with the progress of the bench `name` and its ETA on stderr."""
+    show, began = progress.Progress(), time.monotonic()
+    for done, thing in enumerate(things):
+        if done:
+            eta_s = (time.monotonic() - began) / done * (len(things) - done)
+            show.show(f"{name}: {done} of {len(things)}  ETA {progress.clock(eta_s)}")
+        yield thing
+    if show.live:
+        show.show("")
