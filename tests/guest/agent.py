@@ -1,52 +1,111 @@
 """Runs commands in the guest for machine.py: one JSON object a line comes in over a virtio port, one goes back.
 
-{"argv": [...], "stdin": text, "env": {...}, "cwd": path, "timeout_s": n}
+Each command starts with one of
+{"argv": [...], "name", "stdin": text, "env": {...}, "cwd": path}
+{"python": source, "words": [sys.argv], "path": [sys.path], and the same}: in a fork of this process, which has imported
+    ssdrig's commands, because each start of Python with all its imports costs the guest two seconds
+and has no answer if it has a name. {"wait": name, "timeout_s": n}, which without a name follows at once in the same
+object, ends it:
 -> {"exit_code": n or null when the time was up, "stdout": text, "stderr": text, "seconds": n}
 Starts as the child of the guest's init, in the host's root under a writable overlay; standard library only."""
 
 import glob
+import importlib
 import json
 import os
 import subprocess
+import sys
 import time
+import traceback
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"
+FOLDER = "/run/guest/jobs"
+COMMANDS = ("cli", "drive.drives", "drive.wear", "drive.watch", "drive.purge", "run")
 
 
-def answer(request: dict) -> dict:
-    start = time.monotonic()
-    out = {"exit_code": None}
-    environment = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "SSDRIG_NO_INSTALL": "1", **request.get("env", {})}
-    with (
-        open("/run/guest/out", "w+b") as stdout,
-        open("/run/guest/err", "w+b") as stderr,
-        open("/run/guest/in", "w+b") as stdin,
-    ):
-        stdin.write(request.get("stdin", "").encode())
-        stdin.seek(0)
-        try:
-            process = subprocess.Popen(
-                request["argv"],
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                env=environment,
-                cwd=request.get("cwd", "/"),
-                start_new_session=True,
-            )
+class Forked:
+    """A child of this process that runs Python source; has what is used here of subprocess.Popen."""
+
+    def __init__(self, request: dict, files: list, environment: dict):
+        sys.path[:0] = [entry for entry in request["path"] if entry not in sys.path]
+        for command in COMMANDS:
+            importlib.import_module(f"ssdrig.{command}")
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
             try:
-                out["exit_code"] = process.wait(request["timeout_s"])
+                os.setsid()
+                for number, file in enumerate(files):
+                    os.dup2(file.fileno(), number)
+                os.closerange(3, 256)
+                os.chdir(request.get("cwd", "/"))
+                os.environ.clear()
+                os.environ.update(environment)
+                sys.argv[:] = request["words"]
+                code = self._exit_code(request["python"])
+            finally:
+                os._exit(code)
+
+    def _exit_code(self, source: str) -> int:
+        try:
+            exec(compile(source, "<python>", "exec"), {"__name__": "__main__"})
+            return 0
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else bool(end.code)
+        except BaseException:
+            traceback.print_exc()
+            return 1
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    def wait(self, timeout_s: float) -> int:
+        deadline = time.monotonic() + timeout_s
+        while (ended := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("python", timeout_s)
+            time.sleep(0.02)
+        return os.waitstatus_to_exitcode(ended[1])
+
+
+class Job:
+    """A command that has been started; its stdout and stderr lie in files named after it."""
+
+    def __init__(self, request: dict):
+        self.begun, self.process, name = time.monotonic(), None, request.get("name", "run")
+        os.makedirs(FOLDER, exist_ok=True)
+        self.files = [open(f"{FOLDER}/{name}.{end}", "w+b") for end in ("in", "out", "err")]
+        self.files[0].write(request.get("stdin", "").encode())
+        self.files[0].seek(0)
+        environment = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "SSDRIG_NO_INSTALL": "1"}
+        environment |= request.get("env", {})
+        try:
+            if "python" in request:
+                self.process = Forked(request, self.files, environment)
+            else:
+                self.process = subprocess.Popen(
+                    request["argv"],
+                    **dict(zip(("stdin", "stdout", "stderr"), self.files)),
+                    env=environment,
+                    cwd=request.get("cwd", "/"),
+                    start_new_session=True,
+                )
+        except (OSError, ImportError) as error:
+            self.files[2].write(f"agent: {error}\n".encode())
+
+    def end(self, timeout_s: float) -> dict:
+        out = {"exit_code": None if self.process else 127}
+        if self.process:
+            try:
+                out["exit_code"] = self.process.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.wait(10)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            stderr.write(f"agent: {error}\n".encode())
-            out["exit_code"] = 127
-        for name, file in (("stdout", stdout), ("stderr", stderr)):
+                os.killpg(self.process.pid, 9)
+                self.process.wait(10)
+        for name, file in zip(("stdin", "stdout", "stderr"), self.files):
             file.seek(0)
             out[name] = file.read().decode(errors="replace")
-    out["seconds"] = round(time.monotonic() - start, 3)
-    return out
+            file.close()
+        return out | {"seconds": round(time.monotonic() - self.begun, 3)}
 
 
 def main() -> None:
@@ -54,7 +113,7 @@ def main() -> None:
         time.sleep(0.05)
     port = os.open(ports[0], os.O_RDWR)  # a virtio port can be open once
     send(port, {"ready": True, "kernel": os.uname().release, "seconds": time.monotonic()})
-    pending = b""
+    jobs, pending = {}, b""
     while True:
         chunk = os.read(port, 1 << 16)
         if not chunk:  # nobody is connected
@@ -62,7 +121,12 @@ def main() -> None:
         pending += chunk
         while b"\n" in pending:
             line, _, pending = pending.partition(b"\n")
-            send(port, answer(json.loads(line)))
+            request = json.loads(line)
+            if "wait" not in request:
+                jobs[request["name"]] = Job(request)
+            else:
+                job = jobs.pop(request["wait"]) if request["wait"] else Job(request)
+                send(port, job.end(request["timeout_s"]))
 
 
 def send(port: int, message: dict) -> None:

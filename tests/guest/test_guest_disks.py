@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from guest.machine import NVME, SATA, SSDRIG
+from guest.machine import COMMAND, NVME, SATA
 
 pytestmark = pytest.mark.slow
 
@@ -120,9 +120,9 @@ def test_a_drive_that_vanishes_ends_the_run(guest, needs):
     """Surprise removal, as a power cut of the drive: the run ends with the drive's exit code and a closed run
     folder."""
     needs("fio", "smartctl", "nvme")
-    guest.start("vanish", *SSDRIG, *RUN, "--duration", "120", "--runs", "/run/guest/vanishing")
+    guest.start_python("vanish", COMMAND, "ssdrig", *RUN, "--duration", "120", "--runs", "/run/guest/vanishing")
     guest.until(
-        'grep -qs \'"reason": "poll"\' /run/guest/vanishing/*/events.jsonl', 150, show="/run/guest/job-vanish.err"
+        'grep -qs \'"reason": "poll"\' /run/guest/vanishing/*/events.jsonl', 150, show="/run/guest/jobs/vanish.err"
     )
     guest.unplug(NVME)
     try:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from guest.machine import BOOT, CLONE, FDP, NVME, PATHS, SAS, SATA, SSDRIG, USB
+from guest.machine import BOOT, CLONE, COMMAND, FDP, NVME, PATHS, SAS, SATA, SSDRIG, USB
 
 pytestmark = pytest.mark.slow
 
@@ -15,7 +15,11 @@ BUSYBOX = "/run/guest/busybox"
 
 def refusals(guest, *before: str) -> dict[str, set[str]]:
     """{serial: checks that refuse it} from `ssdrig drives`; before: words of a command that runs it, such as chroot."""
-    done = guest.run(*before, *SSDRIG, "drives", "--json", "--no-smart", timeout_s=90, PYTHONPATH=f"{CLONE}/host")
+    words = ("drives", "--json", "--no-smart")
+    if before:
+        done = guest.run(*before, *SSDRIG, *words, timeout_s=90, PYTHONPATH=f"{CLONE}/host")
+    else:
+        done = guest.ssdrig(*words)
     assert done.exit_code == 0, done
     rows = done.json()
     assert all(row["safe"] is not bool(row["refusals"]) for row in rows)
@@ -26,7 +30,8 @@ def purges(guest, *words: tuple[str, str]) -> tuple[list[int], str]:
     """`ssdrig purge DRIVE --destroy-data SERIAL` for each (DRIVE, SERIAL), all started at once ("": without the flag):
     exit codes and all that they said."""
     for n, (drive, serial) in enumerate(words):
-        guest.start(f"purge{n}", *SSDRIG, "purge", drive, *(("--destroy-data", serial) if serial else ()))
+        leave = ("--destroy-data", serial) if serial else ()
+        guest.start_python(f"purge{n}", COMMAND, "ssdrig", "purge", drive, *leave)
     ended = [guest.ended(f"purge{n}") for n in range(len(words))]
     return [one.exit_code for one in ended], "".join(one.stdout + one.stderr for one in ended)
 
@@ -133,8 +138,7 @@ def test_content_and_names_that_do_not_fit(guest):
 
 # Holds a drive and does what the lines of a fifo say; each answer is a line of /run/guest/held.
 HOLDER = f"""
-import os, sys
-sys.path.insert(0, {str(CLONE / "host")!r})
+import os
 from ssdrig.drive import guard, inventory
 from ssdrig.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
@@ -154,17 +158,12 @@ with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.s
 @contextlib.contextmanager
 def holder(guest):
     """A process of the guest that holds the NVMe disk: yields tell(line) -> its answer, and what it said first."""
-    guest.run(
-        "sh",
-        "-euc",
-        "rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell; cat >/run/guest/holder.py",
-        stdin=HOLDER,
-    )
-    guest.start("holder", SSDRIG[0], "-P", "/run/guest/holder.py")
+    guest.sh("rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell")
+    guest.start_python("holder", HOLDER, "holder")
     lines = itertools.count(1)
 
     def answer() -> str:
-        return guest.until(f"sed -n {next(lines)}p /run/guest/held | grep .", show="/run/guest/job-holder.err")
+        return guest.until(f"sed -n {next(lines)}p /run/guest/held | grep .", show="/run/guest/jobs/holder.err")
 
     def tell(line: str) -> str:
         guest.sh(f"echo '{line}' >/run/guest/tell")

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from guest.machine import CLONE, NVME, PATHS, SSDRIG
+from guest.machine import NVME, PATHS
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ print(json.dumps(out))
 
 
 def offers(machine) -> dict:
-    done = machine.run(*SSDRIG[:2], "-c", OFFERS, NVME.serial, PATHS.serial, PYTHONPATH=f"{CLONE}/host")
+    done = machine.python(OFFERS, "offers", NVME.serial, PATHS.serial)
     assert done.exit_code == 0, done
     return json.loads(done.stdout)
 
