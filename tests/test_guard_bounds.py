@@ -9,7 +9,7 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
 
-from ssdrig.drive import claims, confirm, guard, layers, lock, mounts, openers, uses
+from ssdrig.drive import claims, confirm, guard, lock, mounts, openers, uses
 from ssdrig.drive.guard import Refusal
 from ssdrig.drive.inventory import find
 from ssdrig.drive.mounts import Mount
@@ -378,37 +378,7 @@ def test_this_process_is_no_writer(tree):
     assert openers.writers(tree.root) == ({"sda": ["process 4194999 (qemu)"]}, "")
 
 
-# --- layers
-
-
-def test_numbers_of_a_loop_device(monkeypatch, tmp_path):
-    import struct
-
-    (tmp_path / "loop0").touch()
-    numbers = [0, 9, 0]
-    monkeypatch.setattr(layers.sysfs, "node_number", lambda node: ("block", "7:0"))
-    monkeypatch.setattr(
-        layers.fcntl,
-        "ioctl",
-        lambda fd, code, buffer: (
-            struct.pack("=QQQ", *numbers).ljust(len(buffer), b"\0") if (code, len(buffer)) == (0x4C05, 232) else None
-        ),
-    )
-    assert layers._loop_numbers(str(tmp_path / "loop0")) == ("", "")
-    numbers[:] = [os.makedev(8, 1), 9, 0]
-    assert layers._loop_numbers(str(tmp_path / "loop0")) == ("", "8:1")
-    numbers[:] = [0, 9, os.makedev(259, 3)]
-    assert layers._loop_numbers(str(tmp_path / "loop0")) == ("259:3", "")
-    assert layers._loop_numbers(str(tmp_path / "gone")) == ("", "")
-    monkeypatch.setattr(layers.sysfs, "node_number", lambda node: ("", ""))
-    assert layers._loop_numbers(str(tmp_path / "loop0")) == ("", "")
-
-
-def test_names_by_number(tree):
-    assert layers.name_of_number("8:0", tree.root) == "sda" and layers.name_of_number("99:9", tree.root) == ""
-    assert layers.name_of_number("", tree.root) == "" and layers.name_of("/dev/gone", tree.root) == ""
-    assert layers.name_of("/dev/sda", tree.root) == "sda" and layers.name_of("\0", tree.root) == ""
-    assert layers.disks_below("", tree.root, {}) == layers.disks_below("sdz", tree.root, {}) == set()
+# --- claims
 
 
 def test_a_claim_without_a_device_is_none(tree):

@@ -42,7 +42,8 @@ def _unseen(hidden: int, root) -> str:
 
 
 def _writes(process: str, fd: str) -> bool:
-    flags = next((line[6:].strip() for line in sysfs.lines(process, "fdinfo", fd) if line.startswith("flags:")), "0")
+    lines = sysfs.lines(process, "fdinfo", fd)
+    flags = next((line.removeprefix("flags:").strip() for line in lines if line.startswith("flags:")), "0")
     return bool(re.fullmatch("[0-7]{1,12}", flags)) and bool(int(flags, 8) & os.O_ACCMODE)
 
 
@@ -51,7 +52,7 @@ def _mapped(process: str) -> list[str]:
     out = []
     for line in sysfs.lines(process, "maps"):
         words = line.split(None, 5)
-        if len(words) == 6 and words[1][1:4:2] == "ws" and words[4] != "0":
+        if len(words) == 6 and words[1][1::2] == "ws" and words[4] != "0":
             try:
                 first, last = (int(word, 16) for word in words[0].split("-"))
             except ValueError:

@@ -69,9 +69,8 @@ def _below_loop(path: str, device: str, number: str, known: list[Mount], root) -
     if device:
         return {device}
     by_number = [mount for mount in known if number and mount.number == number]
-    found = by_number[:1] or [
-        mount for mount in [mounts.nearest(path, known)] if mount
-    ]  # btrfs: files have other numbers
+    # btrfs: files have other numbers
+    found = by_number or [mount for mount in [mounts.nearest(path, known)] if mount]
     return {device for mount in found for device in mounts.devices_of(mount, root)}
 
 
