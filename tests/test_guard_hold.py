@@ -2,6 +2,7 @@
 away."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -179,6 +180,20 @@ def test_a_serial_with_slashes_stays_in_its_folder(tree):
     tree.virtio(serial="../../x/y z", size_bytes=64 << 20)
     with guard.hold(find("../../x/y z", tree.root), None, tree.root):
         assert [p.name for p in (tree.root / "run/ssdrig").iterdir()] == [".._.._X_Y_Z.lock"]
+
+
+def test_a_drive_that_does_not_open_is_not_held_and_one_that_is_gone_is_said_once(tree, monkeypatch):
+    def refuse(drive, root):
+        raise OSError(errno.EBUSY, "busy")
+
+    drive = find(SERIAL, tree.root)
+    monkeypatch.setattr(guard, "_open_exclusive", refuse)
+    with pytest.raises(UnsafeTarget, match="seen busy: "), guard.hold(drive, None, tree.root):
+        pass
+    tree.remove("sda")
+    with pytest.raises(UnsafeTarget, match="seen gone: ") as caught, guard.hold(drive, SERIAL, tree.root):
+        pass
+    assert "busy" not in caught.value.seen
 
 
 # --- after the drive was away

@@ -1,5 +1,6 @@
 """Devices below devices, files below mounts, and how nodes and locks are opened."""
 
+import dataclasses
 import errno
 import fcntl
 import os
@@ -7,9 +8,10 @@ import struct
 
 import pytest
 from drives import a_drive
-from guarding import tree  # noqa: F401  fixture
+from guarding import SERIAL, tree  # noqa: F401  fixture
 
 from ssdrig.drive import guard, layers, lock, mounts, uses
+from ssdrig.drive.inventory import find
 from ssdrig.drive.mounts import Mount
 
 
@@ -148,3 +150,50 @@ def test_a_drive_is_opened_exclusively_to_read(tree, opened):
     fd = guard._open_exclusive(a_drive(name="sda", node="/dev/sda", major=8, minor=0), tree.root)
     assert flags == [os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC] and still == {fd}
     os.close(fd)
+
+
+def test_a_drive_that_stayed_is_not_opened_again(tree, opened):
+    """One that came back is, by its number or its appearance, and the old descriptor is closed."""
+    flags, still = opened
+    with guard.hold(find(SERIAL, tree.root), None, tree.root) as held:
+        first, opens = held.fd, len(still)
+        held.recheck()
+        assert held.fd == first and len(still) == opens
+        (tree.root / "sys/block/sda/diskseq").write_text("77\n")
+        flags.clear()
+        held.recheck()
+        assert os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC in flags and len(still) == opens
+        assert held.sequence == "77" and held.fd in still
+        flags.clear()
+        held.recheck()
+        assert os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC not in flags
+        held.drive = dataclasses.replace(held.drive, minor=99)
+        held.recheck()
+        assert os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC in flags and held.drive.minor == 0
+    assert not still
+
+
+def test_what_to_do_about_a_drive_that_is_away(tree):
+    with guard.hold(find(SERIAL, tree.root), SERIAL, tree.root) as held:
+        tree.remove("sda")
+        with pytest.raises(guard.UnsafeTarget) as caught:
+            held.recheck()
+        assert caught.value.do == "bring the drive back, then start again"
+        tree.sata("sdb", size_bytes=64 << 20)
+        with pytest.raises(guard.UnsafeTarget) as caught:
+            held.recheck()
+        assert caught.value.do.startswith("start again with the drive's serial")
+
+
+@pytest.mark.parametrize(
+    ("root", "known", "refused"), [("/", {"b": 1}, True), ("/", None, False), ("", {"b": 1}, False)]
+)
+def test_a_bench_whose_end_is_unknown(tree, monkeypatch, root, known, refused):
+    """The latch is this machine's; a tree of a test has none."""
+    drive = find(SERIAL, tree.root)
+    monkeypatch.setattr(guard.latch, "of_drive", lambda serial: known if serial == SERIAL else None)
+    monkeypatch.setattr(guard.latch, "in_words", lambda what: "its bench")
+    monkeypatch.setattr(guard, "_content", lambda drive, root: "")
+    found = guard._refusals(drive, None, root or tree.root, uses.survey(tree.root))
+    whys = [r.why for r in found if r.check == "bench"]
+    assert whys == (["its bench; look at its supply, then ./ssdrig rig clear"] if refused else [])
