@@ -33,14 +33,23 @@ def counts(rows, pieces=1) -> tuple[int, int, int]:
     [
         (63, (1, 0, 0)),  # the frame 63 before it, as it was
         (64, (1, 0, 0)),
-        (65, (0, 1, 34)),  # too far back to be a repeat: sequence number 34 of a new boot
+        (65, (0, 1, 35)),  # too far back to be a repeat: sequence number 35 of a new boot, the first 35 are lost
     ],
 )
 def test_how_far_back_a_repeat_is_looked_for(back, expected, pieces):
     rows = [row(wire.LOG, seq) for seq in range(100)]
     rows.append(rows[len(rows) - back])
-    got = counts(rows, pieces)
-    assert got == ((0, 1, 35) if back == 65 else expected)
+    assert counts(rows, pieces) == expected
+
+
+@pytest.mark.parametrize(("back", "expected"), [(64, (1, 0, 0)), (65, (0, 1, 35))])
+def test_how_far_back_it_is_looked_for_in_an_earlier_piece(back, expected):
+    """The repeated one is the last of the first piece; so many frames follow it in the second."""
+    rows = [row(wire.LOG, seq) for seq in range(100)]
+    decoder = Decoder()
+    for piece in (rows[: 101 - back], [*rows[101 - back :], rows[100 - back]]):
+        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in piece)))
+    assert tuple(decoder.counts[name] for name in ("repeated", "resets", "frames_lost")) == expected
 
 
 @pytest.mark.parametrize(("fell", "resets"), [(63, 0), (64, 1)])
@@ -61,6 +70,9 @@ def test_board_time_that_falls_by_more_than_a_second_is_a_reset(fell_us, resets)
 def test_ticks_of_another_age_are_nonsense(t_us, read):
     found = decoded([sampled(5, t_us)])
     assert (len(found.frames(0).n), found.counts["malformed"]) == (int(read), int(not read))
+    pong = row(wire.PONG, 1, struct.pack(wire.PONG_BODY, 7, t_us, 0))
+    found = decoded([(journal.PING, struct.pack("<I", 7), stream.T0_NS), pong])
+    assert len(found.boots[0].pings) == int(read)
 
 
 def test_a_stream_may_begin_anywhere():
@@ -170,3 +182,18 @@ def test_frames_of_several_lengths_and_many_at_once():
     assert found.t_us.tolist() == [1_000_000 + 1000 * i for i in range(9)]
     kept = found.only(np.array([False, True, False, True, False, False]))
     assert kept.vbus.tolist() == [1, 2, 4, 5] and kept.n.tolist() == [2, 2] and kept.index.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "paired"),
+    [(journal.PING, b"abcd", True), (journal.PING, b"abcde", False), (journal.DAMAGE, b"abcd", False)],
+)
+def test_a_ping_is_its_token_and_nothing_else(kind, payload, paired):
+    pong = row(wire.PONG, 1, b"abcd" + struct.pack(wire.PONG_BODY, 0, 9, 0)[4:], stream.T0_NS + 5)
+    found = decoded([(kind, payload, stream.T0_NS), pong])
+    assert bool(found.boots[0].pings) == paired
+
+
+def test_a_rail_without_samples_has_empty_tables():
+    empty = Decoder().frames(3)
+    assert {len(getattr(empty, name)) for name in vars(empty)} == {0}

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ssdrig import calibration, journal, wire
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
-LATEST_US = 1 << 52  # later ticks, in 142 years, are nonsense
+LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
 READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
 BACK_US = 1_000_000  # board time falling by more than this is a reset
 KINDS = (
@@ -151,7 +151,7 @@ class Decoder:
         ):
             here = (kind == which) & (length >= least)
             tick[here] = _gather(data, start[here] + at, 8)
-        tick[(tick < 0) | (tick > LATEST_US)] = -1
+        tick[~_sensible(tick)] = -1
         keep, boot = self._boots(records, rows, kind, seq, tick)
         number = self.counts["frames"] + np.arange(len(rows))
         self.counts["frames"] += len(rows)
@@ -260,7 +260,7 @@ class Decoder:
         n = np.zeros(len(start), np.int64)
         headed = length >= wire.S_FIRST
         n[headed] = data[start[headed] + wire.S_N]
-        headed[headed] = _gather(data, start[headed] + wire.S_T0, 8) >> 52 == 0  # LATEST_US
+        headed[headed] = _sensible(_gather(data, start[headed] + wire.S_T0, 8))
         whole = headed & (length == wire.S_FIRST + n * wire.SAMPLE_BYTES)
         self.counts["malformed"] += int(np.count_nonzero(~whole))
         whole &= n > 0
@@ -339,6 +339,11 @@ def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndar
             vbus[to] = (word >> 16 & 0xFFFFFF).reshape(shape)
             current[to] = (word >> 40).reshape(shape)
     return t_us, vbus, current
+
+
+def _sensible(tick: np.ndarray) -> np.ndarray:
+    """Which ticks (int64, of unsigned 64 bits) a board can have counted to."""
+    return (tick >= 0) & (tick < LATEST_US)
 
 
 def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
