@@ -30,7 +30,8 @@ AREAS = {
     "firmware": (
         [f"firmware/{name}.py" for name in ("link", "clock64", "sampler", "switch", "cut")],
         # the sources on CPython; whole boards in real time would take minutes for each mutant that these let live
-        "test_clock64 test_link test_sampler test_switch_states test_switch_power test_switch_limits test_ramp test_lane",
+        "test_clock64 test_link test_sampler test_switch_states test_switch_power test_switch_limits test_ramp"
+        " test_lane",
     ),
     "meter": (
         [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],

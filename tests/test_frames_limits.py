@@ -66,7 +66,7 @@ def test_board_time_that_falls_by_more_than_a_second_is_a_reset(fell_us, resets)
     assert found.frames(0).boot.tolist() == [0, resets, resets]
 
 
-@pytest.mark.parametrize(("t_us", "read"), [((1 << 52) - 1, True), (1 << 52, False)])
+@pytest.mark.parametrize(("t_us", "read"), [(0, True), ((1 << 52) - 1, True), (1 << 52, False), (1 << 63, False)])
 def test_ticks_of_another_age_are_nonsense(t_us, read):
     found = decoded([sampled(5, t_us)])
     assert (len(found.frames(0).n), found.counts["malformed"]) == (int(read), int(not read))

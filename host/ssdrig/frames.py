@@ -200,8 +200,7 @@ class Decoder:
                 resets.append(reset)
                 self._highest_seq = self._latest_us = -1
                 self._last_seq = -1
-                if int(seq[reset]) > 0:
-                    self.counts["frames_lost"] += int(seq[reset])
+                self.counts["frames_lost"] += int(seq[reset])
             at = end
         self.counts["repeated"] += int(np.count_nonzero(~keep))
         self._tail = (
