@@ -75,6 +75,10 @@ def test_ticks_of_another_age_are_nonsense(t_us, read):
     assert len(found.boots[0].pings) == int(read)
 
 
+def test_board_time_0_is_a_reset_too():
+    assert decoded([sampled(5, 9_000_000), sampled(6, 0)]).counts["resets"] == 1
+
+
 def test_a_stream_may_begin_anywhere():
     assert counts([row(wire.LOG, seq) for seq in (7, 8, 10)]) == (0, 0, 1)
     assert counts([row(wire.LOG, 0), row(wire.LOG, 1)]) == (0, 0, 0)
