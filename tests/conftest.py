@@ -23,6 +23,9 @@ SESSION = f"SSDRIG_TEST_SESSION={uuid.uuid4().hex}"  # every process that a test
 
 sys.path.insert(0, HOST)
 os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
+# where this is set, each of those hundreds of processes, and each worker, would compile all of the code again
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 settings.register_profile("ssdrig", deadline=None)  # a busy machine is no reason to fail
 settings.load_profile("ssdrig")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
@@ -49,19 +52,19 @@ def micropython() -> list[str]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=["63-bit", "31-bit"])
-def integers(request, monkeypatch) -> str:
-    """The test runs twice: with MicroPython's integers as this machine has them, and as the board has them."""
+@pytest.fixture
+def integers(monkeypatch) -> str:
+    """MicroPython's integers are as the board has them, "31-bit", where this machine can run such an interpreter; else
+    "63-bit". Allocation is where they differ: what 31 bits hold needs none, and 63 bits hold more."""
     import micropython32
 
     from ssdrig.errors import ToolMissing
 
-    if request.param == "31-bit":
-        try:
-            monkeypatch.setenv("SSDRIG_MICROPYTHON", micropython32.command())
-        except ToolMissing as error:
-            pytest.skip(str(error))
-    return request.param
+    try:
+        monkeypatch.setenv("SSDRIG_MICROPYTHON", micropython32.command())
+    except ToolMissing:
+        return "63-bit"
+    return "31-bit"
 
 
 # ---- which tests run, in which order, on which worker, and how often
@@ -85,7 +88,7 @@ def keeps_time(path: str) -> bool:
 
 
 def pytest_collection_modifyitems(config, items):
-    """What keeps time comes first, then the long ones, so that both workers end at about the same time."""
+    """What keeps time comes first, then the long ones, so that all workers end at about the same time."""
     if config.getoption("--quick"):
         left_out = [item for item in items if any(item.iter_markers("slow")) or any(item.iter_markers("keeps_time"))]
         config.hook.pytest_deselected(items=left_out)
@@ -95,17 +98,20 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Two workers (`./ssdrig test`): one takes all files that keep time, one after the other; the other the guest, then
-    file by file what is free to run beside them; whoever is done first helps with those."""
+    """Three workers (`./ssdrig test`), for two cores: what keeps time waits more than it computes. One takes the files
+    that keep a board's time, one after the other; one the others that keep time; one the guest, then file by file what
+    is free to run beside them; whoever is done first helps with those."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class TwoWorkers(LoadScopeScheduling):
+    class ThreeWorkers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return "keeps time" if keeps_time(path) else "guest" if path.startswith("tests/guest/") else path
+            if keeps_time(path):
+                return "boards" if "simboard" in (ROOT / path).read_text() else "drives"
+            return "guest" if path.startswith("tests/guest/") else path
 
     config.option.loadscopereorder = False  # the order is ours
-    return TwoWorkers(config, log)
+    return ThreeWorkers(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -138,15 +138,17 @@ def test_quick_leaves_out_what_is_slow_or_keeps_time(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_workers_run_all_and_what_keeps_time_on_one(tmp_path):
+def test_three_workers_run_all_and_what_keeps_time_on_one_of_two(tmp_path):
     where = "import os\ndef test_{n}_a():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"
     where += "def test_{n}_b():\n    open(os.environ['PYTEST_XDIST_WORKER'] + '.{n}', 'w')\n"
     mark = "import pytest\npytestmark = pytest.mark.keeps_time\n"
+    board = "# simboard\n"
     (tmp_path / "tests").mkdir()
-    for n in range(6):
-        (tmp_path / f"tests/test_{n}.py").write_text((mark if n in (1, 4) else "") + where.replace("{n}", str(n)))
-    done = inner(tmp_path, "", more=("-n", "2", "--dist", "loadscope"))
-    assert "12 passed" in done.stdout, done.stdout
+    for n in range(8):
+        head = (mark if n in (1, 3, 4, 6) else "") + (board if n in (3, 6) else "")
+        (tmp_path / f"tests/test_{n}.py").write_text(head + where.replace("{n}", str(n)))
+    done = inner(tmp_path, "", more=("-n", "3", "--dist", "loadscope"))
+    assert "16 passed" in done.stdout, done.stdout
     ran = {path.suffix[1:]: path.stem for path in tmp_path.glob("gw*.*")}
-    assert len(list(tmp_path.glob("gw*.*"))) == 6  # each file on one worker
-    assert ran["1"] == ran["4"]
+    assert len(list(tmp_path.glob("gw*.*"))) == 8  # each file on one worker
+    assert ran["1"] == ran["4"] and ran["3"] == ran["6"]
