@@ -114,10 +114,20 @@ def test_why_a_run_ended(state, events, why):
 
 @pytest.mark.parametrize(
     ("value", "asked"),
-    [(1, 1), (0.5, 0.5), (0, None), (-1, None), (True, None), ("1", None), (1e30, None), (None, None)],
+    [
+        *((1, 1), (0.5, 0.5), (1 << 62, 1 << 62)),
+        *((value, None) for value in (0, -1, (1 << 62) + 1, float("inf"), True, "1", None)),
+    ],
 )
 def test_a_number_that_was_asked_for(value, asked):
     assert run([], zoom_s=value).asked("zoom_s") == asked
+
+
+def test_a_run_of_which_nothing_is_known_has_no_values():
+    data, rail = run([]), Rail(0, "5V", np.empty(0), np.empty(0))
+    arrays = [value for made in (data, rail) for value in vars(made).values() if isinstance(value, np.ndarray)]
+    assert len(arrays) == 22 and all(len(value) == 0 for value in arrays)
+    assert data.hist.shape == data.lat_hist.shape == (0, 3)
 
 
 def test_the_axis_of_a_run_without_a_load_begins_with_the_run():

@@ -65,7 +65,7 @@ def test_when_the_fill_began(loaded, begin_s, events, t0_ns):
     data = loaded(fill, None, events, k=2)
     assert (data.fill_t0_ns, data.fill_s, data.fill_bytes) == (t0_ns, 1.0, 70)
     assert data.notes[0] == "fill: odd" and data.notes[1].startswith("load: ") and len(data.notes) == 2
-    assert data.t0_ns is None and len(data.iops) == 0
+    assert data.t0_ns is data.ios is None and data.load_s == len(data.iops) == 0
 
 
 def test_a_fill_of_unknown_size_or_without_io(loaded):
@@ -123,6 +123,7 @@ def test_a_thousand_ios_are_enough_for_a_p99(loaded):
     data = loaded(seconds([1]), seconds([1000, 2000, 2000], p99_ns=[0, 1, 2]))  # 0: not known
     assert np.isnan(data.lat_p99_us[0]) and data.lat_p99_us[1:].tolist() == [0.001, 0.002] and len(data.notes) == 1
     assert len(loaded(seconds([1]), seconds([5], partial=True)).lat_p99_us) == 0
+    assert loaded(seconds([1]), seconds([1, 0, 2])).notes[0].startswith("P99 by the second: the I/Os of 2 s are")
     data = loaded(seconds([1]), seconds([1000], hist_of="lat"))
     assert data.hist_of == "lat" and len(data.notes) == 1 and data.notes[0].startswith("P99 by the second is of lat")
 

@@ -149,6 +149,11 @@ def test_idle_power_of_a_rail_that_is_dark(loaded):
     assert loaded(rail(0, until_s=-6), events=IDLE).notes == [words]
 
 
+def test_an_idle_step_that_took_no_time_has_no_power(loaded):
+    data = loaded(rail(), events=[event(-5, "step.start", step="idle"), event(-5, "step.end", step="idle")])
+    assert (data.idle_s, data.idle_mean_W, data.rails[0].idle_mean_W) == (0, None, None)
+
+
 def test_idle_samples_at_the_sensors_limit_have_no_uncertainty(loaded):
     at_limit = rail(1, clipped_in=lambda begin_ns, end_ns: (3, (end_ns - begin_ns) // SECOND))
     data = loaded(rail(0), at_limit, events=IDLE)

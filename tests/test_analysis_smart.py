@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_analysis_events import SECOND, polled, run
 
-from ssdrig.analysis.smart import load_smart, window_wa
+from ssdrig.analysis.smart import _shares, load_smart, window_wa
 from ssdrig.analysis.windows import Window
 from ssdrig.drive import counters
 
@@ -127,6 +127,41 @@ def exact(*polls, **more):
 
 def window(t0_s, t1_s):
     return Window("some", t0_s, t1_s, {})
+
+
+def test_a_run_without_readings_says_so():
+    assert window_wa(exact(), window(0, 10)) == (None, None, "the run has no SMART readings")
+    data = exact((2, "poll", 0, 0))
+    data.t0_ns = None
+    assert window_wa(data, window(0, 10)) == (None, None, "the run has no SMART readings")
+
+
+def test_of_polls_between_which_there_was_no_io_the_nearer_is_taken():
+    data = exact((0, "poll", 0, 0), (4.2, "poll", 5, 5), (5.5, "edge", 5, 6), (10, "poll", 10, 16))
+    data.iops[4:6] = 0
+    assert window_wa(data, window(5, 10))[1] == [5.5, 10]
+
+
+def test_one_io_is_a_window_s_whole():
+    data = exact()
+    data.iops = np.array([0.0, 1, 0, 0])
+    assert _shares(data, window(0, 4), np.array([2.0]), 0).tolist() == [1.0]
+
+
+def test_a_poll_that_began_after_the_load_is_not_the_one_before_it():
+    polls = [(-2, "before", 0, 0), (0.5, "before", 1, 9), (10, "edge", 10, 20)]
+    assert window_wa(exact(*polls), window(0, 10))[1] == [-2, 10]
+
+
+def test_what_the_drive_wrote_before_the_load_is_no_measure_of_the_window():
+    """100 between two polls before the load; 2 in the window, with 5 % of its I/O off the edge."""
+    polls = [(-3, "before", 0, 0), (-2, "before", 1, 100), (5.25, "poll", 11, 120), (10, "edge", 20, 138)]
+    assert window_wa(exact(*polls), window(5, 10))[0].relative_error == pytest.approx(0.05)
+
+
+def test_a_single_poll_under_load_bounds_nothing_but_itself():
+    found, _, _ = window_wa(exact((5.25, "poll", 0, 0), (10, "after", 10, 4)), window(5, 10))
+    assert found.value == 0.4 and found.relative_error == pytest.approx(0.05)
 
 
 def test_polls_at_the_edges_give_an_exact_figure():

@@ -148,14 +148,14 @@ def test_a_direction_without_io_has_no_seconds():
 def test_a_log_that_lost_its_end(ran_ms, good):
     """Of 30 I/Os the documents after the log's next window, with a quarter of a second's delay, must have all."""
     tail = [last(25, ran_ms)]
-    more = dict(start_ms=0, tail=tail)
+    more = dict(start_ms=5, tail=tail)
     call = lambda *hists: fiolog.from_logs(list(hists), [], [], last(30, 3400), **more)
     if good:
-        assert call(log([1005, 2005], [10, 20])).iops.sum() == 30
+        assert call(log([1010, 2010], [10, 20])).iops.sum() == 30
     else:
         with pytest.raises(fiolog._Senseless, match="ends before"):
-            call(log([1005, 2005], [10, 20]))
-        assert call(log([1005, 2005], [5, 10]), log([1005, 2005], [5, 10])).iops.sum() == 30  # of several jobs unknown
+            call(log([1010, 2010], [10, 20]))
+        assert call(log([1010, 2010], [5, 10]), log([1010, 2010], [5, 10])).iops.sum() == 30  # of several jobs unknown
 
 
 def test_percentiles_of_documents_are_of_their_second():
@@ -169,3 +169,126 @@ def test_percentiles_of_documents_are_of_their_second():
     assert found.iops.tolist() == [10, 0, 20]
     assert found.lat_p50_ns.tolist() == [plat_ns(300), 0, plat_ns(500)]
     assert found.hist.tolist() == [[0, 300, 10], [2, 500, 20]]
+
+
+# ---- latency of the seconds of a log
+
+
+def lat_log(*rows, d=1) -> np.ndarray:
+    return np.array([[t, ns, d] for t, ns in rows], np.int64).reshape(-1, 3)
+
+
+def test_the_lat_log_gives_the_mean_where_no_closing_io_was_moved():
+    """The second row closed late, so seconds 1 and 2 have the histogram's mean and the time before submission."""
+    hists, lat = [log([1005, 2010], [10, 20])], lat_log((1005, 7777), (2005, 8888), (2100, 9999))
+    bare = float(plat_ns(300))
+    found = fiolog.from_logs(hists, [lat], [], last(30, 2900), 5)
+    assert found.iops.tolist() == [10, 19, 1] and found.lat_mean_ns.tolist() == [7777, bare, bare]
+    slat = lat_log((1005, 100), (2005, 200), (3005, 300))
+    found = fiolog.from_logs(hists, [lat], [slat], last(30, 2900), 5)
+    assert found.lat_mean_ns.tolist() == [7777, bare + 200, bare + 300]
+    found = fiolog.from_logs(
+        [log([1005, 2010], [10, 20], d=0)], [lat], [slat], last(30, 2900), 5
+    )  # another direction's
+    assert found.lat_mean_ns.tolist() == [bare, bare, bare]
+
+
+def test_a_second_without_io_has_no_mean():
+    found = fiolog.from_logs(
+        [log([1005, 2005], [10, 0])], [lat_log((2005, 5))], [lat_log((1005, 9))], last(10, 2000), 5
+    )
+    assert found.iops.tolist() == [10, 0] and found.lat_mean_ns.tolist() == [plat_ns(300) + 9, 0]
+
+
+def test_the_first_row_may_be_the_late_one():
+    found = fiolog.from_logs([log([1205, 2005])], [], [], last(20, 2000))
+    assert found.t_ns[0] == 5_000_000 and found.iops.tolist() == [9, 11]
+
+
+def test_jobs_in_which_a_row_has_several_bins_are_not_longer():
+    heads, cells, torn = log([1000])
+    wide = (heads, np.concatenate([cells, cells + (0, 1, 0)]), torn)
+    assert sensible(wide, log([2000 + HANG_MS])) and not sensible(wide, log([2001 + HANG_MS]))
+
+
+def test_one_io_is_a_whole_second():
+    found = fiolog.from_logs([log([1005], [1])], [], [], last(1, 1000), 5)
+    assert found.lat_p50_ns.tolist() == found.lat_p999_ns.tolist() == found.lat_mean_ns.tolist() == [plat_ns(300)]
+    assert found.bw_bytes.tolist() == [10] and found.zero_seconds == 0
+    assert fiolog.from_logs([log([1005], [1])], [], [], None).bw_bytes.tolist() == [0]  # of a size that is not known
+
+
+def test_the_row_nearest_each_second():
+    rows = lat_log((1000, 10), (2000, 20), (3000, 30))
+    assert fiolog._nearest(rows, 0, 3).tolist() == [10, 20, 30] and fiolog._nearest(rows[1:], 0, 3).tolist() == [
+        20,
+        20,
+        30,
+    ]
+    assert fiolog._nearest(rows, 500, 3).tolist() == [10, 20, 30]  # of two that are as near the earlier
+
+
+# ---- seconds of documents
+
+FAST, SLOW = (str(int(plat_ns(i))) for i in (300, 500))
+
+
+def status(*rows) -> fiolog.Seconds:
+    """Seconds of documents, each (I/Os, ms, fast ones, slow ones)."""
+    found = []
+    for ios, ms, *held in rows:
+        found.append(side(ios, ms, bins={key: n for key, n in zip((FAST, SLOW), held, strict=False) if n}))
+    return fiolog.from_status(found, 0, None)
+
+
+def test_counts_of_documents_to_the_io():
+    assert status((1_500_000, 1500)).iops.tolist() == [10**6, 500_000]
+    found = status((1, 1000))
+    assert found.iops.tolist() == [1] and found.lat_mean_ns.tolist() == [1000] and found.torn_bytes == 0
+    found = status((1, 1400))  # 1000 ns spread over 1.4 s, and the I/O in the first second
+    assert found.iops.tolist() == [1, 0] and found.lat_mean_ns.tolist() == [714, 0]
+    assert status((10, 1500)).iops.tolist() == [7, 3]
+    assert status((10, 1501)).iops.tolist() == [10, 0]  # a pause from the start
+
+
+def test_more_seconds_than_two_documents_explain():
+    longest = 1000 * (4 + LONGEST_HANG_S) + 100
+    assert len(status((5, 1000), (9, longest)).iops) == 4 + LONGEST_HANG_S
+    with pytest.raises(fiolog._Senseless):
+        status((5, 1000), (9, longest + 1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "p50"),
+    [
+        ([(10, 1000, 10), (30, 4000, 10, 20)], [300, 500, None, None]),  # all of a pause is in its first second
+        ([(10, 400, 10), (40, 1000, 10, 30)], [500]),  # of the two documents around the middle
+        ([(10, 600, 10), (40, 1000, 10, 30)], [300]),
+        ([(10, 1000, 10), (20, 2000, 20), (30, 2400, 20, 10)], [300, 300, 500]),  # shorter than half a second
+        ([(10, 1000, 10), (20, 2000, 20), (20, 2400)], [300, 300, None]),
+        ([(10, 1000, 10), (20, 2000, 5, 15)], [300, 300]),  # a histogram in which a count fell
+        ([(1, 1000, 1)], [300]),
+    ],
+)
+def test_which_documents_histogram_a_second_has(rows, p50):
+    assert status(*rows).lat_p50_ns.tolist() == [0 if i is None else plat_ns(i) for i in p50]
+
+
+def test_percentiles_of_documents_count_each_io_once():
+    assert status((100, 1000, 99, 1)).lat_p99_ns.tolist() == [plat_ns(300)]
+    assert status((100, 1000, 98, 2)).lat_p99_ns.tolist() == [plat_ns(500)]
+
+
+def test_a_tail_of_documents_is_in_the_last_second():
+    found = status((10, 1000, 10), (20, 2000, 20), (30, 2100, 20, 10))
+    assert found.iops.tolist() == [10, 20] and found.hist.tolist() == [[0, 300, 10], [1, 300, 10], [1, 500, 10]]
+
+
+def test_a_minute_is_counted_from_the_document_before():
+    found = status((10, 60_000, 10), (30, 61_000, 10, 20))
+    assert found.lat_p50_ns[[0, 60]].tolist() == [plat_ns(300), plat_ns(500)]
+
+
+def test_nothing_read_is_nothing():
+    found = fiolog.from_status([], 5, None)
+    assert len(found.t_ns) == found.torn_bytes == found.zero_seconds == 0 and not found.partial

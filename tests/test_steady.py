@@ -31,6 +31,19 @@ def test_vectors_of_the_rule(rounds, passed, range_percent, slope_percent):
     assert got["rounds"] == rounds and got["rule"] == steady.RULE
 
 
+@pytest.mark.parametrize(("more", "passed"), [(0, True), (4e-10, True), (1e-8, False)])
+def test_the_limits_are_exact_to_nine_digits(more, passed):
+    for rounds in ([90, 110 + more, 100, 90, 110], [95, 97.5, 100, 102.5, 105 + more]):
+        limit = 20 if rounds[0] == 90 else 10
+        got = steady.verdict(rounds)
+        assert max(got["range_percent"] - 10, got["slope_percent"]) == pytest.approx(10, abs=1e-6)
+        assert got["passed"] == passed, limit
+
+
+def test_less_than_one_io_in_a_second_is_a_rate_too():
+    assert steady.verdict([0.5] * 5)["passed"] is True and steady.verdict([1] * 5)["passed"] is True
+
+
 def test_the_line_is_the_least_squares_one():
     got = steady.verdict([100, 102, 104, 106, 108])
     assert (got["m"], got["b"], got["r"]) == pytest.approx((2, 98, 1))  # x = 1 to 5
@@ -76,6 +89,7 @@ def test_the_rounds_have_the_mean_of_the_window(counts):
 
 
 def test_a_short_window_is_not_tested():
+    assert steady.of_seconds([100] * 10)["passed"] is True and steady.of_seconds([100] * 10)["round_s"] == 2
     got = steady.of_seconds([100] * 9)
     assert got["passed"] is None and "9 s" in got["why"] and got["round_s"] is None
 
@@ -155,5 +169,7 @@ def test_fresh_lies_inside_the_load_and_no_count_breaks_it(iops):
 
 def test_the_first_slow_second_is_seen_at_once():
     assert not windows.falls([PLATEAU] * 3)
+    assert windows.falls([40, 40, 100, 100, 50])  # the level is that of all seconds before it: 70
+    assert windows.falls([100] * 300 + [10] * 400 + [30])  # but not more than 600: 55
     assert not windows.falls([AFTER] * 3) and not windows.falls([PLATEAU, PLATEAU, AFTER])
     assert windows.falls([PLATEAU] * 5 + [AFTER]) and not windows.falls([PLATEAU] * 5 + [35_000])

@@ -139,6 +139,33 @@ def test_time_before_the_drive_had_the_io_is_noted():
     assert not noted(figures(run([50] * 4)), "slat")
 
 
+@pytest.mark.parametrize(("lat_us", "said"), [(20 / 256, False), (20.1 / 256, True)])
+def test_five_percent_before_the_drive_had_the_io_are_not_noted(lat_us, said):
+    """19 I/Os of 125 ns and 13 of 0: a mean of 19/256 us, of 20/256 with submission."""
+    data = run([32, 0], lat_us=lat_us)
+    data.hist = np.array([[0, 125, 19], [0, 0, 13]])
+    assert noted(figures(data), "lat_mean_us: 5 % of it passed before") == said
+    data.lat_mean_us[:] = 0
+    assert not noted(figures(data), "passed before")
+
+
+def test_what_is_not_known_of_a_window_is_said():
+    out = figures(run([5, 5]))
+    assert noted(out, "wa: the run has no SMART readings") and out["wa"] is None
+    assert noted(out, "temperature_start_C, temperature_max_C, temperature_end_C: none was reported in the window or")
+    data = run([1] * 30)
+    data.temp_t_s, data.temperature_C = np.array([11.1, 15.0, 18.9]), np.array([30.0, 31.0, 32.0])
+    words = "no SMART reading within a tenth of the window of that edge"
+    assert noted(figures(data, 10, 20), f"temperature_start_C, temperature_end_C: {words}")
+
+
+def test_the_uncertainty_is_a_share_of_the_power(monkeypatch):
+    monkeypatch.setattr(window_figures.calibration, "sum_uncertainty", lambda readings: 0.06)
+    assert figures(powered(run([1, 1]), rail_of([3, 3])))["power_uncertainty_percent"] == exactly(2)
+    monkeypatch.setattr(window_figures.calibration, "sum_uncertainty", lambda readings: np.inf)
+    assert figures(powered(run([1, 1]), rail_of([3, 3])))["power_uncertainty_percent"] is None
+
+
 def test_littles_law():
     for lat_us, said in ((32_000.0, False), (32_600.0, False), (32_700.0, True), (31_400.0, False), (31_300.0, True)):
         out = figures(run([990, 1010], lat_us=lat_us, queue_depth=32))
@@ -147,7 +174,8 @@ def test_littles_law():
         assert noted(out, "littles_qd: ") == said
     exact = {"iops_mean": 1020.0, "lat_mean_us": 100_000.0}  # 2 % more than 100
     notes = []
-    assert window_figures._littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == exactly(2)
+    assert window_figures._littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == 2
+    assert notes == []
     assert figures(run([0, 0], queue_depth=32))["littles_qd"] is None
 
 
@@ -277,6 +305,12 @@ def test_labels():
         ([100] * 3 + [92] * 3 + [84] * 3 + [10] * 9, None),
         ([100] * 9 + [10] + [100] * 3 + [10, 100] + [10] * 20, 13),
         ([100] * 4 + [10] + [100] * 4 + [10] * 20, 9),
+        # three quarters themselves are not below them
+        ([100] * 8 + [75.0] + [10] * 9, 9),
+        ([100] * 8 + [10] * 2 + [75.0] * 20, None),
+        ([100, 100, 75.0, 100, 100, 75.0, 100, 100, 100] + [10] * 20, 9),
+        ([100, 100, 10, 100, 100] + [10] * 12, 5),  # four of five
+        ([100] * 8 + [90, 84, 84, 90] + [10] * 12, 12),  # the last third has a median of 87
     ],
 )
 def test_limits_of_the_cliff(iops, end):

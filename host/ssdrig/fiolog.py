@@ -8,6 +8,7 @@ windows the rows catch up, one each completion, all stamped alike. Hence L0 = mi
 is second k, and a second without I/O is seen as one, although the row of the window before it is stamped after it.
 """
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
 LATER_MS = 250  # a document's counts are no older than this
 PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
 LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
-QUANTILES = (0.5, 0.99, 0.999)
+QUANTILES = {0.5: 2, 0.99: 100, 0.999: 1000}  # one I/O in so many lies above it
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ def load(folder, direction: str | None = None) -> Seconds:
 
 def _block_bytes(logs: list[bytes]) -> int:
     """The block size in the first row of the logs, 0 if there is none."""
-    fields = next((log for log in logs if log), b"").split(b",", 3)
-    return int(fields[2]) if len(fields) > 3 and fields[2].strip().isdigit() else 0
+    found = re.match(rb"[^,\n]*,[^,\n]*, *(\d+) *,", next((log for log in logs if log), b""))
+    return int(found[1]) if found else 0
 
 
 class _Senseless(Exception):
@@ -150,7 +151,8 @@ def from_logs(
         ):
             raise _Senseless("the time stamps of fio's histogram log make no sense")
     zero_ms = min(origin for *_, origin in streams)
-    if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + max(len(s[1]) for s in streams)):
+    longest = max(len(stamps) for _, stamps, *_ in streams)
+    if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + longest):
         raise _Senseless("fio's histogram logs are of different times")
     if start_ms is not None and zero_ms - start_ms > WINDOW_MS * LONGEST_HANG_S:
         raise _Senseless("fio's histogram log and its documents are of different times")
@@ -158,17 +160,17 @@ def from_logs(
         _, stamps, _, origin = streams[0]
         edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - start_ms
         _cut_short(edge_ms, total, tail, direction)
-    if start_ms is not None and zero_ms > start_ms:
-        zero_ms -= (zero_ms - start_ms) // WINDOW_MS * WINDOW_MS
-    cells, moved, closed = [], set(), 0
+    if start_ms is not None and zero_ms >= start_ms + WINDOW_MS:
+        zero_ms = start_ms + (zero_ms - start_ms) % WINDOW_MS
+    cells, moved, last_rows = [], set(), []
     for _, stamps, own, origin in streams:
         shift = round((origin - zero_ms) / WINDOW_MS)
-        closed = max(closed, shift + len(stamps))
+        last_rows.append(shift + len(stamps))
         moves = _late(stamps, own, origin, zero_ms, shift)
         moved |= set(moves[:, 0].tolist())
         cells += [own + (shift, 0, 0), moves]
     cells = np.concatenate(cells)
-    counted = int(cells[:, 2].sum())
+    counted, closed = int(cells[:, 2].sum()), max(last_rows)
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
     why = _disagreement(total if last else None, counted, closed, end_ms - zero_ms)
@@ -179,12 +181,12 @@ def from_logs(
         total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
         last = None
     rest = max(0, total["ios"] - counted)
-    if n > closed and end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
+    if end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
         n -= 1
         cells[:, 0] = np.minimum(cells[:, 0], n - 1)
     extra, partial = _tail(end_ms - zero_ms - WINDOW_MS * n)
-    partial = partial or n > closed and end_ms - zero_ms < WINDOW_MS * n - TAIL_MS
+    partial = partial or end_ms - zero_ms < WINDOW_MS * n - TAIL_MS
     n += extra
     into = min(closed, n - 1)  # the rest completed before the next window would have been closed
     rest_bins = bins(last, direction)
@@ -222,10 +224,8 @@ def _disagreement(total: dict | None, counted: int, closed: int, ran_ms: int) ->
 def _stream(heads, cells, direction: int) -> tuple[np.ndarray, np.ndarray]:
     """Time stamps and cells (row, bin, count) of one direction of a log, its rows numbered from 0."""
     own = np.flatnonzero(heads[:, 1] == direction)
-    number = np.full(len(heads), -1)
-    number[own] = np.arange(len(own))
-    cells = cells[number[cells[:, 0]] >= 0].copy()
-    cells[:, 0] = number[cells[:, 0]]
+    cells = cells[np.isin(cells[:, 0], own)]
+    cells[:, 0] = np.searchsorted(own, cells[:, 0])
     return heads[own, 0], cells
 
 
@@ -268,11 +268,8 @@ def _nearest(log: np.ndarray, zero_ms: int, n: int) -> np.ndarray:
     if not len(log):
         return np.zeros(n)
     ends_ms = zero_ms + WINDOW_MS * np.arange(1, n + 1)
-    after = np.clip(np.searchsorted(log[:, 0], ends_ms), 1, max(1, len(log) - 1))
-    nearer = np.where(
-        ends_ms - log[after - 1, 0] <= log[np.minimum(after, len(log) - 1), 0] - ends_ms, after - 1, after
-    )
-    return log[np.minimum(nearer, len(log) - 1), 1].astype(float)
+    middles_ms = (log[1:, 0] + log[:-1, 0]) / 2
+    return log[np.searchsorted(middles_ms, ends_ms), 1].astype(float)
 
 
 def _quantiles(cells: np.ndarray, n: int) -> dict:
@@ -287,8 +284,8 @@ def _quantiles(cells: np.ndarray, n: int) -> dict:
     rising = np.cumsum(held)
     some = of > 0
     out: dict[float | str, np.ndarray] = {}
-    for q in QUANTILES:
-        rank = below[some] + np.ceil(np.round(q * of[some], 6)).astype(np.int64)
+    for q, one_in in QUANTILES.items():
+        rank = below[some] + of[some] - of[some] // one_in
         out[q] = np.zeros(n, np.int64)
         out[q][some] = plat_ns(index[np.searchsorted(rising, rank)])
     out["max"] = np.zeros(n, np.int64)
@@ -322,7 +319,7 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
         ios.append(now["ios"])
         lat_ns.append(now["lat_sum_ns"])
     edges_ms = WINDOW_MS * np.arange(n + 1.0)
-    edges_ms[-1] = max(edges_ms[-1], knots_ms[-1])
+    edges_ms[-1] = np.inf  # a tail belongs to the last second
     iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
     mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
     quantiles = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
@@ -368,7 +365,8 @@ def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> di
     of = np.where(of >= len(held), 0, of)
     if of[-1] == 0 and np.isfinite(middles_ms[-1]):
         of[-1] = len(held) - 1  # a last second shorter than half
-    cells, placed = [np.zeros((0, 3), np.int64)], [np.zeros((0, 3), np.int64)]
+    nothing = np.array([], np.int64).reshape(-1, 3)
+    cells, placed = [nothing], [nothing]
     for i in range(1, len(held)):
         new = held[i][1] - held[i - 1][1]
         there = np.flatnonzero(new)
@@ -382,7 +380,7 @@ def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> di
 
 def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:
     whole = np.cumsum(iops)  # bytes in proportion, so that their sum is exact too
-    moved = whole * (total["bytes"] / total["ios"]) if total["ios"] else whole * 0.0
+    moved = whole * (total["bytes"] / max(1, total["ios"]))
     bw = np.diff(np.rint(moved).astype(np.int64), prepend=0)
     return Seconds(
         t_ns=zero_ms * 1_000_000 + np.arange(len(iops), dtype=np.int64) * 1_000_000_000,

@@ -75,10 +75,11 @@ def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:
 
 
 def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
-    """Energy of the rails together in J of drive time, None where one is not known, and the mean power of each (W)."""
+    """Energy of the rails together in J of drive time, and the mean power of each (W); None and [] where one is not
+    known."""
     each = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
     if len(each) < len(powers) or end_ns <= begin_ns:
-        return None, [0.0] * len(powers)
+        return None, []
     return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
 
 
@@ -93,8 +94,8 @@ def _idle(data: RunData, powers: list[samples.Power]) -> None:
     if len(edges) != 2:
         return
     for rail, power in zip(data.rails, powers, strict=True):
-        joules, (mean_W,) = _energy(data, [power], *edges)
-        rail.idle_mean_W = None if joules is None else mean_W
+        for mean_W in _energy(data, [power], *edges)[1]:
+            rail.idle_mean_W = mean_W
     data.idle_s = (edges[1] - edges[0]) / (SECOND_NS * data.k)
     joules, watts = _energy(data, powers, *edges)
     if joules is None:

@@ -10,6 +10,18 @@ from ssdrig.power import Closure
 SECOND_NS = 1_000_000_000
 
 
+def _no_values() -> np.ndarray:
+    return np.zeros(0)
+
+
+def _no_counts() -> np.ndarray:
+    return np.zeros(0, np.int64)
+
+
+def _no_cells() -> np.ndarray:
+    return np.zeros((0, 3), np.int64)
+
+
 @dataclass
 class Rail:
     """What one rail of the rig did in a run. Arrays have one value per second of the grid."""
@@ -18,10 +30,10 @@ class Rail:
     name: str
     power_mean_W: np.ndarray  # float64 (n,), not-a-number where not known
     power_max_W: np.ndarray
-    samples: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    samples_lost: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    clipped: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # samples at the sensor's limit
-    clock_error_ns: np.ndarray = field(default_factory=lambda: np.zeros(0))  # largest bound; 0 where there is no sample
+    samples: np.ndarray = field(default_factory=_no_counts)
+    samples_lost: np.ndarray = field(default_factory=_no_counts)
+    clipped: np.ndarray = field(default_factory=_no_counts)  # samples at the sensor's limit
+    clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
     facts: dict | None = None  # its entry of the last hello, with the calibration
     volts_V: float | None = None  # mean of the run
     idle_mean_W: float | None = None
@@ -44,21 +56,21 @@ class RunData:
     fill_s: float | None = None
     fill_bytes: int | None = None
     # the grid, float64 (n,); not-a-number where not known
-    iops: np.ndarray = field(default_factory=lambda: np.empty(0))
-    bw_Bps: np.ndarray = field(default_factory=lambda: np.empty(0))
-    lat_mean_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # lat: submission included
-    lat_p99_us: np.ndarray = field(default_factory=lambda: np.empty(0))  # clat; k > 1: the largest of k host seconds
+    iops: np.ndarray = field(default_factory=_no_values)
+    bw_Bps: np.ndarray = field(default_factory=_no_values)
+    lat_mean_us: np.ndarray = field(default_factory=_no_values)  # lat: submission included
+    lat_p99_us: np.ndarray = field(default_factory=_no_values)  # clat; k > 1: the largest of k host seconds
     # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), latencies in it: of hist_of "clat" or "lat"
     hist_of: str = "clat"
-    hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    hist: np.ndarray = field(default_factory=_no_cells)
     # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3):
     # document, bin, latencies since the document before
-    lat_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
-    lat_hist: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    power_mean_W: np.ndarray = field(default_factory=lambda: np.empty(0))
-    power_min_W: np.ndarray = field(default_factory=lambda: np.empty(0))  # lowest and highest reading, see rails.py
-    power_max_W: np.ndarray = field(default_factory=lambda: np.empty(0))
-    energy_J: np.ndarray = field(default_factory=lambda: np.empty(0))
+    lat_t_s: np.ndarray = field(default_factory=_no_values)
+    lat_hist: np.ndarray = field(default_factory=_no_cells)
+    power_mean_W: np.ndarray = field(default_factory=_no_values)
+    power_min_W: np.ndarray = field(default_factory=_no_values)  # lowest and highest reading, see rails.py
+    power_max_W: np.ndarray = field(default_factory=_no_values)
+    energy_J: np.ndarray = field(default_factory=_no_values)
     # of whole steps, from the samples
     fill_energy_J: float | None = None
     idle_s: float | None = None
@@ -68,11 +80,11 @@ class RunData:
     rails: list[Rail] = field(default_factory=list)
     # SMART
     snapshots: list[dict] = field(default_factory=list)  # counters.snapshot of each poll, by time
-    temp_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))
-    temperature_C: np.ndarray = field(default_factory=lambda: np.empty(0))
-    wa_t_s: np.ndarray = field(default_factory=lambda: np.empty(0))  # cumulative since the poll before the load
-    wa_value: np.ndarray = field(default_factory=lambda: np.empty(0))
-    wa_error: np.ndarray = field(default_factory=lambda: np.empty(0))
+    temp_t_s: np.ndarray = field(default_factory=_no_values)
+    temperature_C: np.ndarray = field(default_factory=_no_values)
+    wa_t_s: np.ndarray = field(default_factory=_no_values)  # cumulative since the poll before the load
+    wa_value: np.ndarray = field(default_factory=_no_values)
+    wa_error: np.ndarray = field(default_factory=_no_values)
     wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
     # what happened, for people
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
@@ -83,7 +95,7 @@ class RunData:
     def asked(self, key: str) -> float | None:
         """A number of the run's method that is above 0, such as tested_bytes; None where there is none."""
         value = self.header["method"].get(key)
-        there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e30
+        there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 << 62
         return value if there else None
 
     def axis_s(self, t_ns) -> np.ndarray:

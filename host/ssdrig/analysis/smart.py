@@ -62,7 +62,7 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
     if data.t0_ns is None or not len(data.snapshots):
         return None, None, "the run has no SMART readings"
     before = [s for s in data.snapshots if s["reason"] == "before" and s["t_start_ns"] <= data.t0_ns][-1:]
-    after = [s for s in data.snapshots if s["reason"] == "after" and s["t_start_ns"] > data.t0_ns][:1]
+    after = [s for s in data.snapshots if s["reason"] == "after"]
     polls = [*before, *(s for s in data.snapshots if s["reason"] in UNDER_LOAD), *after]
     at_s = data.axis_s([s["t_ns"] for s in polls])
     far = [_shares(data, window, at_s, edge) for edge in (window.t0_s, window.t1_s)]
@@ -82,8 +82,9 @@ def window_wa(data: RunData, window: Window) -> tuple[wa.WriteAmplification | No
             f" {100 * shares[edge]:.0f} % of the window's I/O between; at most {100 * EDGE_SHARE:.0f} % may be",
         )
     ((_, found),) = wa.during([polls[i] for i in ends])
-    if found.value is None or found.relative_error is None:
+    if found.value is None:
         return found, times, found.why
+    assert found.relative_error is not None  # it goes with the value
     busy = [*before, *(s for s in polls if s["reason"] in UNDER_LOAD)]  # after the load the drive may write by itself
     steps = [w.value for w in map(wa.between, busy, busy[1:]) if w.value is not None]
     wide = sum(shares) * max(max(steps, default=0.0) - found.value, found.value)

@@ -9,13 +9,13 @@ import math
 import numpy as np
 
 ROUNDS = 5
-RANGE_SHARE = 0.20
-SLOPE_SHARE = 0.10
+RANGE_PERCENT = 20
+SLOPE_PERCENT = 10
 SHORTEST_ROUND_S = 2
 RULE = (
     "SNIA PTS 2.0.2, 2.1.24: over five rounds, range <= 20 % of the average and rise or fall of the line <= 10 % of it"
 )
-EPS = 1e-9  # exactly 20 % passes whatever the order of the sum
+DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
 def verdict(rounds) -> dict:
@@ -29,14 +29,14 @@ def verdict(rounds) -> dict:
     dx, dy = x - x.mean(), y - average
     m = float((dx * dy).sum() / (dx * dx).sum())
     r = float((dx * dy).sum() / math.sqrt((dx * dx).sum() * (dy * dy).sum())) if spread else None
-    rise = abs(m) * (ROUNDS - 1)
+    range_percent, slope_percent = 100 * spread / average, 100 * abs(m) * (ROUNDS - 1) / average
     return {
         "rule": RULE,
-        "passed": spread <= RANGE_SHARE * average * (1 + EPS) and rise <= SLOPE_SHARE * average * (1 + EPS),
+        "passed": round(range_percent, DIGITS) <= RANGE_PERCENT and round(slope_percent, DIGITS) <= SLOPE_PERCENT,
         "why": None,
         "average": average,
-        "range_percent": 100 * spread / average,
-        "slope_percent": 100 * rise / average,
+        "range_percent": range_percent,
+        "slope_percent": slope_percent,
         "m": m,
         "b": average - m * float(x.mean()),
         "r": r,

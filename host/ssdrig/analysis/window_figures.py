@@ -18,7 +18,7 @@ from ssdrig.fiotext import plat_ns
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
-PERCENTILES = {"p50": 0.5, "p99": 0.01, "p999": 0.001}  # of latency
+PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 LITTLE_PERCENT = 2.0
 SLAT_PERCENT = 5.0
@@ -149,8 +149,8 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
             out |= _percentiles(kind, cells, data.k, notes)
-    slat = 100 * (1 - out.get("clat_mean_us", out["lat_mean_us"]) / out["lat_mean_us"]) if out["lat_mean_us"] else 0.0
-    if slat > SLAT_PERCENT:
+    mean = out["lat_mean_us"]
+    if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
     return out
 
@@ -173,12 +173,12 @@ def _percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict
     held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
     n, us = int(held.sum()), plat_ns(bins) / 1000 / k
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
-    for name, p in PERCENTILES.items():
+    for name, one_in in PERCENTILES.items():
         key = f"{kind}_{name}_us"
-        if n < TAIL / p:
-            notes.append(f"{key}: {n} I/Os are too few for this percentile, which needs {TAIL / p:.0f}")
+        if n < TAIL * one_in:
+            notes.append(f"{key}: {n} I/Os are too few for this percentile, which needs {TAIL * one_in}")
             continue
-        out[key] = float(us[np.searchsorted(np.cumsum(held), np.ceil(np.round((1 - p) * n, 6)))])
+        out[key] = float(us[np.searchsorted(np.cumsum(held), n - n // one_in)])
     return out
 
 
@@ -188,7 +188,7 @@ def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
     if not depth or out["lat_mean_us"] is None:
         return {}
     in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
-    error = 100 * (in_flight / depth - 1)
+    error = 100 * (in_flight - depth) / depth
     if abs(error) > LITTLE_PERCENT:
         notes.append(
             f"littles_qd: IOPS x mean latency is {in_flight:.2f} and should be the queue depth {depth} within"
@@ -200,7 +200,7 @@ def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
 
 def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     """Power and energy of all rails together; ratios are of the seconds that have power where some have none."""
-    if not data.rails or not len(data.energy_J):
+    if not data.rails:
         return {}
     joules, cut = data.energy_J[_cut(window)], _cut(window)
     seen = np.isfinite(joules)

@@ -49,16 +49,16 @@ def of(iops: np.ndarray, zoom_s: int, more=()) -> tuple[dict[str, Window | None]
     found: dict[str, Window | None] = {}
     notes: list[str] = []
 
-    def add(name: str, t0_s: int, t1_s: int, why: str) -> None:
+    def add(name: str, t0_s: int, t1_s: int | None, why: str | None) -> None:
         found[name] = None
-        if 0 <= t0_s and t0_s + FEWEST_S <= t1_s <= n:
+        if t1_s is not None and 0 <= t0_s and t0_s + FEWEST_S <= t1_s <= n:
             found[name] = Window(name, t0_s, t1_s, steady.of_seconds(iops[t0_s:t1_s]))
         else:
             notes.append(f"window {name}: {why}")
 
     lasted = f"the load lasted {n} whole seconds"
     end, why = cliff(iops)
-    add("fresh", 0, end or 0, why or lasted)
+    add("fresh", 0, end, why)
     add("all", 0, n, lasted)
     add("steady", zoom_s, n, f"{lasted}, and the window begins at {zoom_s} s")
     for name, t0_s, t1_s in more:
@@ -88,10 +88,10 @@ def cliff(iops: np.ndarray) -> tuple[int | None, str | None]:
         if iops[end] >= DROP * level:
             continue
         low = iops[end:] < DROP * level
-        if low[:BEHIND_S].sum() * 2 <= BEHIND_S or low.sum() * 2 <= len(low):
+        if low[:BEHIND_S].sum() <= BEHIND_S // 2 or low.sum() * 2 <= len(low):
             continue
         plateau = iops[:end]
-        third = max(1, end // 3)
+        third = end // 3
         flat = np.median(plateau[-third:]) >= FLAT * np.median(plateau[:third])
         if flat and (plateau >= DROP * level).mean() >= USUAL:
             return end, None
