@@ -5,7 +5,7 @@ import pytest
 import stream
 
 from ssdrig import power, samples, wire
-from ssdrig.frames import ENERGY, Decoder
+from ssdrig.frames import ENERGY, Boot, Decoder, Frames
 
 MS = 10**6
 S = 10**9
@@ -113,6 +113,61 @@ def test_the_time_of_a_boot_without_a_ping_is_a_second_wide():
     found = assembled(tape)
     assert found.err_ns[1] == pytest.approx(0.5e9, rel=1e-3)
     assert tape.rows[-1][2] - found.t_ns[1] == pytest.approx(0.5e9, rel=1e-3)
+
+
+def test_a_follower_fits_the_clock_from_the_latest_pings():
+    tape = stream.started()
+    tape.stream(5)
+    decoder = Decoder()
+    decoder.feed(tape.records())
+    for recent, pings in ((None, 5), (2, 2), (9, 5)):
+        (found,) = power.assemble(decoder.frames(0), decoder.boots, None, 0, recent).clocks
+        assert found.pings == pings
+    assert found.base_us == decoder.boots[0].pings[0][1]
+
+
+def test_which_frames_a_hello_explains():
+    boots = [Boot(rails={(0, 255): {}, (1, 1): {}}), Boot(rails={(0, 1): {}})]
+    none = np.zeros(4, np.int64)
+    boot, config = np.array([0, 0, 1, 1]), np.array([255, 1, 1, 255])
+    frames = Frames(none, boot, config, none, none, none, none, none, none, none)
+    assert power.explained(frames, boots, 0).tolist() == [True, False, True, False]
+    assert power.explained(frames, boots, 1).tolist() == [False, True, False, False]
+
+
+def test_what_the_board_missed_counts_once_for_each_go():
+    """Its counter begins anew with `go`; the last frame before that has all."""
+    tape = stream.started()
+    for index, missed in ((0, 1), (3, 4), (6, 5), (0, 2), (2, 9)):
+        t_us = tape.t_us + 1000 * np.arange(1, 3)
+        tape.t_us = int(t_us[-1])
+        tape.frame(wire.SAMPLES, stream.samples(index, t_us, [1, 1], [1, 1], missed=missed))
+    tape.ping()
+    found = assembled(tape)
+    assert found.counts["missed"] == 5 + 9
+    assert (found.gap.tolist(), found.gap_lost.tolist(), found.segment.tolist()) == ([2, 4], [1, 1], [0, 6])
+
+
+def test_measured_and_filled_energy_are_all_there_is():
+    """1 W: 200 conversions of 1 ms are there, 50 between them are not."""
+    tape = stream.started()
+    tape.stream(5, lose=(2,))
+    found = assembled(tape)
+    assert (found.energy_measured_J, found.energy_filled_J) == pytest.approx((0.2, 0.05), rel=1e-3)
+    assert found.energy_J[-1] == pytest.approx(0.25, rel=1e-3) and found.lost == 50
+    none = power.assemble(Decoder().frames(0), [Boot()])
+    assert (none.energy_measured_J, none.energy_filled_J, none.lost) == (0, 0, 0)
+    assert np.isnan(none.uncertainty_W(1.0)) and power.integral_J(none, [1, 2]).tolist() == [0, 0]
+
+
+def test_a_single_sample_stands_for_one_conversion():
+    tape = stream.started()
+    tape.stream(1, n=1)
+    found = assembled(tape)
+    t = int(found.t_ns[0])
+    assert found.energy_J == pytest.approx([0.001]) and power.integral_J(found, [t - 1, t + 1]) == pytest.approx(
+        [0, 0.001]
+    )
 
 
 def rows(*each) -> np.ndarray:

@@ -143,8 +143,9 @@ def assemble(
         if facts.get("calibration") or (frames.current[a:z] < 0).any():
             raw_P = np.zeros(total) if raw_P is None else raw_P
         spread = int(sample_index[z - 1] - sample_index[a])
-        nominal_ns, measured_ns = facts["conversion_ns"], (t_ns[z - 1] - t_ns[a]) / max(spread, 1)
-        period_ns[s] = measured_ns if spread >= 100 and 0.9 < measured_ns / nominal_ns < 1.1 else nominal_ns
+        period_ns[s] = facts["conversion_ns"]
+        if spread >= 100 and 0.9 < (measured_ns := (t_ns[z - 1] - t_ns[a]) / spread) / period_ns[s] < 1.1:
+            period_ns[s] = measured_ns
     np.multiply(V, I, out=P)
     broken = first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns
     energy_J, gaps = _energy(t_ns, P, *broken)
