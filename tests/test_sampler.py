@@ -69,11 +69,12 @@ def test_probe_leaves_the_chip_asleep():
 def test_prepare_begins_at_index_0_with_its_energy_frame():
     made = Board()
     s = made.sampler
-    s.next, s.blocks, s.missed[0], s.period = 5, 6, 7, 1
+    s.next, s.blocks, s.missed[0], s.period, s.learn_at, s.base_tick, s.base_index = 5, 6, 7, 1, 2, 3, 4
     made.lane.did.clear()
     s.prepare()
     assert made.chip.did == ["prepare"] and made.lane.did == [("read", 20, 5), ("read", 30, 5), ("restart", 61)]
     assert (s.next, s.blocks, s.missed[0], s.period, s.energy_at, s.running) == (0, 0, 0, 51_200, 5000, False)
+    assert (s.base_tick, s.base_index, s.learn_at) == (BASE_us % WRAP, -1, 1023)
     energy, charge = (int.from_bytes(bytes(range(r, r + 5)), "big") for r in (30, 20))
     (frame,) = made.link.frames
     assert energy_of(frame) == (3, 0, 0, BASE_us, energy, charge, 0x1234, 0x5678)

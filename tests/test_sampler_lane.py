@@ -61,10 +61,11 @@ def test_a_switch_sees_eight_samples_at_once(state, most):
     seen = []
     note = lambda rail, stamp, frame, at: seen.append((rail, (stamp - BASE_us) % WRAP, frame[at] + 256 * frame[at + 1]))
     s.watch = types.SimpleNamespace(state=state, sample=note)
-    made.lane.moves = 2
+    made.lane.moves = 4
     made.convert(200)
     assert made.lane.did[0][4] == most
-    assert seen == [(3, 200, 0), *([(3, 400, 200), (3, 600, 200)] if state == "waiting" else [])]
+    each = [(3, 200 * k, 200) for k in range(2, 6)]
+    assert seen == [(3, 200, 0), *(each if state == "waiting" else [])]
     made.lane.busy = 1
     assert s.turn() == (1 if state == "waiting" else False)
 
