@@ -136,6 +136,20 @@ def test_conversions_of_a_lost_sensor_are_counted_by_time(us, steps):
 # ---- samples
 
 
+@pytest.mark.parametrize(
+    ("values", "wire_bytes"),
+    [
+        ((0x1234, 0x56789A, 0x3BCDEF), "3412 9a7856 efcd3b"),
+        ((0xFFFF, 0xFFFFF, 0xF80001), "ffff ffff0f 0100f8"),
+        ((0x0100, 0x010000, 0x000100), "0001 000001 000100"),
+    ],
+)
+def test_a_sample_byte_by_byte(values, wire_bytes):
+    buf = bytearray(10)
+    Board().module.put_sample(buf, 1, *values)
+    assert buf == b"\0" + bytes.fromhex(wire_bytes) + b"\0"
+
+
 def test_a_frame_byte_by_byte():
     made = Board()
     s = made.started()
