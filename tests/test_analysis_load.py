@@ -99,7 +99,7 @@ def test_a_load_without_io_is_none(loaded):
 
 def test_seconds_of_the_load(loaded):
     """The last second was cut short: its I/O count in the whole alone."""
-    load = seconds([3000, 0, 999, 5], partial=True, notes=("odd",), torn_bytes=9, lat_ns=[1000, 0, 3000, 7])
+    load = seconds([3000, 0, 999, 5], partial=True, notes=("odd",), lat_ns=[1000, 0, 3000, 7])
     data = loaded(seconds([1]), load)
     assert (data.load_s, data.ios, data.iops.tolist(), data.bw_Bps.tolist()) == (
         4.0,
@@ -113,7 +113,6 @@ def test_seconds_of_the_load(loaded):
     assert data.notes == [
         "load: odd",
         "P99 by the second: the I/Os of 1 s are too few for this percentile, which needs 1000",
-        "load: 9 bytes at the end of fio's logs are torn and were not used",
     ]
 
 

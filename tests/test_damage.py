@@ -7,7 +7,7 @@ import synthetic_run
 from ssdrig import integrity, journal
 from ssdrig.benchmarks import damage
 
-RANDOM, STRUCTURED, OLD = 100, 100, 50
+RANDOM, STRUCTURED, OLD, FORGED = 100, 100, 50, 60
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +21,10 @@ def test_random_damages(run):
 
 def test_structured_damages(run):
     assert damage.trials(run, STRUCTURED, structured=True, seed=12) == []
+
+
+def test_forged_files_of_fio_with_their_sums_made_anew(run):
+    assert damage.forgeries(run, FORGED, seed=14) == []
 
 
 def test_folders_without_sums_give_no_traceback(tmp_path):

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig.fiotext import documents, totals
+from ssdrig.fiotext import damaged, documents, totals
 
 START_S = 10.0  # fio starts its job clock at most so long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18
@@ -13,18 +13,22 @@ LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is lat
 LONGEST_HANG_S = 600
 
 
-def ends(path: Path) -> tuple[list[dict], list[dict], int]:
+def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
     """The first and the last documents of out.json, without reading all of what may be 100 MB; bytes at its end that
-    are no whole document."""
+    are no whole document; how many documents among those read are damaged."""
     if not path.exists():
-        return [], [], 0
+        return [], [], 0, 0
     with open(path, "rb") as f:
         head = f.read(HEAD_BYTES).decode(errors="replace")
         size = f.seek(0, 2)
         f.seek(max(0, size - TAIL_BYTES))
         tail = f.read().decode(errors="replace") if size > HEAD_BYTES else head
     found, rest = documents(tail)
-    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0
+    if size > HEAD_BYTES:
+        odd = damaged(head) + damaged(tail[tail.find("\n{") + 1 :])
+    else:
+        odd = damaged(head)
+    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0, odd
 
 
 @dataclass(frozen=True)

@@ -57,30 +57,50 @@ def load(folder, direction: str | None = None) -> Seconds:
     Raises LoadError when there is nothing to read, or nothing that makes sense."""
     folder = Path(folder)
     try:
-        head, tail, left_bytes = ends(folder / "out.json")
-        logs = [p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))]
-        lats, slats = (
-            [rows(p.read_bytes())[0] for p in sorted(folder.glob(f"*_{kind}.[0-9]*.log"))] for kind in ("lat", "slat")
-        )
+        head, tail, left_bytes, odd = ends(folder / "out.json")
+        logs = {p.name: p.read_bytes() for p in sorted(folder.glob("*_clat_hist.[0-9]*.log"))}
+        means = {
+            kind: {p.name: rows(p.read_bytes()) for p in sorted(folder.glob(f"*_{kind}.[0-9]*.log"))}
+            for kind in ("lat", "slat")
+        }
     except OSError as error:
         raise LoadError(f"readable files in {folder}", error.strerror or str(error), "check their rights") from error
-    parsed = [hist_rows(log) for log in logs]
+    parsed = [hist_rows(log) for log in logs.values()]
+    lats, slats = ([found for found, _ in of_kind.values()] for of_kind in means.values())
     last = tail[-1] if tail else None
     clock = job_clock(folder, head, tail)
     notes = list(clock.notes)
     if left_bytes:
         notes.append(f"{left_bytes} bytes at the end of out.json are no whole document and were not used")
+    if odd:
+        notes.append(f"{odd} documents of out.json are not as fio writes them and were not used")
     torn = sum(t for _, _, t in parsed)
-    if any(len(heads) for heads, _, _ in parsed) and not (torn and last):
+    odd_bytes = {name: t for name, (_, _, t) in zip(logs, parsed, strict=True)}
+    odd_bytes |= {name: t for of_kind in means.values() for name, (_, t) in of_kind.items()}
+    notes += [f"{name}: {t} bytes are not as fio writes them and were not used" for name, t in odd_bytes.items() if t]
+    whole = not any(odd_bytes.values())
+    if not whole:
+        lats, slats = [], []
+    if any(len(heads) for heads, _, _ in parsed) and (whole or not last):
         try:
             seconds = from_logs(
-                parsed, lats, slats, last, clock.start_ms, clock.begun_ms, direction, tail, _block_bytes(logs)
+                parsed,
+                lats,
+                slats,
+                last,
+                clock.start_ms,
+                clock.begun_ms,
+                direction,
+                tail,
+                _block_bytes(list(logs.values())),
             )
             return replace(seconds, notes=(*notes, *seconds.notes))
         except _Senseless as error:
             if last is None:
                 raise LoadError(f"logs of one fio run in {folder}", str(error), "the file is damaged") from None
             notes.append(f"{error}; the documents were used instead")
+    elif last and not whole:
+        notes.append("the documents were used instead of fio's logs")
     if last is None:
         raise LoadError(
             f"fio's logs or status documents in {folder}", "neither", "the step did no I/O; see its stderr.txt"
@@ -154,7 +174,7 @@ def from_logs(
     longest = max(len(stamps) for _, stamps, *_ in streams)
     if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + longest):
         raise _Senseless("fio's histogram logs are of different times")
-    if start_ms is not None and zero_ms - start_ms > WINDOW_MS * LONGEST_HANG_S:
+    if start_ms is not None and not -WINDOW_MS <= zero_ms - start_ms <= WINDOW_MS * LONGEST_HANG_S:
         raise _Senseless("fio's histogram log and its documents are of different times")
     if last and start_ms is not None and len(streams) == 1:
         _, stamps, _, origin = streams[0]
@@ -180,6 +200,8 @@ def from_logs(
         total = totals(None) | {"ios": counted, "bytes": round(counted * each), "runtime_ms": WINDOW_MS * closed}
         total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
         last = None
+    elif max(int(stamps[-1]) for _, stamps, _, _ in streams) > end_ms + WINDOW_MS:
+        raise _Senseless("fio's histogram log goes on after the job's end")
     rest = max(0, total["ios"] - counted)
     if end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
@@ -201,6 +223,9 @@ def from_logs(
     mean = quantiles.pop("mean")
     if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram is of clat
         lat, slat = (log[log[:, 2] == streams[0][0]] for log in (lats[0], slats[0] if slats else lats[0][:0]))
+        latest_ms = end_ms + WINDOW_MS * (LONGEST_HANG_S if why else 1)
+        if not (_in_time(lat, zero_ms, latest_ms) and _in_time(slat, zero_ms, latest_ms)):
+            raise _Senseless("the rows of fio's log of mean latencies make no sense")
         mean = _lat_means(lat, zero_ms, mean + _nearest(slat, zero_ms, n), moved)
     torn = sum(torn for *_, torn in hists)
     made = _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, torn)
@@ -261,6 +286,15 @@ def _lat_means(log: np.ndarray, zero_ms: int, fallback: np.ndarray, moved: set) 
             mean[second] = value
             seen.add(second)
     return mean
+
+
+def _in_time(log: np.ndarray, zero_ms: int, latest_ms: int) -> bool:
+    """Whether the rows of a log of means lie in the order of time within the job, and no mean is longer than it."""
+    stamps, values = log[:, 0], log[:, 1]
+    if not len(log):
+        return True
+    inside = zero_ms - WINDOW_MS <= stamps[0] and stamps[-1] <= latest_ms and (np.diff(stamps) >= 0).all()
+    return bool(inside and values.max() <= (latest_ms - zero_ms + WINDOW_MS) * 1_000_000)
 
 
 def _nearest(log: np.ndarray, zero_ms: int, n: int) -> np.ndarray:

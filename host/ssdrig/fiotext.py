@@ -17,6 +17,9 @@ BINS = 29 * 64
 HIST_COLUMNS = 3 + BINS  # time, direction, block size, then the bins
 DIRECTIONS = ("read", "write", "trim")
 PARSE_BYTES = 4 << 20
+MOST_DIGITS = 18  # of a number in a log: it fits into an int64
+_OPENING = re.compile("^\ufeff?{", re.MULTILINE)  # of a document, also behind a byte order mark
+_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 
 
 def plat_ns(index):
@@ -72,6 +75,11 @@ def documents(text: str) -> tuple[list[dict], str]:
     """The complete JSON documents of fio's --status-interval output, and the rest that waits for more text."""
     found, rest = pieces(text)
     return [document for document, _ in found if document is not None], rest
+
+
+def damaged(text: str) -> int:
+    """How many pieces of fio's output look like documents and are none; the last, which may go on, not counted."""
+    return sum(document is None and bool(_OPENING.search(other)) for document, other in pieces(text)[0])
 
 
 def is_sound(document) -> bool:
@@ -169,13 +177,14 @@ def _runtime_ms(job: dict) -> int:
 
 
 def rows(data: bytes) -> tuple[np.ndarray, int]:
-    """An iops, bw or lat log -> (int64 array (n, 3): time_ms, value, direction; bytes of a torn end).
+    """An iops, bw or lat log -> (int64 array (n, 3): time_ms, value, direction; bytes from the first line on that fio
+    did not write so: a torn end).
 
     fio writes 4 columns up to 3.17, 5 since, more with some options: what follows the third is not needed."""
     kept, end = [], 0
     while (stop := data.find(b"\n", end)) >= 0:
-        fields = data[end:stop].split(b",")
-        if len(fields) < 4 or not all(f.strip().isdigit() for f in fields[:3]):
+        fields = [field.strip() for field in data[end:stop].split(b",")]
+        if len(fields) < 4 or not all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields[:3]):
             break
         kept.append([int(f) for f in fields[:3]])
         end = stop + 1
@@ -184,7 +193,8 @@ def rows(data: bytes) -> tuple[np.ndarray, int]:
 
 def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
     """A clat_hist log -> (int64 (n, 2): time_ms, direction; int64 (m, 3): row, bin, count of the bins that are not 0;
-    bytes of a torn end). Raises LoadError if the first line has another number of columns than 3 + 1856."""
+    bytes from the first line on that fio did not write so: a torn end). Raises LoadError if the first line has another
+    number of columns than 3 + 1856."""
     good, lines, blocks = 0, 0, [0]
     while (stop := data.find(b"\n", good)) >= 0:
         columns = data.count(b",", good, stop) + 1
@@ -195,6 +205,8 @@ def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
                     f"{columns}",
                     "use fio >= 3.30 and leave log_hist_coarseness at 0",
                 )
+            break
+        if not is_numbers(data[good:stop]):
             break
         good, lines = stop + 1, lines + 1
         if good - blocks[-1] > PARSE_BYTES:
@@ -209,6 +221,14 @@ def hist_rows(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
         heads[row[column == at], at] = value[column == at]
     bins = column >= 3
     return heads, np.stack([row[bins], column[bins] - 3, value[bins]], axis=1), len(data) - good
+
+
+def is_numbers(line: bytes) -> bool:
+    """Whether a line has nothing but unsigned integers with commas between. Searches, which are faster here than a
+    regular expression."""
+    dense = b"," + line.replace(b", ", b",") + b","
+    odd = dense.translate(None, b"0123456789,") or b",," in dense
+    return not odd and b"0" * (MOST_DIGITS + 1) not in dense.translate(_TO_ZERO)
 
 
 def _numbers(text: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -62,8 +62,6 @@ def load_fio(data: RunData, run: Path) -> None:
         data.notes.append(
             f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"
         )
-    if load.torn_bytes:
-        data.notes.append(f"load: {load.torn_bytes} bytes at the end of fio's logs are torn and were not used")
 
 
 def _load_lat(data: RunData, path: Path) -> None:

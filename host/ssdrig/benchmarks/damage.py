@@ -4,6 +4,7 @@
 import json
 import math
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from ssdrig.errors import SsdrigError
 from ssdrig.figures import figures_of
 from ssdrig.report import page
 
-RANDOM, STRUCTURED = 2000, 1500
+RANDOM, STRUCTURED, FORGED = 2000, 1500, 1000
 MEMORY_BYTES = 4 << 30
 RUN_WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--duration", "8", "--quiet"]
 VALUES: tuple = (
@@ -183,7 +184,8 @@ def trial(run: Path, name: str, change: Change, want: dict, with_page: bool = Fa
         path.write_bytes(kept)
     differ = sorted(key for key in want if key != "notes" and json.dumps(got.get(key)) != json.dumps(want[key]))
     new = [note for note in got["notes"] if note not in want["notes"]]
-    if differ and not any(name in note or any(key in note for key in differ) for note in new):
+    step = f"{Path(name).parent.name}: "  # of a file of fio: what is said of its step
+    if differ and not any(name in note or note.startswith(step) or any(key in note for key in differ) for note in new):
         return f"silent: {', '.join(differ)[:120]}"
     return None
 
@@ -192,6 +194,73 @@ def unsealed(run: Path) -> None:
     """Make the folder one as older versions wrote it: no numbers, no CRCs, no sums."""
     events = [event for event in journal.events(run) if event["kind"] != "sums"]
     (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+def forged(chance: random.Random, name: str, data: bytes) -> tuple[str, bytes]:
+    """(the forgery in words, the new content) of one of fio's files, such as an editor or a person leaves it."""
+    kinds = ("mark", "order", "swap", "negative", "far", "odd")
+    kind, lines = chance.choice(kinds), data.splitlines(keepends=True)
+    if name.endswith("out.json"):
+        numbers = list(re.finditer(rb"(?<=:)\s*\d+", data))
+        stamps = list(re.finditer(rb'(?<="t_ns":)\s*\d+', data))
+    else:
+        numbers = list(re.finditer(rb"\b\d+", data))
+        stamps = list(re.finditer(rb"^\d+", data, re.MULTILINE))
+    number = chance.choice(numbers)
+    if kind == "mark":
+        return "a byte order mark", b"\xef\xbb\xbf" + data
+    if kind == "order":
+        chance.shuffle(lines)
+        return "lines in another order", b"".join(lines)
+    if kind == "swap":
+        whole = [i for i, line in enumerate(lines) if line[:1].isdigit() or line.startswith(b'{"')]
+        at, other = chance.choice(whole), chance.choice(whole)
+        lines[at], lines[other] = lines[other], lines[at]
+        return f"lines {at} and {other} swapped", b"".join(lines)
+    if kind == "far":
+        number = chance.choice(stamps or numbers)  # older documents have no t_ns
+        by = chance.choice((-1, 1)) * 10 ** chance.randint(4, 9) * (1_000_000 if name.endswith("out.json") else 1)
+        new = b"%d" % (int(number.group()) + by)
+        words = f"a time {by} further"
+    elif kind == "negative":
+        new, words = b"-" + number.group().strip(), "a negative number"
+    else:
+        new = chance.choice((b"1e3", b"0x10", b"", b"99999999999999999999", b"7 7", b"nan", b"1.5", "\u0663".encode()))
+        words = f"{new!r} for a number"
+    return f"{words} at byte {number.start()}", data[: number.start()] + new + data[number.end() :]
+
+
+def forgeries(run: Path, count: int, seed: int = 1, say=None) -> list[str]:
+    """`count` forgeries of fio's files, one at a time, each with the sums made anew, so that nothing but the file's
+    content can show it. Returns the faults."""
+    chance, want = random.Random(seed), figures(run)
+    faults: list[str] = []
+    names = [p.relative_to(run).as_posix() for p in sorted(run.glob("fio/*/*")) if p.suffix == ".log"]
+    names = [*names, *names, *(p.relative_to(run).as_posix() for p in sorted(run.glob("fio/*/out.json")))]
+    names = [name for name in names if (run / name).stat().st_size]
+    sealed = (run / "events.jsonl").read_bytes()
+    for i in range(count):
+        if say and i % 100 == 99:
+            say(f"forgery {i + 1}/{count}: {len(faults)} faults")
+        name = chance.choice(names)
+        words, new = forged(chance, name, (run / name).read_bytes())
+
+        def change(path: Path, new: bytes = new) -> None:
+            path.write_bytes(new)
+            reseal(run)
+
+        try:
+            if fault := trial(run, name, change, want):
+                faults.append(f"{name}: {words}: {fault}")
+        finally:
+            (run / "events.jsonl").write_bytes(sealed)
+    return faults
+
+
+def reseal(run: Path) -> None:
+    """Make the sums anew, as someone who alters a run would."""
+    events = [e | {"files": integrity.sums(run)} if e["kind"] == "sums" else e for e in journal.events(run)]
+    (run / "events.jsonl").write_bytes(b"".join(integrity.sealed(e, number) for number, e in enumerate(events)))
 
 
 def trials(run: Path, count: int, structured: bool, seed: int = 1, with_page: bool = False, say=None) -> list[str]:
@@ -224,15 +293,17 @@ def _damage() -> list[Figure]:
 
         for count, structured in ((RANDOM, False), (STRUCTURED, True)):
             found += trials(run, count, structured, say=say)
+        forged_ones = forgeries(run, FORGED, say=say)
         unsealed(run)
         old = [fault for fault in trials(run, STRUCTURED // 3, True, seed=2, say=say) if "traceback" in fault]
-        for fault, n in Counter(found + old).most_common(40):
+        for fault, n in Counter(found + forged_ones + old).most_common(40):
             print(f"{n} x {fault}", file=sys.stderr)
         print(f"{(time.monotonic() - began):.0f} s", file=sys.stderr)
         return [
             exactly("tracebacks", sum("traceback" in fault for fault in found), f"of {RANDOM + STRUCTURED}", 0),
             exactly("figures that differ without a word", sum("silent" in f for f in found), "", 0),
             exactly("refused without the file's name", sum("refused" in f for f in found), "", 0),
+            exactly("forged files of fio, sums made anew: faults", len(forged_ones), f"of {FORGED}", 0),
             exactly("tracebacks of a folder without sums", len(old), f"of {STRUCTURED // 3}", 0),
         ]
     finally:

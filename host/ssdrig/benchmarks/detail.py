@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import load
+from ssdrig import load, progress
 from ssdrig.benchmarks import Figure, at_least, at_most
 
 SECONDS, WARM_S = 70, 8  # more than a minute, so that the minute's histogram is in it
@@ -22,13 +22,16 @@ def growth(
     """Write a little to `target` for so long. Returns fio's memory at the end (bytes), and by how much it and the
     step's folder grew per second behind the first warm_s."""
     rows = []
+    show = progress.Progress()
 
     def look(second: dict) -> None:
+        show.show(f"detail {detail}: {second['runtime_s']:.0f} s  ETA {progress.clock(seconds - second['runtime_s'])}")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
-                if (status.parent / "cwd").readlink() == folder and "\nVmRSS:" in (text := status.read_text()):
-                    rss = 1024 * int(text.split("VmRSS:")[1].split()[0])
-                    rows.append((second["runtime_s"], rss, sum(p.stat().st_size for p in folder.iterdir())))
+                if (status.parent / "cwd").readlink() == folder and "\nRssAnon:" in (text := status.read_text()):
+                    # not VmRSS: the kernel takes pages of the program's file back when it is short of memory
+                    own = sum(1024 * int(text.split(f"\n{kind}:")[1].split()[0]) for kind in ("RssAnon", "RssShmem"))
+                    rows.append((second["runtime_s"], own, sum(p.stat().st_size for p in folder.iterdir())))
                     return
             except OSError:
                 continue
