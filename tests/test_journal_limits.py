@@ -2,6 +2,7 @@
 what is damaged."""
 
 import json
+import os
 from zlib import crc32
 
 import pytest
@@ -218,3 +219,62 @@ def test_at_most_eight_files_are_named_in_full(folder, count, said):
     if count > 8:
         names = ", ".join(f"f{i}" for i in range(8, count))
         assert found[-1] == f"and {count - 8} more files: {names}"
+
+
+# ---- what the writer leaves behind
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_numbers_that_the_schema_says():
+    assert (journal.FRAME, journal.PING, journal.DAMAGE, journal.PORT) == (1, 2, 3, 4)
+    assert journal.SYNC_S <= 1  # the disk has an append at least once a second
+    assert journal.decode_records(b"").next_offset == 0
+
+
+def test_a_new_folder_says_when_it_began_and_is_on_the_disk(tmp_path, monkeypatch):
+    on_disk = []
+    monkeypatch.setattr(journal, "fsync_folder", on_disk.append)
+    book = journal.create(tmp_path, {"run": "a"})
+    assert on_disk == [tmp_path] and book.sync() == (0, 0)
+    started = journal.open_run(book.path)["started"]
+    assert started["t_ns"] > 0 and started["utc_ns"] > 10**18
+    assert (book.path / "lock").stat().st_mode & 0o111 == 0
+    book.close("complete")
+
+
+def test_nothing_stays_open(tmp_path):
+    before = open_files()
+    book = journal.create(tmp_path, HEADER | {"run": "a"})
+    with pytest.raises(JournalError):
+        journal.create(tmp_path, HEADER | {"run": "a"})
+    assert journal.state(book.path) == "running"
+    book.close("complete")
+    assert journal.state(book.path) == "complete" and not book._syncer.is_alive()
+    assert open_files() == before
+
+
+def test_the_end_is_brought_to_the_disk(tmp_path, monkeypatch):
+    book = journal.create(tmp_path, HEADER | {"run": "a"})
+    synced = []
+    monkeypatch.setattr(journal.os, "fdatasync", synced.append)
+    book.close("complete")
+    assert synced
+
+
+def test_what_the_system_said_is_repeated(tmp_path):
+    book = journal.create(tmp_path, HEADER | {"run": "a"})
+    with pytest.raises(JournalError) as error:
+        book._fail(OSError(28, "No space left on device"))
+    assert error.value.seen == "No space left on device"
+    book.close("failed")
+    with pytest.raises(JournalError) as error:
+        journal.open_run(tmp_path / "none")
+    assert error.value.seen == "No such file or directory"
+    (book.path / "rig.bin").unlink()
+    assert len(journal.records(book.path)) == 0
+    (book.path / "rig.bin").mkdir()
+    with pytest.raises(JournalError, match="a readable rig.bin"):
+        journal.records(book.path)

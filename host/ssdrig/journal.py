@@ -34,6 +34,7 @@ FRAME, PING, DAMAGE, PORT = 1, 2, 3, 4  # kinds of records in rig.bin
 RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
 RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
 MAGIC = b"SJR1"
+_MAGIC = re.compile(MAGIC)
 SYNC_S = 0.5
 RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
 RESERVE_BYTES = 64 << 10
@@ -56,7 +57,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
             f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header"
         )
     path, half_made = runs / header["run"], runs / f".{header['run']}.{os.getpid()}"
-    lock = -1
+    lock = None
     try:
         half_made.mkdir(parents=True)
         lock = os.open(half_made / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -70,7 +71,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         half_made.rename(path)
         fsync_folder(runs)
     except OSError as error:
-        if lock >= 0:
+        if lock is not None:
             os.close(lock)
         shutil.rmtree(half_made, ignore_errors=True)
         raise JournalError(
@@ -343,7 +344,7 @@ class Records:
     data: np.ndarray  # uint8
     next_offset: int  # where in rig.bin to go on reading
     left_bytes: int  # bytes behind next_offset that are no whole record (yet)
-    skipped_bytes: int = 0  # damaged, with whole records behind them
+    skipped_bytes: int  # damaged, with whole records behind them
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -393,10 +394,8 @@ def decode_records(data: bytes, offset: int = 0) -> Records:
             heads.append(at)
             at = end
             continue
-        following = data.find(MAGIC, at + 1)
-        while following >= 0 and not end_of(following):
-            following = data.find(MAGIC, following + 1)
-        if following < 0:
+        following = next((m.start() for m in _MAGIC.finditer(data, at + 1) if end_of(m.start())), None)
+        if following is None:
             break
         skipped += following - at
         at = following
