@@ -81,6 +81,14 @@ def run_rig(*words: str) -> int:
     return rig_command.command(parser.parse_args(words))
 
 
+def until(reached, limit_s=60):
+    """Wait for something to become true; a test that waits in vain fails."""
+    deadline = time.monotonic() + limit_s
+    while not reached():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
 class Line:
     """The least of a host on an open port. frames: [(kind, seq, body)]."""
 

@@ -66,7 +66,8 @@ def test_the_rails_together_are_the_drive(tmp_path):
     assert each == pytest.approx([0.6 * true_J, 0.4 * true_J], rel=0.005)
 
     f = figures_of(analysis.load(run))
-    assert other_notes(f) == []
+    of_the_rig = ("power", "energy", "rail", "clock")  # a busy host may have others: SMART polls that took long
+    assert [note for note in other_notes(f) if any(word in note for word in of_the_rig)] == []
     assert [(rail["name"], rail["samples_lost"]) for rail in f["rails"]] == [("5V", 0), ("12V", 0)]
     assert sum(rail["energy_J"] for rail in f["rails"]) == pytest.approx(f["energy_J"], rel=1e-9)
     assert f["power_max_W"] >= f["power_mean_W"] > max(rail["power_mean_W"] for rail in f["rails"])

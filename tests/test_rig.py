@@ -15,6 +15,7 @@ import pytest
 import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simboard import until
 
 from ssdrig import journal, samples, wire
 from ssdrig import rig as rig_module
@@ -117,14 +118,6 @@ def rig(board, book):
     rig = Rig(board.port, book)
     yield rig
     rig.stop()
-
-
-def until(reached, limit_s=20):
-    """Wait for something to become true; a test that waits in vain fails."""
-    deadline = time.monotonic() + limit_s
-    while not reached():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def kinds(book):

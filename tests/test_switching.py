@@ -115,6 +115,15 @@ def test_the_scope_sees_a_ramp(tmp_path):
     assert report["rails"][0]["t90_10_us"] == pytest.approx(40_000, rel=0.03)
 
 
+def test_a_cut_waits_for_what_the_picture_shows_before_it(tmp_path):
+    """200 ms of it, which is longer than it takes to arm and to fire."""
+    with Rigged(tmp_path) as (rig, board, _):
+        scope = {"gpio": 26, "rate": 10_000, "before": 2000, "after": 100}
+        report = switching.arm_and_cut(rig, profile="glitch", glitch_us=200, scope=scope)
+    picture = report["waveform"]
+    assert len(picture["volts"]) == 2100 and 199_800 <= report["fired_us"] - picture["t0_us"] <= 200_000
+
+
 def test_two_rails_in_one_picture(tmp_path):
     """Crowbars of 2.2 Ohm x 470 uF and of 10 Ohm x 300 uF from the same moment on; the inputs share the ADC, a sample
     each in turn."""

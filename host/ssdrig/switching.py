@@ -45,6 +45,8 @@ def arm_and_cut(
     if scope is not None:
         _start_scope(rig, {**scope, "trigger": "cut"})
     token = _arm(rig)
+    if scope is not None:  # armed after the scope has started: what the picture shows before the cut is still to come
+        time.sleep(_before_s(scope))
     how = {
         "token": token,
         "rails": list(rails),
@@ -149,6 +151,12 @@ def _start_scope(rig: Rig, how: dict) -> None:
     )
     if kind == wire.REFUSED:
         raise _refusal(body)
+
+
+def _before_s(scope: dict) -> float:
+    """How long the part of the picture before the event takes; samples are counted for each input."""
+    inputs = len(scope["gpio"]) if isinstance(scope["gpio"], list) else 1
+    return scope["before"] * inputs / scope["rate"]
 
 
 def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
