@@ -525,6 +525,7 @@ attributes = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(attributes | junk, max_size=6) | junk,

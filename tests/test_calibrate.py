@@ -181,6 +181,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(JSON, JSON, JSON, st.integers(1, 10**13))
 def test_odd_documents_give_no_unit_and_no_crash(table, rest, page, written):

@@ -384,6 +384,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANYTHING)
 def test_no_calibration_stops_the_decoding(kept):

@@ -336,6 +336,7 @@ def test_another_drive_at_this_node_is_said(tools):
     assert "says OTHER, not 0001" in collect.poll(NVME)["gaps"][0]
 
 
+@pytest.mark.slow
 def test_many_at_once_in_order_and_none_waits_for_a_hung_one(tools):
     """The hung drive's smartctl waits on a pipe that only its end at the time limit closes; the others' answers are
     complete."""
@@ -458,6 +459,7 @@ inner = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.dictionaries(fields, wrong | inner | st.lists(inner, max_size=3), max_size=8),

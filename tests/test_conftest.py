@@ -72,6 +72,7 @@ def test_a_process_left_behind_fails_the_session_and_is_ended(tmp_path):
     pytest.fail(f"process {pid} lives on")
 
 
+@pytest.mark.slow
 def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     done = inner(tmp_path, HANGS, limit_s=1)
     assert done.returncode == 1

@@ -15,18 +15,22 @@ def run(tmp_path_factory):
     return synthetic_run.write(tmp_path_factory.mktemp("runs"), [900] * 5 + [300, 500] * 3, zoom_s=5)
 
 
+@pytest.mark.slow
 def test_random_damages(run):
     assert damage.trials(run, RANDOM, structured=False, seed=11) == []
 
 
+@pytest.mark.slow
 def test_structured_damages(run):
     assert damage.trials(run, STRUCTURED, structured=True, seed=12) == []
 
 
+@pytest.mark.slow
 def test_forged_files_of_fio_with_their_sums_made_anew(run):
     assert damage.forgeries(run, FORGED, seed=14) == []
 
 
+@pytest.mark.slow
 def test_folders_without_sums_give_no_traceback(tmp_path):
     old = synthetic_run.write(tmp_path, [900] * 5 + [300, 500] * 3, zoom_s=5)
     damage.unsealed(old)

@@ -77,6 +77,7 @@ def test_an_idle_drive_drains_its_cache():
     assert len(drive.dirty_pages(S + 70 * MS)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [SATA_MLC, SATA_TLC, NVME_TLC], ids=lambda p: p.name)
 def test_sequential_write_rate_is_that_of_the_dies(preset):
     drive = VirtualDrive(replace(preset, slc_blocks=0), capacity_bytes=2 << 30)

@@ -8,6 +8,8 @@ import emulated
 import pytest
 from standins import MHz, firmware
 
+pytestmark = pytest.mark.slow
+
 RAMPS = {10: (10_000, 1034), 12: (8_000, 1000)}  # gate: fall_us, R C in us
 SCRIPT = f"""
 import json, machine, time, ramp

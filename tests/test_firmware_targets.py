@@ -154,6 +154,7 @@ def findings(sources, stubs, folder):
     return found
 
 
+@pytest.mark.slow
 def test_firmware_uses_only_what_boards_have(stubs, tmp_path):
     found = findings({p.name: p.read_text() for p in FIRMWARE}, stubs, tmp_path)
     assert found - NOT_IN_THE_STUBS == set()

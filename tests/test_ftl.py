@@ -70,6 +70,7 @@ COMMANDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(COMMANDS, st.integers(0, 2**32), st.sampled_from(["foreground", "paced", "slc"]), st.booleans())
 def test_books_balance_after_any_commands(script, seed, kind, latency):
@@ -117,6 +118,7 @@ def test_steady_write_amplification(policy, spare):
     assert wa == pytest.approx(64 / (64 - victim), rel=1e-3)  # A = NP / (NP - V)
 
 
+@pytest.mark.slow
 def test_write_amplification_with_trim():
     drive = plain_drive(800, 64, 0.07)
     drive.precondition("seq", 1)

@@ -400,6 +400,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
     """kill -9, 20 times: all that sync() reported is read back, in order; the rest is whole records or a torn tail."""
     dice = random.Random(1)

@@ -127,6 +127,7 @@ def test_ctrl_c_in_a_cut_that_leaves_the_rail_off(here, monkeypatch):
     assert "KeyboardInterrupt" in latch.of_rig("RIG1")["why"]
 
 
+@pytest.mark.slow
 def test_a_rail_that_does_not_come_back_on(here, monkeypatch):
     def fails(*_, **__):
         raise RigError("power to return", "refused: residual", "look")

@@ -97,6 +97,7 @@ def test_sanitize_failures(machine, tmp_path, monkeypatch):
         nvme_erase.sanitize(drive, "sanitize-block", lambda share, left_s: None, stall_s=0.3)
 
 
+@pytest.mark.slow
 def test_a_sanitize_under_way_is_waited_for_and_is_the_purge(machine, tmp_path):
     drive, state = machine(sanicap=7, polls_to_end=6, sanitize={"action": 2, "polls": 0})
     result = the_purge(drive, root=tmp_path)
@@ -173,6 +174,7 @@ def heed_ctrl_c():
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(seconds=1.5)
     code = (

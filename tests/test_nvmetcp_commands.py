@@ -60,6 +60,7 @@ def test_identify_namespace_lists_and_descriptors(shared, host):
     refused(0x00F, host.admin.admin, 0x06, cdw10=1, length=512)
 
 
+@pytest.mark.slow
 def test_dilated_and_protected_drives_say_so(serving):
     slow = serving("--preset", "nvme-tlc", "--capacity", "1GiB", "--nvme-tcp", "127.0.0.1:0")
     with host_of(slow) as host:

@@ -138,6 +138,7 @@ def test_a_truncated_command_waits_and_an_end_ends_it(server, good):
         assert drained(queue.sock) == 0
 
 
+@pytest.mark.slow
 def test_many_strangers(server, good):
     """More connections than the server holds: those beyond are closed, the others go on, and room comes back."""
     strangers = []
@@ -190,6 +191,7 @@ io_commands = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(command=io_commands, held=st.sampled_from(["fit", "none", "more"]), through=st.booleans())
 def test_the_fast_path_takes_only_what_is_right_and_says_the_same(command, held, through):

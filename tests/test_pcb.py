@@ -184,6 +184,7 @@ def test_kicad_has_nothing_to_say(checked):
     )
 
 
+@pytest.mark.slow
 def test_picture_is_kicads(checked, tmp_path):
     shutil.copy(BOARD / "ssdrig.kicad_pcb", tmp_path)
     assert drawn(fill.picture(tmp_path)) == drawn((BOARD / "ssdrig-pcb.svg").read_text()), (

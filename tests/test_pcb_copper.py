@@ -110,6 +110,7 @@ def heavy(n):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(4))
 def test_path_of_5_A_is_wide_enough(n):
     for net, start, end in heavy(n):
@@ -130,6 +131,7 @@ def test_a_narrow_path_is_found():
     assert passes(board, net, *pins, 2.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(3))
 def test_drop_with_the_copper(n):
     """What tests/test_spice.py allows from the supply's wire to the drive (3 % at 3 A, 5 % at 5 A, MOSFETs hot), with
@@ -147,6 +149,7 @@ def test_drop_with_the_copper(n):
     assert 5 * (ohms + path_mOhm(n) / 1000) <= 0.05 * v["voltage"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", range(4))
 def test_resistance_of_the_copper(n):
     """35 um, without contacts and ground."""
@@ -272,6 +275,7 @@ def test_kelvin_taps_end_at_the_shunt(n):
     check_kelvin(BOARD_FILE, n)
 
 
+@pytest.mark.slow
 def test_a_tap_in_the_pour_is_found():
     """IN+ taken from the middle of the pour between Q102 and the shunt; a load current's track joined to IN-."""
     board = Board(TEXT)

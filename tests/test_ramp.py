@@ -35,6 +35,7 @@ def fall_us(words, tau_us, level):
     raise AssertionError("it never falls")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(FALLS)
 def test_the_pulses_follow_the_line(fall):

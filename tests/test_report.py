@@ -327,6 +327,7 @@ def test_csv_holds_each_second(chromium, made):
     assert rows[40][1:3] == ["0", ""] and rows[40][7] == ""  # a second without I/O: no latency, no energy per I/O
 
 
+@pytest.mark.slow
 def test_dark_scheme_and_one_empty_run(tmp_path, folders):
     if not browser.find():
         pytest.skip("no Chromium is installed: the page was not run")

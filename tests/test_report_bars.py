@@ -77,6 +77,7 @@ def check_scale(bars):
         assert [px for _, px in of_card] == sorted(px for _, px in of_card), key
 
 
+@pytest.mark.slow
 def test_all_bars_of_a_card_are_on_one_scale_before_and_after_a_click(chromium, made):
     for width in (1400, 390):
         chromium.send(

@@ -71,6 +71,7 @@ def test_each_rail_s_seconds_are_in_the_page(made, tmp_path):
     assert values == pytest.approx([6.0] * 10 + [3.0] * 4 + [np.nan] * 3 + [3.0] * 3, rel=1e-3, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_the_browser_draws_the_rails_and_writes_them_as_csv(made):
     if not browser.find():
         pytest.skip("no Chromium is installed: the page was not run")

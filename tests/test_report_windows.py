@@ -85,6 +85,7 @@ def chromium():
 SHOWN = "[...document.querySelectorAll('{}')].filter(e => e.getClientRects().length).length"
 
 
+@pytest.mark.slow
 def test_one_window_is_shown_at_a_time(chromium, made):
     chromium.open(made[0], ready=READY)
     value = (

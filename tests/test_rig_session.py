@@ -84,6 +84,7 @@ def waited(step_us):
     return len(rounds), "reached"
 
 
+@pytest.mark.slow
 def test_an_answer_is_waited_for_in_the_boards_time():
     assert waited(20_000) == (8, "reached")
     rounds, end = waited(200_000)

@@ -275,6 +275,7 @@ def broken_tape(dice) -> stream.Tape:
     return tape
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000), pieces=st.integers(1, 60), final_only=st.booleans())
 @settings(max_examples=15, deadline=None)
 def test_a_follower_gives_the_same_however_it_is_fed(tmp_path_factory, seed, pieces, final_only):

@@ -136,6 +136,7 @@ def test_files_of_another_kind_in_the_truth_folder_stay(tmp_path, name):
 # --- the command
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--socket", "--socket .admin", "--socket .truth", "--data", "--feed", "--truth"])
 def test_the_command_names_the_file_with_exit_code_2(tmp_path, option):
     name, _, end = option.partition(" ")

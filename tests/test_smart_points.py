@@ -400,6 +400,7 @@ PATHS = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from([json.dumps(APPLE), json.dumps(nvme())]),

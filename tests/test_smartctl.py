@@ -181,6 +181,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(json_values)
 def test_any_document_can_be_asked(document):

@@ -11,6 +11,8 @@ import pytest
 from board_files import circuit, farad, ohm
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 spec = importlib.util.spec_from_file_location("simulate", ROOT / "hardware/spice/simulate.py")
 simulate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulate)

@@ -63,6 +63,7 @@ def test_float_with_a_drive_that_lets_go(rail):
     assert until(10**9 + int((dies + to_zero) * 2e9))[0] == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(0.1, 15), st.floats(10, 1000), st.floats(0.5, 50), st.floats(1, 20), st.booleans())
 def test_closed_forms_against_integration(rail, watts, bulk_uF, ohms, leak_mA, crowbar):

@@ -101,6 +101,7 @@ needs_tools = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_tools
 @pytest.mark.parametrize("by_s", [-3600, 30])
 def test_a_live_fio_whose_clock_is_set(tmp_path, monkeypatch, by_s):
