@@ -31,7 +31,9 @@ def test_rails_of_a_preset_are_a_board_s_settings():
 
 @pytest.mark.slow
 def test_the_rails_together_are_the_drive(tmp_path):
-    faults = {"ppm": 40, **bench.rails_for(5, [("12V", 12.0, 0.4)])}
+    faults = bench.rails_for(5, [("12V", 12.0, 0.4)])
+    slow = {"vbus_us": 540, "vshunt_us": 1052, "temp_us": 540}  # a busy host falls behind two fast rails
+    faults = {"ppm": 40, "rail": faults["rail"] | slow, "rails": [row | slow for row in faults["rails"]]}
     words = [
         "run",
         "consistency",
@@ -58,6 +60,8 @@ def test_the_rails_together_are_the_drive(tmp_path):
     run = Path(end["run"])
     assert journal.state(run) == "complete"
 
+    came = journal.records(run)
+    assert [bytes(came.payload(i)) for i in range(len(came)) if came.kind[i] == journal.DAMAGE] == []
     powers, load = samples.load_rails(run), fiolog.load(run / "fio" / "load")
     t0_ns, t1_ns = int(load.t_ns[0]), min(int(load.t_ns[-1]) + 10**9, *(int(p.t_ns[-1]) for p in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)
