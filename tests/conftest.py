@@ -26,7 +26,8 @@ os.environ["PYTHONPATH"] = HOST  # for the processes that tests start
 # where this is set, each of those hundreds of processes, and each worker, would compile all of the code again
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-settings.register_profile("ssdrig", deadline=None)  # a busy machine is no reason to fail
+# a busy machine is no reason to fail; other examples at each run, so that many runs see many
+settings.register_profile("ssdrig", deadline=None, max_examples=50)
 settings.load_profile("ssdrig")
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also under nohup, which the tested commands respect
 os.environ.__setitem__(*SESSION.split("="))

@@ -31,9 +31,8 @@ def last_line(text: str) -> dict:
     return json.loads(text.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", ["a b-ä-λ-日本-100%41-a&b=c-x#y;z-q?'$HOME", "long-" + "x" * 90])
-def test_any_tmpdir(tmp_path, name):
-    folder = tmp_path / name
+def test_any_tmpdir(tmp_path):
+    folder = tmp_path / ("a b-ä-λ-日本-100%41-a&b=c-x#y;z-q?'$HOME" + "x" * 90)
     folder.mkdir()
     done = subprocess.run(
         command(tmp_path / "runs", 4), env=ENV | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=120

@@ -280,14 +280,14 @@ MIXED = [THREE[0], {**THREE[1], **CHEAP}]
 
 @pytest.mark.usefixtures("integers")
 @pytest.mark.parametrize(
-    "rails, energies",
-    [(THREE, 3), ([FAST], 1), (MIXED, 1), ([INA229], 1)],
+    "rails, energies, rounds",
+    [(THREE, 3, 15_000), ([FAST], 1, 15_000), (MIXED, 1, 15_000), ([INA229], 1, 30_000)],
     ids=["three rails", "fast rail", "INA228 and INA226", "INA229"],
 )
-def test_no_kind_of_rail_allocates_while_it_samples(rails, energies, tmp_path):
+def test_no_kind_of_rail_allocates_while_it_samples(rails, energies, rounds, tmp_path):
     """With the heap locked from `go` on. (That the lock is felt is shown in test_firmware.)"""
     make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    done = run_script("heap_locked.py", str(tmp_path / "feed"), "30000", stdin=json.dumps(rails))
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), str(rounds), stdin=json.dumps(rails))
     assert done.returncode == 0, done.stdout + done.stderr
     pieces = bytes.fromhex("".join(line.split()[1] for line in done.stdout.splitlines()[1:])).split(b"\x00")
     frames = [wire.decode(piece) for piece in pieces[:-1] if piece]
