@@ -1,9 +1,12 @@
 """ssdrig rig on|off|cut|clear|scope: the switch by hand (switching.py)."""
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from ssdrig import latch, ports
 from ssdrig.errors import RigError, SsdrigError, UsageError
@@ -56,7 +59,7 @@ def subcommands(words) -> None:
         "--scope",
         type=Path,
         metavar="CSV",
-        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower",
+        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower; a new file",
     )
     sub = _word(words, "clear", _clear, "confirm that you have looked: the bench is no longer unknown")
     sub.add_argument(
@@ -184,7 +187,7 @@ def _cut(args: argparse.Namespace) -> int:
 
     def act(here):
         scope = None
-        if args.scope:
+        if picture:
             gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
             if not gpios:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
@@ -208,13 +211,34 @@ def _cut(args: argparse.Namespace) -> int:
                 here.rig, f"`rig cut`: {_reason(error)}", within_s=SETTLE_S + (off_ms or 0) / 1000, were_off=were_off
             )
             raise
-        if scope:
-            args.scope.write_text(csv_of(report.pop("waveform")))
+        if picture:
+            picture.write(csv_of(report.pop("waveform")))
         for line in _learnt(args, report, here.hello["switch"]):
             print(line, file=sys.stderr)
         return report
 
-    return _with_rig(args, act, known=True)
+    with _new_file(args.scope) as picture:
+        return _with_rig(args, act, known=True)
+
+
+@contextlib.contextmanager
+def _new_file(path: Path | None) -> Iterator[TextIO | None]:
+    """The file of --scope, made before anything is switched: a picture that has no place is lost. It goes again when
+    there is none. Raises UsageError where it exists or cannot be."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = open(path, "x")
+    except OSError as error:
+        do = "name a file that does not exist, in a folder where you may write"
+        raise UsageError("--scope with the name of a new file", f"{path}: {error.strerror}", do) from None
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _clear(args: argparse.Namespace) -> int:
