@@ -3,6 +3,7 @@ instead, and a note names the file. Random ones, with their sums made anew: test
 
 import shutil
 
+import numpy as np
 import pytest
 from synthetic_run import IOPS, write
 
@@ -57,6 +58,36 @@ def test_what_fio_cannot_have_written_is_refused(whole, tmp_path, log, change):
 def test_a_mean_longer_than_the_job_is_refused(whole, tmp_path):
     seconds = altered(whole, tmp_path, "load_lat.1.log", lambda lines: field(lines, 3, 1, lambda v: b"9" * 17))
     assert seconds.source == "status"
+
+
+@pytest.mark.parametrize(
+    "stamps, longest_ns, good",
+    [
+        ([9_000, 20_000], 0, True),  # a job from 10 s to 20 s: a second early, and its very end
+        ([8_999, 20_000], 0, False),
+        ([9_000, 20_001], 0, False),
+        ([11_000, 11_000], 0, True),
+        ([11_001, 11_000], 0, False),
+        ([11_000, 12_000], 11_000_000_000, True),
+        ([11_000, 12_000], 11_000_000_001, False),
+        ([], 0, True),
+    ],
+)
+def test_limits_of_a_log_of_means(stamps, longest_ns, good):
+    log = np.array([[t, longest_ns, 0, 0] for t in stamps], dtype=np.int64).reshape(-1, 4)
+    assert fiolog._in_time(log, 10_000, 20_000) is good
+
+
+def test_the_submission_log_counts_as_well(whole, tmp_path):
+    def late(lines):
+        return field(lines, -2, 0, lambda t: b"%d" % (int(t) + 20_000))
+
+    folder = shutil.copytree(whole, tmp_path / "with")
+    text = (folder / "load_lat.1.log").read_bytes()
+    (folder / "load_slat.1.log").write_bytes(text)
+    assert fiolog.load(folder).source == "logs"
+    (folder / "load_slat.1.log").write_bytes(b"\n".join(late(text.split(b"\n"))))
+    assert fiolog.load(folder).source == "status"
 
 
 def test_the_same_file_is_not_refused(whole, tmp_path):

@@ -143,14 +143,21 @@ def _fetch(work: Path, new: Path) -> None:
 
 
 def _fetch_programs(work: Path, programs: Path) -> None:
+    folder = work / "programs"
+    folder.mkdir()
+    # of the libraries one Debian has one name, another the other
+    known = set(_run(["apt-cache", "pkgnames"], work).split())
+    wanted = [package for package in PROGRAMS if package in known]
+    try:
+        _run(["apt-get", "-q", "download", *wanted], folder)  # one start for all: each reads the lists for a second
+    except NoKernel:
+        for package in wanted:
+            with contextlib.suppress(NoKernel):
+                _run(["apt-get", "-q", "download", package], folder)
     programs.mkdir()
-    for package in PROGRAMS:
-        folder = work / "programs" / package
-        folder.mkdir(parents=True)
-        with contextlib.suppress(NoKernel):  # of the libraries one Debian has one name, another the other
-            _run(["apt-get", "-q", "download", package], folder)
-            for archive in folder.glob("*.deb"):
-                _run(["dpkg-deb", "-x", str(archive), str(programs)], work)
+    for archive in sorted(folder.glob("*.deb")):
+        with contextlib.suppress(NoKernel):
+            _run(["dpkg-deb", "-x", str(archive), str(programs)], work)
 
 
 def unpacked(image: bytes) -> bytes:
