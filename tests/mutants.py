@@ -63,8 +63,8 @@ AREAS = {
     "analysis": (
         ["host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
-        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_figures test_window"
-        " test_analysis test_rails test_report_rails test_torn test_wall test_damage",
+        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_forged_fio test_figures"
+        " test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
     ),
 }
 SWAPS = {
