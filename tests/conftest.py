@@ -78,7 +78,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick",
         action="store_true",
-        help="for daily work: leave out what is slow and what keeps real time (some 90 s on two cores)",
+        help="for daily work: leave out what is slow and what keeps real time (about two minutes on two cores)",
     )
 
 

@@ -101,9 +101,10 @@ class Job:
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, 9)
                 self.process.wait(10)
-        for name, file in zip(("stdin", "stdout", "stderr"), self.files):
+        for name, file in zip(("stdout", "stderr"), self.files[1:]):
             file.seek(0)
             out[name] = file.read().decode(errors="replace")
+        for file in self.files:
             file.close()
         return out | {"seconds": round(time.monotonic() - self.begun, 3)}
 

@@ -151,10 +151,9 @@ class Machine:
         argv = tuple(str(word) for word in argv)
         return self._ended(argv, timeout_s, "", {"argv": argv, "stdin": stdin, "cwd": cwd, "env": environment})
 
-    def python(self, source: str, *words: str, timeout_s: float = 90, stdin: str = "", **environment: str) -> Ended:
+    def python(self, source: str, *words: str, timeout_s: float = 90) -> Ended:
         """Run Python source with sys.argv = words in the guest's agent, forked after it has imported this clone."""
-        request = python_request(source, words) | {"stdin": stdin, "env": environment}
-        return self._ended(words, timeout_s, "", request)
+        return self._ended(words, timeout_s, "", python_request(source, words))
 
     def ssdrig(self, *words: str, timeout_s: float = 90) -> Ended:
         """Run this clone's ssdrig in the guest, as its launcher starts it but for the start of Python."""
