@@ -44,8 +44,8 @@ def own_state(tmp_path_factory, monkeypatch):
 @pytest.fixture
 def micropython() -> list[str]:
     """The argv prefix that runs MicroPython; skips the test where there is none."""
-    from ssdrig import micropython
     from ssdrig.errors import ToolMissing
+    from ssdrig.setup import micropython
 
     try:
         return micropython.command()

@@ -12,7 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import provision, wire
+from ssdrig import wire
+from ssdrig.setup import provision
 
 ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"

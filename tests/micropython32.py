@@ -5,8 +5,8 @@ import fcntl
 import platform
 import shlex
 
-from ssdrig import micropython
 from ssdrig.errors import ToolMissing
+from ssdrig.setup import micropython
 
 FOLDER = micropython.PRIVATE.with_name("micropython-32")
 

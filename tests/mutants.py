@@ -35,14 +35,17 @@ AREAS = {
         " test_lane",
     ),
     "meter": (
-        [f"host/ssdrig/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
+        [f"host/ssdrig/meter/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
         "test_clock test_frames test_limits test_samples_limits test_rails_grid test_calibration_limits test_samples"
         " test_closure test_rails test_calibration test_analysis test_figures",
     ),
     "wear": (
         [
             f"host/ssdrig/drive/{name}.py"
-            for name in ("wa", "endurance", "retention", "plausible", "nvme_counters", "ata_counters", "ata_table")
+            for name in (
+                *("wear/wa", "wear/endurance", "wear/retention"),
+                *("smart/plausible", "smart/nvme_counters", "smart/ata_counters", "smart/ata_table"),
+            )
         ],
         "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"
         " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_counters test_wear"
@@ -50,7 +53,7 @@ AREAS = {
     ),
     "guard": (
         [
-            f"host/ssdrig/drive/{name}.py"
+            f"host/ssdrig/drive/target/{name}.py"
             for name in ("uses", "layers", "mounts", "openers", "claims", "lock", "guard", "confirm")
         ],
         "test_guard_bounds test_guard_layers test_confirm test_guard test_holders test_latch test_purge test_drives"
@@ -61,7 +64,7 @@ AREAS = {
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "analysis": (
-        ["host/ssdrig/analysis/*.py", "host/ssdrig/figures.py", "host/ssdrig/fiolog.py"],
+        ["host/ssdrig/analysis/*.py", "host/ssdrig/load/fiolog.py"],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
         " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_forged_fio test_figures"
         " test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",

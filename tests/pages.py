@@ -1,6 +1,6 @@
 """Health pages laid out by hand, for tests."""
 
-from ssdrig.drive import nvme_pages
+from ssdrig.drive.smart import nvme_pages
 
 
 def page(fields: dict, size: int = 512) -> bytes:

@@ -8,8 +8,8 @@ import pytest
 from drives import a_drive
 from loop_device import loop_device
 
-from ssdrig.drive import purge
-from ssdrig.drive.inventory import Drive
+from ssdrig.drive.erase import purge
+from ssdrig.drive.target.inventory import Drive
 from ssdrig.progress import Progress
 
 SIZE = 4 << 20

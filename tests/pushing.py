@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from ssdrig import influx
-from ssdrig import line_protocol as lp
+from ssdrig.influx import line_protocol as lp
+from ssdrig.influx import sender as influx
 
 POWER = lp.read_schema()["power"]
 HOST = Path(__file__).resolve().parents[1] / "host"
@@ -65,13 +65,13 @@ def drain(s, tries=200):
 PUSHER = """
 import sys, time
 from pathlib import Path
-from ssdrig import influx
+from ssdrig.influx import sender
 die = sys.argv[3]
 if die == "after-204":
-    influx.write_atomically = lambda *_: (print("here", flush=True), time.sleep(60))
+    sender.write_atomically = lambda *_: (print("here", flush=True), time.sleep(60))
 if die == "before-rename":
     Path.replace = lambda *_: (print("here", flush=True), time.sleep(60))
-s = influx.Sender(Path(sys.argv[1]), influx.target(sys.argv[2]))
+s = sender.Sender(Path(sys.argv[1]), sender.target(sys.argv[2]))
 if die == "before-post":
     s._post = lambda *_: (print("here", flush=True), time.sleep(60))
 while s.pending():

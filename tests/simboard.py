@@ -15,9 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import micropython, rig_command, wire
+from ssdrig import wire
 from ssdrig.errors import ToolMissing
-from ssdrig.virtual import cable, feed
+from ssdrig.rig import command as rig_command
+from ssdrig.setup import micropython
+from ssdrig.virtual import feed
+from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[1]
 VBUS_V, CURRENT_A = 195.3125e-6, 9.765625e-6
@@ -185,7 +188,15 @@ class Board(Line):
         super().__init__(-1)
 
     def __enter__(self):
-        argv = [sys.executable, "-m", "ssdrig.virtual.cable", "--feed", str(self.feed), "--truth", str(self.truth_path)]
+        argv = [
+            sys.executable,
+            "-m",
+            "ssdrig.virtual.rig.cable",
+            "--feed",
+            str(self.feed),
+            "--truth",
+            str(self.truth_path),
+        ]
         argv += ["--faults", json.dumps(self.faults), "--die-with-parent"]
         env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)

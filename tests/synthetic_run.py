@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from ssdrig import analysis, wire
-from ssdrig.figures import figures_of
+from ssdrig.analysis.figures import figures_of
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
 UTC_RUN_NS = 1_795_177_507_894_000_000

@@ -9,11 +9,15 @@ import time
 from types import SimpleNamespace
 from unittest import mock
 
-from ssdrig import consistency, journal, load, run, switching
+from ssdrig import journal
 from ssdrig.bench import Bench
 from ssdrig.errors import RigError
+from ssdrig.load import fio as load
+from ssdrig.plan import consistency
 from ssdrig.progress import Progress
-from ssdrig.teardown import Stop, Teardown
+from ssdrig.rig import switch
+from ssdrig.run import run
+from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.virtual.bench import PREFIX, VirtualBench
 
 SIZE = 64 << 20
@@ -169,7 +173,7 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
             mock.patch.object(run, "Rig", make_rig),
             mock.patch.object(load, "run", fio(step_s, bytes_per_step)),
             mock.patch.object(load, "version", lambda: "fio-none"),
-            mock.patch.object(switching, "on", power_on),
+            mock.patch.object(switch, "on", power_on),
             mock.patch.object(Teardown, "push", pushing),
         ):
             stand_ins.enter_context(patch)

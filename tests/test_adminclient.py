@@ -7,7 +7,7 @@ import threading
 import pytest
 from pages import PAGE_02H, PAGE_09H, PAGE_C0H
 
-from ssdrig.drive import counters
+from ssdrig.drive.smart import counters
 from ssdrig.errors import DriveError
 from ssdrig.virtual import adminclient
 

@@ -10,8 +10,8 @@ import synthetic_run
 from synthetic_run import IOPS, WINDOW, run_of, whole
 
 from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError
-from ssdrig.figures import figures_of
 
 BLOCK = 4096
 

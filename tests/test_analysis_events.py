@@ -14,7 +14,7 @@ from ssdrig.analysis.power import _count
 from ssdrig.analysis.rundata import Rail
 from ssdrig.analysis.smart import _shares, window_wa
 from ssdrig.analysis.windows import Window
-from ssdrig.drive import wa
+from ssdrig.drive.wear import wa
 
 SECOND = 10**9
 

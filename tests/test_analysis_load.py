@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from test_analysis_events import SECOND, event, run
 
-from ssdrig import analysis, fiolog
+from ssdrig import analysis
 from ssdrig.analysis.fio import _load_lat, load_fio
 from ssdrig.errors import LoadError
-from ssdrig.fiotext import plat_ns
+from ssdrig.load import fiolog
+from ssdrig.load.fiotext import plat_ns
 
 
 def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fiolog.Seconds:

@@ -7,10 +7,10 @@ import pytest
 from test_analysis_events import SECOND, event, run
 from test_window_figures import FACTS, exactly
 
-from ssdrig import rails, samples
 from ssdrig.analysis import power as part
 from ssdrig.errors import RigError
-from ssdrig.power import Closure
+from ssdrig.meter import rails, samples
+from ssdrig.meter.power import Closure
 
 
 def closure(**more) -> Closure:

@@ -8,7 +8,7 @@ from test_analysis_events import SECOND, polled, run
 
 from ssdrig.analysis.smart import _shares, load_smart, window_wa
 from ssdrig.analysis.windows import Window
-from ssdrig.drive import counters
+from ssdrig.drive.smart import counters
 
 GB = 10**9
 

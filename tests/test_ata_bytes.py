@@ -3,8 +3,8 @@ missing."""
 
 import pytest
 
-from ssdrig.drive import ata_counters as ata
-from ssdrig.drive.ata_counters import Found
+from ssdrig.drive.smart import ata_counters as ata
+from ssdrig.drive.smart.ata_counters import Found
 
 TLC, SLC, ALL = Found(100, 10, "t"), Found(50, 5, "s"), Found(200, 1, "n")
 NAND = ("nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_tlc_bytes")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig import words
-from ssdrig.drive import ata_table, counters
+from ssdrig.drive.smart import ata_table, counters
 from ssdrig.errors import UsageError
 
 MIB, GIB = 1 << 20, 1 << 30

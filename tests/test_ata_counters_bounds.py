@@ -2,8 +2,8 @@
 
 import pytest
 
-from ssdrig.drive import ata_counters as ata
-from ssdrig.drive.ata_counters import Found
+from ssdrig.drive.smart import ata_counters as ata
+from ssdrig.drive.smart.ata_counters import Found
 
 MIB = 1 << 20
 

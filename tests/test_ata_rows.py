@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig.drive import ata_table
-from ssdrig.drive.ata_table import Entry, Rows
+from ssdrig.drive.smart import ata_table
+from ssdrig.drive.smart.ata_table import Entry, Rows
 from ssdrig.errors import UsageError
 
 SOME = Path("some.toml")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from purging import commands, machine, the_purge  # noqa: F401  fixture
 
-from ssdrig.drive import ata_security, purge
+from ssdrig.drive.erase import ata_security, purge
 from ssdrig.errors import DriveError
 
 

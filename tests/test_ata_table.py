@@ -7,7 +7,7 @@ import re
 import drivedb
 import pytest
 
-from ssdrig.drive import ata_table
+from ssdrig.drive.smart import ata_table
 
 # rows that the newest database has no name for: of files that older smartctl wrote
 GONE = {

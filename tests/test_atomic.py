@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from ssdrig import atomic
+from ssdrig import files
 
 
 def fails(monkeypatch, name, after=0):
@@ -26,7 +26,7 @@ def fails(monkeypatch, name, after=0):
 def test_a_file_is_replaced_whole(tmp_path):
     target = tmp_path / "a"
     for content in (b"old", b"new and longer", b""):
-        atomic.write_atomically(target, content)
+        files.write_atomically(target, content)
         assert target.read_bytes() == content and os.listdir(tmp_path) == ["a"]
 
 
@@ -36,7 +36,7 @@ def test_a_write_that_fails_leaves_the_old_content(tmp_path, monkeypatch, what):
     target.write_bytes(b"old")
     fails(monkeypatch, what)
     with pytest.raises(OSError, match="No space"):
-        atomic.write_atomically(target, b"new")
+        files.write_atomically(target, b"new")
     assert target.read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
 
 
@@ -46,7 +46,7 @@ def test_content_is_on_the_disk_before_its_name_is_and_then_the_name(tmp_path, m
         os, "fsync", lambda fd: (done.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "content"), fsync(fd))
     )
     monkeypatch.setattr(os, "replace", lambda *names: (done.append("name"), replace(*names)))
-    atomic.write_atomically(tmp_path / "a", b"x")
+    files.write_atomically(tmp_path / "a", b"x")
     assert done == ["content", "name", "folder"]
 
 
@@ -64,7 +64,7 @@ def test_a_block_is_appended_however_little_the_disk_takes_at_a_time(log, monkey
     fd, path = log
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
-    atomic.append_or_undo(fd, b"two and three\n", 4)
+    files.append_or_undo(fd, b"two and three\n", 4)
     assert path.read_bytes() == b"one\ntwo and three\n"
 
 
@@ -76,7 +76,7 @@ def test_a_block_that_does_not_fit_is_undone(log, monkeypatch, what, after):
         monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
     fails(monkeypatch, what, after)
     with pytest.raises(OSError, match="No space"):
-        atomic.append_or_undo(fd, b"two and three\n", 4)
+        files.append_or_undo(fd, b"two and three\n", 4)
     assert path.read_bytes() == b"one\n"
 
 
@@ -94,14 +94,14 @@ def test_what_is_no_file_stays(tmp_path, kind):
     }[kind]()
     before = target.lstat()
     with pytest.raises(OSError, match="lies there is no file"):
-        atomic.write_atomically(target, b"new")
+        files.write_atomically(target, b"new")
     assert target.lstat() == before and os.listdir(tmp_path) == ["a"]
 
 
 def test_a_link_under_the_name_of_the_half_made_file_is_not_followed(tmp_path):
     (tmp_path / "thesis").write_bytes(b"mine")
     (tmp_path / ".a.part").symlink_to("thesis")
-    atomic.write_atomically(tmp_path / "a", b"new")
+    files.write_atomically(tmp_path / "a", b"new")
     assert (tmp_path / "thesis").read_bytes() == b"mine"
     assert (tmp_path / "a").read_bytes() == b"new" and not (tmp_path / "a").is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["a", "thesis"]

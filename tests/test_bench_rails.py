@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from synthetic_run import other_notes
 
-from ssdrig import analysis, fiolog, journal, points, rails, samples
-from ssdrig.figures import figures_of
-from ssdrig.virtual import bench, truth
-from ssdrig.virtual.presets import PRESETS
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
+from ssdrig.influx import points
+from ssdrig.load import fiolog
+from ssdrig.meter import rails, samples
+from ssdrig.virtual import bench
+from ssdrig.virtual.device import truth
+from ssdrig.virtual.flash.presets import PRESETS
 
 pytestmark = pytest.mark.keeps_time
 

@@ -13,10 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssdrig import analysis, fiolog, fiotext, journal, points, samples
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import kill, measured
-from ssdrig.figures import figures_of
-from ssdrig.virtual import influxd, truth
+from ssdrig.influx import points
+from ssdrig.load import fiolog, fiotext
+from ssdrig.meter import samples
+from ssdrig.virtual import influxd
+from ssdrig.virtual.device import truth
 
 HOST = Path(__file__).parents[1] / "host"
 SMALL = ["run", "consistency", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]

@@ -3,7 +3,7 @@
 import pytest
 from purging import loop  # noqa: F401  fixture
 
-from ssdrig.drive import block
+from ssdrig.drive.target import block
 from ssdrig.errors import DriveError
 
 

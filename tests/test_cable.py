@@ -13,8 +13,8 @@ import pytest
 from simboard import ROOT, Board, make_feed
 
 from ssdrig import wire
-from ssdrig.virtual import cable
-from ssdrig.virtual.faults import BOARD, TRANSPORT
+from ssdrig.virtual.rig import cable
+from ssdrig.virtual.rig.faults import BOARD, TRANSPORT
 
 pytestmark = pytest.mark.keeps_time
 
@@ -83,7 +83,7 @@ def test_a_pause_holds_back_what_is_sent_in_it():
 
 
 def run_cable(*arguments):
-    argv = [sys.executable, "-m", "ssdrig.virtual.cable", *map(str, arguments)]
+    argv = [sys.executable, "-m", "ssdrig.virtual.rig.cable", *map(str, arguments)]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
     return subprocess.run(argv, capture_output=True, text=True, timeout=60, env=env)
 
@@ -147,7 +147,8 @@ def test_the_cable_ends_with_its_parent(tmp_path):
     make_feed(tmp_path / "feed", 1.0)
     starter = (
         "import subprocess, sys, time\n"
-        "p = subprocess.Popen([sys.executable, '-m', 'ssdrig.virtual.cable', *sys.argv[1:]], stdout=subprocess.PIPE)\n"
+        "cable = [sys.executable, '-m', 'ssdrig.virtual.rig.cable', *sys.argv[1:]]\n"
+        "p = subprocess.Popen(cable, stdout=subprocess.PIPE)\n"
         "p.stdout.readline(); print(p.pid, flush=True); time.sleep(60)\n"
     )
     argv = [sys.executable, "-c", starter, "--feed", tmp_path / "feed", "--truth", tmp_path / "t", "--die-with-parent"]

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_device import loop_device
 
-from ssdrig.drive import calibrate, guard, inventory
-from ssdrig.drive import units as units_file
+from ssdrig.drive import count_units
+from ssdrig.drive.smart import units as units_file
+from ssdrig.drive.target import guard, inventory
 from ssdrig.errors import DriveError, JournalError, UsageError
 from ssdrig.progress import Progress
 
@@ -32,7 +33,7 @@ def document(counters: dict[int, int], known=False, **pages) -> dict:
 
 
 def units(before, after, written=N):
-    return {f["key"]: f for f in calibrate.find_units(before, after, written)}
+    return {f["key"]: f for f in count_units.find_units(before, after, written)}
 
 
 def counted(number: int, counts: int, written=N, start=1000) -> dict:
@@ -68,7 +69,7 @@ def test_a_known_good_drive_in_lbas_calibrates_to_512():
         document({241: 58_202_114_331, 9: 20_000}, known=True),
         document({241: 58_202_114_331 + N // 512, 9: 20_001}, known=True),
     )
-    found = calibrate.find_units(before, after, N)
+    found = count_units.find_units(before, after, N)
     assert [(f["key"], f["unit_bytes"], f["in_database"], f["name"]) for f in found] == [
         ("ata:241", 512, True, "Attribute_241")
     ]
@@ -84,7 +85,9 @@ def test_of_host_writes_they_can_be_told_after_30_GB():
     found = counted(241, 10, 10 * 10**9)
     assert found["unit_bytes"] is None and found["candidates"] == [10**9, GIB]
     assert (
-        found["more_bytes"] == calibrate.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9 == pytest.approx(19.12e9, rel=1e-3)
+        found["more_bytes"]
+        == count_units.bytes_to_tell(10**9, GIB, 1.0) - 10 * 10**9
+        == pytest.approx(19.12e9, rel=1e-3)
     )
 
 
@@ -122,7 +125,7 @@ def test_pages_of_nvme_drives_are_no_counters_without_a_unit():
     tells."""
     before, after = bytes(512), bytes(40) + (1024).to_bytes(8, "little") + bytes(464)
     for name in ("log_02h", "log_c0h", "log_cah"):
-        assert calibrate.raw_counters({name: after.hex()}) == {} == units({name: before.hex()}, {name: after.hex()})
+        assert count_units.raw_counters({name: after.hex()}) == {} == units({name: before.hex()}, {name: after.hex()})
 
 
 # ---- for anything
@@ -130,7 +133,7 @@ def test_pages_of_nvme_drives_are_no_counters_without_a_unit():
 
 @settings(max_examples=300, deadline=None)
 @given(
-    st.sampled_from(calibrate.UNITS),
+    st.sampled_from(count_units.UNITS),
     st.floats(1.0, 1.1),
     st.integers(0, 10**15),
     st.integers(1, 256 * 1024),
@@ -149,12 +152,12 @@ def test_the_true_unit_always_fits_and_no_other_is_ever_said(unit, wa, start, wr
         return
     assert unit in found["candidates"]
     assert found["unit_bytes"] in (None, unit)
-    if counts < calibrate.FEWEST_COUNTS:
+    if counts < count_units.FEWEST_COUNTS:
         assert found["unit_bytes"] is None and found["more_bytes"] > 0
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.sampled_from(calibrate.UNITS), st.integers(0, 10**12), st.integers(1, 64 * 1024))
+@given(st.sampled_from(count_units.UNITS), st.integers(0, 10**12), st.integers(1, 64 * 1024))
 def test_the_bytes_that_are_asked_for_suffice(unit, start, written_mib):
     """Host counter: after writing more_bytes more there are enough counts, and after at most one more round the unit is
     known."""
@@ -192,7 +195,7 @@ def test_odd_documents_give_no_unit_and_no_crash(table, rest, page, written):
         ({"smartctl": rest}, {"smartctl": table}),
         (odd, odd),
     ):
-        assert calibrate.find_units(before, after, written) == []
+        assert count_units.find_units(before, after, written) == []
 
 
 # ---- what is kept
@@ -246,7 +249,8 @@ def test_a_damaged_file_is_said_and_not_taken_for_no_units(home, text):
 
 def test_a_poll_does_not_wait_for_numpy():
     code = (
-        "import sys; from ssdrig.drive import calibrate, purge, units as units_file; units_file.units_for('M', 'F');"
+        "import sys; from ssdrig.drive import count_units; from ssdrig.drive.erase import purge;"
+        " from ssdrig.drive.smart import units; units.units_for('M', 'F');"
         " sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
@@ -298,7 +302,7 @@ def drive(tmp_path, monkeypatch):
 
 
 def test_calibration_of_a_real_device(drive, home):
-    result = calibrate.calibrate(drive, 64 * MIB, "discard", 0.0, Progress(quiet=True))
+    result = count_units.calibrate(drive, 64 * MIB, "discard", 0.0, Progress(quiet=True))
     assert result["purge"]["method"] == "discard" and result["purge"]["ok"] and result["settled"]
     found = {f["key"]: f for f in result["units"]}
     assert set(found) == {"ata:241", "ata:249", "ata:233"}
@@ -312,14 +316,14 @@ def test_calibration_of_a_real_device(drive, home):
 @pytest.mark.parametrize("size", [MIB + 512, 0, 97 * MIB])
 def test_sizes_that_do_not_fit(drive, size):
     with pytest.raises(UsageError, match="96 MiB"):
-        calibrate.calibrate(drive, size, None, 0.0, Progress(quiet=True))
+        count_units.calibrate(drive, size, None, 0.0, Progress(quiet=True))
 
 
 def test_a_drive_that_counts_nothing_is_not_written(drive, tmp_path):
     (tmp_path / "bin/smartctl").write_text('#!/bin/sh\necho \'{"smartctl": {"version": [7, 3], "exit_status": 0}}\'\n')
     before = open(f"/sys/block/{drive.name}/stat").read().split()[6]
     with pytest.raises(DriveError, match="attributes"):
-        calibrate.calibrate(drive, 64 * MIB, None, 0.0, Progress(quiet=True))
+        count_units.calibrate(drive, 64 * MIB, None, 0.0, Progress(quiet=True))
     assert open(f"/sys/block/{drive.name}/stat").read().split()[6] == before
 
 
@@ -344,12 +348,12 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
     monkeypatch.setattr(inventory, "find", lambda word: drive)
     monkeypatch.setattr(guard, "hold", lambda drive, serial: contextlib.nullcontext(serial))
     monkeypatch.setattr(
-        calibrate, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True}
+        count_units, "calibrate", lambda *words: asked.append(words) or {"units": [found], "settled": True}
     )
     parser = argparse.ArgumentParser()
-    calibrate.add_arguments(parser)
+    count_units.add_arguments(parser)
     assert (
-        calibrate.command(
+        count_units.command(
             parser.parse_args(["S1", "--write", "10GB", "--destroy-data", "S1", "--purge", "none", "--json"])
         )
         == code

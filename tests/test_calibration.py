@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import ROOT
 
-from ssdrig import calibrating, calibration, journal, samples, wire
-from ssdrig.calibration import CalibrationError, Meter, Point
+from ssdrig import journal, wire
 from ssdrig.errors import RigError, UsageError
-from ssdrig.frames import Decoder
-from ssdrig.rig import mean_power_W
+from ssdrig.meter import calibration, samples
+from ssdrig.meter.calibration import CalibrationError, Meter, Point
+from ssdrig.meter.frames import Decoder
+from ssdrig.rig import calibrate
+from ssdrig.rig.stream import mean_power_W
 
 RAIL = {
     "rail": 0,
@@ -143,7 +145,7 @@ def measured(seed, quantity, value, conversions=60):
     for k in range(conversions):
         chip.advance(1_000_000 + (k + 1) * 740_000)
         values.append(chip.current * 7.8125e-6 if quantity == "I" else chip.vbus * 195.3125e-6)
-    return calibrating.mean_of(np.array(values), 10)
+    return calibrate.mean_of(np.array(values), 10)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def figures(meter_at_check=2.5):
 
 def test_from_figures_with_a_check():
     said = []
-    kept = calibrating.from_figures(figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", said.append)
+    kept = calibrate.from_figures(figures(), {**RAIL, "calibration": {"I": line_of(1.01, 0)}}, "e66", said.append)
     gain, offset = calibration.gain_offset(kept["V"])
     assert (gain, offset) == pytest.approx((5.0 / 5.009, -0.002 * 5.0 / 5.009), abs=1e-8)
     assert (
@@ -224,7 +226,7 @@ def test_from_figures_with_a_check():
 
 def test_a_check_that_fails_keeps_nothing():
     with pytest.raises(UsageError, match="check at 2.6 V"):
-        calibrating.from_figures(figures(2.6), RAIL, "e66", lambda words: None)
+        calibrate.from_figures(figures(2.6), RAIL, "e66", lambda words: None)
 
 
 @pytest.mark.parametrize(
@@ -240,13 +242,13 @@ def test_a_check_that_fails_keeps_nothing():
 )
 def test_figures_that_are_refused(broken):
     with pytest.raises(UsageError):
-        calibrating.from_figures(broken, RAIL, "e66", lambda words: None)
+        calibrate.from_figures(broken, RAIL, "e66", lambda words: None)
 
 
 def test_the_example_of_the_manual_is_taken():
     text = (ROOT / "hardware/calibration.md").read_text()
     example = json.loads(text[text.index('    {"I"') :].split("\n\n")[0])
-    kept = calibrating.from_figures(example, RAIL, "e66", lambda words: None)
+    kept = calibrate.from_figures(example, RAIL, "e66", lambda words: None)
     assert calibration.gain_offset(kept["I"])[0] == pytest.approx(1.0003 / 1.00924, abs=1e-8)
 
 
@@ -256,49 +258,49 @@ def test_the_example_of_the_manual_is_taken():
 def test_still_or_moving():
     dice = np.random.default_rng(1)
     steady = 1.0 + 1e-3 * dice.standard_normal(5000)
-    assert calibrating.is_still(steady) and calibrating.is_still(np.full(5000, 3.3))
-    assert not calibrating.is_still(steady + np.linspace(0, 1e-3, 5000))
-    assert not calibrating.is_still(np.full(5000, 3.3) + np.linspace(0, 3e-4, 5000))
+    assert calibrate.is_still(steady) and calibrate.is_still(np.full(5000, 3.3))
+    assert not calibrate.is_still(steady + np.linspace(0, 1e-3, 5000))
+    assert not calibrate.is_still(np.full(5000, 3.3) + np.linspace(0, 3e-4, 5000))
 
 
 def test_the_mean_of_a_wandering_reading_is_less_certain():
     dice = np.random.default_rng(2)
     white = dice.standard_normal(10_000)
-    mean, u = calibrating.mean_of(white, 10)
+    mean, u = calibrate.mean_of(white, 10)
     assert 0.01 <= u < 0.02 and abs(mean) < 4 * u
     wander = np.repeat(dice.standard_normal(10), 1000)
-    assert calibrating.mean_of(white * 0.01 + wander, 10)[1] > 0.15  # naive s / sqrt(n) would say 0.01
+    assert calibrate.mean_of(white * 0.01 + wander, 10)[1] > 0.15  # naive s / sqrt(n) would say 0.01
     with pytest.raises(RigError):
-        calibrating.mean_of(white[:19], 10)
+        calibrate.mean_of(white[:19], 10)
 
 
 def reading(amperes, rail=RAIL):
     t_ns = (np.arange(len(amperes)) * 1e6).astype(np.int64)
-    return calibrating.Reading(rail, t_ns, np.full(len(amperes), 5.0), amperes, None)
+    return calibrate.Reading(rail, t_ns, np.full(len(amperes), 5.0), amperes, None)
 
 
 def test_noise_figures():
     dice = np.random.default_rng(3)
-    found = calibrating.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
+    found = calibrate.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
     assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
     assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
-    minute = calibrating.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
+    minute = calibrate.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
     # white noise: sd / sqrt(n) of a second
     assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)
     assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
-    ramp = calibrating.noise(reading(np.linspace(0, 1e-4, 10_001)))
+    ramp = calibrate.noise(reading(np.linspace(0, 1e-4, 10_001)))
     assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(
         1e-5 / math.sqrt(2), rel=0.01
     )
-    kept = calibrating.noise_kept(found, RAIL)
+    kept = calibrate.noise_kept(found, RAIL)
     assert kept["I_sd_n"] == round(found["I_sd"] * 1e9) and kept["adc"] == 0xF500
 
 
 def test_noise_with_something_connected_is_refused():
     with pytest.raises(RigError, match="no current; seen 20.000 mA"):
-        calibrating.noise(reading(np.full(5000, 0.02)))
+        calibrate.noise(reading(np.full(5000, 0.02)))
     with pytest.raises(RigError, match="2 s"):
-        calibrating.noise(reading(np.zeros(100)))
+        calibrate.noise(reading(np.zeros(100)))
 
 
 # ---- where it is applied

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from test_calibration import METER, RAIL, line_of
 
-from ssdrig import calibration
-from ssdrig.calibration import CalibrationError, Meter, Point
+from ssdrig.meter import calibration
+from ssdrig.meter.calibration import CalibrationError, Meter, Point
 
 STORED = {"x1_n": 0, "x2_n": 10**9, "r1_n": 0, "r2_n": 10**9} | dict.fromkeys(
     ("c1_n", "c2_n", "u1_n", "u2_n", "g_ppb"), 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import clock
+from ssdrig.meter import clock
 
 HOST0 = 17_000_000_000_000
 TICK0 = 1_068_741_824

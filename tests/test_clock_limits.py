@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdrig import clock
+from ssdrig.meter import clock
 
 S_US, S_NS = 10**6, 10**9
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdrig import clock
+from ssdrig.meter import clock
 
 US = np.array([0.0, 1e6, 2e6])
 

@@ -8,9 +8,10 @@ from simboard import Board, lent_port, until
 from test_rails import W
 from test_rig_command import Bench
 
-from ssdrig import journal, samples, wire
-from ssdrig.rig import Rig
-from ssdrig.virtual import cable
+from ssdrig import journal, wire
+from ssdrig.meter import samples
+from ssdrig.rig.stream import Rig
+from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
 

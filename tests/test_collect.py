@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H, PAGE_C0H
 
-from ssdrig.drive import collect, units
-from ssdrig.drive.counters import snapshot
+from ssdrig.drive.smart import collect, units
+from ssdrig.drive.smart.counters import snapshot
 from ssdrig.errors import DriveError, JournalError, ToolMissing
 
 NVME = a_drive(node="/dev/nvme7n1", controller="/dev/nvme7")
@@ -397,7 +397,7 @@ def test_calibrated_units_are_put_in(tools, monkeypatch):
 
 
 def test_numpy_is_not_loaded():
-    code = "import sys, ssdrig.drive.collect; sys.exit('numpy' in sys.modules)"
+    code = "import sys, ssdrig.drive.smart.collect; sys.exit('numpy' in sys.modules)"
     assert collect.program.run([sys.executable, "-c", code], 60).exit_code == 0
 
 

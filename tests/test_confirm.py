@@ -6,7 +6,7 @@ import pty
 import pytest
 from drives import a_drive
 
-from ssdrig.drive import confirm
+from ssdrig.drive.target import confirm
 from ssdrig.errors import UnsafeTarget
 
 DRIVE = a_drive(serial="S3Z8NB0K123456")

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig import consistency
 from ssdrig.errors import UsageError
+from ssdrig.plan import consistency
 
 GIB = 1 << 30
 

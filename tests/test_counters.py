@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, items, page, page_c0h
 
-from ssdrig.drive import ata_table, counters, json_numbers
+from ssdrig.drive.smart import ata_table, counters, json_numbers
 
 DATA = Path(__file__).parent / "data" / "smartctl"
 MIB = 1 << 20

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdrig.drive import counters, plausible
+from ssdrig.drive.smart import counters, plausible
 
 TB = 10**12
 HOURS_MOST = 40 * 8766

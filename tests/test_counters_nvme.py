@@ -3,7 +3,7 @@
 import pytest
 from pages import items, page
 
-from ssdrig.drive import nvme_counters, nvme_pages
+from ssdrig.drive.smart import nvme_counters, nvme_pages
 
 U128 = 2**128 - 1
 U64 = 2**64 - 1

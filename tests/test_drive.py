@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import feed, kernels, nand
-from ssdrig.virtual.drive import VirtualDrive
-from ssdrig.virtual.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA_MLC, SATA_TLC
+from ssdrig.virtual import feed, kernels
+from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA_MLC, SATA_TLC
 
 READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4
 MS, S = 1_000_000, 1_000_000_000

@@ -5,7 +5,9 @@ import os
 import pytest
 from disktree import DiskTree
 
-from ssdrig.drive import collect, drives, guard, inventory
+from ssdrig.drive import command as drive_command
+from ssdrig.drive.smart import collect
+from ssdrig.drive.target import guard, inventory
 from ssdrig.errors import ToolMissing
 
 
@@ -67,7 +69,7 @@ def tree(tmp_path, monkeypatch):
 
 
 def test_each_drive_with_its_refusals_and_health(tree):
-    sda, nvme = drives.survey(root=tree.root)
+    sda, nvme = drive_command.survey(root=tree.root)
     assert (
         nvme["safe"] and nvme["refusals"] == [] and nvme["serial"] == "S6Z1NX0W100001" and nvme["link"] == "PCIe 4.0 x4"
     )
@@ -85,13 +87,13 @@ def test_each_drive_with_its_refusals_and_health(tree):
 
 def test_a_drive_that_a_run_holds_is_not_asked(tree):
     with guard.hold(inventory.find("S6Z1NX0W100001", tree.root), None, tree.root):
-        _, nvme = drives.survey(root=tree.root)
+        _, nvme = drive_command.survey(root=tree.root)
     assert tree.asked == ["sda"] and nvme["smart_trouble"] == "not asked: a run holds the drive"
     assert [r["check"] for r in nvme["refusals"]] == ["lock"]
 
 
 def test_no_smart_asks_nobody(tree):
-    rows = drives.survey(smart=False, root=tree.root)
+    rows = drive_command.survey(smart=False, root=tree.root)
     assert tree.asked == [] and {row["smart_trouble"] for row in rows} == {"not asked (--no-smart)"}
 
 
@@ -100,12 +102,12 @@ def test_without_any_tool_the_list_is_still_there(tree, monkeypatch):
         raise ToolMissing("smartctl 7.0 or newer", "none", "install smartmontools")
 
     monkeypatch.setattr(collect, "poll_all", poll_all)
-    rows = drives.survey(root=tree.root)
+    rows = drive_command.survey(root=tree.root)
     assert len(rows) == 2 and all("install smartmontools" in row["smart_trouble"] for row in rows)
 
 
 def test_the_table_in_160_columns(tree):
-    text = drives.table(drives.survey(root=tree.root), 160)
+    text = drive_command.table(drive_command.survey(root=tree.root), 160)
     assert text.splitlines() == [
         "SERIAL          MODEL                      FIRMWARE  SIZE      INTERFACE         HEALTH  WEAR  TEMP   TEST",
         "S3Z9NB0K100001  Samsung SSD 860 EVO 500GB  RVT04B6Q  500.1 GB  SATA 6.0 Gb/s     -       -     -      NO",
@@ -120,7 +122,7 @@ def test_the_table_in_160_columns(tree):
 
 
 def test_in_80_columns_each_drive_is_a_block(tree):
-    text = drives.table(drives.survey(root=tree.root), 80)
+    text = drive_command.table(drive_command.survey(root=tree.root), 80)
     assert max(map(len, text.splitlines())) <= 80
     assert text.split("\n\n")[1].splitlines() == [
         "S6Z1NX0W100001  Samsung SSD 990 PRO 2TB",
@@ -132,20 +134,20 @@ def test_in_80_columns_each_drive_is_a_block(tree):
 
 def test_a_disk_with_data_only_is_told_from_one_in_use(tree):
     tree.write("proc/self/mountinfo", "")
-    sda = drives.survey(smart=False, root=tree.root)[0]
-    assert "has data" in drives.table([sda], 160) and "NO" not in drives.table([sda], 160).splitlines()[1]
+    sda = drive_command.survey(smart=False, root=tree.root)[0]
+    assert "has data" in drive_command.table([sda], 160) and "NO" not in drive_command.table([sda], 160).splitlines()[1]
 
 
 def run(capsys, *words):
     parser = argparse.ArgumentParser()
-    drives.add_arguments(parser)
-    code = drives.command(parser.parse_args(words))
+    drive_command.add_arguments(parser)
+    code = drive_command.command(parser.parse_args(words))
     return code, *capsys.readouterr()
 
 
 def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
-    survey = drives.survey
-    monkeypatch.setattr(drives, "survey", lambda smart: survey(smart, tree.root))
+    survey = drive_command.survey
+    monkeypatch.setattr(drive_command, "survey", lambda smart: survey(smart, tree.root))
     code, out, _ = run(capsys, "--json")
     rows = json.loads(out)
     assert code == 0 and [row["name"] for row in rows] == ["sda", "nvme0n1"]
@@ -161,7 +163,7 @@ def test_json_has_every_field_of_each_drive(tree, capsys, monkeypatch):
 
 
 def test_who_is_not_root_is_told_what_was_not_seen(tree, capsys, monkeypatch):
-    monkeypatch.setattr(drives, "survey", lambda smart: [])
+    monkeypatch.setattr(drive_command, "survey", lambda smart: [])
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     code, out, err = run(capsys, "--no-smart")
     assert (code, out) == (0, "no whole disk on this machine\n") and "not root" in err

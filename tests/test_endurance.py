@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig import words
-from ssdrig.drive import endurance, wa
-from ssdrig.drive.endurance import Limits, Rate
+from ssdrig.drive.wear import endurance, wa
+from ssdrig.drive.wear.endurance import Limits, Rate
 from ssdrig.errors import UsageError
 
 TB, GB, GIB, DAY = 10**12, 10**9, 1 << 30, endurance.DAY_NS

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from ssdrig.drive import endurance
-from ssdrig.drive.endurance import Limits, Rate
-from ssdrig.drive.wa import WriteAmplification
+from ssdrig.drive.wear import endurance
+from ssdrig.drive.wear.endurance import Limits, Rate
+from ssdrig.drive.wear.wa import WriteAmplification
 
 TB, GB, DAY = 10**12, 10**9, 86_400 * 10**9
 TODAY = date(2026, 3, 1)

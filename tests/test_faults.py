@@ -3,7 +3,7 @@
 import pytest
 
 from ssdrig.errors import UsageError
-from ssdrig.virtual import faults
+from ssdrig.virtual.rig import faults
 
 
 def test_what_is_given_changes_what_is_usual():

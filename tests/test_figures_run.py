@@ -7,7 +7,7 @@ from test_analysis_power import closure
 from test_window_figures import powered, rail_of
 
 from ssdrig.analysis import RunData
-from ssdrig.figures import figures_of
+from ssdrig.analysis.figures import figures_of
 
 STEPS = [event(1, "step.start", step="purge"), event(9, "step.end", step="load", ok=True)]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import fiolog, fiotext
 from ssdrig.errors import LoadError
+from ssdrig.load import fiolog, fiotext
 
 RECORDED = Path(__file__).parent / "data" / "fio-3.33-stall"
 START_MS = 5_000_000  # CLOCK_MONOTONIC at job start in made-up logs

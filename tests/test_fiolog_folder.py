@@ -3,8 +3,8 @@
 import pytest
 from test_fiolog import steady, write_step
 
-from ssdrig import fiolog
 from ssdrig.errors import LoadError
+from ssdrig.load import fiolog
 
 LATE = '{"jobs": [{"job_runtime": 99000000, "write": {"total_ios": 5, "io_bytes": 5, "runtime": 99000000}}]}\n'
 

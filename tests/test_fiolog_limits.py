@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ssdrig import fiolog, fiotext
-from ssdrig.fiotext import plat_ns, plat_upper_ns
+from ssdrig.load import fiolog, fiotext
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from test_fiolog_limits import side
 
-from ssdrig import fiolog
-from ssdrig.fioclock import LATEST_MS, LONGEST_HANG_S
-from ssdrig.fiotext import plat_ns
+from ssdrig.load import fiolog
+from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S
+from ssdrig.load.fiotext import plat_ns
 
 HANG_MS = 1000 * LONGEST_HANG_S
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from simboard import ROOT, Board, lent_port, run_rig
 
-from ssdrig import flash, ports, rig_command
 from ssdrig.errors import RigError, ToolMissing
+from ssdrig.rig import command as rig_command
+from ssdrig.rig import flash, ports
 
 pytestmark = pytest.mark.keeps_time
 

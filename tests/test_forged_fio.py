@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from synthetic_run import IOPS, write
 
-from ssdrig import fiolog, fiotext
+from ssdrig.load import fiolog, fiotext
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ssdrig import journal, wire
-from ssdrig.frames import Decoder
+from ssdrig.meter.frames import Decoder
 
 
 def decoded(tape_or_rows, pieces=1):

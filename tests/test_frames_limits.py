@@ -9,7 +9,7 @@ import stream
 from test_frames import decoded
 
 from ssdrig import journal, wire
-from ssdrig.frames import KINDS, Decoder
+from ssdrig.meter.frames import KINDS, Decoder
 
 S = 10**9
 

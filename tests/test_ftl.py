@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import ftl, nand, theory, workload
-from ssdrig.virtual.drive import VirtualDrive
-from ssdrig.virtual.presets import NVME_TLC, SATA_TLC
+from ssdrig.virtual.flash import ftl, nand, theory, workload
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import NVME_TLC, SATA_TLC
 
 READ, WRITE, FLUSH, TRIM, ZEROES = 0, 1, 3, 4, 6
 PLAIN = replace(SATA_TLC, gc_low=0, gc_high=0, gc_pace=0.0, idle_gc_share=0.0)

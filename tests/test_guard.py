@@ -8,8 +8,8 @@ from guarding import SERIAL, against, by_hand, make_ext4, tree  # noqa: F401  fi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.drive import guard, sysfs, uses
-from ssdrig.drive.inventory import find
+from ssdrig.drive.target import guard, sysfs, uses
+from ssdrig.drive.target.inventory import find
 from ssdrig.errors import UnsafeTarget
 
 

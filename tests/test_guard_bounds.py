@@ -9,10 +9,10 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
 
-from ssdrig.drive import claims, confirm, guard, lock, mounts, openers, uses
-from ssdrig.drive.guard import Refusal
-from ssdrig.drive.inventory import find
-from ssdrig.drive.mounts import Mount
+from ssdrig.drive.target import claims, confirm, guard, lock, mounts, openers, uses
+from ssdrig.drive.target.guard import Refusal
+from ssdrig.drive.target.inventory import find
+from ssdrig.drive.target.mounts import Mount
 
 
 def checks(tree, serial=None, **more) -> set[str]:

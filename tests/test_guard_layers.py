@@ -10,9 +10,9 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive import guard, layers, lock, mounts, uses
-from ssdrig.drive.inventory import find
-from ssdrig.drive.mounts import Mount
+from ssdrig.drive.target import guard, layers, lock, mounts, uses
+from ssdrig.drive.target.inventory import find
+from ssdrig.drive.target.mounts import Mount
 
 
 def test_numbers_of_a_loop_device(monkeypatch, tmp_path):

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from simboard import Board, lent_port
 
-from ssdrig.virtual import cable, feed
+from ssdrig.virtual import feed
 from ssdrig.virtual.bench import rails_for
+from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[1]
 SERIAL = b"\xe6SIMULAT".hex()  # of the stand-in's flash chip

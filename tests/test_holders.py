@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
 
-from ssdrig.drive import uses
+from ssdrig.drive.target import uses
 
 CONFIG = "sys/kernel/config"
 

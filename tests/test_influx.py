@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
-from ssdrig import influx
-from ssdrig import line_protocol as lp
 from ssdrig.errors import UsageError
-from ssdrig.outbox import Outbox
+from ssdrig.influx import line_protocol as lp
+from ssdrig.influx import sender as influx
+from ssdrig.influx.outbox import Outbox
 
 
 @pytest.mark.parametrize(

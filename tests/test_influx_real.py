@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
-from ssdrig import influx
-from ssdrig import line_protocol as lp
+from ssdrig.influx import line_protocol as lp
+from ssdrig.influx import sender as influx
 from ssdrig.virtual import influxd as real
 
 pytestmark = pytest.mark.keeps_time

@@ -5,8 +5,8 @@ from disktree import DiskTree, identify_page, serial_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.drive import sysfs
-from ssdrig.drive.inventory import Drive, all_drives, find, partitions, why_not_a_drive
+from ssdrig.drive.target import sysfs
+from ssdrig.drive.target.inventory import Drive, all_drives, find, partitions, why_not_a_drive
 from ssdrig.errors import UsageError
 
 

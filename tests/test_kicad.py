@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from test_micropython import archive, program, setup_folder  # noqa: F401
 
-from ssdrig import debian, kicad, micropython
 from ssdrig.errors import ToolMissing
+from ssdrig.setup import debian, kicad, micropython
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssdrig import cli, latch, run, switch_command, switching
-from ssdrig.drive import guard
+from ssdrig import cli, latch
+from ssdrig.drive.target import guard
 from ssdrig.errors import RigError
+from ssdrig.rig import switch, switch_command
+from ssdrig.run import run
 
 HELLO = {"serial": "RIG1", "switch": {"off": [], "rails": []}, "rails": [], "scope": []}
 
@@ -37,7 +39,7 @@ class Rig:
 @pytest.fixture
 def here(monkeypatch):
     """here(rig): `./ssdrig rig …` meets this rig."""
-    monkeypatch.setattr(switching, "SETTLE_S", 0.0)
+    monkeypatch.setattr(switch, "SETTLE_S", 0.0)
     monkeypatch.setattr(switch_command, "SETTLE_S", 0.0)
 
     def meet(rig):
@@ -157,8 +159,8 @@ def test_a_rig_that_is_not_there_is_cleared_by_its_serial(capsys):
 @pytest.mark.parametrize("simulated", [False, True])
 def test_a_run_whose_rail_is_not_seen_on(monkeypatch, simulated):
     """A virtual bench ends with its run: nobody has to clear it."""
-    monkeypatch.setattr(switching, "SETTLE_S", 0.0)
-    monkeypatch.setattr(switching, "unless_on", lambda rig, why, drive: latch.put("RIG1", why, drive))
+    monkeypatch.setattr(switch, "SETTLE_S", 0.0)
+    monkeypatch.setattr(switch, "unless_on", lambda rig, why, drive: latch.put("RIG1", why, drive))
     here = SimpleNamespace(simulated=simulated, drive={"serial": "S1"})
     with pytest.raises(RigError):
         run._rail_on(Rig(gone=True), here)

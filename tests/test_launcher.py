@@ -20,8 +20,9 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from ssdrig import provision, start
+from ssdrig import start
 from ssdrig.errors import ToolMissing
+from ssdrig.setup import provision
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -70,7 +71,7 @@ class Clone:
     def __init__(self, folder: Path):
         self.root, self.bin, self.calls = folder / "my clone", folder / "bin", folder / "calls"
         package = self.root / "host/ssdrig"
-        package.mkdir(parents=True)
+        (package / "setup").mkdir(parents=True)
         self.sbin = folder / "sbin"  # the machine's /usr/sbin
         self.sbin.mkdir()
         (self.root / "ssdrig").write_text((ROOT / "ssdrig").read_text().replace(SBIN, str(self.sbin)))
@@ -78,14 +79,15 @@ class Clone:
         for name in (
             "__init__.py",
             "__main__.py",
-            "debian.py",
+            "setup/__init__.py",
+            "setup/debian.py",
             "errors.py",
-            "micropython.py",
+            "setup/micropython.py",
             "terminal.py",
-            "provision.py",
+            "setup/provision.py",
             "start.py",
         ):
-            shutil.copy(ROOT / "host/ssdrig" / name, package)
+            shutil.copy(ROOT / "host/ssdrig" / name, package / name)
         (package / "cli.py").write_text(ECHO_TOOL)
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
@@ -336,11 +338,11 @@ exec "{sys._base_executable}" "$@" """,
     )
     # the slow Python must also be the one that the set-up calls
     code = (
-        (clone.root / "host/ssdrig/provision.py")
+        (clone.root / "host/ssdrig/setup/provision.py")
         .read_text()
         .replace("sys.executable", f"{str(clone.bin / 'python3')!r}")
     )
-    (clone.root / "host/ssdrig/provision.py").write_text(code)
+    (clone.root / "host/ssdrig/setup/provision.py").write_text(code)
     victim = subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.DEVNULL)
     try:
         while not slow.exists():

@@ -8,9 +8,10 @@ import stream
 import synthetic_run
 from synthetic_run import IOPS, run_of
 
-from ssdrig import analysis, calibration, journal, samples, wire
-from ssdrig.figures import figures_of
-from ssdrig.power import clipped_samples
+from ssdrig import analysis, journal, wire
+from ssdrig.analysis.figures import figures_of
+from ssdrig.meter import calibration, samples
+from ssdrig.meter.power import clipped_samples
 
 FULL = 0x7FFFF
 AT_LIMIT_W = FULL / synthetic_run.WATT  # the first rail's CURRENT then reads 7FFFFh

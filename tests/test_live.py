@@ -5,9 +5,10 @@ import time
 
 import pytest
 
-from ssdrig import consistency, live
 from ssdrig.errors import DriveError
+from ssdrig.plan import consistency
 from ssdrig.progress import Progress
+from ssdrig.run import live
 
 
 class Book:

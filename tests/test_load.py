@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import fiolog, fiotext, load
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
+from ssdrig.load import fio as load
+from ssdrig.load import fiolog, fiotext
 
 pytestmark = pytest.mark.keeps_time
 
@@ -308,8 +309,8 @@ def test_an_error_of_the_caller_ends_fio(tmp_path, drive):
 @needs_nbdkit
 def test_fio_dies_with_its_host(tmp_path, drive):
     code = (
-        "import sys; from ssdrig import load\n"
-        f"load.run(load.Job('load', 'randwrite', 4096, 32, {SIZE}, {drive[1]!r}, time_s=60), {str(tmp_path / 'f')!r},"
+        "import sys; from ssdrig.load import fio\n"
+        f"fio.run(fio.Job('load', 'randwrite', 4096, 32, {SIZE}, {drive[1]!r}, time_s=60), {str(tmp_path / 'f')!r},"
         " on_second=lambda second: print('second', flush=True))"
     )
     host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import debian, micropython
 from ssdrig.errors import ToolMissing
+from ssdrig.setup import debian, micropython
 
 
 def program(path: Path, words: str) -> Path:

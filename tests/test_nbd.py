@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
 
 SIZE = 1 << 30
 OPTION = struct.Struct(">8sII")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from serving import raw_client, receive, request, serving, shared  # noqa: F401  fixtures
 
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
+from ssdrig.virtual.device.nbdserver import Connection
+from ssdrig.virtual.device.waiting import GATHER_NS
 from ssdrig.virtual.nbdclient import NbdError
-from ssdrig.virtual.nbdserver import Connection
-from ssdrig.virtual.waiting import GATHER_NS
 
 pytestmark = pytest.mark.keeps_time
 

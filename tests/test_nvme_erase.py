@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from purging import SIZE, commands, machine, the_purge  # noqa: F401  fixture
 
-from ssdrig.drive import nvme_erase, purge
+from ssdrig.drive.erase import nvme_erase, purge
 from ssdrig.errors import DriveError
 
 
@@ -178,7 +178,7 @@ def heed_ctrl_c():
 def test_ctrl_c_says_the_state_and_leaves_the_format_to_end(machine, tmp_path):
     drive, state = machine(seconds=1.5)
     code = (
-        "import json, sys\nfrom ssdrig.drive import purge\nfrom ssdrig.drive.inventory import Drive\n"
+        "import json, sys\nfrom ssdrig.drive.erase import purge\nfrom ssdrig.drive.target.inventory import Drive\n"
         "purge.purge(Drive(**json.loads(sys.argv[1])), 'format', root=sys.argv[2])"
     )
     process = subprocess.Popen(

@@ -13,7 +13,7 @@ from nvmetcp_initiator import Host, Queue, capsule, rw, sqe
 from nvmetcp_serving import address
 from serving import Serving
 
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
 from ssdrig.virtual.nvme import io, pdu
 from ssdrig.virtual.nvme.status import Refused
 

@@ -18,8 +18,10 @@ import pytest
 import synthetic_run
 from fake_influx import FakeInflux, parse_line
 
-from ssdrig import fiolog, journal, line_protocol, points, push
+from ssdrig import journal
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
+from ssdrig.influx import line_protocol, points, push
+from ssdrig.load import fiolog
 from ssdrig.virtual import influxd as real
 
 pytestmark = pytest.mark.keeps_time

@@ -9,7 +9,8 @@ import fake_erase
 import pytest
 from purging import SIZE, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
 
-from ssdrig.drive import block, purge
+from ssdrig.drive.erase import purge
+from ssdrig.drive.target import block
 from ssdrig.errors import DriveError, ToolMissing, UsageError
 
 
@@ -147,7 +148,7 @@ def test_judge_refuses(method, before, after, promise, words):
 @pytest.fixture
 def run(machine, monkeypatch, tmp_path):
     """run(words, **behaviour) -> exit code, with a guard that lets this drive pass as `hold` would."""
-    from ssdrig.drive import guard, inventory
+    from ssdrig.drive.target import guard, inventory
     from ssdrig.errors import SsdrigError, UnsafeTarget
 
     class Held:

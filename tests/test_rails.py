@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_calibration import METER, RAIL
 
-from ssdrig import analysis, calibration, journal, rails, samples, wire
-from ssdrig.calibration import Meter, Point
+from ssdrig import analysis, journal, wire
+from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import RigError
-from ssdrig.figures import figures_of
+from ssdrig.meter import calibration, rails, samples
+from ssdrig.meter.calibration import Meter, Point
 
 W = 25_600  # raw current of a watt at 5 V
 S = 10**9

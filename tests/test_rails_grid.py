@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ssdrig import rails
-from ssdrig.power import Closure, Power
+from ssdrig.meter import rails
+from ssdrig.meter.power import Closure, Power
 
 MS = 10**6
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

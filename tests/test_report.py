@@ -10,8 +10,8 @@ import pytest
 import synthetic_run
 
 from ssdrig import report
+from ssdrig.analysis.figures import KEYS
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.figures import KEYS
 from ssdrig.report import page
 from ssdrig.report.terms import TERMS, number
 

@@ -12,7 +12,7 @@ import synthetic_run
 from test_report import READY, run_command
 
 from ssdrig import analysis
-from ssdrig.figures import figures_of
+from ssdrig.analysis.figures import figures_of
 from ssdrig.report import pack, page, words
 
 CLIFF = [42000] * 9 + [8000, 7000] * 25 + [0]

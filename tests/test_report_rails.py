@@ -11,7 +11,7 @@ import synthetic_run
 from test_report import READY, REVIEW, ink, run_command
 
 from ssdrig import analysis
-from ssdrig.figures import figures_of
+from ssdrig.analysis.figures import figures_of
 from ssdrig.report import pack, page, words
 
 TWELVE = ("12V <b>", ((-100, 0.5), (0, 6.0), (10, 3.0)), 740_000, (14.2, 16.4))

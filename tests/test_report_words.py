@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 
-from ssdrig.figures import KEYS
+from ssdrig.analysis.figures import KEYS
 from ssdrig.report import pack, words
 from ssdrig.report.terms import TERMS, number, with_error
 

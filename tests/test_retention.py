@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig import words
-from ssdrig.drive import retention
+from ssdrig.drive.wear import retention
 
 
 @pytest.mark.parametrize(

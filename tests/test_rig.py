@@ -17,11 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import until
 
-from ssdrig import journal, samples, wire
-from ssdrig import rig as rig_module
+from ssdrig import journal, wire
 from ssdrig.benchmarks import clock as clock_bench
 from ssdrig.errors import JournalError, RigError
-from ssdrig.rig import Rig
+from ssdrig.meter import samples
+from ssdrig.rig import stream as rig_module
+from ssdrig.rig.stream import Rig
 
 pytestmark = pytest.mark.keeps_time
 

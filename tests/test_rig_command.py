@@ -7,10 +7,14 @@ import time
 import pytest
 from simboard import Board, lent_port, run_rig
 
-from ssdrig import calibrating, calibration, rig_command, wire
+from ssdrig import wire
 from ssdrig.errors import RigError, UsageError
-from ssdrig.rig_session import session
-from ssdrig.virtual import cable, feed
+from ssdrig.meter import calibration
+from ssdrig.rig import calibrate
+from ssdrig.rig import command as rig_command
+from ssdrig.rig.session import session
+from ssdrig.virtual import feed
+from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
 
@@ -82,7 +86,7 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
 
 def test_a_person_is_guided_and_the_rig_is_right_afterwards(tmp_path, capsys, monkeypatch):
     """Current: a shunt that is 0.8 % off and an offset of 90 uA. The person's meter has errors within its limits."""
-    monkeypatch.setattr(calibrating, "BLOCK_S", 0.1)
+    monkeypatch.setattr(calibrate, "BLOCK_S", 0.1)
     with bench(tmp_path, gain_ppm=8000.0, offset_uV=0.9) as load:
         load.draw(2.5)
         before = info(load.port, capsys)["rails"][0]
@@ -222,7 +226,7 @@ def test_four_rails_all_calibrated_fit_into_one_hello(tmp_path, capsys):
     line = {
         **calibration.line(low, high, calibration.Meter("m", 0.05, 0.003, 0.001), 0),
         "date": "2026-01-31",
-        "meter": "m" * calibrating.NAME_CHARS,
+        "meter": "m" * calibrate.NAME_CHARS,
     }
     noise = {
         "I_mean_n": 100_000,

@@ -7,10 +7,11 @@ import pytest
 from simboard import Board, lent_port, run_rig
 from test_rig_command import Bench
 
-from ssdrig import calibrating, rig_command
 from ssdrig.errors import RigError
-from ssdrig.rig import Rig
-from ssdrig.rig_session import Memory, session
+from ssdrig.rig import calibrate
+from ssdrig.rig import command as rig_command
+from ssdrig.rig.session import Memory, session
+from ssdrig.rig.stream import Rig
 from ssdrig.virtual import bench
 
 pytestmark = pytest.mark.keeps_time
@@ -84,15 +85,15 @@ def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
     load = Bench(tmp_path)
     shown, said, answers = [], [], iter(["M 1", "0.01", "0.001", "0.0001", "", "0.0", "", "", "s"])
     monkeypatch.setattr(
-        calibrating,
+        calibrate,
         "_point",
-        lambda *a: calibrating.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrating.Point(5.0, 1e-6, 5.0),
+        lambda *a: calibrate.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrate.Point(5.0, 1e-6, 5.0),
     )
     with Board(tmp_path, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
         load.draw(1.0)
         with session(port, show=shown.append) as here:
             here.readings([0], 1.2)
-            calibrating.guided(here, 0, "V", lambda words: next(answers), said.append)
+            calibrate.guided(here, 0, "V", lambda words: next(answers), said.append)
     assert shown[0].endswith("0:01 to go") and len(shown) >= 3 and shown[-1] == ""
     steps = [line.split("]")[0] + "]" for line in said if line.startswith("[")]
     assert steps == ["[1 of 3]", "[2 of 3]", "[3 of 3]"]

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig import journal, rig_session, wire
+from ssdrig import journal, wire
 from ssdrig.errors import RigError
-from ssdrig.rig import Rig
-from ssdrig.rig_session import LATE_S, SILENT_S, Memory, Session
+from ssdrig.rig import session as rig_session
+from ssdrig.rig.session import LATE_S, SILENT_S, Memory, Session
+from ssdrig.rig.stream import Rig
 
 
 class SlowBoard:

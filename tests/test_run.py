@@ -8,12 +8,15 @@ from types import SimpleNamespace
 import pytest
 from pages import page, page_c0h
 
-from ssdrig import analysis, consistency, journal, points, run
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.bench import Bench
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
-from ssdrig.figures import figures_of
+from ssdrig.influx import points
+from ssdrig.plan import consistency
 from ssdrig.progress import Progress
-from ssdrig.teardown import Stop
+from ssdrig.run import run
+from ssdrig.run.teardown import Stop
 
 pytestmark = pytest.mark.keeps_time
 

@@ -5,10 +5,12 @@ import json
 
 import pytest
 
-from ssdrig import cli, run, run_options
+from ssdrig import cli
 from ssdrig.errors import UsageError
+from ssdrig.run import options as run_options
+from ssdrig.run import run
 from ssdrig.virtual import bench
-from ssdrig.virtual.presets import PRESETS
+from ssdrig.virtual.flash.presets import PRESETS
 
 VIRTUAL = ["run", "consistency", "--virtual", "sata-tlc"]
 
@@ -101,7 +103,7 @@ def test_a_dry_run_that_fits_no_drive(capsys):
 @pytest.mark.parametrize("capacity", [None, "768MiB"])
 def test_the_plan_is_of_the_drive_that_will_be_there(preset, capacity):
     """What the options say of the virtual drive is what the drive says of itself."""
-    from ssdrig.virtual.drive import VirtualDrive
+    from ssdrig.virtual.flash.drive import VirtualDrive
 
     args = argparse.Namespace(virtual=preset, capacity=capacity)
     said = run_options.virtual_drive(args)

@@ -9,8 +9,9 @@ import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import journal, power, samples, wire
+from ssdrig import journal, wire
 from ssdrig.errors import JournalError, RigError
+from ssdrig.meter import power, samples
 
 W = 25_600  # raw current of a watt at 5 V (25600 x 195.3125 uV = 5 V, 25600 x 7.8125 uA = 0.2 A)
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import stream
 
-from ssdrig import power, samples, wire
-from ssdrig.frames import ENERGY, Boot, Decoder, Frames
+from ssdrig import wire
+from ssdrig.meter import power, samples
+from ssdrig.meter.frames import ENERGY, Boot, Decoder, Frames
 
 MS = 10**6
 S = 10**9

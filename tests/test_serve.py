@@ -14,7 +14,8 @@ from serving import run, serving, shared  # noqa: F401  fixtures
 from simboard import until
 
 from ssdrig.errors import DriveError, JournalError, UsageError
-from ssdrig.virtual import feed, serve, truth
+from ssdrig.virtual import feed, serve
+from ssdrig.virtual.device import truth
 
 pytestmark = pytest.mark.keeps_time
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from serving import Serving
 
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.virtual import admin, bench, feed, server, store, truth
+from ssdrig.virtual import bench, feed, server
+from ssdrig.virtual.device import admin, store, truth
 
 THESIS = b"my thesis\n" * 400
 MIB = 1 << 20

@@ -7,7 +7,10 @@ import re
 import pytest
 
 from ssdrig.benchmarks import smart_documents
-from ssdrig.drive import ata_table, counters, endurance, wear, wear_screen
+from ssdrig.drive.smart import ata_table, counters
+from ssdrig.drive.wear import command as wear_command
+from ssdrig.drive.wear import endurance
+from ssdrig.drive.wear import screen as wear_screen
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +29,7 @@ def test_nothing_outside_its_bounds():
         known.setdefault(kind, set()).update(name for name in counters.FIGURES if found[name] is not None)
         if number % 10 == 0:
             limits = endurance.Limits(tbw_TB=100, years=5, pe_cycles=3000, drive_class="client")
-            report = wear.report(found | {"utc_ns": None}, document, limits, [], None, 25.0)
+            report = wear_command.report(found | {"utc_ns": None}, document, limits, [], None, 25.0)
             json.dumps(report, default=str, allow_nan=False)
             text = wear_screen.screen(report, 80, False)
             assert not re.search(r"\b(nan|inf)\b", text), (number, text)

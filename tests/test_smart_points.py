@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import line_protocol, smart_points
-from ssdrig.drive import counters
+from ssdrig.drive.smart import counters
+from ssdrig.influx import line_protocol, smart_points
 
 SCHEMA = line_protocol.read_schema()
 

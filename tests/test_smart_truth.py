@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig.drive import ata_table, counters, plausible, wear
+from ssdrig.drive.smart import ata_table, counters, plausible
+from ssdrig.drive.wear import command as wear_command
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
 PHISON, SMI, MICRON = "Phison Driven SSDs", "Silicon Motion based SSDs", "Crucial/Micron Client SSDs"
@@ -128,8 +129,8 @@ def screen_of(smartctl: dict, tmp_path: Path, capsys, *more: str) -> str:
     path = tmp_path / "saved.json"
     path.write_text(json.dumps(smartctl))
     parser = argparse.ArgumentParser()
-    wear.add_arguments(parser)
-    assert wear.command(parser.parse_args(["--smartctl", str(path), *more])) == 0
+    wear_command.add_arguments(parser)
+    assert wear_command.command(parser.parse_args(["--smartctl", str(path), *more])) == 0
     return " ".join(capsys.readouterr().out.split())
 
 

@@ -12,7 +12,7 @@ from fake_tools import Tools, answer_of_smartctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig.drive import smart_answer, smartctl
+from ssdrig.drive.smart import smart_answer, smartctl
 from ssdrig.errors import ToolMissing
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ssdrig.virtual import smartlog
+from ssdrig.virtual.device import smartlog
 
 HEALTH = {
     "temperature_C": 41.4,

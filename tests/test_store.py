@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.errors import DriveError
-from ssdrig.virtual import nbd, store
+from ssdrig.virtual.device import nbd, store
 
 SIZE = 1 << 20
 

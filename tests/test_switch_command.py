@@ -6,8 +6,9 @@ import types
 import pytest
 from simboard import run_rig
 
-from ssdrig import latch, ports, switch_command
+from ssdrig import latch
 from ssdrig.errors import RigError, UsageError
+from ssdrig.rig import ports, switch_command
 
 HELLO = {"scope": [{"gpio": 26, "rail": 0}], "switch": {"off": [], "rails": [{"rail": 0, "discharge_mOhm": 1000}]}}
 WAVEFORM = [{"t0_us": 10.0, "dt_ns": 2000, "rail": 0, "volts": [5.0, 4.5]}]

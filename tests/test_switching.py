@@ -11,11 +11,12 @@ import pytest
 from simboard import Board, interpreter
 from switchcuts import twelve
 
-from ssdrig import cli, switch_command, switching, wire
+from ssdrig import cli, wire
 from ssdrig.cli import main
 from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import Rig
-from ssdrig.rig_session import Memory
+from ssdrig.rig import switch, switch_command
+from ssdrig.rig.session import Memory
+from ssdrig.rig.stream import Rig
 from ssdrig.virtual import adminclient, bench
 
 pytestmark = pytest.mark.keeps_time
@@ -59,7 +60,7 @@ def true_power(board, events=0):
 @pytest.mark.usefixtures("integers")
 def test_cut_and_back(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
-        report = switching.arm_and_cut(rig, profile="crowbar", off_ms=600)
+        report = switch.arm_and_cut(rig, profile="crowbar", off_ms=600)
         (down, off), (up, back) = true_power(board, events=2)
         boot = board.truth()[0]
     assert report["ok"] and report["rails"][0]["safe"] and (off, back) == (False, True)
@@ -76,12 +77,12 @@ def test_the_scope_sees_the_fall(tmp_path):
     of the sensor and the scope agree on it."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, "rate": 500_000, "before": 500, "after": 3000}
-        report = switching.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
+        report = switch.arm_and_cut(rig, profile="crowbar", off_ms=550, scope=scope)
         with pytest.raises(RigError, match="gpio must be one of"):
-            switching.scope_now(rig, gpio=27)
+            switch.scope_now(rig, gpio=27)
         with pytest.raises(RigError, match="7680 samples at most"):
-            switching.scope_now(rig, before=4000, after=4000)
-        steady = switching.scope_now(rig, after=200)
+            switch.scope_now(rig, before=4000, after=4000)
+        steady = switch.scope_now(rig, after=200)
     picture = report["waveform"]
     assert len(picture["volts"]) == 3500 and abs(picture["t0_us"] + 499 * 2 - report["fired_us"]) <= 4
     for k, v in enumerate(picture["volts"]):
@@ -102,7 +103,7 @@ def test_the_scope_sees_a_ramp(tmp_path):
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0}) as (rig, board, _):
         scope = {"gpio": 26, **switch_command._picture(50_000)}
         assert scope["rate"] == 100_000
-        report = switching.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
+        report = switch.arm_and_cut(rig, profile="ramp", fall_us=50_000, bulk_uF=[470], off_ms=600, scope=scope)
     picture = report["waveform"]
     assert len(picture["volts"]) == 7500 and picture["dt_ns"] == 10_000
     for k, v in enumerate(picture["volts"]):
@@ -119,7 +120,7 @@ def test_a_cut_waits_for_what_the_picture_shows_before_it(tmp_path):
     """200 ms of it, which is longer than it takes to arm and to fire."""
     with Rigged(tmp_path) as (rig, board, _):
         scope = {"gpio": 26, "rate": 10_000, "before": 2000, "after": 100}
-        report = switching.arm_and_cut(rig, profile="glitch", glitch_us=200, scope=scope)
+        report = switch.arm_and_cut(rig, profile="glitch", glitch_us=200, scope=scope)
     picture = report["waveform"]
     assert len(picture["volts"]) == 2100 and 199_800 <= report["fired_us"] - picture["t0_us"] <= 200_000
 
@@ -129,12 +130,12 @@ def test_two_rails_in_one_picture(tmp_path):
     each in turn."""
     with Rigged(tmp_path, watts=0.0, faults={"leak_mA": 0.0, **twelve(A=0.0)}) as (rig, board, _):
         scope = {"gpio": [26, 27], **switch_command._picture(0, 2)}
-        report = switching.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
+        report = switch.arm_and_cut(rig, rails=[0, 1], off_ms=60, residual_ms=30, scope=scope)
         with pytest.raises(RigError, match="gpio must be one of .*, or a list of some"):
-            switching.scope_now(rig, gpio=[26, 26])
+            switch.scope_now(rig, gpio=[26, 26])
         with pytest.raises(RigError, match="3840 samples at most"):
-            switching.scope_now(rig, gpio=[27, 26], before=2000, after=2000)
-        apart = switching.scope_now(rig, gpio=[27, 26], rate=10_000, after=100)
+            switch.scope_now(rig, gpio=[27, 26], before=2000, after=2000)
+        apart = switch.scope_now(rig, gpio=[27, 26], rate=10_000, after=100)
     for picture, rail, volts, tau_us in zip(report["waveform"], (0, 1), (5, 12), (2.2 * 470, 10 * 300)):
         assert picture["rail"] == rail and picture["dt_ns"] == 4000 and len(picture["volts"]) == 3750
         for k, v in enumerate(picture["volts"]):
@@ -163,33 +164,33 @@ def test_a_picture_holds_the_fall(us, rate):
 
 
 def test_the_capacitance_from_a_crowbars_fall():
-    assert switching.bulk_uF(math.log(9) * 2.2 * 470, 2200) == pytest.approx(470)
+    assert switch.bulk_uF(math.log(9) * 2.2 * 470, 2200) == pytest.approx(470)
 
 
 def test_off_stays_off_until_on(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
-        report = switching.off(rig, residual_ms=50)
+        report = switch.off(rig, residual_ms=50)
         assert report["on_us"] is None and report["off_us"] is None and report["rails"][0]["residual_mV"] < 300
         assert rig.greet()["switch"]["off"] == [0]
         time.sleep(0.3)
         assert [p for _, p in true_power(board, events=1)] == [False]
         with pytest.raises(RigError, match="a cut is off"):
-            switching.off(rig)
-        again = switching.on(rig)
+            switch.off(rig)
+        again = switch.on(rig)
         assert again["token"] == report["token"] and again["off_us"] > 300_000
-        assert switching.on(rig) is None
+        assert switch.on(rig) is None
         assert rig.greet()["switch"]["state"] == "idle"
 
 
 def test_another_program_finds_the_rail_off_and_switches_it_on(tmp_path):
     """The stream is stopped and started between: what was known of the rail is found out again."""
     with Rigged(tmp_path) as (rig, board, _):
-        switching.off(rig, residual_ms=300)
+        switch.off(rig, residual_ms=300)
         rig.stop()
         other = Rig(rig.port, Memory())
         other.start()
         try:
-            assert switching.on(other)["ok"]
+            assert switch.on(other)["ok"]
         finally:
             other.stop()
         assert [p for _, p in true_power(board, events=2)] == [False, True]
@@ -199,22 +200,22 @@ def test_a_residual_that_stays_is_unsafe(tmp_path):
     """1 mF that nothing discharges: power stays off, the words say why, and only `unsafe` gives it back."""
     with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5}) as (rig, board, _):
         with pytest.raises(RigError, match="unsafe: rail 0 stands at 3"):
-            switching.arm_and_cut(rig, profile="float", off_ms=1)
+            switch.arm_and_cut(rig, profile="float", off_ms=1)
         assert rig.greet()["switch"]["off"] == [0]
         with pytest.raises(RigError, match="not known to be low"):
-            switching.on(rig)
+            switch.on(rig)
         assert [p for _, p in true_power(board, events=1)] == [False]
-        report = switching.on(rig, unsafe=True)
+        report = switch.on(rig, unsafe=True)
         assert report["ok"] and not report["rails"][0]["safe"] and report["rails"][0]["residual_mV"] > 3000
 
 
 def test_what_does_not_fire_is_called_off(tmp_path):
     with Rigged(tmp_path) as (rig, board, _):
         with pytest.raises(RigError, match="within 0.5 s"):
-            switching.arm_and_cut(rig, when={"samples": 10, "above_raw": 500_000, "rail": 0}, off_ms=10, timeout_s=0.5)
+            switch.arm_and_cut(rig, when={"samples": 10, "above_raw": 500_000, "rail": 0}, off_ms=10, timeout_s=0.5)
         assert rig.greet()["switch"]["state"] == "idle"
         with pytest.raises(RigError, match="no edge came"):
-            switching.arm_and_cut(rig, when={"edge": "rising", "gpio": 20, "timeout_ms": 200}, off_ms=10)
+            switch.arm_and_cut(rig, when={"edge": "rising", "gpio": 20, "timeout_ms": 200}, off_ms=10)
         assert rig.greet()["switch"]["state"] == "idle"
         assert true_power(board) == []
 
@@ -229,14 +230,14 @@ def test_refusals_have_words(tmp_path):
             ({"when": {"t_us": 5}}, "possible are 2000"),
         ):
             with pytest.raises(RigError, match=words):
-                switching.arm_and_cut(rig, **how)
+                switch.arm_and_cut(rig, **how)
         with pytest.raises(UsageError):
-            switching.arm_and_cut(rig, when={"now": "x" * 800})
+            switch.arm_and_cut(rig, when={"now": "x" * 800})
         assert true_power(board) == []
 
 
 def test_command_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(cli.COMMANDS, "rig", ("ssdrig.rig_command", "the rig"))
+    monkeypatch.setitem(cli.COMMANDS, "rig", ("ssdrig.rig.command", "the rig"))
     with Board(tmp_path, 2.5, {"edges": [[k / 4, 20, k % 2] for k in range(1, 200)]}) as board:
         import os
 
@@ -308,7 +309,7 @@ def test_the_virtual_drive_loses_its_power_while_fio_writes(tmp_path):
             time.sleep(2)
             assert fio.poll() is None
             before = adminclient.ask(admin, {"op": "smartctl"})["nvme_smart_health_information_log"]["unsafe_shutdowns"]
-            report = switching.arm_and_cut(rig, profile="crowbar", off_ms=1000)
+            report = switch.arm_and_cut(rig, profile="crowbar", off_ms=1000)
             fio.wait(30)
             assert fio.returncode != 0
         finally:

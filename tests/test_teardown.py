@@ -12,10 +12,11 @@ from types import SimpleNamespace
 import pytest
 from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
 
-from ssdrig import journal, switching
+from ssdrig import journal
 from ssdrig.errors import JournalError, RigError
 from ssdrig.progress import Progress
-from ssdrig.teardown import Stop, Teardown
+from ssdrig.rig import switch
+from ssdrig.run.teardown import Stop, Teardown
 
 pytestmark = pytest.mark.keeps_time
 
@@ -213,18 +214,18 @@ def test_the_rail_is_seen_on(monkeypatch, comes_back):
     def on(rig, rails=None, unsafe=False):
         rig.off = [] if rig.comes_back else [0]
 
-    monkeypatch.setattr(switching, "on", on)
+    monkeypatch.setattr(switch, "on", on)
     rig = Rail(comes_back)
     if comes_back:
-        switching.restore(rig)
+        switch.restore(rig)
         assert rig.off == []
     else:
         with pytest.raises(RigError, match="still off"):
-            switching.restore(rig)
+            switch.restore(rig)
 
 
 def test_a_board_without_a_switch_has_no_rail_to_see():
-    switching.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
+    switch.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
 
 
 @pytest.mark.parametrize("lost", [0, 2, 3])
@@ -238,12 +239,13 @@ def test_a_greeting_may_be_lost_twice(lost):
         return {"switch": {"off": []}}
 
     with pytest.raises(RigError) if lost == 3 else contextlib.nullcontext():
-        switching.restore(SimpleNamespace(greet=greet))
+        switch.restore(SimpleNamespace(greet=greet))
 
 
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_run_that_fails_says_why_also_when_quiet(tmp_path, monkeypatch, capsys, quiet):
-    from ssdrig import cli, run
+    from ssdrig import cli
+    from ssdrig.run import run
 
     def fails(args, show, stop, teardown):
         return tmp_path, {"state": "failed", "why": "the drive went away", "exit_code": 4}

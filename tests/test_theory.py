@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig.virtual import theory
-from ssdrig.virtual.presets import PRESETS, SATA_TLC
+from ssdrig.virtual.flash import theory
+from ssdrig.virtual.flash.presets import PRESETS, SATA_TLC
 
 # alpha, FIFO, greedy NP 64, NP 256, NP 1024 (Desnoyers 2012 and the mean-field recursion, four figures)
 TABLE = [

@@ -6,8 +6,9 @@ import shutil
 import pytest
 from synthetic_run import IOPS, write
 
-from ssdrig import analysis, fiolog
-from ssdrig.figures import figures_of
+from ssdrig import analysis
+from ssdrig.analysis.figures import figures_of
+from ssdrig.load import fiolog
 
 
 @pytest.fixture(scope="module")

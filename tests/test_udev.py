@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdrig import ports
+from ssdrig.rig import ports
 
 RULES = Path(__file__).resolve().parents[1] / ports.RULES
 # udev(7): key, optional {attribute}, operator, quoted value

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import items, page
 
-from ssdrig.drive import vendor_pages
+from ssdrig.drive.smart import vendor_pages
 from ssdrig.errors import DriveError
 
 MIB = 1 << 20

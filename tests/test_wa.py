@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig import words
-from ssdrig.drive import wa
+from ssdrig.drive.wear import wa
 
 MIB, GIB, GB = 1 << 20, 1 << 30, 10**9
 

@@ -3,7 +3,7 @@
 import pytest
 from test_wa import GB, GIB, micron, snap
 
-from ssdrig.drive import wa
+from ssdrig.drive.wear import wa
 
 
 def exact(host, nand, **more) -> dict:

@@ -13,9 +13,10 @@ import pytest
 import set_clock
 from synthetic_run import T_RUN_NS
 
-from ssdrig import analysis, fiolog, fiotext, load
+from ssdrig import analysis
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import wall_clock
-from ssdrig.figures import figures_of
+from ssdrig.load import fio, fiolog, fiotext
 
 SHIM = """
 #define _GNU_SOURCE
@@ -124,8 +125,8 @@ def test_a_live_fio_whose_clock_is_set(tmp_path, monkeypatch, by_s):
         monkeypatch.setenv("LD_PRELOAD", str(tmp_path / "shim.so"))
         monkeypatch.setenv("STEP_AT", "2")
         monkeypatch.setenv("STEP_BY", str(by_s))
-        job = load.Job("load", "randwrite", 4096, 8, 64 << 20, f"nbd+unix:///?socket={socket}", time_s=4)
-        result = load.run(job, tmp_path / "f")
+        job = fio.Job("load", "randwrite", 4096, 8, 64 << 20, f"nbd+unix:///?socket={socket}", time_s=4)
+        result = fio.run(job, tmp_path / "f")
     finally:
         drive.terminate()
         drive.wait()

@@ -7,8 +7,8 @@ from datetime import date
 
 import pytest
 
-from ssdrig.drive import warranty
-from ssdrig.drive.endurance import Limits
+from ssdrig.drive.wear import warranty
+from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import UsageError
 
 

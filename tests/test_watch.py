@@ -29,8 +29,9 @@ from watching import (
     tools,
 )
 
-from ssdrig.drive import lock, watch
+from ssdrig.drive.target import lock
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.watch import command as watch_command
 
 pytestmark = pytest.mark.keeps_time
 
@@ -57,8 +58,8 @@ def test_a_poll_is_kept_and_then_told(tools, drives, kept, tmp_path):
 def test_the_first_poll_of_a_day_asks_all_the_others_less(tools, drives, kept, tmp_path, monkeypatch):
     here = look(kept, tmp_path)
     day = [NOVEMBER_NS]
-    monkeypatch.setattr(watch.time, "time_ns", lambda: day[0])
-    monkeypatch.setattr(watch.time, "gmtime", lambda s=None: TIME_GMTIME(day[0] // 10**9 if s is None else s))
+    monkeypatch.setattr(watch_command.time, "time_ns", lambda: day[0])
+    monkeypatch.setattr(watch_command.time, "gmtime", lambda s=None: TIME_GMTIME(day[0] // 10**9 if s is None else s))
     for _ in range(3):
         here.round(pytest.fail)
     day[0] += DAY_NS
@@ -109,7 +110,7 @@ def test_a_drive_that_goes_is_recorded_once_and_taken_up_when_it_is_back(tools, 
 
 def test_named_drives_alone_are_polled(tools, drives, kept, tmp_path):
     drives.append(sata_drive(serial="S124"))
-    here = watch.Watch(kept, ["s124"], tmp_path)
+    here = watch_command.Watch(kept, ["s124"], tmp_path)
     assert [r["drive"]["serial"] for r in here.round(pytest.fail)] == ["S124"]
     drives.pop()
     assert [r.get("failed") for r in here.round(pytest.fail)] == ["it is no longer there"]
@@ -138,8 +139,8 @@ def test_power_cycles_between_polls(tools, drives, kept, tmp_path):
     (result,) = look(kept, tmp_path).round(pytest.fail)  # another process, which finds the poll before in the folder
     assert result["since"]["power_cycles"] == 2 and result["since"]["same_boot"] is None, "this root tells no boot id"
     a, b = ({"utc_ns": 5, "boot_id": boot, "smartctl": ata_document(cycles=n)} for boot, n in (("x", 19), ("x", 22)))
-    assert watch.since(a, b) == {"utc_ns": 5, "power_cycles": 3, "unsafe_shutdowns": None, "same_boot": True}
-    assert watch.since(a, b | {"boot_id": "y"})["same_boot"] is False
+    assert watch_command.since(a, b) == {"utc_ns": 5, "power_cycles": 3, "unsafe_shutdowns": None, "same_boot": True}
+    assert watch_command.since(a, b | {"boot_id": "y"})["same_boot"] is False
 
 
 def test_a_full_disk_is_said_and_nothing_is_called_kept(tools, drives, kept, tmp_path, monkeypatch):
@@ -163,9 +164,9 @@ def test_a_full_disk_is_said_and_nothing_is_called_kept(tools, drives, kept, tmp
 
 
 def test_a_drive_without_a_serial_is_no_name(tools, drives, kept, monkeypatch):
-    monkeypatch.setattr(watch.inventory, "find", lambda word, root="/": sata_drive(serial=""))
+    monkeypatch.setattr(watch_command.inventory, "find", lambda word, root="/": sata_drive(serial=""))
     with pytest.raises(UsageError, match="reports none"):
-        watch.Watch(kept, ["/dev/disk/by-id/x"])
+        watch_command.Watch(kept, ["/dev/disk/by-id/x"])
 
 
 # ---- the command
@@ -252,17 +253,17 @@ def test_told_to_end_in_a_poll_it_keeps_the_poll_first(tools, kept, number, code
 @pytest.mark.parametrize("address", ["path", "@abstract"])
 def test_notify(tmp_path, address):
     address = str(tmp_path / "n") if address == "path" else f"@ssdrig-test-{os.getpid()}"
-    watch.notify("READY=1", {"NOTIFY_SOCKET": address})  # nobody listens: no error
+    watch_command.notify("READY=1", {"NOTIFY_SOCKET": address})  # nobody listens: no error
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind("\0" + address[1:] if address[0] == "@" else address)
         systemd.settimeout(10)
-        watch.notify("READY=1\nSTATUS=µ", {"NOTIFY_SOCKET": address})
+        watch_command.notify("READY=1\nSTATUS=µ", {"NOTIFY_SOCKET": address})
         assert systemd.recv(100).decode() == "READY=1\nSTATUS=µ"
-    watch.notify("READY=1", {})
+    watch_command.notify("READY=1", {})
 
 
 @given(st.integers(0, 2**62), st.floats(0.001, 1e6), st.integers(0, 10**15))
 def test_polls_stay_on_their_grid(first_ns, interval_s, later_ns):
     interval_ns = round(interval_s * 1e9)
-    nxt = watch.grid(first_ns, interval_s, first_ns + later_ns)
+    nxt = watch_command.grid(first_ns, interval_s, first_ns + later_ns)
     assert (nxt - first_ns) % interval_ns == 0 and 0 < nxt - (first_ns + later_ns) <= interval_ns

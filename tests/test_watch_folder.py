@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from watching import NOVEMBER_NS, kept, record, records
 
-from ssdrig.drive import watch, watch_folder
 from ssdrig.errors import JournalError
+from ssdrig.watch import command as watch_command
+from ssdrig.watch import folder as watch_folder
 
 __all__ = ["kept"]  # a fixture
 
@@ -62,15 +63,15 @@ def test_history_is_all_months_in_order_of_one_drive(kept):
         "2027-02.jsonl",
     ]
     assert any("2 polls" in text for text in said) and any("4 damaged" in text for text in said)
-    assert [r["n"] for r in watch.history(kept, "S/123", said.append)] == [304]
-    assert watch.history(kept, "nobody", said.append) == []
+    assert [r["n"] for r in watch_command.history(kept, "S/123", said.append)] == [304]
+    assert watch_command.history(kept, "nobody", said.append) == []
     with pytest.raises(JournalError, match="watch folder"):
-        watch.history(kept / "absent", "S123")
+        watch_command.history(kept / "absent", "S123")
 
 
 KEEPER = """
 import sys
-from ssdrig.drive import watch_folder
+from ssdrig.watch import folder as watch_folder
 for n in range(int(sys.argv[2])):
     poll = {"utc_ns": 1795177507894000000, "drive": {"serial": "S123"}, "n": n, "ballast": "x" * int(sys.argv[3])}
     watch_folder.keep(sys.argv[1], poll)

@@ -14,11 +14,12 @@ from fake_influx import FakeInflux, parse_line
 from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
-from ssdrig import influx
-from ssdrig.drive import watch_folder, watch_upload
 from ssdrig.errors import JournalError, UploadIncomplete
-from ssdrig.outbox import Outbox
+from ssdrig.influx import sender
+from ssdrig.influx.outbox import Outbox
 from ssdrig.virtual import influxd as real
+from ssdrig.watch import folder as watch_folder
+from ssdrig.watch import upload as watch_upload
 
 __all__ = ["drives", "kept", "tools"]  # fixtures
 
@@ -28,7 +29,7 @@ def points_of(folder):
 
 
 def upload(folder, fake):
-    return watch_upload.Upload(folder, influx.target(fake.url, {}), lambda text: None)
+    return watch_upload.Upload(folder, sender.target(fake.url, {}), lambda text: None)
 
 
 ROUND = {"ssd_wear": 1, "smart_device": 1, "smart_attribute": 5}
@@ -47,10 +48,10 @@ def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
             code, _, err = finish(start(kept, "--once", "--influx", server.url, serials="S123,S124"))
             assert code == 0, err
             assert server.counts(list(ROUND), "watch") == times(2 * n)
-        to = influx.target(server.url, {})
+        to = sender.target(server.url, {})
         where = b"%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
         query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+" + where
-        answer = json.loads(influx.request(to, "/query?db=ssdrig", query, influx.FORM).words)
+        answer = json.loads(sender.request(to, "/query?db=ssdrig", query, sender.FORM).words)
         assert answer["results"][0]["series"][0]["values"][0][1] == 6383
         lines = [parse_line(line) for line in (kept / "points.lp").read_bytes().splitlines()]
         assert {t for *_, t in lines} == {r["utc_ns"] for r in records(kept)}
@@ -67,7 +68,9 @@ def test_without_an_address_nothing_is_made(tools, kept):
 def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
     with FakeInflux() as gone:
         pass
-    script = MAIN.replace("cli.COMMANDS", "from ssdrig.drive import watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS")
+    script = MAIN.replace(
+        "cli.COMMANDS", "from ssdrig.watch import command as watch; watch.ONCE_SEND_S = 0.3; cli.COMMANDS"
+    )
     clean = {k: v for k, v in os.environ.items() if not k.startswith("SSDRIG_INFLUX")}
     words = [sys.executable, "-c", script, str(TESTS), "S123", "--dir", str(kept), "--once", "--influx", gone.url]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=clean)

@@ -15,7 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import page, page_c0h
 
-from ssdrig.drive import collect, inventory, saved, wear, wear_screen
+from ssdrig.drive.smart import collect, saved
+from ssdrig.drive.target import inventory
+from ssdrig.drive.wear import command as wear_command
+from ssdrig.drive.wear import screen as wear_screen
 from ssdrig.errors import JournalError, UsageError
 
 REQUIRED = (
@@ -101,8 +104,8 @@ def ata(model: str, family: str, *attributes: dict, exit_status: int = 0, capaci
 
 def run(capsys, *words: str) -> tuple[int, str, str]:
     parser = argparse.ArgumentParser()
-    wear.add_arguments(parser)
-    code = wear.command(parser.parse_args(list(words)))
+    wear_command.add_arguments(parser)
+    code = wear_command.command(parser.parse_args(list(words)))
     out = capsys.readouterr()
     return code, out.out, out.err
 
@@ -397,7 +400,7 @@ def test_a_hard_disk_has_no_wear(read, tmp_path, capsys):
         code == 0
         and got["limits"] is None
         and got["projection"]["ahead"] == []
-        and got["retention"]["words"] == wear.HARD_DISK
+        and got["retention"]["words"] == wear_command.HARD_DISK
     )
 
 
@@ -577,8 +580,8 @@ def test_odd_fields_never_break_it(changes):
         elif isinstance(document.get("nvme_smart_health_information_log"), dict):
             document["nvme_smart_health_information_log"][name] = value
     wrapped = {"smartctl": document}
-    snapshot = wear.counters.snapshot(wrapped) | {"utc_ns": saved.utc_ns(wrapped)}
-    found = wear.report(snapshot, wrapped, wear.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
+    snapshot = wear_command.counters.snapshot(wrapped) | {"utc_ns": saved.utc_ns(wrapped)}
+    found = wear_command.report(snapshot, wrapped, wear_command.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
     assert all(key in found for key in (*REQUIRED, "limits", "projection", "retention", "wa", "unknown"))
     json.dumps(found, default=str, allow_nan=False)
     assert wear_screen.screen(found, 80, False)

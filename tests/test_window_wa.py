@@ -9,9 +9,9 @@ import synthetic_run
 from synthetic_run import IOPS, run_of
 
 from ssdrig import analysis
+from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.windows import Window
-from ssdrig.figures import figures_of
 
 STEADY = [10_000] * 40
 

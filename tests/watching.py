@@ -10,7 +10,9 @@ import pytest
 from drives import a_drive
 from fake_tools import Tools, answer_of_smartctl
 
-from ssdrig.drive import inventory, watch, watch_folder
+from ssdrig.drive.target import inventory
+from ssdrig.watch import command as watch_command
+from ssdrig.watch import folder as watch_folder
 
 TESTS = Path(__file__).resolve().parent
 SATA = {
@@ -95,7 +97,7 @@ def kept(tmp_path):
 
 
 def look(folder, root):
-    return watch.Watch(folder, root=root)
+    return watch_command.Watch(folder, root=root)
 
 
 def records(folder):
@@ -112,9 +114,9 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 import drives
 from ssdrig import cli
-from ssdrig.drive import inventory
+from ssdrig.drive.target import inventory
 inventory.all_drives = lambda root="/": [drives.a_drive(serial=s, **SATA) for s in sys.argv[2].split(",") if s]
-cli.COMMANDS["watch"] = ("ssdrig.drive.watch", "")
+cli.COMMANDS["watch"] = ("ssdrig.watch.command", "")
 sys.exit(cli.main(["watch", *sys.argv[3:]]))
 """
 

@@ -2,9 +2,9 @@
 
     python hardware/board/export.py [FOLDER]
 
-kicad-cli is the one of host/ssdrig/kicad.py: of PATH, or Debian's unpacked into .setup. The netlist loses KiCad's date,
-both its version, and the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of the bytes) give
-way to its own text elements."""
+kicad-cli is the one of host/ssdrig/setup/kicad.py: of PATH, or Debian's unpacked into .setup. The netlist loses
+KiCad's date, both its version, and the absolute paths of the sources; in the drawing KiCad's stroked letters (90 % of
+the bytes) give way to its own text elements."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 
 BOARD = Path(__file__).resolve().parent
 sys.path.insert(0, str(BOARD.parents[1] / "host"))
-from ssdrig.kicad import command, provision
+from ssdrig.setup.kicad import command, provision
 
 
 def kicad(*arguments):

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ssdrig.drive import collect, guard, purge
-from ssdrig.drive.endurance import Limits
-from ssdrig.drive.inventory import Drive
+from ssdrig.drive.erase import purge
+from ssdrig.drive.smart import collect
+from ssdrig.drive.target import guard
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
 from ssdrig.virtual import adminclient

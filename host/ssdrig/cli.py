@@ -18,30 +18,30 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 COMMANDS = {
     "demo": ("ssdrig.demo", "run the standard test twice on a SIMULATED drive and make a report; no hardware needed"),
-    "run": ("ssdrig.run", "run a test on a drive and keep all its data in a run folder"),
+    "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
     "drives": (
-        "ssdrig.drive.drives",
+        "ssdrig.drive.command",
         "list the disks of this machine: what each is, whether it is safe to test, health, wear",
     ),
     "wear": (
-        "ssdrig.drive.wear",
+        "ssdrig.drive.wear.command",
         "show the wear of a drive, or of a saved smartctl JSON, against its limits: P/E, TBW, warranty, retention",
     ),
-    "watch": ("ssdrig.drive.watch", "record SMART data of drives periodically"),
+    "watch": ("ssdrig.watch.command", "record SMART data of drives periodically"),
     "purge": (
-        "ssdrig.drive.purge",
+        "ssdrig.drive.erase.purge",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
     ),
     "calibrate": (
-        "ssdrig.drive.calibrate",
+        "ssdrig.drive.count_units",
         "determine the units of undocumented SMART counters with a sequential write of known size",
     ),
     "rig": (
-        "ssdrig.rig_command",
+        "ssdrig.rig.command",
         "the rig: flash its firmware, show what it measures, calibrate it, switch the drive's supply",
     ),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
-    "push": ("ssdrig.push", "send a run folder to InfluxDB, or finish sending it"),
+    "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
     "virtual": (
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",

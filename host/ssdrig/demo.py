@@ -6,8 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-from ssdrig import points, report, run
+from ssdrig import report
+from ssdrig.influx import points
 from ssdrig.progress import Progress
+from ssdrig.run import run
 from ssdrig.virtual import influxd
 
 PRESET = "sata-tlc"

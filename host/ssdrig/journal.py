@@ -24,8 +24,8 @@ from zlib import crc32
 import numpy as np
 
 from ssdrig import integrity
-from ssdrig.atomic import fsync_folder, write_atomically
 from ssdrig.errors import JournalError
+from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.integrity import sealed
 
 SCHEMA = 1

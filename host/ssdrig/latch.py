@@ -13,8 +13,8 @@ import re
 import time
 from pathlib import Path
 
-from ssdrig.atomic import write_atomically
 from ssdrig.errors import RigError
+from ssdrig.files import write_atomically
 
 
 def folder() -> Path:

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from ssdrig import cli, micropython
+from ssdrig import cli
 from ssdrig.errors import SsdrigError, ToolMissing
+from ssdrig.setup import micropython
 from ssdrig.terminal import fill_closed_streams
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,12 +106,12 @@ def start(argv: list[str]) -> int:
         return cli.main(argv)  # help, or wrong words: needs nothing
     try:
         if command == "setup":
-            from ssdrig import provision
+            from ssdrig.setup import provision
 
             return provision.command(argv)
         needs = "" if helping else command
         if missing(needs) or not environment_stands():
-            from ssdrig import provision
+            from ssdrig.setup import provision
 
             provision.set_up(needs)
     except SsdrigError as error:

@@ -9,7 +9,7 @@ from typing import overload
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _FIELD = re.compile(f"[{_CONTROL}\t\n]")
-# our own colours (drive/wear_screen.py) stay
+# our own colours (drive/wear/screen.py) stay
 _TEXT = re.compile(f"(?!\x1b\\[(?:[012]|3[123])m)[{_CONTROL}]")
 
 

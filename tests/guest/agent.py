@@ -20,7 +20,7 @@ import traceback
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"
 FOLDER = "/run/guest/jobs"
-COMMANDS = ("cli", "drive.drives", "drive.wear", "drive.watch", "drive.purge", "run")
+COMMANDS = ("cli", "drive.command", "drive.wear.command", "watch.command", "drive.erase.purge", "run.run")
 
 
 class Forked:

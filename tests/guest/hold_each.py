@@ -18,7 +18,8 @@ import sys
 import time
 
 from ssdrig import cli
-from ssdrig.drive import guard, uses, warranty
+from ssdrig.drive.target import guard, uses
+from ssdrig.drive.wear import warranty
 
 WITNESS_AT_BYTES, WITNESS_BYTES = 56 << 20, 1 << 20  # beyond what the holders use of a disk
 HEAD_BYTES = 64 << 10

@@ -3,7 +3,7 @@
 import pytest
 
 from guest.machine import FDP, OLDEST_QEMU_WITH_FDP
-from ssdrig.drive import wa
+from ssdrig.drive.wear import wa
 
 pytestmark = pytest.mark.slow
 

@@ -139,7 +139,7 @@ def test_content_and_names_that_do_not_fit(guest):
 # Holds a drive and does what the lines of a fifo say; each answer is a line of /run/guest/held.
 HOLDER = f"""
 import os
-from ssdrig.drive import guard, inventory
+from ssdrig.drive.target import guard, inventory
 from ssdrig.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
 with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.serial!r}) as held:

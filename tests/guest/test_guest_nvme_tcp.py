@@ -9,7 +9,7 @@ import pytest
 from serving import Serving
 
 from guest.machine import Ended
-from ssdrig.drive import wa
+from ssdrig.drive.wear import wa
 
 pytestmark = pytest.mark.slow
 

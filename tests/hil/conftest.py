@@ -13,10 +13,11 @@ import tty
 import pytest
 from simboard import Line
 
-from ssdrig import journal, samples, wire
+from ssdrig import journal, wire
 from ssdrig.errors import RigError
-from ssdrig.rig import Rig
-from ssdrig.rig_session import session
+from ssdrig.meter import samples
+from ssdrig.rig.session import session
+from ssdrig.rig.stream import Rig
 
 
 def pytest_addoption(parser):

@@ -7,8 +7,10 @@ import time
 
 import pytest
 
-from ssdrig import flash, journal, samples, wire
-from ssdrig.rig import Rig
+from ssdrig import journal, wire
+from ssdrig.meter import samples
+from ssdrig.rig import flash
+from ssdrig.rig.stream import Rig
 
 
 def test_the_prompt_is_in_reach_and_the_firmware_is_this_clone_s(port, hello, back):

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from ssdrig import calibration, wire
-from ssdrig.calibration import Meter, Point
-from ssdrig.rig_session import session
+from ssdrig import wire
+from ssdrig.meter import calibration
+from ssdrig.meter.calibration import Meter, Point
+from ssdrig.rig.session import session
 
 
 def answer(line, kind, body, *answers, seconds=5):

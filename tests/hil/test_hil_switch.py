@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from ssdrig import switching
-from ssdrig.rig_session import session
+from ssdrig.rig import switch as switching
+from ssdrig.rig.session import session
 
 OFF_MS = 1000
 

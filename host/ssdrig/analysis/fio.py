@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import fiolog, fiotext
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
+from ssdrig.load import fiolog, fiotext
 
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 

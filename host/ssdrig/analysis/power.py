@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import calibration, rails, samples
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
+from ssdrig.meter import calibration, rails, samples
 
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",

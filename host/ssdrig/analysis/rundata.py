@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ssdrig.drive import wa
-from ssdrig.power import Closure
+from ssdrig.drive.wear import wa
+from ssdrig.meter.power import Closure
 
 SECOND_NS = 1_000_000_000
 

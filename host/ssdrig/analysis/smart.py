@@ -7,7 +7,8 @@ import numpy as np
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.windows import Window
-from ssdrig.drive import counters, wa
+from ssdrig.drive.smart import counters
+from ssdrig.drive.wear import wa
 
 UNDER_LOAD = ("poll", "edge")
 EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it

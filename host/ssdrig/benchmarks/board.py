@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ssdrig import wire
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly
-from ssdrig.virtual import cable, feed
+from ssdrig.virtual import feed
+from ssdrig.virtual.rig import cable
 
 STREAM_s = 15
 STOP_s = 2.0
@@ -53,7 +54,7 @@ def board() -> list[Figure]:
         argv = [
             sys.executable,
             "-m",
-            "ssdrig.virtual.cable",
+            "ssdrig.virtual.rig.cable",
             "--feed",
             path,
             "--truth",
@@ -125,7 +126,7 @@ def _rates(settings: dict, rails: int) -> list[tuple[float, int, int]]:
         argv = [
             sys.executable,
             "-m",
-            "ssdrig.virtual.cable",
+            "ssdrig.virtual.rig.cable",
             "--feed",
             path,
             "--truth",

@@ -14,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import journal, samples, wire
+from ssdrig import journal, wire
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly
-from ssdrig.rig import Rig
-from ssdrig.virtual import cable, feed
+from ssdrig.meter import samples
+from ssdrig.rig.stream import Rig
+from ssdrig.virtual import feed
+from ssdrig.virtual.rig import cable
 
 NOISY = {"ppm": 80, "delay_us": 100, "jitter_us": 150, "outliers": 0.03, "outlier_us": 5000}
 FAULTY = {
@@ -53,7 +55,7 @@ def measured(seconds: float, faults: dict, reset_after_s: float | None = None, w
         argv = [
             sys.executable,
             "-m",
-            "ssdrig.virtual.cable",
+            "ssdrig.virtual.rig.cable",
             "--feed",
             folder / "feed",
             "--truth",

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ssdrig import analysis, integrity, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, exactly
 from ssdrig.errors import SsdrigError
-from ssdrig.figures import figures_of
 from ssdrig.report import page
 
 RANDOM, STRUCTURED, FORGED = 2000, 1500, 1000

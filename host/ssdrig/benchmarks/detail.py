@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import load, progress
+from ssdrig import progress
 from ssdrig.benchmarks import Figure, at_least, at_most
+from ssdrig.load import fio
 
 SECONDS, WARM_S = 70, 8  # more than a minute, so that the minute's histogram is in it
 DAY_S = 86400.0
@@ -36,10 +37,10 @@ def growth(
             except OSError:
                 continue
 
-    job = load.Job(
+    job = fio.Job(
         "load", "randwrite", 4096, 4, SIZE, str(target), time_s=seconds, burst_s=0.2, pause_s=0.8, detail=detail
     )
-    load.run(job, folder, on_second=look)
+    fio.run(job, folder, on_second=look)
     grown = np.array([row for row in rows if row[0] >= warm_s])
     span_s = grown[-1, 0] - grown[0, 0]
     # fio writes its logs at its end: they count for the disk
@@ -52,7 +53,7 @@ def _detail() -> list[Figure]:
     try:
         target = folder / "target"
         target.write_bytes(bytes(SIZE))
-        day = load.detail(load.Job("load", "randwrite", 4096, 32, SIZE, str(target), time_s=DAY_S))
+        day = fio.detail(fio.Job("load", "randwrite", 4096, 32, SIZE, str(target), time_s=DAY_S))
         print(f"{SECONDS} s at detail {day}, then 20 s at detail second, carried on to 24 h", file=sys.stderr)
         rss, rss_per_s, disk_per_s = growth(folder / day, target, day)
         _, second_per_s, _ = growth(folder / "second", target, "second", 20, 5)

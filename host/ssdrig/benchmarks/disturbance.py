@@ -13,9 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ssdrig import bench, consistency, fiolog, load, run
+from ssdrig import bench
 from ssdrig.benchmarks import Figure, at_least
+from ssdrig.load import fio, fiolog
+from ssdrig.plan import consistency
 from ssdrig.progress import Progress
+from ssdrig.run import run
 from ssdrig.virtual import bench as virtual_bench
 
 PRESET, CAPACITY = "sata-tlc", "512MiB"
@@ -44,7 +47,7 @@ def without_rig(folder: Path) -> float:
         )
         here.purge(Progress(quiet=True))
         for job in (run.fill_job(plan, here), run.load_job(plan, here)):
-            load.run(job, folder / job.name)
+            fio.run(job, folder / job.name)
         return iops_of(folder / "load")
     finally:
         running.end()

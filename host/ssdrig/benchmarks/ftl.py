@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..virtual import theory, workload
-from ..virtual.drive import PAGE, VirtualDrive
-from ..virtual.presets import SATA_MLC, SATA_TLC
-from . import Figure, at_least, at_most
+from ssdrig.benchmarks import Figure, at_least, at_most
+from ssdrig.virtual.flash import theory, workload
+from ssdrig.virtual.flash.drive import PAGE, VirtualDrive
+from ssdrig.virtual.flash.presets import SATA_MLC, SATA_TLC
 
 BLOCKS = 4_200  # at least 4 096 GC units
 SPARE = (0.07, 0.12, 0.20, 0.28)
@@ -167,8 +167,8 @@ def speed() -> list[Figure]:
 
 
 MEMORY_PROBE = """
-from ssdrig.virtual.drive import VirtualDrive
-from ssdrig.virtual.presets import SATA_TLC
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import SATA_TLC
 def anonymous():
     return sum(1024 * int(l.split()[1]) for l in open("/proc/self/smaps_rollup") if l.startswith("Anonymous:"))
 small = VirtualDrive(SATA_TLC, capacity_bytes=1 << 28, latency=False)

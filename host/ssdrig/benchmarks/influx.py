@@ -9,9 +9,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ssdrig import journal, points
+from ssdrig import journal
 from ssdrig.benchmarks import Figure, at_least, exactly
 from ssdrig.errors import JournalError
+from ssdrig.influx import points
 from ssdrig.virtual import influxd
 
 DURATION_S = 30

@@ -14,9 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import analysis, journal, points
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, exactly
-from ssdrig.figures import figures_of
+from ssdrig.influx import points
 from ssdrig.report import page
 from ssdrig.virtual import influxd
 

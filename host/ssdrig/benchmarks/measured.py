@@ -13,10 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import analysis, fiolog, journal, rails, samples
+from ssdrig import analysis, journal
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, at_least, at_most, clock, exactly
-from ssdrig.figures import figures_of
-from ssdrig.virtual import bench, truth
+from ssdrig.load import fiolog
+from ssdrig.meter import rails, samples
+from ssdrig.virtual import bench
+from ssdrig.virtual.device import truth
 
 DURATION_S = 40
 FAST, FAST_S = (

@@ -15,8 +15,8 @@ from pathlib import Path
 from ssdrig.benchmarks import Figure, at_least, at_most
 from ssdrig.errors import LoadError, ToolMissing
 from ssdrig.virtual import adminclient
-from ssdrig.virtual.drive import VirtualDrive
-from ssdrig.virtual.presets import PRESETS
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import PRESETS
 
 RUN_S = 4
 PAIRS = 7

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator
 
-from ssdrig.drive import ata_table
+from ssdrig.drive.smart import ata_table
 
 KINDS = ("nvme", "ata", "ata", "ata", "sas", "hard disk")
 EDGES = (

@@ -14,9 +14,10 @@ import tempfile
 import time
 import tty
 
-from ssdrig import journal, samples, wire
+from ssdrig import journal, wire
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly
-from ssdrig.rig import Rig
+from ssdrig.meter import samples
+from ssdrig.rig.stream import Rig
 
 FAST = 10_000  # samples/s, which an INA229 gives with 50 us for each of V and I
 DT_US = 1_000_000 // FAST

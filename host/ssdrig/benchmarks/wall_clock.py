@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ssdrig import analysis, influx, line_protocol, push
+from ssdrig import analysis
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly, in_turn
-from ssdrig.figures import figures_of
+from ssdrig.influx import line_protocol, push, sender
 from ssdrig.progress import Progress
 from ssdrig.report import page
 
@@ -66,7 +67,7 @@ def case(run: str, url: str, by_s: float) -> tuple[dict, dict, float]:
     real, real_ns, set_at = time.time, time.time_ns, time.monotonic() + 0.2
     time.time = lambda: real() + (by_s if time.monotonic() > set_at else 0)
     time.time_ns = lambda: real_ns() + (round(by_s * 1e9) if time.monotonic() > set_at else 0)
-    sent = push.push(Path(run), influx.target(url, {}), False, PUSH_S, Progress(quiet=True))
+    sent = push.push(Path(run), sender.target(url, {}), False, PUSH_S, Progress(quiet=True))
     return figures, sent._asdict(), 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 
 from ssdrig import analysis
+from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, at_most
-from ssdrig.figures import figures_of
-from ssdrig.virtual import truth
+from ssdrig.virtual.device import truth
 
 WORDS = ["run", "consistency", "--virtual", "sata-tlc", "--duration", "60", "--quiet", "--json"]  # as demo.py runs it
 

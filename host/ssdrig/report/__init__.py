@@ -9,9 +9,9 @@ from pathlib import Path
 
 from ssdrig import analysis
 from ssdrig.analysis import windows
-from ssdrig.atomic import write_atomically
+from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.figures import figures_of
+from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
 from ssdrig.report import page, phases
 from ssdrig.report.terms import BY_KEY, number, with_error

@@ -5,7 +5,7 @@ import re
 import socket
 import time
 
-from ssdrig.drive.nvme_pages import PAGE_BYTES
+from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
 from ssdrig.errors import DriveError
 
 POLL_TIMEOUT_S = 10.0

@@ -9,8 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import influx
 from ssdrig.errors import ToolMissing
+from ssdrig.influx import sender
 
 DATABASE = "ssdrig"
 READY_S = 60
@@ -86,7 +86,7 @@ class Influxd:
             )
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self._process.poll() is None:
-            if influx.request(influx.target(self.url, {}), "/query", b"q=SHOW+DATABASES", influx.FORM).status > 0:
+            if sender.request(sender.target(self.url, {}), "/query", b"q=SHOW+DATABASES", sender.FORM).status > 0:
                 return
             time.sleep(0.05)
         self.kill()
@@ -122,7 +122,7 @@ class Influxd:
 
     def counts(self, measurements: list[str], run: str | None = None) -> dict[str, int]:
         """Points that it holds, of one run or of all, 0 where it has none."""
-        stored = influx.stored_counts(influx.target(self.url, {}), run)
+        stored = sender.stored_counts(sender.target(self.url, {}), run)
         return {name: stored.get(name, 0) for name in measurements}
 
 

@@ -12,7 +12,16 @@ from pathlib import Path
 import numba
 
 HERE = Path(__file__).parent
-SOURCES = ("kernels.py", "feed.py", "nand.py", "ftl.py", "commands.py", "workload.py", "nbd.py", "nvme/pdu.py")
+SOURCES = (
+    "kernels.py",
+    "feed.py",
+    "flash/nand.py",
+    "flash/ftl.py",
+    "flash/commands.py",
+    "flash/workload.py",
+    "device/nbd.py",
+    "nvme/pdu.py",
+)
 
 
 # Identity of the simulator: also what a drive's saved state belongs to, its layout being that of these files.

@@ -5,7 +5,7 @@ import socket
 import struct
 
 from ssdrig.errors import DriveError
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
 
 CHUNK_BYTES = 1 << 20
 TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits

@@ -95,7 +95,7 @@ def command(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual import feed, server
-    from ssdrig.virtual.device import Device, warm_up
+    from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
@@ -166,7 +166,7 @@ def show_ledger(args: argparse.Namespace) -> int:
 
         ledger = adminclient.ask(args.ledger_socket + ".truth", {"op": "ledger"})
     else:
-        from ssdrig.virtual import truth
+        from ssdrig.virtual.device import truth
 
         ledger = truth.read_ledger(args.ledger_truth)
     print(json.dumps(ledger, indent=1))
@@ -196,14 +196,14 @@ def precondition(args: argparse.Namespace) -> int:
 def list_presets() -> int:
     from dataclasses import asdict
 
-    from ssdrig.virtual.presets import PRESETS
+    from ssdrig.virtual.flash.presets import PRESETS
 
     print(json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1))
     return 0
 
 
 def _preset(name: str):
-    from ssdrig.virtual.presets import PRESETS
+    from ssdrig.virtual.flash.presets import PRESETS
 
     if name not in PRESETS:
         raise UsageError(f"a preset, one of {', '.join(PRESETS)}", name, "see ./ssdrig virtual --list-presets")
@@ -211,7 +211,7 @@ def _preset(name: str):
 
 
 def _drive(preset, capacity: str | None, state: str | None, **how):
-    from ssdrig.virtual.drive import VirtualDrive
+    from ssdrig.virtual.flash.drive import VirtualDrive
 
     capacity_bytes = parse_bytes(capacity) if capacity else None
     if not state:

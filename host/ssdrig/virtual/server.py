@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 
 from ssdrig.errors import UsageError
-from ssdrig.virtual import admin
-from ssdrig.virtual.device import Device
-from ssdrig.virtual.nbdserver import Connection
+from ssdrig.virtual.device import admin
+from ssdrig.virtual.device.device import Device
+from ssdrig.virtual.device.nbdserver import Connection
+from ssdrig.virtual.device.truth import TruthFolder
 from ssdrig.virtual.nvme import tcpserver
 from ssdrig.virtual.nvme.subsystem import Subsystem
-from ssdrig.virtual.truth import TruthFolder
 
 ADVANCE_NS = 5_000_000
 TICK_NS = 1_000_000_000

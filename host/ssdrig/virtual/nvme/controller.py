@@ -5,7 +5,7 @@ over Fabrics 1.1 for the properties."""
 
 import struct
 
-from ssdrig.virtual import smartlog
+from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.nvme import identify, status
 from ssdrig.virtual.nvme.io import ALL_NAMESPACES, check_common
 from ssdrig.virtual.nvme.status import Refused

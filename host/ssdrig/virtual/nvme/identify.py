@@ -7,8 +7,8 @@ Status"."""
 import struct
 import uuid
 
-from ssdrig.virtual import smartlog, store
-from ssdrig.virtual.device import FIRMWARE, Device
+from ssdrig.virtual.device import smartlog, store
+from ssdrig.virtual.device.device import FIRMWARE, Device
 from ssdrig.virtual.nvme import pdu
 
 VERSION = 0x00010400

@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
 from ssdrig.virtual.nvme import pdu, status
 from ssdrig.virtual.nvme.status import Refused
 

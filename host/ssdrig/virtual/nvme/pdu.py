@@ -8,9 +8,9 @@ import struct
 
 import numpy as np
 
-from ssdrig.virtual import nbd
+from ssdrig.virtual.device import nbd
+from ssdrig.virtual.device.nbd import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
 from ssdrig.virtual.kernels import jit
-from ssdrig.virtual.nbd import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
 from ssdrig.virtual.nvme import status
 
 IC_REQ, IC_RESP, H2C_TERM, C2H_TERM, COMMAND, RESPONSE, H2C_DATA, C2H_DATA = range(8)

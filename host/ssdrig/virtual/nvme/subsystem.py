@@ -4,8 +4,8 @@ the drive. It lives as long as the drive, through power cuts; controllers do not
 import struct
 from collections import deque
 
-from ssdrig.virtual import smartlog
-from ssdrig.virtual.device import Device
+from ssdrig.virtual.device import smartlog
+from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.nvme import identify, status
 from ssdrig.virtual.nvme.status import Refused
 

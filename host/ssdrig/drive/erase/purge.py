@@ -1,0 +1,408 @@
+"""Purge a drive: take everything out of it by one of its own commands, and see that it is gone.
+
+Which method was used is part of the result, since drives differ after each. The effect is checked on samples: blocks
+that held data must not hold it afterwards. Blocks that were empty prove nothing, so a pattern is written where there is
+too little data."""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ssdrig.drive.erase import ata_security, erasing, nvme_erase
+from ssdrig.drive.program import is_missing
+from ssdrig.drive.target import block
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.errors import DriveError, ToolMissing, UnsafeTarget, UsageError
+from ssdrig.progress import Progress, clock
+
+# name: what it does; in the order in which `auto` prefers them
+METHODS = {
+    "format-secure": "NVMe format with user data erase (--ses=1): this namespace",
+    "sanitize-block": (
+        "NVMe sanitize by block erase: all of the drive, also blocks no longer in use; goes on after a power loss"
+    ),
+    "format-crypto": "NVMe format with a new encryption key (--ses=2): this namespace",
+    "sanitize-crypto": "NVMe sanitize with a new encryption key: all of the drive; goes on after a power loss",
+    "format": "NVMe format without secure erase (--ses=0): the drive may do as little as forget its map",
+    "ata-secure-erase": "ATA security erase under a temporary password, which is taken away again",
+    "ata-enhanced-erase": "ATA enhanced security erase: also reallocated blocks, maker's pattern; temporary password",
+    "discard": "TRIM / deallocate of every block: what was there may come back unless the drive promises zeros",
+    "sanitize-overwrite": "NVMe sanitize by one overwrite: hours, and wears the drive by its capacity",
+    "zero": "zeroes written over every block: wears the drive by its capacity unless it has a command for it",
+}
+ONLY_IF_ASKED = ("sanitize-overwrite", "zero")  # they wear the drive or leave it full
+OTHER_INTERFACE = "not a command of this drive's interface"
+CRYPTO = ("format-crypto", "sanitize-crypto")
+FEWEST_PROVING = 4  # samples with data, fewer than which the pattern is written
+PATTERN_BLOCKS = 8
+INTERRUPTED = {
+    "format": (
+        "the format was sent and ends by itself in the drive; before that the drive's content is undefined. Purge again"
+        " to be sure"
+    ),
+    "sanitize": (
+        "the sanitize goes on in the drive, also after a power loss; until its end the drive serves no I/O. Purge again"
+        " to wait for it"
+    ),
+    "ata": (
+        "the erase goes on in the drive and takes the temporary password away at its end; a drive that loses power"
+        " meanwhile stays locked: "
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to purge this drive. why_not: None if it can be used. estimate_s: the drive's own word, if it gives
+    one."""
+
+    name: str
+    does: str
+    available: bool
+    why_not: str | None
+    estimate_s: int | None
+
+
+def methods(drive: Drive, root: str | Path = "/") -> list[Method]:
+    """All methods, the best first, each with why this drive does not offer it. Asks the drive; never raises for its
+    answers."""
+    nvme, ata = drive.interface.startswith("NVMe"), drive.interface in ("SATA", "USB")
+    found = nvme_erase.offers(drive, root) if nvme else ata_security.offers(drive) if ata else {}
+    found["discard"] = (
+        (
+            None
+            if _queue(drive, "discard_max_bytes", root)
+            else "the kernel sees no discard (TRIM) on this drive or bridge"
+        ),
+        None,
+    )
+    found["zero"] = (None, None)
+    other = f"{OTHER_INTERFACE} ({drive.interface})"
+    out = [
+        Method(name, does, found.get(name, (other,))[0] is None, *found.get(name, (other, None)))
+        for name, does in METHODS.items()
+    ]
+    return sorted(out, key=lambda method: not method.available)  # stable: the order of METHODS within each half
+
+
+def choose(offered: list[Method], wanted: str) -> Method:
+    """The method to use. Raises UsageError for an unknown name, ToolMissing, or DriveError with the reason why it
+    cannot be used."""
+    if wanted != "auto" and wanted not in METHODS:
+        raise UsageError(f"a method: auto, {', '.join(METHODS)}", repr(wanted), "name one of them")
+    if wanted == "auto":
+        return next((m for m in offered if m.available and m.name not in ONLY_IF_ASKED), None) or _none(offered)
+    method = next(m for m in offered if m.name == wanted)
+    program = (
+        "hdparm" if wanted in ata_security.SWITCH else "nvme" if wanted.startswith(("format", "sanitize")) else None
+    )
+    if not method.available and program and is_missing(program):
+        raise ToolMissing(
+            f"{program} for {wanted}", "none on PATH", f"apt-get install {'nvme-cli' if program == 'nvme' else program}"
+        )
+    if not method.available:
+        raise DriveError(
+            f"a drive that can {wanted}",
+            method.why_not or "it cannot",
+            "choose another: ./ssdrig purge DRIVE --dry-run lists them",
+        )
+    return method
+
+
+def _none(offered: list[Method]):
+    raise DriveError(
+        "a drive with a purge command",
+        "; ".join(f"{m.name}: {m.why_not}" for m in offered if not m.available),
+        "correct one of these, or ask for --method zero, which wears the drive by its capacity",
+    )
+
+
+def purge(held_or_drive, method: str = "auto", progress: Progress | None = None, root: str | Path = "/") -> dict:
+    """Purge a drive that the caller has made safe to destroy (guard.hold; a bare Drive is for tests).
+
+    Returns {"method", "tool", "argv", "duration_s", "effect", "ok"}. ok: the effect was seen; else effect["words"] says
+    what is not known. effect: {"samples", "proving" (samples that held data before), "kept", "zeros", "ones", "other",
+    "pattern_bytes" (written by us before), "used_blocks_before", "used_blocks_after" (NVMe NUSE; null otherwise),
+    "resumed", "words"}.
+
+    Raises DriveError when the drive cannot, fails or still holds what it held; ToolMissing; UsageError for an unknown
+    method. On Ctrl-C it says what state the drive is in and raises KeyboardInterrupt."""
+    drive = getattr(held_or_drive, "drive", held_or_drive)
+    progress = progress or Progress()
+    offered = methods(drive, root)
+    chosen = choose(offered, method)
+    begun = time.monotonic()
+    try:
+        resumed = _finish_sanitize(drive, progress) if drive.controller else None
+        purged = resumed in METHODS and method in ("auto", resumed)
+        if chosen.name != method and not purged:
+            better = [
+                m for m in offered if not m.available and list(METHODS).index(m.name) < list(METHODS).index(chosen.name)
+            ]
+            own = [m for m in better if not (m.why_not or "").startswith(OTHER_INTERFACE)]
+            progress.say(
+                "".join(f"not {m.name}: {m.why_not}\n" for m in own) + f"purge by {chosen.name}: {chosen.does}"
+            )
+        promise, used_before = _promise(drive)
+        offsets, before, pattern_bytes = _note(drive, skip=purged)
+        if purged:
+            chosen = next(m for m in offered if m.name == resumed)
+            argv, name = ["nvme", "sanitize-log", drive.controller], erasing.version("nvme")
+        else:
+            argv, name = _erase(drive, chosen, progress)
+    except KeyboardInterrupt:
+        kind = chosen.name.partition("-")[0]
+        extra = ata_security.unlock_words(drive) if kind == "ata" else ""
+        progress.say(INTERRUPTED.get(kind, "part of the drive has been purged: purge again") + extra)
+        raise
+    duration_s = time.monotonic() - begun
+    if hasattr(held_or_drive, "recheck"):
+        drive = held_or_drive.recheck()
+    block.flush(drive.node)  # forget what the kernel has cached of it
+    if block.size(drive.node) != drive.capacity_bytes:
+        raise DriveError(
+            f"a capacity of {drive.capacity_bytes} bytes as before",
+            f"{block.size(drive.node)}",
+            "see whether the drive's format changed",
+        )
+    effect = judge(chosen.name, before, block.read(drive.node, offsets), promise)
+    _, used_after = _promise(drive)
+    effect |= {
+        "pattern_bytes": pattern_bytes,
+        "used_blocks_before": used_before,
+        "used_blocks_after": used_after,
+        "resumed": bool(resumed),
+    }
+    ok = effect.pop("ok")
+    return {
+        "method": chosen.name,
+        "tool": name,
+        "argv": argv,
+        "duration_s": round(duration_s, 3),
+        "effect": effect,
+        "ok": ok,
+    }
+
+
+def judge(method: str, before: list[bytes | None], after: list[bytes | None], promise: str | None) -> dict:
+    """What the samples show. Pure. promise: "zeros" or "ones" if the drive promises that for deallocated blocks.
+
+    Raises DriveError when a block still holds its old data (but for a discard without promise, which may), or does not
+    hold what was promised, or cannot be read."""
+    kinds = [_kind(content) for content in after]
+    proving = [i for i, content in enumerate(before) if _kind(content) == "other"]
+    kept = [i for i in proving if after[i] == before[i]]
+    counts = {f"{kind}": kinds.count(kind) for kind in ("zeros", "ones", "other")}
+    effect = {"samples": len(after), "proving": len(proving), "kept": len(kept), **counts}
+    what = (
+        f"{len(after)} samples: {counts['zeros']} read zeros, {counts['ones']} ones, {counts['other']} other data,"
+        f" {len(kept)} unchanged"
+    )
+    if "unreadable" in kinds:
+        raise DriveError(
+            "every sample to be readable after the purge",
+            f"{kinds.count('unreadable')} are not; {what}",
+            "see dmesg; do not test this drive",
+        )
+    if kept and (method != "discard" or promise):
+        raise DriveError(
+            "blocks that no longer hold their old data", f"{method} did not purge; {what}", "choose another method"
+        )
+    must_be = "zeros" if method == "zero" else promise if method == "discard" else None
+    if must_be and counts[must_be] != len(after):
+        raise DriveError(
+            f"blocks that read {must_be}, as promised", f"{method} did not; {what}", "choose another method"
+        )
+    if kept or (method == "discard" and counts["other"]):
+        words = f"not verified: this drive may return old data after TRIM (it promises nothing: DLFEAT, RZAT); {what}"
+    elif not proving and counts["other"] and method not in CRYPTO:
+        words = f"not verified: what was there before is not known; {what}"
+    elif not proving and method in CRYPTO:
+        words = f"not verified: no data was there before; {what}"
+    else:
+        return {**effect, "words": what, "ok": True}
+    return {**effect, "words": words, "ok": False}
+
+
+def _kind(content: bytes | None) -> str:
+    if content is None:
+        return "unreadable"
+    return "zeros" if not any(content) else "ones" if content == b"\xff" * len(content) else "other"
+
+
+def _note(drive: Drive, skip: bool) -> tuple[list[int], list[bytes | None], int]:
+    """Offsets, what is there, and how many bytes of pattern we wrote so that there is something. skip: the drive is
+    purged already."""
+    offsets = block.sample_offsets(drive.capacity_bytes)
+    if skip:
+        return offsets, [None] * len(offsets), 0
+    block.flush(drive.node)  # nothing of an earlier writer may reach the drive after the purge
+    before = block.read(drive.node, offsets)
+    if sum(_kind(content) == "other" for content in before) >= FEWEST_PROVING:
+        return offsets, before, 0
+    step = max(1, len(offsets) // PATTERN_BLOCKS)
+    pattern = {offset: os.urandom(block.SAMPLE_BYTES) for offset in offsets[::step][:PATTERN_BLOCKS]}
+    block.write(drive.node, pattern)
+    return offsets, block.read(drive.node, offsets), len(pattern) * block.SAMPLE_BYTES
+
+
+def _promise(drive: Drive) -> tuple[str | None, int | None]:
+    """What deallocated blocks read as, if the drive promises it; NVMe blocks in use."""
+    with contextlib.suppress(DriveError):
+        if drive.controller:
+            namespace = nvme_erase.identify_namespace(drive)
+            return namespace.reads_after_discard, namespace.used_blocks
+        if drive.interface in ("SATA", "USB"):
+            return "zeros" if ata_security.identify(drive).zeros_after_trim else None, None
+    return None, None
+
+
+def _finish_sanitize(drive: Drive, progress: Progress) -> str | None:
+    """Wait for a sanitize that was under way when we came. Which method it was; None if there was none."""
+    try:
+        log = nvme_erase.sanitize_log(drive)
+    except DriveError:
+        return None  # the drive has none
+    if log.state != nvme_erase.RUNNING:
+        return None
+    name = next(
+        (name for name, action in nvme_erase.ACTION.items() if action == log.action), "sanitize of another kind"
+    )
+    progress.say(f"{name} is under way in the drive; waiting for its end")
+    nvme_erase.wait_for_sanitize(drive, lambda share, left: progress.show(_line(name, share, left)))
+    return name
+
+
+def _erase(drive: Drive, method: Method, progress: Progress) -> tuple[list[str], str]:
+    """Carry it out. Returns the argv (or ioctl) and the tool with its version."""
+    begun, name = time.monotonic(), method.name
+
+    def tick(spent_s):  # commands that do not report how far they are
+        share = min(0.99, spent_s / method.estimate_s) if method.estimate_s else None
+        progress.show(_line(name, share, method.estimate_s - spent_s if method.estimate_s else None, spent_s))
+
+    def share_done(share, left_s):
+        progress.show(_line(name, share, left_s, time.monotonic() - begun))
+
+    def bytes_done(done):
+        share, spent_s = done / drive.capacity_bytes, time.monotonic() - begun
+        progress.show(_line(name, share, spent_s * (1 - share) / share, spent_s))
+
+    if name in nvme_erase.SES:
+        return nvme_erase.format(drive, name, tick), erasing.version("nvme")
+    if name in nvme_erase.ACTION:
+        return nvme_erase.sanitize(drive, name, share_done), erasing.version("nvme")
+    if name in ata_security.SWITCH:
+        return ata_security.erase(drive, name, tick), erasing.version("hdparm")
+    (block.discard if name == "discard" else block.zero)(drive.node, bytes_done)
+    block.flush(drive.node)
+    request = "BLKDISCARD" if name == "discard" else "BLKZEROOUT"
+    return ["ioctl", drive.node, request], f"Linux {os.uname().release} ioctl"
+
+
+def _line(name: str, share: float | None, left_s: float | None, spent_s: float = 0.0) -> str:
+    done = "" if share is None else f" {share:4.0%}"
+    left = (
+        f"about {clock(left_s)} left"
+        if left_s is not None and left_s > 0
+        else "the drive does not say how long"
+        if left_s is None
+        else "nearly done"
+    )
+    return f"purge by {name}{done} · {clock(spent_s)} so far · {left}"
+
+
+def _queue(drive: Drive, name: str, root: str | Path) -> int:
+    try:
+        return int(Path(root, "sys/block", drive.name, "queue", name).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+# ---- the command
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
+    )
+    parser.add_argument(
+        "--method",
+        default="auto",
+        choices=("auto", *METHODS),
+        metavar="METHOD",
+        help=f"auto (the best there is) or {', '.join(METHODS)}",
+    )
+    parser.add_argument(
+        "--destroy-data",
+        metavar="SERIAL",
+        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show what could be done and what stands against it"
+    )
+    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+
+
+def command(args: argparse.Namespace) -> int:
+    """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0,
+    with words."""
+    from ssdrig.drive.target import guard, inventory
+    from ssdrig.drive.target.confirm import confirmed
+    from ssdrig.drive.wear import warranty
+
+    drive = inventory.find(args.drive)
+    if args.dry_run or not (args.destroy_data or sys.stdin.isatty()):
+        return _dry_run(args, drive, guard)
+    chosen = choose(methods(drive), args.method)
+    writes = drive.capacity_bytes if chosen.name in ONLY_IF_ASKED else 0
+    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
+    print(guard.announcement(drive, f"purge by {chosen.name}: {chosen.does}", writes, rated), file=sys.stderr)
+    with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
+        result = purge(held, args.method, Progress())
+    print(
+        f"{'purged' if result['ok'] else 'done, but'} in {clock(result['duration_s'])}: {result['effect']['words']}",
+        file=sys.stderr,
+    )
+    if args.json:
+        print(json.dumps(result, ensure_ascii=False))
+    else:
+        print(
+            f"{result['method']} with {result['tool']}:"
+            f" {'effect verified' if result['ok'] else result['effect']['words']}"
+        )
+    return 0
+
+
+def _dry_run(args: argparse.Namespace, drive: Drive, guard) -> int:
+    offered, against = methods(drive), guard.refusals(drive, args.destroy_data)
+    chosen = None
+    with contextlib.suppress(DriveError):
+        chosen = choose(offered, args.method).name
+    if args.json:
+        rows = [{"check": r.check, "why": r.why, "override": r.override} for r in against]
+        print(
+            json.dumps(
+                {"drive": asdict(drive), "methods": [asdict(m) for m in offered], "chosen": chosen, "refusals": rows},
+                ensure_ascii=False,
+            )
+        )
+    else:
+        print(f"{drive.model} {drive.serial}, {drive.capacity_bytes / 1e9:.1f} GB, {drive.interface}, {drive.node}")
+        for m in (m for m in offered if m.available or not (m.why_not or "").startswith(OTHER_INTERFACE)):
+            time_words = f" (about {clock(m.estimate_s)})" if m.estimate_s else ""
+            print(
+                f"  {'*' if m.name == chosen else ' '}"
+                f" {m.name:20}{m.does + time_words if m.available else f'no: {m.why_not}'}"
+            )
+        for r in against:
+            print(f"  against it: {r.check}: {r.why}" + (f" (lifted by {r.override})" if r.override else ""))
+    if not args.dry_run:
+        print(f"nothing was done: give --destroy-data {drive.serial}", file=sys.stderr)
+        return UnsafeTarget.exit_code
+    return UnsafeTarget.exit_code if against or chosen is None else 0

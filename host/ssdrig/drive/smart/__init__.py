@@ -1,0 +1,1 @@
+"""What a drive counts: asking it, decoding its answers, checking that they are plausible."""

@@ -1,0 +1,315 @@
+"""Reduce a SMART document, as smart/<nnn>.json keeps it, to the wear numbers of one moment: one flat dict, the same
+keys for every drive. Pure.
+
+NVMe, ATA and SCSI drives count in units of their own; nvme_counters.py, ata_counters.py and scsi_counters.py bring them
+to bytes, plausible.py refuses what no drive can have done. What a drive does not report, or reports in a way that
+cannot be believed, is None; `unknown` says in words why something that a person would look for stays unknown, and which
+two sources contradict each other."""
+
+from typing import Any
+
+from ssdrig.drive.smart import ata_counters, nvme_counters, plausible, scsi_counters
+from ssdrig.drive.smart.json_numbers import U128, inside, objects, text, whole
+
+KEYS = (
+    "t_ns",
+    "t_start_ns",
+    "t_end_ns",
+    "reason",
+    "simulated",
+    "model",
+    "serial",
+    "firmware",
+    "family",
+    "in_database",
+    "protocol",
+    "capacity_bytes",
+    "exit_status",
+    "exit_status_bits",
+    "health_ok",
+    "critical_warning",
+    # bytes, the counter's resolution (a difference of two readings is off by less than one unit), and where they are
+    # from
+    "host_written_bytes",
+    "host_written_unit_bytes",
+    "host_written_source",
+    "host_written_wrap_bytes",
+    "host_read_bytes",
+    "nand_written_bytes",
+    "nand_written_unit_bytes",
+    "nand_written_source",
+    "nand_written_wrap_bytes",
+    # in bytes: what NAND bytes of log 22h are to be held against, of one endurance group since FDP was switched on
+    "fdp_host_written_bytes",
+    "nand_written_tlc_bytes",  # without the SLC cache's share, where the drive tells both
+    "host_program_pages",
+    "nand_program_pages",  # NAND pages of unstated size: only the ratio of differences means something
+    "percentage_used",
+    "available_spare_percent",
+    "available_spare_threshold_percent",
+    "pe_cycles_mean",
+    "pe_cycles_min",
+    "pe_cycles_max",
+    "pe_cycles_rated",  # the rating, where the drive itself reports it
+    "pe_cycles_source",
+    "workload_wear_percent",
+    "workload_reads_percent",
+    "workload_timer_min",  # since the timer was reset (Intel E2h, E3h, E4h)
+    "temperature_C",
+    "temperature_max_C",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "error_log_entries",
+    "warning_temp_min",
+    "critical_temp_min",
+    "lifetime_energy_Wh",
+    "uncorrectable_reads",
+    "soft_ecc_errors",
+    "xor_recoveries",
+    "refreshes",
+    "read_disturbs",
+    "program_fails",
+    "erase_fails",
+    "reallocated",
+    "bad_user_blocks",
+    "free_blocks_percent",
+    "hard_disk",  # True: no wear figure of flash applies; None: the document does not say
+    "sources",
+    "unknown",
+)
+NOT_FIGURES = {
+    *KEYS[: KEYS.index("host_written_bytes")],
+    "host_written_unit_bytes",
+    "host_written_source",
+    "host_written_wrap_bytes",
+    "nand_written_unit_bytes",
+    "nand_written_source",
+    "nand_written_wrap_bytes",
+    "pe_cycles_source",
+    "hard_disk",
+    "sources",
+    "unknown",
+}
+FIGURES = tuple(name for name in KEYS if name not in NOT_FIGURES)
+OF_FLASH = tuple(
+    name
+    for name in KEYS
+    if name.startswith(("nand_", "pe_cycles", "workload", "fdp_", "host_program", "available_spare", "free_blocks"))
+    or name
+    in (
+        "percentage_used",
+        "refreshes",
+        "read_disturbs",
+        "xor_recoveries",
+        "program_fails",
+        "erase_fails",
+        "bad_user_blocks",
+    )
+)
+# attribute names of drives with platters, for files without a rotation rate
+OF_PLATTERS = {
+    "Seek_Error_Rate",
+    "Spin_Retry_Count",
+    "Calibration_Retry_Count",
+    "Head_Flying_Hours",
+    "Load_Cycle_Count",
+    "Multi_Zone_Error_Rate",
+    "Helium_Level",
+}
+# by less than what a figure can be off, where the drive counts whole units and its reducer knows no better
+ROUNDED = {"power_on_hours", "temperature_C", "temperature_max_C", "percentage_used", "available_spare_percent"}
+UNITS = (("_bytes", "B"), ("_percent", "%"), ("_hours", "h"), ("_min", "min"), ("_C", "°C"), ("_Wh", "Wh"))
+NS_MOST = 2**63 - 1
+
+
+def snapshot(document: dict) -> dict:
+    """The wear numbers of one SMART document: all of KEYS, None where not known.
+
+    t_ns is the middle of the poll; times in ns, temperatures in Celsius, percentages 0 … 100 and more where a rating is
+    passed. Never raises for what a drive, a tool or a file may say."""
+    unknown: list[str] = []
+    out = dict.fromkeys(KEYS) | {"simulated": False, "exit_status_bits": [], "sources": {}, "unknown": unknown}
+    if not isinstance(document, dict):
+        unknown.append("everything: the SMART document is not a JSON object")
+        return out
+    smartctl = document.get("smartctl")
+    if not isinstance(smartctl, dict):
+        smartctl = {}
+    out["t_start_ns"] = start = whole(document, "t_start_ns", unknown, "start of the poll", at_most=NS_MOST)
+    out["t_end_ns"] = end = whole(document, "t_end_ns", unknown, "end of the poll", at_most=NS_MOST)
+    out["t_ns"] = (start + end) // 2 if start is not None and end is not None else None
+    out["reason"] = text(document.get("reason"))
+    out["simulated"] = document.get("simulated") is True
+    out |= _exit_status(document, smartctl, unknown)
+    out |= _identity(document, smartctl, unknown)
+    out["hard_disk"] = is_hard_disk(smartctl)
+    if out["protocol"] != "NVMe" or not nvme_counters.is_unfilled(smartctl):
+        out |= _common(smartctl, unknown, out["protocol"])
+    reducers = {"NVMe": nvme_counters.reduce, "ATA": ata_counters.reduce, "SCSI": scsi_counters.reduce}
+    reduce = reducers.get(out["protocol"] or "")
+    found = {}
+    if reduce:
+        # what a protocol's own tables say comes before smartctl's summary of them
+        found = reduce(document, smartctl, unknown)
+        out["sources"] = found.pop("sources", {})
+        compresses = found.pop("compresses", False)
+        out |= {name: value for name, value in found.items() if value is not None}
+    else:
+        unknown.append("everything: neither smartctl nor a log page says of which kind the drive is")
+    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
+        out |= _host_of_smartctl_8(smartctl, unknown)
+    if out["hard_disk"]:
+        for name in OF_FLASH:
+            out[name] = None
+    _sources(out, found)
+    plausible.check(out, unknown, bool(reduce and compresses))
+    if reduce:
+        _say_what_is_missing(out, smartctl, unknown)
+    return out
+
+
+def is_hard_disk(smartctl: dict) -> bool | None:
+    """smartctl's rotation_rate: 0 is an SSD, more is a disk that turns. Where a file does not have it, two attributes
+    of platters are proof; None: not known."""
+    turns = whole(smartctl, "rotation_rate", [], "")
+    if turns is not None:
+        return turns > 0
+    names = {row.get("name") for row in objects(inside(smartctl, "ata_smart_attributes", "table")) if _is_name(row)}
+    return True if len(names & OF_PLATTERS) >= 2 else None
+
+
+def _is_name(row: dict) -> bool:
+    return isinstance(row.get("name"), str)
+
+
+def _said(unknown: list[str], start: str) -> bool:
+    return any(words.startswith(start) for words in unknown)
+
+
+def _say_what_is_missing(out: dict, smartctl: dict, unknown: list[str]) -> None:
+    if out["host_written_bytes"] is None and not _said(unknown, "host bytes written"):
+        unknown.append("host bytes written: the drive reports no such counter")
+    if out["hard_disk"]:
+        unknown[:] = [words for words in unknown if not words.startswith("NAND ")]
+    elif out["protocol"] == "ATA":
+        ata_counters.say_what_is_missing(out, smartctl, unknown)
+
+
+def _sources(out: dict, found: dict) -> None:
+    """Complete out["sources"]: {"source", "error", "unit"} of each figure that is known. error: by less than what it
+    can be off, in its unit; 0 of a count; None where nobody knows."""
+    standard = {"NVMe": "log 02h", "SCSI": "SCSI log pages"}.get(out["protocol"], "smartctl")
+    known = out["sources"]
+    out["sources"] = {}
+    for name in FIGURES:
+        if out[name] is None:
+            continue
+        entry = known.get(name) or {}
+        kind = name.rpartition("_")[0]
+        source = entry.get("source") or out.get(f"{kind}_source")
+        if source is None and name.startswith("pe_cycles"):
+            source = out["pe_cycles_source"]
+        if source is None and name not in found and out["protocol"] != "NVMe":
+            source = "smartctl"  # its summary of what the drive says
+        unit_of = "host_written" if name == "host_read_bytes" else kind  # the drive counts both in the same unit
+        error = entry.get("error", out.get(f"{unit_of}_unit_bytes"))
+        if error is None:
+            error = 1 if name in ROUNDED else 0
+        unit = next((unit for end, unit in UNITS if name.endswith(end)), "%" if name == "percentage_used" else "1")
+        out["sources"][name] = {"source": source or standard, "error": error, "unit": unit}
+
+
+def _host_of_smartctl_8(smartctl: dict, unknown: list[str]) -> dict:
+    """smartctl 8.0 brings the host's bytes of drives of all kinds to one place, with their unit."""
+    out: dict[str, Any] = {}
+    for role in ("write", "read"):
+        table = smartctl.get(f"host_{role}s")
+        count = whole(table, "units", unknown, f"smartctl's host_{role}s", at_most=U128)
+        unit = whole(table, "bytes_per_unit", unknown, f"smartctl's unit of host_{role}s", at_least=1, at_most=1 << 40)
+        if count is not None and unit is not None:
+            out |= (
+                {"host_read_bytes": count * unit}
+                if role == "read"
+                else {
+                    "host_written_bytes": count * unit,
+                    "host_written_unit_bytes": unit,
+                    "host_written_source": "smartctl's host_writes",
+                }
+            )
+    return out
+
+
+def _exit_status(document: dict, smartctl: dict, unknown: list[str]) -> dict:
+    status = whole(inside(smartctl, "smartctl"), "exit_status", unknown, "smartctl's exit status", at_most=255)
+    if status is None:
+        for tool in objects(document.get("tools")):
+            argv = tool.get("argv")
+            if (
+                isinstance(argv, list)
+                and argv
+                and isinstance(argv[0], str)
+                and argv[0].rpartition("/")[2] == "smartctl"
+            ):
+                status = whole(tool, "exit_code", unknown, "smartctl's exit code", at_most=255)
+    bits = [] if status is None else [bit for bit in range(8) if status >> bit & 1]
+    for message in objects(inside(smartctl, "smartctl", "messages")):
+        if status is not None and status & 3 and (said := text(message.get("string"))):
+            unknown.append(f"smartctl says: {said[:200]}")
+    return {"exit_status": status, "exit_status_bits": bits}
+
+
+def _identity(document: dict, smartctl: dict, unknown: list[str]) -> dict:
+    drive = document.get("drive")
+    protocol = text(inside(smartctl, "device", "protocol"))
+    if protocol not in ("NVMe", "ATA", "SCSI"):
+        pages = any(isinstance(name, str) and name.startswith("log_") and name.endswith("h") for name in document)
+        kinds = {
+            "nvme_smart_health_information_log": "NVMe",
+            "ata_smart_attributes": "ATA",
+            "ata_device_statistics": "ATA",
+            "scsi_error_counter_log": "SCSI",
+        }
+        protocol = next((kind for name, kind in kinds.items() if name in smartctl), "NVMe" if pages else None)
+    family, known = text(smartctl.get("model_family")), smartctl.get("in_smartctl_database")
+    capacity = whole(smartctl.get("user_capacity"), "bytes", unknown, "capacity") or None
+    for table, name in ((drive, "capacity_bytes"), (smartctl, "nvme_total_capacity")):
+        if not capacity:  # 0: the drive has lost its capacity, or a bridge does not report it
+            capacity = whole(table, name, unknown, "capacity") or None
+    return {
+        "model": text(smartctl.get("model_name"))
+        or text(smartctl.get("scsi_model_name"))
+        or text(inside(drive, "model")),
+        "serial": text(smartctl.get("serial_number")) or text(inside(drive, "serial")),
+        "firmware": text(smartctl.get("firmware_version"))
+        or text(smartctl.get("scsi_revision"))
+        or text(smartctl.get("revision"))
+        or text(inside(drive, "firmware")),
+        "family": family,
+        "in_database": known if isinstance(known, bool) else None,
+        "protocol": protocol,
+        "capacity_bytes": capacity,
+    }
+
+
+def _common(smartctl: dict, unknown: list[str], protocol: str | None) -> dict:
+    """What smartctl reports in one place for drives of all kinds. endurance_used and spare_available: smartctl 7.5 and
+    newer."""
+    passed = inside(smartctl, "smart_status", "passed")
+    out = {
+        "health_ok": passed if isinstance(passed, bool) else None,
+        "temperature_C": whole(
+            smartctl.get("temperature"), "current", unknown, "temperature", at_least=-100, at_most=300
+        ),
+        "power_on_hours": whole(smartctl.get("power_on_time"), "hours", unknown, "power-on hours"),
+        "power_cycles": whole(smartctl, "power_cycle_count", unknown, "power cycles"),
+    }
+    if protocol == "ATA":  # there both are guesses: ata_counters ranks them
+        return out
+    endurance, spare = smartctl.get("endurance_used"), smartctl.get("spare_available")
+    return out | {
+        "percentage_used": whole(endurance, "current_percent", unknown, "endurance used", at_most=255),
+        "available_spare_percent": whole(spare, "current_percent", unknown, "spare available", at_most=100),
+        "available_spare_threshold_percent": whole(spare, "threshold_percent", unknown, "spare threshold", at_most=100),
+    }

@@ -1,0 +1,318 @@
+"""Wear numbers of an NVMe drive: from its log pages, and from smartctl's JSON where there is no page. Pure."""
+
+from typing import Any
+
+from ssdrig.drive.smart import nvme_pages, vendor_pages
+from ssdrig.drive.smart.json_numbers import U128, inside, refuse, text, whole
+from ssdrig.errors import DriveError
+
+HEALTH = (
+    "critical_warning",
+    "percentage_used",
+    "available_spare_percent",
+    "available_spare_threshold_percent",
+    "temperature_C",
+    "power_on_hours",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "media_errors",
+    "error_log_entries",
+    "warning_temp_min",
+    "critical_temp_min",
+    "host_written_bytes",
+    "host_read_bytes",
+    "lifetime_energy_Wh",
+)
+FROM_C0H = {
+    "uncorrectable_reads": "uncorrectable_reads",
+    "soft_ecc_errors": "soft_ecc_errors",
+    "xor_recoveries": "xor_recoveries",
+    "refreshes": "refreshes",
+    "bad_user_blocks": "bad_user_blocks",
+    "free_blocks_percent": "free_blocks_percent",
+}
+FROM_VENDOR = (
+    "workload_wear_percent",
+    "workload_reads_percent",
+    "workload_timer_min",
+    "program_fails",
+    "erase_fails",
+    "soft_ecc_errors",
+    "bad_user_blocks",
+    "uncorrectable_reads",
+    "read_disturbs",
+    "reallocated",
+)
+ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
+# NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
+WORST_LIFETIME_WA = 100
+GROUPS = ("host_written_", "nand_written_", "pe_cycles_")
+GB = 10**9
+BLANK = (0, U128)
+
+
+def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
+    """Snapshot fields of an NVMe drive.
+
+    Health: log 02h, else smartctl. NAND bytes, the first of: log C0h (bytes, drive's life), 22h (bytes, one endurance
+    group, since Flexible Data Placement was switched on), the maker's CAh or D0h, 09h (steps of 1e9 bytes)."""
+    out, host = _health(document, smartctl, unknown)
+    sources = [
+        _from_c0h(document, unknown),
+        _from_22h(document, unknown),
+        _from_vendor(document, smartctl, host, unknown),
+        _from_09h(document, unknown),
+    ]
+    for source in sources:
+        nand = source.get("nand_written_bytes")
+        if nand == 0 and host is not None and host > GB:
+            unknown.append(
+                f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {host / GB:.0f} GB:"
+                " the drive does not count"
+            )
+            nand = source["nand_written_bytes"] = None
+        taken = tuple(
+            group for group in GROUPS if any(value is not None for name, value in out.items() if name.startswith(group))
+        )
+        for name, value in source.items():  # what belongs together comes from one source
+            if (
+                out.get(name) is None
+                and not name.startswith(taken)
+                and not (name.startswith("nand_written_") and nand is None)
+            ):
+                out[name] = value
+    if out.get("nand_written_bytes") is None:
+        asked = any(name in document for name in ("log_c0h", "log_22h", "log_09h", "log_cah", "log_d0h"))
+        unknown.append(
+            "NAND bytes written: "
+            + (
+                "none of the log pages that could have them (C0h, 22h, 09h, the maker's) does"
+                if asked
+                else (
+                    "smartctl's JSON of an NVMe drive has no such "
+                    "counter; the log pages C0h, 22h, 09h and the makers' own have it"
+                )
+            )
+        )
+    return out
+
+
+def _page(document: dict, name: str, decode, unknown: list[str]) -> dict:
+    """What `decode` makes of log page `name`; {} with words in unknown if that is nothing, {} where there is no
+    page."""
+    value = document.get(f"log_{name.lower()}")
+    if value is None:
+        return {}
+    try:
+        return decode(bytes.fromhex(value)) or {}
+    except (TypeError, ValueError):  # ValueError: not hexadecimal
+        refuse(unknown, f"log {name}", value, "not hexadecimal text")
+        return {}
+    except DriveError as error:
+        unknown.append(f"log {name}: {error.seen} instead of {error.expected}")
+        return {}
+
+
+def _health(document: dict, smartctl: dict, unknown: list[str]) -> tuple[dict, int | None]:
+    """(health fields, host bytes written)."""
+    health = _page(document, "02h", nvme_pages.decode_02h, unknown) or _health_of_smartctl(smartctl, unknown)
+    if not health and not any(words.startswith("health:") for words in unknown):
+        unknown.append("health: neither log 02h nor smartctl's copy of it is there")
+    for name in [name for name, value in health.items() if value == U128]:
+        health[name] = refuse(unknown, name, "all ones", "not a count")
+    out: dict[str, Any] = {name: health.get(name) for name in HEALTH}
+    if out["critical_warning"] is not None:
+        out["health_ok"] = out["critical_warning"] == 0  # as smartctl judges it
+    if out["temperature_C"] is not None and not -100 <= out["temperature_C"] <= 300:
+        out["temperature_C"] = refuse(unknown, "temperature", out["temperature_C"], "out of its range")
+    for name in ("available_spare_percent", "available_spare_threshold_percent"):
+        percent = out[name]
+        if percent is not None and percent > 100:
+            out[name] = refuse(unknown, name, percent, "not a percentage")
+    for units, commands, name in (
+        ("data_units_written", "host_writes", "host_written_bytes"),
+        ("data_units_read", "host_reads", "host_read_bytes"),
+    ):
+        if health and health.get(units) is None:
+            out[name] = None
+        elif health.get(units) == 0 and (health.get(commands) or 0) > 0:
+            # NVMe: 0 is "not reported". A drive that never wrote has 0 commands too
+            out[name] = refuse(unknown, name, 0, f"not a count: {health[commands]} commands were counted")
+    if out["host_written_bytes"] is not None:
+        out |= {"host_written_unit_bytes": nvme_pages.HOST_UNIT_BYTES, "host_written_source": "log 02h"}
+    return out, out["host_written_bytes"]
+
+
+def _from_c0h(document: dict, unknown: list[str]) -> dict:
+    got = _page(document, "C0h", nvme_pages.decode_c0h, unknown)
+    if not got:
+        return {}
+    out = {name: got[field] for name, field in FROM_C0H.items()}
+    if out["free_blocks_percent"] > 100:
+        out["free_blocks_percent"] = refuse(unknown, "free blocks", out["free_blocks_percent"], "not a percentage")
+    out |= {
+        "pe_cycles_mean": got.get("erases_mean"),
+        "pe_cycles_min": got["erases_min"],
+        "pe_cycles_max": got["erases_max"],
+    }
+    return out | {"pe_cycles_source": "log C0h"} | _nand(got["nand_written_bytes"], 1, "log C0h")
+
+
+def _from_22h(document: dict, unknown: list[str]) -> dict:
+    got = _page(document, "22h", nvme_pages.decode_22h, unknown)
+    if not got or got["nand_written_bytes"] in BLANK and got["host_written_bytes"] in BLANK:
+        return {}  # no FDP in this group
+    out = _nand(got["nand_written_bytes"], 1, "log 22h")
+    host = got["host_written_bytes"]
+    if host == U128:
+        return out
+    return out | {
+        "host_written_bytes": host,
+        "host_written_unit_bytes": 1,
+        "host_written_source": "log 22h",
+        "fdp_host_written_bytes": host,
+    }
+
+
+def _from_09h(document: dict, unknown: list[str]) -> dict:
+    got = _page(document, "09h", nvme_pages.decode_09h, unknown)
+    if not got:
+        return {}
+    unit = nvme_pages.GROUP_UNIT_BYTES
+    out = _nand(got["nand_written_bytes"], unit, "log 09h") | {"percentage_used": got["percentage_used"]}
+    if got["host_written_bytes"] is not None:
+        out |= {
+            "host_written_bytes": got["host_written_bytes"],
+            "host_written_unit_bytes": unit,
+            "host_written_source": "log 09h",
+        }
+        out |= {"host_read_bytes": got["host_read_bytes"]}
+    return out
+
+
+def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list[str]) -> dict:
+    """The maker's CAh and D0h. Nothing in these pages says whose they are, so their bytes are held against the host
+    counter."""
+    made_by = _maker(document, smartctl, unknown)
+    out: dict[str, Any] = {}
+    for log_id, name in ((0xCA, "CAh"), (0xD0, "D0h")):
+        got = _page(document, name, lambda page, log_id=log_id: vendor_pages.decode(log_id, page, made_by), unknown)
+        if not got:
+            if document.get(f"log_{name.lower()}") and made_by is None:
+                unknown.append(f"log {name}: of a maker whose layout is not known")
+            continue
+        source, own = f"log {name}", got.get("host_written_bytes")
+        unit = vendor_pages.ITEM_UNIT_BYTES if made_by in ("intel", "items") else 1
+        why = _contradiction(got.get("nand_written_bytes"), own, host, made_by, unit)
+        if why:
+            unknown.append(f"NAND bytes written: {source} is not believed: {why}")
+            continue
+        out |= {field: got[field] for field in FROM_VENDOR if got.get(field) is not None and out.get(field) is None}
+        if got.get("nand_written_bytes") is not None and out.get("nand_written_bytes") is None:
+            out |= _nand(got["nand_written_bytes"], unit, source)
+            if unit != 1:
+                out["nand_written_wrap_bytes"] = 2**48 * unit
+        if own is not None and host is None:
+            out |= {
+                "host_written_bytes": own,
+                "host_written_unit_bytes": unit,
+                "host_written_source": source,
+                "host_written_wrap_bytes": 2**48 * unit,
+            }
+        if got.get("pe_cycles_mean") is not None:
+            out |= {field: got[field] for field in ("pe_cycles_mean", "pe_cycles_min", "pe_cycles_max")} | {
+                "pe_cycles_source": source
+            }
+    return out
+
+
+def _contradiction(nand: int | None, own: int | None, host: int | None, made_by: str | None, unit: int) -> str | None:
+    """Why the bytes of a maker's page cannot be what they are taken for; None if they can."""
+    if own is not None and host is not None:
+        if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * unit:
+            return (
+                f"its own count of host bytes is {own / GB:.1f} GB, that of log 02h {host / GB:.1f} GB: another layout"
+                " or unit"
+            )
+    elif made_by == "items" and nand is not None:
+        return "its unit is known for Intel's drives and could not be checked against the host's bytes"
+    if made_by == "items" and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
+        return "its unit is known for Intel's drives, and so far too little was written to check it"
+    if nand and host and host >= ENOUGH_BYTES and not 1 / WORST_LIFETIME_WA < nand / host < WORST_LIFETIME_WA:
+        return f"{nand / GB:.3g} GB on the NAND for {host / GB:.3g} GB of the host"
+    return None
+
+
+def _maker(document: dict, smartctl: dict, unknown: list[str]) -> str | None:
+    vendor = whole(inside(smartctl, "nvme_pci_vendor"), "id", unknown, "PCI vendor id", at_most=0xFFFF)
+    said = text(inside(document, "drive", "pci_vendor_id"))  # four hexadecimal digits
+    if vendor is None and said:
+        try:
+            vendor = int(said, 16)
+        except ValueError:
+            refuse(unknown, "PCI vendor id", said, "not a hexadecimal number")
+    return vendor_pages.maker(vendor, text(smartctl.get("model_name")) or text(inside(document, "drive", "model")))
+
+
+def _nand(written: int | None, unit: int, source: str) -> dict:
+    return (
+        {}
+        if written is None or written in (2**64 - 1, U128)
+        else {"nand_written_bytes": written, "nand_written_unit_bytes": unit, "nand_written_source": source}
+    )
+
+
+def is_unfilled(smartctl: dict) -> bool:
+    """Whether all of smartctl's NVMe health log is zero (0 K is -273 C): a bridge, or a drive, that does not fill
+    it."""
+    log = inside(smartctl, "nvme_smart_health_information_log")
+    if not isinstance(log, dict) or not log:
+        return False
+    return all(value in (0, -nvme_pages.ZERO_C_K, "0") for value in log.values() if not isinstance(value, list))
+
+
+def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
+    """The same names as decode_02h, from smartctl's JSON; {} where there is nothing."""
+    log = inside(smartctl, "nvme_smart_health_information_log")
+    if not isinstance(log, dict):
+        return {}
+    if is_unfilled(smartctl):
+        unknown.append(
+            "health: all of smartctl's NVMe health log is zero: the drive or its USB bridge does not fill it"
+        )
+        return {}
+
+    def number(name, at_most=U128, at_least=0):
+        return whole(log, name, unknown, f"smartctl's {name}", at_least=at_least, at_most=at_most)
+
+    def temperature():
+        value = number("temperature", 1000, -nvme_pages.ZERO_C_K)
+        return None if value == -nvme_pages.ZERO_C_K else value  # 0 K: not reported
+
+    def units(count):
+        return None if count is None else count * nvme_pages.HOST_UNIT_BYTES
+
+    out = {
+        "data_units_written": number("data_units_written"),
+        "data_units_read": number("data_units_read"),
+        "host_writes": number("host_writes"),
+        "host_reads": number("host_reads"),
+        "critical_warning": number("critical_warning", 255),
+        "percentage_used": number("percentage_used", 255),
+        "available_spare_percent": number("available_spare", 255),
+        "available_spare_threshold_percent": number("available_spare_threshold", 255),
+        "temperature_C": temperature(),
+        "power_on_hours": number("power_on_hours"),
+        "power_cycles": number("power_cycles"),
+        "unsafe_shutdowns": number("unsafe_shutdowns"),
+        "media_errors": number("media_errors"),
+        "error_log_entries": number("num_err_log_entries"),
+        "warning_temp_min": number("warning_temp_time"),
+        "critical_temp_min": number("critical_comp_time"),
+    }
+    if not any(value is not None for value in out.values()):
+        return {}
+    return out | {
+        "host_written_bytes": units(out["data_units_written"]),
+        "host_read_bytes": units(out["data_units_read"]),
+    }

@@ -1,0 +1,1 @@
+"""Which disk may be written: finding it, everything that holds it, the guard that refuses."""

@@ -1,0 +1,147 @@
+"""Drivers of the kernel that use a disk without a mount, swap or process to show for it, each read where it shows
+itself. Some open the disk without a claim (loop, NVMe and USB targets, a LIO file): an exclusive open beside them
+succeeds."""
+
+import os
+import re
+from dataclasses import dataclass
+
+from ssdrig.drive.target import layers, openers, sysfs
+
+CONFIG = "sys/kernel/config"
+
+
+@dataclass(frozen=True)
+class Claim:
+    device: str  # the kernel's name of the block device
+    check: str  # short name of the refusal
+    why: str
+
+
+def all_claims(root: str | os.PathLike, loops: dict[str, tuple[str, str, str]]) -> list[Claim]:
+    """What the kernel's drivers hold. loops: of layers.attached_loops()."""
+    found = [Claim(device, "loop", f"{loop} is attached to {device}") for loop, (_, device, _) in loops.items()]
+    for reader in (_nvme_targets, _lio, _usb_gadgets, _rnbd, _zram, _bcache, _btrfs, _bcachefs, _journals, _parameters):
+        found += reader(root)
+    return [claim for claim in found if claim.device]
+
+
+def _nvme_targets(root) -> list[Claim]:
+    out = []
+    for subsystem in _folders(root, CONFIG, "nvmet/subsystems"):
+        nqn = os.path.basename(subsystem)
+        for namespace in _folders(subsystem, "namespaces"):
+            device = layers.name_of(_path(namespace, "device_path"), root)
+            out.append(Claim(device, "export", f"NVMe target {nqn} exports {device}"))
+        controller = os.path.basename(_path(subsystem, "passthru/device_path"))
+        if re.fullmatch(r"nvme\d+", controller):
+            here = os.path.realpath(sysfs.within(root, "sys/class/nvme", controller))
+            for device in openers.behind_character_device(here):
+                out.append(Claim(device, "export", f"NVMe target {nqn} exports {controller}"))
+    return out
+
+
+def _lio(root) -> list[Claim]:
+    """Backstores of iSCSI, Fibre Channel and vhost targets. `info` names a fileio's path and an iblock's number."""
+    out = []
+    for kind in _folders(root, CONFIG, "target/core"):
+        for store in _folders(kind):
+            info = sysfs.text(store, "info")
+            number = re.search(r"Major: (\d+) Minor: (\d+)", info)
+            file = re.search(r"File: (/\S+)", info)
+            names = {
+                layers.name_of(_path(store, "udev_path"), root),
+                layers.name_of_number(f"{number[1]}:{number[2]}", root) if number else "",
+                layers.name_of(file[1], root) if file else "",
+            }
+            what = f"{os.path.basename(kind)}/{os.path.basename(store)}"
+            out += [Claim(name, "export", f"SCSI target {what} exports {name}") for name in sorted(names)]
+    return out
+
+
+def _usb_gadgets(root) -> list[Claim]:
+    paths = [("USB gadget", sysfs.within(root, "sys/module/g_mass_storage/parameters"))]
+    for gadget in _folders(root, CONFIG, "usb_gadget"):
+        for function in _folders(gadget, "functions"):
+            paths += [(f"USB gadget {os.path.basename(gadget)}", lun) for lun in _folders(function)]
+    return [
+        Claim(device, "export", f"{what} exports {device}")
+        for what, folder in paths
+        for path in _path(folder, "file").split(",")
+        if (device := layers.name_of(path, root) if path else "")
+    ]
+
+
+def _rnbd(root) -> list[Claim]:
+    out = []
+    for entry in _folders(root, "sys/class/rnbd-server/ctl/devices"):
+        device = os.path.basename(os.path.realpath(os.path.join(entry, "block_dev")))
+        out.append(Claim(device, "export", f"RNBD server exports {device}"))
+    return out
+
+
+def _zram(root) -> list[Claim]:
+    out = []
+    for folder in _folders(root, "sys/block"):
+        path = _path(folder, "backing_dev")
+        device = layers.name_of(path, root) if path.startswith("/") else ""
+        out.append(Claim(device, "holder", f"{os.path.basename(folder)} writes back to {device}"))
+    return out
+
+
+def _bcache(root) -> list[Claim]:
+    """A backing device has its bcache0 as a holder; a cache device has none."""
+    return [
+        Claim(os.path.basename(folder), "holder", f"bcache uses {os.path.basename(folder)}")
+        for folder in _folders(root, "sys/class/block")
+        if not os.path.basename(folder).startswith("bcache") and os.path.isdir(os.path.join(folder, "bcache"))
+    ]
+
+
+def _btrfs(root) -> list[Claim]:
+    """Listed while mounted in any namespace."""
+    return [
+        Claim(os.path.basename(device), "holder", f"btrfs {os.path.basename(pool)} uses {os.path.basename(device)}")
+        for pool in _folders(root, "sys/fs/btrfs")
+        for device in _folders(pool, "devices")
+    ]
+
+
+def _bcachefs(root) -> list[Claim]:
+    out = []
+    for pool in _folders(root, "sys/fs/bcachefs"):
+        for member in (folder for folder in _folders(pool) if os.path.exists(os.path.join(folder, "block"))):
+            device = os.path.basename(os.path.realpath(os.path.join(member, "block")))
+            out.append(Claim(device, "holder", f"bcachefs {os.path.basename(pool)} uses {device}"))
+    return out
+
+
+def _journals(root) -> list[Claim]:
+    """jbd2 names a journal by its device; "-8" follows when it is an inode of that device's own ext4."""
+    out = []
+    for entry in sysfs.listing(sysfs.within(root, "proc/fs/jbd2")):
+        device = re.sub(r"-\d+$", "", entry).replace("!", "/")
+        out.append(Claim(device, "holder", f"the journal of a mounted file system lies on {device}"))
+    return out
+
+
+def _parameters(root) -> list[Claim]:
+    """Devices that the kernel is told by name or number: its crash log, its image when it hibernates."""
+    log = sysfs.text(sysfs.within(root, "sys/module/pstore_blk/parameters/blkdev"))
+    device = layers.name_of(log, root) if log.startswith("/") else layers.name_of_number(log, root)
+    resume = layers.name_of_number(sysfs.text(sysfs.within(root, "sys/power/resume")), root)
+    return [
+        Claim(device, "holder", f"the kernel keeps its crash log on {device}"),
+        Claim(resume, "holder", f"the kernel hibernates to {resume}"),
+    ]
+
+
+def _folders(*parts) -> list[str]:
+    """The entries of a folder that are folders or link to one, as paths."""
+    here = sysfs.within(*parts)
+    paths = (os.path.join(here, entry) for entry in sorted(sysfs.listing(here)))
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _path(folder: str, name: str) -> str:
+    return sysfs.raw(folder, name).decode(errors="replace").strip("\n\0")

@@ -1,0 +1,315 @@
+"""What stands between ssdrig and somebody's data: every reason why a disk must not be written, and the hold on one that
+may be.
+
+The kernel's exclusive open is the strongest check, the others say in words who is in the way, and see what the kernel
+does not count as use: a signature on the disk, a virtual machine that has the node open, a second path to the same
+drive. Only content (a file system, a partition table) has an override, --destroy-data with this very drive's serial.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ssdrig import latch
+from ssdrig.drive.target import inventory, lock, sysfs
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.target.uses import Machine, survey
+from ssdrig.errors import UnsafeTarget
+from ssdrig.terminal import printable
+
+SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
+WIPEFS_TIMEOUT_S = 20
+CONTENT = "signature"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """check: its short name. override: the flag that lifts it, None if nothing does."""
+
+    check: str
+    why: str
+    override: str | None = None
+
+    def __str__(self):
+        return f"{self.check}: {self.why}"
+
+
+def refusals(
+    drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/", machine: Machine | None = None
+) -> list[Refusal]:
+    """All that speaks against writing to `drive`; empty if nothing does. `machine`: a survey made before, for many
+    drives."""
+    out = _refusals(drive, destroy_serial, root, machine or survey(root))
+    if holder := lock.holder(drive.serial, root):
+        out.append(Refusal("lock", f"{holder} is at work on this drive"))
+    if not any(r.check == "gone" for r in out):
+        try:
+            os.close(_open_exclusive(drive, root))
+        except OSError as error:
+            out.append(_not_opened(drive, error))
+    return out
+
+
+@dataclass
+class Held:
+    """A drive that this process alone may open exclusively, and that no other ssdrig works on."""
+
+    drive: Drive
+    root: str | os.PathLike
+    destroy_serial: str | None
+    fd: int = field(default=-1, repr=False)  # read-only, exclusive
+    sequence: str = ""  # the kernel's number of this appearance of a disk (sysfs diskseq, Linux 5.15), "" before
+
+    def recheck(self) -> Drive:
+        """See that the node still is this drive, and take hold of it again if it had been away meanwhile.
+
+        Raises UnsafeTarget when the drive is gone, has another name now, when another one is at its node, or when what
+        came back is in use."""
+        drives = inventory.all_drives(self.root)
+        now = next((d for d in drives if d.name == self.drive.name), None)
+        moved = next((d for d in drives if _same_drive(d, self.drive)), None)
+        if now is None or not _same_drive(now, self.drive):
+            here = "nothing" if now is None else f"{now.model or 'a drive'}, serial {now.serial or 'unknown'}"
+            there = f"; this drive is at {moved.node} now" if moved else ""
+            do = (
+                "start again with the drive's serial: nodes move when a drive comes back"
+                if moved
+                else "bring the drive back, then start again"
+            )
+            raise UnsafeTarget(f"{_title(self.drive)} at {self.drive.node}", here + there, do)
+        if now.capacity_bytes != self.drive.capacity_bytes:
+            raise UnsafeTarget(
+                f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",
+                f"{now.capacity_bytes} bytes",
+                "look at the drive: it came back with another size",
+            )
+        if (
+            (now.major, now.minor) != (self.drive.major, self.drive.minor)
+            or _sequence(now, self.root) != self.sequence
+            or not _alive(self.fd)
+        ):
+            self._close()
+            self._take(now, [], content=False)
+        self.drive = now
+        return now
+
+    def let_go(self) -> None:
+        """Close the node but keep the lock: before the drive is cut off or unplugged, because the kernel does not give
+        a name again that is still open. recheck() takes hold of it again."""
+        self._close()
+
+    def _take(self, drive: Drive, against: list[Refusal], content: bool) -> None:
+        """Open the node, then look for what speaks against it: from the open on, no one else can mount or format it."""
+        try:
+            self.fd = _open_exclusive(drive, self.root)
+            self.sequence = _sequence(drive, self.root)
+            unopened = []
+        except OSError as error:
+            unopened = [_not_opened(drive, error)]
+        found = _refusals(drive, self.destroy_serial, self.root, survey(self.root))
+        if any(r.check == "gone" for r in found):
+            unopened = []  # said once
+        against = [r for r in found if content or r.check != CONTENT] + against + unopened
+        if against:
+            self._close()
+            raise _unsafe(drive, against)
+
+    def _close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
+
+
+@contextlib.contextmanager
+def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLike = "/") -> Iterator[Held]:
+    """Keep everyone else off `drive` until the end of the block. Raises UnsafeTarget with every refusal.
+
+    Other programs that open the node exclusively (blkdiscard, mkfs, nvme format on the namespace) get EBUSY
+    meanwhile."""
+    locked, why_not = lock.take(drive.serial, root)
+    held = Held(drive, root, destroy_serial)
+    try:
+        held._take(drive, [Refusal("lock", why_not)] if why_not else [], content=True)
+        yield held
+    finally:
+        held._close()
+        if locked is not None:
+            os.close(locked)
+
+
+def busy(serial: str, root: str | os.PathLike = "/") -> bool:
+    """True while any process holds the drive of this serial; what only reads leaves it alone then."""
+    return lock.holder(serial, root) is not None
+
+
+def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:
+    """What a person is to read before the drive is written: which drive, what happens to it, what it costs of its
+    rating."""
+    if rated_bytes:
+        share = f"{100 * bytes_to_write / rated_bytes:.2g} % of its rated {size(rated_bytes)}"
+    else:
+        share = "its rated endurance is not known"
+    return (
+        f"ALL DATA WILL BE LOST on {printable(drive.model) or 'a drive of unknown model'}, serial"
+        f" {printable(drive.serial)}, {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes"
+        f" {size(bytes_to_write)}, {share}."
+    )
+
+
+def size(count: float) -> str:
+    """1.2e12 -> "1.2 TB"; decimal units, as on the label of a drive."""
+    unit = next((u for u in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if count >= u[0]), (1, "bytes"))
+    return f"{count / unit[0]:.4g} {unit[1]}"
+
+
+# --- the checks
+
+
+def _refusals(drive: Drive, destroy_serial: str | None, root, machine: Machine) -> list[Refusal]:
+    """All but those that need the lock and the exclusive open."""
+    out = []
+
+    def refuse(check, why, override=None):
+        out.append(Refusal(check, why, override))
+
+    why = inventory.why_not_a_drive(drive.name, root)
+    if why:
+        refuse("gone" if why == "no block device" else "kind", f"{drive.node} is no whole disk: {why}")
+    now = next((d for d in machine.drives if d.name == drive.name), drive)
+    if not _same_drive(now, drive):
+        refuse("changed", f"{drive.node} was {_title(drive)}, and is {_title(now)} now")
+    if not drive.serial:
+        refuse("serial", "it shows no serial, so it could not be told from another after a power cut")
+    if not drive.major and not drive.minor:
+        refuse("number", "the kernel reports no device number for it, so its mounts cannot be seen")
+    if drive.capacity_bytes < SMALLEST_DRIVE_BYTES:
+        refuse("capacity", f"{drive.capacity_bytes} bytes is no drive: it has failed, or has no medium")
+    if sysfs.text(sysfs.within(root, "sys/block", drive.name, "ro")) == "1":
+        refuse("read-only", "the kernel has it read-only (a write-protect switch, or a drive at its end of life)")
+
+    # Namespaces and second paths of one drive share its serial: what uses one of them is hit by what is done to the
+    # other.
+    for name in [drive.name, *(d.name for d in machine.drives if d.name != drive.name and _same_unit(d, drive))]:
+        of = "" if name == drive.name else f" (/dev/{name} shows the same serial)"
+        parts = inventory.partitions(name, root)
+        holders = [
+            h
+            for part in (".", *(f"./{p}" for p in parts))
+            for h in sysfs.listing(sysfs.within(root, "sys/block", name, part, "holders"))
+        ]
+        if holders:
+            refuse("holder", ", ".join(_volume(h, root) for h in sorted(set(holders))) + f" lies on it{of}")
+        if mounted := machine.mounted.get(name):
+            refuse("mounted", ", ".join(f"{device} on {point}" for point, device in sorted(mounted.items())) + of)
+        if system := machine.system.get(name):
+            refuse("boot", f"this system runs from it ({', '.join(sorted(system))}){of}")
+        if swap := machine.swap.get(name):
+            refuse("swap", f"swap on {', '.join(sorted(set(swap)))}{of}")
+        for check, uses in machine.claims.get(name, {}).items():
+            refuse(check, ", ".join(sorted(set(uses))) + of)
+        if writers := machine.writers.get(name):
+            refuse("writer", f"open for writing by {', '.join(sorted(set(writers)))}{of}")
+    if machine.unseen:
+        refuse("unseen", machine.unseen)
+    if root == "/" and (unknown := latch.of_drive(drive.serial)):
+        refuse("bench", f"{latch.in_words(unknown)}; look at its supply, then ./ssdrig rig clear")
+
+    if destroy_serial is not None and destroy_serial != drive.serial:
+        refuse(
+            "destroy-data",
+            f"--destroy-data names {destroy_serial or 'nothing'}, this drive is {drive.serial or 'without a serial'}",
+        )
+    if destroy_serial != drive.serial or not drive.serial:
+        found = _content(drive, root)
+        if found:
+            refuse(CONTENT, found, f"--destroy-data {drive.serial}" if drive.serial else None)
+    return out
+
+
+def _content(drive: Drive, root) -> str:
+    """What lies on the disk, in words; "" if no partition table, file system, RAID or volume member is known there."""
+    parts = list(inventory.partitions(drive.name, root))
+    words = [f"partitions {', '.join(parts)}"] if parts else []
+    node = sysfs.within(root, drive.node)
+    try:
+        # wipefs rather than blkid -p, which gives up ("ambivalent") where two signatures lie on one disk
+        done = subprocess.run(["wipefs", "--no-act", "--json", node], capture_output=True, timeout=WIPEFS_TIMEOUT_S)
+        if done.returncode:
+            raise ValueError(sysfs.clean(done.stderr) or f"wipefs ended with {done.returncode}")
+        found = json.loads(done.stdout)["signatures"] if done.stdout.strip() else []
+        words[:0] = sorted({str(signature["type"]) for signature in found})
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, TypeError, RecursionError) as error:
+        words.append(f"it could not be seen what lies on it ({error})")
+    return ", ".join(words)
+
+
+def _same_drive(one: Drive, other: Drive) -> bool:
+    """One namespace of one drive, wherever the kernel shows it."""
+    return (one.serial, one.model, one.nsid) == (other.serial, other.model, other.nsid)
+
+
+def _same_unit(one: Drive, other: Drive) -> bool:
+    return bool(one.serial) and one.serial.lower() == other.serial.lower()
+
+
+# --- the exclusive open
+
+
+def _open_exclusive(drive: Drive, root) -> int:
+    fd = os.open(sysfs.within(root, drive.node), os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    seen = os.fstat(fd)
+    if stat.S_ISBLK(seen.st_mode) and seen.st_rdev != os.makedev(drive.major, drive.minor):
+        os.close(fd)
+        raise OSError(errno.ENXIO, "the node is another device's")
+    return fd
+
+
+def _not_opened(drive: Drive, error: OSError) -> Refusal:
+    if error.errno == errno.EBUSY:
+        return Refusal(
+            "busy", "the kernel refuses exclusive use: it, or a part of it, is mounted or held by a program or a volume"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Refusal(
+            "permission", f"{drive.node} may not be opened ({error.strerror}): run as root, outside of containers"
+        )
+    return Refusal("open", f"{drive.node} does not open: {error.strerror}")
+
+
+def _sequence(drive: Drive, root) -> str:
+    return sysfs.text(sysfs.within(root, "sys/block", drive.name, "diskseq"))
+
+
+def _alive(fd: int) -> bool:
+    """False once the disk behind the descriptor was removed: its size is 0 from then on."""
+    try:
+        return os.lseek(fd, 0, os.SEEK_END) > 0
+    except OSError:
+        return False
+
+
+def _unsafe(drive: Drive, against: list[Refusal]) -> UnsafeTarget:
+    hard = [r for r in against if not r.override]
+    if not hard:
+        do = f"add {against[0].override} if what is on it may be destroyed"
+    elif all(r.check == "destroy-data" for r in hard):
+        do = "name one drive, and give --destroy-data that drive's serial"
+    else:
+        do = "free the drive, or choose another: ./ssdrig drives"
+    return UnsafeTarget(
+        f"a drive that may be written at {drive.node} ({_title(drive)})", "; ".join(map(str, against)), do
+    )
+
+
+def _title(drive: Drive) -> str:
+    return f"{printable(drive.model) or 'model unknown'}, serial {printable(drive.serial) or 'unknown'}"
+
+
+def _volume(name: str, root) -> str:
+    label = sysfs.text(sysfs.within(root, "sys/class/block", name, "dm/name"))
+    return f"{name} ({label})" if label else name

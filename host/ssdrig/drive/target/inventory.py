@@ -1,0 +1,378 @@
+"""The whole disks of this machine, read from sysfs; a drive is named by its serial or by-id path, never by sdX.
+
+Needs neither root nor udev: where udev runs, its by-id links are names too and its database fills what sysfs lacks.
+A file that is missing, unreadable or odd leaves its field unknown. Serial and model of ATA disks come from their
+IDENTIFY data in SCSI page 89h (SAT-4, ACS-3), because SCSI's own model field holds only 16 of the 40 characters."""
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ssdrig.drive.target.sysfs import (
+    clean,
+    device_number,
+    lines,
+    listing,
+    natural_order,
+    number,
+    parents,
+    raw,
+    text,
+    within,
+)
+from ssdrig.errors import UsageError
+
+BY_ID = "/dev/disk/by-id"
+SECTOR_BYTES = 512  # the unit of sysfs' `size`, whatever the drive's own block is
+PCIE_GENERATIONS = {
+    "2.5": "1.0",
+    "5.0": "2.0",
+    "5": "2.0",
+    "8.0": "3.0",
+    "8": "3.0",
+    "16.0": "4.0",
+    "16": "4.0",
+    "32.0": "5.0",
+    "64.0": "6.0",
+}
+SATA_RATES = ((3, "6.0"), (2, "3.0"), (1, "1.5"))  # bit of IDENTIFY word 76, Gb/s
+NOT_A_DRIVE = {
+    "loop": "loop device",
+    "ram": "RAM disk",
+    "zram": "compressed RAM disk",
+    "dm-": "device-mapper volume",
+    "md": "software RAID",
+    "sr": "optical drive",
+    "fd": "floppy drive",
+    "nbd": "network block device",
+    "bcache": "bcache volume",
+    "drbd": "DRBD volume",
+    "rbd": "Ceph volume",
+    "zd": "ZFS volume",
+    "ublkb": "user-space block device",
+    "nullb": "null block device",
+    "mtdblock": "raw flash",
+}
+CONTROLLER = re.compile(r"nvme\d+$")
+HIDDEN_PATH = re.compile(r"nvme\d+c\d+n\d+$")  # one path of a multipath namespace; the namespace itself is nvme0n1
+# Which of a disk's links is shown: those that read "model_serial" first, numbers only when there is nothing better.
+LINK_ORDER = ("ata-", "nvme-", "usb-", "scsi-", "virtio-", "mmc-")
+NUMBER_LINKS = ("nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3", "scsi-2", "wwn-")
+
+
+@dataclass(frozen=True)
+class Drive:
+    """One whole disk. Text that is not known is "", numbers and paths that are not known are None (a capacity, block
+    size or device number that the kernel does not report is 0, which no disk has)."""
+
+    name: str  # the kernel's, such as nvme0n1: moves from boot to boot
+    node: str  # /dev/nvme0n1
+    by_id: str | None  # /dev/disk/by-id/…
+    model: str
+    serial: str
+    firmware: str
+    wwn: str  # "naa.5002538e00000001", "eui.0025385b71b00001"
+    capacity_bytes: int
+    logical_block_bytes: int
+    interface: str  # NVMe, NVMe/TCP, SATA, SAS, USB, virtio, other
+    # "PCIe 4.0 x4", "SATA 6.0 Gb/s", "USB 10 Gb/s", "tcp 127.0.0.1:4420"; "… (drive: …)" when the drive can more
+    link: str
+    rotational: bool
+    major: int
+    minor: int
+    controller: str | None  # /dev/nvme0; NVMe only
+    nsid: int | None
+    smartctl_type: str  # what smartctl -d is given: nvme, sat, scsi, a USB bridge's; "auto" lets it guess
+    usb_id: str  # "0bda:9210", vendor:product of a USB bridge
+    simulated: bool  # the model says SIMULATED
+
+
+def all_drives(root: str | os.PathLike = "/") -> list[Drive]:
+    """Every whole disk, in the order of the kernel's names (sda, sdb, sdaa; nvme2n1, nvme10n1). Never raises."""
+    links = _links_of_disks(root)
+    names = [name for name in listing(within(root, "sys/block")) if not why_not_a_drive(name, root)]
+    return [_read(name, root, links.get(name)) for name in sorted(names, key=natural_order)]
+
+
+def find(word: str, root: str | os.PathLike = "/") -> Drive:
+    """The drive that `word` names: a serial (upper and lower case count only where needed), or a path in
+    /dev/disk/by-id.
+
+    Raises UsageError for every other name of a disk, saying which to use instead; for a word that names none, listing
+    what there is; and for a serial that several disks show."""
+    drives = all_drives(root)
+    if not word.strip():
+        raise UsageError("a drive's serial or by-id path", "an empty word", f"choose one: {_choice(drives)}")
+    if word.startswith(BY_ID + "/"):
+        return _by_link(word, drives, root)
+    same = [d for d in drives if d.serial == word] or [
+        d for d in drives if d.serial and d.serial.lower() == word.lower()
+    ]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise UsageError(f"one drive of serial {word}", f"{len(same)}: {_choice(same)}", "name it by its by-id path")
+    name = os.path.basename(os.path.realpath(within(root, word))) if word.startswith("/") else word
+    disk = _whole_disk(name, root)
+    meant = next((d for d in drives if d.name == disk), None)
+    if meant:
+        what = "a partition of it" if disk != name else "a name that moves from boot to boot"
+        raise UsageError("a serial or by-id path", f"{word}, {what}", f"if that disk is meant, say {_best_name(meant)}")
+    if word.startswith("/dev/") and (why := why_not_a_drive(disk or name, root)):
+        raise UsageError("a whole disk", f"{word}, which is not a drive: {why}", f"choose one: {_choice(drives)}")
+    raise UsageError("a drive's serial or by-id path", f"{word}, which is neither", f"choose one: {_choice(drives)}")
+
+
+def why_not_a_drive(name: str, root: str | os.PathLike = "/") -> str:
+    """Why the block device `name` is not a drive to test ("loop device", "partition", …); "" when it is a whole
+    disk."""
+    here = within(root, "sys/block", name)
+    if not os.path.isdir(here):
+        return "partition" if _whole_disk(name, root) else "no block device"
+    if HIDDEN_PATH.match(name) or text(here, "hidden") == "1":
+        return "one path of a multipath drive"
+    for prefix, what in NOT_A_DRIVE.items():
+        if re.match(re.escape(prefix) + r"\d+", name):
+            return what
+    # NVMe over fabrics and native multipath hang below devices/virtual too, whatever else does is software.
+    above = parents(here, root)
+    if above and os.path.basename(above[-1]) == "virtual" and not name.startswith("nvme"):
+        return "virtual block device"
+    return ""
+
+
+def partitions(name: str, root: str | os.PathLike = "/") -> dict[str, tuple[int, int]]:
+    """Partitions that the kernel sees on a disk: {name: (major, minor)}, in order."""
+    here = within(root, "sys/block", name)
+    found = [entry for entry in listing(here) if os.path.exists(os.path.join(here, entry, "partition"))]
+    return {entry: device_number(text(here, entry, "dev")) for entry in sorted(found, key=natural_order)}
+
+
+def _read(name: str, root, by_id: str | None) -> Drive:
+    here = within(root, "sys/block", name)
+    major, minor = device_number(text(here, "dev"))
+    facts: dict[str, Any] = {
+        "model": "",
+        "serial": "",
+        "firmware": "",
+        "wwn": "",
+        "interface": "other",
+        "link": "",
+        "controller": None,
+        "nsid": None,
+        "smartctl_type": "auto",
+        "usb_id": "",
+    }
+    chain = parents(here, root)
+    udev = _udev(major, minor, root)
+    if name.startswith("nvme"):
+        facts |= _nvme(here)
+    elif name.startswith("vd"):
+        facts |= {"serial": text(here, "serial"), "interface": "virtio"}
+    elif name.startswith("sd"):
+        facts |= _scsi(here, chain, udev)
+    else:  # mmcblk0, xvda, pmem0 …
+        facts |= {"serial": text(here, "device", "serial"), "model": text(here, "device", "name")}
+    for field in ("model", "serial", "firmware"):
+        facts[field] = facts[field] or udev[field]
+    return Drive(
+        name=name,
+        node=f"/dev/{name}",
+        by_id=by_id,
+        capacity_bytes=(number(here, "size") or 0) * SECTOR_BYTES,
+        logical_block_bytes=number(here, "queue", "logical_block_size") or 0,
+        rotational=text(here, "queue", "rotational") == "1",
+        major=major,
+        minor=minor,
+        simulated="SIMULATED" in facts["model"],
+        **facts,
+    )
+
+
+def _nvme(here: str) -> dict:
+    above = os.path.realpath(os.path.join(here, "device"))
+    if CONTROLLER.match(os.path.basename(above)):
+        controllers = [above]
+    else:  # native multipath: `device` is the subsystem, which links to its controllers
+        controllers = [
+            os.path.join(above, entry) for entry in sorted(listing(above), key=natural_order) if CONTROLLER.match(entry)
+        ]
+        controllers.sort(key=lambda folder: text(folder, "state") != "live")
+    controller = controllers[0] if controllers else above
+    transport = text(controller, "transport")
+    return {
+        "model": text(controller, "model") or text(above, "model"),
+        "serial": text(controller, "serial") or text(above, "serial"),
+        "firmware": text(controller, "firmware_rev") or text(above, "firmware_rev"),
+        "wwn": text(here, "wwid"),
+        "interface": "NVMe" if transport in ("", "pcie") else f"NVMe/{transport.upper()}",
+        "link": _pcie_link(os.path.join(controller, "device"))
+        if transport in ("", "pcie")
+        else _fabric_link(transport, text(controller, "address")),
+        "controller": f"/dev/{os.path.basename(controller)}" if controllers else None,
+        "nsid": number(here, "nsid"),
+        "smartctl_type": "nvme",
+    }
+
+
+def _pcie_link(device: str) -> str:
+    """Of the drive's own PCI function: what was negotiated, and what it could do where that is more."""
+
+    def link(which):
+        speed, width = text(device, f"{which}_link_speed").split(" ")[0], number(device, f"{which}_link_width")
+        generation = PCIE_GENERATIONS.get(speed)
+        return f"{generation} x{width}" if generation and width else ""
+
+    now, best = link("current"), link("max")
+    return (f"PCIe {now}" + (f" (drive: {best})" if best and best != now else "")) if now else ""
+
+
+def _fabric_link(transport: str, address: str) -> str:
+    """ "traddr=127.0.0.1,trsvcid=4420,…" -> "tcp 127.0.0.1:4420"."""
+    words = dict(word.split("=", 1) for word in address.split(",") if "=" in word)
+    return f"{transport} {words.get('traddr', '')}{':' + words['trsvcid'] if 'trsvcid' in words else ''}".strip()
+
+
+def _scsi(here: str, chain: list[str], udev: dict) -> dict:
+    device = os.path.join(here, "device")
+    vendor, wwid = text(device, "vendor"), text(device, "wwid")
+    usb = next((folder for folder in chain if os.path.exists(os.path.join(folder, "idVendor"))), None)
+    ata = vendor == "ATA"  # libata's, and that of SAS controllers with a SATA disk
+    identify = _identify_data(raw(device, "vpd_pg89")) or (udev if udev["ata"] else {})
+    out = {
+        "model": identify.get("model")
+        or (text(device, "model") if ata else f"{vendor} {text(device, 'model')}".strip()),
+        "serial": identify.get("serial") or _page_80h(raw(device, "vpd_pg80")),
+        "firmware": identify.get("firmware") or text(device, "rev"),
+        "wwn": wwid if wwid.startswith(("naa.", "eui.")) else "",
+    }
+    if usb:
+        megabit = number(usb, "speed")
+        link = "" if not megabit else f"USB {megabit // 1000} Gb/s" if megabit >= 1000 else f"USB {megabit} Mb/s"
+        # the bridge's own serial names the enclosure; it serves only when the disk behind it shows none
+        serial = out["serial"] or udev["serial"] or text(usb, "serial")
+        return out | {
+            "interface": "USB",
+            "link": link,
+            "serial": serial,
+            "usb_id": f"{text(usb, 'idVendor')}:{text(usb, 'idProduct')}",
+        }
+    if ata:
+        rate, best = _sata_rate(chain) or _sas_rate(chain), identify.get("rate")
+        more = f" (drive: {best})" if rate and best and float(best) > float(rate) else ""
+        return out | {"interface": "SATA", "smartctl_type": "sat", "link": f"SATA {rate} Gb/s{more}" if rate else ""}
+    if any(os.path.basename(folder).startswith("end_device-") for folder in chain):
+        rate = _sas_rate(chain)
+        return out | {"interface": "SAS", "smartctl_type": "scsi", "link": f"SAS {rate} Gb/s" if rate else ""}
+    return out
+
+
+def _page_80h(page: bytes) -> str:
+    """Unit serial number (SPC-4 7.8.14)."""
+    return clean(page[4 : 4 + int.from_bytes(page[2:4], "big")]) if len(page) > 4 and page[1] == 0x80 else ""
+
+
+def _identify_data(page: bytes) -> dict:
+    """model, serial, firmware and the best SATA rate in Gb/s from the ATA information page 89h (SAT-4 12.4.2), which
+    has the 512 bytes of IDENTIFY DEVICE at byte 60, their text with the bytes of each word swapped (ACS-3 3.3.10)."""
+    if len(page) < 572 or page[1] != 0x89 or page[56] != 0xEC:
+        return {}
+    data = page[60:572]
+
+    def swapped(first_word, words):
+        part = data[2 * first_word : 2 * (first_word + words)]
+        return clean(bytes(part[i ^ 1] for i in range(len(part))))
+
+    sata = int.from_bytes(data[152:154], "little")  # word 76
+    rate = next((rate for bit, rate in SATA_RATES if sata not in (0, 0xFFFF) and sata >> bit & 1), None)
+    return {"serial": swapped(10, 10), "firmware": swapped(23, 4), "model": swapped(27, 20), "rate": rate}
+
+
+def _sata_rate(chain: list[str]) -> str:
+    for folder in chain:
+        if match := re.fullmatch(r"ata(\d+)", os.path.basename(folder)):
+            link = f"link{match[1]}"
+            words = text(folder, link, "ata_link", link, "sata_spd").split(" ")
+            return words[0] if re.fullmatch(r"\d+\.\d", words[0], re.ASCII) else ""
+    return ""
+
+
+def _sas_rate(chain: list[str]) -> str:
+    for folder in chain:
+        if os.path.basename(folder).startswith("port-"):
+            for phy in sorted(entry for entry in listing(folder) if entry.startswith("phy-")):
+                rate = text(folder, phy, "sas_phy", phy, "negotiated_linkrate").split(" ")[0]
+                if re.fullmatch(r"\d+\.\d", rate, re.ASCII):
+                    return rate
+    return ""
+
+
+def _udev(major: int, minor: int, root) -> dict[str, str]:
+    """What udev's database says of a disk: model, serial, firmware; "ata" is "1" if it read the ATA IDENTIFY data for
+    that."""
+    known = {}
+    for line in lines(within(root, "run/udev/data", f"b{major}:{minor}")):
+        if line.startswith("E:") and "=" in line:
+            key, value = line[2:].split("=", 1)
+            known[key] = clean(
+                re.sub(r"\\x([0-9a-fA-F]{2})", lambda m: chr(int(m[1], 16)), value) if key.endswith("_ENC") else value
+            )
+    return {
+        "model": known.get("ID_MODEL_ENC") or known.get("ID_MODEL", "").replace("_", " "),
+        "serial": known.get("ID_SERIAL_SHORT", ""),
+        "firmware": known.get("ID_REVISION", ""),
+        "ata": known.get("ID_ATA", ""),
+    }
+
+
+def _links_of_disks(root) -> dict[str, str]:
+    """{kernel name of a whole disk: its best by-id link}"""
+    out: dict[str, list[str]] = {}
+    for link in listing(within(root, BY_ID)):
+        out.setdefault(os.path.basename(os.path.realpath(within(root, BY_ID, link))), []).append(link)
+
+    def rank(link):
+        kind = next((i for i, prefix in enumerate(LINK_ORDER) if link.startswith(prefix)), len(LINK_ORDER))
+        return link.startswith(NUMBER_LINKS), kind, len(link), link
+
+    return {name: f"{BY_ID}/{min(links, key=rank)}" for name, links in out.items()}
+
+
+def _by_link(path: str, drives: list[Drive], root) -> Drive:
+    if not os.path.lexists(within(root, path)):
+        raise UsageError("a link in /dev/disk/by-id", f"no {path}", f"choose one: {_choice(drives)}")
+    name = os.path.basename(os.path.realpath(within(root, path)))
+    disk = _whole_disk(name, root)
+    drive = next((d for d in drives if d.name == disk), None)
+    if drive is None:
+        why = why_not_a_drive(name, root) or "its disk is gone"
+        raise UsageError("a by-id link of a whole disk", f"{path}: {why}", f"choose one: {_choice(drives)}")
+    if disk != name:
+        raise UsageError("a whole disk", f"{path}, a partition", f"if its whole disk is meant, say {_best_name(drive)}")
+    return drive
+
+
+def _whole_disk(name: str, root) -> str | None:
+    """The disk of a block device: itself, or what it is a partition of; None for what is not a block device."""
+    if not name or "/" in name or name in (".", ".."):
+        return None
+    here = within(root, "sys/class/block", name)
+    if os.path.isdir(within(root, "sys/block", name)):
+        return name
+    return (
+        os.path.basename(os.path.dirname(os.path.realpath(here)))
+        if os.path.exists(os.path.join(here, "partition"))
+        else None
+    )
+
+
+def _best_name(drive: Drive) -> str:
+    return " or ".join(filter(None, (drive.serial, drive.by_id))) or "nothing: it shows no serial and has no by-id link"
+
+
+def _choice(drives: list[Drive]) -> str:
+    return (
+        "; ".join(f"{_best_name(d)} ({d.model or 'model unknown'}, {d.node})" for d in drives)
+        or "there is no whole disk on this machine"
+    )

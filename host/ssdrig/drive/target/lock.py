@@ -1,0 +1,97 @@
+"""One ssdrig at a time works on a drive: a lock on a file for each serial, in a folder that only its owner can write.
+
+Whoever can open a file can lock it, so the files are their owner's alone; who may not open one asks /proc/locks."""
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+import time
+
+from ssdrig.drive.target import sysfs
+
+FOLDER = "run/ssdrig"
+
+
+def name(serial: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", serial.upper())[:100] + ".lock"
+
+
+def take(serial: str, root: str | os.PathLike) -> tuple[int | None, str]:
+    """(descriptor that holds the lock until it is closed, ""), or (None, why not)."""
+    folder = sysfs.within(root, FOLDER)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o755)
+        if why := _not_safe(folder):
+            return None, f"no lock can be taken ({folder} {why})"
+        path = os.path.join(folder, name(serial))
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        return None, f"no lock can be taken ({folder}: {error.strerror}): run it as root"
+    for _ in range(25):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.02)  # a holder() elsewhere takes it for an instant
+            continue
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        return fd, ""
+    who = _pid_in(fd)
+    os.close(fd)
+    return None, f"{who} is at work on this drive"
+
+
+def holder(serial: str, root: str | os.PathLike) -> str | None:
+    """Who holds the drive, in words; None if nobody does."""
+    folder = sysfs.within(root, FOLDER)
+    path = os.path.join(folder, name(serial))
+    if _not_safe(folder):
+        return None  # no ssdrig takes a lock there
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        return _holder_of_another_user(path)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _pid_in(fd)
+    finally:
+        os.close(fd)
+    return None
+
+
+def _not_safe(folder: str) -> str:
+    """Why another user could put a file there; "" if none could."""
+    try:
+        seen = os.lstat(folder)
+    except OSError as error:
+        return f"is not to be had: {error.strerror}"
+    if not stat.S_ISDIR(seen.st_mode):
+        return "is no folder"
+    if seen.st_uid not in (0, os.geteuid()):
+        return f"belongs to user {seen.st_uid}"
+    return "can be written by other users" if seen.st_mode & 0o022 else ""
+
+
+def _holder_of_another_user(path: str) -> str | None:
+    """From /proc/locks: "1: FLOCK  ADVISORY  WRITE 512 00:19:1234 0 EOF", device in hexadecimal, then the inode."""
+    try:
+        seen = os.lstat(path)
+    except OSError:
+        return None
+    where = f"{os.major(seen.st_dev):02x}:{os.minor(seen.st_dev):02x}:{seen.st_ino}"
+    for line in sysfs.lines("/proc/locks"):
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == where:
+            return f"another ssdrig, process {words[4]},"
+    return None
+
+
+def _pid_in(fd: int) -> str:
+    words = sysfs.clean(os.pread(fd, 20, 0))
+    return f"another ssdrig, process {words}," if words.isdecimal() else "another ssdrig"

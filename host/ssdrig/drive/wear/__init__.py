@@ -1,0 +1,1 @@
+"""What the counters mean for a drive's life: write amplification, endurance, warranty, retention."""

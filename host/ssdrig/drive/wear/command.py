@@ -1,0 +1,201 @@
+"""Wear of a drive against its limits: `ssdrig wear`. Reads one drive, or SMART documents that were saved, and says how
+much of the rated endurance and of the warranty is used, when which limit is reached, write amplification, and how long
+data is required to survive without power (JESD218)."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from ssdrig.drive.smart import counters, saved, smart_answer
+from ssdrig.drive.wear import endurance, retention, wa, warranty
+from ssdrig.errors import DriveError, UsageError
+from ssdrig.words import printable
+
+ROOM_C = 25.0
+HARD_DISK = "A hard disk: wear of flash does not apply"
+FROM_BIRTH = (  # 0 when the drive was new
+    "host_written_bytes",
+    "nand_written_bytes",
+    "host_program_pages",
+    "nand_program_pages",
+    "nand_written_tlc_bytes",
+    "fdp_host_written_bytes",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("drive", nargs="?", metavar="DRIVE", help="serial or /dev/disk/by-id path")
+    add(
+        "--smartctl",
+        nargs="+",
+        metavar="FILE",
+        help=(
+            "saved `smartctl --json` or smart/<nnn>.json instead of a drive, or a folder of them; - is stdin; several"
+            " of one drive make a history"
+        ),
+    )
+    add("--explain", action="store_true", help="say what the retention figure means and what it does not")
+    add("--json", action="store_true", help="print one JSON object a document, one a line")
+    add(
+        "--history",
+        metavar="DIR",
+        help="what `ssdrig watch` recorded, for the rate and for write amplification over time",
+    )
+    add("--rate", metavar="BYTES/TIME", help="host writes to project with, such as 50GB/day or 1.2TB/month")
+    add(
+        "--storage-temp",
+        default=f"{ROOM_C:g}",
+        metavar="C",
+        help="storage temperature without power, °C, or a profile such as 12h@20,12h@40 (default %(default)s)",
+    )
+    warranty.add_arguments(parser)
+
+
+def command(args: argparse.Namespace) -> int:
+    """0 all read; 4 (DriveError) if a document has nothing of its drive: it is printed nevertheless. Raises UsageError,
+    DriveError."""
+    rate = endurance.parse_rate(args.rate) if args.rate else None
+    storage_C = storage_temperature(args.storage_temp)
+    documents = read_documents(args)
+    seen = [counters.snapshot(document) | {"utc_ns": saved.utc_ns(document)} for _, document in documents]
+    drives: dict[tuple, list[dict]] = {}
+    for snapshot in sorted(seen, key=lambda each: each["utc_ns"] or 0):
+        drives.setdefault((snapshot["serial"], snapshot["model"]), []).append(snapshot)
+    code = 0
+    for (label, document), snapshot in zip(documents, seen, strict=True):
+        history = [s for s in drives[snapshot["serial"], snapshot["model"]] if s is not snapshot]
+        if args.history and snapshot["serial"]:
+            from ssdrig.watch import folder as watch_folder
+
+            kept = watch_folder.history(args.history, snapshot["serial"])
+            history += [counters.snapshot(record) | {"utc_ns": record["utc_ns"]} for record in kept]
+        limits = warranty.of_arguments(args, snapshot["model"], snapshot["capacity_bytes"])
+        found = report(snapshot, document, limits, earlier(snapshot, history), rate, storage_C)
+        found["file"] = label
+        if args.json:
+            print(json.dumps(found, default=str))
+        else:
+            from ssdrig.drive.wear import screen as wear_screen
+
+            print(wear_screen.screen(found, explain=args.explain))
+        if not saved.answered(document):
+            words = "; ".join(found["messages"]) or "nothing"
+            who = printable(label or snapshot["serial"] or "the drive")
+            print(f"ssdrig wear: {who}: no answer from the drive: {printable(words)}", file=sys.stderr)
+            code = DriveError.exit_code
+    return code
+
+
+def report(
+    snapshot: dict,
+    document: dict,
+    limits: endurance.Limits,
+    history: list[dict],
+    rate: endurance.Rate | None,
+    storage_C: float,
+) -> dict:
+    """The snapshot with "limits", "projection", "retention", "wa", "messages" and "unknown" of it. history: earlier
+    snapshots of the same drive, by utc_ns; it gives the rate and the write amplification of the workload where it
+    can. Of a hard disk limits, projection and retention are empty."""
+    today = datetime.fromtimestamp(snapshot["utc_ns"] / 1e9, UTC).date() if snapshot["utc_ns"] else date.today()
+    out = dict(snapshot)
+    out["messages"] = smart_answer.messages(document.get("smartctl"))
+    flash = not snapshot["hard_disk"]
+    lately = wa.between(history[0], snapshot) if history else None
+    life = wa.between(snapshot | {name: 0 for name in FROM_BIRTH if snapshot[name] is not None}, snapshot)
+    if flash:
+        rate = (
+            rate
+            or endurance.rate_of_history([*history, snapshot])
+            or endurance.rate_of_life(snapshot, limits.start, today)
+        )
+        if limits.pe_cycles is None and snapshot["pe_cycles_rated"] is not None:
+            limits = limits._replace(pe_cycles=snapshot["pe_cycles_rated"])
+    else:
+        rate, limits = None, endurance.Limits(start=limits.start)
+    projection = endurance.project(snapshot, limits, rate, lately, today)
+    used = [
+        projection[name]
+        for name in ("percentage_used", "tbw_used_percent", "pe_mean_used_percent")
+        if projection[name] is not None
+    ]
+    out["limits"] = limits._asdict() if limits != endurance.Limits() else None
+    out["retention"] = retention.bound(limits.drive_class, max(used, default=None), storage_C)
+    if not flash:
+        out["retention"] |= {"state": "hard disk", "words": HARD_DISK}
+    out["retention"]["unpowered_hours_at_most"] = (
+        retention.unpowered_hours(history[0], snapshot) if history and flash else None
+    )
+    measured = lately if lately and (lately.value is not None or life.value is None) else life
+    since = (
+        str(datetime.fromtimestamp(history[0]["utc_ns"] / 1e9, UTC).date()) if history and measured is lately else None
+    )
+    out["wa"] = measured._asdict() | {"since": since, "words": wa.words(measured)}
+    out["unknown"] = list(snapshot["unknown"])
+    out["sources"] = dict(snapshot["sources"])
+    if measured.value is not None:
+        out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
+    if flash and saved.answered(document):
+        out["unknown"] += projection["unknown"]
+        if measured.value is None and not any("NAND" in words for words in snapshot["unknown"]):
+            out["unknown"].append(f"write amplification: {wa.words(measured).removeprefix('not known: ')}")
+        elif lately and lately is not measured:
+            out["unknown"].append(f"write amplification lately: {wa.words(lately).removeprefix('not known: ')}")
+    del projection["unknown"]
+    out["projection"] = projection
+    return out
+
+
+def earlier(snapshot: dict, others: list[dict]) -> list[dict]:
+    """Those of `others` that are of the same drive and were read before, by time."""
+    now, who = snapshot["utc_ns"], (snapshot["serial"], snapshot["model"])
+    if not who[0] or not now:
+        return []
+    before = [s for s in others if s["utc_ns"] and s["utc_ns"] < now and (s["serial"], s["model"]) == who]
+    return sorted(before, key=lambda s: s["utc_ns"])
+
+
+def read_documents(args: argparse.Namespace) -> Sequence[tuple[str | None, dict]]:
+    """(file name or None, SMART document) of what the command line names. Raises UsageError, DriveError,
+    ToolMissing."""
+    if bool(args.drive) == bool(args.smartctl):
+        raise UsageError(
+            "a drive, or saved files with --smartctl",
+            "both" if args.drive else "neither",
+            "give one of them: ./ssdrig drives lists the drives",
+        )
+    if not args.drive:
+        return saved.read(args.smartctl)
+    import time
+
+    from ssdrig.drive.smart import collect
+    from ssdrig.drive.target import inventory
+
+    return [(None, collect.poll(inventory.find(args.drive)) | {"utc_ns": time.time_ns()})]
+
+
+def storage_temperature(text: str) -> float:
+    """ "25" -> 25.0; "12h@20,12h@40" -> 35.2, the temperature that costs as much. Raises UsageError."""
+    try:
+        if "@" not in text:
+            profile = [(1.0, float(text))]
+        else:
+            profile = []
+            for part in text.split(","):
+                match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*h?\s*@\s*(-?\d+(?:\.\d+)?)\s*", part)
+                if match is None:
+                    raise ValueError("hours and temperature")
+                profile.append((float(match[1]), float(match[2])))
+        if not all(-60 <= temperature <= 150 for _, temperature in profile):
+            raise ValueError("temperature")
+        return retention.effective_temperature(profile)
+    except (ValueError, TypeError) as error:
+        raise UsageError(
+            "a storage temperature in °C, or a profile",
+            repr(text),
+            "say --storage-temp 25 or --storage-temp 12h@20,12h@40",
+        ) from error

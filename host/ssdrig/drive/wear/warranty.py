@@ -1,0 +1,198 @@
+"""What a model's maker rates and warrants: the shipped table warranty.toml, the user's own, and words of the command
+line.
+
+Each row names where its figures are from; a model that is not in a table has no limits, because none is guessed."""
+
+import argparse
+import functools
+import os
+import re
+import tomllib
+from datetime import date
+from pathlib import Path
+
+from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
+from ssdrig.errors import UsageError
+
+SHIPPED = Path(__file__).with_name("warranty.toml")
+MOST_YEARS = 100
+CAPACITY_TOLERANCE = 0.04  # a row says 1000 GB of a drive of 1 000 204 886 016 bytes, or 1024 GB of one sold as "1 TB"
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "tbw_TB": (int, float),
+    "years": (int, float),
+    "dwpd": (int, float),
+    "pe_cycles": (int, float),
+    "mileage": bool,
+    "drive_class": str,
+    "source": str,
+    "basis": str,
+}
+
+
+def user_file() -> Path:
+    """$XDG_CONFIG_HOME/ssdrig/warranty.toml: rows there win over the shipped ones."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ssdrig" / "warranty.toml"
+
+
+def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:
+    """The limits of a model, of the user's table or else the shipped one; None if neither has it. Of TBW and DWPD the
+    one that the row does not give is computed from the other. Raises UsageError if the user's table cannot be read."""
+    for path in (user_file(), SHIPPED):
+        for row, capacity_GB, tbw_TB in _rows(path):
+            near = capacity_GB is None or (
+                capacity_bytes and abs(capacity_bytes / (capacity_GB * 1e9) - 1) <= CAPACITY_TOLERANCE
+            )
+            if near and re.search(row["model"], model):
+                found = Limits(
+                    **{k: row[k] for k in _FIELDS if k in row} | ({"tbw_TB": tbw_TB} if tbw_TB is not None else {})
+                )
+                return completed(found, capacity_bytes)
+    return None
+
+
+def rated_bytes(limits: Limits | None) -> float | None:
+    """Host bytes that the warranty allows; None where no table has the drive or its row has no TBW."""
+    return limits.tbw_TB * 1e12 if limits and limits.tbw_TB else None
+
+
+def completed(limits: Limits, capacity_bytes: int | None) -> Limits:
+    """The same with TBW from DWPD or DWPD from TBW where years and capacity are known; `basis` says which was
+    computed."""
+    if limits.years is None or not capacity_bytes:
+        return limits
+    if limits.tbw_TB is None and limits.dwpd is not None:
+        made = f"TBW = {limits.dwpd:g} DWPD x capacity x {limits.years:g} years"
+        return limits._replace(
+            tbw_TB=tbw_of_dwpd(limits.dwpd, capacity_bytes, limits.years),
+            basis="; ".join(filter(None, (limits.basis, made))),
+        )
+    if limits.dwpd is None and limits.tbw_TB is not None:
+        return limits._replace(dwpd=dwpd_of_tbw(limits.tbw_TB, capacity_bytes, limits.years))
+    return limits
+
+
+def _rows(path: Path) -> list[tuple[dict, float | None, float | None]]:
+    """(row, capacity in GB, TBW of it) of one table: a row with tbw_by_GB stands for one each of its capacities."""
+    try:
+        return _parsed(path, path.read_text("utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            "a table of warranties in TOML", f"{path}: {error}", "correct that file, or move it away"
+        ) from error
+
+
+@functools.lru_cache(4)  # a thousand drives are looked up in one text
+def _parsed(path: Path, text: str) -> list[tuple[dict, float | None, float | None]]:
+    out: list[tuple[dict, float | None, float | None]] = []
+    table = tomllib.loads(text)
+    rows = table.get("drive")
+    if not isinstance(rows, list):
+        raise UsageError("rows [[drive]]", f"{path} without them", f"see the head of {SHIPPED}")
+    for row in rows:
+        trouble = _trouble(row)
+        if trouble:
+            raise UsageError(
+                "a row of a model and its limits, with their source", f"{path}: {trouble}", f"see the head of {SHIPPED}"
+            )
+        if "tbw_by_GB" in row:
+            out += [(row, float(capacity), tbw) for capacity, tbw in row["tbw_by_GB"].items()]
+        else:
+            capacities = row.get("capacity_GB")
+            out += [
+                (row, capacity, None) for capacity in (capacities if isinstance(capacities, list) else [capacities])
+            ]
+    return out
+
+
+def _trouble(row: dict) -> str | None:
+    """What is wrong with a row, in words."""
+    if not isinstance(row, dict) or not isinstance(row.get("model"), str) or not isinstance(row.get("source"), str):
+        return f"{row} has no model or no source"
+    try:
+        re.compile(row["model"])
+    except re.error as error:
+        return f"the model {row['model']!r} is no regular expression: {error}"
+    for name, value in row.items():
+        if name in _FIELDS and (
+            not isinstance(value, _FIELDS[name]) or isinstance(value, bool) != (_FIELDS[name] is bool)
+        ):
+            return f"{row['model']}: {name} = {value!r}"
+        numbers = value if name == "capacity_GB" and isinstance(value, list) and value else [value]
+        if name in ("tbw_TB", "years", "dwpd", "pe_cycles", "capacity_GB") and not all(
+            _is_number(v) and v > 0 for v in numbers
+        ):
+            return f"{row['model']}: {name} = {value!r}"
+        if name not in (*_FIELDS, "model", "capacity_GB", "tbw_by_GB"):
+            return f"{row['model']}: there is no field {name}"
+    by_GB = row.get("tbw_by_GB", {"1": 1})
+    if not isinstance(by_GB, dict) or not all(
+        k.replace(".", "", 1).isdigit() and _is_number(v) and v > 0 for k, v in by_GB.items()
+    ):
+        return f"{row['model']}: tbw_by_GB = {by_GB!r}"
+    if row.get("years", 1) > MOST_YEARS:
+        return f"{row['model']}: years = {row['years']!r}"
+    if row.get("drive_class", "client") not in ("client", "enterprise"):
+        return f"{row['model']}: drive_class = {row['drive_class']!r}"
+    return None
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The words that stand in for the table, or correct it for one drive."""
+    group = parser.add_argument_group(
+        "limits", f"what the maker warrants; else from {user_file()} or the shipped table"
+    )
+    group.add_argument("--tbw", type=_positive, metavar="TB", help="rated terabytes written, 1e12 bytes each")
+    group.add_argument("--years", type=_years, metavar="Y", help="length of the warranty")
+    group.add_argument("--dwpd", type=_positive, metavar="N", help="drive writes per day over those years")
+    group.add_argument("--pe-cycles", type=_positive, metavar="N", help="rated program/erase cycles of the flash")
+    group.add_argument("--start", type=_day, metavar="YYYY-MM-DD", help="first day of the warranty")
+    group.add_argument(
+        "--class", dest="drive_class", choices=("client", "enterprise"), help="JESD218 class, for retention"
+    )
+
+
+def of_arguments(args: argparse.Namespace, model: str | None, capacity_bytes: int | None) -> Limits:
+    """The limits of a model with what the command line says instead. Raises UsageError."""
+    found = (limits_for(model, capacity_bytes) if model else None) or Limits()
+    said = {
+        "tbw_TB": args.tbw,
+        "years": args.years,
+        "dwpd": args.dwpd,
+        "pe_cycles": args.pe_cycles,
+        "drive_class": args.drive_class,
+        "start": args.start,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    if {"tbw_TB", "dwpd", "years"} & said.keys():
+        # of TBW and DWPD only one may remain of the table, or the two would contradict
+        stale = {"dwpd": None} if "tbw_TB" in said or "dwpd" not in said else {"tbw_TB": None}
+        found = found._replace(**stale, basis=None)
+    if said.keys() - {"start"}:
+        words = "command line: " + ", ".join(sorted(said.keys() - {"start"}))
+        found = found._replace(source=f"{words}; else {found.source}" if found.source else words)
+    if "tbw_TB" in said or "dwpd" in said:
+        found = found._replace(mileage=True if found.mileage is None else found.mileage)
+    return completed(found._replace(**said), capacity_bytes)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError
+    return value
+
+
+def _years(text: str) -> float:
+    if _positive(text) > MOST_YEARS:
+        raise ValueError
+    return float(text)
+
+
+def _day(text: str) -> date:
+    return date.fromisoformat(text)

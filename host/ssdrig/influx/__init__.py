@@ -1,0 +1,1 @@
+"""Points for InfluxDB, made from the journal, and their way to the server."""

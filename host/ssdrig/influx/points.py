@@ -1,0 +1,260 @@
+"""Which points a run holds, and RUN/points.lp, where each is written once as the line that is sent ever after.
+
+Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
+and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
+it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
+
+import bisect
+import functools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig import journal
+from ssdrig.drive.smart import counters
+from ssdrig.errors import JournalError, LoadError, RigError
+from ssdrig.influx import line_protocol, smart_points
+from ssdrig.influx.outbox import Outbox
+from ssdrig.load import fiolog
+from ssdrig.meter import samples
+
+CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
+
+
+class Utc:
+    """CLOCK_MONOTONIC -> UTC, ns. Linux runs both at one rate, so their distance changes only when someone sets the
+    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked. No two
+    distances differ by whole milliseconds, on which the seconds of power and fio lie: a clock that is set back lets a
+    run pass through the same UTC twice, and no two of its points may come to share a time."""
+
+    def __init__(self, t_ns: int, utc_ns: int):
+        self._t, self._distance = [t_ns], [utc_ns - t_ns]
+
+    def anchor(self, t_ns: int, utc_ns: int) -> None:
+        """Take up an anchor; they come in rising order of t_ns."""
+        distance = utc_ns - t_ns
+        if abs(distance - self._distance[-1]) > CLOCK_SET_NS:
+            while any((distance - earlier) % 1_000_000 == 0 for earlier in self._distance):
+                distance += 1
+            self._t.append(t_ns)
+            self._distance.append(distance)
+
+    def at(self, t_ns: int) -> int:
+        return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]
+
+
+class Emitter:
+    """Appends to RUN/points.lp what the run folder has come to hold. One at a time: it locks points.lp.
+
+    size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold.
+    Raises JournalError if the folder is not a run's, or another process has it."""
+
+    def __init__(self, run: Path):
+        self.run = Path(run)
+        self.header = journal.open_run(run)
+        self.left_out = 0
+        self._schema = line_protocol.read_schema()
+        self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
+        self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
+        self._events_at = 0
+        self._made: dict[bytes, int] = {}  # series -> t_ns of the point made last
+        self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
+        self._smart = Smart(self.run)
+        self._power = samples.Follower(self.run)
+        self._power_fields = tuple(self._schema["power"].fields)
+        self._together = samples.Together()
+        self._outbox = Outbox(self.run)
+        self._held: dict[bytes, set[int]] = {}  # series -> times of its points in points.lp
+        for line in self._outbox.lines():
+            series, t = line_protocol.series_and_time(line[:-1])
+            self._held.setdefault(series, set()).add(t)
+
+    @property
+    def size(self) -> int:
+        return self._outbox.size
+
+    def __enter__(self) -> "Emitter":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._outbox.close()
+
+    def step(self, final: bool = False) -> int:
+        """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
+        lines = []
+        for line in self._lines(final):
+            series, t = line_protocol.series_and_time(line)
+            if t not in self._held.get(series, ()):
+                lines.append(line + b"\n")
+        if lines:
+            self._outbox.append(b"".join(lines))
+        return len(lines)
+
+    # what a run folder says, as lines
+
+    def _lines(self, final: bool) -> Iterator[bytes]:
+        events, self._events_at, _ = journal.read_events(self.run, self._events_at)
+        for event in events:
+            if event["kind"] == "clock.anchor":
+                self._utc.anchor(event["t_ns"], event["utc_ns"])
+        for event in events:
+            yield from self._point("rig_event", {"kind": event["kind"]}, {"text": event_text(event)}, event["t_ns"])
+            if event["kind"] == "step.start":
+                self._fio_steps[event["step"]] = event["t_ns"]
+            elif event["kind"] == "step.end":
+                yield from self._fio(event["step"])
+            elif event["kind"] == "smart.end":
+                t_ns, smart = self._smart.points(event)
+                for measurement, tags, fields in smart:
+                    yield from self._point(measurement, tags, fields, t_ns)
+        if final:
+            for step in list(self._fio_steps):
+                yield from self._fio(step)
+        for rail, second in self._power.seconds(final):
+            yield from self._point(
+                "power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns
+            )
+            total = self._together.add(rail, second, self._power.rail_names())
+            if total:
+                t_ns = total.pop("t_ns")
+                yield from self._point("drive_power", {}, total, t_ns)
+
+    def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
+        """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
+        m = self._schema[measurement]
+        ours = {name: value for name, value in self._tags.items() if name in m.tags}
+        encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
+        self.left_out += len(encoded.left_out)
+        if encoded.line is None:
+            return
+        line = encoded.line
+        series, _ = line_protocol.series_and_time(line)
+        if t_ns <= self._made.get(series, t_ns - 1):
+            t_ns = self._made[series] + 1
+            line = line[: line.rindex(b" ") + 1] + str(self._utc.at(t_ns)).encode()
+        self._made[series] = t_ns
+        yield line
+
+    def _fio(self, step: str) -> Iterator[bytes]:
+        start_ns = self._fio_steps.pop(step, self.header["started"]["t_ns"])
+        for direction, seconds in fio_seconds(self.run, step):
+            zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
+            for i in range(len(seconds.t_ns)):
+                fields = second_fields(seconds, i)
+                yield from self._point(
+                    "fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i])
+                )
+
+
+class Smart:
+    """The points of a run's SMART polls, taken up in the order of their events: what the first one says of the drive is
+    the tags of all, and write amplification counts from the last one before the load."""
+
+    def __init__(self, run: Path):
+        self.run = Path(run)
+        self._identity: dict | None = None
+        self._base: dict | None = None
+
+    def points(self, event: dict) -> tuple[int, list[smart_points.Point]]:
+        """Time (t_ns, the middle of the poll) and points of the poll that a smart.end event closes; none if it
+        failed."""
+        document = smart_document(self.run, event)
+        if document is None:
+            return event["t_ns"], []
+        snapshot = counters.snapshot(document)
+        if document["reason"] == "before":
+            self._base = snapshot
+        if self._identity is None:
+            self._identity = smart_points.identity(document)
+        t_ns = event["t_ns"] if snapshot["t_ns"] is None else snapshot["t_ns"]
+        return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
+
+
+def second_fields(seconds: fiolog.Seconds, i: int) -> dict[str, int | None]:
+    """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
+    n, of = int(seconds.iops[i]), seconds.hist_of
+    fields: dict[str, int | None] = {"iops": n, "bw_bytes": int(seconds.bw_bytes[i])}
+    fields["lat_mean_ns"] = int(seconds.lat_mean_ns[i]) if n else None
+    fields[f"{of}_p99_ns"] = int(seconds.lat_p99_ns[i]) if n >= 1000 else None
+    fields[f"{of}_p999_ns"] = int(seconds.lat_p999_ns[i]) if n >= 10_000 else None
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def drive_tag(header: dict) -> str:
+    """Model and serial: unique to the drive, and readable in a legend."""
+    return f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
+
+
+def host_tag(header: dict) -> str:
+    """The name of the machine the drive sat in; "" in runs that do not say."""
+    name = header.get("host", {}).get("name", "")
+    return name if isinstance(name, str) else ""
+
+
+def event_text(event: dict) -> str:
+    """An event's further fields in words, its kind if it has none."""
+    if event["kind"] == "note":
+        return str(event.get("text", ""))
+    words = (
+        f"{k}: {v if isinstance(v, str) else json.dumps(v)}" for k, v in event.items() if k not in ("t_ns", "kind")
+    )
+    return ", ".join(words) or event["kind"]
+
+
+def fio_seconds(run: Path, step: str) -> list[tuple[str, fiolog.Seconds]]:
+    """Per-second tables of a step, one per direction with I/O; none if fio did not run in it or left nothing."""
+    folder = Path(run) / "fio" / step
+    if not folder.is_dir():
+        return []
+    try:
+        both = fiolog.load(folder)
+        each = [both] if len(both.directions) == 1 else [fiolog.load(folder, d) for d in both.directions]
+        return [(d, s) for d, s in zip(both.directions, each, strict=True) if len(s.t_ns)]
+    except LoadError:
+        return []
+
+
+def smart_document(run: Path, event: dict) -> dict | None:
+    """The SMART poll that a smart.end event closes, None if it failed."""
+    if not event.get("ok"):
+        return None
+    try:
+        return json.loads((Path(run) / "smart" / f"{event['n']:03d}.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
+
+
+def counts(run: Path) -> dict[str, int]:
+    """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from
+    points.lp."""
+    events = journal.events(run)
+    steps = {e["step"] for e in events if e["kind"] == "step.start"}
+    schema, smart, rails = line_protocol.read_schema(), Smart(run), _seconds_with_samples(run)
+    polls = Counter(
+        measurement
+        for event in events
+        if event["kind"] == "smart.end"
+        for measurement, _, fields in smart.points(event)[1]
+        if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
+    )
+    return {
+        "power": sum(len(seconds) for seconds in rails),
+        "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
+        "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
+        **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
+        "rig_event": len(events),
+    }
+
+
+def _seconds_with_samples(run: Path) -> list[np.ndarray]:
+    """Of each rail of the rig the seconds (of CLOCK_MONOTONIC) that have a sample."""
+    try:
+        return [np.unique(power.t_ns // samples.SECOND_NS) for power in samples.load_rails(run)]
+    except RigError:
+        return []

@@ -1,0 +1,1 @@
+"""The load: fio's jobs, its clock and its logs."""

@@ -1,0 +1,74 @@
+"""When fio started a job's clock, on CLOCK_MONOTONIC, from the documents of its folder. No step of the wall clock may
+move it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdrig.load.fiotext import damaged, documents, totals
+
+START_S = 10.0  # fio starts its job clock at most so long after it was started
+HEAD_BYTES = TAIL_BYTES = 1 << 18
+LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
+LONGEST_HANG_S = 600
+
+
+def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
+    """The first and the last documents of out.json, without reading all of what may be 100 MB; bytes at its end that
+    are no whole document; how many documents among those read are damaged."""
+    if not path.exists():
+        return [], [], 0, 0
+    with open(path, "rb") as f:
+        head = f.read(HEAD_BYTES).decode(errors="replace")
+        size = f.seek(0, 2)
+        f.seek(max(0, size - TAIL_BYTES))
+        tail = f.read().decode(errors="replace") if size > HEAD_BYTES else head
+    found, rest = documents(tail)
+    if size > HEAD_BYTES:
+        odd = damaged(head) + damaged(tail[tail.find("\n{") + 1 :])
+    else:
+        odd = damaged(head)
+    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0, odd
+
+
+@dataclass(frozen=True)
+class JobClock:
+    start_ms: int | None  # CLOCK_MONOTONIC at which fio started the job's clock
+    begun_ms: int | None  # and by which some I/O had completed; None: not known
+    notes: tuple[str, ...] = ()
+
+
+def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
+    """When the job began, from its documents: of all the least arrival less run time, for one that fio could not print
+    at once (it waits while all I/O hangs) comes late.
+
+    Documents of older folders have no `t_ns`, only UTC. start.json brings that over, unless the clock was set
+    in between: fio starts its clock within START_S of its own start, and what lies outside is not believed."""
+    begin_ms: float | None
+    try:
+        start = json.loads((folder / "start.json").read_bytes())
+        begin_ms, offset_ms = int(start["t_ns"]) / 1e6, (int(start["t_ns"]) - int(start["utc_ns"])) / 1e6
+        if not (0 <= begin_ms <= LATEST_MS and abs(offset_ms) <= LATEST_MS):
+            raise ValueError("start.json")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        begin_ms, offset_ms = None, 0.0
+    found = [*head, *tail]
+    stamped = [d for d in found if d.get("t_ns")]
+    if stamped:
+        start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in stamped))
+        if begin_ms is not None and not -50 <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
+            late_ms = start_ms - begin_ms
+            return JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
+        first = stamped[0]
+        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None)
+    if begin_ms is None or not found:
+        return JobClock(None, None)
+    starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
+    believed = [ms for ms in starts if -50 <= ms - begin_ms <= START_S * 1000]
+    if len(believed) < len(starts):
+        note = "the wall clock was set while fio ran; its log's own clock was used"
+        return JobClock(round(min(believed)) if believed else None, None, (note,))
+    if not believed:
+        return JobClock(None, None)
+    first = found[0]
+    return JobClock(round(min(believed)), round(first["timestamp_ms"] + offset_ms) if totals(first)["ios"] else None)

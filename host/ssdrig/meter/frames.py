@@ -1,0 +1,358 @@
+"""Records of rig.bin -> raw tables: what each boot of the board said, still in its own integers and ticks.
+
+Vectorised over frames; a stateful `Decoder` so that a run can be read whole or followed piece by piece with equal
+results. Repeated frames are dropped and counted. A boot begins where the sequence number or the board time falls back,
+or where a hello carries another boot id; it is named by its hello.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from ssdrig import journal, wire
+from ssdrig.meter import calibration
+
+REPEAT_REACH = 64  # frames among which a repeated one is looked for
+LATEST_US = 1 << 52  # ticks from here on, in 142 years, are nonsense
+READABLE = (1, 2)  # protocols whose frames are read: 2 only adds to 1
+BACK_US = 1_000_000  # board time falling by more than this is a reset
+KINDS = (
+    wire.HELLO,
+    wire.SAMPLES,
+    wire.ENERGY,
+    wire.PONG,
+    wire.LOG,
+    wire.ARMED,
+    wire.CUT_REPORT,
+    wire.WAVEFORM,
+    wire.REFUSED,
+)
+PING_PATIENCE_NS = 60 * 10**9
+PONG_PATIENCE_NS = 10**9
+
+
+@dataclass
+class Boot:
+    """One life of the board. rails: (rail, config) -> the hello's facts. Pings are (t1 ns, tick us, t4 ns, held us)."""
+
+    boot: int | None = None
+    hello: dict | None = None
+    hello_frame: int | None = None  # number of the first H frame in the run
+    rails: dict = field(default_factory=dict)
+    pings: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass
+class Frames:
+    """Samples frames of one rail, in order, and their samples back to back; int64 unless said."""
+
+    number: np.ndarray  # of the frame in the run, over all kinds
+    boot: np.ndarray  # position in Decoder.boots
+    config: np.ndarray
+    n: np.ndarray
+    missed: np.ndarray
+    index: np.ndarray
+    arrival_ns: np.ndarray
+    t_us: np.ndarray  # (samples,) board time at which each conversion was seen to be ready
+    vbus: np.ndarray  # (samples,) int32, raw
+    current: np.ndarray  # (samples,) int32, raw
+
+    def only(self, chosen: np.ndarray) -> "Frames":
+        """The chosen frames (bool, one per frame) and their samples."""
+        samples = np.repeat(chosen, self.n)
+        return Frames(
+            *(getattr(self, f)[samples if f in ("t_us", "vbus", "current") else chosen] for f in Frames.__annotations__)
+        )
+
+
+ENERGY = np.dtype(
+    [
+        ("boot", "i8"),
+        ("rail", "i8"),
+        ("config", "i8"),
+        ("index", "i8"),
+        ("t_us", "i8"),
+        ("energy", "i8"),
+        ("charge", "i8"),
+        ("die_temp", "i8"),
+        ("diag", "i8"),
+    ]
+)
+
+
+class Decoder:
+    """Feed it records in file order; then read `boots`, `frames(rail)`, `energies()` and the counts."""
+
+    def __init__(self):
+        self.boots: list[Boot] = [Boot()]
+        self.counts = {"frames": 0, "frames_lost": 0, "repeated": 0, "damaged": 0, "malformed": 0, "resets": 0}
+        self._rails: dict[int, list[Frames]] = {}
+        self._energies: list[np.ndarray] = []
+        self._sent: dict[int, int] = {}  # token -> t1 of pings without an answer yet
+        self._answers: list[tuple[int, Boot, int, int, int]] = []  # pongs whose ping has not been read yet
+        self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
+        self._tail: list[tuple[int, bytes]] = []  # (seq, payload) of the latest frames
+
+    def feed(self, records: journal.Records) -> None:
+        """Take the next records. Never raises on what a board may have sent."""
+        self.counts["damaged"] += int(np.count_nonzero(records.kind == journal.DAMAGE))
+        rows = np.flatnonzero((records.kind == journal.PING) & (records.length == 4))
+        sent_ns = records.t_ns[rows]
+        self._sent.update(zip(_gather(records.data, records.start[rows], 4).tolist(), sent_ns.tolist()))
+        rows = np.flatnonzero((records.kind == journal.FRAME) & (records.length >= wire.BODY))
+        if len(rows):
+            self._frames(records, rows)
+        self._match_pongs(int(records.t_ns[-1]) if len(records) else 0)
+
+    def frames(self, rail: int) -> Frames:
+        """All samples frames of one rail so far (empty arrays if it has none)."""
+        parts = self._rails.get(rail) or [_EMPTY]
+        if len(parts) > 1:
+            parts = self._rails[rail] = [
+                Frames(*(np.concatenate([getattr(p, f) for p in parts]) for f in Frames.__annotations__))
+            ]
+        return parts[0]
+
+    def keep(self, rail: int, chosen: np.ndarray) -> None:
+        """Drop all frames of a rail that are not chosen (bool, one per frame)."""
+        self._rails[rail] = [self.frames(rail).only(chosen)]
+
+    def energies(self) -> np.ndarray:
+        """All energy frames so far, dtype ENERGY, in order."""
+        return np.concatenate(self._energies) if self._energies else np.empty(0, ENERGY)
+
+    def rails(self) -> list[int]:
+        """Rails that have sent samples."""
+        return sorted(self._rails)
+
+    def rail_names(self) -> dict[int, str]:
+        """Number -> name of every rail that a hello named; one without a name of its own is told by its number."""
+        names = {
+            rail: str(facts.get("name", ""))
+            for boot in self.boots
+            for (rail, _), facts in boot.rails.items()
+            if isinstance(rail, int)
+        }
+        often = Counter(names.values())
+        return {rail: name if name and often[name] == 1 else f"{name or 'rail'} {rail}" for rail, name in names.items()}
+
+    # ---- frames of one feed
+
+    def _frames(self, records: journal.Records, rows: np.ndarray) -> None:
+        data, start, length = records.data, records.start[rows], records.length[rows]
+        kind, seq = data[start], _gather(data, start + 1, 4)
+        tick = np.full(len(rows), -1, np.int64)
+        for which, at, least in (
+            (wire.SAMPLES, wire.S_T0, wire.S_FIRST),
+            (wire.ENERGY, wire.E_T, wire.E_END),
+            (wire.PONG, wire.P_T, wire.P_HELD),
+        ):
+            here = (kind == which) & (length >= least)
+            tick[here] = _gather(data, start[here] + at, 8)
+        tick[~_sensible(tick)] = -1
+        keep, boot = self._boots(records, rows, kind, seq, tick)
+        number = self.counts["frames"] + np.arange(len(rows))
+        self.counts["frames"] += len(rows)
+        known = np.isin(kind, KINDS)
+        self.counts["malformed"] += int(np.count_nonzero(keep & ~known))
+
+        here = keep & (kind == wire.SAMPLES)
+        self._samples(data, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
+        here = keep & (kind == wire.ENERGY)
+        self._energy(data, start[here], length[here], boot[here])
+        here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
+        tokens = _gather(data, start[here] + wire.P_TOKEN, 4).tolist()
+        held_us = np.zeros(len(here), np.int64)  # protocol 1 does not say
+        says = length[here] >= wire.P_END
+        held_us[says] = _gather(data, start[here[says]] + wire.P_HELD, 4)
+        answered = records.t_ns[rows][here].tolist()
+        self._answers += zip(
+            tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist()
+        )
+
+    def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:
+        """Which frames to keep (no repeats), and the boot of each; counts frames lost by sequence number."""
+        n = len(rows)
+        keep = np.ones(n, bool)
+        resets = []
+        at = 0
+        while at < n:
+            highest = np.maximum.accumulate(np.concatenate([[self._highest_seq], seq[at:]]))
+            latest = np.maximum.accumulate(np.concatenate([[self._latest_us], tick[at:]]))
+            fell = (seq[at:] <= highest[:-1] - REPEAT_REACH) | ((tick[at:] >= 0) & (tick[at:] < latest[:-1] - BACK_US))
+            reset = None
+            for i in (np.flatnonzero((seq[at:] <= highest[:-1]) | fell) + at).tolist():
+                if self._is_repeat(records, rows, seq, i):
+                    keep[i] = False
+                elif fell[i - at]:
+                    reset = i
+                    break
+            end = n if reset is None else reset
+            kept = seq[at:end][keep[at:end]]
+            if len(kept):
+                steps = np.diff(kept, prepend=self._last_seq if self._last_seq >= 0 else kept[0] - 1)
+                self.counts["frames_lost"] += int((steps - 1).sum())
+                self._last_seq = int(kept[-1])
+            self._highest_seq, self._latest_us = int(highest[end - at]), int(latest[end - at])
+            if reset is not None:
+                resets.append(reset)
+                self._highest_seq = self._latest_us = -1
+                self._last_seq = -1
+                self.counts["frames_lost"] += int(seq[reset])
+            at = end
+        self.counts["repeated"] += int(np.count_nonzero(~keep))
+        self._tail = (
+            self._tail + [(int(seq[i]), records.payload(rows[i])) for i in range(max(0, n - REPEAT_REACH), n)]
+        )[-REPEAT_REACH:]
+        boot = np.empty(n, np.int64)
+        done = 0
+        turns = sorted({*resets, *np.flatnonzero(keep & (kind == wire.HELLO)).tolist()})
+        for i in turns:
+            boot[done:i] = len(self.boots) - 1
+            done = i
+            if i in resets:
+                self._new_boot()
+            if kind[i] == wire.HELLO:
+                self._hello(records.payload(rows[i])[wire.BODY :], self.counts["frames"] + i)
+        boot[done:] = len(self.boots) - 1
+        return keep, boot
+
+    def _is_repeat(self, records, rows, seq, i) -> bool:
+        payload = records.payload(rows[i])
+        near = np.flatnonzero(seq[max(0, i - REPEAT_REACH) : i] == seq[i]) + max(0, i - REPEAT_REACH)
+        if any(records.payload(rows[j]) == payload for j in near.tolist()):
+            return True
+        reach = REPEAT_REACH - i
+        return reach > 0 and (int(seq[i]), payload) in self._tail[-reach:]
+
+    def _new_boot(self) -> None:
+        self.boots.append(Boot())
+        self.counts["resets"] += 1
+
+    def _hello(self, body: bytes, number: int) -> None:
+        try:
+            hello = json.loads(body)
+            boot = hello["boot"]
+            rails = {
+                (r["rail"], r["config"]): r
+                for r in hello["rails"]
+                if r["vbus_lsb_nV"] > 0 and r["current_lsb_pA"] > 0 and r["conversion_ns"] > 0
+            }
+        except (ValueError, KeyError, TypeError):
+            self.counts["malformed"] += 1
+            return
+        if hello.get("protocol") not in READABLE:
+            return
+        self.counts["malformed"] += sum(
+            bool(facts.get("calibration")) and not calibration.kept(facts) for facts in rails.values()
+        )
+        if self.boots[-1].boot not in (None, boot):
+            self._new_boot()
+        now = self.boots[-1]
+        now.boot, now.hello = boot, hello
+        now.hello_frame = number if now.hello_frame is None else now.hello_frame
+        now.rails |= rails
+
+    def _samples(self, data, start, length, boot, number, arrival_ns) -> None:
+        n = np.zeros(len(start), np.int64)
+        headed = length >= wire.S_FIRST
+        n[headed] = data[start[headed] + wire.S_N]
+        headed[headed] = _sensible(_gather(data, start[headed] + wire.S_T0, 8))
+        whole = headed & (length == wire.S_FIRST + n * wire.SAMPLE_BYTES)
+        self.counts["malformed"] += int(np.count_nonzero(~whole))
+        whole &= n > 0
+        start, boot, number, n, arrival_ns = (a[whole] for a in (start, boot, number, n, arrival_ns))
+        rails = data[start + wire.S_RAIL]
+        for rail in np.unique(rails).tolist():
+            here = rails == rail
+            at, count = start[here], n[here]
+            t_us, vbus, current = _decode_samples(data, at + wire.S_FIRST, count, _gather(data, at + wire.S_T0, 8))
+            self._rails.setdefault(rail, []).append(
+                Frames(
+                    number[here],
+                    boot[here],
+                    data[at + wire.S_CONFIG].astype(np.int64),
+                    count,
+                    _gather(data, at + wire.S_MISSED, 4),
+                    _gather(data, at + wire.S_INDEX, 4),
+                    arrival_ns[here],
+                    t_us,
+                    vbus,
+                    current,
+                )
+            )
+
+    def _energy(self, data, start, length, boot) -> None:
+        whole = length == wire.E_END
+        self.counts["malformed"] += int(np.count_nonzero(~whole))
+        at = start[whole]
+        rows = np.empty(len(at), ENERGY)
+        charge, die_temp = _gather(data, at + wire.E_CHARGE, 5), _gather(data, at + wire.E_TEMP, 2)
+        rows["boot"], rows["rail"], rows["config"] = boot[whole], data[at + wire.E_RAIL], data[at + wire.E_CONFIG]
+        rows["index"], rows["t_us"] = _gather(data, at + wire.E_INDEX, 4), _gather(data, at + wire.E_T, 8)
+        rows["energy"] = _gather(data, at + wire.E_ENERGY, 5)
+        rows["charge"], rows["die_temp"] = charge - (charge >> 39 << 40), die_temp - (die_temp >> 15 << 16)
+        rows["diag"] = _gather(data, at + wire.E_DIAG, 2)
+        if len(rows):
+            self._energies.append(rows)
+
+    def _match_pongs(self, now_ns: int) -> None:
+        """Pair pongs with their pings; either may have been written first."""
+        done = 0
+        for (
+            token,
+            boot,
+            tick,
+            t4_ns,
+            held_us,
+        ) in self._answers:  # strictly in order, so that it does not matter how the file was cut
+            t1_ns = self._sent.get(token)
+            if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
+                break  # the ping's record may come right behind
+            if t1_ns is not None and t1_ns <= t4_ns:
+                boot.pings.append((t1_ns, tick, t4_ns, held_us))
+            done += 1
+        del self._answers[:done]
+        if len(self._sent) > 10_000:
+            self._sent = {token: t for token, t in self._sent.items() if now_ns - t < PING_PATIENCE_NS}
+
+
+def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Samples of frames whose first sample lies at data[at]: board time int64 us, vbus and current int32, back to
+    back."""
+    total = int(n.sum())
+    t_us, vbus, current = np.empty(total, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+    first = np.cumsum(n) - n
+    for size in np.unique(n).tolist():  # nearly all frames are full: one pass over them as a matrix
+        rows = np.flatnonzero(n == size)
+        for part in np.array_split(rows, len(rows) // 20_000 + 1):
+            # dt u16 | vbus u24 | current i24
+            word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view("<i8")
+            dt_us = word & 0xFFFF
+            dt_us[:, 0] = 0
+            to = (first[part][:, None] + np.arange(size)) if len(part) < len(n) else slice(None)
+            shape = word.shape if len(part) < len(n) else total
+            t_us[to] = (t0_us[part][:, None] + np.cumsum(dt_us, axis=1)).reshape(shape)
+            vbus[to] = (word >> 16 & 0xFFFFFF).reshape(shape)
+            current[to] = (word >> 40).reshape(shape)
+    return t_us, vbus, current
+
+
+def _sensible(tick: np.ndarray) -> np.ndarray:
+    """Which ticks (int64, of unsigned 64 bits) a board can have counted to."""
+    return (tick >= 0) & (tick < LATEST_US)
+
+
+def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
+    """Little-endian unsigned integers of `width` bytes at data[at], int64."""
+    value = np.zeros(len(at), np.int64)
+    for i in range(width):
+        value |= data[at + i].astype(np.int64) << (8 * i)
+    return value
+
+
+_NONE = np.empty(0, np.int64)
+_EMPTY = Frames(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.int32), np.empty(0, np.int32))

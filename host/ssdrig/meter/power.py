@@ -1,0 +1,331 @@
+"""Raw tables of a rig's stream -> volts, amperes, watts and joules on the host's clock, every sample accounted for.
+
+A sample is one conversion; its time is when the conversion was seen to be ready, and it stands for the time since the
+one before it. Energy is the sum of P x dt in host time. Where conversions were lost, the sample behind the gap stands
+for one conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
+
+Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's
+calibration where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x
+|CURRENT|, where the chip multiplies with its own idea of time: its oscillator's error is taken out by comparing the
+period of its conversions, measured on the host's clock, with the nominal one.
+"""
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ssdrig import wire
+from ssdrig.meter import calibration, clock
+from ssdrig.meter.frames import Boot, Frames
+
+LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
+BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
+
+
+@dataclass
+class Power:
+    """One rail of one run. Arrays have one row per sample unless said; times are CLOCK_MONOTONIC ns."""
+
+    rail: int
+    name: str
+    t_ns: np.ndarray  # int64, not falling
+    err_ns: np.ndarray  # float32, bound of |error| of t_ns
+    t_us: np.ndarray  # int64, board time of its boot
+    index: np.ndarray  # int64, conversion number since `go`
+    vbus: np.ndarray  # int32 raw
+    current: np.ndarray  # int32 raw
+    V: np.ndarray  # float64, calibrated where the hello carries a calibration
+    I: np.ndarray  # float64  # noqa: E741
+    P: np.ndarray  # float64, V x I
+    energy_J: np.ndarray  # float64, measured and filled energy up to and with this sample
+    segment: np.ndarray  # int64 (segments,): first sample of each stretch of one boot, one `go` and one configuration
+    segment_boot: np.ndarray  # int64 (segments,): position in boots
+    gap: np.ndarray  # int64 (gaps,): the sample behind each gap
+    gap_lost: np.ndarray  # int64 (gaps,): conversions lost in it
+    gap_ns: np.ndarray  # int64 (gaps,): time that no sample stands for
+    gap_J: np.ndarray  # float64 (gaps,): energy filled in for it
+    boots: list[Boot]
+    clocks: list[clock.ClockMap | None]  # of each boot
+    counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
+    # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
+    raw_J: np.ndarray
+    clipped: (
+        np.ndarray
+    )  # int64 (clipped samples,): samples at the end of the sensor's range, which bound the truth only
+    closure: "Closure | None" = field(default=None)
+
+    @property
+    def facts(self) -> dict:
+        """The rail's entry of the last hello that named it."""
+        return next(f for b in reversed(self.boots) for (r, _), f in reversed(list(b.rails.items())) if r == self.rail)
+
+    def uncertainty_W(self, watts: float) -> float:
+        """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
+        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples or chip data."""
+        if not len(self.V):
+            return float("nan")
+        return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)
+
+    def clipped_in(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """(samples at the end of the sensor's range, all samples) of those with begin_ns <= t_ns < end_ns. If there is
+        one of the former, mean, energy and extremes are lower bounds of the truth and have no uncertainty."""
+        first, last = np.searchsorted(self.t_ns, [begin_ns, end_ns])
+        a, z = np.searchsorted(self.clipped, [first, last])
+        return int(z - a), int(last - first)
+
+    @property
+    def lost(self) -> int:
+        """Conversions that should be here and are not: by index, and by time across resets."""
+        return int(self.gap_lost.sum())
+
+    @property
+    def energy_filled_J(self) -> float:
+        return float(self.gap_J.sum())
+
+    @property
+    def energy_measured_J(self) -> float:
+        return (float(self.energy_J[-1]) if len(self.energy_J) else 0.0) - self.energy_filled_J
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The host's integral against the chip's own accumulator over the same conversions. Percent = 100 x (host/chip -
+    1)."""
+
+    raw_percent: float
+    corrected_percent: float  # with the chip's oscillator taken out
+    chip_clock_ppm: float  # how much faster than nominal the chip converts
+    host_J: float
+    chip_J: float  # as the chip counts
+    seconds: float
+    resolution_percent: float  # what the chip's rounding of power and energy leaves open
+    instead: int = 0  # conversions of a fast rail that were not read because the accumulators were
+
+
+def assemble(
+    frames: Frames, boots: list[Boot], counts: dict | None = None, rail: int = 0, recent_pings: int | None = None
+) -> Power:
+    """Put the frames of one rail on the host's clock and into volts, amperes, watts and joules.
+
+    Frames whose boot or configuration no hello explains cannot be converted: they count as lost (`unconverted`
+    samples). recent_pings: fit the clocks from the last so many only (for a follower)."""
+    known = explained(frames, boots, rail)
+    counts = {**(counts or {}), "unconverted": int(frames.n[~known].sum())}
+    frames = frames if known.all() else frames.only(known)
+    boot, config, n, index = frames.boot, frames.config, frames.n, frames.index
+    first = np.cumsum(n) - n  # sample that each frame begins with
+    total = len(frames.t_us)
+    same_boot = np.diff(boot, prepend=-1) == 0
+    jump = index - np.concatenate([[0], (index + n)[:-1]])  # conversions missing before each frame
+    go = ~same_boot | (jump < 0)  # first frame after a reset or a new `go`
+    hello_frame = np.array([b.hello_frame if b.hello_frame is not None else 0 for b in boots], np.int64)
+    ours = frames.number > hello_frame[boot] if len(boot) else np.zeros(0, bool)
+    jump[go] = np.where(ours[go], index[go], 0)  # an earlier host's stream has no beginning here
+    starts = go | (np.diff(config, prepend=-1) != 0)
+    counts["missed"] = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
+
+    clocks, t_ns, err_ns = _host_time(frames, boots, first, recent_pings)
+    sample_index = np.repeat(index - first, n) + np.arange(total)
+    segment, segment_boot = first[starts], boot[starts]
+    ends = np.append(segment[1:], total)
+    V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
+    clipped = []
+    raw_P = None  # made where a calibration or a negative current parts it from P
+    for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
+        facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
+        v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+        clipped.append(a + np.flatnonzero(_at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
+        np.multiply(frames.vbus[a:z], v_scale, out=V[a:z])
+        np.multiply(frames.current[a:z], i_scale, out=I[a:z])
+        if facts.get("calibration"):
+            V[a:z] += v_offset
+            I[a:z] += i_offset
+        if facts.get("calibration") or (frames.current[a:z] < 0).any():
+            raw_P = np.zeros(total) if raw_P is None else raw_P
+        spread = int(sample_index[z - 1] - sample_index[a])
+        period_ns[s] = facts["conversion_ns"]
+        if spread >= 100 and 0.9 < (measured_ns := (t_ns[z - 1] - t_ns[a]) / spread) / period_ns[s] < 1.1:
+            period_ns[s] = measured_ns
+    np.multiply(V, I, out=P)
+    broken = first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns
+    energy_J, gaps = _energy(t_ns, P, *broken)
+    raw_J = energy_J
+    if raw_P is not None:
+        for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):  # what the chip itself makes of its readings
+            facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
+            lsb_W = facts["vbus_lsb_nV"] * 1e-9 * facts["current_lsb_pA"] * 1e-12
+            np.multiply(np.abs(frames.vbus[a:z].astype(np.int64) * frames.current[a:z]), lsb_W, out=raw_P[a:z])
+        raw_J = _energy(t_ns, raw_P, *broken)[0]
+    name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")
+    return Power(
+        rail,
+        name,
+        t_ns,
+        err_ns,
+        frames.t_us,
+        sample_index,
+        frames.vbus,
+        frames.current,
+        V,
+        I,
+        P,
+        energy_J,
+        segment,
+        segment_boot,
+        *gaps,
+        boots,
+        clocks,
+        counts,
+        raw_J,
+        np.concatenate(clipped) if clipped else np.empty(0, np.int64),
+    )
+
+
+def _at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """Which readings (raw integers) stand at the end of their register (bool)."""
+    limits = calibration.limits_raw(facts)
+    if limits is None:
+        return np.zeros(len(vbus), bool)
+    return (np.abs(current) >= limits[0]) | (vbus >= limits[1])
+
+
+def explained(frames: Frames, boots: list[Boot], rail: int) -> np.ndarray:
+    """Which frames can be converted (bool, one per frame): a hello names their boot and their configuration."""
+    pairs, which = np.unique(frames.boot << 8 | frames.config, return_inverse=True)
+    return np.array([(rail, p & 255) in boots[p >> 8].rails for p in pairs.tolist()], bool)[which]
+
+
+def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_pings: int | None):
+    """Clock of each boot, host time (int64 ns, not falling) and its bound (float32 ns) of each sample."""
+    total = len(frames.t_us)
+    t_ns, err_ns = np.empty(total, np.int64), np.empty(total, np.float32)
+    clocks: list[clock.ClockMap | None] = [None] * len(boots)
+    edges = np.append(np.flatnonzero(np.diff(frames.boot, prepend=-1)), len(frames.boot))
+    for a, z in zip(edges[:-1].tolist(), edges[1:].tolist()):
+        b = int(frames.boot[a])
+        rows = slice(int(first[a]), int(first[z]) if z < len(first) else total)
+        pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
+        if not pings:  # nothing but arrivals: a frame's last sample is at most LATE_NS old when it comes
+            last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
+            pings = [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
+        fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
+        t_ns[rows] = fitted.t_ns(frames.t_us[rows])
+        err_ns[rows] = fitted.bound_ns(frames.t_us[rows])
+    np.maximum.accumulate(t_ns, out=t_ns)
+    return clocks, t_ns, err_ns
+
+
+def _energy(
+    t_ns, P, at, lost, segment, period_ns
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Running energy of each sample (J), and the gaps: sample behind it, conversions lost, ns, J. `at` are the samples
+    that lie behind a gap known by index (`lost` conversions) or begin after a `go`."""
+    total = len(t_ns)
+    if not total:
+        return np.empty(0), (np.empty(0, np.int64),) * 3 + (np.empty(0),)
+    dt_ns = np.diff(t_ns, prepend=t_ns[0] - int(period_ns[0])).astype(float)
+    period = period_ns[np.searchsorted(segment, at, "right") - 1]
+    dark_ns = np.maximum(dt_ns[at] - period, 0.0)
+    begins = np.isin(at, segment)
+    # the chip ran on unseen
+    lost = np.where(begins, np.maximum(lost, np.rint(dark_ns / period)), lost).astype(np.int64)
+    if len(at) and at[0] == 0:
+        dark_ns[0] = lost[0] * period[0]  # nothing before it but the count
+    lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
+    filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9  # before the first sample: of that one
+    dt_ns[at] = np.minimum(dt_ns[at], period)
+    own_J = P * (dt_ns * 1e-9)
+    own_J[at] += filled_J
+    gaps = (lost > 0) | (dark_ns > 0.5 * period)
+    return np.cumsum(own_J), (at[gaps], lost[gaps], dark_ns[gaps].astype(np.int64), filled_J[gaps])
+
+
+def integral_J(power: Power, t_ns) -> np.ndarray:
+    """Energy from the first sample up to each host time (J, float64), linear within a sample's own time; the difference
+    of two is the energy between them, gaps filled."""
+    if not len(power.t_ns):
+        return np.zeros(np.shape(t_ns))
+    start_ns = 2 * power.t_ns[0] - power.t_ns[min(1, len(power.t_ns) - 1)]
+    base = int(power.t_ns[0])  # float64 holds differences exactly, not the times themselves
+    x = np.concatenate([[start_ns - base], power.t_ns - base]).astype(float)
+    return np.interp(np.asarray(t_ns, np.int64) - base, x, np.concatenate([[0.0], power.energy_J]))
+
+
+def mean_power_W(body: bytes, hello: dict | None) -> float | None:
+    """Mean V x I of one samples frame's body by the hello's LSBs and calibration; None if the hello does not know its
+    configuration."""
+    facts, vbus, current = _readings(body, hello)
+    if facts is None or not len(vbus):
+        return None
+    v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+    return float(np.mean((vbus * v_scale + v_offset) * (current * i_scale + i_offset)))
+
+
+def clipped_samples(body: bytes, hello: dict | None) -> int:
+    """How many samples of one samples frame's body stand at the end of the sensor's range; 0 if the hello does not know
+    its configuration."""
+    facts, vbus, current = _readings(body, hello)
+    return 0 if facts is None else int(np.count_nonzero(_at_limit(facts, vbus, current)))
+
+
+def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray, np.ndarray]:
+    """The hello's facts of a samples frame's configuration (None: it has none), its vbus and current (int64, raw)."""
+    rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+    known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
+    word = np.frombuffer(body, "<i8", n, wire.S_FIRST - wire.BODY)
+    return known[0] if known else None, word >> 16 & 0xFFFFFF, word >> 40
+
+
+def closure(power: Power, energies: np.ndarray) -> Closure | None:
+    """Host against chip, summed over all segments that hold at least two energy frames; None if none does.
+
+    energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
+    host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = 0.0
+    instead = 0
+    ends = np.append(power.segment[1:], len(power.t_ns))
+    for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
+        mine = energies[
+            (energies["boot"] == b)
+            & (energies["t_us"] >= power.t_us[a])
+            & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)
+        ]
+        holds = a + np.searchsorted(power.index[a:z], mine["index"]) - 1  # the last sample that each one holds
+        # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a
+        # sample; then the host's end and the chip's are both one conversion apart, at both ends of the interval.
+        apart = np.where(holds >= a, mine["index"] - 1 - power.index[holds], 2)
+        least = int(apart.min(initial=2)) % 2
+        exact = apart == least
+        instead += int(exact.sum()) * least
+        inside, holds = mine[exact], holds[exact]
+        if len(inside) < 2 or len(np.unique(inside["config"])) > 1:
+            continue
+        facts = power.boots[b].rails[(power.rail, int(inside["config"][0]))]
+        i0, i1 = int(holds[0]), int(holds[-1])
+        conversions, seconds = int(power.index[i1] - power.index[i0]), float(power.t_ns[i1] - power.t_ns[i0]) * 1e-9
+        if conversions < 1 or seconds <= 0:
+            continue
+        steps = np.diff(inside["energy"]) % (1 << 40)
+        if (steps > 1 << 39).any():  # it fell: the accumulator was reset without a `go`
+            continue
+        power_lsb_W = 3.2 * facts["current_lsb_pA"] * 1e-12
+        joules = float(steps.sum()) * 16 * power_lsb_W
+        nominal = conversions * facts["conversion_ns"] * 1e-9
+        host_J += float(power.raw_J[i1] - power.raw_J[i0])
+        chip_J += joules
+        corrected_J += joules * seconds / nominal
+        rounding_J += power_lsb_W * seconds + 16 * power_lsb_W
+        nominal_s += nominal
+        seen_s += float(seconds)
+    if chip_J <= 0:
+        return None
+    return Closure(
+        100 * (host_J / chip_J - 1),
+        100 * (host_J / corrected_J - 1),
+        1e6 * (nominal_s / seen_s - 1),
+        host_J,
+        chip_J,
+        seen_s,
+        100 * rounding_J / chip_J,
+        instead,
+    )

@@ -1,0 +1,256 @@
+"""Takes a person through a calibration: what to connect, when the reading holds still, what the meter shows. The
+arithmetic is calibration.py's. Also the noise self-test, and calibration from figures that a script brings."""
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from ssdrig.errors import RigError, UsageError
+from ssdrig.meter import calibration
+from ssdrig.meter.calibration import CalibrationError, Meter, Point
+from ssdrig.rig.session import Reading, Session
+
+BLOCKS, BLOCK_S = 10, 0.5  # a reading is the mean of so many blocks
+PATIENCE_S = 60.0
+STILL_ppm = 30  # blocks that move by more than this, and by more than their noise, are not still
+NAME_CHARS = 40
+UNITS = {"V": "V", "I": "A"}
+STEPS = {
+    "V": (
+        (
+            "VOLTAGE. No drive! Feed the rail from an adjustable supply and put the meter (DC volts) across the drive"
+            " connector's contacts."
+        ),
+        (
+            "Point 1: the lowest voltage that you mean to measure (0 V with the supply off and the contacts shorted"
+            " will do)."
+        ),
+        "Point 2: the highest, at most the rail's nominal voltage + 10 %.",
+        "Check: any voltage between, say the rail's nominal one.",
+    ),
+    "I": (
+        (
+            "CURRENT. No drive! The meter (DC amperes) and a load, a power resistor for instance, in series at the"
+            " drive connector."
+        ),
+        "Point 1: nothing connected at all: 0 A by construction.",
+        "Point 2: a steady current of a third of the range or more. Hot resistors drift: wait.",
+        "Check: any current between.",
+    ),
+}
+
+
+def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], str], say: Callable[[str], None]) -> dict:
+    """The new calibration object of a rail, what it had kept of the quantities not measured now. `ask` shows a prompt
+    and returns what is typed. Raises UsageError (figures that make no calibration), RigError (a reading that never
+    holds still)."""
+    kept = dict(calibration.kept(session.rail(rail)))
+    steps = 3 * len(quantities)
+    for q, quantity in enumerate(quantities):
+        say("\n" + STEPS[quantity][0])
+        meter = _meter(quantity, ask)
+        points = []
+        for k, words in enumerate(STEPS[quantity][1:]):
+            say(f"[{3 * q + k + 1} of {steps}] {words}")
+            if (
+                ask("Enter when that is connected" + (", or s to skip this check: " if k == 2 else ": ")).strip() == "s"
+                and k == 2
+            ):
+                break
+            exact = quantity == "I" and k == 0
+            points.append(_point(session, rail, quantity, exact, ask, say))
+        kept[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
+    kept["board"] = session.hello.get("serial", "")
+    return kept
+
+
+def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], None]) -> dict:
+    """The calibration object from figures taken by other means:
+    {"V": {"meter": {"name", "percent", "fixed", "digit"}, "points": [{"rig", "rig_u", "meter", "exact"}, ...]}, "I":
+    ...} in V and A; two points make the line, more are checks. Raises UsageError."""
+    kept = dict(calibration.kept(rail))
+    try:
+        for quantity in figures.keys() & UNITS.keys():
+            given = figures[quantity]
+            meter = Meter(
+                str(given["meter"]["name"]), *(float(given["meter"][name]) for name in ("percent", "fixed", "digit"))
+            )
+            points = [
+                Point(float(p["rig"]), float(p["rig_u"]), float(p["meter"]), bool(p.get("exact", False)))
+                for p in given["points"]
+            ]
+            kept[quantity] = _stored(rail, quantity, points, meter, say)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(
+            "figures as hardware/calibration.md shows them", f"{type(error).__name__}: {error}", "correct the file"
+        ) from error
+    if not figures.keys() & UNITS.keys():
+        raise UsageError('"V" or "I" in the figures', ", ".join(figures) or "nothing", "see hardware/calibration.md")
+    kept["board"] = serial
+    return kept
+
+
+def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: Callable[[str], None]) -> dict:
+    unit = UNITS[quantity]
+    if not meter.name or len(meter.name) > NAME_CHARS:
+        raise UsageError(
+            f"the meter's make and serial number in at most {NAME_CHARS} characters", repr(meter.name), "shorten it"
+        )
+    if len(points) < 2:
+        raise UsageError("two points", str(len(points)), "measure another one")
+    lsb = rail["vbus_lsb_nV"] * 1e-9 if quantity == "V" else rail["current_lsb_pA"] * 1e-12
+    try:
+        line = calibration.line(points[0], points[1], meter, lsb)
+    except CalibrationError as error:
+        raise UsageError("two points that make a calibration", str(error), "measure them again") from error
+    gain, offset = calibration.gain_offset(line)
+    say(f"{quantity}: gain {1e6 * (gain - 1):+.0f} ppm, offset {1e3 * offset:+.4f} m{unit}")
+    for k, point in enumerate(points):
+        before = point.rig - point.reference
+        value = gain * point.rig + offset
+        uncertain = calibration.COVERAGE * calibration.line_uncertainty(line, value)
+        if k < 2:
+            say(
+                f"  at {point.reference:.6g} {unit}: the rig was off by {1e3 * before:+.4f} m{unit}; now uncertain by"
+                f" {1e3 * uncertain:.4f} m{unit} (k = 2)"
+            )
+            continue
+        left, allowed = calibration.residual(line, point, meter)
+        say(
+            f"  check at {point.reference:.6g} {unit}: before {1e3 * before:+.4f}, now {1e3 * left:+.4f}, allowed"
+            f" {1e3 * allowed:.4f} m{unit}"
+        )
+        if abs(left) > allowed:
+            raise UsageError(
+                f"the check at {point.reference:g} {unit} within {1e3 * allowed:.4f} m{unit}",
+                f"{1e3 * left:+.4f} m{unit}",
+                "measure again: one of the three readings is wrong, or the meter's limits are too good",
+            )
+    return {**line, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
+
+
+def _meter(quantity: str, ask: Callable[[str], str]) -> Meter:
+    unit = UNITS[quantity]
+    name = ask("Meter, make and serial number: ").strip()
+    percent = _figure(ask, "Its accuracy on this range, percent of reading (manual): ")
+    fixed = _figure(ask, f"and the fixed part, in {unit} (counts x last digit): ")
+    digit = _figure(ask, f"Its last digit on this range, in {unit}: ")
+    return Meter(name, percent, fixed, digit)
+
+
+def _figure(ask: Callable[[str], str], words: str) -> float:
+    while True:
+        try:
+            value = float(ask(words).strip().replace(",", "."))
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            return value
+
+
+def _point(
+    session: Session, rail: int, quantity: str, exact: bool, ask: Callable[[str], str], say: Callable[[str], None]
+) -> Point:
+    unit = UNITS[quantity]
+    while True:
+        mean, u = still(session, rail, quantity, say)
+        say(f"  it holds still at {mean:.6f} {unit} (mean uncertain by {1e6 * u:.1f} u{unit})")
+        if exact and calibration.is_zero(session.rail(rail), mean):
+            return Point(mean, u, 0.0, True)
+        if exact:
+            ask(
+                "  That is not what a rail reads with nothing connected. Disconnect all at the drive's side, then"
+                " Enter: "
+            )
+            continue
+        reference = _figure(ask, f"  The meter shows ({unit}): ")
+        after, u_after = mean_of(_values(session.readings([rail], BLOCK_S * 4)[rail], quantity), 4)
+        if abs(after - mean) <= 6 * math.hypot(u, u_after) + STILL_ppm * 1e-6 * abs(mean):
+            return Point(mean, u, reference)
+        say(f"  it has moved to {after:.6f} {unit} meanwhile; once more")
+
+
+def still(session: Session, rail: int, quantity: str, say: Callable[[str], None]) -> tuple[float, float]:
+    """Wait until the reading holds still: its mean and the standard uncertainty of that mean (GUM 4.2.3). RigError if
+    it does not within PATIENCE_S."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        values = _values(session.readings([rail], BLOCKS * BLOCK_S)[rail], quantity)
+        if is_still(values):
+            return mean_of(values, BLOCKS)
+        mean, u = mean_of(values, BLOCKS)
+        if time.monotonic() > deadline:
+            raise RigError(
+                f"a reading that holds still within {PATIENCE_S:g} s",
+                f"{mean:.6f} {UNITS[quantity]}, moving",
+                "let the load warm up; see the leads",
+            )
+        say(f"  {mean:.6f} {UNITS[quantity]}, still moving; given up in {deadline - time.monotonic():.0f} s")
+
+
+def is_still(values: np.ndarray) -> bool:
+    """Whether the means of BLOCKS blocks differ by no more than their own noise explains (5 standard errors) or
+    STILL_ppm."""
+    means = block_means(values, BLOCKS)
+    noise = float(values.std()) / math.sqrt(len(values) / BLOCKS)
+    return float(np.ptp(means)) <= max(5 * noise, STILL_ppm * 1e-6 * abs(float(values.mean())), 1e-9)
+
+
+def block_means(values: np.ndarray, blocks: int) -> np.ndarray:
+    """Means of `blocks` equal stretches of the values (a rest at the end is left out)."""
+    return values[: len(values) // blocks * blocks].reshape(blocks, -1).mean(axis=1)
+
+
+def mean_of(values: np.ndarray, blocks: int) -> tuple[float, float]:
+    """Mean and its standard uncertainty: from the scatter of block means, which holds what is slower than one sample
+    too."""
+    if len(values) < 2 * blocks:
+        raise RigError(f"at least {2 * blocks} samples", str(len(values)), "see ./ssdrig rig info")
+    by_blocks = float(block_means(values, blocks).std(ddof=1)) / math.sqrt(blocks)
+    return float(values.mean()), max(by_blocks, float(values.std(ddof=1)) / math.sqrt(len(values)))
+
+
+def _values(reading: Reading, quantity: str) -> np.ndarray:
+    return reading.raw_V if quantity == "V" else reading.raw_A
+
+
+def noise(reading: Reading) -> dict:
+    """The self-test's figures with nothing connected, in V and A: per quantity mean, sd, pp (peak to peak), allan_1s
+    (Allan deviation of 1-s means, sqrt(mean(d2) / 2) of neighbouring ones: IEEE Std 1139) and drift (last 1-s mean
+    minus the first); n, seconds; I_typical, the chip's (None: not known). RigError with fewer than 2 s of samples, or
+    if a current flows."""
+    seconds = round(float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9) if len(reading.t_ns) else 0
+    if seconds < 2:
+        raise RigError("at least 2 s of samples", f"{seconds} s", "see ./ssdrig rig info")
+    if not calibration.is_zero(reading.rail, float(reading.raw_A.mean())):
+        raise RigError(
+            "no current",
+            f"{1e3 * float(reading.raw_A.mean()):.3f} mA",
+            "disconnect the drive and all else at its side of the shunt",
+        )
+    out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": calibration.expected_noise(reading.rail)}
+    for quantity, values in (("V", reading.raw_V), ("I", reading.raw_A)):
+        means = block_means(values, seconds)
+        out |= {
+            f"{quantity}_mean": float(values.mean()),
+            f"{quantity}_sd": float(values.std(ddof=1)),
+            f"{quantity}_pp": float(np.ptp(values)),
+            f"{quantity}_allan_1s": math.sqrt(float((np.diff(means) ** 2).mean()) / 2),
+            f"{quantity}_drift": float(means[-1] - means[0]),
+        }
+    return out
+
+
+def noise_kept(found: dict, rail: dict) -> dict:
+    """The noise figures as the board keeps them: integers of 1e-9 V or A, with the chip's configuration and the
+    date."""
+    names = ("I_mean", "I_sd", "I_pp", "I_allan_1s", "V_sd")
+    figures = {f"{name}_n": round(found[name] * calibration.NANO) for name in names}
+    return {
+        **figures,
+        "seconds": found["seconds"],
+        "adc": rail["adc_config"],
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }

@@ -1,0 +1,464 @@
+"""The host side of the rig: opens the port, greets the board, starts the stream and writes everything that comes into
+the journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a
+second and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there
+(samples.py).
+
+Bytes that are no frame are kept as damage and never raise. A board that was reset is greeted and started again; a port
+that went away is tried again each second. Both are events of the run, not its end.
+"""
+
+import json
+import os
+import random
+import select
+import struct
+import threading
+import time
+from collections import deque
+from typing import Protocol
+
+import numpy as np
+import serial
+from serial.tools import list_ports
+
+from ssdrig import journal, wire
+from ssdrig.errors import RigError, SsdrigError
+from ssdrig.meter.power import clipped_samples, mean_power_W
+
+PING_S = 0.1
+ASK_AGAIN_S = 0.5
+SILENT_S = 3.0
+REOPEN_S = 1.0
+STOPPING_S = 3.0  # what is still under way is waited for at most so long
+FIRST_SAMPLE_S = 5.0
+DAMAGE_KEPT = 256  # bytes
+SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
+
+
+class Book(Protocol):
+    """Where a rig keeps what it hears: a run's journal, or memory (rig_session.Memory)."""
+
+    def record(self, kind: int, payload: bytes, t_ns: int) -> None: ...
+    def record_all(self, rows: list[tuple[int, bytes, int]]) -> None: ...
+    def event(self, kind: str, t_ns: int | None = None, **fields) -> object: ...
+
+
+class Rig:
+    """One board on a serial port. start() and stop() are called from one thread, live() from any."""
+
+    def __init__(self, port: str, book: Book):
+        self.port, self._book = port, book
+        self._serial: serial.Serial | None = None
+        self._threads: list[threading.Thread] = []
+        self._closing = threading.Event()
+        self._news = threading.Condition()  # guards all below; notified at each arrival
+        self._rest = b""
+        self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
+        self._out_seq = 0
+        self._token = random.getrandbits(32)
+        self._failure: SsdrigError | None = None
+        self._hello: dict | None = None
+        self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
+        self._in_seq = -1
+        self._wanted = False  # the stream should run
+        self._go_due = False
+        self._ask_due = True
+        self._lost_why: str | None = None
+        self._board_us = 0  # time in the latest pong, and
+        self._pong_at = 0.0  # when that came
+        self._next_index: dict[int, int] = {}
+        self._heard_at: dict[int, float] = {}  # rail -> when its last samples came
+        self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
+        self._recent: deque[tuple[float, bytes]] = deque()
+        self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
+
+    # ---- what a run calls
+
+    def start(self, timeout_s: float = 10.0, stream: bool = True, every_rail: bool = True) -> dict:
+        """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail
+        False: of one; stream False: at once). Raises RigError: no such port, port in use, no answer, another protocol
+        version, no samples."""
+        self._open()
+        for name, loop in (("rig-read", self._read_loop), ("rig-tick", self._tick_loop)):
+            thread = threading.Thread(target=self._guarded, args=(loop,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+        try:
+            self._send(wire.STOP)  # a stream that an earlier host left running
+            self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
+            self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
+            hello = self._hello
+            assert hello is not None  # waited for; no later frame takes it back
+            if not stream:
+                return hello
+            with self._news:
+                self._wanted = self._go_due = True
+                self._started_at = self._samples_at = time.monotonic()
+                before = self._counts["samples"]
+                self._heard_at.clear()
+            self._until(lambda: self._counts["samples"] > before, FIRST_SAMPLE_S, "a board that sends samples")
+            if every_rail:
+                self._until(
+                    lambda: not self.silent_rails(), FIRST_SAMPLE_S, "samples of every rail (see ./ssdrig rig info)"
+                )
+        except BaseException:
+            self.stop()
+            raise
+        return self._hello or hello
+
+    def stop(self) -> None:
+        """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""
+        self._wanted = False
+        if self._serial is not None and self._threads:
+            self._send(wire.STOP)
+            quiet_from = time.monotonic()
+            while (
+                time.monotonic() - quiet_from < STOPPING_S
+                and time.monotonic() - max(self._samples_at, quiet_from) < 0.25
+            ):
+                time.sleep(0.02)
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        self._close("stopped")
+
+    def live(self) -> dict:
+        """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and
+        `state` ("streaming", "lost" or "stopped"). Raises what the rig's threads met and could not mend (JournalError
+        on a full disk, RigError)."""
+        if self._failure:
+            raise self._failure
+        state = "stopped" if not self._wanted else "lost" if self._lost_why else "streaming"
+        return {**self._counts, "state": state}
+
+    def lost(self) -> int:
+        """Conversions lost since start(), as far as is known by now (samples.py counts them exactly afterwards)."""
+        return self._counts["lost"]
+
+    def silent_s(self) -> float:
+        """Seconds since the last samples arrived of the rail that is silent for longest, 0 before start(). Raises as
+        live() does."""
+        if self._failure:
+            raise self._failure
+        last = min(
+            (self._heard_at.get(rail["rail"], 0.0) for rail in (self._hello or {}).get("rails", [])), default=0.0
+        )
+        return time.monotonic() - max(last, self._started_at) if self._wanted else 0.0
+
+    def silent_rails(self, within_s: float = FIRST_SAMPLE_S) -> list[dict]:
+        """Rails of the hello that sent nothing in the last so many seconds."""
+        since = time.monotonic() - within_s
+        return [rail for rail in (self._hello or {}).get("rails", []) if self._heard_at.get(rail["rail"], 0.0) < since]
+
+    def power_W(self) -> float | None:
+        """Mean power of the last second, all rails together; None if nothing came of one of them."""
+        each = list(self.rails_W().values())
+        known = [watts for watts in each if watts is not None]
+        return sum(known) if each and len(known) == len(each) else None
+
+    def rails_W(self) -> dict[int, float | None]:
+        """Mean power of the last second of each rail that the board has; None: nothing came of it."""
+        recent, hello = self._last_second()
+        out = {}
+        for rail in (hello or {}).get("rails", []):
+            mine = (mean_power_W(body, hello) for body in recent if body[0] == rail["rail"])
+            powers = [p for p in mine if p is not None]
+            out[rail["rail"]] = float(np.mean(powers)) if powers else None
+        return out
+
+    def clipped(self) -> int:
+        """Samples of the last second, of all rails, that stand at the end of their sensor's range."""
+        recent, hello = self._last_second()
+        return sum(clipped_samples(body, hello) for body in recent)
+
+    def _last_second(self) -> tuple[list[bytes], dict | None]:
+        """Bodies of the S frames of the last second, and the latest hello."""
+        horizon = time.monotonic() - 1.5
+        with self._news:
+            return [body for at, body in self._recent if at > horizon], self._hello
+
+    def ask(
+        self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str
+    ) -> tuple[int, bytes]:
+        """Send a command and wait for a frame of one of the kinds `answers`: (kind, body). One caller at a time.
+
+        Raises RigError when none comes in time, or the command could not be sent; what the rig's threads met."""
+        with self._news:
+            self._answers.clear()
+        if self._send(kind, body) is None:
+            raise RigError(
+                f"{expected}",
+                f"port {self.port} that takes nothing",
+                "see whether the board is there: ./ssdrig rig info",
+            )
+        self._until(lambda: any(k in answers for k, _ in self._answers), timeout_s, expected)
+        with self._news:
+            return next((k, b) for k, b in self._answers if k in answers)
+
+    def heard(self, kind: int) -> list[bytes]:
+        """Bodies of the frames of a kind (A, C, W, N, H) since the last ask()."""
+        with self._news:
+            return [b for k, b in self._answers if k == kind]
+
+    def hello(self) -> dict | None:
+        """The board's latest hello, None before there was one."""
+        return self._hello
+
+    def greet(self, timeout_s: float = 5.0) -> dict:
+        """The board's hello of now. RigError when none comes."""
+        return json.loads(self.ask(wire.ASK_HELLO, b"", (wire.HELLO,), timeout_s, "a greeting")[1])
+
+    # ---- port
+
+    def _open(self) -> None:
+        try:
+            # exclusive: two readers would each get half of the bytes
+            self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
+        except (OSError, ValueError) as error:
+            there = ", ".join(p.device for p in list_ports.comports()) or "none"
+            raise RigError(
+                f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port"
+            ) from error
+        self._rest, self._tail_torn = b"", True
+        self._note_port("open")
+
+    def _close(self, state: str) -> None:
+        port, self._serial = self._serial, None
+        if port is not None:
+            try:
+                port.close()
+            except OSError:
+                pass  # it is gone, which is what was wanted
+            self._note_port("closed")
+
+    def _note_port(self, state: str) -> None:
+        try:
+            self._book.record(
+                journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
+            )
+        except SsdrigError as error:
+            self._failure = self._failure or error
+
+    def _send(self, kind: int, body: bytes = b"") -> int | None:
+        """Write one command. Returns the time right before the write, or None if the port did not take it."""
+        with self._news:
+            port = self._serial
+            if port is None:
+                return None
+            frame = (b"\x00" if self._tail_torn else b"") + wire.encode(kind, self._out_seq, body)
+            self._out_seq = (self._out_seq + 1) & 0xFFFFFFFF
+            try:
+                t_ns = time.monotonic_ns()
+                self._tail_torn = os.write(port.fileno(), frame) < len(frame)
+            except (BlockingIOError, serial.SerialException):
+                return None  # the board does not read: its silence is noticed by the ticker
+            except OSError:
+                return None  # the reader meets the same error and says so
+            return None if self._tail_torn else t_ns
+
+    # ---- reading
+
+    def _read_loop(self) -> None:
+        while not self._closing.is_set():
+            port = self._serial
+            if port is None:
+                self._closing.wait(0.05)
+                continue
+            try:
+                if not select.select([port.fileno()], [], [], 0.1)[0]:
+                    continue
+                data = os.read(port.fileno(), 65536)
+                t_ns = time.monotonic_ns()
+            except (OSError, ValueError, serial.SerialException) as error:
+                data, t_ns, why = b"", time.monotonic_ns(), str(error)
+            else:
+                why = "hung up"
+            if data:
+                self._arrived(data, t_ns)
+            elif not self._closing.is_set():
+                with self._news:
+                    self._close("gone")
+                    self._reopen_at = time.monotonic() + REOPEN_S
+                    self._say_lost(f"port {self.port} gone: {why}")
+
+    def _arrived(self, data: bytes, t_ns: int) -> None:
+        """Split at delimiters, journal, account. Bytes that are no frame become damage records."""
+        parts = (self._rest + data).split(b"\x00")
+        self._rest = parts.pop()
+        if len(self._rest) > wire.MAX_FRAME:
+            parts.append(self._rest)
+            self._rest = b""
+        rows, frames, damaged = [], [], 0
+        for part in parts:
+            if not part:
+                continue
+            try:
+                kind, seq, body = wire.decode(part)
+            except wire.WireError:
+                rows.append((journal.DAMAGE, part[:DAMAGE_KEPT], t_ns))
+                damaged += 1
+                continue
+            rows.append((journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
+            frames.append((kind, seq, body))
+        self._book.record_all(rows)
+        with self._news:
+            self._counts["damaged"] += damaged
+            for frame in frames:
+                try:
+                    self._account(*frame)
+                except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+                    self._counts["damaged"] += 1  # a whole frame with a body that the protocol does not have
+            self._news.notify_all()
+
+    def _account(self, kind: int, seq: int, body: bytes) -> None:
+        now = time.monotonic()
+        if seq < self._in_seq:
+            self._asked_at = 0.0  # a reset, or a repeated frame: ask who is there
+            self._ask_due = True
+        self._in_seq = seq
+        if kind == wire.SAMPLES:
+            rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
+            self._heard_at[rail] = now
+            if self._hello and not any(r["rail"] == rail and r["config"] == config for r in self._hello["rails"]):
+                self._ask_due = True  # the hello that explains this configuration was lost
+            if self._go_at and not self._go_due:
+                jump = index - self._next_index.get(rail, index)
+                self._counts["lost"] += jump if jump > 0 else 0
+                self._next_index[rail] = index + n
+                self._counts["samples"] += n
+                self._samples_at = now
+                if self._lost_why:
+                    self._lost_why = None
+                    self._book.event("rig.hello", hello=self._hello)
+            else:
+                self._samples_at = now
+            self._recent.append((now, body))
+            while self._recent and self._recent[0][0] < now - 1.0:
+                self._recent.popleft()
+        elif kind == wire.ENERGY:
+            rail, _, index = struct.unpack_from("<BBI", body)
+            if index == self._next_index.get(rail, -1) + 1:
+                self._next_index[rail] = index  # a fast rail: its accumulators were read instead of that conversion
+        elif kind == wire.PONG:
+            self._counts["pongs"] += 1
+            self._board_us, self._pong_at = struct.unpack_from(wire.PONG_BODY, body)[1], now
+        elif kind == wire.HELLO:
+            self._greeted(json.loads(body), now)
+            self._answers.append((kind, body))
+        elif kind in (wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED):
+            self._answers.append((kind, body))
+
+    def _greeted(self, hello: dict, now: float) -> None:
+        protocol, boot = hello["protocol"], hello["boot"]
+        self._ask_due = False
+        self._hello_at = now
+        if protocol != wire.PROTOCOL:
+            self._failure = RigError(
+                f"a board that speaks protocol {wire.PROTOCOL}",
+                f"protocol {protocol} (firmware {hello.get('firmware')}, board {hello.get('board')}) on {self.port}",
+                "put the firmware of this ssdrig on the board, or use the ssdrig that fits it",
+            )
+            return
+        fresh = self._hello is None or boot != self._hello["boot"]
+        self._hello = hello
+        if fresh:
+            self._counts["boots"] += 1
+            self._next_index.clear()
+            self._book.event("rig.hello", hello=hello)
+            self._go_due = self._wanted
+            self._lost_why = None
+
+    # ---- pings, and what to do when nothing comes
+
+    def _tick_loop(self) -> None:
+        # jitter: no beating with the board's own rhythm
+        while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):
+            now = time.monotonic()
+            if self._serial is None:
+                if now >= self._reopen_at:
+                    self._reopen_at = now + REOPEN_S
+                    self._reopen()
+                continue
+            self._ping()
+            with self._news:
+                silent = self._wanted and not self._go_due and now - max(self._samples_at, self._go_at) > SILENT_S
+                if silent:
+                    self._say_lost(f"no samples for {SILENT_S:g} s")
+                ask = (self._ask_due or self._lost_why) and now - self._asked_at > ASK_AGAIN_S
+                if self._lost_why and self._hello_at > max(self._samples_at, self._go_at) + 1.0:
+                    self._go_due = self._wanted  # it answers but does not stream
+                go = self._go_due
+            if ask:
+                self._asked_at = now
+                self._send(wire.ASK_HELLO)
+            if go:
+                with self._news:
+                    self._go_due, self._go_at = False, time.monotonic()
+                    self._next_index.clear()
+                if self._send(wire.GO) is None:
+                    self._go_due = True
+
+    def _ping(self) -> None:
+        self._token = (self._token + 1) & 0xFFFFFFFF
+        token = struct.pack("<I", self._token)
+        t_ns = self._send(wire.PING, token)
+        if t_ns is not None:
+            self._book.record(journal.PING, token, t_ns)
+
+    def _reopen(self) -> None:
+        try:
+            self._open()
+        except RigError:
+            return  # said when it went; tried again
+        with self._news:
+            self._ask_due, self._asked_at = True, 0.0
+
+    def _say_lost(self, why: str) -> None:
+        if self._lost_why is None and self._wanted:
+            self._book.event("rig.lost", why=why)
+        self._lost_why = self._lost_why or why
+
+    # ---- waiting and failing
+
+    def _guarded(self, loop) -> None:
+        try:
+            loop()
+        except SsdrigError as error:
+            with self._news:
+                self._failure = self._failure or error
+                self._news.notify_all()
+
+    def _over(self, begun: float, board_begun_us: int, timeout_s: float) -> bool:
+        now = time.monotonic()
+        if now - begun <= timeout_s:
+            return False
+        board_s = (self._board_us - board_begun_us) * 1e-6
+        lags = 0 <= board_s <= timeout_s and now - self._pong_at <= timeout_s  # below 0: the board was reset
+        return not (board_begun_us and lags and now - begun <= SLOWEST * timeout_s)
+
+    def _until(self, reached, timeout_s: float, expected: str) -> None:
+        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come, of the board's too: a busy
+        machine delays both. Raises RigError in the end, saying what came instead."""
+        begun, board_begun_us = time.monotonic(), self._board_us
+        with self._news:
+            while not reached():
+                if self._failure:
+                    raise self._failure
+                self._news.wait(0.2)
+                if self._over(begun, board_begun_us, timeout_s):
+                    seen = (
+                        "nothing"
+                        if not self._counts["damaged"] and not self._rest
+                        else f"bytes that are no frames, such as {self._rest[-40:]!r}"
+                    )
+                    if self._hello:
+                        seen = (
+                            f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs,"
+                            f" {self._counts['samples']} samples"
+                        )
+                    raise RigError(
+                        f"{expected} within {timeout_s:g} s on {self.port}", seen, "check port, cable and firmware"
+                    )
+        if self._failure:
+            raise self._failure

@@ -1,0 +1,268 @@
+"""Taking the drive's power away and giving it back through the rig: arm, cut, wait for the report.
+
+What a cut may say and what its report says is in wire.py. The rig measures the fall itself and gives power back only
+once the rail has been low for long enough; what it refuses or could not do is a RigError here."""
+
+import contextlib
+import json
+import math
+import struct
+import time
+
+from ssdrig import latch, wire
+from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.rig.stream import Rig
+
+ANSWER_S = 5.0
+GIVE_UP_S = 12.0  # the rig's own patience with a residual is 10 s
+SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
+
+
+def arm_and_cut(
+    rig: Rig,
+    *,
+    rails=(0,),
+    profile="crowbar",
+    when=None,
+    off_ms=None,
+    glitch_us=None,
+    fall_us=None,
+    bulk_uF=None,
+    residual_mV=300,
+    residual_ms=500,
+    scope=None,
+    timeout_s=None,
+) -> dict:
+    """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
+
+    fall_us and bulk_uF (a list, one entry for each rail) describe a ramp; bulk_uF() computes the latter from the report
+    of a crowbar cut. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that
+    returns it. Without off_ms the rails stay off. timeout_s: longest wait, computed from `when` and off_ms if None; a
+    cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
+    Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
+    off."""
+    when = {"now": True} if when is None else when
+    if scope is not None:
+        _start_scope(rig, {**scope, "trigger": "cut"})
+    token = _arm(rig)
+    if scope is not None:  # armed after the scope has started: what the picture shows before the cut is still to come
+        time.sleep(_before_s(scope))
+    how = {
+        "token": token,
+        "rails": list(rails),
+        "profile": profile,
+        "when": when,
+        "off_ms": off_ms,
+        "residual_mV": residual_mV,
+        "residual_ms": residual_ms,
+        "glitch_us": glitch_us,
+        "fall_us": fall_us,
+        "bulk_uF": bulk_uF,
+    }
+    body = json.dumps({k: v for k, v in how.items() if v is not None}).encode()
+    if len(wire.encode(wire.CUT, 0, body)) > wire.MAX_COMMAND - 2:
+        raise UsageError(f"a cut below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten it")
+    if timeout_s is None:
+        timeout_s = (
+            _longest_wait_s(when)
+            + (off_ms or 0) / 1000
+            + ((glitch_us or 0) + (fall_us or 0)) / 1e6
+            + residual_ms / 1000
+            + GIVE_UP_S
+        )
+    try:
+        report = _report(rig, wire.CUT, body, timeout_s)
+    except RigError:
+        _call_off(rig)
+        raise
+    if report["token"] != token:
+        raise RigError(f"the report of cut {token}", f"that of {report['token']}", "is another program using this rig?")
+    _checked(report, "the cut")
+    return report if scope is None else {**report, "waveform": _waveform(rig, scope)}
+
+
+def bulk_uF(t90_10_us: float, discharge_mOhm: float) -> float:
+    """The capacitance of a rail whose crowbar brought it from 90 to 10 % in this time: t = R C ln 9, for a drive that
+    draws little."""
+    return t90_10_us / (math.log(9) * discharge_mOhm * 1e-3)
+
+
+def off(rig: Rig, rails=(0,), profile="crowbar", **how) -> dict:
+    """Power off, and known to be off. As arm_and_cut, at once and for good."""
+    return arm_and_cut(rig, rails=rails, profile=profile, **how)
+
+
+def on(rig: Rig, rails=None, unsafe=False) -> dict | None:
+    """Power for the rails that are off (None: all); the report, or None if nothing is off.
+
+    Raises RigError: the residual is not known to be low (unsafe True overrides that), a rail did not come back, no
+    answer."""
+    state = rig.greet()["switch"]
+    if not state:
+        raise RigError("a board with a switch", "none", "see hardware/README.md")
+    if not state["off"]:
+        return None
+    body = json.dumps({"rails": list(rails or state["off"]), "unsafe": unsafe}).encode()
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        try:
+            return _checked(_report(rig, wire.ON, body, ANSWER_S), "power to return")
+        except RigError as error:
+            soon = "not known to be low" in error.seen or "ramp has not ended" in error.seen
+            if not soon or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def restore(rig: Rig) -> None:
+    """See that no rail is off, and give power back to those that are. A board without a switch has none to see.
+
+    Raises RigError: the board does not answer, or a rail did not come back."""
+    if not (_greeting(rig)["switch"] or {}).get("off"):
+        return
+    on(rig)
+    if left := _greeting(rig)["switch"]["off"]:
+        raise RigError("power on every rail", f"rails {left} still off", "look at the rail: ./ssdrig rig info")
+
+
+def _greeting(rig: Rig) -> dict:
+    """The board's hello of now, asked for three times: the rail's state is worth more than one lost answer."""
+    for _ in range(2):
+        with contextlib.suppress(RigError):
+            return rig.greet(ANSWER_S)
+    return rig.greet(ANSWER_S)
+
+
+def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | list[dict]:
+    """A rail's voltage from now on, by the board's ADC: {"rail", "t0_us" (board time of the first sample), "dt_ns",
+    "volts": list}.
+
+    gpio: a list: one such picture for each, the rate is that of all together. RigError: refused, or the picture did not
+    come whole."""
+    scope = {"gpio": gpio, "rate": rate, "before": before, "after": after}
+    _start_scope(rig, {**scope, "trigger": "now"})
+    return _waveform(rig, scope)
+
+
+def _start_scope(rig: Rig, how: dict) -> None:
+    """RigError if the board refuses."""
+    kind, body = rig.ask(
+        wire.SCOPE, json.dumps(how).encode(), (wire.HELLO, wire.REFUSED), ANSWER_S, "the scope to start"
+    )
+    if kind == wire.REFUSED:
+        raise _refusal(body)
+
+
+def _before_s(scope: dict) -> float:
+    """How long the part of the picture before the event takes; samples are counted for each input."""
+    inputs = len(scope["gpio"]) if isinstance(scope["gpio"], list) else 1
+    return scope["before"] * inputs / scope["rate"]
+
+
+def _waveform(rig: Rig, scope: dict) -> dict | list[dict]:
+    """The W frames since the last command, put together as scope_now() returns them."""
+    gpios = scope["gpio"] if isinstance(scope["gpio"], list) else [scope["gpio"]]
+    wanted, deadline, came = len(gpios) * (scope["before"] + scope["after"]), time.monotonic() + ANSWER_S, -1
+    pieces: dict[tuple[int, int], tuple] = {}  # (GPIO, first sample): what the frame says
+    while sum(len(piece[3]) for piece in pieces.values()) < wanted and time.monotonic() < deadline:
+        time.sleep(0.02)
+        for body in rig.heard(wire.WAVEFORM):
+            rail, gpio, first, t0_us, dt_ns, n = struct.unpack_from(wire.WAVEFORM_HEAD, body)
+            pieces[gpio, first] = (
+                rail,
+                t0_us,
+                dt_ns,
+                struct.unpack_from(f"<{n}H", body, struct.calcsize(wire.WAVEFORM_HEAD)),
+            )
+        if len(pieces) > came:
+            came, deadline = len(pieces), time.monotonic() + 1.0
+    hello = rig.hello()
+    assert hello is not None  # the command was answered
+    pictures = [_picture_of(gpio, pieces, hello["scope"], wanted // len(gpios)) for gpio in gpios]
+    return pictures if isinstance(scope["gpio"], list) else pictures[0]
+
+
+def _picture_of(gpio: int, pieces: dict, rows: list[dict], wanted: int) -> dict:
+    """One input's. rows: "scope" of H."""
+    counts: list[int] = []
+    mine = {first: piece for (channel, first), piece in pieces.items() if channel == gpio}
+    for first in sorted(mine):
+        if first != len(counts):
+            raise RigError(
+                f"a picture of {wanted} samples", f"{len(counts)} without a gap", "repeat; frames were lost on the way"
+            )
+        counts += mine[first][3]
+    if not counts:
+        raise RigError(f"a picture of {wanted} samples", "none", "repeat; frames were lost on the way")
+    volts_per_count = next(row["nV_per_count"] for row in rows if row["gpio"] == gpio) * 1e-9
+    rail, t0_us, dt_ns, _ = mine[0]
+    return {"rail": rail, "t0_us": t0_us, "dt_ns": dt_ns, "volts": [c * volts_per_count for c in counts]}
+
+
+def _arm(rig: Rig) -> int:
+    for last in (False, False, True):  # arming again does no harm
+        try:
+            kind, body = rig.ask(wire.ARM, b"", (wire.ARMED, wire.REFUSED), ANSWER_S / 3, "the rig to arm")
+            break
+        except RigError:
+            if last:
+                raise
+    if kind == wire.REFUSED:
+        raise _refusal(body)
+    return struct.unpack(wire.ARMED_BODY, body)[0]
+
+
+def _report(rig: Rig, command: int, body: bytes, timeout_s: float) -> dict:
+    kind, answer = rig.ask(command, body, (wire.CUT_REPORT, wire.REFUSED), timeout_s, "the rig's report of the switch")
+    if kind == wire.REFUSED:
+        raise _refusal(answer)
+    return json.loads(answer)
+
+
+def _refusal(body: bytes) -> RigError:
+    no = json.loads(body)
+    return RigError(f"the rig to carry out `{no['command']}`", f"refused: {no['why']}", "correct that and repeat")
+
+
+def _checked(report: dict, what: str) -> dict:
+    if not report["ok"]:
+        raise RigError(
+            f"{what} as asked",
+            report["why"] + "".join(f"; rail {r['rail']}: {r['residual_mV']} mV" for r in report["rails"]),
+            "look at the rail: ./ssdrig rig info; when it is low: ./ssdrig rig on",
+        )
+    return report
+
+
+def unless_on(rig: Rig, why: str, drive: str | None = None, within_s: float = SETTLE_S, were_off=()) -> None:
+    """Power was to be on, but for the rails that `were_off` before: see that it is, in the next so many seconds. If
+    not, the bench is unknown from now on (latch.py), for the reason `why`. Raises RigError if that cannot be kept."""
+    deadline, seen = time.monotonic() + within_s, "the rig does not answer"
+    while True:
+        try:
+            now_off = [n for n in (rig.greet(1.0)["switch"] or {}).get("off") or () if n not in were_off]
+            if not now_off:
+                return
+            seen = f"rails {now_off} are off"
+        except SsdrigError as error:
+            seen = f"the rig does not answer ({error.seen})"
+        if time.monotonic() > deadline:
+            latch.put(latch.name_of(rig.hello() or {}, rig.port), f"{seen}; {why}", drive)
+            return
+        time.sleep(0.1)
+
+
+def _call_off(rig: Rig) -> None:
+    """A cut that may still fire must not."""
+    try:
+        rig.ask(wire.ON, b'{"call_off": true}', (wire.CUT_REPORT, wire.REFUSED), 1.0, "an answer")
+    except RigError:
+        pass  # what brought us here is said
+
+
+def _longest_wait_s(when: dict) -> float:
+    if "random_us" in when:
+        return when["random_us"][1] / 1e6
+    if "edge" in when:
+        return when["timeout_ms"] / 1000
+    return 0.0 if "now" in when else 500.0 if "t_us" in when else 60.0

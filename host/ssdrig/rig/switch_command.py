@@ -1,0 +1,304 @@
+"""ssdrig rig on|off|cut|clear|scope: the switch by hand (switch.py)."""
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from ssdrig import latch
+from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.rig import ports
+from ssdrig.rig.session import session
+from ssdrig.rig.switch import SETTLE_S, arm_and_cut, bulk_uF, off, on, scope_now, unless_on
+
+EDGE_AT_MOST_MS = 60_000
+
+
+def subcommands(words) -> None:
+    """Add on, off, cut, clear and scope to the parsers of `ssdrig rig`; each names its function as `act`."""
+    sub = _word(words, "on", _on, "give the drive its power back")
+    sub.add_argument(
+        "--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough"
+    )
+    sub = _word(words, "off", _off, "take the drive's power away and see that it is gone: like pulling the plug")
+    _how(sub, ("float", "crowbar"))
+    sub = _word(words, "cut", _cut, "cut the drive's power at a chosen moment, record the voltage, restore it")
+    _how(sub, ("float", "crowbar", "ramp", "glitch"))
+    sub.add_argument(
+        "--off-ms",
+        type=int,
+        default=1000,
+        metavar="MS",
+        help="power returns after this, if the rail is low (default 1000)",
+    )
+    sub.add_argument("--glitch-us", type=int, metavar="US", help="length of a glitch")
+    sub.add_argument(
+        "--fall-us",
+        type=int,
+        metavar="US",
+        help="of a ramp: from all to nothing, at most 2000000; what the drive draws makes it faster",
+    )
+    sub.add_argument(
+        "--bulk-uF",
+        type=int,
+        nargs="+",
+        metavar="C",
+        help="of a ramp: capacitance of each --rail with its drive; a crowbar cut tells it",
+    )
+    aim = sub.add_mutually_exclusive_group()
+    aim.add_argument("--after-us", type=int, metavar="US", help="delay in us, 2000 or more (default: at once)")
+    aim.add_argument("--random-us", type=int, nargs=2, metavar=("A", "B"), help="after a random delay between A and B")
+    aim.add_argument("--samples", type=int, metavar="N", help="after N consecutive samples above --above-mA")
+    aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
+    sub.add_argument("--seed", type=int, default=1, help="of --random-us (default 1): the same seed, the same time")
+    sub.add_argument("--above-mA", type=float, metavar="MA")
+    sub.add_argument("--gpio", type=int, default=20, help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)")
+    sub.add_argument(
+        "--scope",
+        type=Path,
+        metavar="CSV",
+        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower; a new file",
+    )
+    sub = _word(words, "clear", _clear, "confirm that you have looked: the bench is no longer unknown")
+    sub.add_argument(
+        "--serial", metavar="RIG", help="serial of a rig that is not connected (default: the one at --port)"
+    )
+    sub = _word(
+        words,
+        "scope",
+        _scope,
+        "a rail's voltage by the board's ADC, as CSV: t_us (board time), V; of several: t_us, rail, V",
+    )
+    sub.add_argument(
+        "--gpio",
+        type=int,
+        nargs="+",
+        default=[26],
+        metavar="N",
+        help="ADC inputs (default 26: rail 0); several share the rate",
+    )
+    sub.add_argument(
+        "--rate", type=int, default=500_000, help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000"
+    )
+    sub.add_argument("--samples", type=int, default=4000, help="how many (default 4000)")
+
+
+def _word(words, name, act, help_words):
+    sub = words.add_parser(name, help=help_words, description=help_words)
+    sub.add_argument(
+        "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
+    )
+    sub.add_argument(
+        "--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)"
+    )
+    sub.add_argument("--json", action="store_true", help="print the rig's report as it came")
+    sub.set_defaults(act=act)
+    return sub
+
+
+def _how(sub, profiles) -> None:
+    sub.add_argument("--profile", choices=profiles, default="crowbar", help="how the rail falls (default crowbar)")
+    sub.add_argument("--yes", action="store_true", help="do not ask: what the drive has not made durable may be lost")
+
+
+def _aim(args: argparse.Namespace, hello: dict) -> dict:
+    if args.after_us is not None:
+        return {"random_us": [args.after_us, args.after_us], "seed": 0}
+    if args.random_us:
+        return {"random_us": args.random_us, "seed": args.seed}
+    if args.edge:
+        return {"edge": args.edge, "gpio": args.gpio, "timeout_ms": EDGE_AT_MOST_MS}
+    if args.samples:
+        if args.above_mA is None:
+            raise UsageError("--above-mA with --samples", "none", "say above which current")
+        number = (args.rail or [0])[0]
+        lsb_pA = next((r["current_lsb_pA"] for r in hello["rails"] if r["rail"] == number), None)
+        if lsb_pA is None:
+            raise UsageError("a rail that is measured", f"rail {number}", "see ./ssdrig rig info")
+        return {"samples": args.samples, "above_raw": round(args.above_mA * 1e9 / lsb_pA), "rail": number}
+    return {"now": True}
+
+
+def _confirm(args: argparse.Namespace) -> None:
+    ports.find(args.port)  # without a rig there is nothing to ask about
+    if args.yes:
+        return
+    print(
+        "The drive loses its power as if the plug were pulled; data that it has not made durable may be lost.\n"
+        'Type "yes" to cut the power:',
+        file=sys.stderr,
+    )
+    if sys.stdin.readline().strip() != "yes":
+        raise UsageError("the word yes, or --yes", "another answer", "nothing was done")
+
+
+def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
+    """known: refuse while the bench is unknown."""
+    with session(ports.find(args.port)) as here:
+        if known:
+            latch.refuse(latch.name_of(here.hello, here.rig.port))
+        report = act(here)
+    if args.json:
+        print(json.dumps(report))
+    elif report is None:
+        print("all rails have power")
+    elif isinstance(report, list):
+        print(csv_of(report), end="")
+    else:
+        print(words_of(report))
+    return 0
+
+
+def _on(args: argparse.Namespace) -> int:
+    def act(here):
+        try:
+            return on(here.rig, args.rail, args.unsafe)
+        except BaseException as error:
+            unless_on(here.rig, f"`rig on`: {_reason(error)}")
+            raise
+
+    return _with_rig(args, act)
+
+
+def _reason(error: BaseException) -> str:
+    return error.seen if isinstance(error, SsdrigError) else type(error).__name__
+
+
+def _off(args: argparse.Namespace) -> int:
+    _confirm(args)
+    return _with_rig(args, lambda here: off(here.rig, args.rail or [0], args.profile), known=True)
+
+
+def _cut(args: argparse.Namespace) -> int:
+    _confirm(args)
+    glitch, ramp = args.profile == "glitch", args.profile == "ramp"
+    if glitch != (args.glitch_us is not None):
+        raise UsageError("--glitch-us with --profile glitch, and only with it", str(args.glitch_us), "correct that")
+    if ramp != (args.fall_us is not None) or ramp != (args.bulk_uF is not None):
+        raise UsageError(
+            "--fall-us and --bulk-uF with --profile ramp, and only with it",
+            args.profile,
+            "a crowbar cut tells the capacitance",
+        )
+    off_ms = None if glitch else args.off_ms
+    rails = args.rail or [0]
+
+    def act(here):
+        scope = None
+        if picture:
+            gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
+            if not gpios:
+                raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
+            scope = {"gpio": gpios, **_picture(args.fall_us or 0, len(gpios))}
+        aim = _aim(args, here.hello)
+        were_off = (here.hello["switch"] or {}).get("off") or ()
+        try:
+            report = arm_and_cut(
+                here.rig,
+                rails=rails,
+                profile=args.profile,
+                when=aim,
+                off_ms=off_ms,
+                glitch_us=args.glitch_us,
+                fall_us=args.fall_us,
+                bulk_uF=args.bulk_uF,
+                scope=scope,
+            )
+        except BaseException as error:
+            unless_on(
+                here.rig, f"`rig cut`: {_reason(error)}", within_s=SETTLE_S + (off_ms or 0) / 1000, were_off=were_off
+            )
+            raise
+        if picture:
+            picture.write(csv_of(report.pop("waveform")))
+        for line in _learnt(args, report, here.hello["switch"]):
+            print(line, file=sys.stderr)
+        return report
+
+    with _new_file(args.scope) as picture:
+        return _with_rig(args, act, known=True)
+
+
+@contextlib.contextmanager
+def _new_file(path: Path | None) -> Iterator[TextIO | None]:
+    """The file of --scope, made before anything is switched: a picture that has no place is lost. It goes again when
+    there is none. Raises UsageError where it exists or cannot be."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = open(path, "x")
+    except OSError as error:
+        do = "name a file that does not exist, in a folder where you may write"
+        raise UsageError("--scope with the name of a new file", f"{path}: {error.strerror}", do) from None
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _clear(args: argparse.Namespace) -> int:
+    rig = args.serial
+    if rig is None:
+        with session(ports.find(args.port), stream=False) as here:
+            if off_now := (here.hello["switch"] or {}).get("off"):
+                raise RigError("power on every rail", f"rails {off_now} off", "look why, then `./ssdrig rig on`")
+            rig = latch.name_of(here.hello, here.rig.port)
+    kept = latch.clear(rig)
+    if args.json:
+        print(json.dumps({"rig": rig, "cleared": kept}))
+    else:
+        print(f"rig {rig}: " + (f"cleared ({latch.in_words(kept)})" if kept else "there was nothing to clear"))
+    return 0
+
+
+def _picture(fall_us: int, inputs: int = 1) -> dict:
+    """Rate and samples of a picture that holds the fall: 7500 samples of all inputs, the fastest rate that does."""
+    rate = next(r for r in (500_000, 250_000, 100_000, 10_000, 2_000) if fall_us < 1e6 * 6000 / r)
+    return {"rate": rate, "before": (1000 if rate > 10_000 else 100) // inputs, "after": 6500 // inputs}
+
+
+def _learnt(args: argparse.Namespace, report: dict, switch: dict) -> list[str]:
+    """What a person wants to know for the next cut."""
+    ohms = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
+    fell = {row["rail"]: row["t90_10_us"] for row in report["rails"] if row["t90_10_us"]}
+    if args.profile == "crowbar":
+        return [
+            f"rail {n}: falls as {bulk_uF(t, ohms[n]):.0f} uF through {ohms[n] / 1000:g} Ohm (--bulk-uF for a ramp)"
+            for n, t in fell.items()
+        ]
+    if args.profile == "ramp":
+        return [f"rail {n}: 90 to 10 % was to take {0.8e-3 * args.fall_us:.2f} ms" for n in fell]
+    return []
+
+
+def _scope(args: argparse.Namespace) -> int:
+    return _with_rig(args, lambda here: scope_now(here.rig, args.gpio, args.rate, 0, args.samples // len(args.gpio)))
+
+
+def csv_of(pictures: list[dict]) -> str:
+    """Lines `t_us,V`, of several `t_us,rail,V`, in the order of time; t_us board time with three decimals."""
+    rows = [(p["t0_us"] + k * p["dt_ns"] / 1000, p["rail"], v) for p in pictures for k, v in enumerate(p["volts"])]
+    if len(pictures) == 1:
+        return "\n".join(["t_us,V", *(f"{t:.3f},{v:.5f}" for t, _, v in rows)]) + "\n"
+    return "\n".join(["t_us,rail,V", *(f"{t:.3f},{rail},{v:.5f}" for t, rail, v in sorted(rows))]) + "\n"
+
+
+def words_of(report: dict) -> str:
+    """The report in words, a line each rail."""
+    lines = []
+    for rail in report["rails"]:
+        fall = (
+            "did not fall to 10 %" if rail["t90_10_us"] is None else f"90 to 10 % in {rail['t90_10_us'] / 1000:.2f} ms"
+        )
+        lines.append(
+            f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual"
+            f" {rail['residual_mV']} mV"
+        )
+    back = "off" if report["off_us"] is None else f"off for {report['off_us'] / 1000:.3f} ms"
+    return "\n".join([*lines, f"fired at board time {report['fired_us']} us; {back}"])

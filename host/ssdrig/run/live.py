@@ -1,0 +1,206 @@
+"""What happens each second of a run: the live line, the line for scripts, the SMART polls at their cadence, the clock
+anchors, and the question whether the rig is still there."""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable
+
+from ssdrig import journal
+from ssdrig.analysis import windows
+from ssdrig.analysis.smart import UNDER_LOAD
+from ssdrig.bench import Bench
+from ssdrig.drive.smart import counters
+from ssdrig.errors import JournalError, RigError, SsdrigError
+from ssdrig.plan.consistency import Consistency
+from ssdrig.progress import Progress, clock, sparkline
+from ssdrig.rig.stream import Rig
+
+ANCHOR_INTERVAL_S = 60
+CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
+EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the load is
+EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
+CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
+RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
+
+
+def anchor(book: journal.Journal) -> None:
+    """Tie the journal's clock to UTC, now."""
+    book.event("clock.anchor", utc_ns=time.time_ns())
+
+
+class Live:
+    """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees
+    1/k of them."""
+
+    def __init__(
+        self, plan: Consistency, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool
+    ):
+        self._plan, self._here, self._book, self._rig, self._show, self._jsonl = plan, here, book, rig, show, jsonl
+        self.dilation = self._k = here.drive["time_dilation"]
+        self._polls = 0
+        self._first_document: dict | None = None
+        self._polling = threading.Lock()  # held by a poll that goes on beside the load
+        self._edges: list[threading.Timer] = []
+        self._edges_s: list[float] = []  # time.monotonic() of each
+        self._cliff_polls = 0
+        self._longest_poll_s = 0.0
+        self._step = ""
+        self._bytes_to_write: int | None = None
+        self._iops: list[float] = []
+        self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
+        self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
+        self._started = self._next_poll = 0.0
+
+    def begin(self, step: str, bytes_to_write: int | None = None) -> None:
+        """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is
+        waited for."""
+        for timer in self._edges:
+            timer.cancel()
+            timer.join()  # one that fires just now has begun its poll then
+        self._edges, self._edges_s = [], []
+        with self._polling:
+            pass
+        self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
+        self._tie_clock()
+        self._started = time.monotonic()
+        self._next_poll = self._started + self._plan.smart_interval_s * self._k
+
+    def second(self, now: dict) -> None:
+        """`now` is what load.run says of the last second. Raises RigError
+        when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
+        elapsed_s = (time.monotonic() - self._started) / self._k
+        self._iops.append(now["iops"] * self._k)
+        if self._step == "load":
+            self._poll_in_load(now)
+        self._tie_clock()
+        self._heed_rig()
+        share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
+        share = min(1.0, share)
+        eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
+        self._show.show(
+            f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
+            f" {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s {self._power_words()}  ETA {clock(eta_s)}"
+        )
+        if self._jsonl:
+            watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
+            self.tell(
+                step=self._step,
+                elapsed_s=round(elapsed_s, 1),
+                iops=self._iops[-1],
+                bw_bytes=now["bw_bytes"] * self._k,
+                power_W=watts,
+                samples_lost=lost,
+            )
+
+    def wait(self, host_s: float, check: Callable[[], None]) -> None:
+        """Let host_s pass without I/O; `check` raises when someone wants it to end."""
+        began, shown = time.monotonic(), 0.0
+        while (elapsed_s := time.monotonic() - began) < host_s:
+            time.sleep(min(0.2, host_s - elapsed_s))
+            check()
+            if elapsed_s - shown >= 1:
+                shown = elapsed_s
+                self._tie_clock()
+                self._heed_rig()
+                self._show.show(
+                    f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}"
+                )
+                if self._jsonl:
+                    self.tell(
+                        step=self._step,
+                        elapsed_s=round(elapsed_s / self._k, 1),
+                        power_W=self._rig.power_W() if self._rig else None,
+                    )
+
+    def _tie_clock(self) -> None:
+        """An anchor each minute, and at once after someone set the wall clock."""
+        distance_ns = time.time_ns() - time.monotonic_ns()
+        if time.monotonic() >= self._next_anchor or abs(distance_ns - self._utc_distance_ns) > CLOCK_SET_NS:
+            self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
+            self._utc_distance_ns = distance_ns
+            anchor(self._book)
+
+    def _heed_rig(self) -> None:
+        if self._rig and self._rig.silent_s() > RIG_SILENCE_S:
+            silent = ", ".join(
+                f"rail {rail['rail']} ({rail.get('name')})" for rail in self._rig.silent_rails(RIG_SILENCE_S)
+            )
+            none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
+            raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
+
+    def _power_words(self) -> str:
+        if not self._rig:
+            return "no rig"
+        watts = self._rig.power_W()
+        limit = " AT THE SENSOR'S LIMIT" if self._rig.clipped() else ""
+        return f"{'  -  ' if watts is None else f'{watts:5.2f}'} W{limit}  {self._rig.lost()} lost"
+
+    def tell(self, **fields) -> None:
+        """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""
+        events_bytes, rig_bytes = self._book.sync()
+        kept = {"events.jsonl": events_bytes, "rig.bin": rig_bytes}
+        line = {"t_ns": time.monotonic_ns(), "run": str(self._book.path), **fields, "kept": kept}
+        try:
+            print(json.dumps(line), flush=True)
+        except OSError as error:  # nobody reads any more, or the disk behind stdout is full: the run goes on
+            self._jsonl = False
+            self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
+
+    def _poll_in_load(self, now: dict) -> None:
+        """The polls at the edges of the load's windows (start of the steady one, end of the load, and what looks like
+        the cliff) and at the plan's interval. fio's clock, which the windows are of, started runtime_s before now."""
+        if not self._edges:
+            first_io = now["t_ns"] / 1e9 - now["runtime_s"]
+            lead_s = EDGE_LEAD_S + self._longest_poll_s
+            edges = [first_io + self._plan.zoom_s * self._k, first_io + self._plan.duration_s * self._k - lead_s]
+            self._edges_s = sorted(at for at in edges if at > time.monotonic())
+            self._edges = [threading.Timer(at - time.monotonic(), self._poll_beside, ["edge"]) for at in self._edges_s]
+            for timer in self._edges:
+                timer.daemon = True
+                timer.start()
+        if self._cliff_polls < CLIFF_POLLS and windows.falls(self._iops):
+            self._cliff_polls += 1
+            self._poll_beside("edge")
+        elif time.monotonic() >= self._next_poll:
+            self._next_poll += self._plan.smart_interval_s * self._k
+            if not any(abs(time.monotonic() - at) < EDGE_NEAR_S for at in self._edges_s):
+                self._poll_beside("poll")
+
+    def _poll_beside(self, reason: str) -> None:
+        """Poll while the load goes on: a tool that hangs, until its time limit, must not keep fio's output from being
+        read."""
+        if not self._polling.acquire(blocking=False):
+            self._book.event("note", text=f"SMART poll ({reason}) left out: the one before has not ended yet")
+            return
+        threading.Thread(target=self._poll_in_background, args=(reason,), daemon=True).start()
+
+    def _poll_in_background(self, reason: str) -> None:
+        try:
+            with contextlib.suppress(JournalError):  # every later append of the run raises it where someone listens
+                self.poll_smart(reason)
+        finally:
+            self._polling.release()
+
+    def poll_smart(self, reason: str) -> dict | None:
+        """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end
+        of the run. Under load only what the first poll found is asked for. While idle power is measured there is none:
+        it would wake the drive."""
+        if self._step == "idle":
+            self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
+            return None
+        self._polls += 1
+        number, began_s = self._polls, time.monotonic()
+        self._book.event("smart.start", n=number, reason=reason)
+        try:
+            document = self._here.poll(self._first_document if reason in UNDER_LOAD else None)
+        except (SsdrigError, OSError) as error:
+            self._book.event("smart.end", n=number, reason=reason, ok=False, why=str(error))
+            return None
+        self._first_document = self._first_document or document
+        self._longest_poll_s = max(self._longest_poll_s, time.monotonic() - began_s)
+        document = {"n": number, "reason": reason, **document}
+        self._book.put(f"smart/{number:03}.json", json.dumps(document).encode())
+        self._book.event("smart.end", n=number, reason=reason, ok=True)
+        return counters.snapshot(document)

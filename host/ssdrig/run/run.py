@@ -1,0 +1,361 @@
+"""Carry out a test: check, purge, fill, load, flush, settle, idle, and always the teardown (teardown.py): see the
+drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
+release the drive. Everything a run learns goes into the journal at once."""
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from ssdrig import __version__, bench, journal, latch
+from ssdrig.bench import Bench
+from ssdrig.drive.target import confirm, guard, inventory
+from ssdrig.drive.wear import warranty
+from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
+from ssdrig.influx import push
+from ssdrig.load import fio
+from ssdrig.plan import consistency
+from ssdrig.progress import Progress, clock
+from ssdrig.rig import switch
+from ssdrig.rig.stream import Rig
+from ssdrig.run import options as run_options
+from ssdrig.run.live import Live, anchor
+from ssdrig.run.options import add_arguments as add_arguments
+from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
+from ssdrig.sizes import parse_bytes
+from ssdrig.terminal import printable
+
+SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
+
+
+def command(args) -> int:
+    folder, code = perform(args, Progress(args.quiet))
+    return code
+
+
+def perform(args, show: Progress) -> tuple[Path | None, int]:
+    """One run as the arguments say: its folder (None for a dry run) and its exit code."""
+    run_options.check(args)
+    on = _on_real if args.drive else _on_virtual
+    with Stop(show) as stop, Teardown(stop, show) as teardown:
+        folder, end = on(args, show, stop, teardown)
+    if folder is None or end is None:
+        return None, 0
+    code = end["exit_code"]
+    if args.json or args.jsonl:
+        code = _print(args, {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code}, code)
+    tell = show.warn if code else show.say
+    tell(f"{end['state']}: {end['why'] or 'all steps done'}")
+    show.say(f"run folder: {folder}\nreport:     ./ssdrig report {folder}")
+    return folder, code
+
+
+def _print(args, result: dict, code: int) -> int:
+    """The result on stdout. Returns the exit code: the run's own, or if that is 0 and nobody could be told, 7."""
+    try:
+        print(json.dumps(result), flush=True)
+    except BrokenPipeError:
+        pass  # nobody wants to know
+    except OSError:
+        return code or OutputError.exit_code
+    return code
+
+
+def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
+    from ssdrig.virtual import bench as virtual_bench
+
+    drive = run_options.virtual_drive(args)
+    plan = run_options.plan(args, drive, consistency.VIRTUAL_DURATION_S)
+    if args.dry_run:
+        describe(args, plan, drive, show)
+        return None, None
+    show.say(
+        f"starting the virtual bench ({args.virtual}, SIMULATED; the first start compiles it: half a minute, once)"
+    )
+    folder = None
+    with stop.held():
+        running = virtual_bench.start(
+            args.virtual, capacity=args.capacity, faults=run_options.faults(args.faults), check=stop.check
+        )
+        teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
+        here = bench.virtual(running)
+        describe(args, plan, here.drive, show)
+        folder, end = carry_out(args, plan, here, show, stop)
+    return folder, end
+
+
+def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
+    drive = inventory.find(args.drive)
+    raw = parse_bytes(args.raw_nand) if args.raw_nand else None
+    if args.op is not None and raw is None:
+        raise UsageError(
+            "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",
+            "no --raw-nand",
+            "take it from the data sheet",
+        )
+    known = {**asdict(drive), "raw_nand_bytes": raw, "time_dilation": 1}
+    plan = run_options.plan(args, known, consistency.REAL_DURATION_S)
+    limits, most_bytes = (
+        warranty.limits_for(drive.model, drive.capacity_bytes),
+        consistency.most_written_bytes(plan, drive.interface),
+    )
+    show.say(guard.announcement(drive, "purge, fill and random write", most_bytes, warranty.rated_bytes(limits)))
+    describe(args, plan, known, show)
+    if args.dry_run:
+        against = guard.refusals(drive, args.destroy_data)
+        for refusal in against:
+            show.say(
+                f"refused, {refusal.check}: {refusal.why}"
+                + (f" (lifted by {refusal.override})" if refusal.override else "")
+            )
+        if against:
+            raise UnsafeTarget(
+                f"{drive.model} {drive.serial} to be free",
+                f"{len(against)} reasons against it",
+                "see above; nothing was touched",
+            )
+        return None, None
+    serial = confirm.confirmed(drive, args.destroy_data)
+    with stop.held():
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig)
+        here = held.__enter__()
+        teardown.push("release the drive", lambda: held.__exit__(None, None, None))
+        return carry_out(args, plan, here, show, stop)
+
+
+def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -> None:
+    """Before anything is touched: the drive, what will be written, how long it takes. A dry run with --json prints it
+    as an object: {"dry_run": true, "method": …, "drive": …, "fill_bytes", "host_s": [least, most],
+    "written_bytes": [least, most], "most_bytes"}."""
+    k = drive["time_dilation"]
+    expected = consistency.estimate(plan, drive["interface"], k)
+    least_s, most_s = expected.host_s
+    least, most = (f"{size / 1e9:.3g}" for size in expected.written_bytes)
+    dilated = f", time-dilated {k} times" if k != 1 else ""
+    raw = f", {drive['raw_nand_bytes'] / 1e9:.2f} GB raw NAND" if drive["raw_nand_bytes"] else ""
+    op = (
+        "the drive's default over-provisioning"
+        if plan.op_percent is None
+        else f"{plan.op_percent:g} % of raw NAND over-provisioned"
+    )
+    named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
+    show.say(
+        f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
+        f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"
+        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} GB written, at"
+        f" most {expected.most_bytes / 1e9:.3g} GB"
+    )
+    if args.dry_run and (args.json or args.jsonl):
+        method = {"name": args.method, **asdict(plan)}
+        words = {"dry_run": True, "method": method, "drive": drive, "fill_bytes": plan.tested_bytes}
+        ranges = {"host_s": [round(s) for s in expected.host_s], "written_bytes": expected.written_bytes}
+        print(json.dumps({**words, **ranges, "most_bytes": expected.most_bytes}, default=str), flush=True)
+
+
+class _End:
+    """How a run ends: what its steps came to, and once the journal is closed its run.end event."""
+
+    def __init__(self) -> None:
+        self.state, self.exit_code = "complete", 0
+        self.why: str | None = None
+        self.event: dict | None = None
+
+    @contextlib.contextmanager
+    def of_steps(self, stop: Stop) -> Iterator[None]:
+        """Around the steps: errors that a person is meant to read, and signals, end here; a defect goes on."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.state, self.why, self.exit_code = "interrupted", f"stopped by {stop.name or 'a signal'}", 130
+        except (SsdrigError, OSError) as error:
+            self.state, self.why, self.exit_code = "failed", words_of(error), exit_code(error)
+        except BaseException as error:
+            self.state, self.why, self.exit_code = "failed", repr(error), 1
+            raise
+
+    def close(self, book: journal.Journal, teardown: Teardown) -> None:
+        """Write run.end. A teardown that went wrong does not change what was measured: it is the reason given, and the
+        exit code, of a run that had none."""
+        if teardown.failures and not self.exit_code:
+            self.why = "; ".join(f"teardown: {duty}: {words_of(error)}" for duty, error in teardown.failures)
+            self.exit_code = exit_code(teardown.failures[0][1])
+        self.event = book.close(self.state, self.why, self.exit_code)
+
+    def result(self) -> dict:
+        """The run.end event, or what it would have said if the disk did not take it."""
+        exit_code = self.exit_code or JournalError.exit_code
+        return self.event or {"state": self.state, "why": self.why, "exit_code": exit_code}
+
+
+def carry_out(args, plan: consistency.Consistency, here: Bench, show: Progress, stop: Stop) -> tuple[Path, dict]:
+    """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
+    are held when this is called."""
+    end, pusher = _End(), None
+    with Teardown(stop, show) as teardown:
+        book = journal.create(args.runs, header(args.method, plan, here))
+        teardown.push("close the journal", lambda: end.close(book, teardown))
+        teardown.record = lambda words: book.event("note", text=words)
+        with end.of_steps(stop):
+            influx = args.influx or os.environ.get("SSDRIG_INFLUX")
+            pusher = push.start(book.path, influx) if influx else None
+            book.event("run.start", pid=os.getpid())
+            anchor(book)
+            teardown.push("tie the clock to UTC", lambda: anchor(book))
+            rig = Rig(here.port, book) if here.port else None
+            if rig:
+                teardown.push("stop the rig", rig.stop)
+            live = Live(plan, here, book, rig, show, args.jsonl)
+            teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
+            _steps(args, plan, here, book, rig, live, show, stop, teardown)
+    result = end.result()
+    if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
+        result = {**result, "exit_code": UploadIncomplete.exit_code}
+    return book.path, result
+
+
+def _steps(args, plan, here, book, rig, live, show, stop, teardown) -> None:
+    def step(name: str):
+        stop.check()
+        return _step(book, name)
+
+    with step("check"), stop.second_raises():
+        here.check()
+        if rig:
+            rig.start()
+            if not here.simulated:
+                latch.refuse(latch.name_of(rig.hello(), rig.port))
+            teardown.push("see the rail on", lambda: _rail_on(rig, here))
+    with step("purge"), stop.second_raises():
+        show.show("purge")
+        book.event("purge", **here.purge(show))
+    with step("fill"):
+        here.check()
+        live.begin("fill", plan.tested_bytes)
+        _fio(book, fill_job(plan, here), live, stop)
+    with step("load"):
+        here.check()
+        with stop.second_raises():
+            live.poll_smart("before")
+        live.begin("load")
+        _fio(book, load_job(plan, here), live, stop)
+    with step("flush"), stop.second_raises():
+        here.flush()
+    if plan.settle:
+        with step("settle"), stop.second_raises():
+            settle(live, stop)
+    if plan.idle_s:
+        with step("idle"):
+            live.begin("idle")
+            live.wait(plan.idle_s * here.drive["time_dilation"], stop.check)
+
+
+def _rail_on(rig: Rig, here: Bench) -> None:
+    """Where the rail is not seen on, the bench is unknown from now on; a virtual one ends with the run."""
+    try:
+        switch.restore(rig)
+    except BaseException as error:
+        if not here.simulated:
+            switch.unless_on(rig, f"teardown of a run: {words_of(error)}", here.drive["serial"])
+        raise
+
+
+def _last_smart(book: journal.Journal, live: Live) -> None:
+    with _step(book, "teardown"):
+        live.begin("teardown")
+        live.poll_smart("after")
+
+
+def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
+    """Wait until all points are sent, or cannot be, or a person no longer wants to wait."""
+    asked = stop.count
+    while pusher.poll() is None:
+        if stop.count > asked:
+            show.warn("points are still being sent, by a process of its own; ./ssdrig push finishes what is left")
+            return False
+        time.sleep(0.1)
+    return pusher.returncode == 0
+
+
+def settle(live: Live, stop: Stop) -> None:
+    """Read SMART right after the load, then at 60, 120 and 300 s until two readings have the same NAND count: the
+    difference to the first is what the drive wrote by itself."""
+    live.begin("settle")
+    last, waited_s = live.poll_smart("after"), 0
+    for at_s in consistency.SETTLE_S:
+        live.wait((at_s - waited_s) * live.dilation, stop.check)
+        waited_s = at_s
+        now = live.poll_smart("settled")
+        if now and last and now["nand_written_bytes"] == last["nand_written_bytes"]:
+            return
+        last = now
+
+
+def _fio(book: journal.Journal, job: fio.Job, live: Live, stop: Stop) -> None:
+    result = fio.run(job, book.path / "fio" / job.name, on_second=live.second, should_stop=stop.asked)
+    if result.seconds:
+        book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=job.name)
+    stop.check()
+
+
+def header(method: str, plan: consistency.Consistency, here: Bench) -> dict:
+    """Content of run.json."""
+    return {
+        "ssdrig": __version__,
+        "simulated": here.simulated,
+        "method": {"name": method, **asdict(plan)},
+        "drive": here.drive,
+        "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
+        "host": {
+            "name": platform.node(),
+            "python": platform.python_version(),
+            "fio": fio.version(),
+            "kernel": platform.release(),
+            "cpus": os.cpu_count(),
+        },
+    }
+
+
+def fill_job(plan: consistency.Consistency, here: Bench) -> fio.Job:
+    return fio.Job(
+        name="fill",
+        rw="write",
+        block_bytes=plan.fill_block_bytes,
+        queue_depth=plan.queue_depth,
+        size_bytes=plan.tested_bytes,
+        time_s=None,
+        seed=plan.seed,
+        target=here.fio_target,
+    )
+
+
+def load_job(plan: consistency.Consistency, here: Bench) -> fio.Job:
+    """The second seed differs from the fill's, or the random order would repeat what a fill with it wrote."""
+    return fio.Job(
+        name="load",
+        rw="randwrite",
+        block_bytes=plan.block_bytes,
+        queue_depth=plan.queue_depth,
+        size_bytes=plan.tested_bytes,
+        time_s=plan.duration_s * here.drive["time_dilation"],
+        most_bytes=consistency.most_load_bytes(plan, here.drive["interface"]),
+        seed=plan.seed + 1,
+        target=here.fio_target,
+    )
+
+
+@contextlib.contextmanager
+def _step(book: journal.Journal, name: str) -> Iterator[None]:
+    """Events around a step. What it raises goes on, also when the journal takes no more events."""
+    book.event("step.start", step=name)
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(JournalError):
+            book.event("step.end", step=name, ok=False, why=words_of(error))
+        raise
+    book.event("step.end", step=name, ok=True)

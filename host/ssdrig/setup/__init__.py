@@ -1,0 +1,1 @@
+"""What the launcher installs, and where."""

@@ -1,0 +1,85 @@
+"""Finds the command line of KiCad 9, which checks and exports hardware/board, and unpacks Debian's where the machine
+has none or an older one (Debian 12 has 6, Ubuntu 24.04 has 7: neither checks a schematic without its windows)."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from ssdrig.errors import ToolMissing
+from ssdrig.setup import debian
+
+OLDEST = 9
+PRIVATE = Path(__file__).resolve().parents[3] / ".setup/kicad"
+SUITE = "trixie"  # Debian's release with KiCad 9
+WITHOUT = ("python3-wxgtk4.0", "libglx-mesa0")  # scripting and drawing on a screen: a quarter of the download
+UNUSED = ("doc", "icons", "locale", "opencascade")  # of usr/share: a quarter of what is unpacked
+DO = f"install KiCad {OLDEST} (Debian 12: package kicad of bookworm-backports)"
+
+
+def command() -> list[str]:
+    """The argv prefix that runs kicad-cli: the one in PATH, else the unpacked one. Raises ToolMissing when there is
+    none of OLDEST or newer."""
+    seen = []
+    for argv in (["kicad-cli"], _line(PRIVATE)):
+        if argv and shutil.which(argv[0]):
+            version = _version(argv)
+            if version >= OLDEST:
+                return argv
+            seen.append(f"{argv[-1]} of version {version or 'unknown'}")
+    raise ToolMissing(f"kicad-cli {OLDEST} or newer", "; ".join(seen) or "none", DO)
+
+
+def provision() -> None:
+    """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 152 MB to fetch, 430 MB
+    kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
+    PRIVATE.parent.mkdir(exist_ok=True)
+    with open(PRIVATE.parent / "lock-kicad", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several tests may want it at once
+        try:
+            command()
+            return
+        except ToolMissing:
+            if os.environ.get("SSDRIG_NO_INSTALL"):
+                raise
+        debian.provision(SUITE, "kicad", PRIVATE, _works, DO, without=WITHOUT)
+        for name in UNUSED:
+            shutil.rmtree(PRIVATE / "usr/share" / name, ignore_errors=True)
+
+
+def _line(root: Path) -> list[str]:
+    """The unpacked program started by its own dynamic loader (the machine's C library may be older); [] when not there.
+
+    KiCad looks for its parts beside the running program, which is the loader: so that must stand beside it."""
+    program = root / "usr/bin/kicad-cli"
+    loaders = sorted(root.glob("usr/lib/*-linux-gnu*/ld-linux*.so.*"))
+    if not loaders or not program.exists():
+        return []
+    loader = program.parent / loaders[0].name
+    if not loader.exists():
+        shutil.copy(loaders[0], loader)
+    return [str(loader), "--library-path", str(loaders[0].parent), str(program)]
+
+
+def _works(root: Path) -> bool:
+    line = _line(root)
+    return bool(line) and _version(line) >= OLDEST
+
+
+def _version(argv: list[str]) -> int:
+    """KiCad's major version; 0 when it reports none."""
+    try:
+        with tempfile.TemporaryDirectory() as home:  # it writes its settings
+            done = subprocess.run(
+                [*argv, "version"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"HOME": home, "KICAD_CONFIG_HOME": home},
+            )
+        return int(done.stdout.strip().split(".")[0]) if done.returncode == 0 else 0
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return 0

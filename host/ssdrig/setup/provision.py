@@ -1,0 +1,321 @@
+"""Sets up what a command lacks: Debian packages, MicroPython, the virtual environment, the emulated board's image.
+
+Runs before the environment exists (start.py): standard library only. All that it makes lies in .setup/ of the clone and
+belongs to the clone's owner, except the apt packages.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import importlib.util
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ssdrig.errors import SsdrigError, ToolMissing
+from ssdrig.setup import micropython
+from ssdrig.start import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
+
+SETUP = ROOT / ".setup"
+ENVIRONMENTS = SETUP / "environments"
+EMULATOR = SETUP / "emulator"
+RP2040JS = "rp2040js@1.4.1"
+
+
+def command(argv: list[str]) -> int:
+    """`./ssdrig setup`: set up what the demo needs, or else what --emulator needs. Raises ToolMissing."""
+    parser = argparse.ArgumentParser(
+        prog="ssdrig setup", description="Install and make what the other commands need, and run nothing."
+    )
+    parser.add_argument("command", choices=["setup"], help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--emulator",
+        action="store_true",
+        help="also build MicroPython for an emulated RP2040 in .setup/emulator, for the tests of the firmware there"
+        " (Debian only; ten minutes, 1 GB)",
+    )
+    options = parser.parse_args(argv)
+    set_up("demo")
+    if options.emulator:
+        set_up_emulator()
+    say(f"set up: {ROOT}")
+    return 0
+
+
+def set_up(command: str) -> None:
+    """Bring about what command needs. Raises ToolMissing with the line to type when that cannot be done here."""
+    if not missing(command) and environment_stands():
+        return
+    if not may_write():
+        return without_writing(command)
+    with only_one_set_up() as lock:
+        packages(command, with_venv=not environment_stands())
+        if any(program.name == "micropython" for program in missing(command)):
+            say("unpacking Debian's MicroPython into .setup (4 MB)")
+            as_owner(micropython.provision)
+        if not environment_stands():
+            as_owner(lambda: make_environment(lock))
+
+
+def set_up_emulator() -> None:
+    """Build the emulated board's image and fetch the emulator, unless both are there. Raises ToolMissing."""
+    if (EMULATOR / "pico.uf2").exists() and (EMULATOR / "node_modules/rp2040js").exists():
+        return
+    with only_one_set_up() as lock:
+        packages("emulator", with_venv=False)
+        as_owner(lambda: build_emulator(lock))
+
+
+def build_emulator(lock: int) -> None:
+    """Make .setup/emulator: pico.uf2 and node_modules. Raises ToolMissing."""
+    if not (EMULATOR / "pico.uf2").exists():
+        say("building MicroPython for the emulated RP2040 in .setup/emulator (ten minutes)")
+        run([str(ROOT / "tests/emulator/build.sh"), str(EMULATOR)], lock)
+    run(["npm", "install", "--prefix", str(EMULATOR), "--no-audit", "--no-fund", RP2040JS], lock)
+
+
+# ---- whose files
+
+
+def owner() -> int:
+    """The user that the clone belongs to."""
+    return ROOT.stat().st_uid
+
+
+def may_write() -> bool:
+    """Whether this user may make files in .setup/ and .venv."""
+    return os.access(ROOT, os.W_OK) and (not SETUP.exists() or os.access(SETUP, os.W_OK))
+
+
+def without_writing(command: str) -> None:
+    """A user's start in a clone that is not his: says what is left out. Raises ToolMissing when that will not do."""
+    by = f"{ROOT} belongs to {user_name(owner())}, who sets it up"
+    if not environment_stands():
+        raise ToolMissing("a clone that is set up", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
+    if any(program.name == "micropython" for program in missing(command)):
+        raise ToolMissing("MicroPython", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
+    short(command, by)
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def as_owner(make: Callable[[], None]) -> None:
+    """Call make as the clone's owner: root in someone's clone does so in a child, and then leaves no file of its own
+    there. Raises ToolMissing when the child fails; the child has said why."""
+    if os.geteuid() != 0 or owner() == 0:
+        return make()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            become_owner()
+            make()
+            code = 0
+        except SsdrigError as error:
+            say(str(error))
+        except OSError as error:
+            say(f"expected to write in {ROOT} as its owner; seen {error}; do: chown -R {user_name(owner())} {SETUP}")
+        finally:
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise ToolMissing("the set-up to succeed", "its words above", "see there, start again")
+
+
+def become_owner() -> None:
+    """Give up root for the clone's owner, for good."""
+    uid, group = owner(), ROOT.stat().st_gid
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:  # a container that does not know him
+        os.setgroups([group])
+        os.setgid(group)
+        os.environ.pop("HOME", None)
+    else:
+        os.initgroups(entry.pw_name, entry.pw_gid)
+        os.setgid(entry.pw_gid)
+        os.environ["HOME"] = entry.pw_dir
+    os.setuid(uid)
+
+
+def give_to_owner(path: Path) -> None:
+    """A file that root has made in the clone becomes its owner's."""
+    if os.geteuid() == 0:
+        status = ROOT.stat()
+        os.chown(path, status.st_uid, status.st_gid)
+
+
+# ---- apt packages
+
+NOT_IN_APT = SETUP / "not-in-apt"  # so that each start does not ask again; remove .setup to have it asked
+# wait for the package manager of someone else (a new cloud machine upgrades itself), and print no terminal art
+APT_OPTIONS = ["-o", "DPkg::Lock::Timeout=120", "-o", "Dpkg::Use-Pty=0"]
+
+
+def packages(command: str, with_venv: bool) -> None:
+    """Install by apt what is missing, saying what and why. Packages that this distribution does not have are passed
+    over, so are those that are merely used when apt may not install. Raises ToolMissing if a needed one stays away."""
+    wanted = missing(command)
+    names = [program.package for program in wanted]
+    if with_venv and importlib.util.find_spec("ensurepip") is None:
+        names.append(f"python3.{sys.version_info.minor}-venv")
+    passed_over = NOT_IN_APT.read_text().split() if NOT_IN_APT.exists() else []
+    if os.environ.get("SSDRIG_NO_INSTALL"):
+        return short(command, "SSDRIG_NO_INSTALL is set")
+    if set(names) <= set(passed_over):
+        return short(command, "this distribution has no such package")
+    as_root = root_prefix()
+    if as_root is None:
+        return short(command, "there is no apt-get, or neither root nor sudo to use it")
+    for program in wanted:
+        say(f"missing: {program.name} (package {program.package}): {program.why}")
+    apt_get = [*as_root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *APT_OPTIONS]
+    # a source of someone else's may be down; what counts is the install
+    updated = run([*apt_get, "update"], check=False)
+    there = [name for name in names if in_apt(name)]
+    if there:
+        run([*apt_get, "install", "-y", "--no-install-recommends", *there])
+        silence([program.service for program in wanted if program.service and program.package in there], as_root)
+    if updated:
+        merely_used = [program.package for program in wanted if command not in program.needed_by]
+        absent = {name for name in merely_used if name not in there}
+        NOT_IN_APT.write_text("\n".join(sorted({*passed_over, *absent} - set(there))))
+        give_to_owner(NOT_IN_APT)
+    return short(command, "this distribution has no such package, or another of that name")
+
+
+def short(command: str, reason: str) -> None:
+    """Say what is missing still. Raises ToolMissing when it is needed; MicroPython is not counted: it can be
+    unpacked."""
+    left = [program for program in missing(command) if program.name != "micropython"]
+    needed = [program.package for program in left if command in program.needed_by]
+    if not environment_stands() and importlib.util.find_spec("ensurepip") is None:
+        needed.append(f"python3.{sys.version_info.minor}-venv")
+    if needed:
+        line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *needed])
+        raise ToolMissing(", ".join(needed), f"not installed; {reason}", f"as root: apt-get update && {line}")
+    for program in left:
+        say(f"without {program.name} ({program.why}; package {program.package}): what needs it is left out")
+
+
+def root_prefix() -> list[str] | None:
+    """The words before a command that is to run as root; None when there is no way, or no apt."""
+    if not shutil.which("apt-get"):
+        return None
+    if os.geteuid() == 0:
+        return []
+    if not shutil.which("sudo"):
+        return None
+    if subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:
+        return ["sudo", "-n"]
+    return ["sudo"] if sys.stdin.isatty() else None
+
+
+def in_apt(package: str) -> bool:
+    """Whether apt has it here, and not just something that claims to stand for it (Debian 12 has no micropython;
+    Ubuntu's chromium is a snap, which does not run in a container)."""
+    return bool(subprocess.run(["apt-cache", "madison", package], capture_output=True).stdout)
+
+
+def silence(services: list[str], as_root: list[str]) -> None:
+    """Stop the daemons that just came with packages, now and at the next boot."""
+    if services and Path("/run/systemd/system").is_dir():
+        run([*as_root, "systemctl", "disable", "--now", *services], check=False)
+
+
+# ---- virtual environment
+
+
+def make_environment(lock: int) -> None:
+    """Make an environment from the lock file beside those that are there, every download checked against its hash,
+    then let .venv lead to it. Nothing changes for a process that uses the one of before."""
+    content = stamp(sys.version_info[:2])
+    digest, python = content.split()
+    folder = ENVIRONMENTS / f"{digest[:16]}-{python}"
+    if not stands(folder, content):
+        say("making .venv from requirements.lock (about 70 MB from the Python package index)")
+        shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
+        try:
+            run([sys.executable, "-I", "-m", "venv", str(folder)], lock)
+            pip = [str(folder / "bin/python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+            run([*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK)], lock)
+            unfinished = folder / f"{STAMP.name}.tmp"
+            unfinished.write_text(content)
+            unfinished.rename(folder / STAMP.name)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    link(folder)
+    sweep()
+
+
+def stands(folder: Path, content: str) -> bool:
+    """Whether the environment in folder is finished, and its Python is still there."""
+    stamped = folder / STAMP.name
+    return stamped.exists() and stamped.read_text() == content and (folder / "bin/python").exists()
+
+
+def link(folder: Path) -> None:
+    """Let .venv lead to folder, at once. A .venv of an older ssdrig is a folder itself, which sweep() removes; one that
+    somebody made for himself is kept under another name."""
+    if VENV.is_dir() and not VENV.is_symlink():
+        aside = ENVIRONMENTS / f"before-{os.getpid()}"
+        if not (VENV / STAMP.name).exists():
+            aside = VENV.with_name(f".venv.before-{os.getpid()}")
+            say(f"ssdrig did not make the .venv that is there: it is {aside} now")
+        VENV.rename(aside)
+    fresh = SETUP / "venv.tmp"
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(os.path.relpath(folder, ROOT))
+    fresh.rename(VENV)
+
+
+def sweep() -> None:
+    """Remove the environments that .venv does not lead to and that no process holds (start.become)."""
+    for folder in ENVIRONMENTS.iterdir():
+        if folder.resolve() == VENV.resolve():
+            continue
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            if (folder / STAMP.name).exists():
+                file = held.enter_context(open(folder / STAMP.name))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+
+
+# ---- common
+
+
+@contextlib.contextmanager
+def only_one_set_up() -> Iterator[int]:
+    """Hold .setup/lock; several starts at once then do the work once. Yields the lock's descriptor."""
+    SETUP.mkdir(exist_ok=True)
+    give_to_owner(SETUP)
+    with open(SETUP / "lock", "w") as file:
+        give_to_owner(SETUP / "lock")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another start is setting up; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def run(argv: list[str], lock: int | None = None, check: bool = True) -> bool:
+    """Run one step of the set-up, its words on stderr; returns whether it succeeded. A step that is given the lock
+    keeps it held should we be killed first. Raises ToolMissing when it fails, if check."""
+    code = subprocess.run(argv, stdout=sys.stderr, stdin=None, pass_fds=() if lock is None else (lock,)).returncode
+    if code and check:
+        raise ToolMissing(
+            f"{shlex.join(argv)} to succeed", f"exit code {code} (its words are above)", "see there, start again"
+        )
+    return not code

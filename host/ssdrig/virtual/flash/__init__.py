@@ -1,0 +1,1 @@
+"""The simulated SSD: flash, FTL, physics and model presets."""

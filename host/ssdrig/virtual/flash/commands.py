@@ -1,0 +1,320 @@
+"""Host commands and background work on top of the flash translation layer. SIMULATED.
+
+A command passes the controller (serial, CMD_READ or CMD_WRITE ns each), the link (serial), and for writes the write
+cache: a page is accepted when a slot is free, and its slot is free again when the program that holds it has ended.
+Writes complete when the cache took them; FUA when their programs have ended; FLUSH when all host programs have ended;
+with power-loss protection FUA and FLUSH cost only the command. Reads of pages still in the buffer skip the NAND.
+"""
+
+import numpy as np
+
+from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash.ftl import *
+from ssdrig.virtual.flash.nand import *
+from ssdrig.virtual.kernels import inline, jit
+
+READ, WRITE, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 3, 4, 6
+FUA = 1
+
+
+@inline
+def host_page(d, lpn, t):
+    """Write one host page that has arrived at t. Returns when the write cache took it."""
+    m = d.m
+    if m[K_LATENCY]:
+        slot = m[S_SEQ] % m[K_CACHE_PAGES]
+        t = max(max(t, m[S_ACCEPT]), d.cache[3 * slot + C_DURABLE])
+        m[S_ACCEPT] = t
+    else:
+        slot = np.int64(0)
+    old = d.l2p[lpn]
+    if old != NONE:
+        invalidate(d, old)
+        d.l2p[lpn] = NONE  # collection may run before the new place is known: it must not move the old one
+    else:
+        m[S_MAPPED] += 1
+    stream = 0
+    if m[K_SLC_UNITS] and (m[S_BLOCK_SLC] >= 0 or m[S_SLC_COUNT] < m[K_SLC_UNITS]):
+        stream = 1
+        if m[S_BLOCK_SLC] < 0:
+            open_slc(d)
+    if stream != m[S_STREAM]:  # host pages waiting in a unit are always the last ones of the cache
+        if m[S_PENDING + m[S_STREAM] * STREAM_WORDS]:
+            flush_stream(d, m[S_STREAM], t)
+        m[S_STREAM] = stream
+    if stream == 0 and m[S_BLOCK] < 0:
+        open_block(d)
+        if m[S_FREE] < m[K_RESERVE]:
+            collect(d, FAR, m[K_RESERVE], N_GC, t)
+            if m[S_BLOCK] < 0:
+                open_block(d)
+        if m[K_GC_PACE] and m[S_FREE] < m[K_GC_LOW]:
+            m[S_GC_ON] = 1
+    if m[S_BROKEN]:
+        return t
+    if m[K_LATENCY]:
+        d.cache[3 * slot + C_PAGE] = lpn
+        d.cache[3 * slot + C_ACCEPTED] = t
+        d.cache[3 * slot + C_DURABLE] = FAR
+        m[S_SEQ] += 1
+    m[N_HOST] += 1
+    place(d, stream, lpn, t, True)
+    if m[S_GC_ON]:
+        if m[S_FREE] >= m[K_GC_HIGH]:
+            m[S_GC_ON] = 0
+        else:
+            m[S_CREDIT] += m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else 256
+            moves = m[S_CREDIT] >> 8
+            if moves >= 16:  # in pieces: a call per page would cost more than the page
+                m[S_CREDIT] &= 255
+                collect(d, moves, m[K_GC_HIGH], N_GC, t)
+    return t
+
+
+@jit
+def flush_stream(d, stream, t):
+    """From t on program what is buffered for the stream, padded to a whole NAND page; close the block if full."""
+    m = d.m
+    s = stream * STREAM_WORDS
+    if t > m[S_READY + s]:
+        m[S_READY + s] = t
+    dispatch(d, stream, True)
+    b = m[S_BLOCK + s]
+    if b >= 0 and m[S_OFF + s] >= (m[K_SLC_NP] if stream else m[K_NP]):
+        m[S_BLOCK + s] = -1
+        if stream == 0:
+            close_block(d, b)
+
+
+@jit
+def flush(d, t):
+    """From t on program all host pages that are still buffered. Returns when the last host page is durable."""
+    m = d.m
+    for stream in range(2):
+        if m[S_PENDING + stream * STREAM_WORDS]:
+            flush_stream(d, stream, t)
+    return m[S_DURABLE]
+
+
+@jit
+def unmap(d, first, n):
+    m = d.m
+    for lpn in range(first, first + n):
+        old = d.l2p[lpn]
+        if old != NONE:
+            invalidate(d, old)
+            d.l2p[lpn] = NONE
+            m[S_MAPPED] -= 1
+
+
+@inline
+def host_read(d, first, n, ready, t):
+    """Read n logical pages asked for at t, command handled at `ready`. Returns when the last one is on the host."""
+    m = d.m
+    m[N_READ_PAGES] += n
+    out = loaded = ready
+    group = k = np.int64(-1)
+    for lpn in range(first, first + n):
+        ppn = np.int64(d.l2p[lpn])
+        if ppn == NONE or (m[K_LATENCY] and in_buffer(d, ppn, t)):
+            continue
+        m[N_NAND_READ_PAGES] += 1
+        nJ = m[K_E_IO_PJ] // 1000
+        m[E_TRANSFER] += nJ
+        if ppn >> m[K_PLANE_SHIFT] != group:
+            group = ppn >> m[K_PLANE_SHIFT]
+            k = nand.die_of(d, ppn)
+            loaded = nand.read(d, k, ready, False)
+        if m[K_LATENCY]:
+            out = max(out, nand.transfer_out(d, k, ready, loaded))
+        else:
+            m[S_BATCH_NJ] += nJ
+    if m[K_LATENCY] == 0:
+        return t
+    m[S_LINK] = max(m[S_LINK], t) + n * m[K_LINK_PAGE_NS]
+    return max(m[S_LINK], out + m[K_LINK_PAGE_NS])
+
+
+@inline
+def host_write(d, first, n, fua, ready, t):
+    """Write n logical pages; returns the completion: in the cache, or with fua and no power-loss protection on NAND."""
+    m = d.m
+    m[N_WRITE_PAGES] += n
+    page_ns = m[K_LINK_PAGE_NS]
+    link = max(m[S_LINK], t)
+    if m[K_LATENCY]:
+        m[S_LINK] = link + n * page_ns
+    done = ready
+    for i in range(n):
+        arrived = max(ready, link + (i + 1) * page_ns)
+        done = host_page(d, first + i, arrived)
+    if fua and m[K_PLP] == 0:
+        flush(d, done)
+        for i in range(min(n, m[K_CACHE_PAGES]) if m[K_LATENCY] else 0):
+            done = max(done, d.cache[3 * ((m[S_SEQ] - 1 - i) % m[K_CACHE_PAGES]) + C_DURABLE])
+    return done
+
+
+@inline
+def command(d, op, first, n, flags, t):
+    """One host command arriving at t. Returns its completion time (t with the latency model off), -1 if refused."""
+    m = d.m
+    if first < 0 or n < 0 or first + n > m[K_PAGES]:
+        return np.int64(-1)
+    latency = m[K_LATENCY]
+    m[S_LAST_HOST] = t
+    if m[S_SLUMBER_FROM] < m[S_FILLED]:
+        wake(d, t)
+    cost = m[K_CMD_READ] if op == READ else m[K_CMD_WRITE]
+    ready = t
+    if latency:
+        ready = max(m[S_CPU], t) + cost
+        m[S_CPU] = ready
+        active(d, ready - cost, ready)
+    done = ready
+    if op == WRITE:
+        m[N_WRITE_CMDS] += 1
+        m[N_FUA_CMDS] += flags & FUA
+        done = host_write(d, first, n, flags & FUA, ready, t)
+    elif op == READ:
+        m[N_READ_CMDS] += 1
+        done = host_read(d, first, n, ready, t)
+    elif op == FLUSH:
+        m[N_FLUSH_CMDS] += 1
+        if m[K_PLP] == 0:
+            done = max(ready, flush(d, ready))
+    elif op == TRIM or op == WRITE_ZEROES:
+        m[N_TRIM_CMDS] += 1
+        m[N_TRIM_PAGES] += n
+        unmap(d, first, n)
+    else:
+        return np.int64(-1)
+    return done if latency else t
+
+
+@jit
+def submit(arrays, op, page, npages, flags, t, done):
+    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it
+    refused."""
+    d = bind(arrays)
+    m = d.m
+    refused = 0
+    seen = np.uint32(0)
+    for i in range(op.size):
+        if i + 8 < op.size and 0 <= page[i + 8] < m[K_PAGES]:
+            seen ^= d.l2p[page[i + 8]]  # brings the map entry of a later command into the cache
+        done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
+        if done[i] < 0:
+            refused += 1
+    m[S_SEEN] = seen
+    if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
+        deposit_batch(d, t)
+    return refused
+
+
+@jit
+def fold(d, t):
+    """Move the oldest full SLC block's valid pages to the main area and erase it. False if there is none."""
+    m = d.m
+    closed = m[S_SLC_COUNT] - (1 if m[S_BLOCK_SLC] >= 0 else 0)
+    if closed <= 0:
+        return False
+    b = m[K_UNITS] + (m[S_SLC_HEAD] - m[S_SLC_COUNT]) % m[K_SLC_UNITS]
+    m[S_GROUP] = -1
+    relocate_block(d, b, FAR, N_FOLD, t)
+    m[S_GROUP] = -1
+    m[S_SLC_COUNT] -= 1
+    give_back(d, b, t)
+    collect(d, FAR, m[K_RESERVE], N_GC, t)
+    return True
+
+
+@jit
+def background(d, t):
+    """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect
+    (greedy only, and only blocks that give back at least one page in sixteen)."""
+    m = d.m
+    fill_static(d, t)
+    seal(d, t)
+    idle = t - m[S_LAST_HOST]
+    if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
+        wake(d, t)
+        flush(d, t)
+    rounds = 64
+    while idle >= m[K_IDLE_NS] and m[S_LAST_END] < t + 10_000_000 and rounds > 0 and m[S_BROKEN] == 0:
+        fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
+        gc_due = m[S_FREE] < m[K_IDLE_FREE] and (m[S_VICTIM] >= 0 or 16 * fewest_valid(d) <= 15 * m[K_NP])
+        if not fold_due and not gc_due:
+            break
+        wake(d, t)
+        if fold_due:
+            fold(d, t)
+        elif not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, t):
+            break
+        rounds -= 1
+    if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
+        deposit_batch(d, t)
+
+
+@jit
+def flush_kernel(arrays, t):
+    """flush() for callers outside compiled code."""
+    return flush(bind(arrays), t)
+
+
+@jit
+def background_kernel(arrays, t):
+    """background() for callers outside compiled code."""
+    background(bind(arrays), t)
+
+
+@jit
+def format_kernel(arrays, t):
+    """Unmap everything and erase every block that was written. Returns when the last erase has ended."""
+    d = bind(arrays)
+    m = d.m
+    for i in range(m[K_PAGES]):
+        d.l2p[i] = NONE
+    for i in range((m[K_UNITS] + m[K_SLC_UNITS]) * m[K_WORDS]):
+        d.bits[i] = 0
+    for i in range(m[K_CACHE_PAGES]):
+        d.cache[3 * i + C_DURABLE] = 0
+    wake(d, t)
+    units = m[K_UNITS]
+    for v in range(m[K_NP] + 1):
+        d.lists[v] = -1
+    for i in range(units):
+        d.lists[m[K_NP] + 1 + i] = i
+    for b in range(units + m[K_SLC_UNITS]):
+        if d.blk[ROW * b + STATE] != FREE:
+            d.blk[ROW * b + PE] += 1
+            d.blk[ROW * b + STATE] = FREE
+            m[N_ERASES] += 1
+            if b < units:
+                m[S_MAIN_ERASES] += 1
+            nand.erase(d, m[K_NP], t)
+        d.blk[ROW * b + VALID] = 0
+    for s in (0, STREAM_WORDS):
+        m[S_BLOCK + s] = -1
+        m[S_OFF + s] = 0
+        m[S_START + s] = 0
+        m[S_READY + s] = 0
+        m[S_EXTRA + s] = 0
+        m[S_PENDING + s] = 0
+    m[S_FREE_HEAD] = 0
+    m[S_FREE] = units
+    m[S_MIN_VALID] = m[K_NP]
+    m[S_FIFO_HEAD] = 0
+    m[S_FIFO_COUNT] = 0
+    m[S_VICTIM] = -1
+    m[S_WL_NEXT] = -1
+    m[S_GC_ON] = 0
+    m[S_CREDIT] = 0
+    m[S_STREAM] = 0
+    m[S_SLC_HEAD] = 0
+    m[S_SLC_COUNT] = 0
+    m[S_MAPPED] = 0
+    if m[K_LATENCY] == 0:
+        deposit_batch(d, t)
+        return t
+    return max(t, m[S_LAST_END])

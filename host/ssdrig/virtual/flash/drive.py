@@ -1,0 +1,474 @@
+"""A virtual SSD: the arrays of the simulation, their set-up, and what may be asked of it. SIMULATED.
+
+Model time is in ns since the start of the feed's bin 0. Nothing here reads a clock: the caller says what time it is.
+"""
+
+import json
+import mmap
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.errors import DriveError, UsageError
+from ssdrig.virtual import kernels
+from ssdrig.virtual.feed import BIN_NS, BINS
+from ssdrig.virtual.flash import commands, ftl, nand, workload
+from ssdrig.virtual.flash.presets import Preset
+
+PAGE = 4096
+NJ = 1e-9
+
+
+def _spare_area(pages: int, folder) -> np.ndarray:
+    """uint32[pages] in an unnamed file: on disk, not in anonymous memory, gone with the process."""
+    with tempfile.TemporaryFile(dir=folder or "/var/tmp") as f:
+        try:
+            os.posix_fallocate(f.fileno(), 0, pages * 4)
+        except OSError as e:
+            raise DriveError(
+                f"{pages * 4} free bytes for the spare area in {folder or '/var/tmp'}",
+                str(e),
+                "free space or name another folder",
+            ) from e
+        return np.frombuffer(mmap.mmap(f.fileno(), pages * 4), dtype=np.uint32)
+
+
+def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> np.ndarray:
+    """The machine vector with all constants of the preset set and all state and counts 0."""
+    m = np.zeros(nand.M_LENGTH, np.int64)
+    page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)
+    prog = p.program_pages
+    plane_pages = p.planes * p.nand_page_bytes // PAGE
+    shift = 31 + (p.block_pages - 1).bit_length()
+    values = {
+        nand.K_PAGES: pages,
+        nand.K_NP: p.block_pages,
+        nand.K_UNITS: units,
+        nand.K_SLC_UNITS: p.slc_blocks,
+        nand.K_SLC_NP: p.block_pages // 3 // plane_pages * plane_pages,
+        nand.K_RESERVE: p.gc_reserve,
+        nand.K_GC_LOW: p.gc_low,
+        nand.K_GC_HIGH: p.gc_high,
+        nand.K_GC_PACE: round(p.gc_pace * 256),
+        nand.K_FIFO: p.gc_policy == "fifo",
+        nand.K_WL_THRESHOLD: p.wl_threshold,
+        nand.K_PROG_PAGES: prog,
+        nand.K_PLANE_PAGES: plane_pages,
+        nand.K_PAD_PAGES: p.nand_page_bytes // PAGE,
+        nand.K_DIES: p.dies,
+        nand.K_CHANNELS: p.channels,
+        nand.K_CACHE_PAGES: p.cache_bytes // PAGE,
+        nand.K_PLP: p.plp,
+        nand.K_LATENCY: latency,
+        nand.K_LIVE: live,
+        nand.K_IDLE_NS: p.idle_ns,
+        nand.K_DRAIN_NS: 50_000_000,
+        nand.K_IDLE_FREE: p.gc_policy == "greedy" and int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
+        nand.K_BLOCK_PAGES: p.full_block_pages,
+        nand.K_TR: p.t_R_ns,
+        nand.K_TPROG: p.t_PROG_ns,
+        nand.K_TPROG_SLC: p.t_PROG_SLC_ns,
+        nand.K_TBERS: p.t_BERS_ns,
+        nand.K_SUSPEND: p.suspend_ns,
+        nand.K_CHANNEL_PAGE_NS: page_ns(p.channel_B_per_s),
+        nand.K_LINK_PAGE_NS: page_ns(p.link_B_per_s),
+        nand.K_CMD_READ: p.cmd_read_ns,
+        nand.K_CMD_WRITE: p.cmd_write_ns,
+        nand.K_OVERHEAD_PERMILLE: round(p.fw_overhead * 1000),
+        nand.K_E_READ: p.P_read_mW * p.t_R_ns // 1000,
+        nand.K_E_PROG_PJ: p.P_prog_mW * p.t_PROG_ns // prog,
+        nand.K_E_PROG_SLC_PJ: p.P_prog_mW * p.t_PROG_SLC_ns // plane_pages,
+        nand.K_E_BERS: p.P_erase_mW * p.t_BERS_ns // 1000,
+        nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
+        nand.K_P_ACTIVE: p.P_active_mW,
+        nand.K_P_IDLE: p.P_idle_mW,
+        nand.K_P_SLUMBER: p.P_slumber_mW,
+        nand.K_SLUMBER_NS: p.slumber_ns,
+        nand.K_WORDS: -(-p.block_pages // 64),
+        nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1,
+        nand.K_NP_SHIFT: shift,
+        nand.K_NP_MAGIC: -(-(1 << shift) // p.block_pages),
+        nand.S_MIN_VALID: p.block_pages,
+        nand.S_FREE: units,
+        nand.S_VICTIM: -1,
+        nand.S_WL_NEXT: -1,
+        nand.S_GROUP: -1,
+        nand.S_BLOCK: -1,
+        nand.S_BLOCK_SLC: -1,
+    }
+    for i, v in values.items():
+        m[i] = v
+    return m
+
+
+class VirtualDrive:
+    """One drive. `pages` logical pages of 4 KiB; `raw_nand_bytes` of NAND behind them."""
+
+    def __init__(
+        self,
+        preset: Preset,
+        *,
+        capacity_bytes: int | None = None,
+        latency: bool = True,
+        t_ns: int = 0,
+        seed: int = 1,
+        ring: np.ndarray | None = None,
+        oob_dir=None,
+    ):
+        p = self.preset = preset
+        self.capacity_bytes = p.capacity_bytes if capacity_bytes is None else capacity_bytes
+        self.pages, units, self.raw_nand_bytes = p.geometry(capacity_bytes)
+        if p.cache_bytes // PAGE < 2 * p.program_pages:
+            raise UsageError(
+                f"a write cache of at least {2 * p.program_pages} pages",
+                f"{p.cache_bytes} bytes",
+                "choose a larger cache_bytes",
+            )
+        blocks = units + p.slc_blocks
+        self.l2p = np.full(self.pages, ftl.NONE, np.uint32)
+        self.p2l = _spare_area(blocks * p.block_pages, oob_dir)
+        self.bits = np.zeros(blocks * -(-p.block_pages // 64), np.uint64)
+        self.blk = np.zeros((blocks, ftl.ROW), np.int32)
+        self.lists = np.full(p.block_pages + 1 + 2 * units, -1, np.int32)
+        self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
+        self.m = _constants(p, self.pages, units, latency, ring is not None)
+        self.die = np.zeros((max(p.dies, p.channels), nand.D_COLUMNS), np.int64)
+        self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
+        self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
+        self.rng = np.array([seed], np.uint64)
+        self._start(t_ns)
+        commands.format_kernel(self._arrays, t_ns)  # changes nothing yet; all kernels are compiled before time matters
+        commands.flush_kernel(self._arrays, self._t)
+        self.submit((), (), (), (), t_ns)
+
+    def _now(self, t_ns: int) -> None:
+        """It is t_ns and nothing is under way."""
+        m = self.m
+        self.die[:] = 0
+        self.cache[:] = 0
+        for i in (
+            nand.S_CPU,
+            nand.S_LINK,
+            nand.S_ACCEPT,
+            nand.S_DURABLE,
+            nand.S_ACTIVE_UNTIL,
+            nand.S_LAST_HOST,
+            nand.S_LAST_END,
+        ):
+            m[i] = t_ns
+        m[nand.S_FILLED] = m[nand.S_SLUMBER_FROM] = m[nand.S_SEALED] = t_ns // BIN_NS
+        self._t = t_ns
+
+    def _start(self, t_ns: int) -> None:
+        """Time begins at t_ns: no energy history."""
+        self._now(t_ns)
+        self.m[nand.K_HISTORY_MS] = t_ns // 1_000_000
+        self.history = np.zeros(60_000, np.uint32)  # nJ per ms
+        self._arrays = (
+            self.l2p,
+            self.p2l,
+            self.bits,
+            self.blk,
+            self.lists,
+            self.m,
+            self.die,
+            self.cache,
+            self.ring,
+            self.history,
+        )
+        commands.background_kernel(self._arrays, t_ns)
+
+    def _reserve_history(self, t_ns: int) -> None:
+        need = t_ns // 1_000_000 - self.m[nand.K_HISTORY_MS] + 1
+        if need >= len(self.history):
+            grown = np.zeros(int(need * 3 // 2), np.uint32)
+            grown[: len(self.history)] = self.history
+            self.history = grown
+            self._arrays = (*self._arrays[:-1], grown)
+
+    def _check(self) -> None:
+        if self.m[nand.S_BROKEN]:
+            raise DriveError("a free block", "none left", "report this: the collector let the drive run full")
+
+    def submit(self, op, page, npages, flags, t_ns: int) -> np.ndarray:
+        """Carry out a batch that arrived at t_ns. op, flags uint8[n]; page, npages int64[n]; op as in NBD. t_ns never
+        goes back.
+
+        Returns int64[n] completion times, all t_ns with the latency model off. DriveError if a command lies outside
+        the drive or has an unknown op (the others of the batch were carried out).
+        """
+        if t_ns - self._t >= 5_000_000:
+            self.advance(t_ns)
+        done = np.empty(len(op), np.int64)
+        refused = commands.submit(
+            self._arrays,
+            np.array(op, np.uint8),
+            np.array(page, np.int64),
+            np.array(npages, np.int64),
+            np.array(flags, np.uint8),
+            t_ns,
+            done,
+        )
+        if refused:
+            raise DriveError(f"known commands inside {self.pages} pages", "others in the batch", "check before submit")
+        self._check()
+        return done
+
+    def advance(self, t_ns: int) -> None:
+        """Background work, static power up to t_ns + 250 ms, history up to t_ns. To be called at least every 10 ms."""
+        self._reserve_history(t_ns)
+        step = 200_000_000 if self.m[nand.K_LIVE] == 0 else 1 << 62
+        while t_ns - self._t > step:  # no reader in real time: leave no gap
+            self._t += step
+            commands.background_kernel(self._arrays, self._t)
+        self._t = max(self._t, t_ns)
+        commands.background_kernel(self._arrays, t_ns)
+        self._check()
+
+    def format(self, t_ns: int) -> int:
+        """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
+        self.advance(t_ns)
+        return int(commands.format_kernel(self._arrays, t_ns))
+
+    def power_off(self, t_ns: int) -> None:
+        """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not
+        carried on. Ask dirty_pages() first. The page map stays as it was; putting back old content is the matter of who
+        keeps the data."""
+        self.advance(t_ns)
+        m, now = self.m, t_ns // BIN_NS
+        later = (self.ring[:, 0] - np.uint32(now & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
+        m[nand.N_CUT_NJ] += int(self.ring[later, 1].sum(dtype=np.uint64))
+        self.ring[later] = 0xFFFFFFFF, 0
+        for s in (0, nand.STREAM_WORDS):
+            m[nand.S_START + s] = m[nand.S_OFF + s]
+            m[nand.S_EXTRA + s] = m[nand.S_PENDING + s] = m[nand.S_READY + s] = 0
+
+    def power_on(self, t_ns: int) -> None:
+        """The supply is back at t_ns: nothing is under way, the cache is empty. No advance() or submit() in between."""
+        self._reserve_history(t_ns)
+        self._now(t_ns)
+        commands.background_kernel(self._arrays, t_ns)
+
+    def dirty_pages(self, t_ns: int) -> np.ndarray:
+        """int64[]: logical pages acknowledged but not yet on NAND at t_ns; empty with power-loss protection."""
+        if self.preset.plp or not self.m[nand.K_LATENCY]:
+            return np.empty(0, np.int64)
+        c = self.cache
+        lost = (c[:, ftl.C_ACCEPTED] <= t_ns) & (c[:, ftl.C_DURABLE] > t_ns)
+        return np.unique(c[lost, ftl.C_PAGE])
+
+    def pe_counts(self) -> np.ndarray:
+        """int32[blocks]: erases of each block since new."""
+        return self.blk[:, ftl.PE].copy()
+
+    def energy_between(self, t0_ns: int, t1_ns: int) -> float:
+        """Energy drawn in [t0, t1) of model time, J, linear inside a millisecond. Known up to the last advance()."""
+        start, end = self.m[nand.K_HISTORY_MS] * 1_000_000, self.m[nand.S_SEALED] * BIN_NS
+        if not start <= t0_ns <= t1_ns <= end:
+            raise DriveError(f"a span inside {start} .. {end} ns", f"{t0_ns} .. {t1_ns}", "advance first")
+        a, b = (t0_ns - start) // 1_000_000, (t1_ns - start) // 1_000_000
+        h = self.history
+        nJ = int(h[a:b].sum(dtype=np.uint64))
+        nJ += int(h[b]) * ((t1_ns - start) % 1_000_000) / 1e6 - int(h[a]) * ((t0_ns - start) % 1_000_000) / 1e6
+        return nJ * NJ
+
+    def ledger(self) -> dict:
+        """The truth, flat: counts, bytes by cause, energy by cause, state. For comparison only."""
+        m = self.m
+        n = lambda i: int(m[i])
+        nand_by_cause = {
+            "nand_host_bytes": n(nand.N_HOST) * PAGE,
+            "nand_gc_bytes": n(nand.N_GC) * PAGE,
+            "nand_idle_gc_bytes": n(nand.N_IDLE_GC) * PAGE,
+            "nand_wear_levelling_bytes": n(nand.N_WL) * PAGE,
+            "nand_slc_fold_bytes": n(nand.N_FOLD) * PAGE,
+            "nand_padding_bytes": n(nand.N_PAD) * PAGE,
+        }
+        energy = {
+            "energy_static_J": n(nand.E_STATIC) * NJ,
+            "energy_controller_J": n(nand.E_ACTIVE) * NJ,
+            "energy_read_J": n(nand.E_READ) * NJ,
+            "energy_program_J": n(nand.E_PROGRAM) * NJ,
+            "energy_erase_J": n(nand.E_ERASE) * NJ,
+            "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
+            "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
+        }
+        written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE
+        return {
+            "host_write_commands": n(nand.N_WRITE_CMDS),
+            "host_read_commands": n(nand.N_READ_CMDS),
+            "host_trim_commands": n(nand.N_TRIM_CMDS),
+            "host_flush_commands": n(nand.N_FLUSH_CMDS),
+            # of the write commands: those that had to be on NAND before they were answered
+            "host_fua_write_commands": n(nand.N_FUA_CMDS),
+            "host_write_bytes": host,
+            "host_read_bytes": n(nand.N_READ_PAGES) * PAGE,
+            "trim_bytes": n(nand.N_TRIM_PAGES) * PAGE,
+            **nand_by_cause,
+            "nand_write_bytes": written,
+            "nand_slc_bytes": n(nand.N_SLC) * PAGE,
+            "nand_read_bytes": n(nand.N_NAND_READ_PAGES) * PAGE,
+            "programs": n(nand.N_PROGRAMS),
+            "nand_reads": n(nand.N_READS),
+            "erases": n(nand.N_ERASES),
+            "die_erases": n(nand.N_DIE_ERASES),
+            "wa": written / host if host else None,
+            **energy,
+            "energy_J": sum(energy.values()),
+            "energy_offline_J": n(nand.N_OFFLINE_NJ) * NJ,
+            "energy_beyond_feed_J": n(nand.N_BEYOND_NJ) * NJ,
+            "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
+            "mapped_pages": n(nand.S_MAPPED),
+            "free_blocks": n(nand.S_FREE),
+            "slc_blocks_used": n(nand.S_SLC_COUNT),
+            "pe_mean": float(self.blk[:, ftl.PE].mean()),
+            "pe_max": int(self.blk[:, ftl.PE].max()),
+        }
+
+    def precondition(self, kind: str, drive_writes: float, seed: int = 1, progress=None) -> None:
+        """Age the drive offline: "seq" or "random" pages, drive_writes times the capacity. No time passes and nothing
+        is added to the feed; counts and energies are. progress(done, total) in pages is called every 2**20 pages."""
+        if kind not in ("seq", "random"):
+            raise UsageError('"seq" or "random"', repr(kind), "choose one")
+        m, rng = self.m, np.array([seed], np.uint64)
+        total = round(drive_writes * self.pages)
+        latency = int(m[nand.K_LATENCY])
+        self.drain()
+        m[nand.K_LATENCY], m[nand.S_OFFLINE] = 0, 1
+        try:
+            for done in range(0, total, 1 << 20):
+                n = min(1 << 20, total - done)
+                first = done % self.pages if kind == "seq" else 0
+                while n and kind == "seq":
+                    part = min(n, self.pages - first)
+                    workload.write_pages(self._arrays, rng, first, part, part, False)
+                    n, first = n - part, 0
+                if n:
+                    workload.write_pages(self._arrays, rng, 0, self.pages, n, True)
+                self._check()
+                if progress:
+                    progress(min(done + (1 << 20), total), total)
+            commands.flush_kernel(self._arrays, self._t)
+        finally:
+            m[nand.N_OFFLINE_NJ] += m[nand.S_BATCH_NJ]
+            m[nand.S_BATCH_NJ] = 0
+            m[nand.K_LATENCY], m[nand.S_OFFLINE] = latency, 0
+
+    def drain(self) -> None:
+        """Program what the write cache still holds."""
+        commands.flush_kernel(self._arrays, self._t)
+
+    def closed_loop(
+        self,
+        *,
+        queue_depth: int,
+        t_ns: int,
+        duration_ns: int,
+        window_ns: int = 1_000_000_000,
+        read_share: float = 0.0,
+        npages: int = 1,
+        random: bool = True,
+        span: int | None = None,
+        samples: int = 0,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Keep queue_depth commands outstanding in model time for duration_ns: what a load generator without delay of
+        its own would see. Returns (commands completed per window int64[], latencies ns of the first `samples`
+        commands)."""
+        end = t_ns + duration_ns
+        self._reserve_history(end + 1_000_000_000)
+        self.advance(t_ns)
+        counts = np.zeros(-(-duration_ns // window_ns), np.int64)
+        latencies = np.zeros(samples, np.int64)
+        slots = np.full(queue_depth, t_ns, np.int64)
+        issued = workload.closed_loop(
+            self._arrays,
+            self.rng,
+            slots,
+            round(read_share * 1000),
+            npages,
+            random,
+            0,
+            span or self.pages,
+            end,
+            window_ns,
+            counts,
+            latencies,
+        )
+        self._t = end
+        self._check()
+        return counts, latencies[:issued]
+
+    def save(self, path) -> None:
+        """Write the state to a file, atomically. What the write cache holds is programmed first."""
+        self.drain()
+        path = Path(path)
+        head = json.dumps(
+            {"simulator": kernels.DIGEST, "preset": asdict(self.preset), "capacity_bytes": self.capacity_bytes}
+        )
+        fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
+        try:
+            with os.fdopen(fd, "wb") as f:
+                np.savez(
+                    f,
+                    head=np.array(head),
+                    l2p=self.l2p,
+                    p2l=self.p2l,
+                    bits=self.bits,
+                    blk=self.blk,
+                    lists=self.lists,
+                    m=self.m,
+                    rng=self.rng,
+                )
+                f.flush()
+                os.fsync(f.fileno())
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    @classmethod
+    def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):
+        """The drive that save() wrote, powered on at t_ns. DriveError if the file is no state of this
+        version of the simulator."""
+        try:
+            with np.load(path, allow_pickle=False) as z:
+                head = json.loads(str(z["head"]))
+                if head["simulator"] != kernels.DIGEST:
+                    raise ValueError(f"written by another version of the simulator, {head['simulator']}")
+                drive = cls(
+                    Preset(**head["preset"]),
+                    capacity_bytes=head["capacity_bytes"],
+                    latency=latency,
+                    t_ns=t_ns,
+                    ring=ring,
+                    oob_dir=oob_dir,
+                )
+                for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
+                    getattr(drive, name)[...] = z[name]
+                m = z["m"]
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as e:
+            raise DriveError("a drive state", f"{path}: {e}", "make it again with precondition") from e
+        first = nand.S_CPU
+        keep = drive.m.copy()
+        drive.m[first:] = m[first:]
+        for i in (
+            nand.S_CPU,
+            nand.S_LINK,
+            nand.S_ACCEPT,
+            nand.S_DURABLE,
+            nand.S_ACTIVE_UNTIL,
+            nand.S_LAST_HOST,
+            nand.S_LAST_END,
+            nand.S_FILLED,
+            nand.S_SLUMBER_FROM,
+            nand.S_SEALED,
+            nand.S_BATCH_NJ,
+        ):
+            drive.m[i] = keep[i]
+        for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ):
+            drive.m[i] = 0
+        return drive

@@ -1,0 +1,316 @@
+"""The flash translation layer: page map, garbage collection, wear levelling, SLC cache. Flat arrays, Numba. SIMULATED.
+
+    l2p    u32[pages]        logical page -> physical page, NONE if not mapped
+    p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; lies in a file)
+    bits   u64[blocks * W]   one bit per physical page: it holds current data; W = ceil(NP / 64) words a block
+    blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state
+    lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
+    m      i64[M_LENGTH]     constants, state, counts (see nand.py)
+    die, cache, ring         timing of dies, write-cache slots (logical page, accepted, durable), bins of the power feed
+
+Host and relocated pages share one frontier, as in the theory that the write amplification is checked against.
+Collection: greedy (fewest valid pages) or FIFO. Foreground: a new block is opened and fewer than RESERVE blocks are
+free -> whole victims until that many are free. Paced (GC_PACE > 0): from GC_LOW free blocks on until GC_HIGH are free,
+GC_PACE / 256 times V / (NP - V) relocations after each host page; 256 would just hold the level.
+"""
+
+import numpy as np
+
+from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash.nand import *
+from ssdrig.virtual.kernels import inline, jit
+
+NONE = np.uint32(0xFFFFFFFF)
+VALID, PE, NEXT, PREV, STATE = range(5)
+ROW = 8  # words of a row of blk: a row never lies in two cache lines
+ONE = np.uint64(1)
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # Leiserson, Prokop, Randall 1998: the top six bits of its shifts differ
+SHIFT_OF = np.zeros(64, np.int64)
+for _i in range(64):
+    SHIFT_OF[((int(DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
+FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
+FAR = np.int64(1 << 62)
+C_PAGE, C_ACCEPTED, C_DURABLE = range(3)
+
+
+@inline
+def bucket_push(d, b, v):
+    h = d.lists[v]
+    d.blk[ROW * b + NEXT] = h
+    d.blk[ROW * b + PREV] = -1
+    if h >= 0:
+        d.blk[ROW * h + PREV] = b
+    d.lists[v] = b
+
+
+@inline
+def bucket_remove(d, b, v):
+    n = d.blk[ROW * b + NEXT]
+    p = d.blk[ROW * b + PREV]
+    if p >= 0:
+        d.blk[ROW * p + NEXT] = n
+    else:
+        d.lists[v] = n
+    if n >= 0:
+        d.blk[ROW * n + PREV] = p
+
+
+@inline
+def invalidate(d, ppn):
+    """The page at ppn holds no current data any more."""
+    m = d.m
+    b = (np.int64(ppn) * m[K_NP_MAGIC]) >> m[K_NP_SHIFT]  # ppn // NP, exact for ppn < 2**31 (Granlund, Montgomery 1994)
+    pos = np.int64(ppn) - b * m[K_NP]
+    d.bits[b * m[K_WORDS] + (pos >> 6)] &= ~(ONE << np.uint64(pos & 63))
+    v = d.blk[ROW * b + VALID] - 1
+    d.blk[ROW * b + VALID] = v
+    if d.blk[ROW * b + STATE] == CLOSED and m[K_FIFO] == 0:
+        bucket_remove(d, b, v + 1)
+        bucket_push(d, b, v)
+        if v < m[S_MIN_VALID]:
+            m[S_MIN_VALID] = v
+
+
+@jit
+def open_block(d):
+    """Take the least worn of the first eight free blocks as the main frontier (dynamic wear levelling)."""
+    m = d.m
+    n = m[S_FREE]
+    if n == 0:
+        m[S_BROKEN] = 1
+        return
+    units = m[K_UNITS]
+    base = m[K_NP] + 1
+    head = m[S_FREE_HEAD]
+    first = base + head
+    best = first
+    for i in range(1, min(n, 8)):
+        at = base + (head + i) % units
+        if d.blk[ROW * d.lists[at] + PE] < d.blk[ROW * d.lists[best] + PE]:
+            best = at
+    b = d.lists[best]
+    d.lists[best] = d.lists[first]
+    m[S_FREE_HEAD] = (head + 1) % units
+    m[S_FREE] = n - 1
+    d.blk[ROW * b + STATE] = OPEN
+    m[S_BLOCK] = b
+    m[S_OFF] = 0
+    m[S_START] = 0
+
+
+@jit
+def open_slc(d):
+    m = d.m
+    b = m[K_UNITS] + m[S_SLC_HEAD] % m[K_SLC_UNITS]
+    m[S_SLC_HEAD] += 1
+    m[S_SLC_COUNT] += 1
+    d.blk[ROW * b + STATE] = SLC
+    m[S_BLOCK_SLC] = b
+    m[S_OFF_SLC] = 0
+    m[S_START_SLC] = 0
+
+
+@jit
+def close_block(d, b):
+    m = d.m
+    d.blk[ROW * b + STATE] = CLOSED
+    if m[K_FIFO]:
+        units = m[K_UNITS]
+        d.lists[m[K_NP] + 1 + units + (m[S_FIFO_HEAD] + m[S_FIFO_COUNT]) % units] = b
+        m[S_FIFO_COUNT] += 1
+    else:
+        v = d.blk[ROW * b + VALID]
+        bucket_push(d, b, v)
+        if v < m[S_MIN_VALID]:
+            m[S_MIN_VALID] = v
+
+
+@jit
+def dispatch(d, stream, pad):
+    """Send the open unit to its die, however full; with `pad` filled up to a whole NAND page first."""
+    m = d.m
+    s = stream * STREAM_WORDS
+    off = m[S_OFF + s]
+    start = m[S_START + s]
+    if off == start:
+        return
+    first = m[S_BLOCK + s] * m[K_NP]
+    if pad:
+        while off % m[K_PAD_PAGES]:
+            d.p2l[first + off] = NONE
+            off += 1
+            m[N_PAD] += 1
+            m[S_EXTRA + s] += 1
+        m[S_OFF + s] = off
+    end = nand.program(d, first + start, off - start, m[S_EXTRA + s], stream == 1, m[S_READY + s])
+    m[S_START + s] = off
+    n = m[S_PENDING + s]
+    if n and m[K_LATENCY]:
+        for q in range(m[S_SEQ] - n, m[S_SEQ]):
+            d.cache[3 * (q % m[K_CACHE_PAGES]) + C_DURABLE] = end
+        if end > m[S_DURABLE]:
+            m[S_DURABLE] = end
+    m[S_EXTRA + s] = 0
+    m[S_PENDING + s] = 0
+
+
+@inline
+def place(d, stream, lpn, ready, host):
+    """Put logical page lpn at the frontier of the stream (which must be open); send and close what becomes full."""
+    m = d.m
+    s = stream * STREAM_WORDS
+    b = m[S_BLOCK + s]
+    off = m[S_OFF + s]
+    ppn = b * m[K_NP] + off
+    d.p2l[ppn] = np.uint32(lpn)
+    d.l2p[lpn] = np.uint32(ppn)
+    d.bits[b * m[K_WORDS] + (off >> 6)] |= ONE << np.uint64(off & 63)
+    d.blk[ROW * b + VALID] += 1
+    off += 1
+    m[S_OFF + s] = off
+    if ready > m[S_READY + s]:
+        m[S_READY + s] = ready
+    if host:
+        m[S_PENDING + s] += 1
+    else:
+        m[S_EXTRA + s] += 1
+    limit = m[K_SLC_NP] if stream else m[K_NP]
+    unit = m[K_PLANE_PAGES] if stream else m[K_PROG_PAGES]
+    if off - m[S_START + s] >= unit or off == limit:
+        dispatch(d, stream, False)
+    if off == limit:
+        m[S_BLOCK + s] = -1
+        if stream == 0:
+            close_block(d, b)
+
+
+@jit
+def fewest_valid(d):
+    """Valid pages of the block that greedy collection would take; NP if none would give a page back."""
+    m = d.m
+    v = m[S_MIN_VALID]
+    while v < m[K_NP] and d.lists[v] < 0:
+        v += 1
+    m[S_MIN_VALID] = v
+    return v
+
+
+@jit
+def pick_victim(d):
+    """Choose the block to collect; False if none would give a page back."""
+    m = d.m
+    np_ = m[K_NP]
+    m[S_VICTIM_CAUSE] = -1
+    if m[K_FIFO]:
+        if m[S_FIFO_COUNT] == 0:
+            return False
+        units = m[K_UNITS]
+        b = np.int64(d.lists[np_ + 1 + units + m[S_FIFO_HEAD]])
+        m[S_FIFO_HEAD] = (m[S_FIFO_HEAD] + 1) % units
+        m[S_FIFO_COUNT] -= 1
+    elif m[S_WL_NEXT] >= 0 and d.blk[ROW * m[S_WL_NEXT] + STATE] == CLOSED:
+        b = m[S_WL_NEXT]
+        m[S_VICTIM_CAUSE] = N_WL
+        bucket_remove(d, b, d.blk[ROW * b + VALID])
+    else:
+        v = fewest_valid(d)
+        if v >= np_:
+            return False
+        b = np.int64(d.lists[v])
+        bucket_remove(d, b, v)
+    m[S_WL_NEXT] = -1
+    d.blk[ROW * b + STATE] = VICTIM
+    m[S_VICTIM] = b
+    m[S_GROUP] = -1
+    v = np.int64(d.blk[ROW * b + VALID])
+    m[S_VICTIM_RATE] = m[K_GC_PACE] * v // max(np_ - v, 1)
+    return True
+
+
+@jit
+def give_back(d, b, t):
+    """Erase block b. Every erase also looks at one more block: one far less worn than the mean is collected next
+    (static wear levelling), so that cold data does not keep its block out of use."""
+    m = d.m
+    d.blk[ROW * b + PE] += 1
+    d.blk[ROW * b + STATE] = FREE
+    m[N_ERASES] += 1
+    units = m[K_UNITS]
+    if b < units:
+        m[S_MAIN_ERASES] += 1
+        d.lists[m[K_NP] + 1 + (m[S_FREE_HEAD] + m[S_FREE]) % units] = b
+        m[S_FREE] += 1
+        c = (m[S_WL_CURSOR] + 1) % units
+        m[S_WL_CURSOR] = c
+        if d.blk[ROW * c + STATE] == CLOSED and d.blk[ROW * c + PE] + m[K_WL_THRESHOLD] < m[S_MAIN_ERASES] // units:
+            m[S_WL_NEXT] = c
+    nand.erase(d, m[K_NP], t)
+
+
+@inline
+def relocate(d, b, pos, t):
+    """Read page pos of block b and program it at the main frontier. One read serves all pages of a NAND page. The
+    source's valid bit and the counts are left to the caller."""
+    m = d.m
+    ppn = b * m[K_NP] + pos
+    if m[S_BLOCK] < 0:
+        open_block(d)
+        if m[S_BROKEN]:
+            return
+    group = ppn >> m[K_PLANE_SHIFT]
+    if group != m[S_GROUP]:
+        m[S_GROUP] = group
+        if m[K_LATENCY]:
+            m[S_GROUP_DIE] = nand.die_of(d, ppn)
+        m[S_GROUP_READY] = nand.read(d, m[S_GROUP_DIE], t, True)
+    d.blk[ROW * b + VALID] -= 1
+    if m[K_LATENCY]:
+        t = nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
+    place(d, 0, np.int64(d.p2l[ppn]), t, False)
+
+
+@inline
+def relocate_block(d, b, limit, cause, t):
+    """Relocate the first `limit` valid pages of block b. Returns how many there were."""
+    m = d.m
+    moved = 0
+    words = m[K_WORDS]
+    w = b * words
+    while d.blk[ROW * b + VALID] > 0 and moved < limit and m[S_BROKEN] == 0:
+        word = d.bits[w]
+        while word != 0 and moved < limit:
+            low = word & (~word + ONE)
+            pos = ((w - b * words) << 6) + SHIFT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
+            relocate(d, b, pos, t)
+            word ^= low
+            moved += 1
+        d.bits[w] = word
+        w += 1
+    m[cause] += moved
+    m[N_NAND_READ_PAGES] += moved
+    nJ = moved * (m[K_E_IO_PJ] // 1000)
+    m[E_TRANSFER] += nJ
+    if m[K_LATENCY] == 0:
+        m[S_BATCH_NJ] += nJ
+    return moved
+
+
+@jit
+def collect(d, limit, until, cause, t):
+    """Collect garbage until `limit` pages are moved or `until` blocks are free. False when nothing can be gained."""
+    m = d.m
+    while m[S_FREE] < until and m[S_BROKEN] == 0:
+        b = m[S_VICTIM]
+        if b < 0:
+            if not pick_victim(d):
+                return False
+            b = m[S_VICTIM]
+        why = m[S_VICTIM_CAUSE] if m[S_VICTIM_CAUSE] >= 0 else cause
+        limit -= relocate_block(d, b, limit, why, t)
+        if d.blk[ROW * b + VALID] > 0:
+            return True
+        m[S_VICTIM] = -1
+        give_back(d, b, t)
+        if limit <= 0:
+            return True
+    return True

@@ -1,0 +1,1 @@
+"""`ssdrig watch`: SMART data of drives, recorded periodically."""
