@@ -20,9 +20,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from ssdrig import start
 from ssdrig.errors import ToolMissing
-from ssdrig.setup import provision
+from ssdrig.setup import needs, provision
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -84,6 +83,7 @@ class Clone:
             "errors.py",
             "setup/micropython.py",
             "terminal.py",
+            "setup/needs.py",
             "setup/provision.py",
             "start.py",
         ):
@@ -196,23 +196,23 @@ def test_sets_up_once_and_passes_words_folder_and_exit_code(first_start):
 def test_what_makes_an_environment_stand(ready, monkeypatch):
     stamp, python = ready.root / ".venv/ssdrig-stamp", ready.root / ".venv/bin/python"
     for name, path in {"LOCK": ready.lock, "STAMP": stamp, "PYTHON": python, "VENV": ready.root / ".venv"}.items():
-        monkeypatch.setattr(start, name, path)
+        monkeypatch.setattr(needs, name, path)
     right = stamp.read_text()
-    assert start.environment_stands()
+    assert needs.environment_stands()
     stamp.write_text(right.replace("python3.", "python2."))
-    assert not start.environment_stands()
+    assert not needs.environment_stands()
     stamp.write_text(right)
     unchanged = ready.lock.read_text()
     ready.lock.write_text(unchanged + "# changed\n")
-    assert not start.environment_stands()
+    assert not needs.environment_stands()
     ready.lock.write_text(unchanged)
-    assert start.environment_stands()
+    assert needs.environment_stands()
     stamp.unlink()  # a set-up that did not come to its end
-    assert not start.environment_stands()
+    assert not needs.environment_stands()
     stamp.write_text(right)
     python.unlink()
     python.symlink_to("/nowhere/python3")  # as after an upgrade of the distribution
-    assert not start.environment_stands()
+    assert not needs.environment_stands()
 
 
 def test_the_python_of_path_does_not_matter_once_the_environment_stands(ready):
@@ -303,7 +303,7 @@ def test_a_clone_of_another_is_used_as_it_is_or_refused_in_one_line(monkeypatch,
         (folder / ".setup").mkdir()
         for attribute, path in {"ROOT": folder, "SETUP": folder / ".setup"}.items():
             monkeypatch.setattr(provision, attribute, path)
-        monkeypatch.setattr(provision, "missing", lambda command: [start.PROGRAMS[0]] if command == "run" else [])
+        monkeypatch.setattr(provision, "missing", lambda command: [needs.PROGRAMS[0]] if command == "run" else [])
         monkeypatch.setattr(os, "access", lambda *_: False)
         monkeypatch.setattr(provision, "environment_stands", lambda: False)
         with pytest.raises(ToolMissing, match=r"belongs to root, who sets it up; do: sudo .*/ssdrig setup"):
@@ -396,7 +396,7 @@ def test_setup_builds_the_emulated_board_once(ready):
     builder.parent.mkdir(parents=True)
     builder.write_text(f'#!/bin/sh\necho build >>"{ready.calls}"; /bin/mkdir -p "$1"; echo uf2 >"$1/pico.uf2"\n')
     builder.chmod(0o755)
-    code = ready.root / "host/ssdrig/start.py"
+    code = ready.root / "host/ssdrig/setup/needs.py"
     code.write_text(code.read_text().replace('ARM_LIBRARY = "/usr/lib', f'ARM_LIBRARY = "{ready.root}/lib'))
     words = {"SSDRIG_MICROPYTHON": fake_micropython(ready)}
     refused = ready.start("setup", "--emulator", **words)

@@ -6,90 +6,14 @@ library only. A start with everything in place changes nothing.
 
 import contextlib
 import fcntl
-import hashlib
 import os
-import shutil
 import sys
-from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from ssdrig import cli
 from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.setup import micropython
+from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, in_environment, missing, say
 from ssdrig.terminal import fill_closed_streams
-
-ROOT = Path(__file__).resolve().parents[2]
-LOCK = ROOT / "requirements.lock"
-VENV = ROOT / ".venv"  # a link to one of .setup/environments/
-STAMP = VENV / "ssdrig-stamp"  # written last: says what the environment was made from
-PYTHON = VENV / "bin/python"
-
-
-class Program(NamedTuple):
-    """A program that ssdrig calls, or a file that it reads (an absolute path); the apt package that has it; the
-    commands that cannot work without it; and those that use it if it is there and otherwise say what they left out."""
-
-    name: str
-    package: str
-    needed_by: frozenset[str]
-    used_by: frozenset[str]
-    why: str
-    # a daemon that the package starts by itself: not used here, and open to the network or polling drives
-    service: str = ""
-
-
-def _only(*commands: str) -> frozenset[str]:
-    return frozenset(commands)
-
-
-BENCH = _only("demo", "run", "test", "bench")
-SMART = _only("drives", "wear", "watch", "run", "calibrate")
-EMULATOR = _only("emulator")  # ./ssdrig setup --emulator
-ARM_LIBRARY = "/usr/lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
-PROGRAMS = (
-    Program("fio", "fio", BENCH | {"calibrate"}, BENCH | {"calibrate"}, "makes the I/O load"),
-    Program("micropython", "micropython", BENCH, BENCH, "runs the rig's firmware on the virtual bench"),
-    Program(
-        "influxd",
-        "influxdb",
-        _only(),
-        BENCH - {"run"},
-        "the database that the demo and tests send points to",
-        "influxdb",
-    ),
-    Program("nbdkit", "nbdkit", _only(), _only("test", "bench"), "the NBD server that ours is compared with"),
-    Program("gpg", "gnupg", _only(), _only("test"), "signs the apt archive that a test of the set-up makes"),
-    Program("smartctl", "smartmontools", _only(), SMART | {"test"}, "reads SMART", "smartmontools"),
-    Program(
-        "nvme",
-        "nvme-cli",
-        _only(),
-        SMART | {"purge", "test"},
-        "reads the log pages of NVMe drives, formats and sanitizes them",
-    ),
-    Program("hdparm", "hdparm", _only(), _only("run", "purge", "calibrate", "test"), "erases ATA drives"),
-    Program(
-        "qemu-system-x86_64",
-        "qemu-system-x86",
-        _only(),
-        _only("test"),
-        "runs the guest in which real block devices are tested",
-    ),
-    Program("busybox", "busybox-static", _only(), _only("test"), "boots that guest"),
-    Program("dmsetup", "dmsetup", _only(), _only("test"), "puts a volume on a disk of that guest"),
-    Program("chromium", "chromium", _only(), _only("test", "bench"), "draws the report that is tested"),
-    Program("pdftotext", "poppler-utils", _only(), _only("test"), "reads the report as it is printed"),
-    Program("ngspice", "ngspice", _only(), _only("test"), "simulates the rig's power switch"),
-    Program("cmake", "cmake", EMULATOR, EMULATOR, "builds MicroPython for the emulated board"),
-    Program("make", "make", EMULATOR, EMULATOR, "builds it"),
-    Program("cc", "gcc", EMULATOR, EMULATOR, "compiles its tools"),
-    Program("dpkg-source", "dpkg-dev", EMULATOR, EMULATOR, "fetches its sources"),
-    Program("arm-none-eabi-gcc", "gcc-arm-none-eabi", EMULATOR, EMULATOR, "compiles it"),
-    Program(f"{ARM_LIBRARY}/libc.a", "libnewlib-arm-none-eabi", EMULATOR, EMULATOR, "its C library"),
-    Program(f"{ARM_LIBRARY}/libstdc++.a", "libstdc++-arm-none-eabi-newlib", EMULATOR, EMULATOR, "its C++ library"),
-    Program("npm", "npm", EMULATOR, EMULATOR, "fetches the emulator rp2040js"),
-    Program("node", "nodejs", EMULATOR, EMULATOR, "runs that emulator"),
-)
 
 
 def main() -> NoReturn:
@@ -142,55 +66,3 @@ def become(command: str, argv: list[str]) -> int:
         words.remove("test")
         os.execv(python, [python, "-m", "pytest", "-n", "3", "--dist", "loadscope", *words])
     os.execv(python, [python, "-P", "-m", "ssdrig", *argv])
-
-
-def missing(command: str) -> list[Program]:
-    """The programs that command needs or uses and that are not there."""
-    return [program for program in PROGRAMS if command in program.used_by and not is_there(program.name)]
-
-
-def is_there(name: str) -> bool:
-    """Whether PATH has the program, or the file exists. Raises ToolMissing when $SSDRIG_MICROPYTHON is wrong."""
-    if name != "micropython":
-        return os.path.exists(name) if os.path.isabs(name) else shutil.which(name) is not None
-    try:
-        return bool(micropython.command())
-    except ToolMissing:
-        if os.environ.get("SSDRIG_MICROPYTHON"):
-            raise  # someone's wish; another one is no help
-        return False
-
-
-def in_environment() -> bool:
-    """Whether this Python is the environment's."""
-    return Path(sys.prefix) == VENV.resolve()
-
-
-def environment_stands() -> bool:
-    """Whether .venv was made from this lock file, for the version of Python that it has now."""
-    try:
-        seen = STAMP.read_text()
-    except OSError:
-        return False
-    return seen == stamp(sys.version_info[:2] if in_environment() else _version(PYTHON))
-
-
-def stamp(version: tuple[int, ...]) -> str:
-    """What an environment is made from: the lock file and the version of Python, (major, minor)."""
-    return f"{hashlib.sha256(LOCK.read_bytes()).hexdigest()} python{'.'.join(map(str, version))}\n"
-
-
-def _version(python: Path) -> tuple[int, ...]:
-    """(major, minor) of a Python that is not ours; () when it does not run."""
-    import subprocess
-
-    try:
-        words = [str(python), "-ISc", "import sys; print(*sys.version_info[:2])"]
-        return tuple(map(int, subprocess.run(words, capture_output=True, text=True).stdout.split()))
-    except (OSError, ValueError):
-        return ()
-
-
-def say(text: str) -> None:
-    """One line for people."""
-    print(f"ssdrig: {text}", file=sys.stderr, flush=True)

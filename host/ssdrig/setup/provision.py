@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.setup import micropython
-from ssdrig.start import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
+from ssdrig.setup.needs import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
 
 SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
