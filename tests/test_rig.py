@@ -352,6 +352,41 @@ def test_frames_cut_anywhere_arrive_whole_with_the_time_of_the_completing_read(t
     assert (found.t_ns == 999 + np.searchsorted(cuts, ends)).all()
 
 
+def hearing(book, *sayings):
+    """A Rig without a port. sayings: for each command sent, [(kind, body)] that the board says on hearing it; "pong"
+    for the body of the answer to the ping."""
+    rig, seq, said = Rig("none", book), iter(range(100)), iter(sayings)
+
+    def send(kind, body=b""):
+        for answer, text in next(said, []):
+            text = body + struct.pack("<QI", 1, 0) if text == "pong" else text
+            rig._arrived(wire.encode(answer, next(seq), text), 1)
+        return 1
+
+    rig._send = send
+    return rig
+
+
+def armed(token):
+    return wire.ARMED, struct.pack(wire.ARMED_BODY, token, 10_000)
+
+
+def test_a_late_answer_is_not_taken_for_that_of_the_next_question(book):
+    """The first question's answer comes after its time: behind the second one's ping, before its pong."""
+    rig = hearing(book, [], [], [armed(1), (wire.PONG, "pong")], [armed(2)])
+    with pytest.raises(RigError, match="within 0 s"):
+        rig.ask(wire.ARM, b"", (wire.ARMED,), 0, "the rig to arm")
+    assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(2)
+    assert rig.heard(wire.ARMED) == [armed(2)[1]]
+
+
+def test_a_board_that_was_reset_owes_no_pong(book):
+    rig = hearing(book, [(wire.HELLO, stream.hello(boot=1)), (wire.PONG, "pong")], [armed(1)])
+    assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(1)
+    rig = hearing(book, [(wire.HELLO, stream.hello(boot=2))], [armed(2)])
+    assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(2)
+
+
 def test_mean_power_needs_a_known_configuration():
     body = stream.samples(0, np.array([1000, 2000]), [25_600, 25_600], [25_600, -51_200])
     hello = json.loads(stream.hello())

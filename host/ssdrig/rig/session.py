@@ -168,7 +168,7 @@ class Session:
             raise RigError(
                 "the board to keep the calibration", json.loads(said).get("why", "no"), "correct that and repeat"
             )
-        self.hello = self.rig.greet(timeout_s)  # the first hello may be the answer to an earlier question
+        self.hello = json.loads(said)
         if self.rail(rail).get("calibration") != calibration:
             raise RigError(
                 "the board to confirm the calibration",

@@ -32,6 +32,7 @@ REOPEN_S = 1.0
 STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
 DAMAGE_KEPT = 256  # bytes
+ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
 SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
 
 
@@ -69,6 +70,7 @@ class Rig:
         self._next_index: dict[int, int] = {}
         self._heard_at: dict[int, float] = {}  # rail -> when its last samples came
         self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
+        self._fence: int | None = None  # token of the ping right before ask()'s command, until its pong comes
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
@@ -183,10 +185,14 @@ class Rig:
     ) -> tuple[int, bytes]:
         """Send a command and wait for a frame of one of the kinds `answers`: (kind, body). One caller at a time.
 
-        Raises RigError when none comes in time, or the command could not be sent; what the rig's threads met."""
-        with self._news:
+        A ping goes ahead of the command. The board answers in order, so a frame that comes before that ping's pong
+        answers an earlier command, and is passed over. Raises RigError when no answer comes in time, or the command
+        could not be sent; what the rig's threads met."""
+        with self._news:  # nothing comes between the two
             self._answers.clear()
-        if self._send(kind, body) is None:
+            self._fence = self._next_token()
+            sent = self._ping(self._fence) and self._send(kind, body) is not None
+        if not sent:
             raise RigError(
                 f"{expected}",
                 f"port {self.port} that takes nothing",
@@ -342,11 +348,13 @@ class Rig:
                 self._next_index[rail] = index  # a fast rail: its accumulators were read instead of that conversion
         elif kind == wire.PONG:
             self._counts["pongs"] += 1
-            self._board_us, self._pong_at = struct.unpack_from(wire.PONG_BODY, body)[1], now
+            token, self._board_us, _ = struct.unpack_from(wire.PONG_BODY, body)
+            self._pong_at = now
+            if token == self._fence:
+                self._fence = None
         elif kind == wire.HELLO:
             self._greeted(json.loads(body), now)
-            self._answers.append((kind, body))
-        elif kind in (wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED):
+        if self._fence is None and kind in ANSWERS:
             self._answers.append((kind, body))
 
     def _greeted(self, hello: dict, now: float) -> None:
@@ -363,6 +371,7 @@ class Rig:
         fresh = self._hello is None or boot != self._hello["boot"]
         self._hello = hello
         if fresh:
+            self._fence = None  # a board that was reset owes no answers
             self._counts["boots"] += 1
             self._next_index.clear()
             self._book.event("rig.hello", hello=hello)
@@ -380,7 +389,7 @@ class Rig:
                     self._reopen_at = now + REOPEN_S
                     self._reopen()
                 continue
-            self._ping()
+            self._ping(self._next_token())
             with self._news:
                 silent = self._wanted and not self._go_due and now - max(self._samples_at, self._go_at) > SILENT_S
                 if silent:
@@ -399,12 +408,18 @@ class Rig:
                 if self._send(wire.GO) is None:
                     self._go_due = True
 
-    def _ping(self) -> None:
-        self._token = (self._token + 1) & 0xFFFFFFFF
-        token = struct.pack("<I", self._token)
-        t_ns = self._send(wire.PING, token)
+    def _next_token(self) -> int:
+        with self._news:
+            self._token = (self._token + 1) & 0xFFFFFFFF
+            return self._token
+
+    def _ping(self, token: int) -> bool:
+        """False if the port did not take it."""
+        body = struct.pack("<I", token)
+        t_ns = self._send(wire.PING, body)
         if t_ns is not None:
-            self._book.record(journal.PING, token, t_ns)
+            self._book.record(journal.PING, body, t_ns)
+        return t_ns is not None
 
     def _reopen(self) -> None:
         try:
