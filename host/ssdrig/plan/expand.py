@@ -1,0 +1,159 @@
+"""Plan + drive -> the flat list of what is done: one Act for each step and each of its points. This list is the one
+thing that a dry run prices, the engine carries out, progress counts, resume compares and the analysis reads. Pure.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ssdrig import steps
+from ssdrig.errors import UsageError
+from ssdrig.plan import grammar, quantity, values
+
+MIB = 1 << 20
+LEAST_BYTES = 16 * MIB
+STEADY_ROUNDS = 5  # the rule's window
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A repeat: its acts are carried out `least` to `most` times, `until` a rule holds."""
+
+    path: str
+    least: int
+    most: int
+    until: tuple[values.Until, ...]
+    resume: str
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that is done. `path`: of its step; `point`: what `over` has set, in the plan's words; `keys`: all that
+    the step says, sizes in bytes, times in seconds of the drive; `range_bytes`: how much of the drive, from its
+    beginning; `amount_bytes`: how much it writes or reads, None where another thing ends it; `not_run`: why it is left
+    out."""
+
+    path: str
+    do: str
+    keys: Mapping
+    point: Mapping = field(default_factory=dict)
+    repeat: Repeat | None = None
+    range_bytes: int = 0
+    amount_bytes: int | None = None
+    not_run: str | None = None
+
+    @property
+    def label(self) -> str:
+        """ "rounds/point read=65 block=64KiB"."""
+        return " ".join([self.path, *(f"{key}={grammar.told(value)}" for key, value in self.point.items())])
+
+
+def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = frozenset()) -> list[Act]:
+    """The acts of a plan on a drive: {"capacity_bytes", "raw_nand_bytes", "logical_block_bytes"} (the last two may be
+    None or 0: unknown). `capabilities`: what of grammar.CAPABILITIES the bench has. Raises UsageError where the plan
+    and the drive do not fit."""
+    lacking = [need for need in plan.needs if need not in capabilities]
+    if lacking:
+        raise UsageError(
+            f"a bench that can {' and '.join(plan.needs)} for {plan.name}",
+            f"none of {', '.join(lacking)} here",
+            "use another drive, or another plan",
+        )
+    acts: list[Act] = []
+    for step in plan.steps:
+        if step.do != "repeat":
+            acts += _acts(step, drive, capabilities, None, {})
+            continue
+        rule_rounds = STEADY_ROUNDS if any(entry.rule == "pts" for entry in step.keys.get("until", [])) else 1
+        most = step.keys.get("most") or step.keys.get("times") or 1
+        if most < rule_rounds:
+            raise UsageError(
+                f"at least {rule_rounds} rounds, which the rule needs",
+                f"most = {most} of {step.path}",
+                "allow more rounds",
+            )
+        least = min(rule_rounds, most) if "until" in step.keys else most
+        resume = step.keys.get("resume", "round")
+        repeat = Repeat(step.path, least, most, tuple(step.keys.get("until", ())), resume)
+        for outer in _points(step):
+            for inner in step.steps:
+                acts += _acts(inner, drive, capabilities, repeat, outer)
+    return acts
+
+
+def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
+    """How much of the drive a range is, aligned down to 1 MiB. Raises UsageError."""
+    capacity, raw = drive["capacity_bytes"], drive.get("raw_nand_bytes")
+    if part.fixed_bytes is not None:
+        size = part.fixed_bytes
+    elif not part.raw:
+        size = int(capacity * (part.percent or 0) / 100)
+    elif not raw:
+        raise UsageError("a drive whose raw NAND is known", "none", "give --raw-nand, or a range of the user capacity")
+    else:
+        size = int(raw * (part.percent or 0) / 100)
+    if size > capacity:
+        own_percent = 100 * (1 - capacity / raw) if raw else 0
+        raise UsageError(
+            f"a range within the drive's {capacity / 1e9:.2f} GB, over-provisioned by {own_percent:.1f} % of raw NAND",
+            f"{size / 1e9:.2f} GB",
+            "ask for less",
+        )
+    size = size // MIB * MIB
+    if size < LEAST_BYTES:
+        raise UsageError("at least 16 MiB to test", f"{size / MIB:.0f} MiB", "ask for a larger range")
+    return size
+
+
+def _points(step: grammar.Step) -> Iterator[dict]:
+    """Every combination of `over`, the first key slowest; one empty point where there is none."""
+    axes = [next(iter(axis.items())) for axis in step.said.get("over", [])]
+    for chosen in itertools.product(*(points for _, points in axes)):
+        yield dict(zip((key for key, _ in axes), chosen))
+
+
+def _acts(step: grammar.Step, drive: Mapping, capabilities, repeat: Repeat | None, outer: dict) -> Iterator[Act]:
+    spec = steps.KINDS[step.do].KEYS
+    lacking = [need for need in step.needs if need not in capabilities]
+    for inner in _points(step):
+        point = {**{key: value for key, value in outer.items() if key in spec or key == "at"}, **inner}
+        keys = dict(step.keys)
+        for key, value in point.items():
+            if key in spec:
+                keys[key] = values.read(value, spec[key].kind)
+        keys.pop("over", None)
+        act = _sized(Act(step.path, step.do, keys, {**outer, **inner}, repeat), drive)
+        why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else _unfit(act, drive)
+        if lacking and not step.optional:
+            raise UsageError(
+                f"a bench with {' and '.join(step.needs)} for step {step.path}",
+                "none here",
+                "add optional = true to the step, or use another bench",
+            )
+        yield Act(**{**act.__dict__, "not_run": why})
+
+
+def _sized(act: Act, drive: Mapping) -> Act:
+    keys = act.keys
+    if "range" not in keys:
+        return act
+    size = tested_bytes(keys["range"], drive)
+    amount = keys.get("amount")
+    bytes_ = None
+    if amount is not None:
+        bytes_ = amount.fixed_bytes or int(amount.times * drive["capacity_bytes"])
+    elif act.do == "fill":
+        bytes_ = size
+    return Act(**{**act.__dict__, "range_bytes": size, "amount_bytes": bytes_})
+
+
+def _unfit(act: Act, drive: Mapping) -> str | None:
+    """Why this drive cannot do it, or why there is nothing to do."""
+    if act.do in ("idle", "settle") and not act.keys.get("time", act.keys.get("most")):
+        return "0 s"
+    block = drive.get("logical_block_bytes") or 512
+    blocks = act.keys.get("block", ())
+    for size in (blocks,) if isinstance(blocks, int) else (size for size, _ in blocks):
+        if size % block:
+            return f"this drive has blocks of {block} bytes"
+    return None

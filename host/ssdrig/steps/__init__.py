@@ -1,0 +1,12 @@
+"""The kinds of step that a plan is made of, one module each: what it may say (KEYS), what of these ends it (ENDS, one
+of them exactly), what the bench must be able to do (NEEDS); how it is carried out is in run/engine.py."""
+
+from types import ModuleType
+
+from ssdrig.steps import ask, choose, fill, flush, idle, load, purge, repeat, set, settle, trim
+
+KINDS: dict[str, ModuleType] = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (purge, fill, load, repeat, choose, idle, settle, flush, trim, set, ask)
+}
+LATER = {"replay": "traces", "cut": "power-loss tests", "verify": "power-loss tests"}  # a kind whose body comes later

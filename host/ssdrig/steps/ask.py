@@ -1,0 +1,5 @@
+"""ask: wait for a person (heatsink on, chamber at 40 °C)."""
+
+from ssdrig.steps.keys import Key
+
+KEYS = {"text": Key("text", required=True)}

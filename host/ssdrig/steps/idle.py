@@ -1,0 +1,6 @@
+"""idle: no I/O and no SMART poll, for a time or until the power is quiet."""
+
+from ssdrig.steps.keys import Key
+
+KEYS = {"time": Key("time"), "until": Key("word", words=("quiet",)), "most": Key("time")}
+ENDS = ("time", "until")

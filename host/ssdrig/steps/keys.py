@@ -1,0 +1,18 @@
+"""What a step may say: the keys of its kind, each with the kind of its value."""
+
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """`kind`: one of plan/quantity.py, or of plan/values.py for what is no single quantity. `default` as a plan would
+    write it; None: left out. `words`: all that the value may be."""
+
+    kind: str
+    default: object = None
+    required: bool = False
+    words: tuple[str, ...] = ()
+
+
+RANGE = Key("range", "100 %")
+SMART = Key("smart", "60 s")  # time between two polls, or "edges", or "none"
+RESUME = Key("word", words=("round", "restart", "plan", "continue"))

@@ -1,0 +1,5 @@
+"""settle: read SMART after 0, 60, 120 and 300 s until two readings have the same NAND count, at most so long."""
+
+from ssdrig.steps.keys import Key
+
+KEYS = {"most": Key("time", "5 min")}

@@ -1,0 +1,70 @@
+"""plan/expand.py: what a plan does on a drive."""
+
+import pytest
+
+from ssdrig.errors import UsageError
+from ssdrig.plan import expand, grammar
+
+ALL = frozenset(grammar.CAPABILITIES)
+MIB = 1 << 20
+
+
+def drive(capacity_bytes=256 << 30, raw_nand_bytes=256 << 30, logical_block_bytes=512):
+    return {
+        "capacity_bytes": capacity_bytes,
+        "raw_nand_bytes": raw_nand_bytes,
+        "logical_block_bytes": logical_block_bytes,
+    }
+
+
+def acts(name, variant=None, sets=None, capabilities=ALL, **of_drive):
+    text, where = grammar.find(name)
+    return expand.expand(grammar.read(text, where, variant, sets), drive(**of_drive), capabilities)
+
+
+@pytest.mark.parametrize("block", [512, 4096])
+@pytest.mark.parametrize("capacity", [64 << 20, 30 * 10**12])
+@pytest.mark.parametrize("name", grammar.shipped())
+def test_every_plan_and_variant_fits_every_drive(name, capacity, block):
+    text, where = grammar.find(name)
+    for variant in (None, *grammar.read(text, where).variants):
+        found = acts(name, variant, capacity_bytes=capacity, raw_nand_bytes=capacity, logical_block_bytes=block)
+        assert found and all(act.range_bytes <= capacity for act in found)
+
+
+def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
+    found = [act for act in acts("pts-iops") if act.repeat]
+    assert len(found) == 56 and {act.path for act in found} == {"rounds/point"}
+    assert [(act.point["read"], act.point["block"]) for act in found[:2]] == [(100, "1024 KiB"), (100, "128 KiB")]
+    assert found[0].keys["block"] == ((1 << 20, 100),) and found[0].label == "rounds/point read=100 block=1024KiB"
+    assert (found[0].repeat.least, found[0].repeat.most) == (5, 25)
+    left_out = [act for act in acts("pts-iops", logical_block_bytes=4096) if act.not_run]
+    assert len(left_out) == 7 and {act.point["block"] for act in left_out} == {"512 B"}
+    assert {act.not_run for act in left_out} == {"this drive has blocks of 4096 bytes"}
+
+
+def test_an_amount_is_of_the_capacity_and_a_fill_without_one_is_one_pass():
+    wipc = next(act for act in acts("pts-iops", "client") if act.path == "wipc")
+    assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)
+    fill = next(act for act in acts("consistency", "op25") if act.path == "fill")
+    assert fill.range_bytes == fill.amount_bytes == 192 << 30
+
+
+def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
+    # 336 GiB of raw NAND, 200 GB tested: 44.6 %
+    op = 100 * (1 - 200e9 / (336 << 30))
+    found = acts(
+        "consistency", None, {"range": f"raw {100 - op:.6f} %"}, capacity_bytes=240 * 10**9, raw_nand_bytes=336 << 30
+    )
+    assert found[1].range_bytes == pytest.approx(200e9, abs=MIB)
+    with pytest.raises(UsageError, match="raw NAND is known"):
+        acts("consistency", "op25", raw_nand_bytes=None)
+    with pytest.raises(UsageError, match="over-provisioned by 6.9 % of raw NAND"):
+        acts("consistency", None, {"range": "raw 100 %"}, capacity_bytes=int(0.931 * (256 << 30)))
+    with pytest.raises(UsageError, match="at least 16 MiB"):
+        acts("consistency", None, {"range": "1 MiB"})
+
+
+def test_what_the_bench_lacks_is_said_before_anything_starts():
+    with pytest.raises(UsageError, match="none of write-cache here"):
+        acts("pts-iops", capabilities=frozenset({"purge"}))
