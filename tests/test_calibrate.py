@@ -359,6 +359,6 @@ def test_the_command_says_what_it_costs_and_keeps_what_it_found(home, tmp_path, 
         == code
     )
     out, err = capsys.readouterr()
-    assert asked == [("S1", 10**10, None, 60)] and "writes 10 GB, 1 % of its rated 1 TB" in err
+    assert asked == [("S1", 10**10, None, 60)] and "writes 10.0 GB, 1 % of its rated 1.00 TB" in err
     assert units_file.units_for("UNKNOWN SSD", "F1") == ({"ata:241": MIB} if unit else {})
     assert json.loads(out)["kept_in"] == (str(home) if unit else None)

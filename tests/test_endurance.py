@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import words
 from ssdrig.drive.wear import endurance, wa
 from ssdrig.drive.wear.endurance import Limits, Rate
 from ssdrig.errors import UsageError
@@ -335,19 +334,3 @@ def test_project_takes_whatever_a_drive_says(
         assert 0 <= a["days_low"] <= a["days"] * (1 + 1e-9) and (
             a["days_high"] is None or a["days"] <= a["days_high"] * (1 + 1e-9)
         )
-
-
-@pytest.mark.parametrize(
-    "days, text",
-    [
-        (5, "5.0 days"),
-        (45, "45 days"),
-        (100, "3.3 months"),
-        (950, "31 months"),
-        (1500, "4.1 years"),
-        (4000, "11 years"),
-        (101 * 365.25, "over 100 years"),
-    ],
-)
-def test_in_days(days, text):
-    assert words.days(days) == text

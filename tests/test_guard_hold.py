@@ -298,7 +298,7 @@ def test_the_announcement(tree):
     drive = find(SERIAL, tree.root)
     assert (
         guard.announcement(drive, "fill and 4 KiB random writes", 4.3e12, 600e12)
-        == f"ALL DATA WILL BE LOST on Samsung SSD 860 EVO 500GB, serial {SERIAL}, 67.11 MB (/dev/disk/by-id/ata-x).\n"
-        "fill and 4 KiB random writes: writes 4.3 TB, 0.72 % of its rated 600 TB."
+        == f"ALL DATA WILL BE LOST on Samsung SSD 860 EVO 500GB, serial {SERIAL}, 67.1 MB (/dev/disk/by-id/ata-x).\n"
+        "fill and 4 KiB random writes: writes 4.30 TB, 0.72 % of its rated 600 TB."
     )
     assert "its rated endurance is not known" in guard.announcement(drive, "purge", 0)

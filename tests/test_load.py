@@ -238,7 +238,7 @@ def test_less_detail_keeps_the_counts(tmp_path, drive, detail):
 @needs_fio
 @needs_nbdkit
 def test_a_budget_ends_the_step(tmp_path, drive):
-    with pytest.raises(LoadError, match="to move at most 0.00 GB"):
+    with pytest.raises(LoadError, match="to move at most 1.05 MB"):
         load.run(random_write(drive[1], time_s=60, most_bytes=1 << 20), tmp_path / "f")
     assert fiolog.load(tmp_path / "f").totals["bytes"] > 1 << 20
 

@@ -1,11 +1,4 @@
-import pytest
-
-from ssdrig.progress import Progress, clock, sparkline
-
-
-@pytest.mark.parametrize("seconds, words", [(0, "0:00"), (123.4, "2:03"), (3723, "1:02:03"), (-5, "0:00")])
-def test_clock(seconds, words):
-    assert clock(seconds) == words
+from ssdrig.progress import Progress, sparkline
 
 
 def test_sparkline_is_logarithmic_and_shows_zero_as_a_hole():

@@ -200,11 +200,11 @@ def test_command_says_what_writing_it_all_costs_of_its_rating(run, capsys, tmp_p
     monkeypatch.setattr(block, "zero", lambda node, on_bytes: open(node, "r+b").write(bytes(SIZE)))
     words = ("--destroy-data", "SERIAL0001", "--method", "zero")
     assert run(*words) == 0
-    assert "writes 4.194 MB, its rated endurance is not known" in capsys.readouterr().err
+    assert "writes 4.19 MB, its rated endurance is not known" in capsys.readouterr().err
     (tmp_path / "ssdrig").mkdir()
     (tmp_path / "ssdrig/warranty.toml").write_text('[[drive]]\nmodel = "Model A"\ntbw_TB = 0.0001\nsource = "a test"\n')
     assert run(*words) == 0
-    assert "writes 4.194 MB, 4.2 % of its rated 100 MB" in capsys.readouterr().err
+    assert "writes 4.19 MB, 4.2 % of its rated 100 MB" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

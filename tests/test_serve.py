@@ -19,19 +19,6 @@ from ssdrig.virtual.device import truth
 
 pytestmark = pytest.mark.keeps_time
 
-# --- sizes
-
-
-@pytest.mark.parametrize("text,value", [("4GiB", 4 << 30), ("240 GB", 240 * 10**9), ("1048576", 1 << 20)])
-def test_parse_bytes(text, value):
-    assert serve.parse_bytes(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "4gib", "-1", "1.5GiB", "GiB"])
-def test_parse_bytes_refuses(text):
-    with pytest.raises(UsageError):
-        serve.parse_bytes(text)
-
 
 def test_over_provisioning_is_a_share_of_raw_nand():
     raw = 1000 << 20

@@ -238,7 +238,7 @@ def test_two_sources_that_disagree_are_both_shown_and_neither_is_used():
     attribute = (241, "Host_Writes_32MiB", 100_000)  # 3.36 TB
     got = snap("Intel 320 Series SSDs", attribute, statistics=[(1, 0x18, 5 * TB // 512)])
     assert got["host_written_bytes"] is None and got["host_written_source"] is None
-    assert said(got, "device statistics says 5000.0 GB", "attribute 241 (32 MiB) 3355.4 GB", "neither is used")
+    assert said(got, "device statistics says 5.00 TB", "attribute 241 (32 MiB) 3.36 TB", "neither is used")
     got = snap(PHISON, (173, "MaxAvgErase_Ct", 37 << 16 | 52), (244, "Average_Erase_Count", 90))
     assert got["pe_cycles_mean"] is None and said(got, "attribute 173 says 37", "attribute 244 90")
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import words
 from ssdrig.drive.wear import wa
 
 MIB, GIB, GB = 1 << 20, 1 << 30, 10**9
@@ -349,27 +348,6 @@ def test_the_hosts_own_count_and_log_22hs_agree_to_the_byte():
     assert wa.between(fdp(0, 0, 0), fdp(512_000, 6_000_000, 4_000_000), host_bytes_known=3_999_000).flags == (
         "host_differs",
     )
-
-
-@pytest.mark.parametrize(
-    "count, text",
-    [
-        (0, "0 B"),
-        (1, "1 B"),
-        (999, "999 B"),
-        (1000, "1.00 kB"),
-        (999_499, "999 kB"),
-        (999_600, "1.00 MB"),
-        (13_880_000_000_000, "13.9 TB"),
-        (200e12, "200 TB"),
-        (5.5e15, "5.50 PB"),
-        (1.2e19, "12000 PB"),
-        (0.25, "0 B"),
-        (-3.5e9, "-3.50 GB"),
-    ],
-)
-def test_in_words(count, text):
-    assert words.size(count) == text
 
 
 def test_words():

@@ -12,14 +12,6 @@ BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
 
 
-def clock(seconds: float) -> str:
-    """123 -> '2:03'; 3723 -> '1:02:03'."""
-    seconds = max(0, round(seconds))
-    hours, rest = divmod(seconds, 3600)
-    minutes, seconds = divmod(rest, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
-
-
 def sparkline(values: list[float], width: int = 24) -> str:
     """The last `width` values as bars on a log scale, so that plateau and steady state both show; 0 is a space."""
     values = values[-width:]

@@ -1,52 +1,80 @@
-"""Numbers in the units that people use, and text from elsewhere made safe to print. Pure."""
+"""Bytes and durations as people write them and as ssdrig prints them. Pure."""
 
 import math
+import re
 
+from ssdrig.errors import UsageError
+
+DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50}
+BYTES = {"B": 1} | DECIMAL | BINARY
+_BYTES_OF = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | BYTES
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
 DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 YEARS_MOST = 100  # a projection beyond this says no more than "not in your time"
 
 
+def parse_bytes(text: str) -> int:
+    """ "4GiB", "4 GiB" -> 4294967296; without a unit bytes. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]+)\s*([A-Za-z]*)", text.strip())
+    if not match or match[2] not in _BYTES_OF:
+        raise UsageError(
+            "a size such as 4GiB or 240GB",
+            repr(text),
+            f"give a whole number and one of the units {' '.join(unit for unit in _BYTES_OF if unit)}",
+        )
+    return int(match[1]) * _BYTES_OF[match[2]]
+
+
+def parse_seconds(text: str) -> float:
+    """ "60 s" -> 60.0, "1.5h" -> 5400.0, "5 ms" -> 0.005. The unit is required. Raises UsageError."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)", text.strip())
+    if not match or match[2] not in _SECONDS:
+        raise UsageError(
+            "a duration such as 60 s or 5 ms", repr(text), f"give a number and one of the units {' '.join(_SECONDS)}"
+        )
+    return float(match[1]) * _SECONDS[match[2]]
+
+
 def size(count: float) -> str:
     """Bytes in decimal units with three digits: 13880000000000 -> '13.9 TB'."""
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if abs(count) < 999.5 or unit == "PB":
+    unit = "B"
+    for bigger in DECIMAL:
+        if abs(count) < 999.5:
             break
-        count /= 1000
+        count, unit = count / 1000, bigger
     digits = 0 if unit == "B" else max(0, 2 - math.floor(math.log10(abs(count)))) if abs(count) >= 1 else 2
     return f"{count:.{digits}f} {unit}"
 
 
-def unit(bytes_per_count: int) -> str:
-    """The unit of a counter: 512 -> '512 B', 33554432 -> '32 MiB', 10**9 -> '1 GB'."""
-    for factor, name in ((1 << 30, "GiB"), (10**9, "GB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if bytes_per_count % factor == 0:
-            return f"{bytes_per_count // factor} {name}"
-    return f"{bytes_per_count} B"
+def exact_size(count: int) -> str:
+    """Bytes without rounding, in the largest unit that divides them: 4096 -> '4 KiB', 10**9 -> '1 GB', 1000 -> '1000
+    B'. For blocks and for the units of counters."""
+    for name in ("GiB", "GB", "MiB", "KiB"):
+        if count and count % BYTES[name] == 0:
+            return f"{count // BYTES[name]} {name}"
+    return f"{count} B"
 
 
-def days(count: float) -> str:
-    """5 -> '5.0 days', 100 -> '3.3 months', 950 -> '31 months', 4000 -> '11 years', above 100 years 'over 100
-    years'."""
-    if count < 60:
-        return f"{count:.1f} days" if count < 10 else f"{count:.0f} days"
-    if count < 365.25 * 4:
-        months = count / DAYS_PER["month"]
-        return f"{months:.1f} months" if months < 10 else f"{months:.0f} months"
-    years = count / DAYS_PER["year"]
-    if years > YEARS_MOST:
+def clock(seconds: float) -> str:
+    """A duration as a clock shows it: 123 -> '2:03'; 3723 -> '1:02:03'."""
+    seconds = max(0, round(seconds))
+    hours, rest = divmod(seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def period(days: float) -> str:
+    """A long duration in two or three digits: 0.5 -> '12 hours', 5 -> '5.0 days', 100 -> '3.3 months', 4000 -> '11
+    years', above 100 years 'over 100 years'."""
+    if days < 1:
+        count, name = days / DAYS_PER["hour"], "hours"
+    elif days < 60:
+        count, name = days, "days"
+    elif days < 4 * DAYS_PER["year"]:
+        count, name = days / DAYS_PER["month"], "months"
+    else:
+        count, name = days / DAYS_PER["year"], "years"
+    if name == "years" and count > YEARS_MOST:
         return f"over {YEARS_MOST} years"
-    return f"{years:.1f} years" if years < 10 else f"{years:.0f} years"
-
-
-def hours(count: float) -> str:
-    """96.2 -> '96 h', 355 -> '14.8 d', 2190 -> '13.0 weeks', 36700 -> '4.2 years'."""
-    for name, length, upto in (("h", 1, 120), ("d", 24, 60 * 24), ("weeks", 168, 366 * 24)):
-        if count < upto:
-            return f"{count / length:.{0 if name == 'h' and count >= 20 else 1}f} {name}"
-    return f"over {YEARS_MOST} years" if count > YEARS_MOST * 8766 else f"{count / 8766:.1f} years"
-
-
-def printable(text: str) -> str:
-    """Text of a drive, a file or a user for a terminal: control and format characters (an ESC, a newline, a turn of
-    direction) as their code points, so that nothing but text arrives there."""
-    return "".join(c if c.isprintable() else f"<{ord(c):02X}>" for c in text)
+    return f"{count:.{1 if count < 10 else 0}f} {name}"

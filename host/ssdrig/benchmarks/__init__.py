@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ssdrig import progress
+from ssdrig import progress, words
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def in_turn(things: Sequence[T], name: str) -> Iterator[T]:
     for done, thing in enumerate(things):
         if done:
             eta_s = (time.monotonic() - began) / done * (len(things) - done)
-            show.show(f"{name}: {done} of {len(things)}  ETA {progress.clock(eta_s)}")
+            show.show(f"{name}: {done} of {len(things)}  ETA {words.clock(eta_s)}")
         yield thing
     if show.live:
         show.show("")

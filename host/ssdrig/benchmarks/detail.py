@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig import progress
+from ssdrig import progress, words
 from ssdrig.benchmarks import Figure, at_least, at_most
 from ssdrig.load import fio
 
@@ -26,7 +26,7 @@ def growth(
     show = progress.Progress()
 
     def look(second: dict) -> None:
-        show.show(f"detail {detail}: {second['runtime_s']:.0f} s  ETA {progress.clock(seconds - second['runtime_s'])}")
+        show.show(f"detail {detail}: {second['runtime_s']:.0f} s  ETA {words.clock(seconds - second['runtime_s'])}")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
                 if (status.parent / "cwd").readlink() == folder and "\nRssAnon:" in (text := status.read_text()):

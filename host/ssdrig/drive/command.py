@@ -13,6 +13,7 @@ from ssdrig.drive.target import guard, uses
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import SsdrigError
 from ssdrig.terminal import printable
+from ssdrig.words import size
 
 POLL_TIMEOUT_S = 20
 NOT_ASKED = "not asked (--no-smart)"
@@ -109,7 +110,7 @@ def _cells(row: dict) -> tuple[str, ...]:
         printable(row["serial"]) or UNKNOWN,
         printable(row["model"]) or UNKNOWN,
         printable(row["firmware"]) or UNKNOWN,
-        guard.size(row["capacity_bytes"]),
+        size(row["capacity_bytes"]),
         _interface(row),
         health,
         used,

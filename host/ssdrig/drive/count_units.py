@@ -16,8 +16,8 @@ import time
 
 from ssdrig.drive.smart.units import save_units
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.progress import Progress, clock
-from ssdrig.words import unit as unit_words
+from ssdrig.progress import Progress
+from ssdrig.words import clock, exact_size, parse_bytes, size
 
 UNITS = (
     512,
@@ -108,8 +108,8 @@ def _judge(counts: int, written: int, wa_most: float) -> dict:
             " written",
         )
     if len(fits) == 1:
-        return result(fits, fits[0], None, f"moved by {counts}: {unit_words(fits[0])} a count")
-    names = " or ".join(unit_words(unit) for unit in fits)
+        return result(fits, fits[0], None, f"moved by {counts}: {exact_size(fits[0])} a count")
+    names = " or ".join(exact_size(unit) for unit in fits)
     needed = [bytes_to_tell(small, big, wa_most) for small, big in zip(fits, fits[1:], strict=False)]
     known = [number for number in needed if number is not None]
     if len(known) < len(needed):
@@ -189,18 +189,20 @@ def calibrate(
     }
 
 
-def _write(fio, drive, size: int, progress: Progress) -> None:
+def _write(fio, drive, written_bytes: int, progress: Progress) -> None:
     def on_second(second):
-        share = second["total_bytes"] / size
+        share = second["total_bytes"] / written_bytes
         left_s = second["runtime_s"] * (1 - share) / share if share else 0
-        speed = f"{second['bw_bytes'] / 1e6:.0f} MB/s"
-        progress.show(f"writing {size / 1e9:.1f} GB {share:4.0%} · {speed} · about {clock(left_s)} left")
+        speed = f"{size(second['bw_bytes'])}/s"
+        progress.show(f"writing {size(written_bytes)} {share:4.0%} · {speed} · about {clock(left_s)} left")
 
-    job = fio.Job("calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, size, drive.node, io_size=size)
+    job = fio.Job(
+        "calibrate", "write", WRITE_BLOCK_BYTES, QUEUE_DEPTH, written_bytes, drive.node, io_size=written_bytes
+    )
     with tempfile.TemporaryDirectory(prefix="ssdrig-calibrate-") as folder:
         result = fio.run(job, folder, on_second)
-    if result.bytes != size:
-        raise DriveError(f"{size} bytes written", f"{result.bytes}", "calibrate again; see dmesg")
+    if result.bytes != written_bytes:
+        raise DriveError(f"{written_bytes} bytes written", f"{result.bytes}", "calibrate again; see dmesg")
 
 
 def _rest(seconds: float, why: str, progress: Progress) -> None:
@@ -254,7 +256,6 @@ def command(args: argparse.Namespace) -> int:
     from ssdrig.drive.target import guard, inventory
     from ssdrig.drive.target.confirm import confirmed
     from ssdrig.drive.wear import warranty
-    from ssdrig.sizes import parse_bytes
 
     written = parse_bytes(args.write)
     if args.settle < 0:
@@ -272,7 +273,7 @@ def command(args: argparse.Namespace) -> int:
         print(json.dumps(result, ensure_ascii=False))
     else:
         for f in result["units"]:
-            more = f"; write {f['more_bytes'] / 1e9:.3g} GB more" if f["more_bytes"] else ""
+            more = f"; write {size(f['more_bytes'])} more" if f["more_bytes"] else ""
             print(f"{f['key']:12}{f['name']:28}{f['words']}{more}")
     if not result["settled"]:
         print(f"the counters were still moving after {SETTLE_STEPS} polls: the result may be wrong", file=sys.stderr)

@@ -15,7 +15,8 @@ from ssdrig import journal
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import points
 from ssdrig.influx import sender as influx
-from ssdrig.progress import Progress, clock
+from ssdrig.progress import Progress
+from ssdrig.words import clock
 
 FOLLOW_POLL_S = 1.0
 IDLE_POLL_S = 0.2

@@ -20,6 +20,7 @@ from pathlib import Path
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fiolog, fiotext
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
+from ssdrig.words import size
 
 OLDEST_FIO = (3, 30)  # log_alternate_epoch_clock_id
 MARGIN_S = 60.0
@@ -184,7 +185,7 @@ class _Watch:
 
     def _take(self, document: dict, t_ns: int) -> None:
         now = fiotext.totals(document)
-        ios, size = now["ios"] - self.told["ios"], now["bytes"] - self.told["bytes"]
+        ios, moved = now["ios"] - self.told["ios"], now["bytes"] - self.told["bytes"]
         span_s = (now["runtime_ms"] - self.told["runtime_ms"]) / 1000
         if now["ios"] > self.last["ios"]:
             self.progress_at = time.monotonic()
@@ -195,9 +196,9 @@ class _Watch:
                     "t_ns": t_ns,
                     "span_s": span_s,
                     "ios": ios,
-                    "bytes": size,
+                    "bytes": moved,
                     "iops": ios / span_s,
-                    "bw_bytes": size / span_s,
+                    "bw_bytes": moved / span_s,
                     "lat_mean_ns": (now["lat_sum_ns"] - self.told["lat_sum_ns"]) / ios if ios else 0.0,
                     "total_ios": now["ios"],
                     "total_bytes": now["bytes"],
@@ -309,8 +310,8 @@ def _judge(job: Job, folder: Path, code: int, ended: str, watch: _Watch) -> None
         )
     if ended == "budget" and job.most_bytes is not None:
         raise LoadError(
-            f"step {job.name} to move at most {job.most_bytes / 1e9:.2f} GB",
-            f"{watch.last['bytes'] / 1e9:.2f} GB",
+            f"step {job.name} to move at most {size(job.most_bytes)}",
+            size(watch.last["bytes"]),
             f"allow more if the drive's endurance does; {look}",
         )
     if ended == "late":

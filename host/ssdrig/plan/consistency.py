@@ -8,6 +8,7 @@ over-provisioning is a share of raw NAND: 200 GB tested of 336 GiB raw is called
 from dataclasses import dataclass
 
 from ssdrig.errors import UsageError
+from ssdrig.words import exact_size
 
 MIB = 1 << 20
 REAL_DURATION_S = 2000  # what the reviews began with
@@ -60,7 +61,7 @@ def tested_bytes(capacity_bytes: int, raw_nand_bytes: int | None, op_percent: fl
             "ask for more, or leave --op out to test the whole drive",
         )
     if tested < 64 * MIB:
-        raise UsageError("at least 64 MiB left to test", f"{tested / MIB:.0f} MiB", "ask for less over-provisioning")
+        raise UsageError("at least 64 MiB left to test", exact_size(tested), "ask for less over-provisioning")
     return tested
 
 

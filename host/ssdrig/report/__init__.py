@@ -15,6 +15,7 @@ from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
 from ssdrig.report import page, phases
 from ssdrig.report.terms import BY_KEY, number, with_error
+from ssdrig.words import size
 
 SHORT = [
     "iops_mean",
@@ -82,15 +83,15 @@ def command(args) -> int:
         except JournalError as error:
             show.say(f"report: figures.json is not written, {error.seen}")
     write(out, html)
-    show.say(f"report: {out.resolve()} ({len(html) / 1e6:.2f} MB)")
+    show.say(f"report: {out.resolve()} ({size(len(html))})")
     return 0
 
 
 def read(folders: list[Path]):
     """analysis.load of each folder, in order; large ones on all cores."""
-    size = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
+    total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
     workers = min(len(folders), os.cpu_count() or 1)
-    if workers < 2 or size < MANY_BYTES:
+    if workers < 2 or total < MANY_BYTES:
         yield from map(analysis.load, folders)
         return
     # a fork would copy threads' locks, a spawn imports all anew each time

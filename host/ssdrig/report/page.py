@@ -14,6 +14,7 @@ from ssdrig.report import comparable, pack, views, words
 from ssdrig.report.cards import cards, spread
 from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
+from ssdrig.words import size
 
 HERE = Path(__file__).parent
 # what every page begins with, and hardly any other file
@@ -116,7 +117,7 @@ def head(runs: list, figures: list[dict], names: list, apart: list[str | None], 
         firmware = data.header["drive"].get("firmware")
         facts = [
             started(data),
-            f'<span title="{number(f["tested_bytes"], 0)} bytes">{number(f["tested_bytes"] / 1e9, 2)} GB tested</span>'
+            f'<span title="{number(f["tested_bytes"], 0)} bytes">{size(f["tested_bytes"])} tested</span>'
             if f["tested_bytes"]
             else None,
             f"{number(f['duration_s'], 0)} s" if f["duration_s"] else None,

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from ssdrig.report.terms import Term, number, with_error
+from ssdrig.words import DECIMAL, exact_size
 
 TITLES = {"consistency": "Performance consistency"}
 LOADS = {"consistency": "random write over the whole tested range"}
@@ -32,9 +33,7 @@ def description(data, figure: dict) -> str:
 
 def block(size: int | None) -> str:
     """4096 -> '4 KiB'."""
-    if size is None:
-        return "unknown size"
-    return f"{size / 1024:g} KiB" if size < 1 << 20 else f"{size / (1 << 20):g} MiB"
+    return "unknown size" if size is None else exact_size(size)
 
 
 def op(percent) -> str:
@@ -81,7 +80,8 @@ def unit(term: Term, values) -> Unit:
     if term.unit == "µs" and top >= 1000:
         return Unit("ms", 1e-3, 3 if top < 1e4 else 2)
     if term.unit == "B":
-        for name, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        for name in ("TB", "GB", "MB"):
+            scale = DECIMAL[name]
             if top >= scale:
                 return Unit(name, 1 / scale, 2)
     return Unit(term.unit, 1, term.places)

@@ -15,8 +15,8 @@ from ssdrig import journal, wire
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
-from ssdrig.progress import clock
 from ssdrig.rig.stream import Rig
+from ssdrig.words import clock
 
 LATE_S = 3.0  # of the board's own time, that a rail may send nothing
 SILENT_S = 10.0  # of the host's time, that the board may send nothing at all

@@ -14,8 +14,9 @@ from ssdrig.bench import Bench
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, RigError, SsdrigError
 from ssdrig.plan.consistency import Consistency
-from ssdrig.progress import Progress, clock, sparkline
+from ssdrig.progress import Progress, sparkline
 from ssdrig.rig.stream import Rig
+from ssdrig.words import clock, size
 
 ANCHOR_INTERVAL_S = 60
 CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
@@ -81,7 +82,7 @@ class Live:
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
         self._show.show(
             f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
-            f" {now['bw_bytes'] * self._k / 1e6:6.1f} MB/s {self._power_words()}  ETA {clock(eta_s)}"
+            f" {size(now['bw_bytes'] * self._k):>7}/s {self._power_words()}  ETA {clock(eta_s)}"
         )
         if self._jsonl:
             watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)

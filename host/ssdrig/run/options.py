@@ -9,7 +9,7 @@ import os
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.plan import consistency
-from ssdrig.sizes import parse_bytes
+from ssdrig.words import parse_bytes
 
 METHODS = ["consistency"]
 LONGEST_S = 10_000_000  # 116 days

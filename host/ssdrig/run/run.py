@@ -20,15 +20,15 @@ from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, 
 from ssdrig.influx import push
 from ssdrig.load import fio
 from ssdrig.plan import consistency
-from ssdrig.progress import Progress, clock
+from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
 from ssdrig.run import options as run_options
 from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
-from ssdrig.sizes import parse_bytes
 from ssdrig.terminal import printable
+from ssdrig.words import clock, parse_bytes, size
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
@@ -135,9 +135,9 @@ def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -
     k = drive["time_dilation"]
     expected = consistency.estimate(plan, drive["interface"], k)
     least_s, most_s = expected.host_s
-    least, most = (f"{size / 1e9:.3g}" for size in expected.written_bytes)
+    least, most = (size(count) for count in expected.written_bytes)
     dilated = f", time-dilated {k} times" if k != 1 else ""
-    raw = f", {drive['raw_nand_bytes'] / 1e9:.2f} GB raw NAND" if drive["raw_nand_bytes"] else ""
+    raw = f", {size(drive['raw_nand_bytes'])} raw NAND" if drive["raw_nand_bytes"] else ""
     op = (
         "the drive's default over-provisioning"
         if plan.op_percent is None
@@ -145,10 +145,10 @@ def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -
     )
     named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
     show.say(
-        f"{named}: {drive['capacity_bytes'] / 1e9:.2f} GB{raw}{dilated}\nconsistency: {op};"
-        f" purge, fill {plan.tested_bytes / 1e9:.2f} GB, then {plan.duration_s} s of 4 KiB random write at QD"
-        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} GB written, at"
-        f" most {expected.most_bytes / 1e9:.3g} GB"
+        f"{named}: {size(drive['capacity_bytes'])}{raw}{dilated}\nconsistency: {op};"
+        f" purge, fill {size(plan.tested_bytes)}, then {plan.duration_s} s of 4 KiB random write at QD"
+        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} written, at"
+        f" most {size(expected.most_bytes)}"
     )
     if args.dry_run and (args.json or args.jsonl):
         method = {"name": args.method, **asdict(plan)}

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from ssdrig.errors import SsdrigError, UsageError
-from ssdrig.sizes import parse_bytes
+from ssdrig.words import parse_bytes
 
 ALIGN_BYTES = 1 << 20
 
@@ -174,7 +174,8 @@ def show_ledger(args: argparse.Namespace) -> int:
 
 
 def precondition(args: argparse.Namespace) -> int:
-    from ssdrig.progress import Progress, clock
+    from ssdrig.progress import Progress
+    from ssdrig.words import clock
 
     drive = _drive(
         _preset(args.age_preset), args.age_capacity, args.age_state if os.path.exists(args.age_state) else None

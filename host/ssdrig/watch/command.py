@@ -17,6 +17,7 @@ from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.progress import Progress
 from ssdrig.terminal import printable
 from ssdrig.watch.folder import answered, default_folder, history, keep, last_answered, set_torn_aside
+from ssdrig.words import size
 
 __all__ = ["add_arguments", "command", "history"]
 
@@ -157,8 +158,8 @@ class Watch:
             out["since"] = since(before, record) if before else None
             self._before[serial] = record
         try:
-            path, size = keep(self.folder, record)
-            out["kept"] = {"file": str(path), "bytes": size}
+            path, length = keep(self.folder, record)
+            out["kept"] = {"file": str(path), "bytes": length}
         except JournalError as error:
             say(str(error))
         return out
@@ -235,8 +236,8 @@ def table(results: list[dict]) -> list[str]:
                 _number(s["percentage_used"], " %"),
                 _number(s["available_spare_percent"], " %"),
                 _number(s["temperature_C"]),
-                _terabytes(s["host_written_bytes"]),
-                _terabytes(s["nand_written_bytes"]),
+                _size(s["host_written_bytes"]),
+                _size(s["nand_written_bytes"]),
                 _number(s["power_on_hours"]),
                 _number(s["power_cycles"]),
             )
@@ -251,8 +252,8 @@ def _number(value, unit: str = "") -> str:
     return "-" if value is None else f"{value:g}{unit}"
 
 
-def _terabytes(value) -> str:
-    return "-" if value is None else f"{value / 1e12:.3f} TB"
+def _size(value) -> str:
+    return "-" if value is None else size(value)
 
 
 def _tell(result: dict, show: Progress) -> None:

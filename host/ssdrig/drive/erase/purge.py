@@ -18,7 +18,8 @@ from ssdrig.drive.program import is_missing
 from ssdrig.drive.target import block
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import DriveError, ToolMissing, UnsafeTarget, UsageError
-from ssdrig.progress import Progress, clock
+from ssdrig.progress import Progress
+from ssdrig.words import clock, size
 
 # name: what it does; in the order in which `auto` prefers them
 METHODS = {
@@ -393,7 +394,7 @@ def _dry_run(args: argparse.Namespace, drive: Drive, guard) -> int:
             )
         )
     else:
-        print(f"{drive.model} {drive.serial}, {drive.capacity_bytes / 1e9:.1f} GB, {drive.interface}, {drive.node}")
+        print(f"{drive.model} {drive.serial}, {size(drive.capacity_bytes)}, {drive.interface}, {drive.node}")
         for m in (m for m in offered if m.available or not (m.why_not or "").startswith(OTHER_INTERFACE)):
             time_words = f" (about {clock(m.estimate_s)})" if m.estimate_s else ""
             print(

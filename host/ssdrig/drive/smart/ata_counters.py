@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from ssdrig.drive.smart import plausible
 from ssdrig.drive.smart.ata_table import BYTE_ROLES, PE_ROLES, SECOND_HALVES, Rows, rows_for
 from ssdrig.drive.smart.json_numbers import inside, objects, refuse, text, whole
-from ssdrig.words import size
-from ssdrig.words import unit as unit_words
+from ssdrig.words import exact_size, size
 
 # a calibration of an attribute that no row knows: what the attributes of that id count where they count bytes
 CALIBRATED = {
@@ -207,8 +206,7 @@ def _finest(readings: list[Found], name: str, unknown: list[str]) -> Found | Non
     for other in readings:
         if abs(other.value - best.value) > DISAGREEMENT * max(other.value, best.value) + 2 * other.error:
             unknown.append(
-                f"{name}: {best.source} says {best.value / 1e9:.1f} GB, {other.source} {other.value / 1e9:.1f} GB:"
-                " neither is used"
+                f"{name}: {best.source} says {size(best.value)}, {other.source} {size(other.value)}: neither is used"
             )
             return None
     return best
@@ -312,7 +310,7 @@ def _of_attributes(document: dict, smartctl: dict, rows: Rows, unknown: list[str
                 elif not isinstance(how, int):  # "?"
                     units_missing.append((role, f"{label} {name} counts {raw} of an unknown unit"))
                 else:
-                    found.setdefault(role, []).append(Found(raw * how, how, f"{label} ({unit_words(how)})", rank))
+                    found.setdefault(role, []).append(Found(raw * how, how, f"{label} ({exact_size(how)})", rank))
                 continue
             how = str(how)
             value = _value(attribute, role, how, f"{label} {name}", unknown)

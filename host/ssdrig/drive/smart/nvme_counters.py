@@ -5,6 +5,7 @@ from typing import Any
 from ssdrig.drive.smart import nvme_pages, vendor_pages
 from ssdrig.drive.smart.json_numbers import U128, inside, refuse, text, whole
 from ssdrig.errors import DriveError
+from ssdrig.words import size
 
 HEALTH = (
     "critical_warning",
@@ -67,7 +68,7 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
         nand = source.get("nand_written_bytes")
         if nand == 0 and host is not None and host > GB:
             unknown.append(
-                f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {host / GB:.0f} GB:"
+                f"NAND bytes written: {source['nand_written_source']} says 0, the host has written {size(host)}:"
                 " the drive does not count"
             )
             nand = source["nand_written_bytes"] = None
@@ -230,16 +231,13 @@ def _contradiction(nand: int | None, own: int | None, host: int | None, made_by:
     """Why the bytes of a maker's page cannot be what they are taken for; None if they can."""
     if own is not None and host is not None:
         if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * unit:
-            return (
-                f"its own count of host bytes is {own / GB:.1f} GB, that of log 02h {host / GB:.1f} GB: another layout"
-                " or unit"
-            )
+            return f"its own count of host bytes is {size(own)}, that of log 02h {size(host)}: another layout or unit"
     elif made_by == "items" and nand is not None:
         return "its unit is known for Intel's drives and could not be checked against the host's bytes"
     if made_by == "items" and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
         return "its unit is known for Intel's drives, and so far too little was written to check it"
     if nand and host and host >= ENOUGH_BYTES and not 1 / WORST_LIFETIME_WA < nand / host < WORST_LIFETIME_WA:
-        return f"{nand / GB:.3g} GB on the NAND for {host / GB:.3g} GB of the host"
+        return f"{size(nand)} on the NAND for {size(host)} of the host"
     return None
 
 

@@ -21,6 +21,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.uses import Machine, survey
 from ssdrig.errors import UnsafeTarget
 from ssdrig.terminal import printable
+from ssdrig.words import size
 
 SMALLEST_DRIVE_BYTES = 16 << 20  # failed drives show up with 0, 32 KiB, 2 MB or 8 MB and a name of their controller's
 WIPEFS_TIMEOUT_S = 20
@@ -159,12 +160,6 @@ def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: fl
         f" {printable(drive.serial)}, {size(drive.capacity_bytes)} ({drive.by_id or drive.node}).\n{what}: writes"
         f" {size(bytes_to_write)}, {share}."
     )
-
-
-def size(count: float) -> str:
-    """1.2e12 -> "1.2 TB"; decimal units, as on the label of a drive."""
-    unit = next((u for u in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if count >= u[0]), (1, "bytes"))
-    return f"{count / unit[0]:.4g} {unit[1]}"
 
 
 # --- the checks

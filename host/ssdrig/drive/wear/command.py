@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from ssdrig.drive.smart import counters, saved, smart_answer
 from ssdrig.drive.wear import endurance, retention, wa, warranty
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.words import printable
+from ssdrig.terminal import printable
 
 ROOM_C = 25.0
 HARD_DISK = "A hard disk: wear of flash does not apply"

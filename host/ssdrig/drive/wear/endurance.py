@@ -82,14 +82,14 @@ def drive_life_minutes(wear_percent: float | None, timer_min: float | None) -> f
 
 def parse_rate(text: str) -> Rate:
     """ "50GB/day", "1.2 TB/month" -> Rate. Raises UsageError."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGTP])(i?)B\s*(?:/| per )\s*(hour|day|week|month|year)\s*", text)
-    if not match or float(match[1]) <= 0:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*(?:/| per )\s*([a-z]+)\s*", text)
+    if not match or float(match[1]) <= 0 or match[2] not in words.BYTES or match[3] not in DAYS_PER:
         raise UsageError(
             "a rate such as 50GB/day or 1.2TB/month",
             repr(text),
-            "give a number, kB MB GB TB PB, and /hour /day /week /month /year",
+            f"give a number, {' '.join(words.DECIMAL)}, and {' '.join(f'/{time}' for time in DAYS_PER)}",
         )
-    value = float(match[1]) * (1024 if match[3] else 1000) ** ("kMGTP".index(match[2]) + 1) / DAYS_PER[match[4]]
+    value = float(match[1]) * words.BYTES[match[2]] / DAYS_PER[match[3]]
     return Rate(value, value, value, f"as given: {text.strip()}")
 
 
@@ -112,7 +112,7 @@ def rate_of_history(history: list[dict]) -> Rate | None:
     rate = (readings[-1][1] - readings[0][1]) / days
     spread = _spread(readings)
     margin = unit / days + (spread or 0)
-    source = f"{len(readings)} polls over {words.days(days)}" + (
+    source = f"{len(readings)} polls over {words.period(days)}" + (
         "" if spread is not None else ", too few for its spread"
     )
     return Rate(rate, max(0.0, rate - margin), rate + margin, source)

@@ -9,7 +9,7 @@ standard's figure for detrapping in NAND: AF(T1 -> T2) = exp(Ea / k (1/T1 - 1/T2
 import math
 from typing import NamedTuple
 
-from ssdrig.words import hours as in_hours
+from ssdrig.words import period
 
 BOLTZMANN_EV_PER_K = 8.617333e-5
 ACTIVATION_ENERGY_EV = 1.1
@@ -98,10 +98,12 @@ def bound(
         words = f"No retention bound: {wear_percent:.0f} % of the rated endurance is used, the standard ends at 100 %."
         return out | {"state": "void", "words": words}
     hours, requirement = bound_hours(drive_class, storage_C, ea_eV), REQUIREMENTS[drive_class]
-    rule = f"{drive_class} class, {in_hours(requirement.hours)} at {requirement.off_C:g} °C"
+    rule = f"{drive_class} class, {period(requirement.hours / 24)} at {requirement.off_C:g} °C"
     storage = f"For {storage_C:g} °C it is converted with an activation energy of {ea_eV:g} eV (Arrhenius). "
     out["explanation"] = EXPLANATION.format(words=rule, storage="" if storage_C == requirement.off_C else storage)
-    text = f"Without power at {storage_C:g} °C: at least {in_hours(hours)} when worn out (JESD218 {drive_class} class)."
+    text = (
+        f"Without power at {storage_C:g} °C: at least {period(hours / 24)} when worn out (JESD218 {drive_class} class)."
+    )
     if wear_percent is None:
         return out | {
             "state": "wear not known",

@@ -72,7 +72,7 @@ def projection_sentences(found: dict) -> list[str]:
         left = p["warranty_days_left_at_most"]
         years = f"the warranty's {found['limits']['years']:g} years"
         over = f"By its power-on hours alone {years} are over."
-        at_most = f"At most {in_words.days(left)} of {years} are left, by its power-on hours."
+        at_most = f"At most {in_words.period(left)} of {years} are left, by its power-on hours."
         out.append(over if left == 0 else at_most)
     if p["allowance_bytes_per_day"] is not None:
         out.append(
@@ -87,7 +87,7 @@ def projection_sentences(found: dict) -> list[str]:
         )
     if p["workload_life_days"] is not None:
         out.append(
-            f"By the drive's own timed counters its flash lasts {in_words.days(p['workload_life_days'])} at the"
+            f"By the drive's own timed counters its flash lasts {in_words.period(p['workload_life_days'])} at the"
             " workload they saw."
         )
     return out
@@ -117,7 +117,7 @@ def _reached(p: dict, wa: dict) -> list[str]:
         if years is not None and first["days"] > 0:
             order = "before" if first["days"] < years["days"] else "after"
             text += f", {order} the warranty's years end" + (
-                f" in {in_words.days(years['days'])}" if years["days"] > 0 else "ed"
+                f" in {in_words.period(years['days'])}" if years["days"] > 0 else "ed"
             )
         out.append(text + ".")
         for a in worn[1:]:
@@ -173,7 +173,7 @@ def _bars(found: dict, paint) -> list[str]:
             (
                 "warranty time",
                 p["warranty_used_percent"],
-                f"to {p['warranty_end']}, {in_words.days(p['warranty_days_left'])} left",
+                f"to {p['warranty_end']}, {in_words.period(p['warranty_days_left'])} left",
             )
         )
     for name, words in (("mean", "P/E cycles"), ("max", "P/E cycles, max")):
@@ -213,7 +213,7 @@ def _by_whom(found: dict, name: str) -> str:
 
 def _printable(value):
     if isinstance(value, str):
-        return in_words.printable(value)
+        return printable(value)
     if isinstance(value, dict):
         return {name: _printable(each) for name, each in value.items()}
     return [_printable(each) for each in value] if isinstance(value, list | tuple) else value
@@ -238,10 +238,11 @@ def _facts(found: dict) -> list[str]:
     counts = [f"{words} {found[key]}" for key, words in RETENTION_COUNTERS.items() if found[key] is not None]
     if counts and not found["hard_disk"]:
         out.append(f"Relevant to data retention: {', '.join(counts)}.")
-    if found["retention"]["unpowered_hours_at_most"] is not None:
+    unpowered_hours = found["retention"]["unpowered_hours_at_most"]
+    if unpowered_hours is not None:
         out.append(
-            f"Without power at most {in_words.hours(found['retention']['unpowered_hours_at_most'])} since the first"
-            " reading (calendar less power-on hours)."
+            f"Without power at most {in_words.period(unpowered_hours / 24)} since the first reading (calendar less"
+            " power-on hours)."
         )
     if found["limits"] and found["limits"]["source"]:
         out.append(f"Limits: {found['limits']['source']}.")
@@ -250,13 +251,13 @@ def _facts(found: dict) -> list[str]:
 
 def _span(ahead: dict, calendar: bool) -> str:
     """ "14 months (12 to 17)", without the range where it says the same."""
-    value = in_words.days(ahead["days"])
+    value = in_words.period(ahead["days"])
     clock = "" if calendar else " of power-on time"
     if value.startswith("over"):
         return value + clock
     low, high = (
-        in_words.days(ahead["days_low"]),
-        "never" if ahead["days_high"] is None else in_words.days(ahead["days_high"]),
+        in_words.period(ahead["days_low"]),
+        "never" if ahead["days_high"] is None else in_words.period(ahead["days_high"]),
     )
     unit = value.split(" ")[-1]
     if low.split(" ")[-1] == high.split(" ")[-1] == unit and not high.startswith("over"):

@@ -1,0 +1,122 @@
+"""Bytes and durations, as people write them and as ssdrig prints them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ssdrig import words
+from ssdrig.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    "text, count",
+    [
+        ("4GiB", 4 << 30),
+        ("4 KiB", 4096),
+        (" 240 GB ", 240 * 10**9),
+        ("1048576", 1 << 20),
+        ("512 B", 512),
+        ("3k", 3000),
+        ("2PB", 2 * 10**15),
+    ],
+)
+def test_parse_bytes(text, count):
+    assert words.parse_bytes(text) == count and isinstance(words.parse_bytes(text), int)
+
+
+@pytest.mark.parametrize("text", ["", "4gib", "-1", "1.5GiB", "GiB", "4 Gi B", "٣", "1_000", "4\nKiB x"])
+def test_what_is_not_a_size(text):
+    with pytest.raises(UsageError) as info:
+        words.parse_bytes(text)
+    assert info.value.seen == repr(text) and "GiB" in info.value.do
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("60 s", 60),
+        ("60s", 60),
+        ("5 ms", 0.005),
+        ("20us", 20e-6),
+        ("20 µs", 20e-6),
+        ("7 ns", 7e-9),
+        ("1.5 h", 5400),
+        ("2 min", 120),
+        ("1d", 86400),
+    ],
+)
+def test_parse_seconds(text, seconds):
+    assert words.parse_seconds(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "60", "s", "-1 s", "1e3 s", ".5 s", "1 m", "1 S", "1 s s", "inf s", "nan s"])
+def test_what_is_not_a_duration(text):
+    with pytest.raises(UsageError) as info:
+        words.parse_seconds(text)
+    assert info.value.seen == repr(text) and "ms" in info.value.do
+
+
+@settings(max_examples=50)
+@given(st.text(alphabet="0123456789. kKMGTiBsmhdnu-", max_size=8), st.sampled_from(["parse_bytes", "parse_seconds"]))
+def test_any_text_is_a_number_or_refused(text, parser):
+    try:
+        assert getattr(words, parser)(text) >= 0
+    except UsageError:
+        pass
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 1 << 60))
+def test_an_exact_size_is_read_back(count):
+    assert words.parse_bytes(words.exact_size(count)) == count
+
+
+def test_an_exact_size():
+    sizes = (0, 512, 1000, 4096, 1 << 17, 3 << 29, 10**9, 1 << 30)
+    assert [words.exact_size(n) for n in sizes] == "0 B,512 B,1000 B,4 KiB,128 KiB,1536 MiB,1 GB,1 GiB".split(",")
+
+
+@pytest.mark.parametrize(
+    "count, text",
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (999_499, "999 kB"),
+        (999_600, "1.00 MB"),
+        (13_880_000_000_000, "13.9 TB"),
+        (200e12, "200 TB"),
+        (5.5e15, "5.50 PB"),
+        (1.2e19, "12000 PB"),
+        (0.25, "0 B"),
+        (-3.5e9, "-3.50 GB"),
+    ],
+)
+def test_size(count, text):
+    assert words.size(count) == text
+
+
+@pytest.mark.parametrize("seconds, text", [(0, "0:00"), (123.4, "2:03"), (3723, "1:02:03"), (-5, "0:00")])
+def test_clock(seconds, text):
+    assert words.clock(seconds) == text
+
+
+@pytest.mark.parametrize(
+    "days, text",
+    [
+        (0, "0.0 hours"),
+        (0.1, "2.4 hours"),
+        (0.99, "24 hours"),
+        (1, "1.0 days"),
+        (5, "5.0 days"),
+        (45, "45 days"),
+        (100, "3.3 months"),
+        (365, "12 months"),
+        (950, "31 months"),
+        (1500, "4.1 years"),
+        (4000, "11 years"),
+        (101 * 365.25, "over 100 years"),
+    ],
+)
+def test_period(days, text):
+    assert words.period(days) == text
