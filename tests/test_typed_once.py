@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ssdrig.drive.smart import ata_table, counters, plausible, smart_answer, vendor_pages
+from ssdrig.drive.wear import screen
+from ssdrig.watch import folder
+
 REPO = Path(__file__).parents[1]
 HOST = REPO / "host/ssdrig"
 SOURCES = {str(p.relative_to(HOST)): p.read_text() for p in sorted(HOST.rglob("*.py"))}
@@ -25,6 +29,23 @@ def test_bytes_and_durations_are_put_into_words_in_one_place():
     assert places(UNIT_TABLE) == {"words.py"}
     assert places(ROUNDED) == set()
     assert places(r"divmod\([^()]*, 3600\)") == {"words.py"}
+
+
+def test_makers_are_told_apart_in_one_place():
+    ids = "|".join(f"0x0*{number:x}" for number in vendor_pages.MAKERS)
+    assert places(rf"(?i)\b({ids})\b") - {"benchmarks/smart.py"} == {"drive/smart/vendor_pages.py"}
+
+
+def test_whether_a_drive_answered_is_decided_in_one_place():
+    assert places(r"def \w*answered\(") == {"drive/smart/smart_answer.py", "watch/folder.py"}
+    assert folder.answered is smart_answer.answered and not hasattr(folder, "_answered")  # folder: last_answered
+
+
+def test_the_error_counters_are_listed_in_one_place():
+    names = tuple(plausible.ERROR_COUNTERS)
+    assert places(r'"read_disturbs",\s*"program_fails"') == set()
+    assert set(names) <= set(counters.KEYS) & set(ata_table.OTHER_ROLES) & set(plausible.BOUNDS)
+    assert set(names) <= set(screen.RETENTION_COUNTERS)
 
 
 @pytest.mark.parametrize("text", ['f"{n / 1e9:.2f} GB"', 'f"{len(x) / 1e6:.1f} MB"', "f'{a[0] / GB:.3g} GB'"])

@@ -47,7 +47,7 @@ def test_a_file_of_nothing_but_a_torn_line(kept):
 
 def test_history_is_all_months_in_order_of_one_drive(kept):
     for n in (0, 1, 300, 900, 2000):
-        watch_folder.keep(kept, record(n, smartctl={}))
+        watch_folder.keep(kept, record(n))
     watch_folder.keep(kept, record(301, skipped="a run holds the drive"))
     watch_folder.keep(kept, record(302, failed="no answer"))
     watch_folder.keep(kept, record(303, serial="S124"))

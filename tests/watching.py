@@ -105,7 +105,9 @@ def records(folder):
 
 
 def record(n, serial="S123", **more):
-    return {"utc_ns": NOVEMBER_NS + n * 3600 * 10**9, "drive": {"model": "ACME X1", "serial": serial}, "n": n, **more}
+    drive = {"model": "ACME X1", "serial": serial}
+    answer = {} if {"skipped", "failed"} & set(more) else {"smartctl": {"device": {}}}
+    return {"utc_ns": NOVEMBER_NS + n * 3600 * 10**9, "drive": drive, "n": n, **answer, **more}
 
 
 MAIN = f"""

@@ -9,7 +9,7 @@ DECIMAL = {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50}
 BYTES = {"B": 1} | DECIMAL | BINARY
 _BYTES_OF = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | BYTES
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
 DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 YEARS_MOST = 100  # a projection beyond this says no more than "not in your time"
 
@@ -29,11 +29,11 @@ def parse_bytes(text: str) -> int:
 def parse_seconds(text: str) -> float:
     """ "60 s" -> 60.0, "1.5h" -> 5400.0, "5 ms" -> 0.005. The unit is required. Raises UsageError."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)", text.strip())
-    if not match or match[2] not in _SECONDS:
+    if not match or match[2] not in SECONDS:
         raise UsageError(
-            "a duration such as 60 s or 5 ms", repr(text), f"give a number and one of the units {' '.join(_SECONDS)}"
+            "a duration such as 60 s or 5 ms", repr(text), f"give a number and one of the units {' '.join(SECONDS)}"
         )
-    return float(match[1]) * _SECONDS[match[2]]
+    return float(match[1]) * SECONDS[match[2]]
 
 
 def size(count: float) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ssdrig import steps
+from ssdrig import steps, words
 from ssdrig.errors import UsageError
 from ssdrig.plan import grammar, quantity, values
 
@@ -95,13 +95,13 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
     if size > capacity:
         own_percent = 100 * (1 - capacity / raw) if raw else 0
         raise UsageError(
-            f"a range within the drive's {capacity / 1e9:.2f} GB, over-provisioned by {own_percent:.1f} % of raw NAND",
-            f"{size / 1e9:.2f} GB",
+            f"a range within the drive's {words.size(capacity)}, over-provisioned by {own_percent:.1f} % of raw NAND",
+            words.size(size),
             "ask for less",
         )
     size = size // MIB * MIB
     if size < LEAST_BYTES:
-        raise UsageError("at least 16 MiB to test", f"{size / MIB:.0f} MiB", "ask for a larger range")
+        raise UsageError("at least 16 MiB to test", words.exact_size(size), "ask for a larger range")
     return size
 
 

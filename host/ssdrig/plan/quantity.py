@@ -15,11 +15,8 @@ Pure. `parse` raises ValueError with what was expected; grammar.py says where.
 import re
 from typing import NamedTuple
 
-BYTES = {
-    **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
-    **{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40},
-}
-SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+from ssdrig.words import BYTES, SECONDS
+
 IOPS = {"IOPS": 1.0, "kIOPS": 1e3}
 # what a person is told to write
 EXAMPLES = {

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig.drive.smart import counters
+from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import DriveError, JournalError, SsdrigError, UsageError
 from ssdrig.progress import Progress
 from ssdrig.terminal import printable
-from ssdrig.watch.folder import answered, default_folder, history, keep, last_answered, set_torn_aside
+from ssdrig.watch.folder import default_folder, history, keep, last_answered, set_torn_aside
 from ssdrig.words import size
 
 __all__ = ["add_arguments", "command", "history"]
@@ -108,7 +109,7 @@ class Watch:
         records = [self._record(drive, skipped="a run holds the drive") for drive in held]
         records += [self._record(drive, failed="it is no longer there") for drive in gone]
         for drive, like, document in zip(drives, likes, documents, strict=True):
-            if not collect.answered(document):
+            if not answered(document):
                 records.append(self._record(drive, failed="; ".join(document["gaps"]) or "no answer"))
                 continue
             if like is None:

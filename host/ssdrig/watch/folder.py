@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.errors import JournalError
 from ssdrig.files import append_or_undo, fsync_folder
 
@@ -136,11 +137,6 @@ def lines(path: Path, start: int = 0) -> Iterator[Kept]:
                 and isinstance(record.get("drive"), dict)
             )
             yield Kept(record if good else None, start)
-
-
-def answered(record: dict) -> bool:
-    """Whether the drive answered this poll; otherwise `skipped` or `failed` says why not."""
-    return "skipped" not in record and "failed" not in record
 
 
 def history(

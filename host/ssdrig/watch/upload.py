@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig.drive.smart import counters
+from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
 from ssdrig.influx import line_protocol, sender, smart_points
 from ssdrig.influx.outbox import Outbox
-from ssdrig.watch.folder import answered, lines
+from ssdrig.watch.folder import lines
 
 RUN = "watch"  # the tag `run`
 FORGET_BYTES = 16 << 20  # acknowledged lines beyond this are dropped: the months' files have them

@@ -19,6 +19,7 @@ import tomllib
 from pathlib import Path
 
 from ssdrig.drive.smart.json_numbers import inside, objects, text
+from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.errors import UsageError
 
 BYTE_ROLES = ("host_written", "host_read", "nand_written", "nand_written_tlc", "nand_written_slc")
@@ -42,15 +43,7 @@ OTHER_ROLES = (
     "power_cycles",
     "unsafe_shutdowns",
     "media_errors",
-    "uncorrectable_reads",
-    "soft_ecc_errors",
-    "xor_recoveries",
-    "refreshes",
-    "read_disturbs",
-    "program_fails",
-    "erase_fails",
-    "reallocated",
-    "bad_user_blocks",
+    *ERROR_COUNTERS,
 )
 NOTHING = "nothing"
 CONVERSIONS = {

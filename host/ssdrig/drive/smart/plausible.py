@@ -22,6 +22,17 @@ SECONDARY = {  # what goes with a figure
     "available_spare_percent": ("available_spare_threshold_percent",),
     "host_program_pages": ("nand_program_pages",),
 }
+ERROR_COUNTERS = {  # what goes wrong in the flash, with its words
+    "uncorrectable_reads": "uncorrectable reads",
+    "soft_ecc_errors": "soft ECC errors",
+    "xor_recoveries": "XOR recoveries",
+    "refreshes": "refreshes",
+    "read_disturbs": "read-disturb relocations",
+    "program_fails": "program fails",
+    "erase_fails": "erase fails",
+    "reallocated": "reallocated",
+    "bad_user_blocks": "bad user blocks",
+}
 WORDS = {
     "host_written_bytes": "host bytes written",
     "host_read_bytes": "host bytes read",
@@ -54,22 +65,7 @@ BOUNDS = {  # lowest and highest value
     "power_cycles": (0, CYCLES_MOST),
     "unsafe_shutdowns": (0, CYCLES_MOST),
     "lifetime_energy_Wh": (0, ENERGY_MOST_W * HOURS_MOST),
-} | dict.fromkeys(
-    (
-        "media_errors",
-        "error_log_entries",
-        "uncorrectable_reads",
-        "soft_ecc_errors",
-        "xor_recoveries",
-        "refreshes",
-        "read_disturbs",
-        "program_fails",
-        "erase_fails",
-        "reallocated",
-        "bad_user_blocks",
-    ),
-    (0, 2**64 - 2),
-)
+} | dict.fromkeys(("media_errors", "error_log_entries", *ERROR_COUNTERS), (0, 2**64 - 2))
 
 
 def drop(out: dict, name: str, why: str, unknown: list[str]) -> None:

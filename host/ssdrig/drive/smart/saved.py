@@ -4,7 +4,6 @@ import json
 import sys
 from pathlib import Path
 
-from ssdrig.drive.smart import smart_answer
 from ssdrig.errors import UsageError
 
 LARGEST_BYTES = 64 << 20  # a hundred times what smartctl prints
@@ -61,18 +60,6 @@ def read_file(name: str) -> dict:
         if (isinstance(head, dict) and "exit_status" in head) or isinstance(found.get("device"), dict):
             return {"smartctl": found}
     raise UsageError("a SMART document: smartctl's JSON, or smart/<nnn>.json of a run", f"other JSON in {name}", DO)
-
-
-def answered(document: dict) -> bool:
-    """Whether the drive said anything. Only bits 0 and 1 of smartctl's exit status mean no data, and old files may not
-    have it."""
-    inner = document.get("smartctl")
-    head = inner.get("smartctl") if isinstance(inner, dict) else None
-    return smart_answer.answered(document) or (
-        isinstance(inner, dict)
-        and isinstance(inner.get("device"), dict)
-        and not (isinstance(head, dict) and "exit_status" in head)
-    )
 
 
 def utc_ns(document: dict) -> int | None:

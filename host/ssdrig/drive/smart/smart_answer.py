@@ -7,10 +7,14 @@ LOG_KEY = re.compile("log_[0-9a-f]{2}h")
 
 
 def has_data(document) -> bool:
-    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1. False for
-    anything else."""
-    head = document.get("smartctl") if isinstance(document, dict) else None
-    status = head.get("exit_status") if isinstance(head, dict) else None
+    """Whether this JSON of smartctl holds what a drive said: its exit status has neither bit 0 nor 1; a file without an
+    exit status names its device. False for anything else."""
+    if not isinstance(document, dict):
+        return False
+    head = document.get("smartctl")
+    if not isinstance(head, dict) or "exit_status" not in head:
+        return isinstance(document.get("device"), dict)
+    status = head["exit_status"]
     return isinstance(status, int) and not isinstance(status, bool) and not status & NO_DATA_MASK
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
 from ssdrig.drive.smart import counters, saved, smart_answer
+from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, retention, wa, warranty
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.terminal import printable
@@ -82,7 +83,7 @@ def command(args: argparse.Namespace) -> int:
             from ssdrig.drive.wear import screen as wear_screen
 
             print(wear_screen.screen(found, explain=args.explain))
-        if not saved.answered(document):
+        if not answered(document):
             words = "; ".join(found["messages"]) or "nothing"
             who = printable(label or snapshot["serial"] or "the drive")
             print(f"ssdrig wear: {who}: no answer from the drive: {printable(words)}", file=sys.stderr)
@@ -139,7 +140,7 @@ def report(
     out["sources"] = dict(snapshot["sources"])
     if measured.value is not None:
         out["sources"]["wa"] = {"source": measured.source, "error": measured.error, "unit": "1"}
-    if flash and saved.answered(document):
+    if flash and answered(document):
         out["unknown"] += projection["unknown"]
         if measured.value is None and not any("NAND" in words for words in snapshot["unknown"]):
             out["unknown"].append(f"write amplification: {wa.words(measured).removeprefix('not known: ')}")

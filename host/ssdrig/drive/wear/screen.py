@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 from ssdrig import words as in_words
+from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.drive.wear.endurance import Rate, rate_words
 from ssdrig.drive.wear.wa import figure
 from ssdrig.terminal import printable
@@ -21,15 +22,7 @@ LIMITS = {
 }
 
 RETENTION_COUNTERS = {
-    "uncorrectable_reads": "uncorrectable reads",
-    "soft_ecc_errors": "soft ECC errors",
-    "xor_recoveries": "XOR recoveries",
-    "refreshes": "refreshes",
-    "read_disturbs": "read-disturb relocations",
-    "program_fails": "program fails",
-    "erase_fails": "erase fails",
-    "reallocated": "reallocated",
-    "bad_user_blocks": "bad user blocks",
+    **ERROR_COUNTERS,
     "temperature_max_C": "highest °C",
     "warning_temp_min": "minutes above the warning temperature",
     "critical_temp_min": "minutes above the critical one",
