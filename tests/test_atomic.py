@@ -50,6 +50,12 @@ def test_content_is_on_the_disk_before_its_name_is_and_then_the_name(tmp_path, m
     assert done == ["content", "name", "folder"]
 
 
+def test_what_need_not_outlast_a_power_cut_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda fd: pytest.fail("it waits for the disk"))
+    files.write_atomically(tmp_path / "a", b"x", durable=False)
+    assert (tmp_path / "a").read_bytes() == b"x" and os.listdir(tmp_path) == ["a"]
+
+
 @pytest.fixture
 def log(tmp_path):
     """(descriptor, path) of a file of 4 bytes, opened for appending."""

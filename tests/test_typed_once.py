@@ -41,6 +41,15 @@ def test_whether_a_drive_answered_is_decided_in_one_place():
     assert folder.answered is smart_answer.answered and not hasattr(folder, "_answered")  # folder: last_answered
 
 
+def test_dying_with_the_parent_is_asked_for_in_one_place():
+    assert places(r"PDEATHSIG|\.prctl\(") == {"prctl.py"}
+
+
+def test_a_file_is_replaced_in_one_place():
+    assert places(r"os\.replace\(") == set()
+    assert places(r"\.replace\((?:target|path|self\.\w+)\)") == {"files.py"}
+
+
 def test_the_error_counters_are_listed_in_one_place():
     names = tuple(plausible.ERROR_COUNTERS)
     assert places(r'"read_disturbs",\s*"program_fails"') == set()

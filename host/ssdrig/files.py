@@ -1,27 +1,40 @@
 """Files that hold the old content or the new, whatever happens in between."""
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_atomically(target: Path, data: bytes) -> None:
-    """The file holds the old content or the new, also after a power cut. One writer at a time. Raises OSError, also
-    where something that is no file lies at `target` (a folder, /dev/null, /dev/stdout)."""
+def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
+    """replacing(), for content that is at hand."""
+    with replacing(target, durable) as f:
+        f.write(data)
+
+
+@contextlib.contextmanager
+def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write the new content of `target` to, which takes its place when the block ends without an exception:
+    others read the old content or the new, and with `durable` that holds after a power cut too. One writer at a time.
+    Raises OSError, also where something other than a file lies at `target` (a folder, /dev/null, /dev/stdout)."""
     if target.exists() and not target.is_file():
         raise OSError(errno.EEXIST, "what lies there is no file", str(target))
     half_made = target.with_name(f".{target.name}.part")
     half_made.unlink(missing_ok=True)  # of a writer that was killed
     try:
         with open(half_made, "xb") as f:  # x follows no link
-            f.write(data)
+            yield f
             f.flush()
-            os.fsync(f.fileno())
+            if durable:
+                os.fsync(f.fileno())
         half_made.replace(target)
     except BaseException:
         half_made.unlink(missing_ok=True)
         raise
-    fsync_folder(target.parent)
+    if durable:
+        fsync_folder(target.parent)
 
 
 def fsync_folder(path: Path) -> None:

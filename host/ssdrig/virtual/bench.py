@@ -1,7 +1,7 @@
 """Start and end the virtual bench: the drive's server and the simulated board, each a process of its own.
 
 They live in a private folder under $TMPDIR (where that is too long for a socket, under a shorter one). The process that
-owns them holds a lock in it. When that process is killed they die with it (PR_SET_PDEATHSIG); the folder is swept by
+owns them holds a lock in it. When that process is killed they die with it (prctl.py); the folder is swept by
 the next bench that starts."""
 
 import contextlib

@@ -1,21 +1,20 @@
 """A private influxd 1.x: own folder, loopback, free ports. For tests, benches and the demo."""
 
-import ctypes
+import functools
+import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+from ssdrig import prctl
 from ssdrig.errors import ToolMissing
 from ssdrig.influx import sender
 
 DATABASE = "ssdrig"
 READY_S = 60
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)  # loaded here: nothing may be imported between fork and exec
 
 CONFIG = """\
 reporting-disabled = true
@@ -82,7 +81,7 @@ class Influxd:
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=functools.partial(prctl.die_with_parent, os.getpid()),
             )
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -124,10 +123,6 @@ class Influxd:
         """Points that it holds, of one run or of all, 0 where it has none."""
         stored = sender.stored_counts(sender.target(self.url, {}), run)
         return {name: stored.get(name, 0) for name in measurements}
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def start(folder: Path | None = None, auth: bool = False) -> Influxd:

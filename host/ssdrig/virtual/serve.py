@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 
+from ssdrig import prctl
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.words import parse_bytes
 
@@ -99,7 +100,7 @@ def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
-        server.die_with_parent(os.getppid())
+        prctl.die_with_parent(os.getppid())
     preset = _preset(args.preset)
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
     warm_up(preset)

@@ -3,15 +3,14 @@ own time.
 
 It sleeps in select(), which takes microseconds; epoll rounds to a millisecond, too coarse to pace a drive."""
 
-import ctypes
 import os
 import select
-import signal
 import socket
 import stat
 import time
 from collections.abc import Callable
 
+from ssdrig import prctl
 from ssdrig.errors import UsageError
 from ssdrig.virtual.device import admin
 from ssdrig.virtual.device.device import Device
@@ -23,18 +22,6 @@ from ssdrig.virtual.nvme.subsystem import Subsystem
 ADVANCE_NS = 5_000_000
 TICK_NS = 1_000_000_000
 MAX_CONNECTIONS = 250  # select() cannot watch file descriptors from 1024 on
-_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
-
-
-def prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(value), 0, 0, 0)
-
-
-def die_with_parent(parent: int) -> None:
-    """SIGKILL for this process when its parent, process id `parent`, ends; at once if it has ended already."""
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 AnyConnection = Connection | tcpserver.Connection | admin.LineConnection
@@ -105,7 +92,7 @@ class Server:
         self.stopping = True
 
     def run(self) -> None:
-        prctl(_PR_SET_TIMERSLACK, 1000)
+        prctl.timer_slack(1000)
         now = time.monotonic_ns()
         advance_at, tick_at = now, now + TICK_NS
         while not self.stopping:

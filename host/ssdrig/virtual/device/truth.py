@@ -13,13 +13,13 @@ A server that was killed leaves at most its last second out of the first two."""
 
 import itertools
 import json
-import os
 import struct
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import JournalError, UsageError
+from ssdrig.files import write_atomically
 from ssdrig.virtual.device.device import Device
 
 STEP_NS = 1_000_000
@@ -52,7 +52,7 @@ class TruthFolder:
             self.steps = steps
         ledger = self.device.truth(t_ns)
         self._count(ledger)
-        write_atomically(self.folder / "ledger.json", ledger)
+        write_atomically(self.folder / "ledger.json", json.dumps(ledger).encode() + b"\n", durable=False)
 
     def _count(self, ledger: dict) -> None:
         with open(self.folder / "seconds.jsonl", "a") as f:
@@ -71,7 +71,7 @@ class TruthFolder:
 def _refuse_other_files(folder: Path) -> None:
     """The files of an earlier drive are replaced, those of anything else are not."""
     energy = folder / "energy.bin"
-    others = [folder / name for name in ("ledger.json", "ledger.json.part", "seconds.jsonl", "marks.jsonl")]
+    others = [folder / name for name in ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl")]
     if energy.exists():
         with open(energy, "rb") as f:
             ours = f.read(len(MAGIC)) == MAGIC
@@ -81,12 +81,6 @@ def _refuse_other_files(folder: Path) -> None:
         raise UsageError(
             f"a new folder {folder}, or one that an earlier --truth made", "files of another kind", "give another DIR"
         )
-
-
-def write_atomically(path: Path, content: dict) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content) + "\n")
-    os.replace(part, path)
 
 
 def read_ledger(folder: str) -> dict:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.errors import DriveError, UsageError
+from ssdrig.files import replacing
 from ssdrig.virtual import kernels
 from ssdrig.virtual.feed import BIN_NS, BINS
 from ssdrig.virtual.flash import commands, ftl, nand, workload
@@ -405,30 +406,21 @@ class VirtualDrive:
     def save(self, path) -> None:
         """Write the state to a file, atomically. What the write cache holds is programmed first."""
         self.drain()
-        path = Path(path)
         head = json.dumps(
             {"simulator": kernels.DIGEST, "preset": asdict(self.preset), "capacity_bytes": self.capacity_bytes}
         )
-        fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
-        try:
-            with os.fdopen(fd, "wb") as f:
-                np.savez(
-                    f,
-                    head=np.array(head),
-                    l2p=self.l2p,
-                    p2l=self.p2l,
-                    bits=self.bits,
-                    blk=self.blk,
-                    lists=self.lists,
-                    m=self.m,
-                    rng=self.rng,
-                )
-                f.flush()
-                os.fsync(f.fileno())
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        with replacing(Path(path)) as f:
+            np.savez(
+                f,
+                head=np.array(head),
+                l2p=self.l2p,
+                p2l=self.p2l,
+                bits=self.bits,
+                blk=self.blk,
+                lists=self.lists,
+                m=self.m,
+                rng=self.rng,
+            )
 
     @classmethod
     def load(cls, path, *, latency: bool = True, t_ns: int = 0, ring: np.ndarray | None = None, oob_dir=None):

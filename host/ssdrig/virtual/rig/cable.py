@@ -24,8 +24,8 @@ and the chip sees the drive's power `feed_delay_us` (model time) late.
 
 import argparse
 import collections
-import ctypes
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -41,7 +41,9 @@ import time
 import tty
 from pathlib import Path
 
+from ssdrig import prctl
 from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.files import write_atomically
 from ssdrig.setup import micropython
 from ssdrig.virtual.rig import drivepower
 from ssdrig.virtual.rig.faults import BOARD, TRANSPORT, settings
@@ -52,7 +54,6 @@ FIRMWARE = VIRTUAL.parents[2] / "firmware"
 PIECE = 1024  # bytes of input passed to the board at once
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
-PR_SET_PDEATHSIG, PR_SET_TIMERSLACK = 1, 29
 
 
 def fill(ring, watts, bins=None) -> None:
@@ -155,7 +156,12 @@ class Board:
         os.write(self.stdin, struct.pack("<I", len(config)) + config)
         argv = [*self.command, "-X", "heapsize=4M", "run_board.py"]
         self.process = subprocess.Popen(
-            argv, cwd=STAND_INS, stdin=into, stdout=out, pass_fds=[power], preexec_fn=_die_with_parent
+            argv,
+            cwd=STAND_INS,
+            stdin=into,
+            stdout=out,
+            pass_fds=[power],
+            preexec_fn=functools.partial(prctl.die_with_parent, os.getpid()),
         )
         for end in (into, out, power):
             os.close(end)
@@ -183,13 +189,7 @@ class Board:
 
     def _write_truth(self) -> None:
         with self.writing:
-            temporary = self.truth.with_name(self.truth.name + ".tmp")
-            temporary.write_text(json.dumps(self.boots))
-            os.replace(temporary, self.truth)
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            write_atomically(self.truth, json.dumps(self.boots).encode(), durable=False)
 
 
 class Cable:
@@ -306,7 +306,7 @@ def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None) -> Non
 
 
 def _serve(board: Board, transport: dict) -> None:
-    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)  # inherited by the board: its waits end on time
+    prctl.timer_slack(1)  # inherited by the board: its waits end on time
     cable = Cable(board, transport)
     wake, signalled = os.pipe()
     os.set_blocking(wake, False)
@@ -347,7 +347,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
     args = parser.parse_args(argv)
     if args.die_with_parent:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl.die_with_parent(os.getppid(), signal.SIGTERM)
     try:
         run(args.feed, args.truth, args.faults, args.drive)
     except SsdrigError as e:
