@@ -13,22 +13,11 @@ import pytest
 from serving import run, serving, shared  # noqa: F401  fixtures
 from simboard import until
 
-from ssdrig.errors import DriveError, JournalError, UsageError
-from ssdrig.virtual import feed, serve
+from ssdrig.errors import DriveError, JournalError
+from ssdrig.virtual import feed
 from ssdrig.virtual.device import truth
 
 pytestmark = pytest.mark.keeps_time
-
-
-def test_over_provisioning_is_a_share_of_raw_nand():
-    raw = 1000 << 20
-    assert serve.export_bytes(900 << 20, raw, None) == 900 << 20
-    assert serve.export_bytes(900 << 20, raw, 25) == 750 << 20
-    assert serve.export_bytes(900 << 20, raw, 25.01) == 749 << 20  # down to a whole MiB
-    assert serve.export_bytes(900 << 20, raw, 10) == 900 << 20
-    for less_than_its_own in (9, 0, -1, 100):
-        with pytest.raises(UsageError):
-            serve.export_bytes(900 << 20, raw, less_than_its_own)
 
 
 # --- counters

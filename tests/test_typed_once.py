@@ -50,6 +50,11 @@ def test_a_file_is_replaced_in_one_place():
     assert places(r"\.replace\((?:target|path|self\.\w+)\)") == {"files.py"}
 
 
+def test_the_tested_range_is_computed_in_one_place():
+    assert places(r"1 - (?:self\.)?(?:op|op_percent) / 100|// MIB \* MIB|// ALIGN\w* \*") == {"overprovisioning.py"}
+    assert places(r"1 - capacity\w* / raw\w*|1 - drive_bytes / raw") == {"overprovisioning.py"}
+
+
 def test_the_error_counters_are_listed_in_one_place():
     names = tuple(plausible.ERROR_COUNTERS)
     assert places(r'"read_disturbs",\s*"program_fails"') == set()

@@ -8,9 +8,9 @@ over-provisioning is a share of raw NAND: 200 GB tested of 336 GiB raw is called
 from dataclasses import dataclass
 
 from ssdrig.errors import UsageError
-from ssdrig.words import exact_size
+from ssdrig.overprovisioning import MIB, tested_bytes
 
-MIB = 1 << 20
+LEAST_BYTES = 64 * MIB
 REAL_DURATION_S = 2000  # what the reviews began with
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 ZOOM_SHARE = 0.7  # 1400 s of 2000 s
@@ -44,27 +44,6 @@ class Consistency:
     fill_block_bytes: int = 131072
 
 
-def tested_bytes(capacity_bytes: int, raw_nand_bytes: int | None, op_percent: float | None) -> int:
-    """Bytes of the drive that are filled and written, aligned down to 1 MiB: raw x (1 - op), or the whole drive.
-
-    Raises UsageError if the drive has more over-provisioning of its own than is asked for, or none is left to test."""
-    if op_percent is None:
-        return capacity_bytes // MIB * MIB
-    if raw_nand_bytes is None:
-        raise UsageError("a drive whose raw NAND is known", "none", "give --raw-nand, or leave --op out")
-    tested = int(raw_nand_bytes * (1 - op_percent / 100)) // MIB * MIB
-    own_percent = 100 * (1 - capacity_bytes / raw_nand_bytes)
-    if tested > capacity_bytes:
-        raise UsageError(
-            f"over-provisioning of at least the drive's own {own_percent:.1f} % of raw NAND",
-            f"{op_percent:g} %",
-            "ask for more, or leave --op out to test the whole drive",
-        )
-    if tested < 64 * MIB:
-        raise UsageError("at least 64 MiB left to test", exact_size(tested), "ask for less over-provisioning")
-    return tested
-
-
 def plan(
     capacity_bytes: int,
     raw_nand_bytes: int | None,
@@ -91,7 +70,7 @@ def plan(
         duration_s=duration_s,
         zoom_s=zoom_s,
         op_percent=op_percent,
-        tested_bytes=tested_bytes(capacity_bytes, raw_nand_bytes, op_percent),
+        tested_bytes=tested_bytes(capacity_bytes, raw_nand_bytes, op_percent, LEAST_BYTES),
         smart_interval_s=smart_interval_s,
         seed=seed,
         settle=settle,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from ssdrig import steps, words
 from ssdrig.errors import UsageError
+from ssdrig.overprovisioning import MIB, own_percent, whole_MiB
 from ssdrig.plan import grammar, quantity, values
 
-MIB = 1 << 20
 LEAST_BYTES = 16 * MIB
 STEADY_ROUNDS = 5  # the rule's window
 
@@ -87,19 +87,19 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
     if part.fixed_bytes is not None:
         size = part.fixed_bytes
     elif not part.raw:
-        size = int(capacity * (part.percent or 0) / 100)
+        size = whole_MiB(capacity, part.percent or 0)
     elif not raw:
         raise UsageError("a drive whose raw NAND is known", "none", "give --raw-nand, or a range of the user capacity")
     else:
-        size = int(raw * (part.percent or 0) / 100)
+        size = whole_MiB(raw, part.percent or 0)
     if size > capacity:
-        own_percent = 100 * (1 - capacity / raw) if raw else 0
+        own = own_percent(capacity, raw) if raw else 0
         raise UsageError(
-            f"a range within the drive's {words.size(capacity)}, over-provisioned by {own_percent:.1f} % of raw NAND",
+            f"a range within the drive's {words.size(capacity)}, over-provisioned by {own:.1f} % of raw NAND",
             words.size(size),
             "ask for less",
         )
-    size = size // MIB * MIB
+    size = whole_MiB(size)
     if size < LEAST_BYTES:
         raise UsageError("at least 16 MiB to test", words.exact_size(size), "ask for a larger range")
     return size

@@ -1,6 +1,7 @@
 """Which runs may be ranked against each other. A figure of a run that ended early, or that was measured under other
 conditions, is shown but neither ranked nor compared, and the page says why."""
 
+from ssdrig.overprovisioning import whole_MiB
 from ssdrig.report.words import block
 
 STATES = {"failed": "failed", "interrupted": "interrupted", "died": "aborted", "running": "still running"}
@@ -10,7 +11,7 @@ def conditions(data, figure: dict) -> dict:
     """What must be equal in two runs (analysis.RunData and its figures) that are ranked: name -> (value, words)."""
     method, drive = data.header["method"], data.header["drive"]
     op, raw = method.get("op_percent"), drive.get("raw_nand_bytes")
-    whole = drive.get("capacity_bytes") if op is None else raw and raw * (1 - op / 100)
+    whole = drive.get("capacity_bytes") if op is None else raw and whole_MiB(raw, 100 - op)
     tested = method.get("tested_bytes")
     share = round(100 * tested / whole) if tested and whole else None
     return {

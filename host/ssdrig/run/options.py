@@ -8,6 +8,7 @@ import os
 
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
+from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan import consistency
 from ssdrig.words import parse_bytes
 
@@ -136,7 +137,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
         "model": preset.model,
         "serial": "",
         "interface": "nbd",
-        "capacity_bytes": pages * 4096 // consistency.MIB * consistency.MIB,
+        "capacity_bytes": whole_MiB(pages * 4096),
         "raw_nand_bytes": raw_nand_bytes,
         "time_dilation": preset.time_dilation,
     }

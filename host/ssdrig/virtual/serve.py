@@ -12,24 +12,8 @@ import numpy as np
 
 from ssdrig import prctl
 from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.overprovisioning import tested_bytes
 from ssdrig.words import parse_bytes
-
-ALIGN_BYTES = 1 << 20
-
-
-def export_bytes(drive_bytes: int, raw_nand_bytes: int, op_percent: float | None) -> int:
-    """What the drive shows of itself: all of it, or raw * (1 - op), aligned down to 1 MiB. Raises UsageError."""
-    if op_percent is None:
-        return drive_bytes // ALIGN_BYTES * ALIGN_BYTES
-    size = int(raw_nand_bytes * (1 - op_percent / 100)) // ALIGN_BYTES * ALIGN_BYTES
-    own = 100 * (1 - drive_bytes / raw_nand_bytes)
-    if not 0 <= op_percent < 100 or size > drive_bytes or size <= 0:
-        raise UsageError(
-            f"over-provisioning from this drive's own {own:.1f} % to below 100 % of raw NAND",
-            f"{op_percent:g} %",
-            "give a larger --op, or none for the drive's own",
-        )
-    return size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +99,7 @@ def serve(args: argparse.Namespace) -> int:
     device = running = None
     try:
         drive = _drive(preset, args.capacity, args.state, latency=not args.no_latency, ring=ring)
-        size = export_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
+        size = tested_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
         running = server.Server(device, args.socket, args.truth, nvme_tcp)
         for number in (signal.SIGTERM, signal.SIGINT):
