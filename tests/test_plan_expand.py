@@ -66,5 +66,5 @@ def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
 
 
 def test_what_the_bench_lacks_is_said_before_anything_starts():
-    with pytest.raises(UsageError, match="none of write-cache here"):
-        acts("pts-iops", capabilities=frozenset({"purge"}))
+    with pytest.raises(UsageError, match="none of trim here"):
+        acts("trim-validation", capabilities=frozenset({"purge"}))
