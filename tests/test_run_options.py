@@ -32,7 +32,7 @@ def nothing_starts(monkeypatch):
         (["--op", "inf"], "--op"),
         (["--op", "250"], "--op"),
         (["--op", "-1"], "--op"),
-        (["--op", "1"], "over-provisioned by"),
+        (["--op", "1"], "own over-provisioning"),
         (["--op", "99.9"], "16 MiB"),
         (["--duration", "0"], "at least 4 s"),
         (["--duration", str(10**23)], "--duration"),

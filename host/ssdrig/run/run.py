@@ -207,9 +207,9 @@ def _check(here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, tear
     with step(book, "check"), stop.second_raises():
         here.check()
         if rig:
-            rig.start()
+            hello = rig.start()
             if not here.simulated:
-                latch.refuse(latch.name_of(rig.hello(), rig.port))
+                latch.refuse(latch.name_of(hello, rig.port))
             teardown.push("see the rail on", lambda: _rail_on(rig, here))
 
 
