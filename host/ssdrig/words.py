@@ -1,7 +1,9 @@
 """Bytes and durations as people write them and as ssdrig prints them. Pure."""
 
+import difflib
 import math
 import re
+from collections.abc import Iterable
 
 from ssdrig.errors import UsageError
 
@@ -78,3 +80,12 @@ def period(days: float) -> str:
     if name == "years" and count > YEARS_MOST:
         return f"over {YEARS_MOST} years"
     return f"{count:.{1 if count < 10 else 0}f} {name}"
+
+
+def do_you_mean(word: str, known: Iterable[str]) -> str:
+    """What to do about a misspelt word: "do you mean 'pattern'?", or which words there are."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, 1)
+    if near:
+        return f"do you mean {near[0]!r}?"
+    return f"use one of {', '.join(names)}" if names else "leave it out: there is none to name"

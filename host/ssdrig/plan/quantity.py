@@ -1,37 +1,59 @@
-"""Values as a plan writes them, and what they are: everything with a unit is a string with a unit, counts are integers.
+"""Values as a plan writes them: whatever has a unit is a string with that unit, counts are integers.
 
-    bytes   "4 KiB" "512 B" "5 TB"      int, bytes
-    time    "60 s" "5 min" "5 ms"       float, seconds
+    bytes   "4 KiB" "512 B" "5 TB"      int, bytes, at least 1
+    block   "4 KiB"                     int, bytes, a multiple of 512, at most 16 MiB
+    time    "60 s" "5 min" "5 ms"       float, seconds, above 0
+    pause   "60 s" "0 s"                float, seconds; 0: none
     amount  "2 x" "10 GiB"              Amount: times the capacity of the drive, or bytes
     range   "75 %" "raw 75 %" "10 GiB"  Range: share of the user capacity or of the raw NAND, or bytes
     rate    "20 kIOPS"                  float, I/Os per second
     count   32                          int, at least 1
+    index   0                           int, at least 0
     percent 65                          int, 0 to 100
     word    "random"                    str
 
-Pure. `parse` raises ValueError with what was expected; grammar.py says where.
+Pure. `parse` raises ValueError with what was expected; the caller adds where. `suggest` guesses what was meant.
 """
 
+import difflib
 import re
+from fractions import Fraction
 from typing import NamedTuple
 
 from ssdrig.words import BYTES, SECONDS
 
-IOPS = {"IOPS": 1.0, "kIOPS": 1e3}
-# what a person is told to write
-EXAMPLES = {
-    "bytes": '"4 KiB"',
-    "time": '"60 s"',
-    "amount": '"2 x" or "10 GiB"',
-    "range": '"75 %", "raw 75 %" or "10 GiB"',
-    "rate": '"20 kIOPS"',
-    "count": "32",
-    "percent": "65, from 0 to 100",
-    "word": '"random"',
+IOPS = {"IOPS": 1, "kIOPS": 1000}
+EXPECTED = {
+    "bytes": 'a size such as "4 KiB"',
+    "block": 'a block size such as "4 KiB", a multiple of 512 B up to 16 MiB',
+    "time": 'a time above 0 s such as "60 s"',
+    "pause": 'a time such as "60 s", or "0 s" for none',
+    "amount": 'an amount such as "2 x", which is twice the capacity, or "10 GiB"',
+    "range": 'a part of the drive such as "75 %", "raw 75 %" or "10 GiB"',
+    "rate": 'a rate such as "20 kIOPS"',
+    "count": "a whole number from 1, such as 32",
+    "index": "a whole number from 0, such as 3",
+    "percent": "a whole number from 0 to 100, such as 65",
+    "word": 'a word such as "random"',
 }
-LONGEST_S = 10_000_000.0  # 116 days
+UNITS: dict[str, dict] = {
+    **dict.fromkeys(("bytes", "block"), BYTES),
+    **dict.fromkeys(("time", "pause"), SECONDS),
+    **{"amount": {"x": 1, **BYTES}, "range": {"%": 1, **BYTES}, "rate": IOPS},
+}
+INTEGERS = {"count": (1, 1 << 31), "index": (0, 1 << 31), "percent": (0, 100)}
+LONGEST_S = 10_000_000  # 116 days
 MOST_BYTES = 1 << 60
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z%]+)")
+MOST_BLOCK_BYTES = 16 << 20
+SECTOR_BYTES = 512  # no drive has smaller blocks
+_NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,12})?) ?([A-Za-zµ%]+)")
+_WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+# units that people write -> ours
+_MEANT = {
+    **{"m": "min", "mins": "min", "minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h"},
+    **{"sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "day": "d", "days": "d"},
+    **{"k": "KiB", "M": "MiB", "G": "GiB", "T": "TiB", "byte": "B", "bytes": "B", "percent": "%"},
+}
 
 
 class Amount(NamedTuple):
@@ -51,39 +73,72 @@ class Range(NamedTuple):
 
 
 def parse(value, kind: str):
-    """`value` of a plan (str or int) as a quantity of `kind`. Raises ValueError."""
-    expected = f"{kind} such as {EXAMPLES[kind]}"
-    if kind in ("count", "percent"):
-        least, most = (1, 1 << 31) if kind == "count" else (0, 100)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(expected)
+    """`value` of a plan (str or int) as a quantity of `kind`. Raises ValueError with what was expected."""
+    if kind in INTEGERS:
+        least, most = INTEGERS[kind]
+        if type(value) is not int or not least <= value <= most:  # true is an int, too
+            raise ValueError(EXPECTED[kind])
         return value
-    if not isinstance(value, str):
-        raise ValueError(expected)
     if kind == "word":
-        if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
-            raise ValueError(expected)
+        if not isinstance(value, str) or not _WORD.fullmatch(value):
+            raise ValueError(EXPECTED[kind])
         return value
-    raw = kind == "range" and value.startswith("raw ")
-    match = _NUMBER.fullmatch(value[4:] if raw else value)
+    raw = kind == "range" and isinstance(value, str) and value.startswith("raw ")
+    match = _NUMBER.fullmatch(value[4:] if raw else value) if isinstance(value, str) else None
+    found = _measured(Fraction(match[1]), match[2], kind, raw) if match else None
+    if found is None:
+        raise ValueError(EXPECTED[kind])
+    return found
+
+
+def _measured(number: Fraction, unit: str, kind: str, raw: bool):
+    """The quantity, or None where the unit or the number does not fit. Exact: "1.1 GB" is 1 100 000 000 bytes."""
+    if unit not in UNITS[kind] or (raw and unit != "%"):
+        return None
+    if kind in ("time", "pause"):
+        seconds = float(number) * SECONDS[unit]
+        return seconds if seconds <= LONGEST_S and (seconds or kind == "pause") else None
+    if kind == "rate":
+        return float(number * IOPS[unit]) if 0 < number * IOPS[unit] <= 10**9 else None
+    if unit == "%":
+        return Range(float(number), raw, None) if 0 < number <= 100 else None
+    if unit == "x":
+        return Amount(float(number), None) if 0 < number <= 1000 else None
+    size = number * BYTES[unit]
+    if size.denominator != 1 or not 0 < size <= MOST_BYTES:  # no half byte
+        return None
+    if kind == "block" and (size % SECTOR_BYTES or size > MOST_BLOCK_BYTES):
+        return None
+    return {"amount": Amount(None, int(size)), "range": Range(None, False, int(size))}.get(kind, int(size))
+
+
+def suggest(value, kind: str) -> str | None:
+    """What `value`, which parse() refuses, is likely to mean: '60 sec' -> '60 s', '4 kib' -> '4 KiB', 60 -> '60 s'.
+    None: no idea."""
+    if kind in INTEGERS:
+        match = re.fullmatch(r"([0-9]{1,10})(?:\.0*)?(?: ?%)?", str(value)) if type(value) in (str, float) else None
+        return _valid(int(match[1]), kind) if match else None
+    if kind == "word" or type(value) not in (str, int, float):
+        return None
+    match = re.fullmatch(r"\s*(raw )?\s*([0-9]{1,18}(?:\.[0-9]{1,12})?)\s*([^\W\d_]*|%)\s*", str(value))
     if not match:
-        raise ValueError(expected)
-    number, unit = float(match[1]), match[2]
-    if kind == "time" and unit in SECONDS and number * SECONDS[unit] <= LONGEST_S:
-        return number * SECONDS[unit]
-    if kind == "rate" and unit in IOPS and 0 < number * IOPS[unit] <= 1e9:
-        return number * IOPS[unit]
-    if kind == "range" and unit == "%" and 0 < number <= 100:
-        return Range(number, raw, None)
-    if kind == "amount" and unit == "x" and 0 < number <= 1000:
-        return Amount(number, None)
-    if kind in ("bytes", "amount", "range") and unit in BYTES and not raw:
-        size = round(number * BYTES[unit])
-        if size == number * BYTES[unit] and 0 < size <= MOST_BYTES:  # no half byte
-            return {"bytes": size, "amount": Amount(None, size), "range": Range(None, False, size)}[kind]
-    raise ValueError(expected)
+        return None
+    unit = match[3]
+    if not unit:
+        usual = {"time": "s", "pause": "s", "range": "%", "amount": "x", "rate": "IOPS"}.get(kind, "B")
+        return _valid(f"{match[1] or ''}{match[2]} {usual}", kind)
+    same = [known for known in UNITS[kind] if known.lower() == unit.lower()]
+    near = difflib.get_close_matches(unit, UNITS[kind], 1)
+    for meant in (*same, _MEANT.get(unit, _MEANT.get(unit.lower(), unit)), *near):
+        found = _valid(f"{match[1] or ''}{match[2]} {meant}", kind)
+        if found:
+            return found
+    return None
 
 
-def from_words(text: str):
-    """A value of the command line (--set NAME=VALUE): an integer, or the text."""
-    return int(text) if re.fullmatch(r"\d{1,9}", text) else text
+def _valid(value, kind: str) -> str | None:
+    try:
+        parse(value, kind)
+    except ValueError:
+        return None
+    return str(value) if isinstance(value, int) else f'"{value}"'

@@ -1,77 +1,64 @@
 """What a plan shows: its views, and whether what they name is there. Pure."""
 
-import difflib
-import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from ssdrig.errors import UsageError
+from ssdrig.plan import formula, values
+from ssdrig.plan.document import shown
+from ssdrig.plan.formula import VALUES as VALUES
+from ssdrig.plan.step import Step, told
+from ssdrig.words import do_you_mean
 
-VIEWS = (
-    *("scatter", "series", "rounds", "steady", "matrix", "lines", "heat", "bars", "histogram", "demand", "figure"),
-)
-KEYS = ("view", "of", "where", "by", "x", "rows", "columns", "value", "window", "scale", "title", "top")
-FIGURE = ("name", "formula", "unit")
-# what a view can show of a step: in the plan's words -> the figure of the analysis, and its unit
-VALUES = {
-    "iops": ("iops_mean", "IOPS"),
-    "MB/s": ("bw_mean_MBps", "MB/s"),
-    "W": ("power_mean_W", "W"),
-    "uJ/IO": ("energy_uJ_per_io", "µJ"),
-    "J/GB": ("energy_J_per_GB", "J/GB"),
-    "iops/W": ("iops_per_W", "IOPS/W"),
-    "lat_mean": ("lat_mean_us", "µs"),
-    "lat_p99": ("lat_p99_us", "µs"),
-    "wa": ("wa", ""),
-    "C": ("temperature_max_C", "°C"),
-    "host_cpu": ("host_cpu_percent", "%"),
+
+class View(NamedTuple):
+    """The keys that a view must have and may have beside `view`."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+
+KEYS_OF: dict[str, View] = {
+    "scatter": View(("of",), ("value", "window", "where", "scale", "title", "top")),
+    "series": View(("of", "value"), ("window", "where", "scale", "title", "top")),
+    "rounds": View(("of", "value", "by"), ("where", "scale", "title", "top")),
+    "steady": View(("of",), ("scale", "title", "top")),
+    "matrix": View(("of", "rows", "columns", "value"), ("where", "window", "title")),
+    "lines": View(("of", "x", "value"), ("by", "where", "window", "scale", "title", "top")),
+    "heat": View(("of", "rows", "columns", "value"), ("where", "window", "title", "top")),
+    "bars": View(("of", "value"), ("where", "window", "scale", "title", "top")),
+    "histogram": View(("of",), ("where", "window", "scale", "title", "top")),
+    "demand": View(("of", "by"), ("where", "window", "scale", "title", "top")),
+    "figure": View(("name", "formula"), ("unit", "title")),
 }
+VIEWS = tuple(KEYS_OF)
 SCALES = ("linear", "log")
+AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
 
 
 def check(plan, where: str) -> None:
     """Raises UsageError for a view that names what the plan does not have."""
-    paths: dict = {}
+    paths: dict[str, Step] = {}
+    axes: dict[str, dict[str, list]] = {}  # what is swept for each path; a repeat has those of all steps inside
     for step in plan.steps:
-        for each in (step, *step.steps):
-            paths[each.path] = each
+        paths[step.path], axes[step.path] = step, dict(step.axes)
+        for inner in step.steps:
+            paths[inner.path], axes[inner.path] = inner, {**step.axes, **inner.axes}
+            axes[step.path] |= inner.axes
+    figures: list[str] = []
     for number, show in enumerate(plan.shows, 1):
         place = f"{where}, show {number}"
-        view = show.get("view")
-        if view not in VIEWS:
-            raise UsageError("a view", f"{view!r} in {place}", _mean(str(view), VIEWS))
-        known = (*KEYS, *FIGURE) if view == "figure" else KEYS
-        for key in show:
-            if key not in known:
-                raise UsageError(f"a key of the view {view}", f"{key!r} in {place}", _mean(key, known))
-        if show.get("scale", "linear") not in SCALES:
-            raise UsageError("scale linear or log", f"{show['scale']!r} in {place}", "correct it")
-        if view == "figure":
-            _formula(show, paths, place)
-            continue
-        for path in listed(show.get("of")):
-            if path not in paths:
-                raise UsageError("the path of a step", f"of = {path!r} in {place}", _mean(path, paths))
-            step = paths[path]
-            axes = {key for each in (step, *step.steps) for axis in each.said.get("over", []) for key in axis}
-            for key in ("by", "x", "rows", "columns"):
-                if key in show and show[key] not in axes:
-                    raise UsageError(
-                        f"{key} to be one of the points of {path}",
-                        f"{show[key]!r} in {place}",
-                        _mean(str(show[key]), axes),
-                    )
-            for word in str(show.get("where", "")).split():
-                if word.partition("=")[0] not in axes:
-                    raise UsageError(f"where to name points of {path}", f"{word!r} in {place}", _mean(word, axes))
-            window = show.get("window")
-            if window is not None and window not in step.keys.get("windows", {}):
-                raise UsageError(
-                    f"a window of {path}", f"{window!r} in {place}", _mean(str(window), step.keys.get("windows", {}))
-                )
-        if not listed(show.get("of")):
-            raise UsageError("a view of a step", f"no `of` in {place}", 'add of = "…"')
-        for value in listed(show.get("value")):
-            if value not in VALUES:
-                raise UsageError("a value", f"{value!r} in {place}", _mean(str(value), VALUES))
+        try:
+            view = values.one_of(show.get("view"), VIEWS, "view")
+            _keys(show, view)
+            if view == "figure":
+                _figure(show, paths, figures)
+                continue
+            for path in _texts(show["of"], "of"):
+                values.one_of(path, paths, "of")
+                _view(show, view, paths[path], axes[path])
+        except values.Wrong as error:
+            raise UsageError(error.expected, f"{error.seen} in {place}", error.do) from error
 
 
 def listed(value) -> list:
@@ -79,19 +66,83 @@ def listed(value) -> list:
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _formula(show: dict, paths: dict, place: str) -> None:
-    """step.value with + - * / ( ) and numbers."""
-    formula = show.get("formula")
-    if not isinstance(formula, str) or re.sub(r"[a-z0-9-]+\.[A-Za-z/_]*[A-Za-z]|[\d.]+|[-+*/() ]", "", formula):
-        raise UsageError("a formula of step.value with + - * / ( )", f"{formula!r} in {place}", "correct it")
-    for path, value in re.findall(r"([a-z][a-z0-9-]*)\.((?:MB/s|uJ/IO|J/GB|iops/W|[A-Za-z_0-9]+))", formula):
-        if path not in paths:
-            raise UsageError("the path of a step", f"{path!r} in {place}", _mean(path, paths))
-        if value not in VALUES:
-            raise UsageError("a value", f"{value!r} in {place}", _mean(value, VALUES))
+def _texts(value, key: str) -> list[str]:
+    """One text or a list of texts, as a list. Raises values.Wrong."""
+    found = listed(value)
+    if not found or not all(isinstance(text, str) for text in found) or len(set(found)) != len(found):
+        raise values.wrong("one text, or a list of texts, each once", value, key)
+    return found
 
 
-def _mean(word: str, known) -> str:
-    names = sorted(map(str, known))
-    near = difflib.get_close_matches(word, names, 1)
-    return f"do you mean {near[0]!r}?" if near else f"use one of {', '.join(names) or 'none'}"
+def _keys(show: Mapping, view: str) -> None:
+    """What can be said without looking at the steps."""
+    known = KEYS_OF[view]
+    for key in show:
+        if key not in ("view", *known.required, *known.optional):
+            do = do_you_mean(key, (*known.required, *known.optional))
+            raise values.Wrong(f"a key of the view {view}", shown(key)[1:-1], do)
+    for key in known.required:
+        if key not in show:
+            raise values.Wrong(f"{key} in the view {view}", f"no {key}", f"add {key} = …")
+    if "scale" in show:
+        values.one_of(show["scale"], SCALES, "scale")
+    if "title" in show:
+        values.text(show["title"], "title")
+    if "top" in show and (type(show["top"]) not in (int, float) or show["top"] <= 0):
+        raise values.wrong("a number above 0, where the axis ends", show["top"], "top")
+    if view != "figure":
+        for value in _texts(show["value"], "value") if "value" in show else []:
+            values.one_of(value, VALUES, "value")
+
+
+def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) -> None:
+    """Whether the step has what is shown of it."""
+    used = [values.one_of(show[key], axes, f"{key} of {step.path}") for key in AXES if key in show]
+    if len(set(used)) != len(used):
+        raise values.Wrong("a key of its own for each axis", f"{used[0]} twice", "name another key that is swept")
+    if "where" in show:
+        _where(show["where"], step.path, axes)
+    if "window" in show:
+        values.one_of(show["window"], step.keys.get("windows", {}), f"window of {step.path}")
+    rules = [entry for entry in step.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
+    if view == "steady" and not rules:
+        raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
+    if view == "rounds" and "/" not in step.path:
+        raise values.Wrong("a step inside a repeat", f"of = {shown(step.path)}", "name it as in rounds/point")
+
+
+def _where(text, path: str, axes: Mapping[str, Sequence]) -> None:
+    """ "read=0 block=4KiB": points that are there."""
+    if not isinstance(text, str) or not text.split():
+        raise values.wrong('points such as "read=0 block=4KiB"', text, "where")
+    for word in text.split():
+        key, _, wanted = word.partition("=")
+        if key not in axes:
+            raise values.Wrong(f"where to name what {path} sweeps", shown(word), do_you_mean(key, axes))
+        values.one_of(wanted, [told(value) for value in axes[key]], f"{key} in where")
+
+
+def _figure(show: Mapping, paths: Mapping[str, Step], figures: list[str]) -> None:
+    """A name of its own, and a formula of values that steps have."""
+    name = show["name"]
+    if not isinstance(name, str) or not values.NAME.fullmatch(name) or name in figures:
+        raise values.wrong("a name of a-z, 0-9 and -, each once", name, "name")
+    figures.append(name)
+    if "unit" in show:
+        values.text(show["unit"], "unit")
+    text = show["formula"]
+    try:
+        node = formula.parse(values.text(text, "formula"))
+    except values.Wrong:
+        raise
+    except ValueError as error:
+        raise values.Wrong(
+            'a formula such as "a.MB/s / (b.MB/s - 1)"', f"formula = {shown(text)}", f"correct it: {error}"
+        ) from error
+    for each in formula.names(node):
+        if each.path not in paths:
+            raise values.Wrong("paths of steps in formula", shown(str(each)), do_you_mean(each.path, paths))
+        if paths[each.path].axes or "/" in each.path:
+            raise values.Wrong(
+                "steps in formula that have one value each", f"{each}, which has many points", "show it in a matrix"
+            )

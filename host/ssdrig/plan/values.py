@@ -1,13 +1,32 @@
-"""Values of a plan that are more than one quantity: points, ends, windows, mixes. Pure; ValueError says what was
-expected."""
+"""Values of a plan that are more than one quantity: mixes, points, ends, windows. `read` reads any value. Pure."""
 
+import math
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ssdrig.plan import quantity
+from ssdrig.plan.document import shown
+from ssdrig.plan.formula import VALUES
+from ssdrig.words import do_you_mean
 
 RULES = ("pts", "never")  # "never": a variant that has no rule says so, and its time ends it
+RULED = ("iops",)  # what a rule that ends a load can watch
+ENDS = ("steady", "written", "time", "cliff")
+OF_A_RULE = ("steady", "value", "track", "record", "spaced", "after")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 WINDOW = re.compile(r"(all|until cliff)|(from|last) (\S+) (%|[a-z]+)|(\S+ [a-z]+)\.\.(\S+ [a-z]+)")
+LIMIT = re.compile(r"(\S+) ([<>]) (.+)")
+MOST_POINTS = 10_000  # of one step
+LONGEST_TEXT = 400  # characters
+
+
+class Wrong(ValueError):
+    """A value that its key cannot have: expected, seen, do, as in errors.py; the place is the caller's to add."""
+
+    def __init__(self, expected: str, seen: str, do: str):
+        super().__init__(expected)
+        self.expected, self.seen, self.do = expected, seen, do
 
 
 class Until(NamedTuple):
@@ -36,191 +55,268 @@ class Span(NamedTuple):
     cliff: bool = False
 
 
-def blocks(value):
-    """ "4 KiB", or a mix {"4 KiB" = 67, "8 KiB" = 33} of percentages: ((bytes, percent), …), largest share first."""
-    if isinstance(value, str):
-        return ((quantity.parse(value, "bytes"), 100),)
-    if not isinstance(value, dict) or not value:
-        raise ValueError('a block size such as "4 KiB", or a mix of them such as { "4 KiB" = 67, "8 KiB" = 33 }')
-    mix = [(quantity.parse(size, "bytes"), quantity.parse(share, "percent")) for size, share in value.items()]
-    if sum(share for _, share in mix) != 100 or not all(share for _, share in mix):
-        raise ValueError("a mix of block sizes whose shares add up to 100")
-    return tuple(sorted(mix, key=lambda pair: -pair[1]))
+class Limit(NamedTuple):
+    """A condition on a value of a point: `value` is less ("<") or more (">") than `number`, in the unit of the value
+    (formula.VALUES)."""
+
+    value: str
+    sign: str
+    number: float
 
 
-def hot(value) -> tuple[tuple[int, int], ...]:
-    """[[50, 5], [30, 15], [20, 80]]: 50 % of the I/Os go to the first 5 % of the range, and so on."""
-    words = "zones such as [[50, 5], [30, 15], [20, 80]]: percent of the I/Os, percent of the range, each 100 in all"
+def read(value, kind: str, key: str = "the value"):
+    """`value` of the plan's `key` as `kind`, of this module or of quantity.py. Raises Wrong."""
+    if kind in READERS:
+        return READERS[kind](value, key)
     try:
-        zones = tuple((quantity.parse(ios, "percent"), quantity.parse(size, "percent")) for ios, size in value)
-    except (TypeError, ValueError):
-        raise ValueError(words) from None
-    if not zones or any(sum(zone[k] for zone in zones) != 100 for k in (0, 1)) or not all(min(zone) for zone in zones):
-        raise ValueError(words)
-    return zones
+        return quantity.parse(value, kind)
+    except ValueError as error:
+        likely = quantity.suggest(value, kind)
+        if likely:
+            do = f"do you mean {likely}?"
+        elif kind in quantity.UNITS:
+            do = f"write a number and one of the units {' '.join(quantity.UNITS[kind])} in quotes"
+        else:
+            do = "write a word of a-z, 0-9, _ and -" if kind == "word" else "write the number, without quotes or unit"
+        raise wrong(str(error), value, key, do) from None
 
 
-def smart(value) -> float | str:
-    """ "60 s", "edges" or "none"."""
-    if value in ("edges", "none"):
-        return value
-    try:
-        return quantity.parse(value, "time")
-    except ValueError:
-        raise ValueError('time between SMART polls such as "60 s", or "edges" or "none"') from None
+def wrong(expected: str, value, key: str, do: str = "see schemas/plan.md") -> Wrong:
+    """`key`, such as "qd" or "time in until", is not what was expected."""
+    name = key.partition(" in ")[0]
+    return Wrong(f"{key} to be {expected}", shown(value) if " " in name else f"{name} = {shown(value)}", do)
 
 
-def over(value) -> list[dict[str, list]]:
-    """[{ read = [100, 0] }, { block = ["4 KiB"] }]: the first key changes slowest. Values are as the plan writes
-    them."""
-    words = "a list of tables with one key and its values each, such as [{ read = [100, 0] }, { qd = [1, 32] }]"
-    if not isinstance(value, list) or not value:
-        raise ValueError(words)
-    keys = set()
-    for axis in value:
-        if not isinstance(axis, dict) or len(axis) != 1:
-            raise ValueError(words)
-        ((key, points),) = axis.items()
-        if key in keys or not isinstance(points, list) or not points:
-            raise ValueError(words)
-        if len({repr(point) for point in points}) != len(points):
-            raise ValueError(f"each value of {key} once")
-        keys.add(key)
+def one_of(value, known, key: str) -> str:
+    """A word of `known`. Raises Wrong."""
+    if not isinstance(value, str) or value not in known:
+        do = do_you_mean(value if isinstance(value, str) else shown(value), known)
+        raise wrong(f"one of {', '.join(known)}", value, key, do)
     return value
 
 
-def until(value) -> list[Until]:
+def blocks(value, key: str) -> tuple[tuple[int, int], ...]:
+    """ "4 KiB", or a mix {"4 KiB" = 67, "8 KiB" = 33} of percentages: ((bytes, percent), …), largest share first."""
+    if isinstance(value, str):
+        return ((read(value, "block", key), 100),)
+    if not isinstance(value, dict) or not value:
+        likely = quantity.suggest(value, "block")
+        raise wrong(
+            'a block size such as "4 KiB", or a mix such as { "4 KiB" = 67, "8 KiB" = 33 }',
+            value,
+            key,
+            f"do you mean {likely}?" if likely else "see schemas/plan.md",
+        )
+    mix = {}
+    for size, share in value.items():
+        size_bytes = read(size, "block", f"each size in {key}")
+        if size_bytes in mix:
+            raise wrong("a mix with each size once", value, key, f"add up the shares of {shown(size)}")
+        mix[size_bytes] = read(share, "percent", f"the share of {shown(size)} in {key}")
+    total = sum(mix.values())
+    if total != 100 or not all(mix.values()):
+        raise wrong("a mix whose shares, each above 0, add up to 100", value, key, f"they add up to {total}")
+    return tuple(sorted(mix.items(), key=lambda pair: -pair[1]))
+
+
+def hot(value, key: str) -> tuple[tuple[int, int], ...]:
+    """[[50, 5], [30, 15], [20, 80]]: 50 % of the I/Os go to the first 5 % of the range, and so on."""
+    zones = []
+    if isinstance(value, list) and all(isinstance(zone, list) and len(zone) == 2 for zone in value):
+        zones = [
+            (read(ios, "percent", f"each number in {key}"), read(size, "percent", f"each number in {key}"))
+            for ios, size in value
+        ]
+    if not zones or any(sum(zone[k] for zone in zones) != 100 for k in (0, 1)) or not all(min(zone) for zone in zones):
+        raise wrong(
+            "zones [percent of the I/Os, percent of the range], both 100 in all, such as [[50, 5], [30, 15], [20, 80]]",
+            value,
+            key,
+        )
+    return tuple(zones)
+
+
+def smart(value, key: str) -> float | str:
+    """ "60 s", "edges" or "none"."""
+    if isinstance(value, str) and value in ("edges", "none"):
+        return value
+    try:
+        return read(value, "time", key)
+    except Wrong as error:
+        raise Wrong(
+            f'{key} to be the time between SMART polls such as "60 s", or "edges" or "none"', error.seen, error.do
+        ) from None
+
+
+def over(value, key: str) -> list[dict[str, list]]:
+    """[{ read = [100, 0] }, { block = ["4 KiB"] }]: the first key changes slowest. Values are as the plan writes
+    them."""
+    if not isinstance(value, list) or not value or not all(isinstance(axis, dict) and len(axis) == 1 for axis in value):
+        raise wrong("a list of tables with one key each, such as [{ read = [100, 0] }, { qd = [1, 32] }]", value, key)
+    seen: set[str] = set()
+    for axis in value:
+        ((swept, points),) = axis.items()
+        if swept in seen:
+            raise Wrong(f"each key once in {key}", f"{shown(swept)[1:-1]} twice", "put all of its values in one list")
+        if not isinstance(points, list) or not points or not all(type(point) in (int, str) for point in points):
+            raise wrong('a list of single values such as [1, 32] or ["4 KiB", "8 KiB"]', points, f"{swept} in {key}")
+        for point in points:
+            if points.count(point) > 1:
+                raise Wrong(f"each value of {swept} once in {key}", f"{shown(point)} twice", "leave one out")
+        seen.add(swept)
+    count = math.prod(len(points) for axis in value for points in axis.values())
+    if count > MOST_POINTS:
+        raise Wrong(f"at most {MOST_POINTS} points", f"{count} in {key}", "sweep fewer values")
+    return value
+
+
+def until(value, key: str) -> list[Until]:
     """[{ steady = "pts", … }, { time = "6 h" }]: the first that is met ends the step."""
-    words = 'a list such as [{ steady = "pts", track = ["iops read=0"] }, { written = "4 x" }, { time = "6 h" }]'
     if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
-        raise ValueError(words)
-    found = []
+        raise wrong('a list of ends such as [{ steady = "pts", value = "iops" }, { time = "6 h" }]', value, key)
+    found: list[Until] = []
+    used: set[str] = set()
     for entry in value:
-        kinds = [key for key in ("steady", "written", "time", "cliff") if key in entry]
-        known = {"steady", "value", "track", "record", "spaced", "after"} if kinds == ["steady"] else set(kinds)
-        if len(kinds) != 1 or set(entry) - known:
-            raise ValueError(words)
-        if kinds == ["steady"]:
-            found.append(_rule(entry))
-        elif kinds == ["written"]:
-            found.append(Until(written=quantity.parse(entry["written"], "amount")))
-        elif kinds == ["time"]:
-            found.append(Until(time_s=quantity.parse(entry["time"], "time")))
-        elif entry["cliff"] is not True:
-            raise ValueError("cliff = true")
-        else:
-            found.append(Until(cliff=True))
+        kinds = [end for end in ENDS if end in entry]
+        if len(kinds) != 1:
+            do = do_you_mean(next(iter(entry), ""), ENDS) if not kinds else "give each its own table"
+            raise Wrong(f"each end in {key} to be one of {', '.join(ENDS)}", shown(entry), do)
+        (kind,) = kinds
+        known = OF_A_RULE if kind == "steady" else (kind,)
+        for word in entry:
+            if word not in known:
+                raise Wrong(f"keys of {kind} in {key}", shown(word), do_you_mean(word, known))
+        if kind in used:
+            raise Wrong(f"each end once in {key}", f"{kind} twice", "leave one out")
+        used.add(kind)
+        found.append(_end(entry, kind, key))
     return found
 
 
-def _rule(entry: dict) -> Until:
-    if entry["steady"] not in RULES:
-        raise ValueError(f"a rule such as {', '.join(RULES)}")
-    track = entry.get("track", [])
-    if not isinstance(track, list) or not all(isinstance(words, str) and words.split() for words in track):
-        raise ValueError('track as a list of points such as ["iops read=0 block=4KiB"]')
-    if bool(track) == ("value" in entry):
-        raise ValueError("a rule with value (of a load) or track (of a repeat)")
-    times = {key: quantity.parse(entry[key], "time") for key in ("record", "spaced") if key in entry}
-    value = quantity.parse(entry["value"], "word") if "value" in entry else None
-    after = quantity.parse(entry["after"], "amount") if "after" in entry else None
-    return Until(entry["steady"], value, tuple(track), times.get("record"), times.get("spaced"), after)
+def _end(entry: dict, kind: str, key: str) -> Until:
+    if kind == "steady":
+        return _rule(entry, key)
+    if kind == "written":
+        return Until(written=read(entry["written"], "amount", f"written in {key}"))
+    if kind == "time":
+        return Until(time_s=read(entry["time"], "time", f"time in {key}"))
+    if entry["cliff"] is not True:
+        raise wrong("true", entry["cliff"], f"cliff in {key}", "write cliff = true, or leave it out")
+    return Until(cliff=True)
 
 
-def windows(value) -> dict[str, Span]:
-    """{ all = "all", steady = "last 20 %" }: "all", "from 70 %", "from 1400 s", "last 20 %", "last 400 s", "until
-    cliff", "10 s..60 s"."""
+def _rule(entry: dict, key: str) -> Until:
+    rule = one_of(entry["steady"], RULES, f"steady in {key}")
+    if ("track" in entry) == ("value" in entry):
+        raise Wrong(
+            f"steady in {key} to have either value (in a load) or track (in a repeat)",
+            shown(entry),
+            'add value = "iops" or track = ["iops read=0 block=4KiB"]',
+        )
+    times = {k: read(entry[k], "time", f"{k} in {key}") for k in ("record", "spaced") if k in entry}
+    after = read(entry["after"], "amount", f"after in {key}") if "after" in entry else None
+    if "value" in entry:
+        if times.get("spaced", math.inf) < times.get("record", 60.0):
+            raise wrong("no less than record", entry["spaced"], f"spaced in {key}", "records must not overlap")
+        value = one_of(entry["value"], RULED, f"value in {key}")
+        return Until(rule, value, (), times.get("record"), times.get("spaced"), after)
+    track = entry["track"]
+    if not isinstance(track, list) or not track or not all(isinstance(words, str) and words.split() for words in track):
+        raise wrong('a list of points such as ["iops read=0 block=4KiB"]', track, f"track in {key}")
+    if times or after:
+        raise Wrong(
+            f"no record, spaced or after beside track in {key}",
+            shown({k: entry[k] for k in ("record", "spaced", "after") if k in entry}),
+            "leave them out: the record of a repeat is one round",
+        )
+    return Until(rule, None, tuple(track))
+
+
+def windows(value, key: str) -> dict[str, Span]:
+    """{ all = "all", steady = "last 20 %" }: names and their stretches, see span()."""
     if not isinstance(value, dict):
-        raise ValueError('windows such as { all = "all", steady = "last 20 %" }')
-    return {name: span(text) for name, text in value.items()}
+        raise wrong('a table such as { all = "all", steady = "last 20 %" }', value, key)
+    for name in value:
+        if not NAME.fullmatch(name):
+            raise Wrong(f"names in {key} of a-z, 0-9 and -", shown(name), "rename that window")
+    return {name: span(stretch, f"{name} in {key}") for name, stretch in value.items()}
 
 
-def span(text) -> Span:
-    """One window's stretch."""
-    words = 'a window such as "all", "from 70 %", "last 400 s", "last 20 %", "until cliff" or "10 s..60 s"'
-    match = WINDOW.fullmatch(text) if isinstance(text, str) else None
+def span(value, key: str = "window") -> Span:
+    """One window's stretch: "all", "from 70 %", "from 1400 s", "last 20 %", "last 400 s", "until cliff",
+    "10 s..60 s"."""
+    words = wrong('a window such as "all", "from 70 %", "last 400 s", "until cliff" or "10 s..60 s"', value, key)
+    match = WINDOW.fullmatch(value) if isinstance(value, str) else None
     if not match:
-        raise ValueError(words)
+        raise words
     whole, side, number, unit, begin, end = match.groups()
     try:
         if whole:
             return Span(cliff=whole == "until cliff")
         if side and unit == "%":
             share = (quantity.parse(f"{number} %", "range").percent or 0) / 100
+            if side == "from" and share == 1:
+                raise words
             return Span(from_share=share if side == "from" else 1 - share)
         if side:
-            seconds = quantity.parse(f"{number} {unit}", "time")
+            seconds = quantity.parse(f"{number} {unit}", "time" if side == "last" else "pause")
             return Span(from_s=seconds if side == "from" else -seconds)
-        pair = quantity.parse(begin, "time"), quantity.parse(end, "time")
+        pair = quantity.parse(begin, "pause"), quantity.parse(end, "time")
     except ValueError:
-        raise ValueError(words) from None
+        raise words from None
     if pair[0] >= pair[1]:
-        raise ValueError(words)
+        raise words
     return Span(from_s=pair[0], to_s=pair[1])
 
 
-def judge(value) -> dict[str, str]:
+def judge(value, key: str) -> dict[str, str]:
     """{ window = "steady", rule = "pts" }: judged and printed, ends nothing."""
-    if not isinstance(value, dict) or set(value) != {"window", "rule"} or value["rule"] not in RULES:
-        raise ValueError('{ window = "steady", rule = "pts" }')
+    if not isinstance(value, dict) or set(value) != {"window", "rule"}:
+        raise wrong('a table such as { window = "steady", rule = "pts" }', value, key)
+    one_of(value["rule"], RULES, f"rule in {key}")
     if not isinstance(value["window"], str):
-        raise ValueError("the name of a window, or a stretch")
+        raise wrong('the name of a window, or a stretch such as "last 20 %"', value["window"], f"window in {key}")
     return value
 
 
-def points(value) -> list[dict]:
-    """[{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }, { at = "min", threads = 1, qd = 1 }]."""
-    words = 'points such as [{ at = "max", where = "lat_mean < 5 ms" }, { at = "min", threads = 1, qd = 1 }]'
-    if not isinstance(value, list) or not value:
-        raise ValueError(words)
+def points(value, key: str) -> list[dict]:
+    """[{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }, { at = "min", threads = 1, qd = 1 }]; check.py
+    compares the other keys with the points that there are."""
+    if not isinstance(value, list) or not value or not all(isinstance(point, dict) for point in value):
+        raise wrong('a list such as [{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }]', value, key)
     for point in value:
-        if not isinstance(point, dict) or point.get("at") not in ("max", "mid", "min"):
-            raise ValueError(words)
+        at = one_of(point.get("at"), ("max", "mid", "min"), f"at in {key}")
+        if [other.get("at") for other in value].count(at) > 1:
+            raise Wrong(f"each point once in {key}", f"{at} twice", "leave one out")
+        if "where" in point:
+            limit(point["where"], f"where in {key}")
     return value
 
 
-def text(value) -> str:
-    """Words for a person."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("a text")
+def limit(value, key: str = "where") -> Limit:
+    """ "lat_mean < 5 ms" -> Limit("lat_mean", "<", 5000.0), in the unit of the value. Raises Wrong."""
+    match = LIMIT.fullmatch(value) if isinstance(value, str) else None
+    if not match:
+        raise wrong('a limit such as "lat_mean < 5 ms" or "iops > 1000"', value, key)
+    name, sign, amount = match.groups()
+    unit = VALUES[one_of(name, VALUES, f"the value of {key}")][1]
+    if unit == "µs":
+        return Limit(name, sign, read(amount, "time", f"the limit of {key}") * 1e6)
+    number = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,12})?) ?(.*)", amount)
+    if not number or number[2] not in ("", unit):
+        raise wrong(f"a number{' and ' + unit if unit else ''}", amount, f"the limit of {key}", "correct it")
+    return Limit(name, sign, float(number[1]))
+
+
+def text(value, key: str) -> str:
+    """One line for a person."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > LONGEST_TEXT:
+        raise wrong(f"one line of text, at most {LONGEST_TEXT} characters", value, key, f'write {key} = "…"')
     return value
 
 
-READERS = {
-    "blocks": blocks,
-    "hot": hot,
-    "smart": smart,
-    "over": over,
-    "until": until,
-    "windows": windows,
-    "judge": judge,
-    "points": points,
-    "text": text,
-    "path": text,
+READERS: dict[str, Callable] = {
+    **{"blocks": blocks, "hot": hot, "smart": smart, "over": over, "until": until, "windows": windows, "span": span},
+    **{"judge": judge, "points": points, "text": text, "path": text},
+    "value": lambda value, key: one_of(value, VALUES, key),
 }
-
-
-def read(value, kind: str):
-    """`value` of a plan as `kind`, of this module or of quantity.py. Raises ValueError."""
-    return READERS[kind](value) if kind in READERS else quantity.parse(value, kind)
-
-
-FAMILIES = ({"count", "percent"}, {"bytes", "amount", "range"}, {"time"}, {"rate"}, {"word"}, {"span"})
-
-
-def kind_of(value) -> str | None:
-    """The kind that a parameter's default has, by its unit. None: neither a quantity nor a window."""
-    for kind in ("count", "percent", "bytes", "time", "amount", "range", "rate", "word", "span"):
-        try:
-            span(value) if kind == "span" else quantity.parse(value, kind)
-        except ValueError:
-            continue
-        return kind
-    return None
-
-
-def same_unit(one, other) -> bool:
-    """Whether one value may stand for the other: "75 %" and "raw 75 %", "2 x" and "10 GiB" and "4 KiB", 32 and 0. What
-    --set and a variant put in a parameter's place must be of its unit."""
-    a, b = kind_of(one), kind_of(other)
-    return any(a in family and b in family for family in FAMILIES)

@@ -3,15 +3,10 @@ of them exactly), what the bench must be able to do (NEEDS); how it is carried o
 
 from types import ModuleType
 
-from ssdrig.steps import ask, fill, flush, idle, load, purge, repeat, set, settle, trim
+from ssdrig.steps import ask, choose, fill, flush, idle, load, purge, repeat, set, settle, trim
 
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (purge, fill, load, repeat, idle, settle, flush, trim, set, ask)
+    for module in (purge, fill, load, repeat, choose, idle, settle, flush, trim, set, ask)
 }
-LATER = {
-    "choose": "pts-dirth",
-    "replay": "traces",
-    "cut": "power-loss tests",
-    "verify": "power-loss tests",
-}  # a kind whose body comes later
+LATER = {"replay": "traces", "cut": "power-loss tests", "verify": "power-loss tests"}  # a kind whose body comes later

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 class Key(NamedTuple):
     """`kind`: one of plan/quantity.py, or of plan/values.py for what is no single quantity. `default` as a plan would
-    write it; None: left out. `words`: all that the value may be."""
+    write it; None: left out. `words`: all that the value may be. `needs`: what the bench must have for it."""
 
     kind: str
     default: object = None
     required: bool = False
     words: tuple[str, ...] = ()
+    needs: str | None = None
 
 
 RANGE = Key("range", "100 %")

@@ -1,0 +1,211 @@
+"""What no single key of a plan can show: exactly one end, points that fit, rules where they can hold, names that
+exist. Pure; each raises UsageError."""
+
+from collections.abc import Iterable, Mapping
+
+from ssdrig import steps
+from ssdrig.errors import UsageError
+from ssdrig.plan import values
+from ssdrig.plan.document import shown
+from ssdrig.plan.formula import VALUES
+from ssdrig.plan.step import Step, every, told
+from ssdrig.steps.keys import Key
+from ssdrig.words import do_you_mean
+
+NOT_SWEPT = ("over", "until", "windows", "judge", "resume")
+
+
+def key_value(value, spec: Key, key: str):
+    """The value of a key: one of its words, or of its kind. Raises values.Wrong."""
+    return values.one_of(value, spec.words, key) if spec.words else values.read(value, spec.kind, key)
+
+
+def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
+    """One step; those inside it have been checked. `outer`: what the repeat around it sweeps."""
+    kind = steps.KINDS[found.do]
+    if found.do != "repeat":
+        _points(found.do, found.axes, where)
+    swept = {**{key: points for key, points in outer.items() if key in kind.KEYS}, **found.axes}
+    for key in found.axes:
+        if key in outer:
+            raise UsageError("each key swept once", f"over {key} here and around {where}", "leave one of them out")
+    for key in swept:
+        if key in found.said:
+            raise UsageError(f"{key} said or swept, not both", f"{key} and over {key} in {where}", "leave one out")
+    _ends(found, set(swept), where)
+    rules = [entry for entry in found.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
+    if found.do == "repeat":
+        _repeat(found, rules, where)
+    elif any(entry.track for entry in rules):
+        raise UsageError("track only in a repeat", f"track in {where}", 'write value = "iops" instead')
+    if found.do == "load":
+        _load(found, set(swept), where)
+    if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
+        seen = "most without until" if "most" in found.keys else "until without most"
+        raise UsageError('until = "quiet" and most together', f"{seen} in {where}", "add the other, or leave both out")
+
+
+def plan(found: Iterable[Step], where: str) -> None:
+    """What steps say of one another."""
+    before: dict[str, Step] = {}
+    picked: set[str] = set()
+    for top in found:
+        place = f"{where}, step {top.path}"
+        for point in top.axes.get("at", []):
+            if point not in picked:
+                do = do_you_mean(str(point), picked) if picked else "put a choose step before it"
+                raise UsageError("a point that a choose step has picked", f"at = {shown(point)} in {place}", do)
+        if top.do == "choose":
+            _choose(top, before, place)
+            picked |= {point["at"] for point in top.keys["points"]}
+        before |= {each.path: each for each in every([top])}
+
+
+def _ends(found: Step, swept: set[str], where: str) -> None:
+    ends = getattr(steps.KINDS[found.do], "ENDS", ())
+    said = [key for key in ends if key in found.keys or key in swept]
+    if found.do == "set":
+        if not said:
+            raise UsageError(f"at least one of {', '.join(ends)}", f"none in {where}", "say what to set")
+    elif ends and len(said) != 1:
+        do = "leave out all but one" if said else "say how it ends"
+        raise UsageError(f"exactly one of {', '.join(ends)}", f"{' and '.join(said) or 'none'} in {where}", do)
+
+
+def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
+    """Each value that `over` gives to a key is one that the key may have."""
+    known = steps.KINDS[kind].KEYS
+    for key, points in axes.items():
+        if key not in known or key in NOT_SWEPT:
+            do = do_you_mean(key, [key for key in known if key not in NOT_SWEPT])
+            raise UsageError(f"over to sweep keys of a {kind} step", f"{shown(key)[1:-1]} in {where}", do)
+        seen: list = []
+        for point in points:
+            try:
+                read = key_value(point, known[key], key)
+            except values.Wrong as error:
+                raise UsageError(error.expected, f"{error.seen} in over of {where}", error.do) from error
+            if read in seen:
+                raise UsageError(
+                    f"each value of {key} once", f"{shown(point)} again in over of {where}", "leave one out"
+                )
+            seen.append(read)
+
+
+def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
+    if ("most" in found.keys) != ("until" in found.keys):
+        seen = "most without until" if "most" in found.keys else "until without most"
+        raise UsageError("until and most together", f"{seen} in {where}", "say the rule, and how many rounds at most")
+    for entry in found.keys.get("until", ()):
+        if not entry.track:
+            raise UsageError(
+                "a repeat that ends by a rule on points of it",
+                f"another end in {where}",
+                'write until = [{ steady = "pts", track = [ … ] }]; most limits the rounds',
+            )
+    for rule in rules:
+        for words in rule.track:
+            _track(found, words, where)
+    for child in found.steps:
+        if child.do == "choose":
+            raise UsageError("choose on the first level", f"one in {where}", "put it behind the repeat")
+    for key, points in found.axes.items():
+        children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]
+        if not children and key != "at":
+            known = {key for child in found.steps for key in steps.KINDS[child.do].KEYS}
+            raise UsageError(
+                "over to sweep a key of a step inside", f"{shown(key)[1:-1]} in {where}", do_you_mean(key, known)
+            )
+        for child in children:
+            _points(child.do, {key: points}, where)
+
+
+def _track(found: Step, words: str, where: str) -> None:
+    """ "iops read=0 block=4KiB": a value, then the point: each key that one load inside sweeps, with one of its
+    values."""
+    value, *pairs = words.split()
+    place = f"{shown(words)} of track in {where}"
+    if value not in VALUES:
+        raise UsageError("track to begin with a value", f"{value!r} in {place}", do_you_mean(value, VALUES))
+    point = dict(pair.partition("=")[::2] for pair in pairs)
+    loads = [child for child in found.steps if child.do == "load"]
+    known = {key for child in loads for key in child.axes}
+    for key, wanted in point.items():
+        if key not in known:
+            raise UsageError("a key that a load inside sweeps", f"{key!r} in {place}", do_you_mean(key, known))
+        there = [told(value) for child in loads for value in child.axes.get(key, [])]
+        if wanted not in there:
+            raise UsageError(
+                f"{key} to be one of {', '.join(there)}", f"{wanted!r} in {place}", do_you_mean(wanted, there)
+            )
+    fits = [child.path for child in loads if set(child.axes) == set(point)]
+    if len(point) != len(pairs) or len(fits) != 1:
+        do = "name each key that the load sweeps" if not fits else "give the loads different keys to sweep"
+        raise UsageError("track to name one point of one load", f"{len(fits)} loads for {place}", do)
+
+
+def _load(found: Step, swept: set[str], where: str) -> None:
+    keys = found.keys
+    has = set(keys) | swept
+    if ("on" in has) != ("cycles" in has):
+        seen = "on without cycles" if "on" in has else "cycles without on"
+        raise UsageError("on and cycles together", f"{seen} in {where}", "write on = …, off = …, cycles = …")
+    if "off" in has - swept and "on" not in has:
+        raise UsageError("on beside off", f"off alone in {where}", "say how long the bursts are: on = …")
+    if "hot" in keys and keys.get("pattern") == "sequential":
+        raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
+    if keys["arrival"] == "poisson" and "rate" not in has:
+        raise UsageError("a rate beside arrival", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"')
+    ends = keys.get("until", ())
+    if ends and not any(entry.time_s for entry in ends):
+        raise UsageError(
+            "the time that the load takes at most, in until",
+            f"none in {where}",
+            'add { time = "6 h" } to the list: a rule may never hold',
+        )
+    _windows(found, where)
+
+
+def _windows(found: Step, where: str) -> None:
+    keys, windows = found.keys, found.keys.get("windows", {})
+    if found.said.get("judge") is not None:
+        words = keys["judge"]["window"]
+        try:
+            judged = windows[words] if words in windows else values.span(words)
+        except values.Wrong as error:
+            raise UsageError(
+                'judge to name a window of the step, or a stretch such as "last 20 %"',
+                f"{shown(words)} in {where}",
+                do_you_mean(words, windows) if windows else "add windows, or write a stretch",
+            ) from error
+        windows = {**windows, f"window {shown(words)} of judge": judged}
+    longest_s = keys.get("time") or next((entry.time_s for entry in keys.get("until", ()) if entry.time_s), None)
+    for name, span in windows.items():
+        if longest_s is not None and span.from_s is not None and span.from_s >= longest_s:
+            raise UsageError(
+                f"{name} to begin before the load ends, which is after {longest_s:g} s at most",
+                f"its begin at {span.from_s:g} s in {where}",
+                "let it begin earlier, or make the load longer",
+            )
+
+
+def _choose(found: Step, before: Mapping[str, Step], where: str) -> None:
+    """`from` is a load that was swept in a repeat, and the points fit what it sweeps."""
+    path = found.keys["from"]
+    swept = {each.path: each for each in before.values() if each.axes and "/" in each.path}
+    if path not in swept:
+        do = do_you_mean(path, swept) if swept else "put a repeat with a swept load before it"
+        raise UsageError("from to be a swept load of a repeat before it", f"from = {shown(path)} in {where}", do)
+    axes = swept[path].axes
+    for point in found.keys["points"]:
+        for key, value in point.items():
+            if key in ("at", "where"):
+                continue
+            place = f"{shown(key)[1:-1]} = {shown(value)} in points of {where}"
+            if key not in axes:
+                raise UsageError(
+                    f"at, where or a key that {path} sweeps", place, do_you_mean(key, ["at", "where", *axes])
+                )
+            if value not in axes[key]:
+                do = do_you_mean(told(value), [told(value) for value in axes[key]])
+                raise UsageError(f"a value that {path} has", place, do)

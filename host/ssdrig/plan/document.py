@@ -1,0 +1,102 @@
+"""The text of a plan -> its tables: TOML, of a size and a depth that a person writes. Pure, but for `load`, which reads
+a file."""
+
+import json
+import math
+import tomllib
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+from ssdrig.terminal import printable
+
+MOST_BYTES = 1 << 16
+LONGEST_LINE = 1000  # tomllib takes quadratic time for a key of many parts
+DEEPEST = 8
+LARGEST = 1 << 63
+LONGEST_SHOWN = 80
+
+
+def load(path: Path) -> str:
+    """The text of a plan file. Raises UsageError."""
+    do = "name another file; ./ssdrig plans lists the plans of ssdrig"
+    expected = f"a plan file in UTF-8 of at most {MOST_BYTES >> 10} KiB"
+    name = printable(str(path))
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise UsageError(expected, f"more than that in {name}", do)
+        return data.decode()
+    except UnicodeDecodeError as error:
+        seen = f"byte 0x{error.object[error.start]:02x} at {error.start} in {name}"
+        raise UsageError(expected, seen, "save the file as UTF-8") from error
+    except OSError as error:
+        raise UsageError(expected, f"{name}: {error.strerror}", do) from error
+    except ValueError as error:  # a NUL or half a character in its name
+        raise UsageError(expected, f"{name}: {error}", do) from error
+
+
+def parse(text: str, where: str) -> dict:
+    """The tables of a plan's text. Raises UsageError."""
+    text = text.removeprefix("\ufeff")  # some editors begin a file with this mark
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > LONGEST_LINE:
+            raise UsageError(
+                f"lines of at most {LONGEST_LINE} characters",
+                f"{len(line)} in line {number} of {where}",
+                "break the line: a list may go over several",
+            )
+    if len(text) > MOST_BYTES:
+        raise UsageError(f"a plan of at most {MOST_BYTES >> 10} KiB", f"{len(text) >> 10} KiB in {where}", "shorten it")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError("TOML", f"{printable(str(error))} in {where}", "correct that line; see toml.io") from error
+    except (ValueError, RecursionError) as error:  # an integer of 5000 digits, a list in a list in a list …
+        seen = "lists inside of lists" if isinstance(error, RecursionError) else "a number of thousands of digits"
+        raise UsageError("values that a plan can use", f"{seen} in {where}", "correct it") from error
+    check(document, where)
+    return document
+
+
+def check(document: dict, where: str) -> None:
+    """Raises UsageError for what no plan says anywhere: deep nests, numbers beyond 64 bits, inf and nan."""
+    waiting: list[tuple[object, int]] = [(document, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, (dict, list)):
+            if depth > DEEPEST:
+                raise UsageError(
+                    f"tables and lists at most {DEEPEST} deep", f"deeper ones in {where}", "take them apart"
+                )
+            waiting += [(inner, depth + 1) for inner in (value.values() if isinstance(value, dict) else value)]
+        elif (isinstance(value, int) and abs(value) >= LARGEST) or (
+            isinstance(value, float) and not math.isfinite(value)
+        ):
+            raise UsageError("numbers that fit in 64 bits", f"{shown(value)} in {where}", "correct it")
+
+
+def shown(value) -> str:
+    """A value as the plan writes it, for messages: on one line, printable and short."""
+    text = printable(_toml(value))
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
+
+
+def _toml(value) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) >= LARGEST:
+        return hex(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    return str(value)
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.replace("-", "").replace("_", "").isalnum() else json.dumps(key)

@@ -1,0 +1,104 @@
+"""The parameters of a plan: their defaults, and what a variant and --set may put in their place. The default gives the
+unit. Pure."""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+
+from ssdrig.errors import UsageError
+from ssdrig.plan import quantity, values
+from ssdrig.plan.document import check, shown
+from ssdrig.words import do_you_mean
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+# kinds of values that may stand for one another: "75 %" for "10 GiB", "edges" for "60 s", a mix for a block
+FAMILIES = (
+    frozenset({"count", "index", "percent"}),
+    frozenset({"bytes", "block", "amount", "range", "blocks"}),
+    frozenset({"time", "pause", "smart"}),
+    frozenset({"rate"}),
+    frozenset({"word"}),
+    frozenset({"span"}),
+    frozenset({"hot"}),
+)
+
+
+def families(value) -> frozenset[frozenset[str]]:
+    """The families that a value may belong to; a list of points belongs to those that its members share."""
+    kinds = {kind for kind in quantity.EXPECTED if _can_be(quantity.parse, value, kind)}
+    others = ("blocks", "hot") if isinstance(value, (dict, list)) else ("span",)
+    kinds |= {kind for kind in others if _can_be(values.read, value, kind)}
+    if value in ("edges", "none"):
+        kinds.add("smart")
+    found = frozenset(family for family in FAMILIES if kinds & family)
+    if not found and isinstance(value, list) and value:
+        found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
+    return found
+
+
+def _can_be(read: Callable, value, kind: str) -> bool:
+    try:
+        read(value, kind)
+    except ValueError:
+        return False
+    return True
+
+
+def read(document: Mapping, where: str) -> dict:
+    """The defaults. Raises UsageError for what cannot be a parameter, and for variants that do not fit them."""
+    params = dict(document.get("param", {}))
+    for name, value in params.items():
+        if not NAME.fullmatch(name):
+            raise UsageError("parameter names of a-z, 0-9 and _", f"{shown(name)} in {where}", "rename it")
+        if not families(value):
+            raise UsageError(
+                f"parameter {name} to be a quantity, a window, a mix of blocks, or a list of quantities of one unit",
+                f"{name} = {shown(value)} in {where}",
+                'write it like "60 s", "4 KiB", 32 or [1, 32]',
+            )
+    for variant, table in document.get("variant", {}).items():
+        if not values.NAME.fullmatch(variant):
+            raise UsageError("names of variants of a-z, 0-9 and -", f"{shown(variant)} in {where}", "rename it")
+        for name, value in table.items():
+            _fits(params, name, value, f"{where}, variant {variant}")
+    return params
+
+
+def chosen(params: dict, variants: Mapping, variant: str | None, sets: Mapping[str, str], where: str) -> dict:
+    """The parameters with a variant's put in, then those of --set. Raises UsageError."""
+    if variant is not None and variant not in variants:
+        raise UsageError(f"a variant of {where}", shown(variant), do_you_mean(variant, variants))
+    found = params | variants.get(variant, {})
+    for name, words in sets.items():
+        place = f"--set {shown(name)[1:-1]}={shown(words)[1:-1]}"
+        value = of_words(words, place)
+        _fits(params, name, value, place)
+        found[name] = value
+    return found
+
+
+def of_words(words: str, where: str):
+    """A value of the command line: 32, 60 s, or as in the plan: "60 s", ["4 KiB", "8 KiB"], { "4 KiB" = 100 }."""
+    if re.fullmatch(r"[0-9]{1,9}", words):
+        return int(words)
+    if not words.startswith(("[", "{", '"')):
+        return words
+    try:
+        document = tomllib.loads(f"value = {words[:1000]}")
+        check(document, where)
+    except (ValueError, RecursionError) as error:
+        raise UsageError("a value as a plan writes it", where, "quote it for the shell; see schemas/plan.md") from error
+    return document["value"]
+
+
+def _fits(params: dict, name: str, value, where: str) -> None:
+    if name not in params:
+        raise UsageError("a parameter of the plan", f"{shown(name)[1:-1]} in {where}", do_you_mean(name, params))
+    if not families(params[name]) & families(value):
+        kinds = (kind for family in families(params[name]) for kind in family if kind in quantity.EXPECTED)
+        likely = next(filter(None, (quantity.suggest(value, kind) for kind in sorted(kinds))), None)
+        raise UsageError(
+            f"{name} in the unit of its default, {shown(params[name])}",
+            f"{name} = {shown(value)} in {where}",
+            f"do you mean {likely}?" if likely else "write it with that unit",
+        )

@@ -1,0 +1,37 @@
+"""One step as it stands in a plan, and how its points are written. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan, parameters put in. `keys`: what the kind may say, read (plan/values.py), each default filled
+    in; `said`: the values in the plan's own words, for people and for points. `needs`: what the bench must have for
+    it; with `optional` the step is left out where that is missing."""
+
+    name: str
+    path: str
+    do: str
+    keys: dict
+    said: dict
+    needs: tuple[str, ...] = ()
+    optional: bool = False
+    steps: tuple["Step", ...] = ()
+
+    @property
+    def axes(self) -> dict[str, list]:
+        """What `over` sweeps: {key: its values in the plan's words}, the first key slowest."""
+        return {key: points for axis in self.said.get("over", []) for key, points in axis.items()}
+
+
+def every(found: Iterable[Step]) -> Iterator[Step]:
+    """The steps and those inside them, in the order of the plan."""
+    for step in found:
+        yield step
+        yield from every(step.steps)
+
+
+def told(value) -> str:
+    """A value of a point in one word: "4KiB", "65"."""
+    return str(value).replace(" ", "")

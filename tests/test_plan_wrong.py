@@ -1,0 +1,358 @@
+"""What plan/grammar.py and the modules it reads with say about broken plans: expected, seen with the place, do."""
+
+import pytest
+
+from ssdrig.errors import UsageError
+from ssdrig.plan import document, grammar, shows
+from ssdrig.steps import KINDS
+from ssdrig.words import do_you_mean
+
+HEAD = 'schema = 1\nname = "x"\ntitle = "X"\nsource = "none"\nabout = "A test."\n'
+LOAD = 'name = "load"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\n'
+STEP = f'[[step]]\n{LOAD}time = "60 s"\n'
+REPEAT = """
+[[step]]
+name = "rounds"
+do = "repeat"
+{0}
+  [[step.step]]
+  name = "point"
+  do = "load"
+  pattern = "random"
+  block = "4 KiB"
+  {1}
+"""
+
+
+def refused(text, variant=None, sets=None):
+    """The sentence of the UsageError that a text ends in."""
+    with pytest.raises(UsageError) as raised:
+        grammar.read(text, "my.toml", variant, sets)
+    words = str(raised.value)
+    assert words.isprintable() and len(words) < 1200, words
+    return words
+
+
+def steps(text):
+    return {step.path: step for step in grammar.every(grammar.read(HEAD + text, "my.toml").steps)}
+
+
+NOTHING = ("\x00", "\ufeff\ufeff", "\r", "x = 1979-05-27", "step = 3", "[step]", "step = []", "[[step]]\n" * 3, "")
+WRONG = (
+    "true",
+    "1.5",
+    "inf",
+    "-1",
+    "0x" + "f" * 900,
+    '"\\u001b[2J"',
+    "[]",
+    "[[]]",
+    "[{}]",
+    "{}",
+    '""',
+    "$x",
+    "07:32:00",
+)
+WRONG += ("{ a.b.c.d = 1 }", "[[[[[[[[[[1]]]]]]]]]]", "1979-05-27T07:32:00Z", '["load"]', '{ "load" = 1 }')
+KEYS = ("schema", "name", "title", "source", "about", "needs", "scaled", "param", "variant", "workload", "step", "show")
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_is_no_plan_at_all(text):
+    refused(text)
+    refused(HEAD + text)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_wrong_type_on_the_first_level(key):
+    lines = [line for line in HEAD.splitlines() if not line.startswith(f"{key} =")]
+    for value in WRONG:
+        text = "\n".join([*lines, f"{key} = {value}", STEP if key != "step" else ""])
+        try:
+            grammar.read(text)
+        except UsageError:
+            continue
+        assert (key, value) in {(k, "[]") for k in ("needs", "scaled", "show")} | {
+            (k, "{}") for k in ("param", "variant", "workload")
+        } | {("name", '"load"')}
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "replay", ["load"], None])
+def test_a_wrong_type_of_every_key_of_every_step(kind):
+    keys = getattr(KINDS.get(str(kind)), "KEYS", {"trace": None})
+    for key in (*keys, "name", "do", "use", "needs", "optional", "step"):
+        for value in WRONG:
+            said = f"{document.shown(key)} = {value}" if key not in ("name", "do") else ""
+            name = f"name = {value if key == 'name' else chr(34) + 'a' + chr(34)}"
+            do = f"do = {value}" if key == "do" else f"do = {document.shown(kind)}" if kind else ""
+            try:
+                grammar.read("\n".join([HEAD, "[[step]]", name, do, said]))
+            except UsageError as error:
+                assert str(error).isprintable()
+
+
+@pytest.mark.parametrize("view", [*shows.VIEWS, "nonsense"])
+def test_a_wrong_type_of_every_key_of_every_view(view):
+    for key in {key for each in shows.KEYS_OF.values() for key in (*each.required, *each.optional)} | {"view"}:
+        for value in WRONG[::4]:
+            table = {"view": f'"{view}"', "of": '"load"', "value": '"iops"', "by": '"read"', "rows": '"read"'} | {
+                key: value
+            }
+            show = "\n".join(f"{key} = {value}" for key, value in table.items())
+            refused(f"{HEAD}{STEP}[[show]]\n{show}")
+
+
+@pytest.mark.parametrize(
+    "line, sentence",
+    [
+        ('time = "٦0 s"', 'time = "٦0 s"'),
+        ('time = "½ s"', 'time = "½ s"'),
+        ('time = "1e3 s"', "one of the units"),
+        ('time = "0 s"', "a time above 0 s"),
+        ('time = "-5 s"', "one of the units"),
+        ('time = "60 sec"', 'do you mean "60 s"?'),
+        ("time = 60", 'do you mean "60 s"?'),
+        ("time = 1e400", "numbers that fit in 64 bits"),
+        (f"time = 0x{'f' * 900}", "numbers that fit in 64 bits"),
+        (f"time = {'9' * 900}", "numbers that fit in 64 bits"),
+        (f'amount = "{"9" * 900} B"', "an amount such as"),
+        ('range = "0 %"\ntime = "1 s"', 'range = "0 %"'),
+        ('range = "101 %"\ntime = "1 s"', 'range = "101 %"'),
+        ('qd = true\ntime = "1 s"', "qd = true"),
+        ('qd = 32.0\ntime = "1 s"', "do you mean 32?"),
+        ('qd = "32"\ntime = "1 s"', "do you mean 32?"),
+        ("cycles = 1", "cycles without on"),
+        ('on = "5 s"\ntime = "1 s"', "on without cycles"),
+        ('off = "5 s"\ntime = "1 s"', "off alone"),
+        ('amount = "1 x"\ntime = "1 s"', "time and amount"),
+        ('hot = [[100, 100], []]\ntime = "1 s"', "zones"),
+        ('hot = [[60, 50], [40, 40]]\ntime = "1 s"', "zones"),
+        ('arrival = "poisson"\ntime = "1 s"', "a rate beside arrival"),
+        ('until = "quiet"', "a list of ends"),
+        ('until = [{ steady = "pts", value = "iops" }]', 'add { time = "6 h" }'),
+        ('until = [{ written = "4 x" }]', 'add { time = "6 h" }'),
+        ('until = [{ cliff = false }, { time = "1 h" }]', "cliff = false"),
+        ('until = [{ steady = "pts", value = "W" }, { time = "1 h" }]', "one of iops"),
+        ('until = [{ steady = "pts", track = ["iops"] }, { time = "1 h" }]', "track only in a repeat"),
+        ('until = [{ steady = ["pts"], value = "iops" }, { time = "1 h" }]', 'steady = ["pts"]'),
+        ('until = [{ time = "1 h" }, { time = "2 h" }]', "time twice"),
+        ('until = [{ time = "1 h", written = "1 x" }]', "give each its own table"),
+        ('until = [{ tiem = "1 h" }]', "do you mean 'time'?"),
+        (
+            'until = [{ steady = "pts", value = "iops", record = "1 min", spaced = "30 s" }, { time = "1 h" }]',
+            "overlap",
+        ),
+        ('windows = { "a b" = "all" }\ntime = "1 s"', '"a b"'),
+        ('windows = { a = "from 100 %" }\ntime = "1 s"', '"from 100 %"'),
+        ('windows = { a = "from 60 s" }\ntime = "60 s"', "begin before the load ends"),
+        ('judge = { window = "from 2 min", rule = "pts" }\ntime = "60 s"', "begin before the load ends"),
+        ('windows = { a = "9 s..3 s" }\ntime = "60 s"', '"9 s..3 s"'),
+        ('judge = { window = "steadi", rule = "pts" }\nwindows = { steady = "all" }\ntime = "1 s"', "'steady'"),
+        ('over = [{ qd = [1, 1] }]\ntime = "1 s"', "1 twice"),
+        ('over = [{ qd = [1], threads = [1] }]\ntime = "1 s"', "one key each"),
+        ('over = [{ qd = [1] }, { qd = [2] }]\ntime = "1 s"', "qd twice"),
+        ('over = [{ read = [0, 100] }]\ntime = "1 s"', "read said or swept, not both"),
+        ('over = [{ qd = [1, true] }]\ntime = "1 s"', "single values"),
+        ('over = [{ qd = ["1"] }]\ntime = "1 s"', "do you mean 1?"),
+        ('over = [{ sync = ["each", "bogus"] }]\ntime = "1 s"', "one of none, each, flush"),
+        ('over = [{ windows = ["all"] }]\ntime = "1 s"', "over to sweep keys"),
+        ('over = [{ range = ["1 GiB", "1024 MiB"] }]\ntime = "1 s"', "again"),
+        ('over = [{ time = ["1 s"] }]\ntime = "1 s"', "said or swept"),
+        ('over = [{ qd = ["$n"] }]\ntime = "1 s"', '"$n"'),
+        (f"over = [{{ qd = {list(range(1, 102))} }}, {{ threads = {list(range(1, 102))} }}]", "10201 in over"),
+        ('smart = "egdes"\ntime = "1 s"', "edges"),
+        ('smart = "0 s"\ntime = "1 s"', '"0 s"'),
+        ('needs = [["rig"]]\ntime = "1 s"', "needs"),
+        ('needs = ["rigg"]\ntime = "1 s"', "do you mean 'rig'?"),
+        ('optional = 1\ntime = "1 s"', "optional = 1"),
+        ('use = ["a"]\ntime = "1 s"', "use"),
+        ('step = 3\ntime = "1 s"', "a key of a load step"),
+        ('"read.x" = 3\ntime = "1 s"', "read.x"),
+        ('tiem = "1 s"', "do you mean 'time'?"),
+    ],
+)
+def test_a_wrong_load(line, sentence):
+    words = refused(f"{HEAD}[[step]]\n{LOAD}{line}\n")
+    assert sentence in words and "my.toml" in words
+
+
+@pytest.mark.parametrize(
+    "outer, inner, sentence",
+    [
+        ("times = 2", 'time = "1 s"', "read in a load step"),
+        ("", 'read = 0\ntime = "1 s"', "exactly one of times, until, over"),
+        ("times = 2\nmost = 3", 'read = 0\ntime = "1 s"', "most without until"),
+        ('until = [{ time = "1 h" }]\nmost = 9', 'read = 0\ntime = "1 s"', "another end"),
+        ('until = [{ steady = "pts", track = [] }]\nmost = 9', 'read = 0\ntime = "1 s"', "track"),
+        (
+            'until = [{ steady = "pts", track = ["iops qd=9"] }]\nmost = 9',
+            'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
+            "'9'",
+        ),
+        (
+            'until = [{ steady = "pts", track = ["iops"] }]\nmost = 9',
+            'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
+            "0 loads",
+        ),
+        (
+            'until = [{ steady = "pts", track = ["W qd"] }]\nmost = 9',
+            'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
+            "qd to be one of 1",
+        ),
+        (
+            'until = [{ steady = "pts", track = ["iops"], record = "1 s" }]\nmost = 9',
+            'read = 0\ntime = "1 s"',
+            "record",
+        ),
+        ('over = [{ read = ["banana"] }]', 'time = "1 s"', '"banana"'),
+        ("over = [{ raed = [0] }]", 'read = 0\ntime = "1 s"', "do you mean 'read'?"),
+        ("over = [{ read = [0] }]", 'read = 0\ntime = "1 s"', "said or swept"),
+        ("over = [{ read = [0] }]", 'over = [{ read = [0] }]\ntime = "1 s"', "each key swept once"),
+        ('over = [{ at = ["max"] }]', 'read = 0\ntime = "1 s"', "put a choose step before it"),
+        ("times = 2", 'read = 0\ntime = "1 s"\n[[step.step.step]]\nname = "x"\ndo = "purge"', "a key of a load step"),
+        ("times = 2", 'read = 0\ntime = "1 s"\n[[step.step]]\nname = "x"\ndo = "repeat"\ntimes = 1', "first level"),
+        ("times = 2", 'read = 0\ntime = "1 s"\n[[step.step]]\nname = "point"\ndo = "flush"', "point again"),
+    ],
+)
+def test_a_wrong_repeat(outer, inner, sentence):
+    assert sentence in refused(HEAD + REPEAT.format(outer, inner))
+
+
+def test_what_a_repeat_sweeps_is_read_for_each_step_inside():
+    found = steps(REPEAT.format("over = [{ read = [100, 0] }]", 'time = "1 s"'))
+    assert "read" not in found["rounds/point"].keys and found["rounds"].axes == {"read": [100, 0]}
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        (
+            '[workload.a]\nuse = "b"\n[workload.b]\nread = 0\n[[step]]\nname = "x"\nuse = "a"',
+            "use in my.toml, workload a",
+        ),
+        ("[workload.a]\nread = 0\n" + STEP, "no use of workload a"),
+        ('[workload.a]\nname = "a"\n' + STEP, "name in my.toml, workload a"),
+        ('[workload.a]\ndo = "load"\nraed = 0\n' + STEP, "do you mean 'read'?"),
+        ('[[step]]\nname = "x"\nuse = "nothing"', "use = "),
+        ("[param]\nx = 1\n" + STEP, "no use of $x"),
+        ("[param]\nx = 1.5\n" + STEP, "x = 1.5"),
+        ('[param]\nx = [1, "60 s"]\n' + STEP, "list of quantities of one unit"),
+        ('[param]\nx = { "4 KiB" = 50 }\n' + STEP, "parameter x"),
+        ("[param]\nX = 1\n" + STEP, "rename it"),
+        ("[param]\nx = 1\n[variant.v]\ny = 1\n" + STEP, "y in my.toml, variant v"),
+        ('[param]\nx = 1\n[variant.v]\nx = "1 s"\n' + STEP, "x in the unit of its default, 1"),
+        ('[variant."a b"]\n' + STEP, "names of variants"),
+        ("[variant]\na = 1\n" + STEP, "each variant to be a table"),
+        (STEP + STEP, "load again"),
+        (STEP.replace('"load"\ndo', '"Load"\ndo'), 'name = "Load"'),
+        (STEP.replace('"load"\ndo', f'"{"l" * 41}"\ndo'), "at most 40"),
+        ('[[step]]\nname = "x"\ndo = "replay"\ntrace = "y"', "comes with traces"),
+        ('[[step]]\nname = "x"\ndo = "set"', "at least one of write_cache"),
+        ('[[step]]\nname = "x"\ndo = "idle"\nuntil = "quiet"', "until without most"),
+        ('[[step]]\nname = "x"\ndo = "idle"\nuntil = "quite"\nmost = "1 h"', "do you mean 'quiet'?"),
+        ('[[step]]\nname = "x"\ndo = "ask"\ntext = "a\\u202eb"', "one line of text"),
+        (
+            '[[step]]\nname = "x"\ndo = "choose"\nfrom = "y"\npoints = [{ at = "max" }]',
+            "put a repeat with a swept load",
+        ),
+        ('[[step]]\nname = "x"\ndo = "choose"\nfrom = "y"\npoints = [{ at = "max", where = "lat < 5 ms" }]', "lat_"),
+    ],
+)
+def test_wrong_tables(text, sentence):
+    assert sentence in refused(HEAD + text)
+
+
+def test_a_variant_is_checked_also_when_another_one_is_read():
+    text = HEAD + '[param]\ntime = "60 s"\n[variant.v]\ntime = "0 s"\n' + STEP.replace('"60 s"', '"$time"')
+    assert "my.toml, variant v, step load" in refused(text)
+    assert "my.toml, variant v, step load" in refused(text, "v")
+    assert "a variant of my.toml" in refused(text, "w")
+
+
+def test_choose_picks_from_points_that_are_there():
+    text = REPEAT.format("times = 2", 'read = 0\nover = [{ qd = [1, 4] }]\ntime = "1 s"')
+    pick = '[[step]]\nname = "pick"\ndo = "choose"\nfrom = "rounds/point"\npoints = [{{ at = "min", {} }}]\n'
+    at = (
+        '[[step]]\nname = "again"\ndo = "repeat"\nover = [{{ at = ["{}"] }}]\n[[step.step]]\n' + LOAD + 'time = "1 s"\n'
+    )
+    assert steps(text + pick.format("qd = 4") + at.format("min"))["again"].axes == {"at": ["min"]}
+    assert "a value that rounds/point has" in refused(HEAD + text + pick.format("qd = 2"))
+    assert "do you mean 'qd'?" in refused(HEAD + text + pick.format("qdd = 2"))
+    assert "a point that a choose step has picked" in refused(HEAD + text + pick.format("qd = 4") + at.format("max"))
+    assert "from to be a swept load" in refused(HEAD + pick.format("qd = 4") + text)
+
+
+def test_parameters_go_into_lists_and_into_until():
+    text = '[param]\nblocks = ["4 KiB", "8 KiB"]\nmix = { "4 KiB" = 60, "8 KiB" = 40 }\nend = "1 h"\nrule = "pts"\n'
+    text += '[variant.v]\nblocks = ["1 MiB"]\nmix = "4 KiB"\n'
+    text += f'[[step]]\n{LOAD}until = [{{ steady = "$rule", value = "iops" }}, {{ time = "$end" }}]\n'
+    for name, blocks in (("b", 'over = [{ block = "$blocks" }]'), ("c", 'block = "$mix"')):
+        text += f'[[step]]\nname = "{name}"\ndo = "load"\npattern = "random"\nread = 0\n{blocks}\ntime = "1 s"\n'
+    found = steps(text)
+    assert found["load"].keys["until"][1].time_s == 3600 and found["b"].axes["block"] == ["4 KiB", "8 KiB"]
+    assert found["c"].keys["block"] == ((4096, 60), (8192, 40))
+    plan = grammar.read(HEAD + text, "my.toml", "v", {"end": "2 h", "mix": '{ "16 KiB" = 100 }'})
+    assert plan.steps[1].axes["block"] == ["1 MiB"] and plan.steps[2].keys["block"] == ((16384, 100),)
+    assert plan.steps[0].keys["until"][1].time_s == 7200 and plan.params["end"] == "2 h"
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        ("60", 'do you mean "60 s"?'),
+        ("60 sec", 'do you mean "60 s"?'),
+        ("٦0 s", "in the unit of its default"),
+        ("[1", "a value as a plan writes it"),
+        ("[" * 900, "a value as a plan writes it"),
+        ('"1 s', "a value as a plan writes it"),
+        ("4 KiB", "in the unit of its default"),
+        ("0 s", "a time above 0 s"),
+        ("1" * 5000, "in the unit of its default"),
+        ("[0x" + "f" * 900 + "]", "64 bits"),
+        ("\x1b[2J", "in the unit of its default"),
+    ],
+)
+def test_a_wrong_set(words, sentence):
+    text = HEAD + '[param]\ntime = "60 s"\n' + STEP.replace('"60 s"', '"$time"')
+    assert sentence in refused(text, None, {"time": words})
+    assert words[0] in '["' or "do you mean 'time'?" in refused(text, None, {"tiem": words})
+    assert grammar.read(text, "x", None, {"time": "2 min"}).steps[0].keys["time"] == 120
+
+
+@pytest.mark.parametrize(
+    "show, sentence",
+    [
+        ('view = "matirx"', "do you mean 'matrix'?"),
+        ('view = "matrix"\nof = "rounds/point"\nrows = "qd"\nvalue = "iops"', "columns in the view matrix"),
+        ('view = "matrix"\nof = "rounds/point"\nrows = "qd"\ncolumns = "qd"\nvalue = "iops"', "qd twice"),
+        (
+            'view = "heat"\nof = "rounds/point"\nrows = "qd"\ncolumns = "block"\nvalue = "iops"',
+            "columns of rounds/point",
+        ),
+        ('view = "lines"\nof = "rounds/point"\nx = "qd"\nwhere = "read=9"\nvalue = "iops"', "read in where"),
+        ('view = "lines"\nof = "rounds/point"\nx = "qd"\nwhere = "raed=0"\nvalue = "iops"', "do you mean 'read'?"),
+        ('view = "bars"\nof = "rouns"\nvalue = "iops"', "do you mean 'rounds'?"),
+        ('view = "bars"\nof = "rounds"\nvalue = "iosp"', "do you mean 'iops'?"),
+        ('view = "bars"\nof = "rounds"\nvalue = ["iops", "iops"]', "each once"),
+        ('view = "series"\nof = "rounds/point"\nvalue = "W"\nwindow = "steady"', "window of rounds/point"),
+        ('view = "series"\nof = "rounds/point"\nvalue = "W"\ntop = -1', "top = -1"),
+        ('view = "steady"\nof = "rounds"', "a step that a rule ends"),
+        ('view = "figure"\nname = "f"\nformula = "rounds/point.iops"', "many points"),
+        ('view = "figure"\nname = "f"\nformula = "x.iops"', "paths of steps"),
+        ('view = "figure"\nname = "f"\nformula = "1 +"', "something is missing at its end"),
+        ('view = "figure"\nname = "f"\nformula = 3', "formula = 3"),
+        (
+            'view = "figure"\nname = "f"\nformula = "1"\n[[show]]\nview = "figure"\nname = "f"\nformula = "2"',
+            "each once",
+        ),
+    ],
+)
+def test_a_wrong_view(show, sentence):
+    text = HEAD + REPEAT.format("over = [{ read = [0, 100] }]", 'over = [{ qd = [1, 4] }]\ntime = "1 s"')
+    words = refused(f"{text}[[show]]\n{show}\n")
+    assert sentence in words and "my.toml, show " in words
+
+
+def test_do_you_mean_names_what_there_is():
+    assert do_you_mean("patern", ["pattern", "read"]) == "do you mean 'pattern'?"
+    assert do_you_mean("x", ["b", "a"]) == "use one of a, b" and do_you_mean("x", []).startswith("leave it out")
