@@ -2,6 +2,7 @@
 raw REPL and by frames."""
 
 import fcntl
+import functools
 import json
 import os
 import select
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 
 from ssdrig import wire
-from ssdrig.setup import provision
+from ssdrig.setup import micropython, provision
 
 ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = ROOT / "tests" / "emulator" / "board.mjs"
@@ -70,9 +71,11 @@ def fetch(into: Path) -> str:
     return ""
 
 
-# What the board runs, with `r`, its Rig: rounds as in rig.run, with the heap locked until a sample
+# What the board runs: rounds as in rig.run, with the heap locked from rail 0's sample 100 to its sample %d
 LOCKED = """
 micropython.kbd_intr(-1)
+r = rig.Rig()
+gc.collect()
 locked = False
 while not r.link.escape:
     if not r.turn():
@@ -83,12 +86,26 @@ while not r.link.escape:
     if locked and r.samplers[0].next > %d:
         micropython.heap_unlock()
         locked = False
+r.stop()
+r.switch.release()
+r.scope.release()
+del r
+gc.collect()
 micropython.kbd_intr(3)
 """
 
 
 _folder = tempfile.TemporaryDirectory(prefix="ssdrig-flash-")
-COPIED = Path(_folder.name) / "flash.bin"  # a board's flash with the firmware on it: the next ones begin with it
+
+
+@functools.cache
+def files() -> Path:
+    """The image of a board's file system with the firmware in it, all but main.py."""
+    image = Path(_folder.name) / "files.bin"
+    sources = [path for path in sorted(FIRMWARE.glob("*.py")) if path.name != "main.py"]
+    argv = [*micropython.command(), "-X", "heapsize=16M", EMULATOR.with_name("files.py"), image, *sources]
+    subprocess.run(argv, check=True, capture_output=True, text=True)
+    return image
 
 
 class Emulated:
@@ -96,7 +113,7 @@ class Emulated:
     with the block."""
 
     def __init__(self, sensors=({"address": 0x40, "alert": 6},), gpios=()):
-        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), COPIED]
+        words = [EMULATOR, modules(), image(), json.dumps(sensors), json.dumps(gpios), files()]
         argv = ["node", *map(str, words)]
         self.process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
@@ -135,15 +152,9 @@ class Emulated:
         self.process.stdin.write(data)
 
     def raw_repl(self) -> None:
-        """From the program's start to the raw REPL."""
-        end = time.monotonic() + 60
-        while RAW not in self.input:
-            if time.monotonic() > end:
-                raise TimeoutError(f"no raw REPL, but {self.input[-500:]!r}")
-            self.write(b"\r\x03\x01")
-            self.read(1)
-        self.read(0.5)
-        self.input = b""
+        """From the program's start to the raw REPL. Asked once: a Ctrl-C too many would interrupt what runs next."""
+        self.write(b"\r\x03\x01")
+        self.until(RAW)
 
     def run(self, code: str, limit_s: float = 200) -> str:
         """What the code prints in the raw REPL. RuntimeError with the board's traceback."""
@@ -155,20 +166,23 @@ class Emulated:
             raise RuntimeError(error.decode())
         return out.decode().replace("\r\n", "\n")
 
-    def copy(self) -> None:
-        """The firmware onto the board's flash, all but main.py, unless an earlier board of this process left it
-        there. The board then starts anew, so that its heap is as whole as a rig's."""
-        if COPIED.exists():
-            return
-        for path in sorted(FIRMWARE.glob("*.py")):
-            if path.name != "main.py":
-                data = path.read_bytes()
-                self.run(f"f=open({path.name!r},'wb');w=f.write")
-                for at in range(0, len(data), 2048):
-                    self.run(f"w({data[at : at + 2048]!r})")
-                self.run("f.close()")
-        self.write(b"\x04")
-        self.until(RAW)
+    def stream(self, rails, locked: int) -> list:
+        """The frames of a stream of these rows of board.RAILS (None: as they are), until `locked` + 100 samples of
+        rail 0 have come. The modules of LOCKED are imported."""
+        if rails:
+            self.run(f"board.RAILS={tuple(rails)!r}")
+        before, self.frames, self.seq = self.frames, [], 0
+        self.start(LOCKED % locked)
+        self.send(wire.ASK_HELLO)
+        self.send(wire.GO)
+        self.listen(lambda: sum(body[2] for body in self.bodies(wire.SAMPLES) if body[0] == 0) >= locked + 100)
+        self.send(wire.STOP)
+        self.send(wire.ASK_HELLO)
+        self.listen(lambda: len(self.bodies(wire.HELLO)) == 2)
+        self.send(wire.QUIT)
+        self.until(b"\x04\x04>")
+        seen, self.frames = self.frames, before
+        return seen
 
     def start(self, code: str) -> None:
         """Let the code run; from now on it is frames that come."""
@@ -179,7 +193,7 @@ class Emulated:
         self.write(b"\0" + wire.encode(kind, self.seq, body))
         self.seq += 1
 
-    def listen(self, enough, limit_s: float = 400) -> None:
+    def listen(self, enough, limit_s: float = 200) -> None:
         """Take frames until enough(). TimeoutError; wire.WireError if one is damaged."""
         end = time.monotonic() + limit_s
         while not enough():
@@ -191,7 +205,7 @@ class Emulated:
             self.frames += [wire.decode(frame) for frame in whole if frame]
 
     def bodies(self, kind: int) -> list[bytes]:
-        return [body for k, _, body in self.frames if k == kind]
+        return bodies(self.frames, kind)
 
     def end(self) -> dict:
         """Switch the board off. The emulator's report: {"emulated_s", "sensors": [{"address", "conversions", "unread",
@@ -203,9 +217,9 @@ class Emulated:
         return json.loads(said.splitlines()[-1])  # above it: registers that the emulator does not have
 
 
-def rows(conversions) -> list[dict]:
-    """Rows of board.RAILS for INA228s at 0x40 on, ALERT at GPIO 6 on, with these {"vbus_us", "vshunt_us",
-    "temp_us"}."""
+def rows(conversions, first: int = 0) -> list[dict]:
+    """Rows of board.RAILS for INA228s at 0x40 + first on, ALERT at GPIO 6 + first on, with these {"vbus_us",
+    "vshunt_us", "temp_us"} and whatever else differs."""
     common = {
         "chip": "INA228",
         "bus": "I2C0",
@@ -215,7 +229,7 @@ def rows(conversions) -> list[dict]:
         "fine": True,
     }
     return [
-        {**common, **c, "rail": n, "name": f"rail {n}", "address": 0x40 + n, "alert": 6 + n}
+        {**common, "rail": n, "name": f"rail {n}", "address": 0x40 + first + n, "alert": 6 + first + n, **c}
         for n, c in enumerate(conversions)
     ]
 
@@ -225,11 +239,16 @@ def values(n: int) -> tuple[int, int]:
     return 20000 + n % 30011, n * 37 % 500009 - 250007
 
 
-def samples(board: Emulated, rail: int = 0) -> list[tuple[int, int, int, int]]:
+def bodies(frames, kind: int) -> list[bytes]:
+    """The bodies of all frames of a kind, of [(kind, number, body)]."""
+    return [body for k, _, body in frames if k == kind]
+
+
+def samples(frames, rail: int = 0) -> list[tuple[int, int, int, int]]:
     """(index, t_us, VBUS, CURRENT) of all that came of a rail."""
     out = []
     head = struct.calcsize(wire.SAMPLES_HEAD)
-    for body in board.bodies(wire.SAMPLES):
+    for body in bodies(frames, wire.SAMPLES):
         number, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
         for k in range(n if number == rail else 0):
             at = head + wire.SAMPLE_BYTES * k
@@ -239,8 +258,9 @@ def samples(board: Emulated, rail: int = 0) -> list[tuple[int, int, int, int]]:
     return out
 
 
-def missed(board: Emulated, rail: int = 0) -> int:
-    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in board.bodies(wire.SAMPLES) if body[0] == rail][
+def missed(frames, rail: int = 0) -> int:
+    """The conversions that the board itself counted as lost."""
+    return [struct.unpack_from(wire.SAMPLES_HEAD, body)[3] for body in bodies(frames, wire.SAMPLES) if body[0] == rail][
         -1
     ]
 

@@ -1,9 +1,12 @@
 """The firmware on a Raspberry Pi Pico that is emulated instruction by instruction, in the RP2 port of MicroPython
-itself: its compiler, its viper code, its machine.I2C, its interrupts and USB, the RP2040's registers. One session is
-recorded; the tests look at what came of it."""
+itself: its compiler, its viper code, its machine.I2C and machine.SPI, its interrupts and USB, the RP2040's registers.
+One board is started once and streams of each set of rails in turn, for more than a second of its own time and with the
+heap locked; the tests look at what came of it."""
 
+import bisect
 import json
 import struct
+import subprocess
 from types import SimpleNamespace
 
 import emulated
@@ -12,6 +15,38 @@ import pytest
 from ssdrig import wire
 
 pytestmark = pytest.mark.slow
+
+FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
+SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}
+SPI = {
+    "rail": 0,
+    "name": "spi",
+    "chip": "INA229",
+    "bus": "SPI0",
+    "cs": 1,
+    "alert": 21,
+    "shunt_uOhm": 8000,
+    "shunt_tolerance_ppm": 10_000,
+    "current_lsb_pA": 9_765_625,
+    "fine": True,
+    "vbus_us": 50,
+    "vshunt_us": 50,
+    "temp_us": None,
+}
+SPI_PPM = 5000
+# What streams: rows of board.RAILS (None: as shipped), and the samples of the first rail with the heap locked
+STREAMS = {
+    "as shipped": (None, 1400),
+    "fast rail": (emulated.rows([{**FAST, "alert": 20}], first=4), 4500),
+    "three rails": (emulated.rows([SLOW] * 3, first=1), 1100),
+    "spi": ([SPI], 10_400),
+}
+SENSORS = [
+    {"address": 0x40, "alert": 6},
+    *({"address": 0x41 + n, "alert": 7 + n, "fast_ppm": (0, 3000, -3000)[n]} for n in range(3)),
+    {"address": 0x44, "alert": 20},
+    {"address": 0, "alert": 21, "cs": 1, "fast_ppm": SPI_PPM},
+]
 CUT = """
 from pulse import DISCHARGE, ON, OPEN, Pulse, word
 p = Pulse([10], 22)
@@ -27,47 +62,56 @@ p.stop()
 def seen():
     if why := emulated.missing():
         pytest.skip(why)
-    with emulated.Emulated(gpios=[10, 11, 22]) as board:
+    with emulated.Emulated(SENSORS, gpios=[10, 11, 22]) as board:
         board.raw_repl()
         about = board.run("import sys;print(sys.implementation._machine);print(sys.maxsize)").split("\n")
-        board.copy()
         board.run(
-            "import"
-            " gc,machine,micropython,time,rig;r=rig.Rig();gc.collect();micropython.alloc_emergency_exception_buf(200)"
+            "import gc,machine,micropython,time,board,rig;gc.collect();micropython.alloc_emergency_exception_buf(200)"
         )
-        free = int(board.run("print(gc.mem_free())"))
-        board.start(emulated.LOCKED % 1400)
-        board.send(wire.ASK_HELLO)
-        board.send(wire.GO)
-        board.listen(lambda: sum(body[2] for body in board.bodies(wire.SAMPLES)) > 1500)
-        board.send(wire.STOP)
-        board.send(wire.ASK_HELLO)
-        board.listen(lambda: len(board.bodies(wire.HELLO)) == 2)
-        board.send(wire.QUIT)
-        board.until(b"\x04\x04>")
+        free = int(board.run("r=rig.Rig();gc.collect();print(gc.mem_free());del r"))
+        streams = {name: board.stream(*how) for name, how in STREAMS.items()}
         cut = board.run(CUT)
         report = board.end()
-    return SimpleNamespace(about=about, free=free, board=board, samples=emulated.samples(board), cut=cut, report=report)
+    return SimpleNamespace(about=about, free=free, streams=streams, cut=cut, report=report)
 
 
 def test_it_is_the_port_and_its_integers(seen):
     assert seen.about[:2] == ["Raspberry Pi Pico with RP2040", str(2**31 - 1)]
-    hello = json.loads(seen.board.bodies(wire.HELLO)[0])
+    hello = json.loads(emulated.bodies(seen.streams["as shipped"], wire.HELLO)[0])
     assert hello["board"] == seen.about[0] and hello["simulated"] is False
     assert seen.free > 100_000  # bytes of heap beside the firmware
 
 
-def test_every_conversion_is_a_sample_with_its_own_values(seen):
-    """With the heap locked: 1351 samples/s of V and I, none lost, and what is in a sample belongs to its index."""
-    assert [seq for _, seq, _ in seen.board.frames] == list(range(len(seen.board.frames)))
-    assert seen.board.bodies(wire.LOG) == []
-    assert [index for index, *_ in seen.samples] == list(range(len(seen.samples))) and len(seen.samples) > 1500
-    assert emulated.missed(seen.board) == 0 == seen.report["sensors"][0]["unread"]
-    assert [(vbus, current) for _, _, vbus, current in seen.samples] == [emulated.values(n) for n, *_ in seen.samples]
+@pytest.mark.parametrize(
+    "name, rails, rate", [("as shipped", 1, 1351), ("fast rail", 1, 4250), ("three rails", 3, 1025), ("spi", 1, 10_000)]
+)
+def test_nothing_is_lost(seen, name, rails, rate):
+    """V and I of each conversion, with the values that belong to its index, the heap locked for a second and more; of
+    three chips the oscillators differ, so that their edges meet in every way. The fast rail on I2C gives up one
+    conversion a second for its accumulators, and counts it."""
+    frames = seen.streams[name]
+    assert [seq for _, seq, _ in frames] == list(range(frames[0][1], frames[0][1] + len(frames)))
+    assert emulated.bodies(frames, wire.LOG) == []
+    for rail in range(rails):
+        samples = emulated.samples(frames, rail)
+        ends = [body for body in emulated.bodies(frames, wire.ENERGY) if body[0] == rail]
+        given_up = len(ends) - 1 if name == "fast rail" else 0
+        assert len(ends) >= 2
+        assert emulated.missed(frames, rail) == given_up == samples[-1][0] + 1 - len(samples)
+        last, first = samples[-1], samples[0]
+        assert first[0] == 0 and last[1] - first[1] > 1_000_000
+        assert (last[0] - first[0]) / (last[1] - first[1]) * 1e6 >= rate
+        assert all((vbus, current) == emulated.values(index) for index, _, vbus, current in samples)
 
 
-def test_the_accumulators_are_those_of_their_index(seen):
-    ends = [struct.unpack(wire.ENERGY_BODY, body) for body in seen.board.bodies(wire.ENERGY)]
+def test_no_sensor_but_the_one_that_gives_up_conversions_is_left_unread(seen):
+    assert [sensor["unread"] for sensor in seen.report["sensors"][:4]] == [0] * 4
+    assert seen.report["sensors"][5]["unread"] == 0
+
+
+@pytest.mark.parametrize("name", ["as shipped", "spi"])
+def test_the_accumulators_are_those_of_their_index(seen, name):
+    ends = [struct.unpack(wire.ENERGY_BODY, body) for body in emulated.bodies(seen.streams[name], wire.ENERGY)]
     assert len(ends) >= 2 and ends[-1][2] > 1300
     for _, _, index, _, energy, charge, temp, flags in ends:
         # ina228.mjs
@@ -76,9 +120,19 @@ def test_the_accumulators_are_those_of_their_index(seen):
 
 
 def test_a_stamp_is_right_after_its_edge(seen):
-    late = emulated.latencies_us(seen.samples, seen.report)
-    assert len(late) > 1500
+    late = emulated.latencies_us(emulated.samples(seen.streams["as shipped"]), seen.report)
+    assert len(late) > 1400
     assert 5 < late[0] and late[len(late) // 2] < 20 and late[-1] < 60
+
+
+def test_current_is_read_before_the_next_shunt_conversion_replaces_it(seen):
+    """50 us after the edge, at 10 000 samples/s; and the rate is that of the chip's oscillator."""
+    samples, sensor = emulated.samples(seen.streams["spi"]), seen.report["sensors"][5]
+    rate = (samples[-1][0] - samples[0][0]) / (samples[-1][1] - samples[0][1]) * 1e6
+    assert rate == pytest.approx(10_000 * (1 + SPI_PPM * 1e-6), rel=1e-4)
+    edges = sensor["edges_ns"]
+    after_us = [(t - edges[bisect.bisect(edges, t) - 1]) / 1000 for t in sensor["current_read_ns"] if t > edges[0]]
+    assert max(after_us[:10_400]) < 45
 
 
 def test_a_cut_takes_the_cycles_that_it_says(seen):
@@ -90,3 +144,12 @@ def test_a_cut_takes_the_cycles_that_it_says(seen):
     lows = [cycle for cycle, gpio, level in seen.report["changes"] if gpio == 10 and level == "Low" and cycle > closed]
     assert (closed - opened, lows[0] - closed) == (6250, 12500)
     assert seen.cut.split() == ["True", str((1000 + 7) * 8)]
+
+
+def test_the_fast_core_does_what_rp2040js_does():
+    """Each instruction, from registers and memory of chance: the same registers, flags, memory and cycles."""
+    if why := emulated.missing():
+        pytest.skip(why)
+    words = ["node", str(emulated.EMULATOR.with_name("compare.mjs")), str(emulated.modules())]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "25846"), done.stdout + done.stderr

@@ -42,7 +42,6 @@ def seen():
         pytest.skip(why)
     with emulated.Emulated(gpios=[10, 11, 12, 13, 18, 19, 22]) as board:
         board.raw_repl()
-        board.copy()
         said, words_us, load_us = json.loads(board.run(SCRIPT))
         changes = board.end()["changes"]
     runs = [k for k, (_, gpio, level) in enumerate(changes) if (gpio, level) == (22, "High")]

@@ -1,20 +1,21 @@
 // A Raspberry Pi Pico with real MicroPython: the RP2040 of rp2040js with what that lacks (rom.mjs, usb.mjs) and sensors on I2C0 or SPI0.
 //
-//   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS [FLASH]]]
+//   node board.mjs NODE_MODULES FIRMWARE.uf2 [SENSORS [GPIOS [FILES]]]
 //
 // NODE_MODULES: the folder that has rp2040js. SENSORS: JSON, [{"address", "alert" (GPIO), "fast_ppm"}], INA228s; with "cs" (GPIO)
-// an INA229. GPIOS: JSON, outputs that are recorded. FLASH: a file with the flash as an earlier board left it; made at the end if there is none.
+// an INA229. GPIOS: JSON, outputs that are recorded. FILES: an image of the board's file system (files.py), which ends with the flash.
 // stdin and stdout are the board's USB serial port. When stdin ends the board is switched off and a report is written to stderr, JSON.
 // An instruction takes the cycles that rp2040js counts; flash answers without wait states, as if its cache always hit.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { INA228, wire } from './ina228.mjs';
 import { wireSpi } from './ina229.mjs';
+import { hurry } from './fast.mjs';
 import { install } from './rom.mjs';
 import { Host } from './usb.mjs';
 
-const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]', flash = ''] = process.argv.slice(2);
+const [modules, uf2, sensorsText = '[{"address": 64, "alert": 6}]', gpiosText = '[]', files = ''] = process.argv.slice(2);
 const { RP2040, USBCDC, GPIOPinState, ConsoleLogger, LogLevel } = createRequire(join(resolve(modules), 'x.js'))('rp2040js');
 const CYCLE_ns = 8; // 125 MHz
 const FLASH_BYTES = 2 << 20; // of a Pico
@@ -36,7 +37,11 @@ for (let at = 0; at < image.length; at += 512) {
   if (block.readUInt32LE(0) !== 0x0a324655) throw new Error(`${uf2} is no UF2 file`);
   mcu.flash.set(block.subarray(32, 32 + block.readUInt32LE(16)), block.readUInt32LE(12) - 0x10000000);
 }
-if (existsSync(flash)) mcu.flash.set(readFileSync(flash));
+if (files) {
+  const image = readFileSync(files);
+  mcu.flash.set(image, FLASH_BYTES - image.length);
+}
+hurry(mcu);
 core.SP = 0x20041f00;
 core.LR = 0; // the second stage of the boot then starts the program
 core.PC = 0x10000000;
@@ -138,7 +143,6 @@ function run() {
     }
   }
   if (ended) {
-    if (flash && !existsSync(flash)) writeFileSync(flash, mcu.flash.subarray(0, FLASH_BYTES));
     const sensors = chips.map(([address, chip]) => {
       const { number, unread, edges, current_read_ns } = chip;
       return { address, conversions: number + 1, unread, edges_ns: edges, current_read_ns };

@@ -28,13 +28,12 @@ def measure(conversions, seconds):
     sensors = [{"address": 0x40 + n, "alert": 6 + n, "fast_ppm": (0, 3000, -3000, 1500)[n]} for n in rails]
     with emulated.Emulated(sensors) as board:
         board.raw_repl()
-        board.copy()
         board.run(f"import board\nboard.RAILS={tuple(emulated.rows(conversions))!r}\nimport rig")
         board.start("rig.run()")
         board.send(wire.GO)
 
         def enough():
-            seen = emulated.samples(board)
+            seen = emulated.samples(board.frames)
             return seen and seen[-1][1] - seen[0][1] > seconds * 1e6
 
         board.listen(enough)
@@ -46,8 +45,8 @@ def measure(conversions, seconds):
     logs = [body.decode() for body in board.bodies(wire.LOG)]
     out = {"log": logs, "interrupt_us": round(interrupt["total_us"] / interrupt["count"], 1), "rails": []}
     for n in rails:
-        seen = emulated.samples(board, n)
-        rail = {"samples": len(seen), "missed": emulated.missed(board, n)}
+        seen = emulated.samples(board.frames, n)
+        rail = {"samples": len(seen), "missed": emulated.missed(board.frames, n)}
         rail["wrong values"] = sum((vbus, current) != emulated.values(index) for index, _, vbus, current in seen)
         rail["1/s"] = round((seen[-1][0] - seen[0][0]) / (seen[-1][1] - seen[0][1]) * 1e6, 1)
         if report["sensors"][n]["unread"] == 0:
