@@ -31,7 +31,7 @@ def families(value) -> frozenset[frozenset[str]]:
     if value in ("edges", "none"):
         kinds.add("smart")
     found = frozenset(family for family in FAMILIES if kinds & family)
-    if not found and isinstance(value, list) and value:
+    if not found and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
         found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))
     return found
 

@@ -46,7 +46,7 @@ LONGEST_S = 10_000_000  # 116 days
 MOST_BYTES = 1 << 60
 MOST_BLOCK_BYTES = 16 << 20
 SECTOR_BYTES = 512  # no drive has smaller blocks
-_NUMBER = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,12})?) ?([A-Za-zµ%]+)")
+_NUMBER = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,12})?) ?([A-Za-zµ%]+)")
 _WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 # units that people write -> ours
 _MEANT = {
@@ -120,7 +120,9 @@ def suggest(value, kind: str) -> str | None:
         return _valid(int(match[1]), kind) if match else None
     if kind == "word" or type(value) not in (str, int, float):
         return None
-    match = re.fullmatch(r"\s*(raw )?\s*([0-9]{1,18}(?:\.[0-9]{1,12})?)\s*([^\W\d_]*|%)\s*", str(value))
+    if isinstance(value, int) and abs(value) > MOST_BYTES:
+        return None
+    match = re.fullmatch(r"\s*(raw )?\s*([0-9]{1,19}(?:\.[0-9]{1,12})?)\s*([^\W\d_]*|%)\s*", str(value))
     if not match:
         return None
     unit = match[3]
