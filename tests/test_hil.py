@@ -7,16 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
-from simboard import Board, lent_port
+from simboard import REAL_TIME, SLOW, Board, lent_port
 
-from ssdrig.virtual import feed
 from ssdrig.virtual.bench import rails_for
-from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[1]
 SERIAL = b"\xe6SIMULAT".hex()  # of the stand-in's flash chip
@@ -27,8 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
 
 @contextlib.contextmanager
 def bench(folder, switch=True, **faults):
-    """The port of a board whose flash holds the firmware (switch False: with a board.py that names no switch), with a
-    load that lasts."""
+    """The port of a board whose flash holds the firmware (switch False: with a board.py that names no switch)."""
     flash = folder / "flash"
     flash.mkdir()
     for path in (ROOT / "firmware").glob("*.py"):
@@ -37,28 +32,11 @@ def bench(folder, switch=True, **faults):
         text, found = re.subn(r"(?m)^SWITCH = .*$", "SWITCH = ()", (flash / "board.py").read_text())
         assert found == 1
         (flash / "board.py").write_text(text)
-    ring = feed.create(str(folder / "feed"), time.monotonic_ns())
-    cable.fill(ring, WATTS)
-    over = threading.Event()
-
-    def keep_full():
-        begun, filled = time.monotonic(), feed.BINS
-        while not over.wait(0.5):
-            ahead = int((time.monotonic() - begun + 8) * 1e9 / feed.BIN_NS)  # the ring is 16 s deep
-            cable.fill(ring, WATTS, range(filled, ahead))
-            filled = max(filled, ahead)
-
-    filler = threading.Thread(target=keep_full)
-    filler.start()
-    try:
-        with (
-            Board(folder, faults={"noise": 1, "flash": str(flash), **faults}, feed_path=folder / "feed") as board,
-            lent_port(board) as port,
-        ):
-            yield port
-    finally:
-        over.set()
-        filler.join()
+    with (
+        Board(folder, WATTS, {"noise": 1, "flash": str(flash), "rail": SLOW, **REAL_TIME, **faults}) as board,
+        lent_port(board) as port,
+    ):
+        yield port
 
 
 def hil(*words):
@@ -77,10 +55,11 @@ def hil(*words):
 def test_all_of_them_pass_on_the_simulated_board(tmp_path):
     """Of two rails, each with its switch and its input of the scope."""
     twelve = rails_for(5, [("12V", 12.0, 0.0)])["rails"][0] | {
-        "simulated": {"A": 0.4, "V": 12.0, "gate": 12, "scope": 27}
+        **SLOW,
+        "simulated": {"A": 0.4, "V": 12.0, "gate": 12, "scope": 27},
     }
     with bench(tmp_path, rails=[twelve]) as port:
-        done = hil("--hil-port", port, "--hil-serial", SERIAL, "--hil-cut", "--hil-seconds", 4, "--hil-deaf", 5)
+        done = hil("--hil-port", port, "--hil-serial", SERIAL, "--hil-cut", "--hil-seconds", 3, "--hil-deaf", 6)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout and "failed" not in done.stdout and "error" not in done.stdout
     assert "SKIPPED" not in done.stdout, done.stdout

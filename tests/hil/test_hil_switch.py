@@ -9,7 +9,7 @@ import pytest
 from ssdrig.rig import switch as switching
 from ssdrig.rig.session import session
 
-OFF_MS = 1000
+OFF_MS = 600  # a rail is safe when it was low for 500 ms
 
 
 def rails_of(switch, profile):
