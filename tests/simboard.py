@@ -2,9 +2,12 @@
 
 import argparse
 import contextlib
+import functools
 import json
 import os
+import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -50,14 +53,17 @@ def run_script(name: str, *arguments: str, stdin: str = "") -> subprocess.Comple
     return subprocess.run(argv, cwd=ROOT, input=stdin, capture_output=True, text=True, timeout=100)
 
 
-def make_feed(path: Path, watts: float, t0_ns: int | None = None, seconds: float = 16) -> None:
-    """A feed of constant power from t0_ns (now) on; 0 W after `seconds`."""
-    make_steps(path, [(watts, seconds)], t0_ns)
+def make_feed(path: Path, watts: float):
+    """A feed of constant power, as long as it is wanted. Returns its ring: `cable.fill(ring, watts)` changes the power
+    at once."""
+    ring = feed.create(str(path), 0, bins=1)
+    cable.fill(ring, watts)
+    return ring
 
 
-def make_steps(path: Path, steps: list[tuple[float, float]], t0_ns: int | None = None) -> int:
-    """A feed of (watts, seconds), one step after the other, from t0_ns (now) on, which is returned; then 0 W."""
-    t0_ns = time.monotonic_ns() if t0_ns is None else t0_ns
+def make_steps(path: Path, steps: list[tuple[float, float]]) -> int:
+    """A feed of (watts, seconds), one step after the other, from now (ns) on, which is returned; then 0 W."""
+    t0_ns = time.monotonic_ns()
     ring, at = feed.create(str(path), t0_ns), 0
     for watts, seconds in steps:
         bins = int(seconds * 1e9 / feed.BIN_NS)
@@ -84,12 +90,28 @@ def run_rig(*words: str) -> int:
     return rig_command.command(parser.parse_args(words))
 
 
-def until(reached, limit_s=60):
+PATIENCE_S = 90  # of the host's time, for what must come: no machine that works is so busy
+
+
+def until(reached, limit_s=PATIENCE_S):
     """Wait for something to become true; a test that waits in vain fails."""
     deadline = time.monotonic() + limit_s
     while not reached():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+@functools.cache
+def samples_in(body: bytes) -> list[tuple[int, int, int, int]]:
+    """(index, t_us, vbus, current) of the samples of a frame."""
+    _, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
+    out = []
+    for k in range(n):
+        at = struct.calcsize(wire.SAMPLES_HEAD) + wire.SAMPLE_BYTES * k
+        t += int.from_bytes(body[at : at + 2], "little")
+        vbus, current = (int.from_bytes(body[at + j : at + j + 3], "little", signed=True) for j in (2, 5))
+        out.append((index + k, t, vbus, current))
+    return out
 
 
 class Line:
@@ -110,14 +132,19 @@ class Line:
             if select.select([self.fd], [], [], left)[0]:
                 self._take(os.read(self.fd, 65536))
 
-    def until(self, done, seconds: float = 30):
+    def until(self, done, seconds: float = PATIENCE_S):
         """Read until done() is true, and return what it said; pytest.fail after the time."""
         end = time.monotonic() + seconds
         while not (said := done()):
             if time.monotonic() > end:
                 pytest.fail(f"not seen within {seconds} s; frames: {[(chr(k), s) for k, s, _ in self.frames[-20:]]}")
-            self.read(0.02)
+            self.read_some()
         return said
+
+    def read_some(self) -> None:
+        """Wait a moment for something to come, and take it."""
+        if select.select([self.fd], [], [], 0.1)[0]:
+            self._take(os.read(self.fd, 65536))
 
     def _take(self, data: bytes) -> None:
         *frames, self.rest = (self.rest + data).split(b"\x00")
@@ -135,11 +162,12 @@ class Line:
     def hello(self) -> dict:
         """Say hello (and again, should it be lost) and return the answer to it."""
         known = len(self.bodies(wire.HELLO))
-        for _ in range(20):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
             self.send(wire.ASK_HELLO)
-            end = time.monotonic() + 1
-            while time.monotonic() < end:
-                self.read(0.02)
+            again = time.monotonic() + 2
+            while time.monotonic() < again:
+                self.read_some()
                 if len(self.bodies(wire.HELLO)) > known:
                     return json.loads(self.bodies(wire.HELLO)[-1])
         pytest.fail("no hello")
@@ -153,15 +181,7 @@ class Line:
 
     def samples(self) -> list[tuple[int, int, int, int]]:
         """(index, t_us, vbus, current) of every sample."""
-        out = []
-        for body in self.bodies(wire.SAMPLES):
-            _, _, n, _, index, t = struct.unpack_from(wire.SAMPLES_HEAD, body)
-            for k in range(n):
-                at = struct.calcsize(wire.SAMPLES_HEAD) + wire.SAMPLE_BYTES * k
-                t += int.from_bytes(body[at : at + 2], "little")
-                vbus = int.from_bytes(body[at + 2 : at + 5], "little", signed=True)
-                out.append((index + k, t, vbus, int.from_bytes(body[at + 5 : at + 8], "little", signed=True)))
-        return out
+        return [sample for body in self.bodies(wire.SAMPLES) for sample in samples_in(body)]
 
     def missed(self) -> int:
         return struct.unpack_from(wire.SAMPLES_HEAD, self.bodies(wire.SAMPLES)[-1])[3]
@@ -175,6 +195,30 @@ class Line:
         return out
 
 
+# Beside Board's faults. A Board's time is its own (virtual/board/cosim.py): it passes with the host's while the machine
+# has time for the board, and else stands still. Tests that only listen, or wait for long, let it pass faster; tests
+# that compare the board with the host's clock need the host's time, and a machine that is not too busy.
+FAST = {"pace": 4.0}
+REAL_TIME = {"pace": 0.0}
+SLOW = {
+    "vbus_us": 540,
+    "vshunt_us": 1052,
+    "temp_us": 540,
+}  # of a rail: 470 samples a second, for a third of the CPU time
+
+
+def changed_firmware(folder: Path, file: str, **constants: int) -> dict:
+    """Settings of a board that runs a copy of the firmware in which these constants of a file have other values."""
+    flash = folder / "flash"
+    shutil.copytree(ROOT / "firmware", flash)
+    text = (flash / file).read_text()
+    for name, value in constants.items():
+        text, found = re.subn(rf"(?m)^{name} = \S+", f"{name} = {value}", text)
+        assert found == 1, name
+    (flash / file).write_text(text)
+    return {"flash": str(flash)}
+
+
 class Board(Line):
     """`with Board(tmp_path, watts, faults) as b`: the cable's process and an open port. frames: [(kind, seq, body)]."""
 
@@ -184,7 +228,8 @@ class Board(Line):
         if feed_path is None:
             make_feed(self.feed, watts)
         self.truth_path = folder / "truth.json"
-        self.faults = {"noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0, **(faults or {})}
+        faults = {"pace": 1.0, "noise": 0, "offset_uV": 0, "gain_ppm": 0, "vbus_gain_ppm": 0, **(faults or {})}
+        self.pace, self.faults = faults.pop("pace"), faults
         super().__init__(-1)
 
     def __enter__(self):
@@ -197,7 +242,7 @@ class Board(Line):
             "--truth",
             str(self.truth_path),
         ]
-        argv += ["--faults", json.dumps(self.faults), "--die-with-parent"]
+        argv += ["--faults", json.dumps(self.faults), "--pace", str(self.pace), "--die-with-parent"]
         env = {**os.environ, "PYTHONPATH": str(ROOT / "host")}
         self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         line = self.process.stdout.readline()

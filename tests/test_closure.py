@@ -1,16 +1,18 @@
 """Closure of a fast rail, whose accumulators are read instead of a sample once a second: against a stream made by hand
 from a known power, and through the SIMULATED board."""
 
+import time
+
 import numpy as np
 import pytest
 import stream
-from simboard import Board, lent_port, until
+from simboard import REAL_TIME, Board, lent_port, until
 from test_rails import W
-from test_rig_command import Bench
 
 from ssdrig import journal, wire
 from ssdrig.meter import samples
 from ssdrig.rig.stream import Rig
+from ssdrig.virtual import feed
 from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
@@ -109,10 +111,10 @@ def test_a_rail_with_time_enough_gives_up_nothing(tmp_path):
 
 def test_the_simulated_board_with_a_fast_rail(tmp_path):
     """A load that changes each 50 ms; the chip's clock 0.5 % fast."""
-    load = Bench(tmp_path)
+    ring = feed.create(str(tmp_path / "feed"), time.monotonic_ns())
     for k in range(0, 60_000, 200):
-        cable.fill(load.ring, 1.0 + 3.0 * (k // 200 % 2), range(k, k + 200))
-    faults = {"noise": 1, "osc_ppm": 5000.0, "rail": {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}}
+        cable.fill(ring, 1.0 + 3.0 * (k // 200 % 2), range(k, k + 200))
+    faults = REAL_TIME | {"noise": 1, "osc_ppm": 5000.0, "rail": {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}}
     with Board(tmp_path, faults=faults, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
         book = journal.create(tmp_path / "runs", {"run": "r"})
         rig = Rig(port, book)

@@ -49,6 +49,21 @@ def test_supply_across_the_end_of_the_ring(tmp_path):
     assert rail.window(t, t + 10**6, t + 10**6)[0] == pytest.approx(0.5)
 
 
+def test_a_feed_of_one_bin_is_the_power_of_now(tmp_path):
+    from ssdrig.virtual import feed
+    from ssdrig.virtual.rig import cable
+
+    ring = feed.create(str(tmp_path / "feed"), 10**9, bins=1)
+    rail = feed_reader.Feed(str(tmp_path / "feed"), 0, 0, 0)
+    t = 10**9 + 3600 * 10**9
+    assert rail.window(t, t + 540_000, t + 690_000) == (0.0, 5.0)
+    for watts in (5.0, 2.5, 0.0):
+        cable.fill(ring, watts)
+        assert rail.window(t, t + 540_000, t + 690_000) == (pytest.approx(watts / 5), 5.0)
+    feed.unlink(str(tmp_path / "feed"))
+    assert not (tmp_path / "feed").exists()
+
+
 def test_dead_drive_draws_nothing_and_the_rail_stands(tmp_path):
     rail = feed_reader.Feed(make_ring(tmp_path, {5: 1.0}), 15, 10_000, 0)
     t = 10**9

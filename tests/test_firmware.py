@@ -15,6 +15,8 @@ import pytest
 from simboard import (
     CURRENT_A,
     ENERGY_J,
+    FAST,
+    REAL_TIME,
     ROOT,
     SUPPLY_OHM,
     VBUS_V,
@@ -55,10 +57,10 @@ def stream(done):
 
 @pytest.mark.usefixtures("integers")
 def test_sampling_allocates_nothing(tmp_path):
-    """26000 rounds with the heap locked: samples, energy, register checks and some 500 pings, across the wrap of
+    """10000 rounds with the heap locked: samples, energy, register checks and some 200 pings, across the wrap of
     ticks_us."""
-    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    done = run_script("heap_locked.py", str(tmp_path / "feed"), "26000", stdin="[{}]")
+    make_feed(tmp_path / "feed", 2.5)
+    done = run_script("heap_locked.py", str(tmp_path / "feed"), "10000", stdin="[{}]")
     assert done.returncode == 0, done.stdout + done.stderr
     _, frames = stream(done)
     assert [seq for _, _, seq, _ in frames] == list(range(len(frames)))
@@ -67,7 +69,7 @@ def test_sampling_allocates_nothing(tmp_path):
     assert {h[3] for h in heads} == {0}
     assert heads[0][5] < 1 << 30 < heads[-1][5]
     pongs = [struct.unpack(wire.PONG_BODY, body)[0] for _, kind, _, body in frames if kind == wire.PONG]
-    assert pongs == list(range(len(pongs))) and len(pongs) > 350
+    assert pongs == list(range(len(pongs))) and len(pongs) > 150
     assert sum(kind == wire.ENERGY for _, kind, _, _ in frames) >= 3
 
 
@@ -84,7 +86,7 @@ CHIPS = {
 def test_counts_that_pass_a_power_of_two_allocate_nothing(tmp_path, chip, ahead):
     """From 400 conversions before 2**30 on, as after 30 h at 10 000/s: indexes, the count of lost conversions and the
     sequence number run on, modulo 2**32, with the heap locked."""
-    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    make_feed(tmp_path / "feed", 2.5)
     done = run_script(
         "heap_locked.py", str(tmp_path / "feed"), "5000", str(ahead - 400), stdin=json.dumps([CHIPS[chip]])
     )
@@ -112,7 +114,7 @@ def test_counts_that_pass_a_power_of_two_allocate_nothing(tmp_path, chip, ahead)
 @pytest.mark.parametrize("chip", CHIPS)
 def test_no_reading_allocates(tmp_path, chip, amps):
     """A value of 20 bits that was shifted by 12 once needed a heap object, from 2.6 A on and below zero."""
-    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    make_feed(tmp_path / "feed", 2.5)
     row = CHIPS[chip] | {"simulated": {"A": amps, "V": 82}}
     done = run_script("heap_locked.py", str(tmp_path / "feed"), "1500", stdin=json.dumps([row]))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -127,8 +129,8 @@ def test_no_reading_allocates(tmp_path, chip, amps):
 def test_a_pongs_time_is_the_middle_of_the_boards_handling(tmp_path):
     """In device time, so exact: between arrival and answer, and on average in the middle, whatever the firmware does
     meanwhile (half the round trip would be the error of a stamp at either end)."""
-    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
-    first, frames = stream(run_script("heap_locked.py", str(tmp_path / "feed"), "26000", stdin="[{}]"))
+    make_feed(tmp_path / "feed", 2.5)
+    first, frames = stream(run_script("heap_locked.py", str(tmp_path / "feed"), "10000", stdin="[{}]"))
     trips, errors = [], []
     for out, kind, _, body in frames:
         if kind == wire.PONG:
@@ -137,13 +139,13 @@ def test_a_pongs_time_is_the_middle_of_the_boards_handling(tmp_path):
             assert arrival <= t_us <= out
             trips.append(out - arrival)
             errors.append((arrival + out) / 2 - t_us)
-    assert len(errors) > 350
+    assert len(errors) > 150
     assert statistics.median(trips) < 900 and min(trips) > 200
     assert abs(statistics.median(errors)) < 60
 
 
 def test_the_lock_is_felt(tmp_path):
-    make_feed(tmp_path / "feed", 2.5, t0_ns=10**9)
+    make_feed(tmp_path / "feed", 2.5)
     done = run_script("heap_locked.py", str(tmp_path / "feed"), "100", "leak", stdin="[{}]")
     assert done.returncode == 3
     assert "MemoryError" in done.stdout
@@ -207,10 +209,10 @@ def continuous(samples, missed):
 @pytest.mark.usefixtures("integers")
 def test_a_clean_stream(tmp_path):
     """Constant 2.5 W: every sample, the period, the accumulators, and the time across the wrap of ticks_us."""
-    with Board(tmp_path, 2.5, {"start_ticks": (1 << 30) - 1_500_000}) as b:
+    with Board(tmp_path, 2.5, {"start_ticks": (1 << 30) - 1_500_000, **FAST}) as b:
         hello = b.hello()
         b.send(wire.GO)
-        b.until(lambda: len(b.energies()) >= 4)
+        b.until(lambda: len(b.energies()) >= 3 and b.samples()[-1][1] > 1 << 30)
         b.send(wire.STOP)
         b.hello()  # answered in order: what streamed before is here
         truth = b.truth()[0]
@@ -240,7 +242,7 @@ def test_a_clean_stream(tmp_path):
     ]
     assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
     assert continuous(samples, 0) and b.missed() == 0
-    assert len(samples) > 4000
+    assert len(samples) > 2600
     amps = (5 - (25 - 4 * SUPPLY_OHM * 2.5) ** 0.5) / (2 * SUPPLY_OHM)
     assert {v for _, _, v, _ in samples} == {round((5 - SUPPLY_OHM * amps) / VBUS_V)}
     assert {i for _, _, _, i in samples} == {round(amps / CURRENT_A)}
@@ -261,10 +263,10 @@ def test_a_clean_stream(tmp_path):
 def test_each_stall_is_counted_exactly(tmp_path):
     """The firmware is held up for less and for much more than a conversion, at many phases of its loop: nothing but
     the count changes, and the chip's accumulators know that the count is right."""
-    stalls = [[1.0, 0.3], [1.1, 5], [1.3, 500], *([2.0 + 0.080037 * k, 60] for k in range(20))]
-    with Board(tmp_path, 2.5, {"stalls": stalls}) as b:
+    stalls = [[2.0, 0.3], [2.1, 5], [2.3, 500], *([3.0 + 0.080037 * k, 60] for k in range(20))]
+    with Board(tmp_path, 2.5, {"stalls": stalls, **FAST}) as b:
         b.go()
-        b.until(lambda: b.energies() and b.energies()[-1]["t_us"] - b.truth()[0]["tick0"] > 4_000_000)
+        b.until(lambda: b.energies() and b.energies()[-1]["t_us"] - b.truth()[0]["tick0"] > 5_000_000)
         b.until(lambda: b.samples()[-1][0] > b.energies()[-1]["index"])
     samples = b.samples()
     assert b.logs() == ""
@@ -281,7 +283,7 @@ def test_each_stall_is_counted_exactly(tmp_path):
 def test_a_stepped_power_is_seen_at_its_time(tmp_path):
     """From 1 W to 4 W at a known instant: no sample after it is old, none before it is new."""
     t0 = make_steps(tmp_path / "feed", [(1.0, 2), (4.0, 8)])
-    with Board(tmp_path, faults={"feed_delay_us": 0, "source_mOhm": 0}, feed_path=tmp_path / "feed") as b:
+    with Board(tmp_path, faults={"feed_delay_us": 0, "source_mOhm": 0, **FAST}, feed_path=tmp_path / "feed") as b:
         b.go()
         truth = b.truth()[0]
 
@@ -301,9 +303,9 @@ def test_a_stepped_power_is_seen_at_its_time(tmp_path):
 
 def test_brown_out_is_detected_and_said(tmp_path):
     """The chip loses its configuration: said, configured anew under another id, no number of a reset chip gets out."""
-    with Board(tmp_path, 2.5, {"brownouts": [1.2345]}) as b:
+    with Board(tmp_path, 2.5, {"brownouts": [1.2345], **FAST}) as b:
         b.go()
-        b.until(lambda: [e for e in b.energies() if e["config"] == 1 and e["index"] > 4000])
+        b.until(lambda: [e for e in b.energies() if e["config"] == 1 and e["index"] > 2500])
         b.read(0.1)
     assert "forgot its configuration" in b.logs() and "configured again, config 1" in b.logs()
     samples = b.samples()
@@ -324,7 +326,7 @@ def test_brown_out_is_detected_and_said(tmp_path):
     "fault, said", [({"nacks": [[1.2, 30]]}, "EIO"), ({"stuck_sda": [1.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
 )
 def test_a_bus_fault_is_said_and_survived(tmp_path, fault, said):
-    with Board(tmp_path, 2.5, fault) as b:
+    with Board(tmp_path, 2.5, fault | FAST) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())
@@ -336,7 +338,7 @@ def test_a_bus_fault_is_said_and_survived(tmp_path, fault, said):
 
 def test_a_sensor_that_is_not_there(tmp_path):
     """Said at boot and at go; hello and ping still work; when it comes, it is used."""
-    with Board(tmp_path, 2.5, {"nacks": [[0, 5000]]}) as b:
+    with Board(tmp_path, 2.5, {"nacks": [[0, 5000]], **FAST}) as b:
         b.go()
         b.until(lambda: b.logs().count("EIO") >= 2)
         b.send(wire.PING, struct.pack("<I", 5))
@@ -347,12 +349,17 @@ def test_a_sensor_that_is_not_there(tmp_path):
 
 
 def test_a_host_that_does_not_read(tmp_path):
-    """Nine seconds without a read: frames are dropped whole and counted, the board lives on."""
-    with Board(tmp_path, 2.5, {}) as b:
+    """For seconds: frames are dropped whole and counted, the board lives on."""
+    with Board(tmp_path, 2.5, FAST) as b:
         b.go()
         b.until(lambda: len(b.samples()) > 100)
-        time.sleep(9)
-        b.until(lambda: b.missed() > 0, 10)
+        deaf_s = 2.0  # 24 KB on their way, 8 s of the board's time
+        while not b.missed():
+            assert deaf_s < 40
+            time.sleep(deaf_s)
+            deaf_s *= 2
+            n = len(b.samples())
+            b.until(lambda: len(b.samples()) > n + 3500)
         n = len(b.samples())
         b.until(lambda: len(b.samples()) > n + 1500)
         b.until(lambda: b.energies()[-1]["index"] > n + b.missed())
@@ -367,7 +374,7 @@ def test_a_host_that_does_not_read(tmp_path):
 
 def test_pongs_are_causal(tmp_path):
     """The board's time of a ping lies between the host's times before and after it, on the true map."""
-    with Board(tmp_path, 2.5, {"ppm": 80.0}) as b:
+    with Board(tmp_path, 2.5, {"ppm": 80.0, **REAL_TIME}) as b:
         b.go()
         for token in range(40):
             before = time.monotonic_ns()
@@ -389,11 +396,11 @@ def test_pongs_are_causal(tmp_path):
 @pytest.mark.parametrize("before", [b"", wire.encode(wire.PING, 7)[:-3]], ids=["", "after a torn command"])
 def test_the_repl_stays_in_reach(tmp_path, before, farewell):
     """The firmware ends; Ctrl-D (a soft reset at the REPL) starts it again, as another boot."""
-    with Board(tmp_path) as b:
+    with Board(tmp_path, faults=FAST) as b:
         first = b.hello()["boot"]
         if before:
             os.write(b.fd, before)
-            b.read(1.3)
+            b.read(1.0)  # it is stale after a second of the board's time
         os.write(b.fd, farewell)
         b.send(wire.ASK_HELLO)
         b.read(0.5)

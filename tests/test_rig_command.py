@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from simboard import Board, lent_port, run_rig
+from simboard import REAL_TIME, Board, lent_port, make_feed, run_rig
 
 from ssdrig import wire
 from ssdrig.errors import RigError, UsageError
@@ -13,7 +13,6 @@ from ssdrig.meter import calibration
 from ssdrig.rig import calibrate
 from ssdrig.rig import command as rig_command
 from ssdrig.rig.session import session
-from ssdrig.virtual import feed
 from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
@@ -31,20 +30,17 @@ class Bench:
     """A board whose load can be changed while it runs."""
 
     def __init__(self, folder):
-        self.t0_ns = time.monotonic_ns()
-        self.ring = feed.create(str(folder / "feed"), self.t0_ns)
-        self.draw(0.0)
+        self.ring = make_feed(folder / "feed", 0.0)
 
     def draw(self, watts):
-        first = (time.monotonic_ns() - self.t0_ns) // feed.BIN_NS
-        cable.fill(self.ring, watts, range(first, first + 60_000))  # 15 s
+        cable.fill(self.ring, watts)
 
 
 @contextlib.contextmanager
 def bench(folder, **faults):
     """(Bench, port) of a board with an error of gain, of offset and the chip's noise."""
     load = Bench(folder)
-    with Board(folder, faults={"noise": 1, **faults}, feed_path=folder / "feed") as board:
+    with Board(folder, faults={"noise": 1, **REAL_TIME, **faults}, feed_path=folder / "feed") as board:
         load.reset = board.reset
         load.truth = board.truth
         with lent_port(board) as load.port:

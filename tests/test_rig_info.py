@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from simboard import Board, lent_port, run_rig
+from simboard import REAL_TIME, Board, lent_port, run_rig
 from test_rig_command import Bench
 
 from ssdrig.errors import RigError
@@ -21,10 +21,12 @@ def told(tmp_path, capsys, faults, watts=5.0):
     """(what `rig info --json` prints, what `rig info` does) of a SIMULATED board with an exact chip."""
     load = Bench(tmp_path)
     load.draw(watts)
-    with Board(tmp_path, faults={"noise": 1, **faults}, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+    with (
+        Board(tmp_path, faults={"noise": 1, **REAL_TIME, **faults}, feed_path=tmp_path / "feed") as board,
+        lent_port(board) as port,
+    ):
         assert run_rig("info", "--port", port, "--seconds", "2.5", "--json") == 0
         found = json.loads(capsys.readouterr().out)
-        load.draw(watts)
         assert run_rig("info", "--port", port, "--seconds", "2.5") == 0
         return found, capsys.readouterr().out
 
@@ -89,7 +91,7 @@ def test_a_person_sees_that_it_goes_on(tmp_path, capsys, monkeypatch):
         "_point",
         lambda *a: calibrate.Point(0.0, 1e-6, 0.0) if "1 of 3" in said[-1] else calibrate.Point(5.0, 1e-6, 5.0),
     )
-    with Board(tmp_path, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+    with Board(tmp_path, faults=REAL_TIME, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
         load.draw(1.0)
         with session(port, show=shown.append) as here:
             here.readings([0], 1.2)
@@ -106,7 +108,7 @@ def test_a_rail_whose_sensor_is_not_there(tmp_path, capsys):
     rows["rails"][0]["simulated"]["absent"] = True
     load = Bench(tmp_path)
     load.draw(5.0)
-    with Board(tmp_path, faults=rows, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
+    with Board(tmp_path, faults=rows | REAL_TIME, feed_path=tmp_path / "feed") as board, lent_port(board) as port:
         assert run_rig("info", "--port", port, "--seconds", "1", "--json") == RigError.exit_code
         found = json.loads(capsys.readouterr().out)
         assert run_rig("info", "--port", port, "--seconds", "1") == RigError.exit_code

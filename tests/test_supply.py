@@ -14,7 +14,7 @@ def rail(tmp_path):
     supply, feed_reader = (load(STAND_INS / f"{name}.py", name) for name in ("supply", "feed_reader"))
 
     def make(watts=2.5, **load_settings):
-        make_feed(tmp_path / "feed", watts, t0_ns=0, seconds=15)
+        make_feed(tmp_path / "feed", watts)
         crossings = []
         source = feed_reader.Feed(str(tmp_path / "feed"), 0, 0, 0)
         s = supply.Supply(source, supply.Load(gate_us=0, **load_settings), crossings.append)

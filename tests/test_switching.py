@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import pytest
-from simboard import Board, interpreter
+from simboard import PATIENCE_S, Board, changed_firmware, interpreter
 from switchcuts import twelve
 
 from ssdrig import cli, wire
@@ -49,7 +49,7 @@ class Rigged:
 def true_power(board, events=0):
     """[(ns, powered)] of the drive's supply, as the simulation knows it; waited for, because the cable may hear of them
     late."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while (
         len(known := [(t, p) for boot in board.truth() for t, p in boot["power"]]) < events
         and time.monotonic() < deadline
@@ -199,7 +199,8 @@ def test_another_program_finds_the_rail_off_and_switches_it_on(tmp_path):
 
 def test_a_residual_that_stays_is_unsafe(tmp_path):
     """1 mF that nothing discharges: power stays off, the words say why, and only `unsafe` gives it back."""
-    with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5}) as (rig, board, _):
+    settings = changed_firmware(tmp_path, "switch.py", GIVE_UP_us=1_000_000)
+    with Rigged(tmp_path, {"bulk_uF": 10_000.0, "leak_mA": 0.5, **settings}) as (rig, board, _):
         with pytest.raises(RigError, match="unsafe: rail 0 stands at 3"):
             switch.arm_and_cut(rig, profile="float", off_ms=1)
         assert rig.greet()["switch"]["off"] == [0]

@@ -182,10 +182,11 @@ for sampler in board.samplers if AHEAD else ():
         sampler.base_index += n
         sampler.learn_at += n
         sampler._count(n)
-    if sampler.accumulates:
-        sampler.energy_at = sampler.next + 500
     sampler.missed[0] = AHEAD
     board.link.seq[0] = AHEAD
+for sampler in board.samplers:
+    if sampler.accumulates:  # soon, instead of a second later
+        sampler.energy_at = sampler.next + 500
 first_ping = cosim.ticks()
 for k in range(int(ROUNDS) // 50):  # commands that will arrive while the heap is locked
     cosim._input.append([cosim.now + k * 5_000_000, wire.encode(wire.PING, k + 1, struct.pack("<I", k)), 0])

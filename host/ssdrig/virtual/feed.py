@@ -14,6 +14,9 @@ One file that both processes map, a ring of energy bins in model time:
 Guarantees: a bin's energy includes static power; a bin is complete once CLOCK_MONOTONIC has passed its end, because
 the drive only ever adds energy to bins that lie in the future. A slot whose `bin` is not the one asked for means 0 W:
 the drive has no power or its process is dead. Power of a bin in watts = energy_nJ / bin_ns.
+
+A feed of one bin has no time: what stands in it is the power of now, whatever its number. For a load that somebody sets
+by hand.
 """
 
 import mmap
@@ -31,8 +34,8 @@ BIN_NS = 250_000
 BINS = 1 << 16  # 16 s of model time
 
 
-def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000) -> np.ndarray:
-    """Make the feed file and map it. Returns uint32 array (BINS, 2): columns bin index, energy_nJ; all slots empty.
+def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000, bins: int = BINS) -> np.ndarray:
+    """Make the feed file and map it. Returns uint32 array (bins, 2): columns bin index, energy_nJ; all slots empty.
 
     A feed that a killed server left is replaced, any other file stays as it is: UsageError."""
     if _is_feed(path):
@@ -43,11 +46,11 @@ def create(path: str, t0_ns: int, dilation: int = 1, rail_mV: int = 5000) -> np.
         do = "give a path in a folder that exists, where no file lies yet"
         raise UsageError(f"a new file {path} for the power feed", str(e.strerror), do) from e
     with f:
-        f.truncate(HEADER.size + BINS * 8)
+        f.truncate(HEADER.size + bins * 8)
         m = mmap.mmap(f.fileno(), 0)
-    ring = np.frombuffer(m, dtype="<u4", offset=HEADER.size).reshape(BINS, 2)
+    ring = np.frombuffer(m, dtype="<u4", offset=HEADER.size).reshape(bins, 2)
     ring[:, 0] = 0xFFFFFFFF
-    m[: HEADER.size] = HEADER.pack(MAGIC, BINS, BIN_NS, t0_ns, dilation, rail_mV)
+    m[: HEADER.size] = HEADER.pack(MAGIC, bins, BIN_NS, t0_ns, dilation, rail_mV)
     return ring
 
 
@@ -62,6 +65,7 @@ def _is_feed(path: str) -> bool:
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return False
         with open(path, "rb") as f:
-            return f.read(len(MAGIC)) == MAGIC and os.fstat(f.fileno()).st_size == HEADER.size + BINS * 8
-    except OSError:
+            magic, bins, *_ = HEADER.unpack(f.read(HEADER.size))
+            return magic == MAGIC and os.fstat(f.fileno()).st_size == HEADER.size + bins * 8
+    except (OSError, struct.error):
         return False

@@ -7,6 +7,11 @@ caught up. It may lag, when Linux runs something else, and then catches up; the 
 input carries the time at which it arrived and the past of the power feed is kept. So a late process delays results
 but never alters them.
 
+With a `pace` the board has a time of its own, for tests: it begins as CLOCK_MONOTONIC and passes at most `pace` times
+as fast, in steps of AHEAD_ns. It lags by LAG_ns at most: while the machine has no time for the board, its time stands
+still. So such a board is never late, however busy the machine is, and costs less, because it need not wait for each
+moment; but its time cannot be compared with the host's.
+
 Input comes from the cable on descriptor 0 in pieces of `arrival u64, length u16, bytes` (CLOCK_MONOTONIC, ns).
 """
 
@@ -25,6 +30,9 @@ OUT_FIFO = 256  # bytes the USB stack takes at once
 OUT_ns_PER_BYTE = 1700  # and how fast they leave: 585 KiB/s
 OUT_COPY_ns = 100  # a byte
 OUT_TIMEOUT_ns = 500_000_000  # the RP2 port gives up a write after this
+# A board with a time of its own catches up at most so much, runs ahead by so much before it waits, looks for input so
+# often
+LAG_ns, AHEAD_ns, LOOK_ns = 50_000_000, 100_000_000, 2_000_000
 GRACE_ns = 1_000_000_000  # real time a full pipe is waited for: only then it is the host that does not read, not Linux
 
 _libc = ffi.open(None)
@@ -33,6 +41,9 @@ _write = _libc.func("l", "write", "iPL")
 
 boot = now = 0
 rate = 1.0
+pace = 0.0  # 0: real time is the host's
+_look_at = 0
+_origin = 0  # the host's time that counts as `boot`: later each time the board's stood still
 start_ticks = 0
 fifo_empty_at = 0  # when the USB stack will have sent all that it was given
 stuck = False  # the host does not read
@@ -45,19 +56,20 @@ _timespec = array("l", [0, 0])
 _input = []  # [arrival, bytes, position]
 
 
-def begin(boot_ns, ticks, clock_ppm):
-    global boot, now, rate, start_ticks
-    boot = now = boot_ns
+def begin(boot_ns, ticks, clock_ppm, own_pace=0.0):
+    global boot, now, rate, pace, start_ticks, _origin
+    boot = now = _origin = boot_ns
     start_ticks = ticks
     rate = 1 + clock_ppm * 1e-6
+    pace = own_pace
 
 
-def real():
+def _host():
     """CLOCK_MONOTONIC, ns."""
     return utime.ticks_us() * US
 
 
-def _real_32():
+def _host_32():
     """The same where MicroPython has 31-bit integers, and its ticks_us wraps."""
     _clock_gettime(1, _timespec)
     return _timespec[0] * 1_000_000_000 + _timespec[1]
@@ -65,7 +77,32 @@ def _real_32():
 
 if usys.maxsize < 1 << 32:
     _clock_gettime = _libc.func("i", "clock_gettime", "ip")
-    real = _real_32
+    _host = _host_32
+
+
+def real():
+    """The time that the board's should be by now, ns."""
+    global _origin
+    t = _host()
+    if not pace:
+        return t
+    t = boot + int((t - _origin) * pace)
+    late = t - now - LAG_ns
+    if late > 0:
+        _origin += int(late / pace)
+        t -= late
+    return t
+
+
+def _look():
+    """With a time of its own: wait if it is ahead, and take what has come by then."""
+    global _look_at
+    if now < _look_at:
+        return
+    _look_at = now + LOOK_ns
+    ahead = now - real()
+    if _poll_fd(STDIN, POLLIN, int(ahead / pace) if ahead > AHEAD_ns else 0):
+        _take()
 
 
 def ticks():
@@ -128,11 +165,13 @@ def _take():
     while _poll_fd(STDIN, POLLIN, 0):
         head = _exactly(10)
         arrival = int.from_bytes(head[:8], "little")
-        _input.append([arrival, _exactly(head[8] | head[9] << 8), 0])
+        _input.append([now if pace else arrival, _exactly(head[8] | head[9] << 8), 0])
 
 
 def catch_up():
     """Sleep until real time is not behind device time."""
+    if pace:
+        return _look()
     while True:
         ahead = now - real()
         if ahead <= 0:
@@ -142,7 +181,10 @@ def catch_up():
 
 def input_ready():
     if not _input:
-        _take()
+        if pace:
+            _look()
+        else:
+            _take()
     return bool(_input) and _input[0][0] <= now
 
 
@@ -165,12 +207,13 @@ def idle(limit_ns):
     end = now + limit_ns
     while not woken and now < end:
         until = min(end, min([alarm[2] for alarm in _alarms]))
-        if not _input:
-            if _poll_fd(STDIN, POLLIN, max(0, until - real())):
-                _take()
+        if pace:
+            _look()
+        elif not _input and _poll_fd(STDIN, POLLIN, max(0, until - real())):
+            _take()
         if _input and _input[0][0] < until:
             until = end = max(now, _input[0][0])
-        ahead = until - real()
+        ahead = 0 if pace else until - real()
         if ahead > 0:  # input was queued before; its time has not come
             utime.sleep_us(ahead // US + 1)
         while True:

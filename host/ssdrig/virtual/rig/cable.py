@@ -2,14 +2,14 @@
 for the Pico's modules (board/), and a cable to it that can be made as bad as one likes.
 
     python -m ssdrig.virtual.rig.cable --feed FILE --truth FILE [--drive ADMIN_SOCKET] [--faults JSON]
-        [--die-with-parent]
+        [--pace N] [--die-with-parent]
 
-prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that draws 2.5 W for 16 s of every 16 s:
+prints {"port": "/dev/pts/N"} and runs until SIGTERM. By hand, with a drive that draws 2.5 W:
 
     python - <<'END' && python -m ssdrig.virtual.rig.cable --feed /tmp/feed --truth /tmp/truth.json
     import time; from ssdrig.virtual import feed
     from ssdrig.virtual.rig.cable import fill
-    fill(feed.create("/tmp/feed", time.monotonic_ns()), 2.5)
+    fill(feed.create("/tmp/feed", time.monotonic_ns(), bins=1), 2.5)
     END
 
 SIGUSR1 resets the board. It also restarts by itself when the firmware's process ends, as a board does. The port stays
@@ -17,7 +17,7 @@ the same (a real one would go and come back).
 
 Truth: FILE holds a JSON list, one object per boot, replaced atomically at each boot: `boot` (the number in the H
 frame), `t_boot_ns` (CLOCK_MONOTONIC), `tick0`, `ppm`, `osc_ppm` and the other settings. The 64-bit t_us of the wire
-starts at tick0 (not 0), so the true host time of any t_us is
+starts at tick0 (not 0), so the true host time of any t_us (of a board with a `pace`: its own) is
     t_ns = t_boot_ns + (t_us - tick0) * 1000 / (1 + ppm * 1e-6)
 and the chip sees the drive's power `feed_delay_us` (model time) late.
 """
@@ -57,13 +57,14 @@ PIPE = 8192
 
 
 def fill(ring, watts, bins=None) -> None:
-    """Write constant power into a feed's ring (feed.create): W, into bins 0 to 65535 or those given. For tests and for
+    """Write constant power into a feed's ring (feed.create): W, into all of its bins or those given. For tests and for
     trying things by hand."""
-    from ssdrig.virtual.feed import BIN_NS, BINS
+    import numpy as np  # here, because the cable's own process does without
 
-    numbers = range(BINS) if bins is None else bins
-    for b in numbers:
-        ring[b % BINS] = b & 0xFFFFFFFF, round(watts * BIN_NS)
+    from ssdrig.virtual.feed import BIN_NS
+
+    numbers = np.arange(len(ring)) if bins is None else np.asarray(bins, dtype=np.int64)
+    ring[numbers % len(ring)] = np.stack([numbers & 0xFFFFFFFF, np.full(len(numbers), round(watts * BIN_NS))], 1)
 
 
 def damage(data: bytes, loss: float, corrupt: float, duplicate: float, dice: random.Random) -> bytes:
@@ -117,10 +118,13 @@ class Delay:
 class Board:
     """The interpreter's process. Raises UsageError, ToolMissing, RigError (it does not stay up)."""
 
-    def __init__(self, feed: Path, truth: Path, settings: dict, flash: Path, drive: Path | None = None):
-        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is
-        told."""
+    def __init__(
+        self, feed: Path, truth: Path, settings: dict, flash: Path, drive: Path | None = None, pace: float = 0.0
+    ):
+        """drive: the virtual drive's admin socket; it loses power when the simulated rail falls. None: nobody is told.
+        pace: 0: the board keeps the host's time; else it has a time of its own, at most so many times as fast."""
         self.feed, self.truth, self.settings, self.flash, self.drive = feed, truth, settings, flash, drive
+        self.pace = pace
         self.command = micropython.command()
         self.boots: list = []
         self.early_deaths = 0  # in a row
@@ -152,7 +156,7 @@ class Board:
             "flash": str(self.flash),
         }
         crossings, power = os.pipe()
-        config = json.dumps({**boot, **paths, "power_fd": power}).encode()
+        config = json.dumps({**boot, **paths, "pace": self.pace, "power_fd": power}).encode()
         os.write(self.stdin, struct.pack("<I", len(config)) + config)
         argv = [*self.command, "-X", "heapsize=4M", "run_board.py"]
         self.process = subprocess.Popen(
@@ -294,15 +298,14 @@ def _write(fd: int, data: bytes) -> int:
         return len(data)
 
 
-def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None) -> None:
+def run(feed: Path, truth: Path, faults: dict, drive: Path | None = None, pace: float = 0.0) -> None:
     """Serve until SIGTERM or SIGINT. Raises UsageError, ToolMissing, RigError."""
     if not feed.exists():
         raise UsageError("a power feed", f"no file {feed}", "start the virtual drive with --feed first")
     board_settings, transport = settings(faults)
     with tempfile.TemporaryDirectory(prefix="ssdrig-flash.") as forgotten:
-        _serve(
-            Board(feed, truth, board_settings, Path(board_settings["flash"] or forgotten).resolve(), drive), transport
-        )
+        flash = Path(board_settings["flash"] or forgotten).resolve()
+        _serve(Board(feed, truth, board_settings, flash, drive, pace), transport)
 
 
 def _serve(board: Board, transport: dict) -> None:
@@ -344,12 +347,19 @@ def main(argv: list[str] | None = None) -> int:
     )
     names = ", ".join([*BOARD, *TRANSPORT])
     parser.add_argument("--faults", type=json.loads, default={}, help=f"JSON object; names: {names}")
+    parser.add_argument(
+        "--pace",
+        type=float,
+        default=0.0,
+        help="for tests: the board has a time of its own, at most so many times as fast as the host's, which stands"
+        " still while the machine has no time for the board (default: the host's time)",
+    )
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
     args = parser.parse_args(argv)
     if args.die_with_parent:
         prctl.die_with_parent(os.getppid(), signal.SIGTERM)
     try:
-        run(args.feed, args.truth, args.faults, args.drive)
+        run(args.feed, args.truth, args.faults, args.drive, args.pace)
     except SsdrigError as e:
         print(e, file=sys.stderr)
         return e.exit_code

@@ -12,7 +12,7 @@ BOARD = {
     "noise": 1.0,  # times the chip's noise; 0: none
     "source_mOhm": 15.0,  # of the supply with its leads, before the shunt
     "feed_delay_us": 2000.0,
-    "stalls": [],  # [seconds since boot, ms]: the firmware is held up
+    "stalls": [],  # [seconds since boot, ms]: the main loop is held up
     "brownouts": [],  # seconds since boot: the chip loses its supply for a moment
     "nacks": [],  # [seconds since boot, ms]: the chip does not answer
     "bulk_uF": 470.0,  # capacitance behind the switch, the drive's own included
