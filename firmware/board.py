@@ -1,8 +1,9 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
 four.
 
-A row of RAILS names its chip: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229 with "bus": "SPI0" and
-the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an INA229's 10 000 samples/s.
+A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
+with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an
+INA229's 10 000 samples/s.
 """
 
 import sys
@@ -10,8 +11,6 @@ from binascii import hexlify
 
 import i2c_fifo
 import spi_lane
-from ina226 import INA226
-from ina228 import INA228, INA229
 from machine import I2C, SPI, Pin, unique_id
 
 NAME = sys.implementation._machine
@@ -92,5 +91,9 @@ def chips():
     if on_spi:
         lanes = spi_lane.Bus(spi, spi_lane.PAGE[0], [(rail["cs"], rail["alert"]) for rail in on_spi]).lanes
         lane_of.update({rail["rail"]: lane for rail, lane in zip(on_spi, lanes)})
-    drivers = {"INA226": INA226, "INA228": INA228, "INA229": INA229}
-    return [drivers[rail["chip"]](lane_of[rail["rail"]], rail) for rail in RAILS]
+    return [_driver(rail["chip"])(lane_of[rail["rail"]], rail) for rail in RAILS]
+
+
+def _driver(chip):
+    """The class of the driver: INA228 of ina228.py, for example."""
+    return getattr(__import__(chip.lower()), chip)

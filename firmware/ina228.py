@@ -1,7 +1,8 @@
 """Texas Instruments INA228: 20-bit shunt and bus voltage, current, power, energy and charge over I2C.
 
 Registers and formulas are those of the data sheet (SLYS021); values stay the chip's raw integers. The scripts of a lane
-(i2c_fifo.py, spi_lane.py) read samples and accumulators; `decode` takes a sample apart and allocates nothing."""
+(i2c_fifo.py, spi_lane.py) read samples and accumulators; `decode` takes a sample apart and allocates nothing. This
+file runs on CPython too; the host links it."""
 
 CONFIG, ADC_CONFIG, SHUNT_CAL = 0x00, 0x01, 0x02
 VSHUNT, VBUS, DIETEMP, CURRENT, POWER = 0x04, 0x05, 0x06, 0x07, 0x08
@@ -27,6 +28,11 @@ def adc_config(vbus_us, vshunt_us, temp_us):
     if temp_us is None:
         return 0xB << 12 | code(vbus_us) << 9 | code(vshunt_us) << 6
     return 0xF << 12 | code(vbus_us) << 9 | code(vshunt_us) << 6 | code(temp_us) << 3
+
+
+def shunt_conversion(adc_config):
+    """(us of one conversion of the shunt voltage, how many make a sample) by an ADC_CONFIG."""
+    return CONVERSION_us[adc_config >> 6 & 7], (1, 4, 16, 64, 128, 256, 512, 1024)[adc_config & 7]
 
 
 def shunt_cal(current_lsb_pA, shunt_uOhm, fine):
@@ -105,10 +111,3 @@ class INA228:
     def signed(self):
         """CURRENT as 24 bits of two's complement."""
         return self.current | 0xF00000 if self.current & 0x80000 else self.current
-
-
-class INA229(INA228):
-    """The same with SPI."""
-
-    NAME = "INA229"
-    DEVICE = 0x229

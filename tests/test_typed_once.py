@@ -8,6 +8,7 @@ import pytest
 
 from ssdrig.drive.smart import ata_table, counters, plausible, smart_answer, vendor_pages
 from ssdrig.drive.wear import screen
+from ssdrig.meter import calibration, ina228
 from ssdrig.watch import folder
 
 REPO = Path(__file__).parents[1]
@@ -53,6 +54,39 @@ def test_a_file_is_replaced_in_one_place():
 def test_the_tested_range_is_computed_in_one_place():
     assert places(r"1 - (?:self\.)?(?:op|op_percent) / 100|// MIB \* MIB|// ALIGN\w* \*") == {"overprovisioning.py"}
     assert places(r"1 - capacity\w* / raw\w*|1 - drive_bytes / raw") == {"overprovisioning.py"}
+
+
+def test_a_rails_row_is_typed_in_the_firmwares_board_file():
+    """A hello of stand-ins (stream, clock) is not a row: it has the chip's registers."""
+    assert places(r'"vshunt_us": \d+[^}]*"current_lsb_pA"|"current_lsb_pA"[^}]*"vshunt_us": \d') == set()
+    assert places(r'"current_lsb_pA": \d[^}]*"vshunt_us"', FIRMWARE) == {"board.py"}
+
+
+def test_samples_are_unpacked_in_one_place():
+    assert places(r">> 16 & 0xFFFFFF") == {"meter/frames.py"}
+
+
+def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
+    """Nothing else names chips: board.py and the virtual board find driver and model by the chip's name."""
+    named = r"""["']INA22\d["']"""
+    stand_ins = {"benchmarks/board.py", "benchmarks/stream.py", "benchmarks/clock.py"}
+    assert {name for name in places(named) if not name.endswith("_model.py")} - stand_ins == {
+        "meter/calibration.py",
+        "meter/ina228.py",
+    }
+    row = re.search(r"RAILS = \(.*?\n\)", FIRMWARE["board.py"], re.S)[0]
+    assert places(named, FIRMWARE | {"board.py": FIRMWARE["board.py"].replace(row, "")}) == {
+        f"{chip.lower()}.py" for chip in calibration.CHIPS
+    }
+    for chip in calibration.CHIPS:
+        assert f"\nclass {chip}" in FIRMWARE[f"{chip.lower()}.py"]
+        assert f"\nclass {chip}" in SOURCES[f"virtual/board/{chip.lower()}_model.py"]
+
+
+def test_the_ina228s_conversion_times_are_the_drivers():
+    assert (HOST / "meter/ina228.py").resolve() == REPO / "firmware/ina228.py"
+    assert places(r"50, 84, 150") == {"meter/ina228.py", "virtual/board/ina228_model.py"}  # the model is independent
+    assert ina228.shunt_conversion(ina228.adc_config(150, 540, 50) | 3) == (540, 64)
 
 
 def test_the_error_counters_are_listed_in_one_place():

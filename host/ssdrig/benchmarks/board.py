@@ -103,14 +103,6 @@ def board() -> list[Figure]:
     ]
 
 
-_ROW = {
-    "chip": "INA228",
-    "bus": "I2C0",
-    "shunt_uOhm": 8_000,
-    "shunt_tolerance_ppm": 10_000,
-    "current_lsb_pA": 9_765_625,
-    "fine": True,
-}
 _SLOW = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}
 _FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 _SPI = {"chip": "INA229", "bus": "SPI0", "cs": 1, "vbus_us": 50, "vshunt_us": 50, "temp_us": None}
@@ -170,7 +162,6 @@ def rates() -> list[Figure]:
     ((fast, fast_lost, fast_energies),) = _rates({"rail": _FAST}, 1)
     rows = [
         {
-            **_ROW,
             **_SLOW,
             "rail": n,
             "name": f"rail {n}",

@@ -21,6 +21,8 @@ that the board, whose floats are single precision, keeps it exactly.
 import math
 from dataclasses import dataclass
 
+from ssdrig.meter import ina228
+
 TEMPERATURE_C = 10.0  # how far from the calibration's temperature the rig is taken to be, at most
 NANO = 1e9
 SHUNT_TOLERANCE_ppm = 10_000  # where the hello does not say
@@ -56,19 +58,17 @@ class Limits:
     # CURRENT = shunt voltage x unity / (calibration register), or the inverse of this ratio
     unity: int
     inverse: bool = False
+    # rms of one 50 us conversion; None: not known. Where it is known ADC_CONFIG is the INA228's
+    noise_50us_V: float | None = None
 
 
 # INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside
 # it (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
 # CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4
-# SHUNT x CAL / 2048.
-_INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20, 0x7FFFF, 4096)
+# SHUNT x CAL / 2048. Noise: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak.
+_INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20, 0x7FFFF, 4096, noise_50us_V=8.6e-6)
 _INA226 = Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50, 0x7FFF, 2048, inverse=True)
 CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}
-NOISE_50us_V = {
-    "INA228": 8.6e-6,
-    "INA229": 8.6e-6,
-}  # rms of one 50 us conversion: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak
 
 
 class CalibrationError(ValueError):
@@ -292,9 +292,8 @@ def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:
 def expected_noise(rail: dict) -> float | None:
     """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the
     conversion time; None for a chip whose noise is not known."""
-    at_50us = NOISE_50us_V.get(rail.get("chip", ""))
-    if at_50us is None:
+    chip = CHIPS.get(rail.get("chip", ""))
+    if chip is None or chip.noise_50us_V is None:
         return None
-    times_us, averages = (50, 84, 150, 280, 540, 1052, 2074, 4120), (1, 4, 16, 64, 128, 256, 512, 1024)
-    adc = rail["adc_config"]
-    return at_50us * math.sqrt(50 / times_us[adc >> 6 & 7] / averages[adc & 7]) / (rail["shunt_uOhm"] * 1e-6)
+    shunt_us, averages = ina228.shunt_conversion(rail["adc_config"])
+    return chip.noise_50us_V * math.sqrt(50 / shunt_us / averages) / (rail["shunt_uOhm"] * 1e-6)

@@ -329,16 +329,20 @@ def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndar
     for size in np.unique(n).tolist():  # nearly all frames are full: one pass over them as a matrix
         rows = np.flatnonzero(n == size)
         for part in np.array_split(rows, len(rows) // 20_000 + 1):
-            # dt u16 | vbus u24 | current i24
             word = sliding_window_view(data, size * wire.SAMPLE_BYTES)[at[part]].view("<i8")
-            dt_us = word & 0xFFFF
+            dt_us, vbus_here, current_here = unpacked(word)
             dt_us[:, 0] = 0
             to = (first[part][:, None] + np.arange(size)) if len(part) < len(n) else slice(None)
             shape = word.shape if len(part) < len(n) else total
             t_us[to] = (t0_us[part][:, None] + np.cumsum(dt_us, axis=1)).reshape(shape)
-            vbus[to] = (word >> 16 & 0xFFFFFF).reshape(shape)
-            current[to] = (word >> 40).reshape(shape)
+            vbus[to] = vbus_here.reshape(shape)
+            current[to] = current_here.reshape(shape)
     return t_us, vbus, current
+
+
+def unpacked(word: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """dt in us, vbus and current of samples (wire.py), each as one little-endian int64."""
+    return word & 0xFFFF, word >> 16 & 0xFFFFFF, word >> 40
 
 
 def _sensible(tick: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ssdrig import wire
 from ssdrig.meter import calibration, clock
-from ssdrig.meter.frames import Boot, Frames
+from ssdrig.meter.frames import Boot, Frames, unpacked
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
 BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
@@ -274,7 +274,8 @@ def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray,
     rail, config, n, _, _, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
     known = [r for r in (hello or {}).get("rails", []) if r["rail"] == rail and r["config"] == config]
     word = np.frombuffer(body, "<i8", n, wire.S_FIRST - wire.BODY)
-    return known[0] if known else None, word >> 16 & 0xFFFFFF, word >> 40
+    _, vbus, current = unpacked(word)
+    return known[0] if known else None, vbus, current
 
 
 def closure(power: Power, energies: np.ndarray) -> Closure | None:

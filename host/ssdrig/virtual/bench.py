@@ -152,30 +152,12 @@ def _bases() -> list[Path]:
 
 
 def rails_for(volts: float, more_rails: list) -> dict:
-    """The board's settings (faults.BOARD) for a drive that draws from several rails: a sensor for each. Empty for one
-    rail."""
+    """The board's settings (faults.BOARD) for a drive that draws from several rails: a sensor for each, like that of
+    firmware/board.py's first rail. Empty for one rail."""
     if not more_rails:
         return {}
-    row = {
-        "chip": "INA228",
-        "bus": "I2C0",
-        "shunt_uOhm": 8_000,
-        "shunt_tolerance_ppm": 10_000,
-        "current_lsb_pA": 9_765_625,
-        "fine": True,
-        "vbus_us": 150,
-        "vshunt_us": 540,
-        "temp_us": 50,
-    }
     rows = [
-        {
-            **row,
-            "rail": n,
-            "name": name,
-            "address": 0x40 + n,
-            "alert": 6 + n,
-            "simulated": {"share": share, "V": volts_here},
-        }
+        {"rail": n, "name": name, "address": 0x40 + n, "alert": 6 + n, "simulated": {"share": share, "V": volts_here}}
         for n, (name, volts_here, share) in enumerate(more_rails, 1)
     ]
     return {"rail": {"name": f"{volts:g}V"}, "rails": rows}

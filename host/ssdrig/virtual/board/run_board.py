@@ -149,8 +149,10 @@ def feed(shunt_uOhm, share, volts=None):
 
 
 def more_rails():
-    """The rows that the settings add to board.py's tables, as one who builds another board edits its file."""
-    for row in config["rails"]:
+    """The rows that the settings add to board.py's tables, as one who builds another board edits its file. A row says
+    in what it differs from the first one of board.py."""
+    rows = [dict(board.RAILS[0], **row) for row in config["rails"]]
+    for row in rows:
         load = row["simulated"]
         if "share" in load:
             load["window"] = feed(row["shunt_uOhm"], load["share"], load["V"]).window
@@ -168,7 +170,7 @@ def more_rails():
             if "scope" in load:
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
                 adc_ring_model.inputs[load["scope"]] = rail, SCOPE_12V_nV
-    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + config["rails"])
+    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + rows)
     board.SIDEBAND = machine.gates.sideband
 
 

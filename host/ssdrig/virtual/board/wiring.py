@@ -3,11 +3,11 @@ says."""
 
 import machine
 import spi_block
-from ina226_model import INA226
-from ina228_model import INA228
-from ina229_model import INA229
 
-MODELS = {"INA226": INA226, "INA228": INA228, "INA229": INA229}
+
+def model(chip):
+    """The class of the model: INA228 of ina228_model.py, for example."""
+    return getattr(__import__(chip.lower() + "_model"), chip)
 
 
 def constant(amps, volts):
@@ -24,7 +24,7 @@ def sensors(rows, window, t, errors):
         load = row.get("simulated")
         sees = window if load is None else load.get("window") or constant(load["A"], load["V"])
         osc_ppm = errors[0] + (load.get("osc_ppm", 0) if load else 0)
-        chip = MODELS[row["chip"]](sees, t, row["shunt_uOhm"], osc_ppm, *errors[1:])
+        chip = model(row["chip"])(sees, t, row["shunt_uOhm"], osc_ppm, *errors[1:])
         chip.alarm = None
         if row["bus"] == "SPI0":
             spi_block.chips[row["cs"]] = chip

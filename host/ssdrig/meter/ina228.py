@@ -1,0 +1,1 @@
+../../../firmware/ina228.py
