@@ -18,7 +18,7 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     assert tuple(f) == KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
     assert other_notes(f) == ["fresh, 0–12 s: consistency: the standard deviation is 0"]
-    assert [k for k in f if f[k] is None] == [
+    assert {k for k in f if f[k] is None} == {
         "why",
         "idle_s",
         "idle_mean_W",
@@ -34,7 +34,7 @@ def test_all_keys_are_there_and_are_json(tmp_path):
         "littles_qd",
         "littles_error_percent",
         "energy_uJ_per_io_above_idle",
-    ]
+    }
 
 
 def test_iops_statistics_are_of_the_window_and_count_zeros(tmp_path):

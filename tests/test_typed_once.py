@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ssdrig.analysis import figures, window_figures
 from ssdrig.drive.smart import ata_table, counters, plausible, smart_answer, vendor_pages
 from ssdrig.drive.wear import screen
 from ssdrig.meter import calibration, ina228
+from ssdrig.report import pack
+from ssdrig.report import terms as report_terms
 from ssdrig.watch import folder
 
 REPO = Path(__file__).parents[1]
@@ -87,6 +90,21 @@ def test_the_ina228s_conversion_times_are_the_drivers():
     assert (HOST / "meter/ina228.py").resolve() == REPO / "firmware/ina228.py"
     assert places(r"50, 84, 150") == {"meter/ina228.py", "virtual/board/ina228_model.py"}  # the model is independent
     assert ina228.shunt_conversion(ina228.adc_config(150, 540, 50) | 3) == (540, 64)
+
+
+def test_a_figure_is_defined_by_one_line():
+    """A line added to a window's table is a key of `report --json`, a row of the page and one of the README."""
+    added = window_figures.terms("# Performance\nnew_iops | New | IOPS | 0 | more | What is new.")[0]
+    assert (added.key, added.group, added.better, added.meaning) == ("new_iops", "Performance", "more", "What is new.")
+    defined = [term.key for term in (*window_figures.TERMS, *figures.TERMS)]
+    assert sorted(defined) == sorted(term.key for term in report_terms.TERMS) and len(set(defined)) == len(defined)
+    assert set(defined) <= set(figures.KEYS) and {term.key for term in window_figures.TERMS} <= set(window_figures.KEYS)
+
+
+def test_a_series_and_its_column_are_named_in_one_place():
+    page = {p.name: p.read_text() for p in (HOST / "report").glob("*.js")}
+    assert places(r"lat_mean_us|power_mean_W,|energy_uJ_per_io", page) == set()
+    assert places(r'"lat_mean": "lat_mean_us"') == {"report/pack.py"} and set(pack.COLUMNS) >= {"iops", "energy"}
 
 
 def test_the_error_counters_are_listed_in_one_place():

@@ -4,40 +4,42 @@ object of plain numbers for `ssdrig report RUN --json`; its flat keys are the fi
 from typing import Any
 
 from ssdrig.analysis import SECOND_NS, RunData, window_figures, windows
+from ssdrig.analysis.terms import terms
 
-RUN_KEYS = (  # of the run as a whole
-    "run",
-    "state",
-    "why",
-    "simulated",
-    "model",
-    "serial",
-    "preset",
-    "op_percent",
-    "duration_s",
-    "zoom_s",
-    "time_dilation",
-    "tested_bytes",
-    "iops_all_mean",
-    "idle_s",
-    "idle_mean_W",
-    "idle_uncertainty_W",
-    "time_to_complete_s",
-    "wa_settled",
-    "purge",
-    "closure_percent",
-    "chip_clock_ppm",
-    "fill_s",
-    "fill_MBps",
-    "fill_energy_J",
-    "window_s",
-    "window_label",
-    "rails",
-    "windows",
-    "notes",
+# Of the run as a whole; analysis/terms.py says how a line is read.
+TERMS = terms("""
+# Performance
+iops_all_mean | Mean IOPS, whole load |  | 0 | more | All I/O of the load divided by its length, the fresh plateau
+    included.
+time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
+fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
+fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
+# Power and energy
+fill_energy_J | Energy of the fill | J | 1 |  | The same integral over fio's sequential fill.
+idle_mean_W | Idle power | W | 3 | less | Mean power of the idle step after the load (`--idle`), in which no SMART is
+    read.
+idle_uncertainty_W | Idle power uncertainty | W | 4 | less | Expanded uncertainty (k = 2, about 95 %) of the idle power,
+    as below.
+# Wear
+wa_settled | Write amplification, settled |  | 3 | less | From the reading before the load until the drive has come to
+    rest (`--settle`): what it wrote by itself after the load counts too.
+# Quality of the measurement
+closure_percent | Energy closure | % | 3 |  | Host integral against the sensor chip's own energy register over the same
+    conversions of the run, the chip's clock corrected. 0 is perfect. For several rails: the worst.
+chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's oscillator runs against the host's clock, as
+    measured over the run.
+""")
+FACTS = (
+    *("run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
+    *("time_dilation", "tested_bytes", "idle_s", "purge"),
 )
 NOT_FLAT = ("name", "label", "t0_s", "t1_s", "rails", "notes")
-KEYS = (*RUN_KEYS[:-4], *(key for key in window_figures.KEYS if key not in NOT_FLAT), *RUN_KEYS[-4:])
+KEYS = (
+    *FACTS,
+    *(term.key for term in TERMS),
+    *(key for key in window_figures.KEYS if key not in NOT_FLAT),
+    *("window_s", "window_label", "rails", "windows", "notes"),
+)
 
 
 def figures_of(data: RunData, more=()) -> dict:

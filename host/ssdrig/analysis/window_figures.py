@@ -12,6 +12,7 @@ import numpy as np
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.smart import window_wa
+from ssdrig.analysis.terms import terms
 from ssdrig.analysis.windows import Window
 from ssdrig.load.fiotext import plat_ns
 from ssdrig.meter import calibration
@@ -24,55 +25,80 @@ LITTLE_PERCENT = 2.0
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
 
+# Of one window; analysis/terms.py says how a line is read.
+TERMS = terms("""
+# Performance
+iops_mean | Mean IOPS |  | 0 | more | Mean of the I/O counts of the window's seconds; a second without any I/O counts as
+    0.
+iops_sd | Standard deviation | IOPS | 0 | less | Of the same seconds (n − 1): how far a second lies from the mean.
+consistency | Consistency |  | 2 | more | Mean divided by standard deviation over the same seconds. 10 means that a
+    typical second is within 10 % of the mean.
+iops_min | Slowest second | IOPS | 0 | more | The least I/O count of any second.
+iops_p0_1 | IOPS, P0.1 |  | 0 | more | 0.1 % of the seconds were slower than this. Only from 10 000 seconds on.
+iops_p1 | IOPS, P1 |  | 0 | more | 1 % of the seconds were slower. Only from 1000 seconds on.
+iops_p5 | IOPS, P5 |  | 0 | more | 5 % of the seconds were slower. Only from 200 seconds on.
+iops_p50 | IOPS, median |  | 0 | more | Half of the seconds were slower.
+zero_seconds | Seconds without I/O | s | 0 | less | Seconds in which not one I/O completed.
+ios | I/O completed |  | 0 |  | All I/O of the window's seconds, as fio counted them.
+lat_mean_us | Mean latency (lat) | µs | 0 | less | From submission by fio to completion, queueing in the host included.
+lat_p50_us | Median latency (lat) | µs | 0 | less | Half of the I/O were faster, from submission to completion.
+lat_p99_us | P99 latency (lat) | µs | 0 | less | 99 % of the I/O were faster, from submission to completion. Only from
+    1000 I/Os on.
+lat_p999_us | P99.9 latency (lat) | µs | 0 | less | 99.9 % of the I/O were faster, from submission to completion. Only
+    from 10 000 I/Os on.
+clat_mean_us | Mean completion time (clat) | µs | 0 | less | From when the drive was given the I/O to its completion:
+    latency less the time that submission took.
+clat_p50_us | Median completion time (clat) | µs | 0 | less | Half of the I/O were faster, from when the drive was given
+    them.
+clat_p99_us | P99 completion time (clat) | µs | 0 | less | 99 % of the I/O were faster, from when the drive was given
+    them. Only from 1000 I/Os on.
+clat_p999_us | P99.9 completion time (clat) | µs | 0 | less | 99.9 % of the I/O were faster, from when the drive was
+    given them. Only from 10 000 I/Os on.
+drive_writes_t0 | Drive writes at the start |  | 3 |  | How often the load had written the tested range when the window
+    began; the fill is not counted.
+drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window ended.
+# Power and energy
+power_mean_W | Mean power | W | 3 |  | Energy of the window divided by its length.
+power_max_W | Highest sample | W | 3 | less | The highest single reading of the sensor (one reading is one conversion,
+    about a millisecond); for several rails: the highest sum, averaged over one conversion of the slowest sensor.
+energy_J | Energy | J | 1 |  | Integral of voltage × current from the start of the window to its end, all rails of the
+    rig together.
+energy_uJ_per_io | Energy per I/O | µJ | 1 | less | Energy / I/O completed. Idle power is included: the drive cannot
+    work without it.
+energy_uJ_per_io_above_idle | Energy per I/O above idle | µJ | 1 | less | (Mean power − idle power) / IOPS: what one
+    more I/O costs a drive that is awake. Only where idle power was measured (`--idle`).
+energy_J_per_GB | Energy per gigabyte | J/GB | 2 | less | Energy / bytes moved (1 GB = 10⁹ bytes).
+iops_per_W | IOPS per watt |  | 0 | more | I/O completed per joule.
+temperature_start_C | Temperature at the start | °C | 0 | less | What the drive itself reported within a tenth of the
+    window of its start.
+temperature_max_C | Highest temperature | °C | 0 | less | The highest temperature that the drive itself reported in the
+    window.
+temperature_end_C | Temperature at the end | °C | 0 | less | What the drive itself reported within a tenth of the window
+    of its end.
+# Wear
+wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMART readings nearest the window's edges
+    (`wa_polls_s` says when). Its error covers the counters' steps, the time that the readings took, and what was
+    written between them and the edges.
+host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
+nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
+# Quality of the measurement
+littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency. In a closed loop it is the queue depth
+    within 2 %, or IOPS and latency are not of the same I/O.
+littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for.
+samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
+samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
+    number.
+power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
+    mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the
+    shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the
+    chip is unknown.
+clock_error_us | Largest clock error | µs | 0 | less | Upper limit of the difference between a sample's time and the
+    host's clock, the largest in the window.
+""")
 KEYS = (
-    "name",
-    "label",
-    "t0_s",
-    "t1_s",
-    "drive_writes_t0",
-    "drive_writes_t1",
-    "steady_state",
-    "ios",
-    "iops_mean",
-    "iops_sd",
-    "consistency",
-    "iops_min",
-    "iops_p0_1",
-    "iops_p1",
-    "iops_p5",
-    "iops_p50",
-    "zero_seconds",
-    "lat_mean_us",
-    "lat_p50_us",
-    "lat_p99_us",
-    "lat_p999_us",
-    "clat_mean_us",
-    "clat_p50_us",
-    "clat_p99_us",
-    "clat_p999_us",
-    "littles_qd",
-    "littles_error_percent",
-    "power_mean_W",
-    "power_max_W",
-    "energy_J",
-    "energy_uJ_per_io",
-    "energy_uJ_per_io_above_idle",
-    "energy_J_per_GB",
-    "iops_per_W",
-    "power_uncertainty_percent",
-    "host_written_bytes",
-    "nand_written_bytes",
-    "wa",
-    "wa_error",
-    "wa_polls_s",
-    "temperature_start_C",
-    "temperature_max_C",
-    "temperature_end_C",
-    "samples",
-    "samples_lost",
-    "clock_error_us",
-    "rails",
-    "notes",
+    *("name", "label", "t0_s", "t1_s", "steady_state"),
+    *(term.key for term in TERMS),
+    *("wa_error", "wa_polls_s", "rails", "notes"),
 )
 
 

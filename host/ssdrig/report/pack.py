@@ -20,6 +20,18 @@ SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for t
 COLOURS = ["blue", "green", "purple", "orange", "sky", "ink-soft", "yellow"]  # Okabe-Ito, darkened; report.css has them
 
 
+# series of a run with a value for each second, as report.js names them -> column of its CSV
+COLUMNS = {
+    "iops": "iops",
+    "lat_mean": "lat_mean_us",
+    "lat_p99": "clat_p99_us",
+    "power_mean": "power_mean_W",
+    "power_min": "power_min_W",
+    "power_max": "power_max_W",
+    "energy": "energy_uJ_per_io",  # report.js computes it
+}
+
+
 def look(index: int) -> dict:
     """Shape, glyph and colour (a custom property of report.css) of run `index`. The reviewed run is vermillion."""
     shape = list(SHAPES)[index % len(SHAPES)]

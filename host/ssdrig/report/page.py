@@ -51,6 +51,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
     payload = {
         "review": review,
         "apart": apart,
+        "columns": list(pack.COLUMNS.items()),
         "views": [view.label for view in shown],
         "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
         "runs": [

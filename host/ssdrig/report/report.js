@@ -19,8 +19,9 @@
   }
   const window_s = Math.max(5, Math.round(Math.max(...RUNS.map((run) => run.n)) / 60));
   for (const run of RUNS) {
-    for (const key of ["iops", "power_mean", "power_min", "power_max", "lat_mean", "lat_p99"]) run[key] = decode(run[key]);
+    for (const [key] of DATA.columns) if (run[key]) run[key] = decode(run[key]);
     run.energy = run.iops.map((n, i) => (n ? (run.power_mean[i] / n) * 1e6 : 0)); // µJ per I/O; 0: no I/O to share it
+    run.energy.text = (v) => (v ? +v.toPrecision(5) : "");
     for (const rail of run.rails) rail.mean = decode(rail.mean);
     run.trend = Panels.rolling(run.iops, window_s);
   }
@@ -274,13 +275,9 @@
   });
   for (const button of $$(".csv")) button.addEventListener("click", () => save(RUNS[button.dataset.run]));
   function csv(run) {
-    const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (values, i) => (Number.isNaN(values[i]) ? "" : values.text(values[i]));
-    const keys = ["lat_mean", "lat_p99", "power_mean", "power_min", "power_max"];
-    const rows = [["t_s,iops,lat_mean_us,clat_p99_us,power_mean_W,power_min_W,power_max_W,energy_uJ_per_io", ...run.rails.map(name)].join(",")];
-    for (let i = 0; i < run.n; i++) {
-      const energy = run.iops[i] && !Number.isNaN(run.energy[i]) ? +run.energy[i].toPrecision(5) : "";
-      rows.push([i, run.iops[i], ...keys.map((key) => cell(run[key], i)), energy, ...run.rails.map((rail) => cell(rail.mean, i))].join(","));
-    }
+    const name = (rail) => `"power_mean_W ${rail.name.replaceAll('"', '""')}"`, cell = (values, i) => (Number.isNaN(values[i]) ? "" : values.text ? values.text(values[i]) : values[i]);
+    const rows = [["t_s", ...DATA.columns.map(([, column]) => column), ...run.rails.map(name)].join(",")];
+    for (let i = 0; i < run.n; i++) rows.push([i, ...DATA.columns.map(([key]) => cell(run[key], i)), ...run.rails.map((rail) => cell(rail.mean, i))].join(","));
     return rows.join("\n") + "\n";
   }
   function save(run) {
