@@ -65,9 +65,10 @@ def wheel(folder: Path) -> Path:
 
 
 class Clone:
-    """A clone in `root` and a machine that has only the programs in `bin`."""
+    """A clone in `root` and a machine that has only the programs in `bin`. Its environments are made by venv or, which
+    costs little, as copies of `made`."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, made: Path | None = None):
         self.root, self.bin, self.calls = folder / "my clone", folder / "bin", folder / "calls"
         package = self.root / "host/ssdrig"
         (package / "setup").mkdir(parents=True)
@@ -99,6 +100,19 @@ class Clone:
             (self.bin / name).symlink_to(shutil.which(name))
         # sys.executable may be a virtual environment's, whose base is what a machine would have
         self.script("python3", f'exec "{sys._base_executable}" "$@"')
+        if made:
+            self.script(
+                "copying",
+                f'case "$*" in "-I -m venv "*) /bin/mkdir -p "$4" && exec /bin/cp -alT "{made}" "$4"; esac; exit 1',
+            )
+            self.sets_up_with(self.bin / "copying")
+
+    def sets_up_with(self, python: Path) -> None:
+        """The set-up makes environments with this Python."""
+        code = self.root / "host/ssdrig/setup/provision.py"
+        text = code.read_text()
+        assert text.count("[sys.executable, ") == 1
+        code.write_text(text.replace("[sys.executable, ", f"[{str(python)!r}, "))
 
     def script(self, name: str, text: str) -> None:
         """A program of the machine; $calls is the file that the fakes write to."""
@@ -148,14 +162,23 @@ esac; done""",
         return self.calls.read_text().splitlines() if self.calls.exists() else []
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """An environment as venv makes it."""
+    folder = tmp_path_factory.mktemp("made") / "environment"
+    subprocess.run([sys._base_executable, "-I", "-m", "venv", str(folder)], check=True)
+    return folder
+
+
 @pytest.fixture
-def clone(tmp_path) -> Clone:
+def clone(tmp_path, made) -> Clone:
     """A clone as it comes from git."""
-    return Clone(tmp_path)
+    return Clone(tmp_path, made)
 
 
 @pytest.fixture(scope="module")
 def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
+    """Nothing is copied here."""
     clone = Clone(tmp_path_factory.mktemp("first"))
     return clone, clone.start("report", "a b", "--json")
 
@@ -163,7 +186,8 @@ def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
 @pytest.fixture
 def ready(clone, first_start) -> Clone:
     """A clone whose .venv stands."""
-    shutil.copytree(first_start[0].root / ".setup", clone.root / ".setup", symlinks=True)
+    link = lambda source, target: (os.link if "/site-packages/" in source else shutil.copy2)(source, target)
+    shutil.copytree(first_start[0].root / ".setup", clone.root / ".setup", symlinks=True, copy_function=link)
     (clone.root / ".venv").symlink_to((first_start[0].root / ".venv").readlink())
     return clone
 
@@ -328,21 +352,14 @@ def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clon
 
 def test_a_set_up_that_was_killed_is_repaired_and_not_joined_by_its_orphan(clone):
     """kill -9 of the launcher while its pip goes on: the next start waits for that pip, then makes everything anew."""
-    slow = clone.root.parent / "slow"
+    slow, copying = clone.root.parent / "slow", clone.bin / "copying"
+    copying.rename(clone.bin / "at-once")
     clone.script(
-        "python3",
+        "copying",
         f"""
-case "$*" in *"-m venv"*)
-echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }};; esac
-exec "{sys._base_executable}" "$@" """,
+echo venv >>"$calls"; [ -e "{slow}" ] || {{ : >"{slow}"; sleep 2; echo orphan ends >>"$calls"; exit; }}
+exec "{clone.bin}/at-once" "$@" """,
     )
-    # the slow Python must also be the one that the set-up calls
-    code = (
-        (clone.root / "host/ssdrig/setup/provision.py")
-        .read_text()
-        .replace("sys.executable", f"{str(clone.bin / 'python3')!r}")
-    )
-    (clone.root / "host/ssdrig/setup/provision.py").write_text(code)
     victim = subprocess.Popen([clone.root / "ssdrig", "report"], env=clone.environment(), stderr=subprocess.DEVNULL)
     try:
         while not slow.exists():
