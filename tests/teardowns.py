@@ -13,10 +13,9 @@ from ssdrig import journal
 from ssdrig.bench import Bench
 from ssdrig.errors import RigError
 from ssdrig.load import fio as load
-from ssdrig.plan import consistency
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
-from ssdrig.run import run
+from ssdrig.run import prepare, run
 from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.virtual.bench import PREFIX, VirtualBench
 
@@ -93,7 +92,7 @@ def fio(step_s=0.05, bytes_per_step=0):
                     "runtime_s": 0.001 * (total // 4096),
                 }
             )
-        return SimpleNamespace(seconds=None)
+        return SimpleNamespace(seconds=None, bytes=total)
 
     return run_
 
@@ -146,8 +145,8 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
         check=lambda: None,
     )
     runs = runs or tmp_path / "runs"
-    args = SimpleNamespace(method="consistency", runs=str(runs), influx=None, jsonl=False)
-    plan = consistency.plan(SIZE, None, None, 4, None, 1, 1)
+    args = SimpleNamespace(runs=str(runs), influx=None, jsonl=False)
+    plan = prepare.prepare("consistency", drive, "quick", {"time": "4 s", "smart": "1 s"}, 1)
     show = Progress(quiet=True)
     push = Teardown.push
 

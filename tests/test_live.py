@@ -6,7 +6,6 @@ import time
 import pytest
 
 from ssdrig.errors import DriveError
-from ssdrig.plan import consistency
 from ssdrig.progress import Progress
 from ssdrig.run import live
 
@@ -67,9 +66,13 @@ class Clock:
 
 
 def made(drive, duration_s=60, zoom_s=42, interval_s=10):
-    plan = consistency.Consistency(duration_s, zoom_s, None, 1 << 30, interval_s, 1)
     book = Book()
-    return live.Live(plan, drive, book, None, Progress(quiet=True), False), book
+    at = live.Live(drive, book, None, Progress(quiet=True), False)
+    at.load = live.Pace("load", time_s=duration_s, polled=True, edges_s=(zoom_s, duration_s), smart_s=interval_s)
+    return at, book
+
+
+FILL = live.Pace("fill", bytes_to_do=1 << 30)
 
 
 def second(iops, runtime_s):
@@ -91,7 +94,7 @@ def test_the_edges_of_the_windows_are_polled(monkeypatch):
     clock, drive = Clock(monkeypatch), Drive()
     at, book = made(drive)
     at.poll_smart("before")
-    at.begin("load")
+    at.begin(at.load)
     at.second(second(1000, 1.0))
     at.second(second(1000, 2.0))
     assert [timer.after_s for timer in clock.made] == pytest.approx([41.0, 58.8], abs=0.1)  # of the first second
@@ -101,14 +104,14 @@ def test_the_edges_of_the_windows_are_polled(monkeypatch):
     assert book.reasons() == ["before", "edge", "edge"]
     assert drive.asked[0] is None and drive.asked[1] and drive.asked[2]  # the same sources again
     assert book.files == ["smart/001.json", "smart/002.json", "smart/003.json"]
-    at.begin("teardown")
+    at.begin(live.Pace("teardown"))
     assert all(timer.cancelled for timer in clock.made)
 
 
 def test_what_looks_like_the_cliff_is_polled_at_once_and_at_most_twice(monkeypatch):
     Clock(monkeypatch)
     at, book = made(Drive())
-    at.begin("load")
+    at.begin(at.load)
     for i, iops in enumerate([40000, 40000, 40000, 40000, 9000, 9000, 9000, 9000]):
         at.second(second(iops, i + 1.0))
         settled(at)
@@ -119,7 +122,7 @@ def test_near_an_edge_there_is_no_other_poll(monkeypatch):
     Clock(monkeypatch)
     for zoom_s, polled in ((42, ["poll"]), (1, [])):
         at, book = made(Drive(), zoom_s=zoom_s, interval_s=10)
-        at.begin("load")
+        at.begin(at.load)
         at._next_poll = 0.0
         at.second(second(1000, 0.5))
         settled(at)
@@ -130,21 +133,21 @@ def test_a_poll_that_does_not_end_keeps_others_out_and_the_next_step_waiting(mon
     clock, gate = Clock(monkeypatch), threading.Event()
     at, book = made(Drive(gate))
     at.poll_smart("before")
-    at.begin("load")
+    at.begin(at.load)
     at.second(second(1000, 1.0))
     clock.made[0].fire()
     clock.made[1].fire()
     assert book.reasons() == ["before", "edge"]
     assert ("note", {"text": "SMART poll (edge) left out: the one before has not ended yet"}) in book.events
     gate.set()
-    at.begin("flush")
+    at.begin(live.Pace("flush"))
     assert book.events[-1][0] == "smart.end"
 
 
 def test_a_poll_that_fails_is_an_event(monkeypatch):
     clock, drive = Clock(monkeypatch), Drive()
     at, book = made(drive)
-    at.begin("load")
+    at.begin(at.load)
     at.second(second(1000, 1.0))
 
     def fails(like):
@@ -176,7 +179,7 @@ def test_a_wall_clock_that_is_set_under_load_is_anchored_in_the_same_second(monk
     Clock(monkeypatch)
     wall = WallClock(monkeypatch)
     at, book = made(Drive())
-    at.begin("fill", 1 << 30)
+    at.begin(FILL)
     at.second(second(1000, 1.0))
     assert anchors(book) == []
     wall.by_s = by_s
@@ -190,7 +193,7 @@ def test_a_wall_clock_that_ntp_slews_is_not_anchored_each_second(monkeypatch):
     Clock(monkeypatch)
     wall = WallClock(monkeypatch)
     at, book = made(Drive())
-    at.begin("fill", 1 << 30)
+    at.begin(FILL)
     for i in range(20):
         wall.by_s += 0.0005  # 500 ppm, the fastest
         at.second(second(1000, i + 1.0))
@@ -201,7 +204,7 @@ def test_a_wall_clock_that_is_set_while_the_drive_idles_or_is_purged(monkeypatch
     wall = WallClock(monkeypatch)
     at, book = made(Drive())
     wall.by_s = 3600
-    at.begin("fill", 1 << 30)  # the purge before it has no seconds
+    at.begin(FILL)  # the purge before it has no seconds
     assert len(anchors(book)) == 1
     moments = iter([*range(10)])
     monkeypatch.setattr(live.time, "monotonic", lambda: float(next(moments)))
@@ -214,7 +217,7 @@ def test_a_wall_clock_that_is_set_while_the_drive_idles_or_is_purged(monkeypatch
 def test_after_a_long_step_without_seconds_there_is_one_anchor(monkeypatch):
     at, book = made(Drive())
     at._next_anchor -= 1200
-    at.begin("fill", 1 << 30)
+    at.begin(FILL)
     for i in range(3):
         at.second(second(1000, i + 1.0))
     assert len(anchors(book)) == 1

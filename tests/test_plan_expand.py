@@ -59,12 +59,12 @@ def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
     assert found[1].range_bytes == pytest.approx(200e9, abs=MIB)
     with pytest.raises(UsageError, match="raw NAND is known"):
         acts("consistency", "op25", raw_nand_bytes=None)
-    with pytest.raises(UsageError, match="over-provisioned by 6.9 % of raw NAND"):
+    with pytest.raises(UsageError, match="own over-provisioning is 6.9 % of raw NAND"):
         acts("consistency", None, {"range": "raw 100 %"}, capacity_bytes=int(0.931 * (256 << 30)))
     with pytest.raises(UsageError, match="at least 16 MiB"):
         acts("consistency", None, {"range": "1 MiB"})
 
 
 def test_what_the_bench_lacks_is_said_before_anything_starts():
-    with pytest.raises(UsageError, match="none of write-cache here"):
-        acts("pts-iops", capabilities=frozenset({"purge"}))
+    with pytest.raises(UsageError, match="none of trim here"):
+        acts("trim-validation", capabilities=frozenset({"purge"}))

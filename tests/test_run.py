@@ -13,9 +13,9 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.bench import Bench
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.influx import points
-from ssdrig.plan import consistency
+from ssdrig.plan import cost
 from ssdrig.progress import Progress
-from ssdrig.run import run
+from ssdrig.run import prepare, run
 from ssdrig.run.teardown import Stop
 
 pytestmark = pytest.mark.keeps_time
@@ -51,7 +51,7 @@ def document(host_units: int, nand_bytes: int) -> dict:
 def carried_out(tmp_path, monkeypatch):
     """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2,
     3 s."""
-    monkeypatch.setattr(consistency, "SETTLE_S", (1, 2, 3))
+    monkeypatch.setattr(cost, "SETTLE_S", (1, 2, 3))
 
     def carry_out(polls, settle=False, idle_s=0, **more):
         asked = []
@@ -80,8 +80,9 @@ def carried_out(tmp_path, monkeypatch):
                 | more
             )
         )
-        plan = consistency.plan(SIZE, None, None, 4, None, 1, 1, settle, idle_s)
-        args = SimpleNamespace(method="consistency", runs=str(tmp_path / "runs"), influx=None, jsonl=False)
+        sets = {"time": "4 s", "smart": "1 s", "idle": f"{idle_s} s", "settle": "300 s" if settle else "0 s"}
+        plan = prepare.prepare("consistency", DRIVE, "quick", sets, 1)
+        args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False)
         show = Progress(quiet=True)
         with Stop(show) as stop, stop.held():
             folder, end = run.carry_out(args, plan, here, show, stop)

@@ -32,11 +32,11 @@ def nothing_starts(monkeypatch):
         (["--op", "inf"], "--op"),
         (["--op", "250"], "--op"),
         (["--op", "-1"], "--op"),
-        (["--op", "1"], "drive's own"),
-        (["--op", "99.9"], "64 MiB"),
+        (["--op", "1"], "own over-provisioning"),
+        (["--op", "99.9"], "16 MiB"),
         (["--duration", "0"], "at least 4 s"),
         (["--duration", str(10**23)], "--duration"),
-        (["--zoom", "70"], "zoom"),
+        (["--zoom", "70"], "begin at 70 s"),
         (["--smart-interval", "-1"], "--smart-interval"),
         (["--smart-interval", "0"], "--smart-interval"),
         (["--idle", "-1"], "--idle"),
@@ -91,7 +91,7 @@ def test_a_dry_run_needs_no_bench(capsys, tmp_path, monkeypatch):
     said = json.loads(out)
     assert said["dry_run"] and said["method"]["op_percent"] == 25
     assert said["fill_bytes"] == said["method"]["tested_bytes"] < 512 << 20
-    assert "purge, fill" in err and not list(tmp_path.iterdir())
+    assert "consistency (Performance consistency" in err and not list(tmp_path.iterdir())
 
 
 def test_a_dry_run_that_fits_no_drive(capsys):

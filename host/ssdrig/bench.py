@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
-from ssdrig.drive.target import guard
+from ssdrig.drive.target import block, guard
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import DriveError
@@ -19,13 +19,19 @@ from ssdrig.virtual import adminclient
 from ssdrig.virtual.bench import VirtualBench
 
 EFFECT_PROBE_BYTES = 4096
+TRIM_BYTES = 64 << 20  # of one command
+
+
+def _cannot_trim(range_bytes: int) -> None:
+    raise DriveError("a drive that can trim", "one that cannot", "leave the step out")
 
 
 @dataclass(frozen=True)
 class Bench:
     """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
-    again), `check` verifies that the target is still this drive. `port` None: power is not measured."""
+    again), `check` verifies that the target is still this drive, `trim` discards so
+    many bytes from its beginning. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -35,6 +41,7 @@ class Bench:
     poll: Callable[[dict | None], dict]
     flush: Callable[[], None]
     check: Callable[[], object]
+    trim: Callable[[int], None] = _cannot_trim
 
 
 def virtual(running: VirtualBench) -> Bench:
@@ -61,9 +68,26 @@ def virtual(running: VirtualBench) -> Bench:
         with NbdClient(socket) as nbd:
             nbd.flush()
 
-    drive = {"interface": "nbd", **{k: v for k, v in running.drive.items() if k not in ("socket", "admin")}}
+    def trim(range_bytes: int) -> None:
+        with NbdClient(socket) as nbd:
+            for offset in range(0, range_bytes, TRIM_BYTES):
+                nbd.trim(offset, min(TRIM_BYTES, range_bytes - offset))
+
+    drive = {
+        "interface": "nbd",
+        "logical_block_bytes": 4096,
+        **{k: v for k, v in running.drive.items() if k not in ("socket", "admin")},
+    }
     return Bench(
-        drive, running.fio_target, running.port, True, purge_, lambda like: adminclient.poll(admin), flush, lambda: None
+        drive,
+        running.fio_target,
+        running.port,
+        True,
+        purge_,
+        lambda like: adminclient.poll(admin),
+        flush,
+        lambda: None,
+        trim,
     )
 
 
@@ -99,6 +123,7 @@ def real(
             lambda like: collect.poll(drive, like=like),
             lambda: flush_cache(drive.node),
             held.recheck,
+            lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
         )
 
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from ssdrig import bench
 from ssdrig.benchmarks import Figure, at_least
 from ssdrig.load import fio, fiolog
-from ssdrig.plan import consistency
 from ssdrig.progress import Progress
-from ssdrig.run import run
+from ssdrig.run import prepare
 from ssdrig.virtual import bench as virtual_bench
 
 PRESET, CAPACITY = "sata-tlc", "512MiB"
@@ -42,12 +41,11 @@ def without_rig(folder: Path) -> float:
     try:
         here = bench.virtual(running)
         drive = here.drive
-        plan = consistency.plan(
-            drive["capacity_bytes"], drive["raw_nand_bytes"], None, DURATION_S, None, SMART_INTERVAL_S, SEED
-        )
+        sets = {"time": f"{DURATION_S} s", "steady": "from 70 %"}
+        prepared = prepare.prepare("consistency", drive, "quick", sets, SEED)
         here.purge(Progress(quiet=True))
-        for job in (run.fill_job(plan, here), run.load_job(plan, here)):
-            fio.run(job, folder / job.name)
+        for act, job in prepare.jobs(prepared, here.fio_target):
+            fio.run(job, folder / act.path)
         return iops_of(folder / "load")
     finally:
         running.end()

@@ -23,7 +23,13 @@ class Job:
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second"
     keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each
     second in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended
-    when it has moved more."""
+    when it has moved more.
+
+    `read_percent` is the share of reads where rw is "rw" or "randrw". `blocks`: a mix of block sizes, ((bytes,
+    percent), …), of which block_bytes is the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
+    the beginning of the range. `rate_iops`: I/Os that all threads together begin in a second, evenly or, with
+    `poisson`, at random. `sync`: "each" write is on the medium before it completes; "flush": a flush follows each
+    write. `data`: "random", "half" of it compressible, or "zeros". `engine`: fio's, for a device."""
 
     name: str
     rw: str
@@ -40,6 +46,24 @@ class Job:
     pause_s: float = 0.0
     detail: str | None = None
     most_bytes: int | None = None
+    read_percent: int = 0
+    blocks: tuple[tuple[int, int], ...] = ()
+    zones: tuple[tuple[int, int], ...] = ()
+    rate_iops: float | None = None
+    poisson: bool = False
+    sync: str = "none"
+    data: str = "random"
+    engine: str = "libaio"
+
+
+Options = list[tuple[str, object]]
+SYNC: dict[str, Options] = {"none": [], "each": [("sync", 1)], "flush": [("fsync", 1)]}
+DATA: dict[str, Options] = {
+    "random": [("refill_buffers", 1)],
+    "half": [("refill_buffers", 1), ("buffer_compress_percentage", 50)],
+    "zeros": [("zero_buffers", 1)],
+}
+ENGINES = ("libaio", "io_uring")
 
 
 def job_file(job: Job) -> str:
@@ -63,10 +87,11 @@ def job_file(job: Job) -> str:
         raise UsageError("at least one thread, and burst_s with pause_s", str(job), "correct threads, burst_s, pause_s")
     if job.detail not in (None, *BINS_S):
         raise UsageError(f"a log detail of {', '.join(BINS_S)}", repr(job.detail), "correct detail")
+    _check_load(job)
     if "://" in job.target:
         engine: list[tuple[str, object]] = [("ioengine", "nbd"), ("uri", job.target)]
     else:
-        engine = [("ioengine", "libaio"), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
+        engine = [("ioengine", job.engine), ("direct", 1), ("filename", job.target.replace(":", "\\:"))]
     size_bytes = job.size_bytes
     ends: list[tuple[str, object]] = []
     spread: list[tuple[str, object]] = []
@@ -96,12 +121,14 @@ def job_file(job: Job) -> str:
         ("size", size_bytes),
         *spread,
         *ends,
-        ("refill_buffers", 1),
+        *_mix(job),
+        *DATA[job.data],
         ("norandommap", 1),
         ("random_generator", "tausworthe64"),
         ("randseed", job.seed),
         ("lat_percentiles", 1),
         ("percentile_list", "50:90:95:99:99.9:99.99:99.999"),
+        *SYNC[job.sync],
     ]
     if detail(job) == "second":
         options += [
@@ -112,6 +139,39 @@ def job_file(job: Job) -> str:
             *((f"write_{kind}_log", job.name) for kind in ("iops", "bw", "lat", "hist")),
         ]
     return f"[{job.name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
+
+
+def _check_load(job: Job) -> None:
+    words = "correct the step"
+    if not 0 <= job.read_percent <= 100:
+        raise UsageError("read_percent from 0 to 100", str(job.read_percent), words)
+    if job.blocks and (sum(p for _, p in job.blocks) != 100 or min(b for b, _ in job.blocks) != job.block_bytes):
+        raise UsageError("blocks of 100 % whose smallest is block_bytes", str(job.blocks), words)
+    if job.zones and not (job.rw.startswith("rand") and all(sum(z[k] for z in job.zones) == 100 for k in (0, 1))):
+        raise UsageError("zones of 100 % of random I/O", str(job.zones), words)
+    if (job.rate_iops is not None and job.rate_iops < job.threads) or (job.poisson and job.rate_iops is None):
+        raise UsageError("a rate of at least one I/O a second for each thread", str(job.rate_iops), words)
+    if job.sync not in SYNC or job.data not in DATA or job.engine not in ENGINES:
+        raise UsageError("known words for sync, data and engine", f"{job.sync} {job.data} {job.engine}", words)
+
+
+def _mix(job: Job) -> Options:
+    """What makes the load other than I/Os of one size, of one direction, everywhere, as fast as they go."""
+    options: Options = []
+    if job.rw in ("rw", "randrw"):
+        options.append(("rwmixread", job.read_percent))
+    if job.blocks:
+        split = ":".join(f"{size}/{percent}" for size, percent in job.blocks)
+        options += [("bssplit", split), ("blockalign", job.block_bytes)]
+    if job.zones:
+        options.append(("random_distribution", "zoned:" + ":".join(f"{ios}/{size}" for ios, size in job.zones)))
+    if job.rate_iops is not None:
+        reads = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}.get(job.rw, job.read_percent / 100)
+        each = [job.rate_iops / job.threads * share for share in (reads, 1 - reads)]
+        options.append(("rate_iops", ",".join(str(max(1, round(rate))) if rate else "" for rate in each)))
+        if job.poisson:
+            options.append(("rate_process", "poisson"))
+    return options
 
 
 def detail(job: Job) -> str:

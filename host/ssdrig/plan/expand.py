@@ -95,7 +95,7 @@ def tested_bytes(part: quantity.Range, drive: Mapping) -> int:
     if size > capacity:
         own = own_percent(capacity, raw) if raw else 0
         raise UsageError(
-            f"a range within the drive's {words.size(capacity)}, over-provisioned by {own:.1f} % of raw NAND",
+            f"a range within the drive's {words.size(capacity)}; its own over-provisioning is {own:.1f} % of raw NAND",
             words.size(size),
             "ask for less",
         )

@@ -3,9 +3,11 @@ anchors, and the question whether the rig is still there."""
 
 import contextlib
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ssdrig import journal
 from ssdrig.analysis import windows
@@ -13,7 +15,6 @@ from ssdrig.analysis.smart import UNDER_LOAD
 from ssdrig.bench import Bench
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, RigError, SsdrigError
-from ssdrig.plan.consistency import Consistency
 from ssdrig.progress import Progress, sparkline
 from ssdrig.rig.stream import Rig
 from ssdrig.words import clock, size
@@ -31,14 +32,25 @@ def anchor(book: journal.Journal) -> None:
     book.event("clock.anchor", utc_ns=time.time_ns())
 
 
+class Pace(NamedTuple):
+    """How a step goes: it ends after `bytes_to_do` or after `time_s` of drive time. `polled`: SMART is read during it,
+    at its windows' `edges_s` and, where given, every `smart_s`. `words`: what a person reads of it."""
+
+    step: str
+    bytes_to_do: int | None = None
+    time_s: float | None = None
+    polled: bool = False
+    edges_s: tuple[float, ...] = ()
+    smart_s: float | None = None
+    words: str = ""
+
+
 class Live:
     """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees
     1/k of them."""
 
-    def __init__(
-        self, plan: Consistency, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool
-    ):
-        self._plan, self._here, self._book, self._rig, self._show, self._jsonl = plan, here, book, rig, show, jsonl
+    def __init__(self, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool):
+        self._here, self._book, self._rig, self._show, self._jsonl = here, book, rig, show, jsonl
         self.dilation = self._k = here.drive["time_dilation"]
         self._polls = 0
         self._first_document: dict | None = None
@@ -47,47 +59,49 @@ class Live:
         self._edges_s: list[float] = []  # time.monotonic() of each
         self._cliff_polls = 0
         self._longest_poll_s = 0.0
-        self._step = ""
-        self._bytes_to_write: int | None = None
+        self._pace = Pace("")
+        self.round_words = ""  # "rounds 3/5…25", of a repeat
         self._iops: list[float] = []
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._started = self._next_poll = 0.0
 
-    def begin(self, step: str, bytes_to_write: int | None = None) -> None:
-        """A step starts now; it ends after so many bytes, or after the plan's duration. A poll of the step before is
-        waited for."""
+    def begin(self, pace: Pace) -> None:
+        """A step starts now. A poll of the step before is waited for."""
         for timer in self._edges:
             timer.cancel()
             timer.join()  # one that fires just now has begun its poll then
         self._edges, self._edges_s = [], []
         with self._polling:
             pass
-        self._step, self._bytes_to_write, self._iops = step, bytes_to_write, []
+        self._pace, self._iops, self._cliff_polls = pace, [], 0
         self._tie_clock()
         self._started = time.monotonic()
-        self._next_poll = self._started + self._plan.smart_interval_s * self._k
+        self._next_poll = self._started + (pace.smart_s or math.inf) * self._k
 
     def second(self, now: dict) -> None:
         """`now` is what load.run says of the last second. Raises RigError
         when the rig has been silent for too long: a run without power data is not worth the drive's wear."""
         elapsed_s = (time.monotonic() - self._started) / self._k
         self._iops.append(now["iops"] * self._k)
-        if self._step == "load":
+        if self._pace.polled:
             self._poll_in_load(now)
         self._tie_clock()
         self._heed_rig()
-        share = now["total_bytes"] / self._bytes_to_write if self._bytes_to_write else elapsed_s / self._plan.duration_s
+        pace = self._pace
+        share = now["total_bytes"] / pace.bytes_to_do if pace.bytes_to_do else elapsed_s / (pace.time_s or math.inf)
         share = min(1.0, share)
         eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
+        doing = " ".join(filter(None, (self.round_words, pace.words or pace.step)))
         self._show.show(
-            f"{self._step:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
+            f"{doing:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
             f" {size(now['bw_bytes'] * self._k):>7}/s {self._power_words()}  ETA {clock(eta_s)}"
         )
         if self._jsonl:
             watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
             self.tell(
-                step=self._step,
+                step=pace.step,
+                **({"doing": pace.words} if pace.words else {}),
                 elapsed_s=round(elapsed_s, 1),
                 iops=self._iops[-1],
                 bw_bytes=now["bw_bytes"] * self._k,
@@ -105,12 +119,12 @@ class Live:
                 shown = elapsed_s
                 self._tie_clock()
                 self._heed_rig()
-                self._show.show(
-                    f"{self._step:6} {elapsed_s / host_s:4.0%} {self._power_words()}  ETA {clock(host_s - elapsed_s)}"
-                )
+                share = elapsed_s / host_s
+                left_s = host_s - elapsed_s
+                self._show.show(f"{self._pace.step:6} {share:4.0%} {self._power_words()}  ETA {clock(left_s)}")
                 if self._jsonl:
                     self.tell(
-                        step=self._step,
+                        step=self._pace.step,
                         elapsed_s=round(elapsed_s / self._k, 1),
                         power_W=self._rig.power_W() if self._rig else None,
                     )
@@ -150,12 +164,13 @@ class Live:
             self._book.event("note", text=f"stdout takes no more lines: {error.strerror}")
 
     def _poll_in_load(self, now: dict) -> None:
-        """The polls at the edges of the load's windows (start of the steady one, end of the load, and what looks like
-        the cliff) and at the plan's interval. fio's clock, which the windows are of, started runtime_s before now."""
+        """The polls at the edges of the step's windows (pace.edges_s, and what looks like the cliff) and at the plan's
+        interval. fio's clock, which the windows are of, started runtime_s before now."""
         if not self._edges:
             first_io = now["t_ns"] / 1e9 - now["runtime_s"]
             lead_s = EDGE_LEAD_S + self._longest_poll_s
-            edges = [first_io + self._plan.zoom_s * self._k, first_io + self._plan.duration_s * self._k - lead_s]
+            ends_s = first_io + (self._pace.time_s or math.inf) * self._k - lead_s
+            edges = [min(first_io + at_s * self._k, ends_s) for at_s in self._pace.edges_s]
             self._edges_s = sorted(at for at in edges if at > time.monotonic())
             self._edges = [threading.Timer(at - time.monotonic(), self._poll_beside, ["edge"]) for at in self._edges_s]
             for timer in self._edges:
@@ -165,7 +180,7 @@ class Live:
             self._cliff_polls += 1
             self._poll_beside("edge")
         elif time.monotonic() >= self._next_poll:
-            self._next_poll += self._plan.smart_interval_s * self._k
+            self._next_poll += (self._pace.smart_s or math.inf) * self._k
             if not any(abs(time.monotonic() - at) < EDGE_NEAR_S for at in self._edges_s):
                 self._poll_beside("poll")
 
@@ -188,7 +203,7 @@ class Live:
         """One SMART poll into the journal: its snapshot, or None. A drive that does not answer is an event, not the end
         of the run. Under load only what the first poll found is asked for. While idle power is measured there is none:
         it would wake the drive."""
-        if self._step == "idle":
+        if self._pace.step == "idle":
             self._book.event("note", text=f"SMART poll ({reason}) left out: idle power is being measured")
             return None
         self._polls += 1

@@ -9,20 +9,22 @@ import os
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import whole_MiB
-from ssdrig.plan import consistency
 from ssdrig.words import parse_bytes
 
-METHODS = ["consistency"]
 LONGEST_S = 10_000_000  # 116 days
+VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
+    add("--variant", metavar="V", help="a variant of the plan (./ssdrig plans show PLAN)")
+    add("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the plan, as often as wanted")
     add(
-        "method",
-        choices=METHODS,
-        help="consistency: purge, sequential fill, 4 KiB random write at QD 32, per-second logs",
+        "--budget",
+        metavar="SIZE",
+        help='stop at the next boundary before more is written: "5 TB", or "2 %%" of the TBW',
     )
     add(
         "--drive",
@@ -46,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         type=int,
         metavar="S",
-        help="seconds of random write, drive time (reviews: 2000, 3600, 7200; default"
-        f" {consistency.REAL_DURATION_S}, on a virtual drive {consistency.VIRTUAL_DURATION_S})",
+        help="consistency: seconds of random write, drive time (reviews: 2000, 3600, 7200; default: until the"
+        f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S})",
     )
     add(
         "--zoom",
@@ -78,12 +80,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--faults", metavar="JSON", help="faults of the virtual board (python -m ssdrig.virtual.rig.cable --help)")
     add(
         "--dry-run",
+        "-n",
         action="store_true",
         help="print what the run would do, what it writes and how long it takes; touch nothing",
     )
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add("--jsonl", action="store_true", help="print one JSON object per second on stdout, the result last")
     add("--quiet", action="store_true", help="no progress on stderr")
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    """The options of these words, unchecked."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(words)
 
 
 def check(args: argparse.Namespace) -> None:
@@ -105,6 +115,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError("--op from 0 to below 100 percent", f"{args.op:g}", "choose a share of raw NAND, e.g. 25")
     _within("--duration", args.duration, 4, LONGEST_S, " s")
     _within("--smart-interval", args.smart_interval, 1, LONGEST_S, " s")
+    if args.zoom is not None and args.duration is not None:
+        _within("--zoom", args.zoom, 0, args.duration - 2, " s")
     _within("--idle", args.idle, 0, LONGEST_S, " s")
     _within("--seed", args.seed, 0, HIGHEST_SEED)
     for size in (args.capacity, args.raw_nand):
@@ -113,6 +125,7 @@ def check(args: argparse.Namespace) -> None:
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     if url:
         sender.target(url)
+    parameters(args)
     if args.virtual:
         virtual_drive(args)
         faults(args.faults)
@@ -137,6 +150,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
         "model": preset.model,
         "serial": "",
         "interface": "nbd",
+        "logical_block_bytes": 4096,
         "capacity_bytes": whole_MiB(pages * 4096),
         "raw_nand_bytes": raw_nand_bytes,
         "time_dilation": preset.time_dilation,
@@ -159,16 +173,32 @@ def faults(text: str | None) -> dict | None:
     return found
 
 
-def plan(args: argparse.Namespace, drive: dict, default_duration_s: int) -> consistency.Consistency:
-    """The test that the options ask for on this drive. Raises UsageError."""
-    return consistency.plan(
-        drive["capacity_bytes"],
-        drive["raw_nand_bytes"],
-        args.op,
-        default_duration_s if args.duration is None else args.duration,
-        args.zoom,
-        args.smart_interval,
-        args.seed,
-        args.settle,
-        args.idle,
-    )
+def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
+    """The variant and the parameters that the options ask for: --variant and --set as they are, and the words that set
+    the parameters of `consistency`. Raises UsageError."""
+    sets: dict[str, str] = {}
+    if args.op is not None:
+        sets["range"] = f"raw {100 - args.op:.6f} %"
+    if args.idle:
+        sets["idle"] = f"{args.idle} s"
+    if args.settle:
+        sets["settle"] = "300 s"
+    duration_s = args.duration
+    variant = args.variant
+    if args.plan == "consistency" and variant is None and (args.virtual or duration_s is not None):
+        variant = "quick" if args.virtual else None
+        sets |= {"rule": "never", "steady": "from 70 %"}
+        duration_s = VIRTUAL_DURATION_S if duration_s is None else duration_s
+    if duration_s is not None:
+        sets |= {"rule": "never", "time": f"{duration_s} s"}
+        sets["smart"] = f"{min(60, max(10, duration_s // 6))} s"
+    if args.zoom is not None:
+        sets["steady"] = f"from {args.zoom} s"
+    if args.smart_interval is not None:
+        sets["smart"] = f"{args.smart_interval} s"
+    for words in args.set:
+        name, sign, value = words.partition("=")
+        if not (name and sign and value):
+            raise UsageError("--set NAME=VALUE", repr(words), "see ./ssdrig plans show " + str(args.plan))
+        sets[name] = value
+    return variant, sets

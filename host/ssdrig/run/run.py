@@ -1,4 +1,4 @@
-"""Carry out a test: check, purge, fill, load, flush, settle, idle, and always the teardown (teardown.py): see the
+"""Carry out a plan: check, its steps (engine.py), and always the teardown (teardown.py): see the
 drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
 release the drive. Everything a run learns goes into the journal at once."""
 
@@ -19,16 +19,17 @@ from ssdrig.drive.wear import warranty
 from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
 from ssdrig.influx import push
 from ssdrig.load import fio
-from ssdrig.plan import consistency
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
+from ssdrig.run import dry_run, engine, prepare
 from ssdrig.run import options as run_options
-from ssdrig.run.live import Live, anchor
+from ssdrig.run.budget import Budget
+from ssdrig.run.live import Live, Pace, anchor
 from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
-from ssdrig.terminal import printable
-from ssdrig.words import clock, parse_bytes, size
+from ssdrig.steps.stage import Stage, step
+from ssdrig.words import parse_bytes
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
@@ -70,9 +71,9 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
     from ssdrig.virtual import bench as virtual_bench
 
     drive = run_options.virtual_drive(args)
-    plan = run_options.plan(args, drive, consistency.VIRTUAL_DURATION_S)
+    prepared, budget = _prepared(args, drive, prepare.VIRTUAL, None)
     if args.dry_run:
-        describe(args, plan, drive, show)
+        dry_run.describe(args, prepared, budget, show)
         return None, None
     show.say(
         f"starting the virtual bench ({args.virtual}, SIMULATED; the first start compiles it: half a minute, once)"
@@ -84,8 +85,9 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
-        describe(args, plan, here.drive, show)
-        folder, end = carry_out(args, plan, here, show, stop)
+        prepared, budget = _prepared(args, here.drive, prepare.VIRTUAL, None)
+        dry_run.describe(args, prepared, budget, show)
+        folder, end = carry_out(args, prepared, here, show, stop, budget)
     return folder, end
 
 
@@ -99,13 +101,12 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
             "take it from the data sheet",
         )
     known = {**asdict(drive), "raw_nand_bytes": raw, "time_dilation": 1}
-    plan = run_options.plan(args, known, consistency.REAL_DURATION_S)
-    limits, most_bytes = (
-        warranty.limits_for(drive.model, drive.capacity_bytes),
-        consistency.most_written_bytes(plan, drive.interface),
-    )
-    show.say(guard.announcement(drive, "purge, fill and random write", most_bytes, warranty.rated_bytes(limits)))
-    describe(args, plan, known, show)
+    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+    rated_bytes = warranty.rated_bytes(limits)
+    prepared, budget = _prepared(args, known, prepare.REAL | ({"rig"} if args.rig else set()), rated_bytes)
+    most_bytes = int(prepared.cost.most_bytes)
+    show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
+    dry_run.describe(args, prepared, budget, show, rated_bytes)
     if args.dry_run:
         against = guard.refusals(drive, args.destroy_data)
         for refusal in against:
@@ -125,36 +126,15 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        return carry_out(args, plan, here, show, stop)
+        return carry_out(args, prepared, here, show, stop, budget)
 
 
-def describe(args, plan: consistency.Consistency, drive: dict, show: Progress) -> None:
-    """Before anything is touched: the drive, what will be written, how long it takes. A dry run with --json prints it
-    as an object: {"dry_run": true, "method": …, "drive": …, "fill_bytes", "host_s": [least, most],
-    "written_bytes": [least, most], "most_bytes"}."""
-    k = drive["time_dilation"]
-    expected = consistency.estimate(plan, drive["interface"], k)
-    least_s, most_s = expected.host_s
-    least, most = (size(count) for count in expected.written_bytes)
-    dilated = f", time-dilated {k} times" if k != 1 else ""
-    raw = f", {size(drive['raw_nand_bytes'])} raw NAND" if drive["raw_nand_bytes"] else ""
-    op = (
-        "the drive's default over-provisioning"
-        if plan.op_percent is None
-        else f"{plan.op_percent:g} % of raw NAND over-provisioned"
-    )
-    named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
-    show.say(
-        f"{named}: {size(drive['capacity_bytes'])}{raw}{dilated}\nconsistency: {op};"
-        f" purge, fill {size(plan.tested_bytes)}, then {plan.duration_s} s of 4 KiB random write at QD"
-        f" {plan.queue_depth}\nexpected: {clock(least_s)} to {clock(most_s)} in all, {least} to {most} written, at"
-        f" most {size(expected.most_bytes)}"
-    )
-    if args.dry_run and (args.json or args.jsonl):
-        method = {"name": args.method, **asdict(plan)}
-        words = {"dry_run": True, "method": method, "drive": drive, "fill_bytes": plan.tested_bytes}
-        ranges = {"host_s": [round(s) for s in expected.host_s], "written_bytes": expected.written_bytes}
-        print(json.dumps({**words, **ranges, "most_bytes": expected.most_bytes}, default=str), flush=True)
+def _prepared(
+    args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None
+) -> tuple[prepare.Prepared, Budget]:
+    variant, sets = run_options.parameters(args)
+    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs)
+    return prepared, prepare.budget(args.budget, prepared, rated_bytes)
 
 
 class _End:
@@ -192,12 +172,14 @@ class _End:
         return self.event or {"state": self.state, "why": self.why, "exit_code": exit_code}
 
 
-def carry_out(args, plan: consistency.Consistency, here: Bench, show: Progress, stop: Stop) -> tuple[Path, dict]:
+def carry_out(
+    args, prepared: prepare.Prepared, here: Bench, show: Progress, stop: Stop, budget: Budget | None = None
+) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
     are held when this is called."""
     end, pusher = _End(), None
     with Teardown(stop, show) as teardown:
-        book = journal.create(args.runs, header(args.method, plan, here))
+        book = journal.create(args.runs, header(prepared, here))
         teardown.push("close the journal", lambda: end.close(book, teardown))
         teardown.record = lambda words: book.event("note", text=words)
         with end.of_steps(stop):
@@ -209,49 +191,26 @@ def carry_out(args, plan: consistency.Consistency, here: Bench, show: Progress, 
             rig = Rig(here.port, book) if here.port else None
             if rig:
                 teardown.push("stop the rig", rig.stop)
-            live = Live(plan, here, book, rig, show, args.jsonl)
+            live = Live(here, book, rig, show, args.jsonl)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
-            _steps(args, plan, here, book, rig, live, show, stop, teardown)
+            _check(here, book, rig, stop, teardown)
+            stage = Stage(here, book, live, stop, show, teardown, prepared.seed)
+            end.why = engine.carry_out(prepared.acts, stage, budget)
     result = end.result()
     if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
         result = {**result, "exit_code": UploadIncomplete.exit_code}
     return book.path, result
 
 
-def _steps(args, plan, here, book, rig, live, show, stop, teardown) -> None:
-    def step(name: str):
-        stop.check()
-        return _step(book, name)
-
-    with step("check"), stop.second_raises():
+def _check(here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, teardown: Teardown) -> None:
+    stop.check()
+    with step(book, "check"), stop.second_raises():
         here.check()
         if rig:
-            rig.start()
+            hello = rig.start()
             if not here.simulated:
-                latch.refuse(latch.name_of(rig.hello(), rig.port))
+                latch.refuse(latch.name_of(hello, rig.port))
             teardown.push("see the rail on", lambda: _rail_on(rig, here))
-    with step("purge"), stop.second_raises():
-        show.show("purge")
-        book.event("purge", **here.purge(show))
-    with step("fill"):
-        here.check()
-        live.begin("fill", plan.tested_bytes)
-        _fio(book, fill_job(plan, here), live, stop)
-    with step("load"):
-        here.check()
-        with stop.second_raises():
-            live.poll_smart("before")
-        live.begin("load")
-        _fio(book, load_job(plan, here), live, stop)
-    with step("flush"), stop.second_raises():
-        here.flush()
-    if plan.settle:
-        with step("settle"), stop.second_raises():
-            settle(live, stop)
-    if plan.idle_s:
-        with step("idle"):
-            live.begin("idle")
-            live.wait(plan.idle_s * here.drive["time_dilation"], stop.check)
 
 
 def _rail_on(rig: Rig, here: Bench) -> None:
@@ -265,8 +224,8 @@ def _rail_on(rig: Rig, here: Bench) -> None:
 
 
 def _last_smart(book: journal.Journal, live: Live) -> None:
-    with _step(book, "teardown"):
-        live.begin("teardown")
+    with step(book, "teardown"):
+        live.begin(Pace("teardown"))
         live.poll_smart("after")
 
 
@@ -281,33 +240,12 @@ def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
     return pusher.returncode == 0
 
 
-def settle(live: Live, stop: Stop) -> None:
-    """Read SMART right after the load, then at 60, 120 and 300 s until two readings have the same NAND count: the
-    difference to the first is what the drive wrote by itself."""
-    live.begin("settle")
-    last, waited_s = live.poll_smart("after"), 0
-    for at_s in consistency.SETTLE_S:
-        live.wait((at_s - waited_s) * live.dilation, stop.check)
-        waited_s = at_s
-        now = live.poll_smart("settled")
-        if now and last and now["nand_written_bytes"] == last["nand_written_bytes"]:
-            return
-        last = now
-
-
-def _fio(book: journal.Journal, job: fio.Job, live: Live, stop: Stop) -> None:
-    result = fio.run(job, book.path / "fio" / job.name, on_second=live.second, should_stop=stop.asked)
-    if result.seconds:
-        book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=job.name)
-    stop.check()
-
-
-def header(method: str, plan: consistency.Consistency, here: Bench) -> dict:
+def header(prepared: prepare.Prepared, here: Bench) -> dict:
     """Content of run.json."""
     return {
         "ssdrig": __version__,
         "simulated": here.simulated,
-        "method": {"name": method, **asdict(plan)},
+        **prepare.header(prepared),
         "drive": here.drive,
         "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
         "host": {
@@ -318,44 +256,3 @@ def header(method: str, plan: consistency.Consistency, here: Bench) -> dict:
             "cpus": os.cpu_count(),
         },
     }
-
-
-def fill_job(plan: consistency.Consistency, here: Bench) -> fio.Job:
-    return fio.Job(
-        name="fill",
-        rw="write",
-        block_bytes=plan.fill_block_bytes,
-        queue_depth=plan.queue_depth,
-        size_bytes=plan.tested_bytes,
-        time_s=None,
-        seed=plan.seed,
-        target=here.fio_target,
-    )
-
-
-def load_job(plan: consistency.Consistency, here: Bench) -> fio.Job:
-    """The second seed differs from the fill's, or the random order would repeat what a fill with it wrote."""
-    return fio.Job(
-        name="load",
-        rw="randwrite",
-        block_bytes=plan.block_bytes,
-        queue_depth=plan.queue_depth,
-        size_bytes=plan.tested_bytes,
-        time_s=plan.duration_s * here.drive["time_dilation"],
-        most_bytes=consistency.most_load_bytes(plan, here.drive["interface"]),
-        seed=plan.seed + 1,
-        target=here.fio_target,
-    )
-
-
-@contextlib.contextmanager
-def _step(book: journal.Journal, name: str) -> Iterator[None]:
-    """Events around a step. What it raises goes on, also when the journal takes no more events."""
-    book.event("step.start", step=name)
-    try:
-        yield
-    except BaseException as error:
-        with contextlib.suppress(JournalError):
-            book.event("step.end", step=name, ok=False, why=words_of(error))
-        raise
-    book.event("step.end", step=name, ok=True)

@@ -3,3 +3,9 @@
 from ssdrig.steps.keys import Key
 
 KEYS: dict[str, Key] = {}
+
+
+def carry_out(act, stage, number: int) -> dict:
+    with stage.stop.second_raises():
+        stage.bench.flush()
+    return {}

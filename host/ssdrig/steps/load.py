@@ -30,3 +30,81 @@ KEYS = {
     "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
 }
 ENDS = ("time", "amount", "cycles", "until")  # exactly one of these
+
+
+def job(act, target: str, seed: int, dilation: int, interface: str):
+    """fio's job of a load."""
+    from ssdrig.load.engine import engine
+    from ssdrig.load.fiojob import Job
+    from ssdrig.plan import cost
+
+    keys = act.keys
+    random, read, blocks = keys["pattern"] == "random", keys["read"], keys["block"]
+    word = {100: "read", 0: "write"}.get(read, "rw")
+    time_s = longest_s(act)
+    writes = 1 - read / 100
+    return Job(
+        name=act.path.rpartition("/")[2],
+        rw=("rand" if random else "") + word,
+        block_bytes=min(size for size, _ in blocks),
+        blocks=blocks if len(blocks) > 1 else (),
+        queue_depth=keys["qd"],
+        threads=keys["threads"],
+        size_bytes=act.range_bytes - keys.get("offset", 0),
+        offset=keys.get("offset", 0),
+        time_s=time_s * dilation if time_s else None,
+        io_size=act.amount_bytes,
+        burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
+        pause_s=keys.get("off", 0.0) * dilation,
+        most_bytes=cost.most_load_bytes(time_s, interface) if time_s and writes else None,
+        read_percent=read,
+        zones=keys.get("hot", ()),
+        rate_iops=keys["rate"] / dilation if "rate" in keys else None,
+        poisson=keys["arrival"] == "poisson",
+        sync=keys["sync"],
+        data=keys["data"],
+        engine=engine(keys["engine"]),
+        detail=keys.get("detail"),
+        seed=seed,
+        target=target,
+    )
+
+
+def longest_s(act) -> float | None:
+    """Seconds of drive time after which the load ends at the latest; None: an amount ends it."""
+    keys = act.keys
+    if "time" in keys:
+        return keys["time"]
+    if "cycles" in keys:
+        return keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
+    if "until" in keys:
+        return min((entry.time_s for entry in keys["until"] if entry.time_s), default=LONGEST_S)
+    return None
+
+
+LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """I/O; done when its end has come, which is recorded."""
+    from ssdrig.plan import rules
+    from ssdrig.run.live import Pace
+
+    stage.bench.check()
+    keys, time_s = act.keys, longest_s(act)
+    polled = keys["smart"] != "none" and stage.round is None
+    if polled:
+        with stage.stop.second_raises():
+            stage.live.poll_smart("before")
+    edges_s = rules.edges_s(keys.get("windows", {}), time_s)
+    every_s = keys["smart"] if isinstance(keys["smart"], float) else None
+    words = act.label.partition("/")[2] if stage.round else ""
+    pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, words)
+    watch = rules.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
+    made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
+    result = stage.fio(act, made, pace, number, watch.met if watch.rules else lambda iops, written_bytes: False)
+    shown: dict = {"bytes": result.bytes}
+    if watch.rules:
+        stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **watch.verdict)
+        shown["ended_by"] = watch.ended_by or "time"
+    return shown

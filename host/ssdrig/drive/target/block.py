@@ -72,9 +72,10 @@ def flush(node: str) -> None:
             fcntl.ioctl(fd, BLKFLSBUF, 0)
 
 
-def discard(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None:
-    """Discard (TRIM, DSM, UNMAP) the whole device. on_bytes gets the bytes done. Raises DriveError."""
-    _whole(node, BLKDISCARD, on_bytes)
+def discard(node: str, on_bytes: Callable[[int], None] = lambda done: None, end_bytes: int | None = None) -> None:
+    """Discard (TRIM, DSM, UNMAP) the whole device, or what lies before end_bytes. on_bytes gets the bytes done. Raises
+    DriveError."""
+    _whole(node, BLKDISCARD, on_bytes, end_bytes)
 
 
 def zero(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None:
@@ -82,9 +83,9 @@ def zero(node: str, on_bytes: Callable[[int], None] = lambda done: None) -> None
     _whole(node, BLKZEROOUT, on_bytes)
 
 
-def _whole(node: str, request: int, on_bytes) -> None:
+def _whole(node: str, request: int, on_bytes, end_bytes: int | None = None) -> None:
     with _Open(node, os.O_RDWR) as fd:
-        end = os.lseek(fd, 0, os.SEEK_END)
+        end = os.lseek(fd, 0, os.SEEK_END) if end_bytes is None else end_bytes
         for start in range(0, end, CHUNK_BYTES):
             length = min(CHUNK_BYTES, end - start)
             fcntl.ioctl(fd, request, struct.pack("=QQ", start, length))

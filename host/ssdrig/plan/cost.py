@@ -1,0 +1,145 @@
+"""What acts will take before they start: time, bytes written, log size, as ranges. From earlier runs of this model
+where there are any (run/earlier.py), else from a class table. Pure.
+
+The time of purge and SMART is not in it: no drive says it in advance.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ssdrig.load.fiojob import LOG_BYTES_PER_S
+from ssdrig.plan.expand import Act
+
+# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state
+# (I/Os/s), and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide
+# on purpose
+SPEEDS = {
+    "SATA": ((150e6, 540e6), (2e3, 60e3), 0.4e9),
+    "SAS": ((200e6, 2.2e9), (5e3, 250e3), 1.2e9),
+    "USB": ((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9),
+    "nbd": ((100e6, 500e6), (1e3, 60e3), 4e9),  # the virtual drives
+}
+NVME_SPEEDS = ((400e6, 7e9), (10e3, 700e3), 4e9)
+SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
+SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
+START_S = 1.0  # fio's start and end of each job
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Drive time in seconds and bytes written, each (least, most) of what is expected. `most_bytes`: more is never
+    written: the act ends there. `jobs`: fio jobs; `log_bytes` of them."""
+
+    time_s: tuple[float, float] = (0.0, 0.0)
+    written_bytes: tuple[float, float] = (0.0, 0.0)
+    most_bytes: float = 0.0
+    jobs: tuple[int, int] = (0, 0)
+    log_bytes: tuple[float, float] = (0.0, 0.0)
+
+    def __add__(self, other: "Cost") -> "Cost":
+        def add(a, b):
+            return (a[0] + b[0], a[1] + b[1])
+
+        return Cost(
+            add(self.time_s, other.time_s),
+            add(self.written_bytes, other.written_bytes),
+            self.most_bytes + other.most_bytes,
+            add(self.jobs, other.jobs),
+            add(self.log_bytes, other.log_bytes),
+        )
+
+    def times(self, least: int, most: int) -> "Cost":
+        """The cost of so many rounds."""
+        return Cost(
+            (least * self.time_s[0], most * self.time_s[1]),
+            (least * self.written_bytes[0], most * self.written_bytes[1]),
+            most * self.most_bytes,
+            (least * self.jobs[0], most * self.jobs[1]),
+            (least * self.log_bytes[0], most * self.log_bytes[1]),
+        )
+
+
+def of(act: Act, drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
+    """The cost of one act, once. `earlier`: {act's label: (seconds, bytes written)} of a run of the same plan on the
+    same model."""
+    if act.not_run:
+        return Cost()
+    if act.do in ("idle", "settle"):
+        least_s, most_s = act.keys.get("time", 0.0), act.keys.get("time", act.keys.get("most", 0.0))
+        if act.do == "settle":
+            least_s = min(SETTLE_S[0], most_s)
+        return Cost((least_s, most_s))
+    if act.do not in ("fill", "load"):
+        return Cost()
+    cost = _by_class(act, drive)
+    known = (earlier or {}).get(act.label)
+    if known:
+        seconds, size = known
+        timed = cost.time_s if act.keys.get("time") else ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+        written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
+        cost = Cost(timed, written, cost.most_bytes, cost.jobs, cost.log_bytes)
+    return cost
+
+
+def total(acts: Iterable[Act], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
+    """The cost of all acts, rounds included."""
+    found = Cost()
+    for act in acts:
+        cost = of(act, drive, earlier)
+        found += cost.times(act.repeat.least, act.repeat.most) if act.repeat else cost
+    return found
+
+
+def most_load_bytes(seconds: float, interface: str) -> int:
+    """The most that a load of so many seconds writes to a drive of this interface: the fastest, fresh."""
+    return int(seconds * SPEEDS.get(interface, NVME_SPEEDS)[2])
+
+
+def _by_class(act: Act, drive: Mapping) -> Cost:
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = SPEEDS.get(drive["interface"], NVME_SPEEDS)
+    share = 1 - act.keys.get("read", 0) / 100
+    if act.do == "load" and act.keys["pattern"] == "random":
+        blocks = act.keys["block"]
+        mean = sum(size * percent for size, percent in blocks) / 100
+        # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
+        slow_Bps, fast_Bps = min(slow_iops * mean, slow_Bps), fast_Bps if mean >= 131072 else fast_iops * mean
+    if act.amount_bytes is not None:
+        time_s = (act.amount_bytes / fast_Bps, act.amount_bytes / slow_Bps)
+        written = most = share * act.amount_bytes
+        return Cost(time_s, (written, written), most, (1, 1), _log_bytes(act, time_s))
+    time_s = _time(act)
+    k = drive.get("time_dilation") or 1
+    most = share * most_load_bytes(time_s[1], drive["interface"]) if share else 0
+    written = (min(most, share * slow_Bps / k * time_s[0]), min(most, share * fast_Bps / k * time_s[1]))
+    for entry in act.keys.get("until", ()):
+        if entry.after and entry.rule == "pts":
+            amount = entry.after.fixed_bytes or entry.after.times * drive["capacity_bytes"]
+            if share and (soonest := amount / (share * fast_Bps)) < time_s[1]:
+                time_s = (max(time_s[0], soonest), time_s[1])
+                written = (min(written[1], max(written[0], amount)), written[1])
+    return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
+
+
+def _time(act: Act) -> tuple[float, float]:
+    keys = act.keys
+    if "time" in keys:
+        return keys["time"], keys["time"]
+    if "cycles" in keys:
+        seconds = keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
+        return seconds, seconds
+    ends = [entry.time_s for entry in keys["until"] if entry.time_s is not None]
+    most = min(ends) if ends else 6 * 3600.0
+    rules = [entry for entry in keys["until"] if entry.rule == "pts" or entry.cliff or entry.written]
+    if not rules:
+        return most, most
+    least = min((5 * (entry.spaced_s or entry.record_s or 60.0) if entry.rule else 0.0) for entry in rules)
+    return min(least, most), most
+
+
+def _log_bytes(act: Act, time_s: tuple[float, float]) -> tuple[float, float]:
+    directions = 1 if act.keys.get("read", 0) in (0, 100) else 2
+    each = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
+    return each * time_s[0], each * time_s[1]
+
+
+DISK_BYTES_PER_S = LOG_BYTES_PER_S / 4  # 5.7 kB/s of disk where fio holds 23.5 kB/s of memory (./ssdrig bench detail)

@@ -1,0 +1,76 @@
+"""Rules that end a load or a repeat: pure functions of what was seen so far. The steady-state rule itself is
+analysis/steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
+
+from collections.abc import Mapping, Sequence
+
+from ssdrig.analysis import steady, windows
+from ssdrig.plan import values
+
+RECORD_S = 60.0  # a PTS round is a minute
+
+
+def records(counts: Sequence[float], record_s: float, spaced_s: float | None = None) -> list[float]:
+    """The mean of each complete record: `record_s` of the counts (one a second), a record every `spaced_s`."""
+    length, spaced = max(1, round(record_s)), max(1, round(spaced_s or record_s))
+    return [sum(counts[begin : begin + length]) / length for begin in range(0, len(counts) - length + 1, spaced)]
+
+
+def edges_s(spans: Mapping[str, values.Span], time_s: float | None) -> tuple[float, ...]:
+    """The seconds of a step of `time_s` at which its windows begin and end, those of the step's own begin left out:
+    there SMART is read."""
+    if time_s is None:
+        return ()
+    found = {time_s}
+    for span in spans.values():
+        found.add(begins_s(span, time_s))
+        found.add(time_s if span.to_s is None else span.to_s)
+    return tuple(sorted(at_s for at_s in found if 0 < at_s <= time_s))
+
+
+def begins_s(span: values.Span, time_s: float) -> float:
+    """The whole second at which a window of a step of `time_s` begins."""
+    if span.from_share is not None:
+        return float(int(span.from_share * time_s + 1e-6))
+    begin = span.from_s or 0.0
+    return begin if begin >= 0 else time_s + begin
+
+
+class Watch:
+    """Whether the end of a load has come. `ended_by`: which of the ends it was; `verdict`: of the rule, on the last
+    five records."""
+
+    def __init__(self, until: Sequence[values.Until], capacity_bytes: int):
+        self.rules = [entry for entry in until if entry.rule == "pts" or entry.written or entry.cliff]
+        self.capacity_bytes = capacity_bytes
+        self.ended_by: str | None = None
+        self.verdict: dict = steady.untested("the load was too short for five records")
+
+    def met(self, counts: Sequence[float], written_bytes: int) -> bool:
+        """Asked each second: `counts` are the I/Os of each second so far."""
+        for entry in self.rules:
+            if entry.written and written_bytes >= self._bytes(entry.written):
+                self.ended_by = "written"
+            elif entry.cliff and windows.falls(list(counts)):
+                self.ended_by = "cliff"
+            elif entry.rule and self._steady(entry, counts, written_bytes):
+                self.ended_by = "steady"
+        return self.ended_by is not None
+
+    def _steady(self, entry: values.Until, counts: Sequence[float], written_bytes: int) -> bool:
+        means = records(counts, entry.record_s or RECORD_S, entry.spaced_s)
+        if len(means) >= steady.ROUNDS:
+            self.verdict = steady.verdict(means[-steady.ROUNDS :])
+        enough = entry.after is None or written_bytes >= self._bytes(entry.after)
+        return bool(enough and self.verdict["passed"])
+
+    def _bytes(self, amount) -> float:
+        return amount.fixed_bytes or amount.times * self.capacity_bytes
+
+
+def tracked(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict]:
+    """The rule on the last five rounds of each tracked value: {words: verdict}; a repeat is steady when all pass."""
+    few = f"the rule needs {steady.ROUNDS} rounds"
+    return {
+        words: steady.verdict(seen[-steady.ROUNDS :]) if len(seen) >= steady.ROUNDS else steady.untested(few)
+        for words, seen in rounds.items()
+    }

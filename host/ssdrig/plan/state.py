@@ -1,0 +1,97 @@
+"""The state that a drive is in, as far as a plan knows it: what each act needs and what it leaves, the proof before the
+start that every need is met, and what an interruption leaves of it. Pure.
+
+    purged     after purge; any write ends it
+    filled     the first `valid_bytes` hold data, written sequentially
+    written    the same, written by a load since
+    rested     as written, and left alone until its background work had ended, or for a time
+    trimmed    after trim; a write ends it
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ssdrig import words
+from ssdrig.errors import UsageError
+from ssdrig.plan.expand import Act
+
+RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
+
+
+@dataclass(frozen=True)
+class State:
+    """`name` as above, or "unknown". `valid_bytes`: so much from the beginning of the drive is known to hold data.
+    `workload`: what was written last; `steady`: a rule has shown that this load is in its steady state."""
+
+    name: str = "unknown"
+    valid_bytes: int = 0
+    workload: str | None = None
+    steady: bool = False
+
+    def words(self) -> str:
+        """ "written by load, steady"."""
+        by = f" by {self.workload}" if self.workload and self.name in ("written", "filled") else ""
+        return f"{self.name}{by}{', steady' if self.steady else ''}"
+
+
+UNKNOWN = State()
+
+
+def after(state: State, act: Act) -> State:
+    """The state that an act, carried out to its end, leaves."""
+    if act.not_run:
+        return state
+    if act.do == "purge":
+        return State("purged")
+    if act.do == "trim":
+        # all of it, or from a point on: then what lies before is untouched, but a range begins at 0
+        return replace(state, name="trimmed", valid_bytes=0, steady=False)
+    if act.do == "fill":
+        whole = (act.amount_bytes or 0) >= act.range_bytes
+        valid_bytes = max(state.valid_bytes, act.range_bytes if whole else 0)
+        return State("filled", valid_bytes, act.path)
+    if act.do == "load":
+        ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
+        if act.keys["read"] == 100:
+            return replace(state, name="written" if state.name == "rested" else state.name, steady=state.steady)
+        return State("written", state.valid_bytes, act.path, steady=ruled)
+    if act.do in ("idle", "settle"):
+        lasts = act.keys.get("time", act.keys.get("most", 0.0))
+        return replace(
+            state,
+            name="rested" if state.name in ("written", "filled") else state.name,
+            steady=state.steady and lasts <= RESTS_S,
+        )
+    return state  # set, ask, choose, flush
+
+
+def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
+    """The state that the acts leave when they begin in `state`. Raises UsageError for the first act whose need is not
+    met: a load that reads wants data in its whole range, or it would measure how fast the drive makes zeros."""
+    for act in acts:
+        reads = act.do == "load" and act.keys["read"] > 0
+        if reads and not act.not_run and state.valid_bytes < act.range_bytes:
+            raise UsageError(
+                f"data in all {words.size(act.range_bytes)} that {act.path} reads",
+                f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
+                "put a fill of that range before it",
+            )
+        state = after(state, act)
+    return state
+
+
+def interrupted(state: State, powered: bool = True) -> State:
+    """What is left of a state when the host process died. `powered`: the drive kept its supply."""
+    left = replace(state, steady=False)
+    if left.name == "rested" and not powered:
+        return replace(left, name="written")
+    return left
+
+
+def foreign(state: State, ours_bytes: int, counted_bytes: int | None, unit_bytes: int) -> State:
+    """The state once the drive's own counter was read: `counted_bytes` have been written to it since our last reading,
+    `ours_bytes` of them by us. More than the counter's unit that is not ours voids everything; so does a drive that
+    does not count."""
+    if counted_bytes is None or abs(counted_bytes - ours_bytes) > 2 * unit_bytes:
+        return UNKNOWN
+    return state

@@ -1,0 +1,55 @@
+"""How much a run may write: "5 TB", or "2 %" of the rated endurance. It ends at the next boundary of a point before it
+would write more."""
+
+from dataclasses import dataclass
+
+from ssdrig import words
+from ssdrig.errors import UsageError
+from ssdrig.plan import quantity
+from ssdrig.plan.expand import Act
+
+
+@dataclass
+class Budget:
+    """`most_bytes` None: no budget."""
+
+    most_bytes: int | None
+    written_bytes: int = 0
+
+    def why_not(self, act: Act) -> str | None:
+        """Why an act must not begin; None: it may."""
+        if self.most_bytes is None or act.do not in ("fill", "load") or act.keys.get("read") == 100:
+            return None
+        least_bytes = (act.amount_bytes or 0) * (1 - act.keys.get("read", 0) / 100)
+        if self.written_bytes >= self.most_bytes or self.written_bytes + least_bytes > self.most_bytes:
+            return (
+                f"the budget of {words.size(self.most_bytes)}: {words.size(self.written_bytes)} are written, and"
+                f" {act.label} comes next"
+            )
+        return None
+
+    def wrote(self, act: Act, size: int) -> None:
+        """An act has moved so many bytes."""
+        self.written_bytes += int(size * (1 - act.keys.get("read", 0) / 100))
+
+    def left_bytes(self) -> int | None:
+        """What may still be written; None: without end."""
+        return None if self.most_bytes is None else max(0, self.most_bytes - self.written_bytes)
+
+
+def parse(text: str, rated_bytes: float | None) -> Budget:
+    """ "5 TB" or "2 %" of the rated endurance. Raises UsageError, also where a share is asked of a drive whose rating
+    is not known."""
+    try:
+        if text.rstrip().endswith("%"):
+            percent = quantity.parse(text.strip(), "range").percent
+            if rated_bytes is None:
+                raise UsageError(
+                    "a drive whose rated endurance is known, for a budget in percent",
+                    "no rating of this model",
+                    "give --budget in bytes, such as 5 TB, or add the model to warranty.toml",
+                )
+            return Budget(int(rated_bytes * percent / 100))
+        return Budget(quantity.parse(text.strip(), "bytes"))
+    except ValueError as error:
+        raise UsageError('--budget "5 TB" or "2 %"', repr(text), "write a number and its unit") from error

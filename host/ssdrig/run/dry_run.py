@@ -1,0 +1,138 @@
+"""What a person sees before anything is touched: each step with its time and what it writes, as ranges."""
+
+from collections.abc import Sequence
+
+from ssdrig import words
+from ssdrig.plan import cost, grammar
+from ssdrig.plan.expand import Act
+from ssdrig.progress import Progress
+from ssdrig.run import prepare
+from ssdrig.run.budget import Budget
+from ssdrig.terminal import printable
+
+KIND = {"random": "RND", "sequential": "SEQ"}
+
+
+def describe(
+    args, prepared: prepare.Prepared, budget: Budget, show: Progress, rated_bytes: float | None = None
+) -> None:
+    """The table on stderr; a dry run with --json prints it as an object on stdout (prepare.as_json)."""
+    show.say("\n".join(table(prepared, budget, rated_bytes)))
+    if args.dry_run and (args.json or args.jsonl):
+        print(prepare.dumps(prepared), flush=True)
+
+
+def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None = None) -> list[str]:
+    """The lines of the table."""
+    plan, drive = prepared.plan, prepared.drive
+    k = drive["time_dilation"]
+    named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
+    raw = f", {words.size(drive['raw_nand_bytes'])} raw NAND" if drive["raw_nand_bytes"] else ""
+    dilated = f", time-dilated {k} times" if k != 1 else ""
+    rated = f", rated {rated_bytes / 1e12:.4g} TBW" if rated_bytes else ""
+    variant = f", variant {plan.variant}" if plan.variant else ""
+    scaled = ", SCALED" if plan.scaled else ""
+    lines = [
+        f"{named}: {words.size(drive['capacity_bytes'])}{raw}{dilated}{rated}",
+        f"{plan.name} ({plan.title}{variant}{scaled})",
+        f"  {'step':15} {'what':44} {'time':>17} {'writes':>17}",
+    ]
+    whys: dict[str, list[str]] = {}
+    for act in prepared.acts:
+        if act.not_run:
+            whys.setdefault(f"{act.path}: {act.not_run}", []).append(" ".join(map(grammar.told, act.point.values())))
+    for path, acts in _groups(prepared.acts):
+        each = cost.total(acts, drive, prepared.earlier)
+        rounds = acts[0].repeat
+        name = f"{path} {rounds.least}…{rounds.most}" if rounds else path
+        lines.append(f"  {name:15} {_what(acts):44} {times(each, k):>17} {written(each):>17}")
+    whole = prepared.cost
+    share = ""
+    if rated_bytes:
+        percent = _range(*(100 * size / rated_bytes for size in whole.written_bytes))
+        share = f" = {percent} % of {rated_bytes / 1e12:.4g} TBW"
+    logs = "…".join(dict.fromkeys(map(words.size, whole.log_bytes)))
+    jobs = f"{_range(*whole.jobs)} fio jobs, logs {logs}"
+    lines.append(f"  {'in all':15} {jobs:44} {times(whole, k):>17} {written(whole):>17}{share}")
+    for why, points in whys.items():
+        some = f" ({', '.join(points[:3])}{', …' if len(points) > 3 else ''})" if points[0] else ""
+        lines.append(f"  not run: {why}{some}")
+    if budget.most_bytes is not None:
+        lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before")
+    known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"
+    lines.append(
+        f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"
+        f" {prepared.leaves.words()}"
+    )
+    return lines
+
+
+def _groups(acts: Sequence[Act]) -> list[tuple[str, list[Act]]]:
+    """Steps of the first level that are run, each with its acts."""
+    found: dict[str, list[Act]] = {}
+    for act in acts:
+        if not act.not_run:
+            found.setdefault(act.repeat.path if act.repeat else act.path, []).append(act)
+    return list(found.items())
+
+
+def _what(acts: Sequence[Act]) -> str:
+    act, keys = acts[0], acts[0].keys
+    if len(acts) > 1:
+        return (
+            f"{len(acts)} points x {keys['time']:g} s ({_load(act, points=True)})"
+            if "time" in keys
+            else f"{len(acts)} points"
+        )
+    if act.do == "fill":
+        passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
+        times = f", {passes:.3g} times" if passes != 1 else ""
+        return f"SEQ {words.exact_size(keys['block'])} 1x{keys['qd']}, {words.size(act.range_bytes)}{times}"
+    if act.do == "load":
+        until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
+        return f"{_load(act)}, {words.size(act.range_bytes)}{until}"
+    return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
+
+
+def _load(act: Act, points: bool = False) -> str:
+    keys = act.keys
+    mix = f"{keys['read']} % read " if 0 < keys["read"] < 100 and not points else ""
+    size = (
+        ""
+        if points and "block" in act.point
+        else f" {'mix' if len(keys['block']) > 1 else words.exact_size(keys['block'][0][0])}"
+    )
+    word = (
+        ""
+        if points and "read" in act.point
+        else " read"
+        if keys["read"] == 100
+        else " write"
+        if not keys["read"]
+        else ""
+    )
+    return f"{mix}{KIND[keys['pattern']]}{size}{word} {keys['threads']}x{keys['qd']}"
+
+
+def times(each: cost.Cost, k: int) -> str:
+    """Host time as a range, "0:11…0:54"."""
+    least, most = (words.clock(seconds * k) for seconds in each.time_s)
+    return "–" if not each.time_s[1] else least if least == most else f"{least}…{most}"
+
+
+def written(each: cost.Cost) -> str:
+    """Bytes as a range, "246 MB…14.7 GB"."""
+    if not each.written_bytes[1]:
+        return "–"
+    least, most = map(words.size, each.written_bytes)
+    if least == most:
+        return least
+    number, unit = least.split()
+    return f"{number}…{most}" if most.endswith(f" {unit}") else f"{least}…{most}"
+
+
+def _range(least: float, most: float) -> str:
+    a, b = f"{least:.3g}", f"{most:.3g}"
+    if max(least, most) >= 1000:
+        a, b = f"{least:.0f}", f"{most:.0f}"
+    return a if a == b else f"{a}…{b}"

@@ -1,0 +1,47 @@
+"""What the acts of a plan took in the latest complete run of the same plan on the same model: the best that is known
+before the start."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ssdrig import journal
+from ssdrig.errors import SsdrigError
+from ssdrig.plan import grammar
+
+MOST_RUNS = 200  # looked at, the latest first
+
+
+def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tuple[float, float]]:
+    """{act's label: (seconds of drive time, bytes written)} of one round; nothing where there was no such run. A folder
+    that cannot be read is passed over."""
+    wanted = {"name": plan.name, "params": plan.params}
+    try:
+        folders = sorted((f for f in Path(runs).iterdir() if (f / "run.json").is_file()), reverse=True)
+    except OSError:
+        return {}
+    for folder in folders[:MOST_RUNS]:
+        try:
+            header = journal.run_header(folder)
+            said, its = header.get("plan") or {}, header["drive"]
+            alike = {key: said.get(key) for key in wanted} == wanted
+            same = all(its.get(key) == drive.get(key) for key in ("model", "capacity_bytes", "raw_nand_bytes"))
+            if alike and same and journal.state(folder) == "complete":
+                return _of(journal.events(folder), its.get("time_dilation") or 1)
+        except (SsdrigError, OSError, KeyError, TypeError, AttributeError):
+            continue
+    return {}
+
+
+def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
+    begun: dict[str, int] = {}
+    found: dict[str, tuple[float, float]] = {}
+    for event in events:
+        if event["kind"] not in ("step.start", "step.end"):
+            continue
+        point = event.get("point") or {}
+        label = " ".join([event["step"], *(f"{key}={grammar.told(value)}" for key, value in point.items())])
+        if event["kind"] == "step.start":
+            begun[label] = event["t_ns"]
+        elif event.get("ok") and label in begun and isinstance(event.get("bytes"), int):
+            found[label] = ((event["t_ns"] - begun[label]) / 1e9 / dilation, event["bytes"])
+    return found

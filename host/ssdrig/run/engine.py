@@ -1,0 +1,89 @@
+"""Carries out the acts of a plan, in order: each one's events, rounds until the rule holds, and what is not run with
+the reason. The check before and the teardown after are run.py's."""
+
+import itertools
+from collections.abc import Sequence
+
+from ssdrig import steps
+from ssdrig.plan import grammar, rules
+from ssdrig.plan.expand import Act, Repeat
+from ssdrig.run.budget import Budget
+from ssdrig.steps.stage import Stage, step
+
+
+def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -> str | None:
+    """All acts. Returns None, or why it ended before the last one (the budget). Raises what a step raises."""
+    budget = budget or Budget(None)
+    for repeat, grouped in itertools.groupby(acts, key=lambda act: act.repeat):
+        group = list(grouped)
+        ended = _rounds(repeat, group, stage, budget) if repeat else _once(group, stage, budget)
+        if ended:
+            return ended
+    return None
+
+
+def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
+    for number, act in enumerate(acts, 1):
+        if act.not_run:
+            stage.book.event("not_run", step=act.path, label=act.label, why=act.not_run)
+            continue
+        why = budget.why_not(act)
+        if why:
+            stage.book.event("budget", step=act.path, why=why, written_bytes=budget.written_bytes)
+            return why
+        stage.stop.check()
+        more: dict = {"round": stage.round} if stage.round else {}
+        if act.point:
+            more["point"] = dict(act.point)
+        with step(stage.book, act.path, **more) as shown:
+            shown |= steps.KINDS[act.do].carry_out(act, stage, number)
+            shown |= {"mean": mean} if (mean := stage.means.get(act.label)) and act.point else {}
+        budget.wrote(act, shown.get("bytes", 0))
+    return None
+
+
+def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
+    """Rounds until the rule holds for every tracked value, or the most there are."""
+    wanted = [words for entry in repeat.until for words in entry.track if _runs(words, acts)]
+    seen: dict[str, list[float]] = {words: [] for words in wanted}
+    try:
+        for number in range(1, repeat.most + 1):
+            stage.round = number
+            stage.live.round_words = f"{repeat.path} {number}/{repeat.least}…{repeat.most}"
+            ended = _once(acts, stage, budget)
+            if ended:
+                return ended
+            for words in wanted:
+                seen[words].append(_value(words, acts, stage))
+            verdicts = rules.tracked(seen)
+            passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
+            if wanted:
+                stage.book.event("round", step=repeat.path, round=number, steady=passed, tracked=verdicts)
+            if passed:
+                return None
+    finally:
+        stage.round = None
+        stage.live.round_words = ""
+    if wanted:
+        stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {repeat.most} rounds")
+    return None
+
+
+def _tracked(words: str, acts: Sequence[Act]) -> Act | None:
+    """The act of a tracked point, "iops read=0 block=4KiB"; None where it does not run on this drive."""
+    points = set(words.split()[1:])
+    for act in acts:
+        said = {f"{key}={grammar.told(part)}" for key, part in act.point.items()}
+        if said >= points and not act.not_run:
+            return act
+    return None
+
+
+def _runs(words: str, acts: Sequence[Act]) -> bool:
+    return _tracked(words, acts) is not None
+
+
+def _value(words: str, acts: Sequence[Act], stage: Stage) -> float:
+    """The value of a tracked point in the round that has just ended."""
+    act = _tracked(words, acts)
+    return stage.means[act.label].get(words.split()[0], float("nan")) if act else float("nan")

@@ -1,0 +1,112 @@
+"""`ssdrig plans`: what there is to run, what it costs on a drive, what is in a plan, and whether a file is one."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from ssdrig import words
+from ssdrig.errors import SsdrigError, UsageError
+from ssdrig.plan import grammar
+from ssdrig.run import dry_run, options, prepare
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    sub = parser.add_subparsers(dest="what", metavar="list|show|check")
+    listing = sub.add_parser("list", help="the plans; with a drive, time and bytes on it (default)")
+    for each in (parser, listing):
+        each.add_argument("--drive", metavar="DRIVE", help="serial or by-id path: time and bytes on this drive")
+        each.add_argument("--virtual", metavar="PRESET", help="time and bytes on this SIMULATED drive")
+        each.add_argument("--capacity", metavar="SIZE", help="of the virtual drive")
+        each.add_argument("--raw-nand", metavar="SIZE", help="raw NAND of a real drive")
+        each.add_argument(
+            "--runs", metavar="DIR", default="runs", help="earlier runs, which tell best what a plan takes"
+        )
+        each.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    show = sub.add_parser("show", help="a plan as it is, after its title")
+    show.add_argument("plan", metavar="NAME|FILE")
+    check = sub.add_parser(
+        "check", help="read a plan file, with each of its variants; exit 2 and one error if it is wrong"
+    )
+    check.add_argument("plan", metavar="FILE")
+
+
+def command(args) -> int:
+    if args.what == "show":
+        return _show(args.plan)
+    if args.what == "check":
+        return _check(args.plan)
+    return _list(args)
+
+
+def _show(name: str) -> int:
+    text, where = grammar.find(name)
+    grammar.read(text, where)
+    sys.stdout.write(text)
+    return 0
+
+
+def _check(name: str) -> int:
+    text, where = grammar.find(name)
+    plan = grammar.read(text, where)
+    for variant in plan.variants:
+        grammar.read(text, where, variant)
+    steps = sum(1 for _ in grammar.every(plan.steps))
+    print(f"{where}: a plan of {steps} steps, {len(plan.variants)} variants, {len(plan.shows)} views")
+    return 0
+
+
+def _list(args) -> int:
+    drive = _drive(args)
+    rows = []
+    for name in grammar.shipped():
+        text, where = grammar.find(name)
+        for variant in (None, *grammar.read(text, where).variants):
+            rows.append(_row(name, variant, drive, args.runs))
+    if args.json:
+        print(json.dumps({"drive": drive, "plans": rows}))
+        return 0
+    width = max(len(row["words"]) for row in rows)
+    for row in rows:
+        line = f"{row['words']:{width}}  {row['title']}" if not row["variant"] else f"{row['words']:{width}}"
+        if row.get("why"):
+            line += f"  not on this drive: {row['why']}"
+        elif drive:
+            title = "" if row["variant"] else row["title"]
+            line = f"{row['words']:{width}}  {row['time']:>19}  {row['writes']:>17}  {title}"
+        print(line.rstrip())
+    return 0
+
+
+def _row(name: str, variant: str | None, drive: dict | None, runs: str) -> dict:
+    text, where = grammar.find(name)
+    plan = grammar.read(text, where, variant)
+    said = f"  --variant {variant}" if variant else name
+    row = {"plan": name, "variant": variant, "title": plan.title, "scaled": plan.scaled, "words": said}
+    if drive is None:
+        return row
+    try:
+        prepared = prepare.prepare(name, drive, variant, None, capabilities=prepare.VIRTUAL, runs=runs)
+    except SsdrigError as error:
+        return row | {"why": error.seen}
+    k = drive["time_dilation"]
+    return row | {
+        "time": dry_run.times(prepared.cost, k),
+        "writes": dry_run.written(prepared.cost),
+        "host_s": [round(s * k) for s in prepared.cost.time_s],
+        "written_bytes": [round(size) for size in prepared.cost.written_bytes],
+    }
+
+
+def _drive(args) -> dict | None:
+    """The drive that is named, as run.json would have it; None: none is."""
+    if args.drive and args.virtual:
+        raise UsageError("one drive", "--drive and --virtual", "leave one out")
+    if args.virtual:
+        return options.virtual_drive(args)
+    if not args.drive:
+        return None
+    from ssdrig.drive.target import inventory
+
+    raw = words.parse_bytes(args.raw_nand) if args.raw_nand else None
+    return {**asdict(inventory.find(args.drive)), "raw_nand_bytes": raw, "time_dilation": 1}

@@ -1,0 +1,187 @@
+"""What a run will do, before anything is touched: the plan with its parameters, expanded on this drive, proven and
+priced."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdrig import steps, words
+from ssdrig.errors import UsageError
+from ssdrig.load.fiojob import Job
+from ssdrig.plan import cost, expand, grammar, rules, state
+from ssdrig.plan.expand import Act
+from ssdrig.run import earlier
+from ssdrig.run.budget import Budget
+
+VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig"})  # what the virtual bench can do
+REAL = frozenset({"purge", "trim"})
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
+    `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
+    model."""
+
+    plan: grammar.Plan
+    acts: tuple[Act, ...]
+    seed: int
+    cost: cost.Cost
+    leaves: state.State
+    earlier: Mapping[str, tuple[float, float]]
+    drive: Mapping
+
+    @property
+    def main(self) -> Act | None:
+        """The load that the figures of a run are of: the last one that is no point of a repeat."""
+        loads = [act for act in self.acts if act.do == "load" and not act.not_run and not act.repeat]
+        return loads[-1] if loads else None
+
+
+def prepare(
+    name: str,
+    drive: Mapping,
+    variant: str | None = None,
+    sets: Mapping[str, str] | None = None,
+    seed: int = 4242,
+    capabilities: frozenset[str] = VIRTUAL,
+    runs: str | Path | None = None,
+) -> Prepared:
+    """The plan `name` (shipped, or a file) on a drive: its part of run.json. `runs`: where earlier runs lie. Raises
+    UsageError for a plan that is wrong, or that does not fit the drive."""
+    text, where = grammar.find(name)
+    plan = grammar.read(text, where, variant, sets)
+    acts = tuple(expand.expand(plan, drive, capabilities))
+    leaves = state.prove(acts)
+    for act in acts:
+        if not act.not_run and not hasattr(steps.KINDS[act.do], "carry_out"):
+            raise UsageError("steps that this ssdrig carries out", f"do = {act.do!r} of {act.path}", "leave it out")
+        _windows_fit(act)
+    known = earlier.speeds(runs, plan, drive) if runs else {}
+    return Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
+
+
+def header(prepared: Prepared) -> dict:
+    """The parts of run.json that say what was planned: "plan", and "method" with the figures of the main load."""
+    plan = prepared.plan
+    said = {
+        "name": plan.name,
+        "variant": plan.variant,
+        "scaled": plan.scaled,
+        "params": plan.params,
+        "text": plan.text,
+        "acts": [act.label for act in prepared.acts],
+    }
+    return {"plan": said, "method": method(prepared)}
+
+
+def method(prepared: Prepared) -> dict:
+    """The main load in figures: {"name", "seed", "tested_bytes", "op_percent", "duration_s", …}; what a plan has no
+    such thing of is None."""
+    main, drive = prepared.main, prepared.drive
+    fill = next((act for act in prepared.acts if act.do == "fill"), None)
+    found: dict = {"name": prepared.plan.name, "seed": prepared.seed, "tested_bytes": None, "op_percent": None}
+    if main is None:
+        return found
+    keys, raw = main.keys, drive.get("raw_nand_bytes")
+    longest_s = steps.KINDS["load"].longest_s(main)
+    spans = keys.get("windows", {})
+    steady = spans.get("steady")
+    part = keys["range"]
+    if part.raw:
+        found["op_percent"] = round(100 - part.percent, 6)
+    elif part.percent != 100 and raw:
+        found["op_percent"] = round(100 * (1 - main.range_bytes / raw), 1)
+    settle = next((act for act in prepared.acts if act.do == "settle"), None)
+    idle = next((act for act in prepared.acts if act.do == "idle"), None)
+    return found | {
+        "tested_bytes": main.range_bytes,
+        "duration_s": round(longest_s) if longest_s else None,
+        "zoom_s": round(rules.begins_s(steady, longest_s)) if steady and longest_s else 0,
+        "smart_interval_s": round(keys["smart"]) if isinstance(keys["smart"], float) else None,
+        "settle": bool(settle and not settle.not_run),
+        "idle_s": round(idle.keys["time"]) if idle and not idle.not_run else 0,
+        "block_bytes": min(size for size, _ in keys["block"]),
+        "queue_depth": keys["qd"] * keys["threads"],
+        "fill_block_bytes": fill.keys["block"] if fill else None,
+    }
+
+
+def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> Budget:
+    """--budget; raises UsageError where not even the first writes fit."""
+    from ssdrig.run import budget as budgets
+
+    found = budgets.parse(text, rated_bytes) if text else Budget(None)
+    first = next((act for act in prepared.acts if act.do in ("fill", "load") and not act.not_run), None)
+    if first and found.why_not(first):
+        raise UsageError(
+            f"a budget of at least {words.size(first.amount_bytes or 0)}, for {first.path}", str(text), "allow more"
+        )
+    return found
+
+
+def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
+    """Each act with its fio job, rounds but the first left out: for a look at what fio will be told."""
+    found, seed = [], prepared.seed
+    for act in prepared.acts:
+        if act.not_run or act.do not in ("fill", "load"):
+            continue
+        more = (prepared.drive["interface"],) if act.do == "load" else ()
+        found.append((act, steps.KINDS[act.do].job(act, target, seed, prepared.drive["time_dilation"], *more)))
+        seed += 1
+    return found
+
+
+def as_json(prepared: Prepared) -> dict:
+    """What a dry run prints: the plan, each act with its range of time and bytes, and the whole."""
+    k, acts = prepared.drive["time_dilation"], []
+    for act in prepared.acts:
+        each = cost.of(act, prepared.drive, prepared.earlier)
+        row = {"path": act.path, "do": act.do, "point": dict(act.point), "range_bytes": act.range_bytes}
+        row |= {
+            "host_s": [round(s * k, 1) for s in each.time_s],
+            "written_bytes": [round(b) for b in each.written_bytes],
+        }
+        row |= {"rounds": [act.repeat.least, act.repeat.most] if act.repeat else None, "not_run": act.not_run}
+        acts.append(row)
+    whole = prepared.cost
+    fill = next((act for act in prepared.acts if act.do == "fill"), None)
+    return {
+        "dry_run": True,
+        "plan": {"name": prepared.plan.name, "variant": prepared.plan.variant, "params": prepared.plan.params},
+        "scaled": prepared.plan.scaled,
+        "method": method(prepared),
+        "drive": dict(prepared.drive),
+        "acts": acts,
+        "jobs": list(whole.jobs),
+        "fill_bytes": fill.amount_bytes if fill else 0,
+        "host_s": [round(s * k) for s in whole.time_s],
+        "written_bytes": [round(b) for b in whole.written_bytes],
+        "most_bytes": round(whole.most_bytes),
+        "log_bytes": [round(b) for b in whole.log_bytes],
+        "leaves": prepared.leaves.words(),
+    }
+
+
+def _windows_fit(act: Act) -> None:
+    """Raises UsageError for a window that does not lie within its load."""
+    longest_s = steps.KINDS["load"].longest_s(act) if act.do == "load" else None
+    if longest_s is None:
+        return
+    if longest_s < 1:
+        raise UsageError("a load of at least 1 s", f"{longest_s:g} s of {act.path}", "allow more time")
+    for name, span in act.keys.get("windows", {}).items():
+        begin = rules.begins_s(span, longest_s)
+        end = longest_s if span.to_s is None else span.to_s
+        if not (0 <= begin <= end - 2 and end <= longest_s):
+            raise UsageError(
+                f"a window {name} of at least 2 s within the {longest_s:g} s of {act.path}",
+                f"{begin:g} s to {end:g} s",
+                "correct the window (--zoom), or allow more time",
+            )
+
+
+def dumps(prepared: Prepared) -> str:
+    """as_json as one line."""
+    return json.dumps(as_json(prepared), default=str)

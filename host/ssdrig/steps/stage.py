@@ -1,0 +1,101 @@
+"""What a step is given to be carried out with."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssdrig.errors import JournalError
+from ssdrig.plan.expand import Act
+from ssdrig.run.live import Live, Pace
+from ssdrig.run.teardown import Stop, Teardown, words_of
+
+if TYPE_CHECKING:
+    from ssdrig.bench import Bench
+    from ssdrig.journal import Journal
+    from ssdrig.load.fio import Result
+    from ssdrig.load.fiojob import Job
+    from ssdrig.progress import Progress
+
+
+@dataclass
+class Stage:
+    """The bench, the run's journal, what happens each second, and what the steps before have shown. `seed` of the run:
+    each fio job has the next one, or the random order of one would repeat what another wrote. `round`: of the repeat
+    that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time."""
+
+    bench: "Bench"
+    book: "Journal"
+    live: Live
+    stop: Stop
+    progress: "Progress"
+    teardown: Teardown
+    seed: int
+    jobs: int = 0
+    round: int | None = None
+    means: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def dilation(self) -> int:
+        return self.bench.drive["time_dilation"]
+
+    def next_seed(self) -> int:
+        self.jobs += 1
+        return self.seed + self.jobs - 1
+
+    def folder(self, act: Act, number: int = 0) -> Path:
+        """fio/load; in a repeat fio/rounds/point/r03/p17."""
+        folder = self.book.path / "fio" / act.path
+        if self.round is not None:
+            folder = folder / f"r{self.round:02}"
+        return folder / f"p{number:02}" if act.point else folder
+
+    def fio(self, act: Act, job: "Job", pace: Pace, number: int = 0, met=lambda iops, written_bytes: False) -> "Result":
+        """Carry out one fio job. `met(iops, written_bytes)`, asked each second with the I/Os of each second of drive
+        time so far, ends it."""
+        from ssdrig.load import fio
+
+        counts: list[float] = []  # of each second of drive time
+        held: list[float] = []  # of the host's seconds that make up the next one
+        ended = [False]
+
+        def second(now: dict) -> None:
+            self.live.second(now)
+            held.append(now["iops"])
+            if len(held) == self.dilation:
+                counts.append(sum(held))
+                held.clear()
+                ended[0] = ended[0] or met(counts, now["total_bytes"])
+
+        self.live.begin(pace)
+        result = fio.run(
+            job, self.folder(act, number), on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
+        )
+        if result.seconds:
+            self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
+            runtime_s = result.runtime_s / self.dilation
+            totals = result.seconds.totals
+            if runtime_s and totals["ios"]:
+                self.means[act.label] = {
+                    "iops": totals["ios"] / runtime_s,
+                    "MB/s": totals["bytes"] / runtime_s / 1e6,
+                    "lat_mean": totals["lat_sum_ns"] / totals["ios"] / 1000,
+                }
+        self.stop.check()
+        return result
+
+
+@contextlib.contextmanager
+def step(book: "Journal", name: str, **more) -> Iterator[dict]:
+    """Events around a step; what is put into the dict that it yields is added to step.end. What the step raises goes
+    on, also when the journal takes no more events."""
+    book.event("step.start", step=name, **more)
+    shown: dict = {}
+    try:
+        yield shown
+    except BaseException as error:
+        with contextlib.suppress(JournalError):
+            book.event("step.end", step=name, ok=False, why=words_of(error), **more)
+        raise
+    book.event("step.end", step=name, ok=True, **more, **shown)
