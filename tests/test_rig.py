@@ -353,13 +353,13 @@ def test_frames_cut_anywhere_arrive_whole_with_the_time_of_the_completing_read(t
 
 
 def hearing(book, *sayings):
-    """A Rig without a port. sayings: for each command sent, [(kind, body)] that the board says on hearing it; "pong"
-    for the body of the answer to the ping."""
+    """A Rig without a port. sayings: for each command sent, [(kind, body)] that the board says on hearing it; an
+    integer for the body of the answer to the ping: the board's time."""
     rig, seq, said = Rig("none", book), iter(range(100)), iter(sayings)
 
     def send(kind, body=b""):
         for answer, text in next(said, []):
-            text = body + struct.pack("<QI", 1, 0) if text == "pong" else text
+            text = body + struct.pack("<QI", text, 0) if isinstance(text, int) else text
             rig._arrived(wire.encode(answer, next(seq), text), 1)
         return 1
 
@@ -373,7 +373,7 @@ def armed(token):
 
 def test_a_late_answer_is_not_taken_for_that_of_the_next_question(book):
     """The first question's answer comes after its time: behind the second one's ping, before its pong."""
-    rig = hearing(book, [], [], [armed(1), (wire.PONG, "pong")], [armed(2)])
+    rig = hearing(book, [], [], [armed(1), (wire.PONG, 1)], [armed(2)])
     with pytest.raises(RigError, match="within 0 s"):
         rig.ask(wire.ARM, b"", (wire.ARMED,), 0, "the rig to arm")
     assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(2)
@@ -381,10 +381,20 @@ def test_a_late_answer_is_not_taken_for_that_of_the_next_question(book):
 
 
 def test_a_board_that_was_reset_owes_no_pong(book):
-    rig = hearing(book, [(wire.HELLO, stream.hello(boot=1)), (wire.PONG, "pong")], [armed(1)])
+    rig = hearing(book, [(wire.HELLO, stream.hello(boot=1)), (wire.PONG, 1)], [armed(1)])
     assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(1)
     rig = hearing(book, [(wire.HELLO, stream.hello(boot=2))], [armed(2)])
     assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(2)
+
+
+def test_the_boards_time_is_waited_for_and_not_the_hosts(book):
+    rig = hearing(book, [(wire.PONG, 5000)], [(wire.PONG, 5999)], [], [(wire.PONG, 6001)])
+    assert rig.await_us(4000) == 5000
+    with pytest.raises(RigError, match="whose time passes"):
+        rig.await_us(6000, timeout_s=0)
+    with pytest.raises(RigError, match="whose time passes"):
+        rig.await_us(0, timeout_s=0)  # no pong: what it said before is not its time of now
+    assert rig.await_us(6000) == 6001
 
 
 def test_mean_power_needs_a_known_configuration():

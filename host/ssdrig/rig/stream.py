@@ -70,6 +70,7 @@ class Rig:
         self._next_index: dict[int, int] = {}
         self._heard_at: dict[int, float] = {}  # rail -> when its last samples came
         self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
+        self._awaited: int | None = None  # token of await_us()'s ping, until a pong answers it or a later one
         self._fence: int | None = None  # token of the ping right before ask()'s command, until its pong comes
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
@@ -201,6 +202,16 @@ class Rig:
         self._until(lambda: any(k in answers for k, _ in self._answers), timeout_s, expected)
         with self._news:
             return next((k, b) for k, b in self._answers if k in answers)
+
+    def await_us(self, t_us: int, timeout_s: float = 10.0) -> int:
+        """Wait until the board's time is t_us or later; its time then, us. A busy machine, or a crystal, may let the
+        board's time pass slower than the host's. RigError when the board does not answer pings."""
+        token = self._next_token()
+        with self._news:
+            self._awaited = token
+        self._ping(token)
+        self._until(lambda: self._awaited is None and self._board_us >= t_us, timeout_s, "a board whose time passes")
+        return self._board_us
 
     def heard(self, kind: int) -> list[bytes]:
         """Bodies of the frames of a kind (A, C, W, N, H) since the last ask()."""
@@ -352,6 +363,8 @@ class Rig:
             self._pong_at = now
             if token == self._fence:
                 self._fence = None
+            if self._awaited is not None and (token - self._awaited) & 0xFFFFFFFF < 1 << 31:
+                self._awaited = None
         elif kind == wire.HELLO:
             self._greeted(json.loads(body), now)
         if self._fence is None and kind in ANSWERS:

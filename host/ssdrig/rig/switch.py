@@ -43,10 +43,10 @@ def arm_and_cut(
     off."""
     when = {"now": True} if when is None else when
     if scope is not None:
-        _start_scope(rig, {**scope, "trigger": "cut"})
+        began_us = _start_scope(rig, {**scope, "trigger": "cut"})
     token = _arm(rig)
     if scope is not None:  # armed after the scope has started: what the picture shows before the cut is still to come
-        time.sleep(_before_s(scope))
+        rig.await_us(began_us + round(_before_s(scope) * 1e6))
     how = {
         "token": token,
         "rails": list(rails),
@@ -144,13 +144,14 @@ def scope_now(rig: Rig, gpio=26, rate=500_000, before=0, after=4000) -> dict | l
     return _waveform(rig, scope)
 
 
-def _start_scope(rig: Rig, how: dict) -> None:
-    """RigError if the board refuses."""
+def _start_scope(rig: Rig, how: dict) -> int:
+    """The board's time, us, by which it has started. RigError if the board refuses."""
     kind, body = rig.ask(
         wire.SCOPE, json.dumps(how).encode(), (wire.HELLO, wire.REFUSED), ANSWER_S, "the scope to start"
     )
     if kind == wire.REFUSED:
         raise _refusal(body)
+    return rig.await_us(0)
 
 
 def _before_s(scope: dict) -> float:
