@@ -22,7 +22,7 @@ SPEEDS = {
 NVME_SPEEDS = ((400e6, 7e9), (10e3, 700e3), 4e9)
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
 SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
-START_S = 1.0  # fio's start and end of each job
+JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Cost:
 
 
 def of(act: Act, drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
-    """The cost of one act, once. `earlier`: {act's label: (seconds, bytes written)} of a run of the same plan on the
+    """The cost of one act, once. `earlier`: {act's label: (seconds, bytes moved)} of a run of the same plan on the
     same model."""
     if act.not_run:
         return Cost()
@@ -75,10 +75,13 @@ def of(act: Act, drive: Mapping, earlier: Mapping[str, tuple[float, float]] | No
     known = (earlier or {}).get(act.label)
     if known:
         seconds, size = known
-        timed = cost.time_s if act.keys.get("time") else ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+        timed = cost.time_s[0] == cost.time_s[1]
+        time_s = cost.time_s if timed else ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+        size *= 1 - act.keys.get("read", 0) / 100
         written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
-        cost = Cost(timed, written, cost.most_bytes, cost.jobs, cost.log_bytes)
-    return cost
+        cost = Cost(time_s, written, cost.most_bytes, cost.jobs, cost.log_bytes)
+    k = drive.get("time_dilation") or 1
+    return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
 
 
 def total(acts: Iterable[Act], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:

@@ -12,7 +12,7 @@ MOST_RUNS = 200  # looked at, the latest first
 
 
 def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tuple[float, float]]:
-    """{act's label: (seconds of drive time, bytes written)} of one round; nothing where there was no such run. A folder
+    """{act's label: (seconds of drive time, bytes moved)} of one round; nothing where there was no such run. A folder
     that cannot be read is passed over."""
     wanted = {"name": plan.name, "params": plan.params}
     try:

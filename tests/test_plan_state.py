@@ -1,0 +1,108 @@
+"""plan/state.py and plan/cost.py: what acts need and leave, what an interruption leaves, what they take."""
+
+import pytest
+
+from ssdrig.errors import UsageError
+from ssdrig.plan import cost, expand, grammar, state
+
+GIB = 1 << 30
+DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 40, "time_dilation": 1}
+DRIVE |= {"logical_block_bytes": 512}
+HEAD = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
+FILL = '[[step]]\nname = "fill"\ndo = "fill"\nrange = "50 %"\n'
+READ = '[[step]]\nname = "read"\ndo = "load"\npattern = "random"\nread = 100\nblock = "4 KiB"\ntime = "60 s"\n'
+
+
+def acts(body, variant=None):
+    return expand.expand(grammar.read(HEAD + body, "x.toml", variant), DRIVE, frozenset(grammar.CAPABILITIES))
+
+
+def shipped(name, variant=None, sets=None):
+    text, where = grammar.find(name)
+    return expand.expand(grammar.read(text, where, variant, sets), DRIVE, frozenset(grammar.CAPABILITIES))
+
+
+@pytest.mark.parametrize("name", grammar.shipped())
+def test_every_shipped_plan_is_proven(name):
+    for variant in (None, *grammar.read(*grammar.find(name)).variants):
+        assert state.prove(shipped(name, variant)).name != "unknown"
+
+
+@pytest.mark.parametrize("body", [READ, FILL + READ, '[[step]]\nname = "p"\ndo = "purge"\n' + READ])
+def test_what_was_never_written_is_not_read(body):
+    with pytest.raises(UsageError, match="data in all 1.00 TB that read reads"):
+        state.prove(acts(body))
+
+
+def test_trim_takes_back_what_a_fill_has_made():
+    whole = FILL.replace("50 %", "100 %")
+    assert state.prove(acts(whole + READ)).name == "filled"
+    with pytest.raises(UsageError, match="the drive trimmed"):
+        state.prove(acts(whole + '[[step]]\nname = "t"\ndo = "trim"\n' + READ))
+
+
+def test_a_steady_state_does_not_outlive_a_rest_or_an_interruption():
+    steady = state.prove(shipped("consistency"))
+    assert steady == state.State("written", DRIVE["capacity_bytes"] >> 20 << 20, "load", True)
+    assert not state.prove(shipped("consistency", None, {"idle": "2 min"})).steady
+    assert state.prove(shipped("consistency", None, {"idle": "30 s"})).steady
+    assert not state.interrupted(steady).steady
+    rested = state.State("rested", 5, "load")
+    assert state.interrupted(rested).name == "rested" and state.interrupted(rested, powered=False).name == "written"
+
+
+def test_a_foreign_write_voids_everything():
+    filled = state.State("filled", 100)
+    assert state.foreign(filled, 1000, 1000, 512) == filled == state.foreign(filled, 1000, 1500, 512)
+    assert state.foreign(filled, 1000, 10_000, 512) == state.UNKNOWN == state.foreign(filled, 1000, None, 512)
+
+
+def test_the_cost_of_the_reviews_test_by_hand():
+    """1 TB over SATA, 2000 s."""
+    fill, load = (act for act in shipped("consistency", "2013") if act.do in ("fill", "load"))
+    size = 10**12 >> 20 << 20
+    assert cost.of(fill, DRIVE).time_s == pytest.approx((size / 540e6 + 0.3, size / 150e6 + 1))
+    found = cost.of(load, DRIVE)
+    assert found.time_s == (2000.3, 2001) and found.most_bytes == 800_000_000_000
+    assert found.written_bytes == pytest.approx((2000 * 2000 * 4096, 2000 * 60_000 * 4096))
+    whole = cost.total(shipped("consistency", "2013"), DRIVE)
+    assert whole.most_bytes == size + 800_000_000_000 and whole.jobs == (2, 2)
+
+
+def test_a_rule_ends_between_the_least_it_needs_and_its_time():
+    load = next(act for act in shipped("consistency") if act.do == "load")
+    found = cost.of(load, DRIVE)
+    assert found.time_s[1] == 6 * 3600 + 1 and found.time_s[0] == pytest.approx(0.4e12 / (60_000 * 4096), rel=0.01)
+    assert found.written_bytes[0] == pytest.approx(0.4e12)
+
+
+def test_rounds_are_counted_least_to_most():
+    whole = cost.total(shipped("pts-iops"), DRIVE)
+    assert whole.jobs == (1 + 5 * 56, 1 + 25 * 56)
+    assert whole.time_s[0] == pytest.approx(2e12 / 540e6 + 5 * 56 * 60 + 0.3 * 281)
+
+
+def test_an_earlier_run_narrows_the_range():
+    fill, load = (act for act in shipped("consistency", "2013") if act.do in ("fill", "load"))
+    known = {"fill": (4000.0, fill.amount_bytes), "load": (2000.0, 100e9)}
+    assert cost.of(fill, DRIVE, known).time_s == pytest.approx((3600.3, 4401))
+    assert cost.of(load, DRIVE, known).time_s == (2000.3, 2001)
+    assert cost.of(load, DRIVE, known).written_bytes == pytest.approx((90e9, 110e9))
+    assert cost.of(load, DRIVE, known).most_bytes == cost.of(load, DRIVE).most_bytes
+
+
+def test_an_earlier_run_of_a_mix_is_known_by_its_writes():
+    mix = acts(FILL.replace("50 %", "100 %") + READ.replace("read = 100", "read = 65"))[1]
+    assert cost.of(mix, DRIVE, {"read": (60.0, 1e9)}).written_bytes == pytest.approx((0.315e9, 0.385e9))
+
+
+def test_reads_write_nothing():
+    read = acts(FILL.replace("50 %", "100 %") + READ)[1]
+    assert cost.of(read, DRIVE).written_bytes == (0, 0) and cost.of(read, DRIVE).most_bytes == 0
+
+
+def test_classes_are_ranges():
+    for kind in (*cost.SPEEDS, "NVMe"):
+        found = cost.total(shipped("consistency", "2013"), DRIVE | {"interface": kind})
+        assert found.time_s[0] < found.time_s[1]
+        assert found.written_bytes[0] < found.written_bytes[1] <= found.most_bytes
