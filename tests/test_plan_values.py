@@ -52,7 +52,7 @@ def test_values(kind, value, expected):
     [
         ("blocks", {}, "a mix such as"),
         ("blocks", 4096, 'do you mean "4096 B"?'),
-        ("blocks", {"4 KiB": 99}, "they add up to 99"),
+        ("blocks", {"4 KiB": 99}, "which add up to 99"),
         ("blocks", {"4 KiB": 100, "8 KiB": 0}, "each above 0"),
         ("blocks", {"4 KiB": 50, "4096 B": 50}, 'add up the shares of "4096 B"'),
         ("blocks", {"4 KiB": True}, 'the share of "4 KiB" in x'),
@@ -84,7 +84,7 @@ def test_values(kind, value, expected):
         ("until", [{"steady": "pts", "track": [" "]}], "a list of points"),
         ("until", [{"steady": "pts", "value": "iops", "spaced": "59 s"}], "no less than record"),
         ("windows", [], "a table such as"),
-        ("windows", {"": "all"}, "names in x"),
+        ("windows", {"": "all"}, "each name in x"),
         ("windows", {"a": 1}, "a in x to be a window"),
         ("span", "from 100 %", "a window such as"),
         ("span", "from 101 %", "a window such as"),
@@ -110,7 +110,7 @@ def test_values(kind, value, expected):
 def test_what_is_refused(kind, value, said):
     with pytest.raises(Wrong) as raised:
         values.read(value, kind, "x")
-    words = f"{raised.value.expected}; {raised.value.seen}; {raised.value.do}"
+    words = f"{raised.value.expected}; {raised.value.seen}; {raised.value.do}".replace("`", "")
     assert all(part in words for part in said.split("|")) and words.isprintable(), words
 
 

@@ -88,4 +88,5 @@ def do_you_mean(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, names, 1)
     if near:
         return f"do you mean {near[0]!r}?"
-    return f"use one of {', '.join(names)}" if names else "leave it out: there is none to name"
+    listed = f"{', '.join(names[:20])}{', …' if len(names) > 20 else ''}"
+    return f"use one of {listed}" if names else "leave it out: there is none to name"

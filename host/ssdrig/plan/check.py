@@ -28,21 +28,23 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
     swept = {**{key: points for key, points in outer.items() if key in kind.KEYS}, **found.axes}
     for key in found.axes:
         if key in outer:
-            raise UsageError("each key swept once", f"over {key} here and around {where}", "leave one of them out")
+            raise UsageError(
+                "each key swept once", f"{key} swept in {where} and in the repeat around it", "leave one of them out"
+            )
     for key in swept:
         if key in found.said:
-            raise UsageError(f"{key} said or swept, not both", f"{key} and over {key} in {where}", "leave one out")
+            raise UsageError(f"`{key}` either said or swept", f"both in {where}", "leave one out")
     _ends(found, set(swept), where)
     rules = [entry for entry in found.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
     if found.do == "repeat":
         _repeat(found, rules, where)
     elif any(entry.track for entry in rules):
-        raise UsageError("track only in a repeat", f"track in {where}", 'write value = "iops" instead')
+        raise UsageError("`track` only in a repeat", f"`track` in {where}", 'write value = "iops" instead')
     if found.do == "load":
         _load(found, set(swept), where)
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
-        seen = "most without until" if "most" in found.keys else "until without most"
-        raise UsageError('until = "quiet" and most together', f"{seen} in {where}", "add the other, or leave both out")
+        seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
+        raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
 
 
 def plan(found: Iterable[Step], where: str) -> None:
@@ -78,7 +80,7 @@ def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
     for key, points in axes.items():
         if key not in known or key in NOT_SWEPT:
             do = do_you_mean(key, [key for key in known if key not in NOT_SWEPT])
-            raise UsageError(f"over to sweep keys of a {kind} step", f"{shown(key)[1:-1]} in {where}", do)
+            raise UsageError(f"`over` to sweep keys of a {kind} step", f"{shown(key)[1:-1]} in {where}", do)
         seen: list = []
         for point in points:
             try:
@@ -94,8 +96,10 @@ def _points(kind: str, axes: Mapping[str, list], where: str) -> None:
 
 def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
     if ("most" in found.keys) != ("until" in found.keys):
-        seen = "most without until" if "most" in found.keys else "until without most"
-        raise UsageError("until and most together", f"{seen} in {where}", "say the rule, and how many rounds at most")
+        seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
+        raise UsageError(
+            "`until` and `most` together", f"{seen} in {where}", "say the rule, and how many rounds at most"
+        )
     for entry in found.keys.get("until", ()):
         if not entry.track:
             raise UsageError(
@@ -114,7 +118,7 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
         if not children and key != "at":
             known = {key for child in found.steps for key in steps.KINDS[child.do].KEYS}
             raise UsageError(
-                "over to sweep a key of a step inside", f"{shown(key)[1:-1]} in {where}", do_you_mean(key, known)
+                "`over` to sweep a key of a step inside", f"{shown(key)[1:-1]} in {where}", do_you_mean(key, known)
             )
         for child in children:
             _points(child.do, {key: points}, where)
@@ -126,17 +130,17 @@ def _track(found: Step, words: str, where: str) -> None:
     value, *pairs = words.split()
     place = f"{shown(words)} of track in {where}"
     if value not in VALUES:
-        raise UsageError("track to begin with a value", f"{value!r} in {place}", do_you_mean(value, VALUES))
+        raise UsageError("track to begin with a value", f"{shown(value)} in {place}", do_you_mean(value, VALUES))
     point = dict(pair.partition("=")[::2] for pair in pairs)
     loads = [child for child in found.steps if child.do == "load"]
     known = {key for child in loads for key in child.axes}
     for key, wanted in point.items():
         if key not in known:
-            raise UsageError("a key that a load inside sweeps", f"{key!r} in {place}", do_you_mean(key, known))
+            raise UsageError("a key that a load inside sweeps", f"{shown(key)} in {place}", do_you_mean(key, known))
         there = [told(value) for child in loads for value in child.axes.get(key, [])]
         if wanted not in there:
             raise UsageError(
-                f"{key} to be one of {', '.join(there)}", f"{wanted!r} in {place}", do_you_mean(wanted, there)
+                f"{key} to be one of {', '.join(there)}", f"{shown(wanted)} in {place}", "name a point that is swept"
             )
     fits = [child.path for child in loads if set(child.axes) == set(point)]
     if len(point) != len(pairs) or len(fits) != 1:
@@ -148,20 +152,20 @@ def _load(found: Step, swept: set[str], where: str) -> None:
     keys = found.keys
     has = set(keys) | swept
     if ("on" in has) != ("cycles" in has):
-        seen = "on without cycles" if "on" in has else "cycles without on"
-        raise UsageError("on and cycles together", f"{seen} in {where}", "write on = …, off = …, cycles = …")
+        seen = "`on` without `cycles`" if "on" in has else "`cycles` without `on`"
+        raise UsageError("`on` and `cycles` together", f"{seen} in {where}", "write on = …, off = …, cycles = …")
     if "off" in has - swept and "on" not in has:
-        raise UsageError("on beside off", f"off alone in {where}", "say how long the bursts are: on = …")
+        raise UsageError("`on` beside `off`", f"`off` alone in {where}", "say how long the bursts are: on = …")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
     if keys["arrival"] == "poisson" and "rate" not in has:
-        raise UsageError("a rate beside arrival", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"')
+        raise UsageError("`rate` beside `arrival`", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"')
     ends = keys.get("until", ())
     if ends and not any(entry.time_s for entry in ends):
         raise UsageError(
-            "the time that the load takes at most, in until",
+            "a longest time among the ends of a load",
             f"none in {where}",
-            'add { time = "6 h" } to the list: a rule may never hold',
+            'add { time = "6 h" } to `until`: another end may never come',
         )
     _windows(found, where)
 
@@ -174,8 +178,8 @@ def _windows(found: Step, where: str) -> None:
             judged = windows[words] if words in windows else values.span(words)
         except values.Wrong as error:
             raise UsageError(
-                'judge to name a window of the step, or a stretch such as "last 20 %"',
-                f"{shown(words)} in {where}",
+                '`judge` to name a window of the step, or a stretch such as "last 20 %"',
+                f"window = {shown(words)} in {where}",
                 do_you_mean(words, windows) if windows else "add windows, or write a stretch",
             ) from error
         windows = {**windows, f"window {shown(words)} of judge": judged}
@@ -183,9 +187,9 @@ def _windows(found: Step, where: str) -> None:
     for name, span in windows.items():
         if longest_s is not None and span.from_s is not None and span.from_s >= longest_s:
             raise UsageError(
-                f"{name} to begin before the load ends, which is after {longest_s:g} s at most",
+                f"{name} to begin before the load ends, which it does after {longest_s:g} s at most",
                 f"its begin at {span.from_s:g} s in {where}",
-                "let it begin earlier, or make the load longer",
+                "begin it earlier, or make the load longer",
             )
 
 
@@ -195,7 +199,7 @@ def _choose(found: Step, before: Mapping[str, Step], where: str) -> None:
     swept = {each.path: each for each in before.values() if each.axes and "/" in each.path}
     if path not in swept:
         do = do_you_mean(path, swept) if swept else "put a repeat with a swept load before it"
-        raise UsageError("from to be a swept load of a repeat before it", f"from = {shown(path)} in {where}", do)
+        raise UsageError("`from` to be a swept load of a repeat before it", f"from = {shown(path)} in {where}", do)
     axes = swept[path].axes
     for point in found.keys["points"]:
         for key, value in point.items():

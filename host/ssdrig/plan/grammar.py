@@ -109,8 +109,7 @@ def _steps(tables: Mapping, chosen: Mapping, where: str) -> tuple[Step, ...]:
 def _words(tables: Mapping, where: str) -> dict[str, str]:
     try:
         words = {key: values.text(tables.get(key), key) for key in ("name", "title", "source", "about")}
-        if not values.NAME.fullmatch(words["name"]):
-            raise values.wrong("of a-z, 0-9 and -, at most 40 characters", words["name"], "name", "rename the plan")
+        values.name(words["name"])
     except values.Wrong as error:
         raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error
     return words

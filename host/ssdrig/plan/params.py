@@ -57,8 +57,10 @@ def read(document: Mapping, where: str) -> dict:
                 'write it like "60 s", "4 KiB", 32 or [1, 32]',
             )
     for variant, table in document.get("variant", {}).items():
-        if not values.NAME.fullmatch(variant):
-            raise UsageError("names of variants of a-z, 0-9 and -", f"{shown(variant)} in {where}", "rename it")
+        try:
+            values.name(variant, "each name of a variant")
+        except values.Wrong as error:
+            raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error
         for name, value in table.items():
             _fits(params, name, value, f"{where}, variant {variant}")
     return params

@@ -36,6 +36,18 @@ EXPECTED = {
     "percent": "a whole number from 0 to 100, such as 65",
     "word": 'a word such as "random"',
 }
+LIMITS = {
+    "bytes": "of whole bytes, at least 1 B and at most 1024 PiB",
+    "block": "of 512 B, or a multiple of it up to 16 MiB",
+    "time": "above 0 s and up to 10000000 s",
+    "pause": "up to 10000000 s",
+    "amount": "above 0 x and up to 1000 x",
+    "range": "above 0 % and up to 100 %",
+    "rate": "above 0 IOPS and up to 1000000 kIOPS",
+    "count": "from 1 to 2147483648",
+    "index": "from 0 to 2147483648",
+    "percent": "from 0 to 100",
+}
 UNITS: dict[str, dict] = {
     **dict.fromkeys(("bytes", "block"), BYTES),
     **dict.fromkeys(("time", "pause"), SECONDS),
@@ -110,6 +122,21 @@ def _measured(number: Fraction, unit: str, kind: str, raw: bool):
     if kind == "block" and (size % SECTOR_BYTES or size > MOST_BLOCK_BYTES):
         return None
     return {"amount": Amount(None, int(size)), "range": Range(None, False, int(size))}.get(kind, int(size))
+
+
+def advice(value, kind: str) -> str:
+    """What to do about `value`, which parse() refuses."""
+    likely = suggest(value, kind)
+    if likely:
+        return f"do you mean {likely}?"
+    if kind in INTEGERS:
+        return f"choose a number {LIMITS[kind]}" if type(value) is int else "write the number, without quotes or unit"
+    if kind == "word":
+        return "write a word of a-z, 0-9, ., _ and -"
+    match = _NUMBER.fullmatch(value.removeprefix("raw ")) if isinstance(value, str) else None
+    if match and match[2] in UNITS[kind]:
+        return f"choose a value {LIMITS[kind]}"
+    return f"write digits and one of the units {' '.join(UNITS[kind])}, in quotes"
 
 
 def suggest(value, kind: str) -> str | None:

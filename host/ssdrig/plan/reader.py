@@ -50,25 +50,24 @@ class Reader:
         for number, table in enumerate(tables, 1):
             step = self._step(table, above, f"{where}, step {number}", outer or {})
             if step.name in (other.name for other in found):
-                raise UsageError("each name once", f"{step.name} again in {where}", "rename one of the steps")
+                raise UsageError("each name of a step once", f"{step.name} again in {where}", "rename one of the steps")
             found.append(step)
         return tuple(found)
 
     def _workload(self, table: Mapping, where: str) -> None:
         """A workload says what steps that use it have in common; it uses no other, and holds no steps."""
+        if "use" in table:
+            raise UsageError("workloads that use no other", f"`use` in {where}", "write its keys there, too")
         do = table.get("do")
         kinds = [steps.KINDS[do]] if isinstance(do, str) and do in steps.KINDS else steps.KINDS.values()
         known = {key for kind in kinds for key in kind.KEYS} | {"do", "needs", "optional"}
         known_keys(table, known, "a workload", where)
 
     def _step(self, table: Mapping, above: str, where: str, outer: Mapping) -> Step:
-        name = table.get("name")
-        if not isinstance(name, str) or not values.NAME.fullmatch(name):
-            raise UsageError(
-                "a step with a name of a-z, 0-9 and -, at most 40 characters",
-                f"name = {shown(name)} in {where}",
-                'write name = "…"',
-            )
+        try:
+            name = values.name(table.get("name"))
+        except values.Wrong as error:
+            raise UsageError(error.expected, f"{error.seen} in {where}", error.do) from error
         path = f"{above}/{name}" if above else name
         where = f"{self.where}, step {path}"
         table = self._with_workload(table, where)
@@ -91,7 +90,9 @@ class Reader:
         inner: tuple[Step, ...] = ()
         if do == "repeat":
             if above:
-                raise UsageError("repeat on the first level", f"one inside another in {where}", "take it out of there")
+                raise UsageError(
+                    "repeat on the first level", f"one inside another in {where}", "move it to the first level"
+                )
             swept = {key: points for axis in said.get("over", []) for key, points in axis.items()}
             inner = self.steps(table.get("step"), path, where, swept)
         optional = table.get("optional", False)
@@ -138,5 +139,7 @@ class Reader:
             if value is not None:
                 found[key] = check.key_value(value, spec, key)
             elif spec.required and key not in swept:
-                raise values.Wrong(f"{key} in a {kind.__name__.rpartition('.')[2]} step", f"no {key}", f"add {key} = …")
+                raise values.Wrong(
+                    f"`{key}` in a {kind.__name__.rpartition('.')[2]} step", f"no {key}", f"add {key} = …"
+                )
         return found

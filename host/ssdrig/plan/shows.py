@@ -83,7 +83,7 @@ def _keys(show: Mapping, view: str) -> None:
             raise values.Wrong(f"a key of the view {view}", shown(key)[1:-1], do)
     for key in known.required:
         if key not in show:
-            raise values.Wrong(f"{key} in the view {view}", f"no {key}", f"add {key} = …")
+            raise values.Wrong(f"`{key}` in the view {view}", f"no {key}", f"add {key} = …")
     if "scale" in show:
         values.one_of(show["scale"], SCALES, "scale")
     if "title" in show:
@@ -119,14 +119,16 @@ def _where(text, path: str, axes: Mapping[str, Sequence]) -> None:
         key, _, wanted = word.partition("=")
         if key not in axes:
             raise values.Wrong(f"where to name what {path} sweeps", shown(word), do_you_mean(key, axes))
-        values.one_of(wanted, [told(value) for value in axes[key]], f"{key} in where")
+        points = [told(value) for value in axes[key]]
+        if wanted not in points:
+            raise values.wrong(f"one of {', '.join(points)}", wanted, f"{key} in where", "name a point that is swept")
 
 
 def _figure(show: Mapping, paths: Mapping[str, Step], figures: list[str]) -> None:
     """A name of its own, and a formula of values that steps have."""
-    name = show["name"]
-    if not isinstance(name, str) or not values.NAME.fullmatch(name) or name in figures:
-        raise values.wrong("a name of a-z, 0-9 and -, each once", name, "name")
+    name = values.name(show["name"])
+    if name in figures:
+        raise values.Wrong("each name of a figure once", f"{name} again", "rename one of the figures")
     figures.append(name)
     if "unit" in show:
         values.text(show["unit"], "unit")

@@ -71,27 +71,30 @@ def read(value, kind: str, key: str = "the value"):
     try:
         return quantity.parse(value, kind)
     except ValueError as error:
-        likely = quantity.suggest(value, kind)
-        if likely:
-            do = f"do you mean {likely}?"
-        elif kind in quantity.UNITS:
-            do = f"write a number and one of the units {' '.join(quantity.UNITS[kind])} in quotes"
-        else:
-            do = "write a word of a-z, 0-9, _ and -" if kind == "word" else "write the number, without quotes or unit"
-        raise wrong(str(error), value, key, do) from None
+        raise wrong(str(error), value, key, quantity.advice(value, kind)) from None
 
 
 def wrong(expected: str, value, key: str, do: str = "see schemas/plan.md") -> Wrong:
     """`key`, such as "qd" or "time in until", is not what was expected."""
-    name = key.partition(" in ")[0]
-    return Wrong(f"{key} to be {expected}", shown(value) if " " in name else f"{name} = {shown(value)}", do)
+    name, _, place = key.partition(" in ")
+    quoted = key if " " in name else f"`{name}`{' in ' * bool(place)}{place}"
+    return Wrong(f"{quoted} to be {expected}", shown(value) if " " in name else f"{name} = {shown(value)}", do)
 
 
 def one_of(value, known, key: str) -> str:
     """A word of `known`. Raises Wrong."""
     if not isinstance(value, str) or value not in known:
         do = do_you_mean(value if isinstance(value, str) else shown(value), known)
-        raise wrong(f"one of {', '.join(known)}", value, key, do)
+        raise wrong(f"one of {', '.join(known) or '(none)'}", value, key, do)
+    return value
+
+
+def name(value, key: str = "name") -> str:
+    """A name of a plan, a step, a variant, a window or a figure. Raises Wrong."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        likely = re.sub("[^a-z0-9]+", "-", value.lower()).strip("-")[:40] if isinstance(value, str) else ""
+        do = f'do you mean "{likely}"?' if likely else 'write one such as "load"'
+        raise wrong("made of a-z, 0-9 and -, at most 40 characters", value, key, do)
     return value
 
 
@@ -100,13 +103,8 @@ def blocks(value, key: str) -> tuple[tuple[int, int], ...]:
     if isinstance(value, str):
         return ((read(value, "block", key), 100),)
     if not isinstance(value, dict) or not value:
-        likely = quantity.suggest(value, "block")
-        raise wrong(
-            'a block size such as "4 KiB", or a mix such as { "4 KiB" = 67, "8 KiB" = 33 }',
-            value,
-            key,
-            f"do you mean {likely}?" if likely else "see schemas/plan.md",
-        )
+        words = 'a block size such as "4 KiB", or a mix such as { "4 KiB" = 67, "8 KiB" = 33 }'
+        raise wrong(words, value, key, quantity.advice(value, "block"))
     mix = {}
     for size, share in value.items():
         size_bytes = read(size, "block", f"each size in {key}")
@@ -115,7 +113,9 @@ def blocks(value, key: str) -> tuple[tuple[int, int], ...]:
         mix[size_bytes] = read(share, "percent", f"the share of {shown(size)} in {key}")
     total = sum(mix.values())
     if total != 100 or not all(mix.values()):
-        raise wrong("a mix whose shares, each above 0, add up to 100", value, key, f"they add up to {total}")
+        raise wrong(
+            "a mix whose shares, each above 0, add up to 100", value, key, f"change the shares, which add up to {total}"
+        )
     return tuple(sorted(mix.items(), key=lambda pair: -pair[1]))
 
 
@@ -127,11 +127,13 @@ def hot(value, key: str) -> tuple[tuple[int, int], ...]:
             (read(ios, "percent", f"each number in {key}"), read(size, "percent", f"each number in {key}"))
             for ios, size in value
         ]
-    if not zones or any(sum(zone[k] for zone in zones) != 100 for k in (0, 1)) or not all(min(zone) for zone in zones):
+    sums = [sum(zone[k] for zone in zones) for k in (0, 1)]
+    if sums != [100, 100] or not all(min(zone) for zone in zones):
+        words = (
+            "zones [percent of the I/Os, percent of the range] such as [[50, 5], [30, 15], [20, 80]], both 100 in all"
+        )
         raise wrong(
-            "zones [percent of the I/Os, percent of the range], both 100 in all, such as [[50, 5], [30, 15], [20, 80]]",
-            value,
-            key,
+            words, value, key, f"change the zones, whose sums are {sums[0]} and {sums[1]}; leave out those of 0"
         )
     return tuple(zones)
 
@@ -236,16 +238,14 @@ def windows(value, key: str) -> dict[str, Span]:
     """{ all = "all", steady = "last 20 %" }: names and their stretches, see span()."""
     if not isinstance(value, dict):
         raise wrong('a table such as { all = "all", steady = "last 20 %" }', value, key)
-    for name in value:
-        if not NAME.fullmatch(name):
-            raise Wrong(f"names in {key} of a-z, 0-9 and -", shown(name), "rename that window")
-    return {name: span(stretch, f"{name} in {key}") for name, stretch in value.items()}
+    return {name(each, f"each name in {key}"): span(stretch, f"{each} in {key}") for each, stretch in value.items()}
 
 
 def span(value, key: str = "window") -> Span:
     """One window's stretch: "all", "from 70 %", "from 1400 s", "last 20 %", "last 400 s", "until cliff",
     "10 s..60 s"."""
-    words = wrong('a window such as "all", "from 70 %", "last 400 s", "until cliff" or "10 s..60 s"', value, key)
+    forms = 'a window such as "all", "from 70 %", "last 400 s", "until cliff" or "10 s..60 s"'
+    words = wrong(forms, value, key, "write it in one of these forms, with a unit and within the step")
     match = WINDOW.fullmatch(value) if isinstance(value, str) else None
     if not match:
         raise words
@@ -298,14 +298,14 @@ def limit(value, key: str = "where") -> Limit:
     match = LIMIT.fullmatch(value) if isinstance(value, str) else None
     if not match:
         raise wrong('a limit such as "lat_mean < 5 ms" or "iops > 1000"', value, key)
-    name, sign, amount = match.groups()
-    unit = VALUES[one_of(name, VALUES, f"the value of {key}")][1]
+    limited, sign, amount = match.groups()
+    unit = VALUES[one_of(limited, VALUES, f"the value of {key}")][1]
     if unit == "µs":
-        return Limit(name, sign, read(amount, "time", f"the limit of {key}") * 1e6)
+        return Limit(limited, sign, read(amount, "time", f"the limit of {key}") * 1e6)
     number = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,12})?) ?(.*)", amount)
     if not number or number[2] not in ("", unit):
         raise wrong(f"a number{' and ' + unit if unit else ''}", amount, f"the limit of {key}", "correct it")
-    return Limit(name, sign, float(number[1]))
+    return Limit(limited, sign, float(number[1]))
 
 
 def text(value, key: str) -> str:
