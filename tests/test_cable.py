@@ -199,6 +199,24 @@ def test_a_board_with_a_time_of_its_own_stands_still_with_the_machine(tmp_path):
     assert 0 < after_us - before_us < 500_000  # of 2 s
 
 
+def test_pongs_are_causal(tmp_path):
+    """The board's time of a ping lies between the host's times before and after it, on the true map."""
+    with Board(tmp_path, 2.5, {"ppm": 80.0, **REAL_TIME}) as b:
+        b.go()
+        for token in range(40):
+            before = time.monotonic_ns()
+            b.send(wire.PING, struct.pack("<I", token))
+            b.until(lambda: len(b.bodies(wire.PONG)) > token)
+            after = time.monotonic_ns()
+            seen, t_us, held_us = struct.unpack(wire.PONG_BODY, b.bodies(wire.PONG)[-1])
+            truth = b.truth()[0]
+            t = truth["t_boot_ns"] + (t_us - truth["tick0"]) * 1000 / (1 + truth["ppm"] * 1e-6)
+            assert seen == token and before - 1000 <= t <= after  # t_us has whole microseconds
+            first, answered = t - (held_us // 2) * 1000, t + (held_us - held_us // 2) * 1000
+            # and so do both ends of its holding the ping
+            assert before - 2000 <= first and answered <= after and held_us > 0
+
+
 def test_noisy_bytes_never_become_numbers(tmp_path):
     """Bytes lost, changed, doubled both ways: frames go missing and that is seen; none that is read is wrong."""
     noise = {"loss": 3e-4, "corrupt": 3e-4, "duplicate": 3e-4, "command_loss": 0.01, "command_corrupt": 0.01}
