@@ -103,7 +103,7 @@ def test_a_histogram_counts_from_the_first_second_to_before_the_last_edge():
 def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
     for more, value in ((0, LOW), (1, HIGH)):
         cells = np.array([[0, LOW, 1000 - slow - more], [7, HIGH, slow + more]])
-        out = window_figures._percentiles("lat", cells, 1, [])
+        out = window_figures.percentiles("lat", cells, 1, [])
         assert out[f"lat_{name}_us"] == exactly(plat_ns(value) / 1000) and "clat_mean_us" not in out
 
 
@@ -111,7 +111,7 @@ def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
 def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
     for n, there in ((needs, True), (needs - 1, False)):
         notes = []
-        found = window_figures._percentiles("clat", np.array([[0, LOW, n - 1], [1, LOW, 1]]), 1, notes)
+        found = window_figures.percentiles("clat", np.array([[0, LOW, n - 1], [1, LOW, 1]]), 1, notes)
         assert (f"clat_{name}_us" in found) == there
         assert any(f"clat_{name}_us: {n} I/Os" in note and note.endswith(f" {needs}") for note in notes) != there
 

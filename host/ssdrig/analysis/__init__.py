@@ -15,20 +15,26 @@ from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.analysis.smart import load_smart
 
-__all__ = ["SECOND_NS", "Rail", "RunData", "load"]
+__all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
 
 def load(run_path) -> RunData:
     """Read a run folder. Raises JournalError if it is none; what else is missing is said in `notes`."""
     run = Path(run_path)
-    header = journal.run_header(run)
-    state, events = journal.state(run), journal.events(run)
-    data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
-    data.notes += integrity.damage(run)
+    data = begin(run)
     load_fio(data, run)
     load_power(data, run)
     load_smart(data, run)
     load_events(data)
+    return data
+
+
+def begin(run: Path) -> RunData:
+    """What the journal of a run folder says, nothing measured yet. Raises JournalError if it is none."""
+    header = journal.run_header(run)
+    state, events = journal.state(run), journal.events(run)
+    data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
+    data.notes += integrity.damage(run)
     return data
 
 

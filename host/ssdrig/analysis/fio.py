@@ -21,22 +21,29 @@ def load_fio(data: RunData, run: Path) -> None:
             data.fill_s, data.fill_bytes = fill.totals["runtime_ms"] / 1000 / k, fill.totals["bytes"]
     except LoadError as error:
         data.notes.append(f"fill: {error}")
+    load_step(data, run / "fio" / "load", _started(data, "load"))
+
+
+def load_step(data: RunData, folder: Path, started_ns: int) -> None:
+    """One fio job -> the grid of RunData, `load_s`, `ios` and `totals`. `started_ns`: when it was started, for a
+    folder that does not say when it began."""
+    k = data.k
     try:
-        load = fiolog.load(run / "fio" / "load")
+        load = fiolog.load(folder)
         if not len(load.iops):
-            raise LoadError("I/O in the load", "none", "see fio/load/stderr.txt")
+            raise LoadError("I/O in the load", "none", f"see {folder.name}/stderr.txt")
     except LoadError as error:
         data.notes.append(f"load: {error}")
         return
     data.t0_ns = int(load.t_ns[0])
     if not data.t0_ns:
-        data.t0_ns = _started(data, "load")
+        data.t0_ns = started_ns
         data.notes.append("load: fio's own start is not known; the axis begins when it was started, good to a second")
     elif load.source == "status":
         data.notes.append("load: the seconds are made of fio's once-a-second documents, good to a second")
     data.notes += [f"load: {note}" for note in load.notes]
     data.load_s = load.totals["runtime_ms"] / 1000 / k
-    data.ios = load.totals["ios"]
+    data.ios, data.totals = load.totals["ios"], load.totals
     n = (len(load.iops) - load.partial) // k  # a second that was cut short would look slow
 
     def per_second(values):
@@ -57,7 +64,7 @@ def load_fio(data: RunData, run: Path) -> None:
         )
     if data.hist_of == "lat":
         data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
-    _load_lat(data, run / "fio" / "load" / "out.json")
+    _load_lat(data, folder / "out.json")
     if k > 1:
         data.notes.append(
             f"P99 of clat by the second: the largest of the {k} host seconds' that make one of the drive's"

@@ -21,23 +21,42 @@ COUNTS = {
 
 
 def load_power(data: RunData, run: Path) -> None:
-    k, n = data.k, len(data.iops)
-    data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
+    powers = read_powers(data, run)
+    on_grid(data, powers)
+    if not powers:
+        return
+    _idle(data, powers)
+    if data.t0_ns is not None and data.fill_s and data.fill_t0_ns is not None:
+        fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)
+        data.fill_energy_J = _energy(data, powers, *fill)[0]
+        _clipped(data, "fill", powers, *fill)
+        if data.fill_energy_J is None:
+            data.notes.append("fill_energy_J: power samples do not cover the fill")
+
+
+def read_powers(data: RunData, run: Path) -> list[samples.Power]:
+    """The samples of each rail, [] where there are none; what came short is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
-        return
+        return []
     try:
         powers = samples.load_rails(run)
     except RigError as error:
         data.notes.append(f"power: {error}")
-        return
+        return []
+    data.closure = rails.worst([power.closure for power in powers])
+    _note_power(data, powers)
+    return powers
+
+
+def on_grid(data: RunData, powers: list[samples.Power]) -> None:
+    """Power and energy of each second of the grid, of the rails together and of each."""
+    k, n = data.k, len(data.iops)
+    data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
     data.rails = [
         Rail(power.rail, power.name, np.full(n, np.nan), np.full(n, np.nan), closure=power.closure) for power in powers
     ]
-    data.closure = rails.worst([power.closure for power in powers])
-    _note_power(data, powers)
-    _idle(data, powers)
-    if data.t0_ns is None:
+    if data.t0_ns is None or not powers:
         return
     edges = data.t0_ns + k * SECOND_NS * np.arange(n + 1, dtype=np.int64)
     data.energy_J = rails.steps_J(powers, edges) / k
@@ -50,12 +69,6 @@ def load_power(data: RunData, run: Path) -> None:
             rail.power_mean_W = rails.steps_J([power], edges) / k
             rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
         _count(rail, power, edges)
-    if data.fill_s and data.fill_t0_ns is not None:
-        fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * k * SECOND_NS)
-        data.fill_energy_J = _energy(data, powers, *fill)[0]
-        _clipped(data, "fill", powers, *fill)
-        if data.fill_energy_J is None:
-            data.notes.append("fill_energy_J: power samples do not cover the fill")
 
 
 def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:

@@ -52,6 +52,7 @@ class RunData:
     t0_ns: int | None = None  # CLOCK_MONOTONIC of the load's first I/O; None: there was none
     load_s: float = 0.0  # from the first I/O to fio's end
     ios: int | None = None  # of the whole load, its last part of a second too
+    totals: dict = field(default_factory=dict)  # of fio's last document, host time: see fiotext.totals
     fill_t0_ns: int | None = None
     fill_s: float | None = None
     fill_bytes: int | None = None

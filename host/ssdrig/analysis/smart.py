@@ -15,6 +15,12 @@ EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll
 
 
 def load_smart(data: RunData, run: Path) -> None:
+    read_polls(data, run)
+    place_polls(data)
+
+
+def read_polls(data: RunData, run: Path) -> None:
+    """What the drive reported at each poll, by time."""
     for path in sorted((run / "smart").glob("*.json")):
         try:
             snapshot = counters.snapshot(json.loads(path.read_bytes()))
@@ -24,6 +30,10 @@ def load_smart(data: RunData, run: Path) -> None:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
             data.notes.append(f"smart/{path.name} cannot be read: {error}")
     data.snapshots.sort(key=lambda s: s["t_ns"])
+
+
+def place_polls(data: RunData) -> None:
+    """The polls on the axis of the load: temperature, and write amplification since its start."""
     if data.t0_ns is None:
         return
     warm = [s for s in data.snapshots if s["temperature_C"] is not None]

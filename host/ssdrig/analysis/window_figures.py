@@ -39,6 +39,7 @@ iops_p1 | IOPS, P1 |  | 0 | more | 1 % of the seconds were slower. Only from 100
 iops_p5 | IOPS, P5 |  | 0 | more | 5 % of the seconds were slower. Only from 200 seconds on.
 iops_p50 | IOPS, median |  | 0 | more | Half of the seconds were slower.
 zero_seconds | Seconds without I/O | s | 0 | less | Seconds in which not one I/O completed.
+bw_mean_MBps | Throughput | MB/s | 1 | more | Bytes of the same seconds / their number (1 MB = 10⁶ bytes).
 ios | I/O completed |  | 0 |  | All I/O of the window's seconds, as fio counted them.
 lat_mean_us | Mean latency (lat) | µs | 0 | less | From submission by fio to completion, queueing in the host included.
 lat_p50_us | Median latency (lat) | µs | 0 | less | Half of the I/O were faster, from submission to completion.
@@ -119,8 +120,8 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _latency(data, window, notes)
     out |= _littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
-    out |= _wear(data, window, notes)
-    out |= _temperature(data, window, notes)
+    out |= wear(data, window, notes)
+    out |= temperature(data, window, notes)
     return out | {"notes": notes}
 
 
@@ -155,6 +156,7 @@ def _iops(data: RunData, window: Window, notes: list[str]) -> dict:
         **{key: None if key in few else float(np.percentile(counts, 100 * p)) for key, p in SECONDS.items()},
         "iops_p50": float(np.median(counts)),
         "zero_seconds": int((counts == 0).sum()),
+        "bw_mean_MBps": float(data.bw_Bps[_cut(window)].mean()) / 1e6,
     }
 
 
@@ -174,7 +176,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
             keys = ", ".join(f"{kind}_{name}_us" for name in PERCENTILES)
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
-            out |= _percentiles(kind, cells, data.k, notes)
+            out |= percentiles(kind, cells, data.k, notes)
     mean = out["lat_mean_us"]
     if mean and (slat := 100 * (mean - out.get("clat_mean_us", mean)) / mean) > SLAT_PERCENT:
         notes.append(f"lat_mean_us: {slat:.0f} % of it passed before the drive was given the I/O (slat)")
@@ -193,7 +195,7 @@ def _lat_cells(data: RunData, window: Window) -> np.ndarray | None:
     return data.lat_hist[(data.lat_hist[:, 0] > first) & (data.lat_hist[:, 0] <= last)]
 
 
-def _percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
+def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
     """Mean of clat, and percentiles of either, of histogram cells (any, bin, count)."""
     bins, of_cell = np.unique(cells[:, 1], return_inverse=True)
     held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
@@ -250,18 +252,25 @@ def _energy(data: RunData, window: Window, ios: int, notes: list[str]) -> dict:
     if not total:
         return out
     done, moved = float(data.iops[cut][seen].sum()), float(data.bw_Bps[cut][seen].sum())
-    out |= {"power_mean_W": total / int(seen.sum()), "power_max_W": float(np.nanmax(data.power_max_W[cut]))}
+    out |= ratios(total, int(seen.sum()), done, moved)
+    out |= {"power_max_W": float(np.nanmax(data.power_max_W[cut]))}
     if seen.all():
         out["energy_J"] = total
         watts = [float(rail.power_mean_W[cut].mean()) for rail in data.rails]
         out["power_uncertainty_percent"] = _uncertainty_percent(data.rails, watts, cut)
-    if done:
-        out |= {"energy_uJ_per_io": 1e6 * total / done, "iops_per_W": done / total}
-        if data.idle_mean_W is not None:
-            above = out["power_mean_W"] - data.idle_mean_W
-            out["energy_uJ_per_io_above_idle"] = 1e6 * above * int(seen.sum()) / done
-    if moved:
-        out["energy_J_per_GB"] = 1e9 * total / moved
+    if done and data.idle_mean_W is not None:
+        above = out["power_mean_W"] - data.idle_mean_W
+        out["energy_uJ_per_io_above_idle"] = 1e6 * above * int(seen.sum()) / done
+    return out
+
+
+def ratios(joules: float, seconds: float, ios: float, moved_bytes: float) -> dict:
+    """Mean power, and energy per I/O and per byte, of so much energy (above 0) in so much drive time."""
+    out = {"power_mean_W": joules / seconds}
+    if ios:
+        out |= {"energy_uJ_per_io": 1e6 * joules / ios, "iops_per_W": ios / joules}
+    if moved_bytes:
+        out["energy_J_per_GB"] = 1e9 * joules / moved_bytes
     return out
 
 
@@ -294,7 +303,7 @@ def _rail(rail, window: Window) -> dict:
     }
 
 
-def _wear(data: RunData, window: Window, notes: list[str]) -> dict:
+def wear(data: RunData, window: Window, notes: list[str]) -> dict:
     found, polls_s, why = window_wa(data, window)
     if why:
         notes.append(f"wa: {why}")
@@ -305,7 +314,7 @@ def _wear(data: RunData, window: Window, notes: list[str]) -> dict:
     return out
 
 
-def _temperature(data: RunData, window: Window, notes: list[str]) -> dict:
+def temperature(data: RunData, window: Window, notes: list[str]) -> dict:
     """What the drive itself reported near the window's edges, and the highest in it."""
     slack = EDGE_SHARE * (window.t1_s - window.t0_s)
     near = (data.temp_t_s >= window.t0_s - slack) & (data.temp_t_s <= window.t1_s + slack)

@@ -93,7 +93,9 @@ def is_sound(document) -> bool:
     if not all(number(document.get(key, 0)) for key in ("timestamp_ms", "t_ns")):
         return False
     for job in document["jobs"]:
-        if not isinstance(job, dict) or not all(number(job.get(key, 0)) for key in ("job_runtime", "error")):
+        if not isinstance(job, dict) or not all(
+            number(job.get(key, 0)) for key in ("job_runtime", "error", "usr_cpu", "sys_cpu")
+        ):
             return False
         for name in DIRECTIONS:
             side = job.get(name) or {}
@@ -143,11 +145,15 @@ def totals(document: dict | None, direction: str | None = None) -> dict:
 
     {"ios", "bytes": completed, "runtime_ms": since job start, "lat_sum_ns", "slat_sum_ns": the part of it before
     submission, "error": fio's first errno, "lat_ns", "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them,
-    with and without the time before submission (one job and direction only), "directions"}"""
+    with and without the time before submission (one job and direction only), "directions", "cpu_percent": what fio
+    took of the host, 100 for each core, None where the document does not say}"""
     out: dict[str, Any] = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "slat_sum_ns": 0.0, "error": 0}
-    out |= {"lat_ns": {}, "clat_ns": {}, "directions": ()}
+    out |= {"lat_ns": {}, "clat_ns": {}, "directions": (), "cpu_percent": None}
     sides = []
     for job in (document or {"jobs": []})["jobs"]:
+        if direction is None and "usr_cpu" in job and "sys_cpu" in job:  # of a grouped job the mean of its threads
+            threads = job.get("job_runtime", 0) / (_runtime_ms(job) or 1)
+            out["cpu_percent"] = (out["cpu_percent"] or 0.0) + (job["usr_cpu"] + job["sys_cpu"]) * max(1.0, threads)
         out["runtime_ms"] = max(out["runtime_ms"], _runtime_ms(job))
         out["error"] = out["error"] or job.get("error", 0)
         for name in DIRECTIONS if direction is None else (direction,):

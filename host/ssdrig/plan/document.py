@@ -78,11 +78,11 @@ def check(document: dict, where: str) -> None:
 
 def shown(value) -> str:
     """A value as the plan writes it, for messages: on one line, printable and short."""
-    text = printable(_toml(value))
+    text = printable(toml(value))
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-def _toml(value) -> str:
+def toml(value) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -92,9 +92,9 @@ def _toml(value) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(toml, value))}]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_toml(inner)}" for key, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml(inner)}" for key, inner in value.items()) + " }"
     return str(value)
 
 

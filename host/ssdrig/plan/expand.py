@@ -47,6 +47,12 @@ class Act:
         """ "rounds/point read=65 block=64KiB"."""
         return " ".join([self.path, *(f"{key}={grammar.told(value)}" for key, value in self.point.items())])
 
+    def folder(self, round_: int | None, number: int) -> str:
+        """Where fio writes, within the run's fio/: "load"; of the 17th act in the third round of a repeat
+        "rounds/point/r03/p17"."""
+        parts = [self.path, *([f"r{round_:02}"] if round_ is not None else [])]
+        return "/".join([*parts, *([f"p{number:02}"] if self.point else [])])
+
 
 def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = frozenset()) -> list[Act]:
     """The acts of a plan on a drive: {"capacity_bytes", "raw_nand_bytes", "logical_block_bytes"} (the last two may be

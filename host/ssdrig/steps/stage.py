@@ -45,11 +45,7 @@ class Stage:
         return self.seed + self.jobs - 1
 
     def folder(self, act: Act, number: int = 0) -> Path:
-        """fio/load; in a repeat fio/rounds/point/r03/p17."""
-        folder = self.book.path / "fio" / act.path
-        if self.round is not None:
-            folder = folder / f"r{self.round:02}"
-        return folder / f"p{number:02}" if act.point else folder
+        return self.book.path / "fio" / act.folder(self.round, number)
 
     def fio(self, act: Act, job: "Job", pace: Pace, number: int = 0, met=lambda iops, written_bytes: False) -> "Result":
         """Carry out one fio job. `met(iops, written_bytes)`, asked each second with the I/Os of each second of drive

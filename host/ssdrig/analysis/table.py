@@ -1,0 +1,371 @@
+"""The run folder of a plan -> one row for each act that was carried out, with its figures.
+
+A whole act has what fio counted from its first I/O to its end, and the power samples of exactly that time. The windows
+that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
+known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig import analysis
+from ssdrig.analysis import fio, power, smart, steady, window_figures, windows
+from ssdrig.analysis.events import load_events
+from ssdrig.analysis.rundata import SECOND_NS, RunData
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.load import fioclock, fiotext
+from ssdrig.meter import rails, samples
+from ssdrig.plan import document, expand, grammar, rules, shows, values
+from ssdrig.plan.expand import Act
+
+IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", "lat_p99_us", "host_cpu_percent")
+PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
+WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS)  # of a whole act, beside t0_s, t1_s and the other percentiles
+WHOLE = "all"
+
+
+@dataclass
+class Row:
+    """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
+    with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
+    plan names in it. `notes`: figure keys and the reason. `folder`: fio's, within fio/. `data`: its seconds, None in a
+    repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os."""
+
+    act: Act
+    round: int | None
+    state: str  # "done", "failed", "running" (or ended without a word) or "not run"
+    why: str | None = None
+    t0_s: float | None = None
+    t1_s: float | None = None
+    windows: dict[str, dict | None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    folder: str = ""
+    data: RunData | None = None
+    lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+
+    def value(self, word: str, window: str = WHOLE) -> float | None:
+        """The figure that a plan calls `word`, such as "uJ/IO"."""
+        return (self.windows.get(window) or {}).get(shows.VALUES[word][0])
+
+    def why_not(self, word: str) -> str:
+        """Why value() has none."""
+        key = shows.VALUES[word][0]
+        if self.state != "done":
+            return self.why or self.state
+        split = (note.partition(": ") for note in self.notes)
+        return next((reason for keys, _, reason in split if key in keys.split(", ")), "not known")
+
+    def as_json(self) -> dict:
+        return {
+            "path": self.act.path,
+            "do": self.act.do,
+            "round": self.round,
+            "point": dict(self.act.point),
+            "state": self.state,
+            "why": self.why,
+            "t0_s": self.t0_s,
+            "t1_s": self.t1_s,
+            "windows": self.windows,
+            "notes": self.notes,
+        }
+
+
+@dataclass
+class Verdict:
+    """What the steady-state rule said: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
+    load for a window. `values`: of each round, oldest first; the verdict is of the last five."""
+
+    path: str
+    words: str
+    verdict: dict
+    values: list[float | None]
+    by: str  # "until": the step ended by it; "judge": judged only
+
+    def as_json(self) -> dict:
+        return {"of": self.path, "value": self.words, "by": self.by, "values": self.values, **self.verdict}
+
+
+@dataclass
+class Table:
+    """A run of a plan. `data`: the run as a whole (no load on its axis, which begins with the run)."""
+
+    path: Path
+    data: RunData
+    plan: grammar.Plan
+    acts: list[Act]
+    rows: list[Row]
+    verdicts: list[Verdict]
+
+    def of(self, path: str) -> list[Row]:
+        """The rows of a step that ran to their end; of a repeat those of the steps in it."""
+        return [r for r in self.rows if r.state == "done" and (r.act.path == path or r.act.path.startswith(path + "/"))]
+
+    @property
+    def achieved(self) -> bool | None:
+        """Whether the rule held wherever the plan asks for it; None: it asks nowhere, or nothing was tested."""
+        passed = [each.verdict["passed"] for each in self.verdicts]
+        return None if not passed else all(passed)
+
+    def as_json(self) -> dict:
+        said = self.data.header["plan"]
+        return {
+            "run": self.data.header["run"],
+            "state": self.data.state,
+            "why": self.data.why,
+            "simulated": bool(self.data.header.get("simulated")),
+            "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
+            "rows": [row.as_json() for row in self.rows],
+            "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
+            "notes": self.data.notes,
+        }
+
+
+def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
+    """The figures of several rows of one point, such as of five rounds: rates and energies of all of it together, mean
+    latency by the I/Os, everything else (percentiles, write amplification, temperature) as the mean of the rows'."""
+    found = [figures for row in rows if (figures := row.windows.get(window))]
+    if len(found) < 2:
+        return found[0] if found else {}
+    out: dict[str, Any] = {}
+    for key in KEYS:
+        seen = [f[key] for f in found if f.get(key) is not None]
+        out[key] = sum(seen) / len(seen) if seen else None
+    seconds = [f["t1_s"] - f["t0_s"] for f in found]
+    if all(f.get("ios") for f in found):
+        out["ios"] = sum(f["ios"] for f in found)
+        out["iops_mean"] = out["ios"] / sum(seconds)
+        out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
+        moved = sum(f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True))
+        out["bw_mean_MBps"] = moved / sum(seconds) / 1e6
+        if all(f.get("energy_J") for f in found):
+            out["energy_J"] = sum(f["energy_J"] for f in found)
+            out |= window_figures.ratios(out["energy_J"], sum(seconds), out["ios"], moved)
+    return out | {"t0_s": 0.0, "t1_s": sum(seconds)}
+
+
+def has_plan(header: Mapping) -> bool:
+    """Whether a run folder's run.json has the plan that ran; older ones have not."""
+    return isinstance(header.get("plan"), dict) and isinstance(header["plan"].get("text"), str)
+
+
+def load(run_path) -> Table:
+    """Read the run folder of a plan. Raises JournalError if it is none, or if its plan cannot be read."""
+    run = Path(run_path)
+    base = analysis.begin(run)
+    plan, acts = planned(base.header)
+    powers = power.read_powers(base, run)
+    smart.read_polls(base, run)
+    load_events(base)
+    carried_out = list(_carried_out(base.events, acts))
+    rows = [_row(base, run, *found) for found in carried_out]
+    _place_polls(base, rows)
+    for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
+        _figures(row, joules, run / "fio" / row.folder, powers)
+    return Table(run, base, plan, acts, rows, _verdicts(base.events, rows))
+
+
+def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
+    """The plan of a run.json, and its acts on that drive. Raises JournalError."""
+    said = header["plan"]
+    variant, params = said.get("variant"), said.get("params") or {}
+    try:
+        plan = grammar.read(said["text"], "the plan of run.json", variant)
+        sets = {name: document.toml(value) for name, value in params.items() if plan.params.get(name) != value}
+        plan = grammar.read(said["text"], "the plan of run.json", variant, sets) if sets else plan
+        return plan, expand.expand(plan, header["drive"], frozenset(grammar.CAPABILITIES))
+    except UsageError as error:
+        raise JournalError(
+            f"a plan in run.json that can be read ({error.expected})", error.seen, "use the ssdrig that made the run"
+        ) from error
+
+
+def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]:
+    """(act, its number in the repeat, round, state, why, begin_ns, end_ns), in the order of time."""
+    known: dict[str, tuple[int, Act]] = {}
+    for _, group in itertools.groupby(acts, key=lambda act: act.repeat):
+        known |= {act.label: (number, act) for number, act in enumerate(group, 1)}
+    begun: dict = {}
+    for event in sorted(events, key=lambda e: e["t_ns"]):
+        kind = event["kind"]
+        if kind == "not_run" and event.get("label") in known:
+            number, act = known[event["label"]]
+            found = begun.setdefault((act.label, None), [act, number, None, "not run", event.get("why"), None, None])
+            found[4] = event.get("why")
+        if kind not in ("step.start", "step.end"):
+            continue
+        point = event.get("point") or {}
+        label = " ".join([str(event.get("step")), *(f"{key}={grammar.told(value)}" for key, value in point.items())])
+        if label not in known:
+            continue
+        number, act = known[label]
+        if kind == "step.start":
+            begun[label, event.get("round")] = [act, number, event.get("round"), "running", None, event["t_ns"], None]
+        elif found := begun.get((label, event.get("round"))):
+            found[3:5] = ("done", None) if event.get("ok") else ("failed", event.get("why"))
+            found[6] = event["t_ns"]
+    yield from map(tuple, begun.values())
+
+
+def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, state: str, why, begin_ns, end_ns) -> Row:
+    """The row with its seconds; of a step without I/O only its time."""
+    row = Row(act, round_, state, why, folder=act.folder(round_, number))
+    if begin_ns is None:
+        return row
+    data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
+    data.t0_ns, data.load_s = begin_ns, ((end_ns or begin_ns) - begin_ns) / SECOND_NS / base.k
+    if act.do in ("fill", "load"):
+        data.t0_ns = None
+        fio.load_step(data, run / "fio" / row.folder, begin_ns)
+        row.notes += data.notes
+    else:
+        data.iops = data.bw_Bps = data.lat_mean_us = data.lat_p99_us = np.full(int(data.load_s + 1e-6), np.nan)
+    row.data = data
+    if data.t0_ns is not None:
+        row.t0_s = float(base.axis_s(data.t0_ns))
+        row.t1_s = row.t0_s + data.load_s
+    return row
+
+
+def _method(act: Act) -> dict:
+    """What window_figures asks of a load."""
+    if act.do not in ("fill", "load"):
+        return {}
+    return {"tested_bytes": act.range_bytes, "queue_depth": act.keys["qd"] * act.keys["threads"]}
+
+
+def _end_ns(data: RunData) -> int:
+    assert data.t0_ns is not None
+    return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
+
+
+def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
+    """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it, as long as
+    no other I/O lies in between."""
+    busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
+    begins = [data.t0_ns or 0 for data in busy]
+    for data, before_ns, behind_ns in zip(busy, [0, *map(_end_ns, busy)], [*begins[1:], 1 << 62], strict=False):
+        first, last = data.t0_ns or 0, _end_ns(data)
+        before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
+        under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
+        behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
+        data.snapshots = [*before[-1:], *under, *behind[:1]]
+        smart.place_polls(data)
+
+
+def _energies_J(rows: Sequence[Row], powers: list[samples.Power], k: int) -> list[float | None]:
+    """Energy of each whole act (drive time), by one look at the samples; None where a rail is not known throughout."""
+    found: list[float | None] = [None] * len(rows)
+    timed = [i for i, row in enumerate(rows) if row.data is not None and row.data.t0_ns is not None]
+    edges = [ns for i in timed if (data := rows[i].data) for ns in (data.t0_ns or 0, _end_ns(data))]
+    if edges and powers:
+        for i, joules in zip(timed, (rails.steps_J(powers, np.array(edges, np.int64))[::2] / k).tolist(), strict=True):
+            found[i] = joules if np.isfinite(joules) else None
+    return found
+
+
+def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.Power]) -> None:
+    """The windows of a row."""
+    data = row.data
+    if data is None or row.t0_s is None:
+        return
+    whole: dict[str, Any] = dict.fromkeys(KEYS)
+    ios, moved = data.totals.get("ios"), data.totals.get("bytes")
+    if ios and data.load_s:
+        whole |= _io(row, data, ios, moved or 0, folder)
+    elif row.act.do in ("fill", "load"):
+        row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
+    else:
+        row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
+    if joules and data.load_s:
+        whole |= {"energy_J": joules} | window_figures.ratios(joules, data.load_s, ios or 0, moved or 0)
+    else:
+        why = "power samples do not cover it" if powers else "the run has no power samples"
+        row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
+    n = len(data.iops)
+    if ios and n:
+        span = windows.Window(WHOLE, 0, n, {})
+        for of_drive in (window_figures.wear, window_figures.temperature):
+            whole |= {key: value for key, value in of_drive(data, span, row.notes).items() if key in KEYS}
+    elif ios:
+        row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
+    row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+    spans = dict(row.act.keys.get("windows", {}))
+    judged = row.act.keys.get("judge", {}).get("window")
+    if judged and judged not in spans:
+        spans[judged] = values.span(judged)
+    if row.round is None or len(spans) > 1:
+        power.on_grid(data, powers)
+    for name, span in spans.items():
+        if name != WHOLE:
+            row.windows[name] = _in_window(row, data, name, span)
+    if row.round is not None:
+        row.data = None  # of a thousand points a second by second view would fill the memory
+
+
+def _io(row: Row, data: RunData, ios: int, moved: int, folder: Path) -> dict:
+    """What fio counted over the whole act."""
+    seconds, k = data.load_s, data.k
+    out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
+    out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    out["host_cpu_percent"] = data.totals.get("cpu_percent")
+    if out["host_cpu_percent"] is None:
+        row.notes.append("host_cpu_percent: fio's last document does not say")
+    _, tail, *_ = fioclock.ends(folder / "out.json")
+    counts = fiotext.bins(tail[-1] if tail else None, None, "lat_ns")
+    row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
+    if len(row.lat):
+        out |= window_figures.percentiles("lat", row.lat, k, row.notes)
+    else:
+        row.notes.append("lat_p50_us, lat_p99_us, lat_p999_us: fio left no histogram of lat")
+    return out
+
+
+def _in_window(row: Row, data: RunData, name: str, span: values.Span) -> dict | None:
+    """The figures of a stretch of the load; None, with a note, where it has none such."""
+    n = len(data.iops)
+    begin, why = max(0, round(rules.begins_s(span, n))), None
+    end: int | None = n if span.to_s is None else min(n, round(span.to_s))
+    if span.cliff:
+        end, why = windows.cliff(data.iops)
+    if end is None or end - begin < windows.FEWEST_S:
+        row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
+        return None
+    figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
+    return {key: value for key, value in figures.items() if key not in ("name", "label")}
+
+
+def _verdicts(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
+    """What the rule said at the end of each repeat and of each load that it was to end, and of each judged window."""
+    found: dict = {}
+    for event in events:
+        if event["kind"] == "round":
+            for words, verdict in (event.get("tracked") or {}).items():
+                seen = [r.value(words.split()[0]) for r in rows if _is(r, event["step"], words)]
+                found[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until")
+        elif event["kind"] == "steady":
+            found[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
+    for row in rows:
+        judged = row.act.keys.get("judge", {})
+        figures = row.windows.get(judged.get("window")) if judged.get("rule") == "pts" else None
+        if figures:
+            verdict = figures["steady_state"]
+            words = f"iops, {judged['window']}"
+            found[row.act.label, words] = Verdict(row.act.label, words, verdict, verdict["rounds"], "judge")
+    return list(found.values())
+
+
+def _only_verdict(event: dict) -> dict:
+    return {key: event.get(key) for key in steady.untested("")}
+
+
+def _is(row: Row, repeat: str, words: str) -> bool:
+    """Whether a row is of the tracked point, "iops read=0 block=4KiB"."""
+    if row.state != "done" or row.act.repeat is None or row.act.repeat.path != repeat:
+        return False
+    return set(words.split()[1:]) <= {f"{key}={grammar.told(value)}" for key, value in row.act.point.items()}

@@ -1,0 +1,177 @@
+"""Plots as SVG, made here so that they are there without JavaScript, on paper, and in the colours of the page. Pure."""
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+from ssdrig.report import pack
+
+Point = tuple[float, float]
+# paths of a marker of radius 1 around 0, 0, by the names of pack.SHAPES
+MARKS = {
+    "circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0 -2 0",
+    "square": "M-.9 -.9h1.8v1.8h-1.8z",
+    "up": "M0 -1.2L1.2 .9H-1.2z",
+    "diamond": "M0 -1.3L1.3 0L0 1.3L-1.3 0z",
+    "down": "M0 1.2L1.2 -.9H-1.2z",
+    "plus": "M-1.3 -.4h.9v-.9h.8v.9h.9v.8h-.9v.9h-.8v-.9h-.9z",
+    "bar": "M-.5 -1.4h1v2.8h-1z",
+    "dash": "M-1.4 -.5h2.8v1h-2.8z",
+    "left": "M-1.2 0L.9 -1.2V1.2z",
+    "right": "M1.2 0L-.9 -1.2V1.2z",
+}
+MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and highest in each step
+
+
+def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
+    """Round numbers within low to high: 1, 2 or 5 times a power of ten; on a log axis powers of ten, and 2 and 5 times
+    them where the axis is short."""
+    if log:
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        every = -(-len(decades) // most)
+        factors = (1, 2, 5) if len(decades) <= 3 else (1,)
+        found = [f * 10.0**d for d in decades if (d - decades[0]) % every == 0 for f in factors]
+    else:
+        step = 10 ** math.floor(math.log10((high - low) / most))
+        step = next(f * step for f in (1, 2, 5, 10) if (high - low) / (f * step) <= most)
+        found = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9) or value == 0 >= low]
+
+
+def short(value: float) -> str:
+    """A tick's label: 20k, 1.5M, 0.2."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if abs(value) >= 10 * size or (abs(value) >= size and value % size == 0):
+            return f"{value / size:g}{unit}"
+    return f"{value:g}".replace("-", "−")
+
+
+class Axis:
+    """low to high on from_px to to_px. A log axis has its low above 0; what lies below is drawn at its end."""
+
+    def __init__(self, low: float, high: float, from_px: float, to_px: float, log: bool = False):
+        self.low, self.high, self.log = low, high if high > low else low + 1, log
+        self.from_px, self.to_px = from_px, to_px
+
+    def __call__(self, value: float) -> float:
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        part = min(1.0, max(0.0, (value - low) / (high - low)))
+        return round(self.from_px + part * (self.to_px - self.from_px), 1)
+
+    def ticks(self, most: int = 6) -> list[float]:
+        return ticks(self.low, self.high, self.log, most)
+
+
+def extent(values: Sequence[float], log: bool, top: float | None = None) -> tuple[float, float]:
+    """Low and high of an axis for these values: a linear one begins at 0, a log one at a round number below them;
+    `top` is where the plan ends it."""
+    good = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
+    if not good:
+        return (1.0, 10.0) if log else (0.0, 1.0)
+    if log:
+        low = 10 ** math.floor(math.log10(min(good)))
+        low = max(f * low for f in (1, 2, 5) if f * low <= min(good) * 1.000001)
+        return low, top if top and top > low else 1.15 * max(good)
+    return min(0.0, *good), top or 1.08 * max(good) or 1.0
+
+
+class Plot:
+    """One plot: axes, then what is drawn in it. `text()` is the whole <svg>."""
+
+    LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
+
+    def __init__(self, label: str, width: int, height: int, x: tuple[float, float], y: tuple[float, float], **logs):
+        self.label, self.width, self.height = label, width, height
+        self.x = Axis(*x, self.LEFT, width - self.RIGHT, logs.get("x_log", False))
+        self.y = Axis(*y, height - self.BOTTOM, self.TOP, logs.get("y_log", False))
+        self.back: list[str] = []
+        self.out: list[str] = []
+
+    def axes(self, x_title: str, y_title: str, x_labels: Sequence[tuple[float, str]] | None = None) -> None:
+        """Grid, numbers and titles; x_labels: (place, words) where x is no number."""
+        x, y = self.x, self.y
+        for value in y.ticks():
+            self.back.append(f'<path class="grid" d="M{x.from_px} {y(value)}H{x.to_px}"/>')
+            self.back.append(f'<text x="{x.from_px - 6}" y="{y(value) + 4:.1f}" class="end">{short(value)}</text>')
+        for at, words in x_labels if x_labels is not None else [(v, short(v)) for v in x.ticks(8)]:
+            self.back.append(f'<path class="tick" d="M{x(at)} {y.from_px}v4"/>')
+            self.back.append(f'<text x="{x(at)}" y="{y.from_px + 17}" class="mid">{escape(words)}</text>')
+        self.back.append(f'<path class="axis" d="M{x.from_px} {y.to_px}V{y.from_px}H{x.to_px}"/>')
+        middle = (x.from_px + x.to_px) / 2
+        self.back.append(f'<text x="{middle}" y="{self.height - 6}" class="mid soft">{escape(x_title)}</text>')
+        at = (y.from_px + y.to_px) / 2
+        self.back.append(f'<text class="mid soft" transform="translate(12 {at}) rotate(-90)">{escape(y_title)}</text>')
+
+    def band(self, from_: float, to: float, kind: str = "zone") -> None:
+        """A stretch of x, shaded."""
+        a, b = self.x(from_), self.x(to)
+        self.back.insert(
+            0, f'<rect class="{kind}" x="{a}" y="{self.y.to_px}" width="{b - a:.1f}" height="{self._tall()}"/>'
+        )
+
+    def _tall(self) -> float:
+        return self.y.from_px - self.y.to_px
+
+    def line(self, points: Sequence[Point], style: str, extra: str = "") -> None:
+        """Through the points; one that is not a number breaks it."""
+        d, begun = [], False
+        for x, y in points:
+            if not math.isfinite(y):
+                begun = False
+                continue
+            d.append(f"{'L' if begun else 'M'}{self.x(x)} {self.y(y)}")
+            begun = True
+        self.out.append(f'<path class="line" {extra} style="{style}" d="{"".join(d)}"/>')
+
+    def dots(self, points: Sequence[Point], style: str) -> None:
+        """Many small points, as one path."""
+        d = "".join(f"M{self.x(x)} {self.y(y)}h0" for x, y in points if math.isfinite(y))
+        self.out.append(f'<path class="dots" style="{style}" d="{d}"/>')
+
+    def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4) -> None:
+        """One point in the shape and colour of pack.look, with words for the pointer."""
+        self.out.append(
+            f'<path d="{MARKS[look["shape"]]}" transform="translate({self.x(x)} {self.y(y)}) scale({radius})"'
+            f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
+        )
+
+    def words(self, x_px: float, y_px: float, text: str, kind: str = "") -> None:
+        self.out.append(f'<text x="{x_px}" y="{y_px}" class="{kind}">{escape(text)}</text>')
+
+    def text(self) -> str:
+        return (
+            f'<svg class="plot" viewBox="0 0 {self.width} {self.height}" role="img" aria-label="{escape(self.label)}">'
+            + "".join(self.back + self.out)
+            + "</svg>"
+        )
+
+
+def legend(names: Sequence[str], looks: Sequence[dict]) -> str:
+    """The series of a plot, nothing for a single one."""
+    if len(names) < 2:
+        return ""
+    items = "".join(
+        f'<li><span style="color:var({look["colour"]})" aria-hidden="true">{look["glyph"]}</span> {escape(name)}</li>'
+        for name, look in zip(names, looks, strict=True)
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def look(index: int) -> dict:
+    """As pack.look, but that the first of several series is the strongest colour of the page."""
+    return pack.look(index)
+
+
+def thinned(points: Sequence[Point], most: int = MOST_DOTS) -> list[Point]:
+    """At most about `most` points: of each stretch its lowest and its highest."""
+    if len(points) <= most:
+        return list(points)
+    size = -(-2 * len(points) // most)
+    out: list[Point] = []
+    for i in range(0, len(points), size):
+        piece = [p for p in points[i : i + size] if math.isfinite(p[1])]
+        key: Callable[[Point], float] = lambda p: p[1]
+        out += sorted({min(piece, key=key), max(piece, key=key)}) if piece else points[i : i + 1]
+    return out

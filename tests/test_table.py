@@ -1,0 +1,126 @@
+"""The rows of a plan's run folder: one for each act, its figures exact."""
+
+import json
+
+import pytest
+import synthetic_plan
+from synthetic_plan import Writer
+
+from ssdrig.analysis import table
+from ssdrig.errors import JournalError
+from ssdrig.plan import shows
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory):
+    return table.load(synthetic_plan.steps(tmp_path_factory.mktemp("steps")))
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    return table.load(synthetic_plan.grid(tmp_path_factory.mktemp("grid"), falling=0.02))
+
+
+def near(value):
+    return pytest.approx(value, rel=2e-3)
+
+
+def test_one_row_for_each_act_in_the_order_of_time(steps):
+    assert [(r.act.path, r.state) for r in steps.rows] == [
+        ("fill", "done"),
+        ("clean", "done"),
+        ("trim", "done"),
+        ("rest", "not run"),
+        ("after", "done"),
+    ]
+    assert steps.rows[3].why == "0 s" and steps.rows[3].windows == {}
+    assert (steps.plan.scaled, steps.plan.params, steps.data.state) == (True, {"time": "4 s"}, "complete")
+
+
+def test_figures_of_a_whole_act(steps):
+    _, clean, trim, _, after = steps.rows
+    assert (clean.value("iops"), after.value("iops")) == (2000, 1000)
+    assert clean.value("MB/s") == 2000 * 4096 / 1e6 and clean.value("lat_mean") == 800
+    assert (clean.value("W"), after.value("W"), trim.value("W")) == (near(2), near(1), near(1))
+    assert (clean.value("uJ/IO"), clean.value("iops/W")) == (near(1000), near(1000))
+    assert clean.value("J/GB") == near(2 / (2000 * 4096 / 1e9))
+    assert (clean.value("wa"), after.value("wa")) == (pytest.approx(1, rel=0.03), pytest.approx(3, rel=0.03))
+    assert clean.value("C") == 45
+    assert clean.t1_s - clean.t0_s == 4 and trim.t1_s - trim.t0_s == pytest.approx(0.25)
+    assert clean.windows["all"]["energy_J"] == near(8)
+
+
+def test_figures_of_a_window_are_those_of_window_figures(steps):
+    late = steps.rows[1].windows["late"]
+    assert (late["t0_s"], late["t1_s"], late["iops_mean"], late["power_mean_W"]) == (2, 4, 2000, near(2))
+    assert steps.rows[1].value("iops", "late") == 2000
+    assert steps.rows[0].data is not None and steps.rows[0].windows.keys() == {"all"}
+
+
+def test_what_is_not_known_has_a_reason(steps, grid):
+    for row in [*steps.rows, *grid.rows]:
+        for word in shows.VALUES:
+            assert row.value(word) is not None or row.why_not(word) != "not known", (row.act.label, word)
+    trim = steps.rows[2]
+    assert trim.value("iops") is None and trim.why_not("iops") == "trim does no I/O"
+    assert steps.rows[3].why_not("W") == "0 s"
+    assert steps.rows[1].why_not("host_cpu") == "fio's last document does not say"
+
+
+def test_a_repeat_has_a_row_for_each_round_and_point(grid):
+    done = grid.of("rounds")
+    assert len(done) == 20 and {r.round for r in done} == {1, 2, 3, 4, 5}
+    row = next(r for r in done if r.act.label == "rounds/point read=0 block=4KiB" and r.round == 3)
+    assert (row.value("iops"), row.value("W"), row.data) == (96, near(2), None)
+    lacking = [r for r in grid.rows if r.state == "not run"]
+    assert [r.act.label for r in lacking] == ["rounds/point read=100 block=512B", "rounds/point read=0 block=512B"]
+
+
+def test_rounds_together(grid):
+    """Rates and energies of all of it; a point's mean IOPS is that of its rounds."""
+    rows = [r for r in grid.of("rounds/point") if r.act.point == {"read": 0, "block": "4 KiB"}]
+    found = table.together(rows)
+    assert found["iops_mean"] == pytest.approx((100 + 98 + 96 + 94 + 92) / 5)
+    assert found["energy_uJ_per_io"] == near(2e6 / 96) and found["power_mean_W"] == near(2)
+    assert table.together(rows[:1]) is rows[0].windows["all"] and table.together([]) == {}
+
+
+def test_verdicts_are_the_journals_with_the_rounds_of_the_rows(tmp_path, grid):
+    (one,) = grid.verdicts
+    assert (one.words, one.values, one.verdict["passed"]) == ("iops read=0 block=4KiB", [100, 98, 96, 94, 92], True)
+    assert grid.achieved is True
+    other = table.load(synthetic_plan.grid(tmp_path, falling=0.1, rounds=6, power=False))
+    assert other.achieved is False and len(other.verdicts[0].values) == 6
+    few = table.load(synthetic_plan.grid(tmp_path, rounds=2, power=False, name="p-2"))
+    assert few.verdicts[0].verdict["passed"] is None and few.achieved is False
+
+
+def test_as_json_is_plain(steps, grid):
+    for each in (steps, grid):
+        found = json.loads(json.dumps(each.as_json(), allow_nan=False))
+        assert found.keys() >= {"run", "plan", "rows", "steady"} and len(found["rows"]) == len(each.rows)
+
+
+def test_a_run_that_died_keeps_what_it_has(tmp_path):
+    w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
+    w.load("fill", [1000, 1000], 3.0, block=131072)
+    w.load("clean", [2000] * 3, 2.0, ended=False)
+    found = table.load(w.end(state=None))
+    assert [(r.act.path, r.state) for r in found.rows] == [("fill", "done"), ("clean", "running")]
+    assert found.rows[1].value("iops") == 2000 and found.data.state == "died"
+
+
+def test_without_a_rig_power_is_not_known_and_says_so(tmp_path):
+    w = Writer(tmp_path, synthetic_plan.STEPS, "quick")
+    w.load("clean", [2000] * 3, 2.0)
+    found = table.load(w.end(power=False))
+    row = found.rows[0]
+    assert row.value("W") is None and row.why_not("uJ/IO") == "the run has no power samples"
+
+
+def test_a_plan_that_cannot_be_read_is_said(tmp_path):
+    w = Writer(tmp_path, "schema = 99")
+    with pytest.raises(JournalError, match="a plan in run.json"):
+        table.load(w.end())
+    w = Writer(tmp_path, synthetic_plan.STEPS, params={"time": "7 s"}, name="p-2")
+    assert table.planned(json.loads((w.path / "run.json").read_text()))[0].params == {"time": "7 s"}
