@@ -18,6 +18,7 @@ from simboard import (
     FAST,
     ROOT,
     SUPPLY_OHM,
+    TWICE,
     VBUS_V,
     Board,
     interpreter,
@@ -28,7 +29,7 @@ from simboard import (
 
 from ssdrig import wire
 
-pytestmark = pytest.mark.keeps_time
+pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 
 SET_us = 740 / 1.005 * (1 + 15e-6)  # a conversion in the board's microseconds: chip fast by 5000 ppm, ticks by 15 ppm
 
@@ -263,7 +264,7 @@ def test_each_stall_is_counted_exactly(tmp_path):
     """The firmware is held up for less and for much more than a conversion, at many phases of its loop: nothing but
     the count changes, and the chip's accumulators know that the count is right."""
     stalls = [[2.0, 0.3], [2.1, 5], [2.3, 500], *([3.0 + 0.080037 * k, 60] for k in range(20))]
-    with Board(tmp_path, 2.5, {"stalls": stalls, **FAST}) as b:
+    with Board(tmp_path, 2.5, {"stalls": stalls, **TWICE}) as b:
         b.go()
         b.until(lambda: b.energies() and b.energies()[-1]["t_us"] - b.truth()[0]["tick0"] > 5_000_000)
         b.until(lambda: b.samples()[-1][0] > b.energies()[-1]["index"])
@@ -302,7 +303,7 @@ def test_a_stepped_power_is_seen_at_its_time(tmp_path):
 
 def test_brown_out_is_detected_and_said(tmp_path):
     """The chip loses its configuration: said, configured anew under another id, no number of a reset chip gets out."""
-    with Board(tmp_path, 2.5, {"brownouts": [1.2345], **FAST}) as b:
+    with Board(tmp_path, 2.5, {"brownouts": [2.2345], **TWICE}) as b:
         b.go()
         b.until(lambda: [e for e in b.energies() if e["config"] == 1 and e["index"] > 2500])
         b.read(0.1)
@@ -322,10 +323,10 @@ def test_brown_out_is_detected_and_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault, said", [({"nacks": [[1.2, 30]]}, "EIO"), ({"stuck_sda": [1.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
+    "fault, said", [({"nacks": [[2.2, 30]]}, "EIO"), ({"stuck_sda": [2.2]}, "ETIMEDOUT")], ids=["NACK", "SDA stuck"]
 )
 def test_a_bus_fault_is_said_and_survived(tmp_path, fault, said):
-    with Board(tmp_path, 2.5, fault | FAST) as b:
+    with Board(tmp_path, 2.5, fault | TWICE) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())

@@ -4,11 +4,11 @@ import json
 import struct
 
 import pytest
-from simboard import CURRENT_A, FAST, SUPPLY_OHM, Board, make_feed, run_script, samples_in
+from simboard import CURRENT_A, FAST, SUPPLY_OHM, TWICE, Board, make_feed, run_script, samples_in
 
 from ssdrig import wire
 
-pytestmark = pytest.mark.keeps_time
+pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 
 CHIP_FAST = 1.005  # the chips' oscillators are 5000 ppm fast
 ROW = {
@@ -125,12 +125,12 @@ def test_three_rails_whose_oscillators_differ_lose_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault", [{"brownouts": [1.5]}, {"nacks": [[1.5, 20]]}, {"stuck_sda": [1.5]}], ids=["brown-out", "NACK", "SDA"]
+    "fault", [{"brownouts": [2.2]}, {"nacks": [[2.2, 20]]}, {"stuck_sda": [2.2]}], ids=["brown-out", "NACK", "SDA"]
 )
 def test_one_rails_fault_leaves_all_rails_right(tmp_path, fault):
     """Said and counted; all rails stream again, no sample has another value than before."""
     row = {**ROW, **SLOW, "rail": 1, "name": "aux", "address": 0x41, "alert": 7, "simulated": {"A": 0.3, "V": 12.0}}
-    with Board(tmp_path, 2.5, {"rail": SLOW, "rails": [row], **fault, **FAST}) as b:
+    with Board(tmp_path, 2.5, {"rail": SLOW, "rails": [row], **fault, **TWICE}) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())
@@ -164,7 +164,7 @@ def test_an_ina226_behind_the_same_interface(tmp_path):
 
 def test_an_ina226_that_browned_out(tmp_path):
     rail = {"chip": "INA226", "vbus_us": 332, "vshunt_us": 588, "current_lsb_pA": 250_000_000}
-    with Board(tmp_path, 2.5, {"rail": rail, "brownouts": [1.2], **FAST}) as b:
+    with Board(tmp_path, 2.5, {"rail": rail, "brownouts": [2.2], **TWICE}) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())
@@ -229,16 +229,16 @@ def test_an_ina229_at_ten_thousand_beside_an_ina228(tmp_path):
 @pytest.mark.parametrize(
     "fault, said",
     [
-        ({"brownouts": [0.6]}, "forgot its configuration (brown-out): registers 0000 fb68 1000"),
-        ({"stuck_miso": [[0.6, 30, 1]]}, "forgot its configuration (brown-out): registers ffff ffff ffff"),
-        ({"stuck_miso": [[0.6, 30, 0]]}, "forgot its configuration (brown-out): registers 0000 0000 0000"),
+        ({"brownouts": [1.2]}, "forgot its configuration (brown-out): registers 0000 fb68 1000"),
+        ({"stuck_miso": [[1.2, 30, 1]]}, "forgot its configuration (brown-out): registers ffff ffff ffff"),
+        ({"stuck_miso": [[1.2, 30, 0]]}, "forgot its configuration (brown-out): registers 0000 0000 0000"),
     ],
     ids=["brown-out", "MISO high", "MISO low"],
 )
 def test_an_ina229s_fault_is_said_and_counted(fault, said, tmp_path):
     """No sample has another value than before, but for the one in which the line sticks: the bits behind that moment
     are its level, and no flag of the chip shows it."""
-    with Board(tmp_path, 2.5, {"rail": INA229, **fault, **FAST}) as b:
+    with Board(tmp_path, 2.5, {"rail": INA229, **fault}) as b:
         b.go()
         b.until(lambda: "configured again" in b.logs())
         n = len(b.samples())

@@ -11,7 +11,7 @@ from switchcuts import answer, arm, command, cut, streaming, true_us
 from ssdrig import wire
 from ssdrig.virtual.rig import cable
 
-pytestmark = pytest.mark.keeps_time
+pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 
 QUICK = {
     "bulk_uF": 10.0,

@@ -9,7 +9,7 @@ from switchcuts import command, cut, on, power, streaming, true_us, twelve
 
 from ssdrig import wire
 
-pytestmark = pytest.mark.keeps_time
+pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
 
 
 def slow_twelve():
