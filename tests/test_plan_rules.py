@@ -73,6 +73,12 @@ def test_other_ends():
     assert rules.Watch([values.Until(rule="never", value="iops"), values.Until(time_s=5.0)], 1).rules == []
 
 
+def test_windows_of_a_load_that_a_rule_has_ended():
+    spans = {name: values.span(text) for name, text in (("all", "all"), ("steady", "last 5 min"), ("f", "until cliff"))}
+    assert rules.spans_s(spans, 3605.9) == {"all": [0, 3605], "steady": [3305, 3605]}
+    assert rules.spans_s(spans, 100.0) == {"all": [0, 100]}, "a window that the load was too short for is not there"
+
+
 def test_edges_of_windows():
     spans = {"all": values.span("all"), "steady": values.span("from 70 %"), "b": values.span("10 s..20 s")}
     assert rules.edges_s(spans, 61.0) == (10.0, 20.0, 42.0, 61.0)

@@ -32,6 +32,7 @@ FIELDS: dict[str, dict[str, type]] = {
     "smart.start": {"n": int},
     "smart.end": {"n": int, "ok": bool},
     "rig.hello": {"hello": dict},
+    "windows": {"step": str, "windows": dict},
     "sums": {"files": dict},
     "run.end": {"state": str},
 }

@@ -53,6 +53,5 @@ def load_events(data: RunData) -> None:
             continue
         data.log.append((t, text))
     data.log.sort(key=lambda entry: entry[0])
-    zoom = data.header["method"].get("zoom_s")
-    if zoom:
-        data.marks.append((float(zoom), "window starts"))
+    if data.zoom_s:
+        data.marks.append((float(data.zoom_s), "window starts"))

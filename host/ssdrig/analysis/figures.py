@@ -48,7 +48,7 @@ def figures_of(data: RunData, more=()) -> dict:
     no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together."""
     method, drive = data.header["method"], data.header["drive"]
     out: dict[str, Any] = dict.fromkeys(KEYS)
-    found, notes = windows.of(data.iops, int(data.asked("zoom_s") or 0), more)
+    found, notes = windows.of(data.iops, data.zoom_s, more)
     each: dict[str, dict | None] = dict.fromkeys(found)
     notes = [*data.notes, *notes]
     for name, window in found.items():
@@ -69,7 +69,7 @@ def figures_of(data: RunData, more=()) -> dict:
         "preset": drive.get("preset"),
         "op_percent": method.get("op_percent"),
         "duration_s": method.get("duration_s"),
-        "zoom_s": method.get("zoom_s"),
+        "zoom_s": data.zoom_s if data.asked("zoom_s") else method.get("zoom_s"),
         "time_dilation": data.k,
         "tested_bytes": method.get("tested_bytes"),
         "iops_all_mean": data.ios / data.load_s if data.ios is not None and data.load_s else None,

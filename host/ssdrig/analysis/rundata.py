@@ -99,6 +99,16 @@ class RunData:
         there = isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 << 62
         return value if there else None
 
+    @property
+    def zoom_s(self) -> int:
+        """The second at which the window `steady` begins: where the load's end was a rule's, counted from that end."""
+        for event in self.events:
+            if event["kind"] == "windows" and event["step"] == "load":
+                begin = (event["windows"].get("steady") or [None])[0]
+                if isinstance(begin, int | float) and 0 <= begin < 1 << 62:
+                    return int(begin)
+        return int(self.asked("zoom_s") or 0)
+
     def axis_s(self, t_ns) -> np.ndarray:
         """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the
         run."""

@@ -35,6 +35,19 @@ def begins_s(span: values.Span, time_s: float) -> float:
     return begin if begin >= 0 else time_s + begin
 
 
+def spans_s(spans: Mapping[str, values.Span], lasted_s: float) -> dict[str, list[int]]:
+    """The windows of a step that lasted so long, in whole seconds: {name: [from, to]}; the fresh one, which the cliff
+    ends, is left to the analysis."""
+    whole = int(lasted_s)
+    found = {}
+    for name, span in spans.items():
+        begin = int(begins_s(span, whole))
+        end = whole if span.to_s is None else min(whole, int(span.to_s))
+        if not span.cliff and 0 <= begin < end:
+            found[name] = [begin, end]
+    return found
+
+
 class Watch:
     """Whether the end of a load has come. `ended_by`: which of the ends it was; `verdict`: of the rule, on the last
     five records."""

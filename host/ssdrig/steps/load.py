@@ -104,6 +104,9 @@ def carry_out(act, stage, number: int) -> dict:
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     result = stage.fio(act, made, pace, number, watch.met if watch.rules else lambda iops, written_bytes: False)
     shown: dict = {"bytes": result.bytes}
+    if result.seconds and (spans := keys.get("windows")):
+        lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation
+        stage.book.event("windows", step=act.path, windows=rules.spans_s(spans, lasted_s))
     if watch.rules:
         stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **watch.verdict)
         shown["ended_by"] = watch.ended_by or "time"
