@@ -30,7 +30,8 @@ class Budget:
 
     def wrote(self, act: Act, size: int) -> None:
         """An act has moved so many bytes."""
-        self.written_bytes += int(size * (1 - act.keys.get("read", 0) / 100))
+        if act.do in ("fill", "load"):
+            self.written_bytes += int(size * (1 - act.keys.get("read", 0) / 100))
 
     def left_bytes(self) -> int | None:
         """What may still be written; None: without end."""

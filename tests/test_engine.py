@@ -1,0 +1,128 @@
+"""run/engine.py on a stage of stand-ins: order, rounds, the rule, the budget, what is not run. In process."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ssdrig import steps
+from ssdrig.errors import UsageError
+from ssdrig.run import budget, engine, prepare
+
+DRIVE = {"interface": "nbd", "capacity_bytes": 1 << 30, "raw_nand_bytes": 1 << 30, "time_dilation": 1}
+DRIVE |= {"logical_block_bytes": 4096, "model": "M", "serial": "S"}
+PLAN = """
+schema = 1
+name = "x"
+title = "X"
+source = "a test"
+about = "a test"
+[[step]]
+name = "purge"
+do = "purge"
+[[step]]
+name = "fill"
+do = "fill"
+[[step]]
+name = "rounds"
+do = "repeat"
+most = 9
+until = [{ steady = "pts", track = ["iops read=0 block=4KiB", "iops read=100 block=8KiB"] }]
+  [[step.step]]
+  name = "point"
+  do = "load"
+  pattern = "random"
+  over = [{ read = [100, 0] }, { block = ["8 KiB", "4 KiB", "512 B"] }]
+  time = "2 s"
+[[step]]
+name = "rest"
+do = "idle"
+time = "0 s"
+"""
+
+
+class Book:
+    def __init__(self):
+        self.events = []
+
+    def event(self, kind, **fields):
+        self.events.append({"kind": kind, **fields})
+
+    def of(self, kind):
+        return [event for event in self.events if event["kind"] == kind]
+
+
+@pytest.fixture
+def carried_out(tmp_path, monkeypatch):
+    """carried_out(iops(round, label), budget) -> (book, what was done, why it ended)."""
+
+    def carry_out(iops=lambda number, label: 1000.0, most_bytes=None, size=1 << 20):
+        path = tmp_path / "x.toml"
+        path.write_text(PLAN)
+        prepared = prepare.prepare(str(path), DRIVE)
+        book, done = Book(), []
+        stage = SimpleNamespace(
+            book=book, live=SimpleNamespace(), stop=SimpleNamespace(check=lambda: None), round=None, means={}
+        )
+
+        def stand_in(act, stage, number):
+            done.append((stage.round, act.label, number))
+            if act.point:
+                stage.means[act.label] = {"iops": iops(stage.round, act.label), "MB/s": 1.0, "lat_mean": 1.0}
+            return {"bytes": act.amount_bytes or size}
+
+        for kind in ("purge", "fill", "load", "idle"):
+            monkeypatch.setattr(steps.KINDS[kind], "carry_out", stand_in)
+        why = engine.carry_out(prepared.acts, stage, budget.Budget(most_bytes))
+        return book, done, why
+
+    return carry_out
+
+
+def test_rounds_end_when_every_tracked_value_is_steady(carried_out):
+    """The writes are steady from round 2 on, so the rule holds after round 6."""
+    book, done, why = carried_out(lambda number, label: 5000.0 if number == 1 and "read=0" in label else 1000.0)
+    assert why is None and [label for _, label, _ in done[:2]] == ["purge", "fill"]
+    assert max(number for number, *_ in done[2:]) == 6
+    assert len(done) == 2 + 6 * 4, "the points of 512 B are left out on a drive with 4 KiB blocks"
+    assert [event["steady"] for event in book.of("round")] == [False] * 5 + [True]
+    assert len(book.of("round")[-1]["tracked"]) == 2
+    assert {event["why"] for event in book.of("not_run")} == {"this drive has blocks of 4096 bytes", "0 s"}
+    assert [event["point"] for event in book.of("step.start")[2:4]] == [
+        {"read": 100, "block": "8 KiB"},
+        {"read": 100, "block": "4 KiB"},
+    ]
+
+
+def test_what_does_not_become_steady_ends_at_most_and_says_so(carried_out):
+    book, done, why = carried_out(lambda number, label: 1000.0 * number)
+    assert why is None and max(number or 0 for number, *_ in done) == 9
+    assert "STEADY STATE NOT ACHIEVED in 9 rounds" in book.of("note")[0]["text"]
+
+
+def test_a_budget_ends_the_run_before_the_point_that_would_pass_it(carried_out):
+    fill = 1 << 30
+    book, done, why = carried_out(most_bytes=fill + (3 << 20))
+    assert "budget" in why and book.of("budget")[0]["written_bytes"] == fill + (3 << 20)
+    writes = [label for _, label, _ in done if "read=0" in label]
+    assert len(writes) == 3 and len(done) == 2 + 2 * 2 + 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "rated", "size"), [("5 TB", None, 5 * 10**12), ("2 %", 100e12, 2 * 10**12), ("1 GiB", None, 1 << 30)]
+)
+def test_budgets(text, rated, size):
+    assert budget.parse(text, rated).most_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("text", "rated", "said"), [("2 %", None, "rated endurance"), ("5", None, "--budget"), ("-1 TB", 1, "--budget")]
+)
+def test_wrong_budgets(text, rated, said):
+    with pytest.raises(UsageError, match=said):
+        budget.parse(text, rated)
+
+
+def test_a_budget_that_not_even_the_first_write_fits_is_refused():
+    prepared = prepare.prepare("consistency", DRIVE, "quick")
+    with pytest.raises(UsageError, match="for fill"):
+        prepare.budget("1 MB", prepared, None)
