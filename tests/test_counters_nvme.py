@@ -3,7 +3,7 @@
 import pytest
 from pages import items, page
 
-from ssdrig.drive.smart import nvme_counters, nvme_pages
+from ssdrig.drive.smart import makers, nvme_counters, nvme_pages
 
 U128 = 2**128 - 1
 U64 = 2**64 - 1
@@ -235,7 +235,8 @@ def test_page_09h_fills_what_is_missing():
     ],
 )
 def test_contradiction(nand, own, host_bytes, made_by, unit, why):
-    said = nvme_counters._contradiction(nand, own, host_bytes, made_by, unit)
+    maker = next(each for each in makers.MAKERS if each.name == made_by)._replace(unit_bytes=unit)
+    said = nvme_counters._contradiction(nand, own, host_bytes, maker)
     assert said is None if why is None else why in said
 
 

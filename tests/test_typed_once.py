@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ssdrig.analysis import figures, window_figures
-from ssdrig.drive.smart import ata_table, counters, plausible, smart_answer, vendor_pages
+from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
 from ssdrig.drive.wear import screen
 from ssdrig.meter import calibration, ina228
 from ssdrig.report import pack
@@ -36,8 +36,14 @@ def test_bytes_and_durations_are_put_into_words_in_one_place():
 
 
 def test_makers_are_told_apart_in_one_place():
-    ids = "|".join(f"0x0*{number:x}" for number in vendor_pages.MAKERS)
-    assert places(rf"(?i)\b({ids})\b") - {"benchmarks/smart.py"} == {"drive/smart/vendor_pages.py"}
+    """And all that is known of a maker's pages is one module, found by lying there."""
+    numbers = {name: {int(n, 16) for n in re.findall(r"\b0x([0-9A-Fa-f]{3,4})\b", s)} for name, s in SOURCES.items()}
+    for maker in makers.MAKERS:
+        named = {name for name, found in numbers.items() if found & set(maker.pci_ids)} - {"benchmarks/smart.py"}
+        assert named == {f"drive/smart/makers/{maker.name}.py"}
+    assert len({number for maker in makers.MAKERS for number in maker.pci_ids}) == 10
+    uses = places(r"smart\.makers\.\w+ import|smart\.makers import \w")
+    assert {name for name in uses if not name.startswith("drive/smart/makers/")} == set()
 
 
 def test_whether_a_drive_answered_is_decided_in_one_place():

@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pages import items, page
 
-from ssdrig.drive.smart import vendor_pages
+from ssdrig.drive.smart import makers
+from ssdrig.drive.smart.makers import intel, micron, wdc
+from ssdrig.drive.smart.makers import items as others
 from ssdrig.errors import DriveError
 
 MIB = 1 << 20
@@ -30,7 +32,7 @@ CAH = items(
 
 def test_items():
     """90 000 x 32 MiB on the NAND for 60 000 x 32 MiB of the host; E2h 1536 / 1024 = 1.5 %."""
-    got = vendor_pages.decode_items(CAH)
+    got = intel.decode_cah(CAH)
     assert (
         got["nand_written_bytes"] == 90_000 * 32 * MIB == 3_019_898_880_000
         and got["host_written_bytes"] == 60_000 * 32 * MIB
@@ -53,7 +55,7 @@ def test_fixed_offsets_hold_for_this_order_only():
         and int.from_bytes(CAH[0x95 : 0x95 + 6], "little") == 60_000
     )
     other = items({0xF5: (100, 60_000), 0x0D: (100, 9), 0xF4: (100, 90_000)})
-    got = vendor_pages.decode_items(other)
+    got = intel.decode_cah(other)
     assert (got["nand_written_bytes"], got["host_written_bytes"], got["soft_ecc_errors"]) == (
         90_000 * 32 * MIB,
         60_000 * 32 * MIB,
@@ -63,9 +65,7 @@ def test_fixed_offsets_hold_for_this_order_only():
 
 
 def test_timed_values_of_the_first_hour_are_unknown():
-    got = vendor_pages.decode_items(
-        items({0xE2: (100, 0xFFFF), 0xE3: (100, 0xFFFF), 0xE4: (100, 2**48 - 1), 0xF4: (100, 1)})
-    )
+    got = intel.decode_cah(items({0xE2: (100, 0xFFFF), 0xE3: (100, 0xFFFF), 0xE4: (100, 2**48 - 1), 0xF4: (100, 1)}))
     assert (got["workload_wear_percent"], got["workload_reads_percent"], got["workload_timer_min"]) == (
         None,
         None,
@@ -77,26 +77,23 @@ def test_timed_values_of_the_first_hour_are_unknown():
 def test_an_id_that_comes_twice_is_not_believed():
     twice = items({0xF4: (100, 5)}, 12) + items({0xF4: (100, 6), 0xF5: (100, 7)})
     assert (
-        vendor_pages.decode_items(twice)["nand_written_bytes"] is None
-        and vendor_pages.decode_items(twice)["host_written_bytes"] == 7 * 32 * MIB
+        intel.decode_cah(twice)["nand_written_bytes"] is None
+        and intel.decode_cah(twice)["host_written_bytes"] == 7 * 32 * MIB
     )
-    assert vendor_pages.decode_items(items({0xF4: (100, 5)}, 12) * 2)["nand_written_bytes"] == 5 * 32 * MIB
+    assert intel.decode_cah(items({0xF4: (100, 5)}, 12) * 2)["nand_written_bytes"] == 5 * 32 * MIB
 
 
 def test_micron_d0h():
     """Bytes at 176, in the two dwords 44 and 45."""
     raw = page({12: (4, 3), 96: (8, 2), 144: (16, 1), 176: (8, 5_000_000_000_001)})
     assert raw[176:180] == (5_000_000_000_001 & 0xFFFFFFFF).to_bytes(4, "little")
-    got = vendor_pages.decode_micron_d0h(raw)
+    got = micron.decode_d0h(raw)
     assert got == {"nand_written_bytes": 5_000_000_000_001, "program_fails": 1, "erase_fails": 2, "bad_user_blocks": 3}
 
 
 def test_wdc():
-    assert vendor_pages.decode_wdc_cah(page({0: (16, 2**65), 16: (16, 7)})) == {
-        "nand_written_bytes": 2**65,
-        "nand_read_bytes": 7,
-    }
-    got = vendor_pages.decode_wdc_d0h(
+    assert wdc.decode_cah(page({0: (16, 2**65), 16: (16, 7)})) == {"nand_written_bytes": 2**65, "nand_read_bytes": 7}
+    got = wdc.decode_d0h(
         page({0x10: (4, 150), 0x14: (4, 210), 0x40: (4, 9), 0x44: (4, 1000), 0x50: (4, 800), 0x64: (4, 88)})
     )
     assert (
@@ -126,27 +123,24 @@ def test_wdc():
     ],
 )
 def test_whose_page_it_is(vendor, model, made_by):
-    assert vendor_pages.maker(vendor, model) == made_by
+    found = makers.maker_of(vendor, model)
+    assert (found and found.name) == made_by
 
 
 def test_pages_of_unknown_makers_are_not_decoded():
-    assert vendor_pages.decode(0xCA, CAH, None) is None and vendor_pages.decode(0xCA, CAH, "micron") is None
-    assert vendor_pages.decode(0xC0, CAH, "intel") is None
-    assert (
-        vendor_pages.decode(0xCA, CAH, "items")
-        == vendor_pages.decode(0xCA, CAH, "intel")
-        == vendor_pages.decode_items(CAH)
-    )
+    assert makers.decode(0xCA, CAH, None) is None and makers.decode(0xCA, CAH, micron.MAKER) is None
+    assert makers.decode(0xC0, CAH, intel.MAKER) is None
+    assert makers.decode(0xCA, CAH, others.MAKER) == makers.decode(0xCA, CAH, intel.MAKER) == intel.decode_cah(CAH)
 
 
-KNOWN = [(0xCA, "intel"), (0xD0, "micron"), (0xCA, "wdc"), (0xD0, "wdc")]
+KNOWN = [(0xCA, intel), (0xD0, micron), (0xCA, wdc), (0xD0, wdc)]
 
 
 @pytest.mark.parametrize("log_id, made_by", KNOWN)
 @pytest.mark.parametrize("raw", [bytes(512), b"\xff" * 512, b""])
 def test_blank_pages_say_nothing(log_id, made_by, raw):
     with pytest.raises(DriveError, match="zeros or ones"):
-        vendor_pages.decode(log_id, raw, made_by)
+        makers.decode(log_id, raw, made_by.MAKER)
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,20 +153,20 @@ def test_any_bytes(which, raw):
     """Numbers that are not negative, None, or a refusal; a page that is cut off never gives the field that is
     missing."""
     try:
-        got = vendor_pages.decode(which[0], raw, which[1])
+        got = makers.decode(which[0], raw, which[1].MAKER)
     except DriveError:
         return
     assert all(value is None or value >= 0 for value in got.values())
-    if which != (0xCA, "intel"):
-        assert len(raw) >= {(0xD0, "micron"): 184, (0xCA, "wdc"): 32, (0xD0, "wdc"): 104}[which]
+    if which != (0xCA, intel):
+        assert len(raw) >= {(0xD0, micron): 184, (0xCA, wdc): 32, (0xD0, wdc): 104}[which]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, len(CAH)))
 def test_a_cut_page_of_items_has_fewer_items(size):
-    whole = vendor_pages.decode_items(CAH)
+    whole = intel.decode_cah(CAH)
     try:
-        got = vendor_pages.decode_items(CAH[:size])
+        got = intel.decode_cah(CAH[:size])
     except DriveError:
         assert size == 0
         return

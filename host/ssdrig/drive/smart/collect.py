@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from ssdrig.drive import program
-from ssdrig.drive.smart import nvme_cli, smart_answer, smartctl, units, vendor_pages
+from ssdrig.drive.smart import makers, nvme_cli, smart_answer, smartctl, units
 from ssdrig.drive.smart.smart_answer import LOG_KEY, answered
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import DriveError, SsdrigError, ToolMissing
@@ -148,7 +148,8 @@ def _choose(document: dict, drive: Drive, identity: bytes | None, asked) -> list
             f"serial number: the drive at {drive.controller} says {has['serial']}, not {drive.serial}: it is"
             " another one"
         )
-    pages = [HEALTH, OCP, *vendor_pages.pages_of(has["pci_vendor_id"])]
+    maker = makers.maker_of(has["pci_vendor_id"], None)
+    pages = [HEALTH, OCP, *(maker.pages if maker else ())]
     if has["endurance_groups"] or has["has_fdp"]:
         namespace = asked("Identify Namespace", nvme_cli.identify_namespace, drive.nsid or 1)
         about["endurance_group"] = namespace and nvme_cli.endurance_group(namespace) or 1

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ssdrig.drive.smart import nvme_pages, vendor_pages
+from ssdrig.drive.smart import makers, nvme_pages
 from ssdrig.drive.smart.json_numbers import U128, inside, refuse, text, whole
 from ssdrig.errors import DriveError
 from ssdrig.words import size
@@ -83,7 +83,10 @@ def reduce(document: dict, smartctl: dict, unknown: list[str]) -> dict:
             ):
                 out[name] = value
     if out.get("nand_written_bytes") is None:
-        asked = any(name in document for name in ("log_c0h", "log_22h", "log_09h", "log_cah", "log_d0h"))
+        asked = any(
+            name in document
+            for name in ("log_c0h", "log_22h", "log_09h", *(f"log_{log_id:02x}h" for log_id in makers.DECODED))
+        )
         unknown.append(
             "NAND bytes written: "
             + (
@@ -192,34 +195,33 @@ def _from_09h(document: dict, unknown: list[str]) -> dict:
 
 
 def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list[str]) -> dict:
-    """The maker's CAh and D0h. Nothing in these pages says whose they are, so their bytes are held against the host
+    """The maker's own pages. Nothing in these pages says whose they are, so their bytes are held against the host
     counter."""
     made_by = _maker(document, smartctl, unknown)
     out: dict[str, Any] = {}
-    for log_id, name in ((0xCA, "CAh"), (0xD0, "D0h")):
-        got = _page(document, name, lambda page, log_id=log_id: vendor_pages.decode(log_id, page, made_by), unknown)
+    for log_id in made_by.pages if made_by else makers.DECODED:
+        name = f"{log_id:02X}h"
+        got = _page(document, name, lambda page, log_id=log_id: makers.decode(log_id, page, made_by), unknown)
         if not got:
             if document.get(f"log_{name.lower()}") and made_by is None:
                 unknown.append(f"log {name}: of a maker whose layout is not known")
             continue
         source, own = f"log {name}", got.get("host_written_bytes")
-        unit = vendor_pages.ITEM_UNIT_BYTES if made_by in ("intel", "items") else 1
-        why = _contradiction(got.get("nand_written_bytes"), own, host, made_by, unit)
+        assert made_by  # else nothing would be decoded
+        unit, wrap = made_by.unit_bytes, made_by.wraps_at
+        why = _contradiction(got.get("nand_written_bytes"), own, host, made_by)
         if why:
             unknown.append(f"NAND bytes written: {source} is not believed: {why}")
             continue
         out |= {field: got[field] for field in FROM_VENDOR if got.get(field) is not None and out.get(field) is None}
         if got.get("nand_written_bytes") is not None and out.get("nand_written_bytes") is None:
             out |= _nand(got["nand_written_bytes"], unit, source)
-            if unit != 1:
-                out["nand_written_wrap_bytes"] = 2**48 * unit
+            if wrap:
+                out["nand_written_wrap_bytes"] = wrap * unit
         if own is not None and host is None:
-            out |= {
-                "host_written_bytes": own,
-                "host_written_unit_bytes": unit,
-                "host_written_source": source,
-                "host_written_wrap_bytes": 2**48 * unit,
-            }
+            out |= {"host_written_bytes": own, "host_written_unit_bytes": unit, "host_written_source": source}
+            if wrap:
+                out["host_written_wrap_bytes"] = wrap * unit
         if got.get("pe_cycles_mean") is not None:
             out |= {field: got[field] for field in ("pe_cycles_mean", "pe_cycles_min", "pe_cycles_max")} | {
                 "pe_cycles_source": source
@@ -227,21 +229,21 @@ def _from_vendor(document: dict, smartctl: dict, host: int | None, unknown: list
     return out
 
 
-def _contradiction(nand: int | None, own: int | None, host: int | None, made_by: str | None, unit: int) -> str | None:
+def _contradiction(nand: int | None, own: int | None, host: int | None, made_by: makers.Maker) -> str | None:
     """Why the bytes of a maker's page cannot be what they are taken for; None if they can."""
     if own is not None and host is not None:
-        if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * unit:
+        if max(own, host) >= ENOUGH_BYTES and abs(own - host) > 0.05 * host + 2 * made_by.unit_bytes:
             return f"its own count of host bytes is {size(own)}, that of log 02h {size(host)}: another layout or unit"
-    elif made_by == "items" and nand is not None:
+    elif not made_by.unit_checked and nand is not None:
         return "its unit is known for Intel's drives and could not be checked against the host's bytes"
-    if made_by == "items" and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
+    if not made_by.unit_checked and nand is not None and max(own or 0, host or 0) < ENOUGH_BYTES:
         return "its unit is known for Intel's drives, and so far too little was written to check it"
     if nand and host and host >= ENOUGH_BYTES and not 1 / WORST_LIFETIME_WA < nand / host < WORST_LIFETIME_WA:
         return f"{size(nand)} on the NAND for {size(host)} of the host"
     return None
 
 
-def _maker(document: dict, smartctl: dict, unknown: list[str]) -> str | None:
+def _maker(document: dict, smartctl: dict, unknown: list[str]) -> makers.Maker | None:
     vendor = whole(inside(smartctl, "nvme_pci_vendor"), "id", unknown, "PCI vendor id", at_most=0xFFFF)
     said = text(inside(document, "drive", "pci_vendor_id"))  # four hexadecimal digits
     if vendor is None and said:
@@ -249,7 +251,7 @@ def _maker(document: dict, smartctl: dict, unknown: list[str]) -> str | None:
             vendor = int(said, 16)
         except ValueError:
             refuse(unknown, "PCI vendor id", said, "not a hexadecimal number")
-    return vendor_pages.maker(vendor, text(smartctl.get("model_name")) or text(inside(document, "drive", "model")))
+    return makers.maker_of(vendor, text(smartctl.get("model_name")) or text(inside(document, "drive", "model")))
 
 
 def _nand(written: int | None, unit: int, source: str) -> dict:
