@@ -2,6 +2,7 @@
 differ."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ssdrig.analysis import figures, window_figures
 from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
 from ssdrig.drive.wear import screen
-from ssdrig.meter import calibration, ina228
+from ssdrig.meter import calibration, ina228, samples
 from ssdrig.report import pack
 from ssdrig.report import terms as report_terms
 from ssdrig.watch import folder
@@ -111,6 +112,14 @@ def test_a_series_and_its_column_are_named_in_one_place():
     page = {p.name: p.read_text() for p in (HOST / "report").glob("*.js")}
     assert places(r"lat_mean_us|power_mean_W,|energy_uJ_per_io", page) == set()
     assert places(r'"lat_mean": "lat_mean_us"') == {"report/pack.py"} and set(pack.COLUMNS) >= {"iops", "energy"}
+
+
+def test_a_power_second_has_the_same_fields_everywhere():
+    """samples.Seconds (arrays), samples.Second (numbers), and the measurement that has them but for the time."""
+    row = samples.Second.__annotations__
+    assert list(samples.Seconds.__annotations__) == list(row) and next(iter(row)) == "t_ns"
+    stored = tomllib.loads((REPO / "schemas/influx.toml").read_text())["power"]["fields"]
+    assert stored == {name: {int: "i", float: "f"}[kind] for name, kind in row.items() if name != "t_ns"}
 
 
 def test_the_error_counters_are_listed_in_one_place():
