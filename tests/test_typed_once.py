@@ -122,6 +122,21 @@ def test_a_power_second_has_the_same_fields_everywhere():
     assert stored == {name: {int: "i", float: "f"}[kind] for name, kind in row.items() if name != "t_ns"}
 
 
+def test_a_lanes_interface_is_stated_in_lane():
+    """What sampler and drivers use of a lane is in Lane, or in its docstring and in the class of each bus."""
+    used = {
+        n
+        for name in ("sampler", "ina226", "ina228")
+        for n in re.findall(r"\blane\.(?!py\b)(\w+)", FIRMWARE[f"{name}.py"])
+    }
+    lane = FIRMWARE["lane.py"].split("class Lane:")[1]
+    contract = lane.split('"""')[1]
+    for name in used:
+        given = rf"def {name}\(|self\.(?:\w+ = self\.)?{name} =|    {name} ="
+        buses = [bool(re.search(given, FIRMWARE[bus])) for bus in ("i2c_fifo.py", "spi_lane.py")]
+        assert re.search(given, lane) or (all(buses) and name in contract), name
+
+
 def test_the_error_counters_are_listed_in_one_place():
     names = tuple(plausible.ERROR_COUNTERS)
     assert places(r'"read_disturbs",\s*"program_fails"') == set()

@@ -86,8 +86,7 @@ class Live:
         self._iops.append(now["iops"] * self._k)
         if self._pace.polled:
             self._poll_in_load(now)
-        self._tie_clock()
-        self._heed_rig()
+        self._each_second()
         pace = self._pace
         share = now["total_bytes"] / pace.bytes_to_do if pace.bytes_to_do else elapsed_s / (pace.time_s or math.inf)
         share = min(1.0, share)
@@ -117,8 +116,7 @@ class Live:
             check()
             if elapsed_s - shown >= 1:
                 shown = elapsed_s
-                self._tie_clock()
-                self._heed_rig()
+                self._each_second()
                 share = elapsed_s / host_s
                 left_s = host_s - elapsed_s
                 self._show.show(f"{self._pace.step:6} {share:4.0%} {self._power_words()}  ETA {clock(left_s)}")
@@ -128,6 +126,11 @@ class Live:
                         elapsed_s=round(elapsed_s / self._k, 1),
                         power_W=self._rig.power_W() if self._rig else None,
                     )
+
+    def _each_second(self) -> None:
+        """What is due once a second, with and without I/O. Raises RigError."""
+        self._tie_clock()
+        self._heed_rig()
 
     def _tie_clock(self) -> None:
         """An anchor each minute, and at once after someone set the wall clock."""
