@@ -7,7 +7,7 @@ import synthetic_run
 from ssdrig import integrity, journal
 from ssdrig.benchmarks import damage
 
-RANDOM, STRUCTURED, OLD, FORGED = 100, 100, 50, 60
+RANDOM, STRUCTURED, OLD, FORGED = 40, 60, 25, 30
 
 
 @pytest.fixture(scope="module")

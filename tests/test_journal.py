@@ -402,10 +402,10 @@ while True:
 
 @pytest.mark.slow
 def test_killed_at_any_moment_nothing_acknowledged_is_lost(tmp_path):
-    """kill -9, 20 times: all that sync() reported is read back, in order; the rest is whole records or a torn tail."""
+    """kill -9, 8 times: all that sync() reported is read back, in order; the rest is whole records or a torn tail."""
     dice = random.Random(1)
     env = {**os.environ, "PYTHONPATH": str(Path(journal.__file__).parents[1])}
-    for turn in range(20):
+    for turn in range(8):
         writer = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(tmp_path), f"run{turn}"], stdout=subprocess.PIPE, env=env
         )

@@ -117,7 +117,7 @@ def independent(pio, name, count, steps, level=lambda cycle: 0, cycles=4000):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 1500), st.integers(4, 900), st.integers(4, 900))
 def test_delay_and_steps_last_exactly_as_long_as_they_say(pio, count, first, second):
     pulse = pio[1]
@@ -137,7 +137,7 @@ def test_a_ramp_is_what_an_independent_emulator_makes_of_it():
     assert (edges[:-1], pushed) == independent((files.rp2, files.pulse), "_after", 1, words, cycles=14_000)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["_rising", "_falling"]),
     st.lists(st.integers(1, 900), min_size=1, max_size=5, unique=True),

@@ -7,6 +7,7 @@ import math
 import shutil
 import subprocess
 
+import picture_of_study as pictures
 import pytest
 from board_files import circuit, farad, ohm
 from conftest import ROOT
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.slow
 spec = importlib.util.spec_from_file_location("simulate", ROOT / "hardware/spice/simulate.py")
 simulate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulate)
+simulate.run = functools.cache(simulate.run)  # tests and the picture look at the same runs
 # the ramps; nothing but the capacitance on the rail
 PURE = {ms: {"fall_time": f"{ms}m", "stop": f"{ms + 10}m", "leakage_off": 1e-6} for ms in (20, 100)}
 ngspice = pytest.mark.skipif(
@@ -23,7 +25,6 @@ ngspice = pytest.mark.skipif(
 )
 
 
-@functools.cache
 def measures(rail="m2_3v3", **changes):
     return simulate.run("ramp", rail, **changes)[0]
 
@@ -192,6 +193,11 @@ def test_never_both_switches(rail, crash):
     if "crash" in crash:
         assert m["residual"] == pytest.approx(v["voltage"], rel=0.01)
         assert m["inrush"] <= v["connector_limit"]
+
+
+@ngspice
+def test_the_committed_picture_is_what_the_study_gives():
+    pictures.compare(simulate, "ramp")
 
 
 @ngspice

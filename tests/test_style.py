@@ -21,7 +21,7 @@ def says(*words: str) -> str:
     [
         ("ruff", "format", "--check", "--quiet", *PYTHON),
         ("ruff", "check", "--quiet", "--output-format", "concise", *PYTHON),
-        ("mypy", "--no-error-summary", "host/ssdrig"),
+        pytest.param(("mypy", "--no-error-summary", "host/ssdrig"), marks=pytest.mark.slow),
     ],
     ids=lambda words: " ".join(words[:2]),
 )

@@ -168,7 +168,7 @@ PICTURES = {
                 "ms",
                 "V",
                 [
-                    (f"{ms} ms", rail, {"fall_time": f"{ms}m", "stop": "120m", "leakage_off": 1e-6}, "v(drive)")
+                    (f"{ms} ms", rail, {"fall_time": f"{ms}m", "stop": f"{ms + 10}m", "leakage_off": 1e-6}, "v(drive)")
                     for ms in (20, 100)
                 ],
             )

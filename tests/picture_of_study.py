@@ -1,0 +1,20 @@
+"""For tests: a committed picture of hardware/spice against one that is made now."""
+
+import re
+
+
+def curves(svg):
+    return [
+        [tuple(map(float, point.split(","))) for point in line.split()]
+        for line in re.findall(r'polyline points="([^"]+)"', svg)
+    ]
+
+
+def compare(simulate, study):
+    """AssertionError if the committed picture of the study is another than `simulate` makes."""
+    committed, made = (simulate.HERE / f"{study}.svg").read_text(), simulate.picture(study)
+    assert re.sub(r'points="[^"]+"', "", committed) == re.sub(r'points="[^"]+"', "", made)
+    assert len(curves(made)) == made.count("<polyline") > 0
+    for old, new in zip(curves(committed), curves(made), strict=True):
+        apart = sorted(abs(a[1] - b[1]) for a, b in zip(old, new, strict=True))
+        assert apart[int(0.98 * len(apart))] <= 3  # pixels; a step may lie one point beside
