@@ -2,7 +2,7 @@
 
     bytes   "4 KiB" "512 B" "5 TB"      int, bytes, at least 1
     block   "4 KiB"                     int, bytes, a multiple of 512, at most 16 MiB
-    time    "60 s" "5 min" "5 ms"       float, seconds, above 0
+    time    "60 s" "5 min" "5 ms"       float, seconds, at least 0.001
     pause   "60 s" "0 s"                float, seconds; 0: none
     amount  "2 x" "10 GiB"              Amount: times the capacity of the drive, or bytes
     range   "75 %" "raw 75 %" "10 GiB"  Range: share of the user capacity or of the raw NAND, or bytes
@@ -26,7 +26,7 @@ IOPS = {"IOPS": 1, "kIOPS": 1000}
 EXPECTED = {
     "bytes": 'a size such as "4 KiB"',
     "block": 'a block size such as "4 KiB", a multiple of 512 B up to 16 MiB',
-    "time": 'a time above 0 s such as "60 s"',
+    "time": 'a time of at least 1 ms such as "60 s"',
     "pause": 'a time such as "60 s", or "0 s" for none',
     "amount": 'an amount such as "2 x", which is twice the capacity, or "10 GiB"',
     "range": 'a part of the drive such as "75 %", "raw 75 %" or "10 GiB"',
@@ -39,7 +39,7 @@ EXPECTED = {
 LIMITS = {
     "bytes": "of whole bytes, at least 1 B and at most 1024 PiB",
     "block": "of 512 B, or a multiple of it up to 16 MiB",
-    "time": "above 0 s and up to 10000000 s",
+    "time": "from 1 ms to 10000000 s",
     "pause": "up to 10000000 s",
     "amount": "above 0 x and up to 1000 x",
     "range": "above 0 % and up to 100 %",
@@ -54,7 +54,7 @@ UNITS: dict[str, dict] = {
     **{"amount": {"x": 1, **BYTES}, "range": {"%": 1, **BYTES}, "rate": IOPS},
 }
 INTEGERS = {"count": (1, 1 << 31), "index": (0, 1 << 31), "percent": (0, 100)}
-LONGEST_S = 10_000_000  # 116 days
+SHORTEST_S, LONGEST_S = 0.001, 10_000_000  # fio takes a runtime of 0 ms as endless; 116 days
 MOST_BYTES = 1 << 60
 MOST_BLOCK_BYTES = 16 << 20
 SECTOR_BYTES = 512  # no drive has smaller blocks
@@ -109,7 +109,8 @@ def _measured(number: Fraction, unit: str, kind: str, raw: bool):
         return None
     if kind in ("time", "pause"):
         seconds = float(number) * SECONDS[unit]
-        return seconds if seconds <= LONGEST_S and (seconds or kind == "pause") else None
+        least_s = SHORTEST_S if kind == "time" else 0
+        return seconds if least_s <= seconds <= LONGEST_S else None
     if kind == "rate":
         return float(number * IOPS[unit]) if 0 < number * IOPS[unit] <= 10**9 else None
     if unit == "%":

@@ -301,7 +301,7 @@ def limit(value, key: str = "where") -> Limit:
     limited, sign, amount = match.groups()
     unit = VALUES[one_of(limited, VALUES, f"the value of {key}")][1]
     if unit == "µs":
-        return Limit(limited, sign, read(amount, "time", f"the limit of {key}") * 1e6)
+        return Limit(limited, sign, read(amount, "pause", f"the limit of {key}") * 1e6)
     number = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,12})?) ?(.*)", amount)
     if not number or number[2] not in ("", unit):
         raise wrong(f"a number{' and ' + unit if unit else ''}", amount, f"the limit of {key}", "correct it")
