@@ -10,7 +10,7 @@ import os
 import sys
 
 from ssdrig import __version__
-from ssdrig.errors import JournalError, OutputError, SsdrigError, UsageError
+from ssdrig.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
 from ssdrig.progress import Progress
 from ssdrig.terminal import PrintableOut, fill_closed_streams
 
@@ -54,8 +54,7 @@ OF_THE_CLONE = ("test", "setup")  # what the launcher does itself (start.py)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command. Returns its exit code: 0 ok, 1 defect or missed limit, 2 usage, others see errors.py, 130
-    Ctrl-C."""
+    """Run one command. Returns its exit code (errors.exit_codes)."""
     argv = sys.argv[1:] if argv is None else argv
     fill_closed_streams()
     if hasattr(sys.stdout, "reconfigure"):
@@ -63,11 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="ssdrig",
         description="Measure what an SSD really does: power, I/O, wear and events on one time axis.",
-        epilog=(
-            "also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: 0 ok, 2 usage, 3 unsafe"
-            " target, 4 drive, 5 rig, 6 upload incomplete, 7 stdout, 8 run folder, 9 tool missing, 10 load, 130"
-            " interrupted."
-        ),
+        epilog="also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: "
+        + ", ".join(f"{code} {words}" for code, (words, _) in sorted(exit_codes().items()))
+        + ".",
     )
     parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -99,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         say(f"ssdrig {args.command}: interrupted")
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         _drop_stdout()
         return 0

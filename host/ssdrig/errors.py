@@ -1,6 +1,8 @@
 """What can go wrong, one class per matter. Each error says what was expected, what was seen and what to do;
 the exit code of the command is the class's. Exit 1 is left to defects, 2 to argparse, 130 to Ctrl-C."""
 
+import re
+
 
 class SsdrigError(Exception):
     """Base of all errors a person is meant to read. Never raised itself."""
@@ -64,3 +66,19 @@ class LoadError(SsdrigError):
     """fio failed, hung, or wrote what cannot be read."""
 
     exit_code = 10
+
+
+INTERRUPTED = 130
+
+
+def exit_codes() -> dict[int, tuple[str, str]]:
+    """Exit code -> (a word or two, the meaning), for every code that a command ends with."""
+    codes = {
+        0: ("ok", "Done, and every promise of the command was kept."),
+        1: ("defect", "A defect of ssdrig, or a limit that `bench` missed."),
+        INTERRUPTED: ("interrupted", "Ctrl-C, SIGTERM, or the terminal hung up. The teardown was carried out."),
+    }
+    for each in SsdrigError.__subclasses__():
+        words = re.sub(r"(?<!^)([A-Z])", r" \1", each.__name__.removesuffix("Error")).lower()
+        codes[each.exit_code] = (words, " ".join((each.__doc__ or "").split()))
+    return codes

@@ -1,5 +1,5 @@
 """How a figure is defined: one line of a table beside the function that computes it. The keys, the page, the short
-table on the terminal and the README are made from these lines."""
+table on the terminal and host/docs/reference/figures.md are made from these lines."""
 
 from typing import NamedTuple
 

@@ -6,9 +6,12 @@ The time of purge and SMART is not in it: no drive says it in advance.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.plan.expand import Act
+
+if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
+    from ssdrig.plan.expand import Act
 
 # what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state
 # (I/Os/s), and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide
@@ -59,7 +62,7 @@ class Cost:
         )
 
 
-def of(act: Act, drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
+def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
     """The cost of one act, once. `earlier`: {act's label: (seconds, bytes moved)} of a run of the same plan on the
     same model."""
     if act.not_run:
@@ -84,7 +87,7 @@ def of(act: Act, drive: Mapping, earlier: Mapping[str, tuple[float, float]] | No
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
 
 
-def total(acts: Iterable[Act], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
+def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
     """The cost of all acts, rounds included."""
     found = Cost()
     for act in acts:
@@ -98,7 +101,7 @@ def most_load_bytes(seconds: float, interface: str) -> int:
     return int(seconds * SPEEDS.get(interface, NVME_SPEEDS)[2])
 
 
-def _by_class(act: Act, drive: Mapping) -> Cost:
+def _by_class(act: "Act", drive: Mapping) -> Cost:
     (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = SPEEDS.get(drive["interface"], NVME_SPEEDS)
     share = 1 - act.keys.get("read", 0) / 100
     if act.do == "load" and act.keys["pattern"] == "random":
@@ -123,7 +126,7 @@ def _by_class(act: Act, drive: Mapping) -> Cost:
     return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
 
 
-def _time(act: Act) -> tuple[float, float]:
+def _time(act: "Act") -> tuple[float, float]:
     keys = act.keys
     if "time" in keys:
         return keys["time"], keys["time"]
@@ -139,7 +142,7 @@ def _time(act: Act) -> tuple[float, float]:
     return min(least, most), most
 
 
-def _log_bytes(act: Act, time_s: tuple[float, float]) -> tuple[float, float]:
+def _log_bytes(act: "Act", time_s: tuple[float, float]) -> tuple[float, float]:
     directions = 1 if act.keys.get("read", 0) in (0, 100) else 2
     each = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
     return each * time_s[0], each * time_s[1]

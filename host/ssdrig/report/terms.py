@@ -1,5 +1,5 @@
-"""What each figure is called, its unit, and what it means, for the page, the README and the short table on the
-terminal: the lines that analysis/window_figures.py and analysis/figures.py have for what they compute."""
+"""What each figure is called, its unit, and what it means, for the page, host/docs/reference/figures.md and the short
+table on the terminal: the lines that analysis/window_figures.py and analysis/figures.py have for what they compute."""
 
 import math
 
@@ -30,7 +30,7 @@ def with_error(value, error, places: int) -> str:
 
 
 def markdown() -> str:
-    """The list as the README has it; a test compares the two."""
+    """The list as host/docs/reference/figures.md has it; a test compares the two."""
     lines = ["| figure | unit | key in `--json` | meaning |", "|---|---|---|---|"]
     for term in TERMS:
         lines.append(f"| {term.label} | {term.unit} | `{term.key}` | {term.meaning} |")

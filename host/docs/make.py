@@ -1,0 +1,133 @@
+"""Writes the generated pages: `python host/docs/make.py`. Each is made from the code alone, and tests/test_docs.py
+fails when a committed page differs."""
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import rooms  # noqa: E402
+
+from ssdrig.cli import COMMANDS  # noqa: E402
+from ssdrig.errors import exit_codes  # noqa: E402
+from ssdrig.report import terms  # noqa: E402
+
+MADE = "<!-- Made by host/docs/make.py; change the code, then run it. -->"
+BEGIN, END = "<!-- made: {} -->", "<!-- end -->"
+
+
+def pages() -> dict[Path, str]:
+    """Path -> text of every generated page."""
+    files = rooms.modules()
+    uses = rooms.imports(files)
+    house, inside, low = rooms.house(uses), rooms.joined(uses), rooms.ground(uses)
+    map_page = HERE / "architecture.md"
+    text = with_part(map_page.read_text(), "rooms", rooms.table(house, house, files))
+    virtual = [name for name in inside if name.startswith("virtual/")]
+    text = with_part(text, "virtual", rooms.table(inside, virtual, files))
+    text = with_part(text, "ground", rooms.table(inside, low, files))
+    return {
+        HERE / "rooms.svg": rooms.picture(house, low),
+        map_page: text,
+        HERE / "reference" / "commands.md": commands(),
+        HERE / "reference" / "figures.md": figures(),
+        HERE / "reference" / "exit-codes.md": codes(),
+    }
+
+
+def with_part(text: str, name: str, part: str) -> str:
+    """The text with what stands between its markers of `name` replaced."""
+    before, rest = text.split(BEGIN.format(name) + "\n")
+    return before + BEGIN.format(name) + "\n" + part + "\n" + END + rest.split(END, 1)[1]
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """A command's own parser, as the command line makes it."""
+    module, words = COMMANDS[name]
+    parser = argparse.ArgumentParser(prog=f"ssdrig {name}", description=words)
+    importlib.import_module(module).add_arguments(parser)
+    return parser
+
+
+def written(action: argparse.Action) -> str:
+    """An argument as a person types it: `--op PERCENT`, `RUN ...`."""
+    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else None)
+    value = " ".join(value) if isinstance(value, tuple) else value or action.dest.upper()
+    value += {"+": " ...", "*": " ..."}.get(str(action.nargs), "")
+    if not action.option_strings:
+        return f"[{value}]" if action.nargs in ("?", "*") else value
+    if action.nargs == 0:
+        return ", ".join(action.option_strings)
+    return f"{', '.join(action.option_strings)} " + (f"[{value}]" if action.nargs == "?" else value)
+
+
+def described(parser: argparse.ArgumentParser, level: int = 2) -> list[str]:
+    """A command's section, and one for each of its own commands. argparse's own layout depends on the terminal and on
+    the version of Python, so it is not used."""
+    words = parser.description or ""
+    out = [f"{'#' * level} {parser.prog}", "", f"{words[:1].upper()}{words[1:]}.", ""]
+    rows, below = [], []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in dict.fromkeys(action.choices.values()):
+                below += described(child, level + 1)
+        elif action.dest != "help":
+            meaning = (action.help or "") % {**vars(action), "prog": parser.prog}
+            meaning += " (required)" if action.required and action.option_strings else ""
+            rows.append(f"| `{cell(written(action))}` | {cell(meaning)} |")
+    if rows:
+        out += ["| argument | meaning |", "|---|---|", *rows, ""]
+    return out + below
+
+
+def commands() -> str:
+    """reference/commands.md, from each command's parser."""
+    names = "\n".join(f"| [`{name}`](#ssdrig-{name}) | {words} |" for name, (_, words) in COMMANDS.items())
+    lines = [
+        MADE,
+        "# Commands",
+        "",
+        "Results go to stdout, progress and messages to stderr. Exit codes: [exit-codes.md](exit-codes.md).",
+        "`./ssdrig test [PYTEST-ARGUMENT ...]` runs the tests and `./ssdrig setup` sets up only.",
+        "",
+        "| command | does |",
+        "|---|---|",
+        names,
+        "",
+    ]
+    for name in COMMANDS:
+        lines += described(parser_of(name))
+    return "\n".join(lines)
+
+
+def figures() -> str:
+    """reference/figures.md, from report/terms.py."""
+    return (
+        f"{MADE}\n# Figures\n\nWhat `report` prints and shows. Each figure belongs to a window of"
+        f" the load; [methods.md](../methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"
+    )
+
+
+def codes() -> str:
+    """reference/exit-codes.md, from errors.py."""
+    rows = [f"| {code} | {words} | {meaning} |" for code, (words, meaning) in sorted(exit_codes().items())]
+    return "\n".join([MADE, "# Exit codes", "", "| code | word | meaning |", "|---|---|---|", *rows, ""])
+
+
+def main() -> None:
+    for path, text in pages().items():
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+            print(path.relative_to(HERE.parents[1]))
+
+
+if __name__ == "__main__":
+    main()

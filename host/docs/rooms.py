@@ -1,0 +1,231 @@
+"""The rooms of host/ssdrig, read from the imports themselves: what each room uses, on which floor it stands, and the
+picture of it. make.py puts them into architecture.md and rooms.svg. Pure, but for reading the sources."""
+
+import ast
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+
+HOST = Path(__file__).parents[1]
+ENTRY = ("__main__", "cli", "start")  # one box: the launcher, then the word that names a command
+SAYS = {
+    "cli": "The launcher and the words of the command line; each command is imported only when it is asked for.",
+    "commands": "The files named `command.py`: options in, results out. No room imports one.",
+    "virtual": "The virtual bench, all of it SIMULATED: a drive built from published physics, and a board that runs our"
+    " firmware.",
+}
+Graph = Mapping[str, set[str]]
+
+
+class Running(ast.NodeTransformer):
+    """Leaves out what stands below `if TYPE_CHECKING:`, which never runs."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        typed = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        return None if typed else self.generic_visit(node)
+
+
+def modules(root: Path = HOST) -> dict[str, Path]:
+    """Dotted name -> file of every module of the package, without the chip models, which run on MicroPython."""
+    found = {}
+    for path in sorted(root.glob("ssdrig/**/*.py")):
+        if "board" not in path.relative_to(root).parts[:-1]:
+            found[".".join(path.with_suffix("").relative_to(root).parts).removesuffix(".__init__")] = path
+    return found
+
+
+def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
+    """Module -> the modules it imports, also inside functions, but not for type checks alone. The command line names
+    its commands as text."""
+    uses: dict[str, set[str]] = {}
+    for name, path in files.items():
+        uses[name] = set()
+        for node in ast.walk(Running().visit(ast.parse(path.read_text()))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                named = [f"{node.module}.{each.name}" for each in node.names]
+                uses[name] |= {each if each in files else node.module for each in named}
+            elif isinstance(node, ast.Import):
+                uses[name] |= {each.name for each in node.names}
+            elif isinstance(node, ast.Constant) and name == "ssdrig.cli":
+                uses[name].add(str(node.value))
+        uses[name] &= files.keys() - {name, "ssdrig"}
+    return uses
+
+
+def room(module: str) -> str:
+    """The room of a module: its folder below ssdrig/, or itself where it lies in no folder."""
+    parts = module.split(".")[1:]
+    if parts[-1] == "command":
+        return "commands"
+    if parts[0] in ENTRY:
+        return "cli"
+    return "/".join(parts[:2]) if parts[0] in ("drive", "virtual") else parts[0]
+
+
+def joined(uses: Graph, into=room) -> dict[str, set[str]]:
+    """The graph of rooms from the graph of modules."""
+    out: dict[str, set[str]] = {}
+    for module, used in uses.items():
+        if module != "ssdrig":
+            out.setdefault(into(module), set()).update(into(each) for each in used)
+    return {name: used - {name} for name, used in out.items()}
+
+
+def circles(uses: Graph) -> list[list[str]]:
+    """Every group of nodes that reach each other; empty where all arrows go one way."""
+    far = {name: reached(uses, name) for name in uses}
+    groups = {frozenset(b for b in far[a] if a in far.get(b, ())) for a in uses if a in far[a]}
+    return sorted(sorted(group) for group in groups)
+
+
+def reached(uses: Graph, start: str) -> set[str]:
+    """All nodes that can be reached from `start` by one arrow or more."""
+    seen: set[str] = set()
+    ahead = list(uses.get(start, ()))
+    while ahead:
+        name = ahead.pop()
+        if name not in seen:
+            seen.add(name)
+            ahead += uses.get(name, ())
+    return seen
+
+
+def floors(uses: Graph) -> dict[str, int]:
+    """Node -> floor: one above the highest that it uses. Raises ValueError where the graph has a circle."""
+    if found := circles(uses):
+        raise ValueError(f"these import each other: {found}")
+    level: dict[str, int] = {}
+    while len(level) < len(uses):
+        for name in uses.keys() - level.keys():
+            if uses[name] <= level.keys():
+                level[name] = 1 + max((level[each] for each in uses[name]), default=-1)
+    return level
+
+
+def shortest(uses: Graph) -> dict[str, set[str]]:
+    """The graph without the arrows that follow from others (a -> c where a -> b -> c)."""
+    far = {name: reached(uses, name) for name in uses}
+    return {name: {b for b in used if not any(b in far[other] for other in used)} for name, used in uses.items()}
+
+
+def ground(uses: Graph) -> list[str]:
+    """The files of the lowest floor: they lie in no folder and import only each other. No arrows to them are drawn. The
+    journal stands above them, being a room of the design."""
+    whole, low = joined(uses), {"journal"}
+    folders = {name.split(".")[1] for name in uses if name.count(".") > 1}
+    loose = {name for name in whole if "/" not in name} - folders
+    while more := {name for name in loose - low if whole[name] <= low - {"journal"}}:
+        low |= more
+    return sorted(low - {"journal"})
+
+
+def house(uses: Graph) -> dict[str, set[str]]:
+    """The graph of the picture: all rooms above the ground. virtual/ is one room; rooms that use each other are one."""
+    whole = joined(uses, lambda module: room(module).replace("virtual/", "virtual ").split(" ")[0])
+    low = {*ground(uses), "drive"}
+    whole = {name: used - low for name, used in whole.items() if name not in low}
+    box = {name: " ⇄ ".join(group) for group in circles(whole) for name in group}
+    out: dict[str, set[str]] = {}
+    for name, used in whole.items():
+        out.setdefault(box.get(name, name), set()).update(box.get(each, each) for each in used)
+    return {name: used - {name} for name, used in out.items()}
+
+
+def first_sentence(path: Path) -> str:
+    """What a module's docstring opens with, on one line."""
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".") + "." if text else ""
+
+
+def says(name: str, files: Mapping[str, Path]) -> str:
+    """What a room is for: the first sentence of its package or module."""
+    if " ⇄ " in name:
+        return " ".join(f"`{each}`: {says(each, files)}" for each in name.split(" ⇄ "))
+    return SAYS.get(name) or first_sentence(files["ssdrig." + name.replace("/", ".")])
+
+
+def table(uses: Graph, names: Iterable[str], files: Mapping[str, Path]) -> str:
+    """The rooms as Markdown, the highest floor first."""
+    lines = ["| room | what it is for | uses |", "|---|---|---|"]
+    level = floors({name: uses[name] & set(names) for name in names})
+    for name in sorted(names, key=lambda each: (-level[each], each)):
+        lines.append(f"| `{name}` | {says(name, files)} | {', '.join(f'`{each}`' for each in sorted(uses[name]))} |")
+    return "\n".join(lines)
+
+
+WIDE, HIGH, GAP, STOREY, SLOT = 132, 34, 26, 84, 10  # px: a box, the space between, a floor, an arrow passing by
+
+
+def _rows(uses: Graph, level: Mapping[str, int]) -> tuple[list[list[str]], list[list[str]]]:
+    """Each floor's boxes from left to right, and each arrow as the nodes it passes: an arrow over several floors has a
+    slot ("a>b@floor") on each floor between, so that it does not run behind a box."""
+    rows: list[list[str]] = [[] for _ in range(max(level.values()) + 1)]
+    ways = []
+    for name in sorted(uses):
+        rows[level[name]].append(name)
+    for a in sorted(uses):
+        for b in sorted(uses[a]):
+            between = [f"{a}>{b}@{each}" for each in range(level[a] - 1, level[b], -1)]
+            for slot in between:
+                rows[int(slot.rsplit("@", 1)[1])].append(slot)
+            ways.append([a, *between, b])
+    for sweep in range(24):  # each node moves to the mean place of its neighbours above, then below
+        place = {name: (k + 0.5) / len(row) for row in rows for k, name in enumerate(row)}
+        for row in rows if sweep % 2 else reversed(rows):
+            near: dict[str, list[float]] = {name: [] for name in row}
+            for way in ways:
+                for upper, lower in zip(way, way[1:]):
+                    if upper in near and sweep % 2:
+                        near[upper].append(place[lower])
+                    elif lower in near and not sweep % 2:
+                        near[lower].append(place[upper])
+            row.sort(key=lambda name: (sum(near[name]) / len(near[name]) if near[name] else place[name], name))
+            place |= {name: (k + 0.5) / len(row) for k, name in enumerate(row)}
+    return rows, ways
+
+
+def picture(uses: Graph, low: Iterable[str]) -> str:
+    """The rooms as boxes on their floors and the arrows that do not follow from others, as SVG."""
+    uses = shortest(uses)
+    rows, ways = _rows(uses, floors(uses))
+    wide = [sum((SLOT if "@" in name else WIDE) + GAP for name in row) for row in rows]
+    full, top = max(wide) + GAP, 20
+    at: dict[str, tuple[float, float]] = {}
+    for floor, row in enumerate(rows):
+        x, y = (full - wide[floor] + GAP) / 2, top + (len(rows) - 1 - floor) * STOREY
+        for name in row:
+            size = SLOT if "@" in name else WIDE
+            at[name] = (x + size / 2, y)
+            x += size + GAP
+    bottom = top + len(rows) * STOREY - STOREY + HIGH + 40
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {bottom + HIGH + 20}" font-family="sans-serif"'
+        ' font-size="14" text-anchor="middle">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        '<path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
+        f'<rect width="{full}" height="{bottom + HIGH + 20}" fill="#fff"/>',
+    ]
+    for way in ways:
+        (x, y), path = at[way[0]], ""
+        path = f"M{x:.0f} {y + HIGH:.0f}"
+        y += HIGH
+        for name in way[1:]:
+            to_x, to_y = at[name]
+            half = (to_y - y) / 2
+            path += f"C{x:.0f} {y + half:.0f} {to_x:.0f} {to_y - half:.0f} {to_x:.0f} {to_y:.0f}"
+            x, y = to_x, to_y + HIGH
+            if name != way[-1]:
+                path += f"V{y:.0f}"
+        out.append(f'<path d="{path}" fill="none" stroke="#667" stroke-width="1.3" marker-end="url(#tip)"/>')
+    for name, (x, y) in sorted(at.items()):
+        if "@" not in name:
+            out.append(_box(x - WIDE / 2, y, WIDE, name, "#fff3d6" if name == "virtual" else "#e6effa"))
+    out.append(_box(GAP, bottom, full - 2 * GAP, "used from everywhere: " + ", ".join(low), "#eee"))
+    return "\n".join([*out, "</svg>", ""])
+
+
+def _box(x: float, y: float, wide: float, text: str, colour: str) -> str:
+    return (
+        f'<rect x="{x:.0f}" y="{y:.0f}" width="{wide:.0f}" height="{HIGH}" rx="4" fill="{colour}" stroke="#446"/>'
+        f'<text x="{x + wide / 2:.0f}" y="{y + 22:.0f}">{escape(text)}</text>'
+    )
