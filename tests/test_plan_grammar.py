@@ -3,6 +3,7 @@ test_plan_wrong.py and in schemas/examples/plan."""
 
 import copy
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -85,7 +86,8 @@ ODD += [
     "a=b",
 ]
 WORDS = sorted({key for kind in KINDS.values() for key in kind.KEYS} | {*grammar.TOP, "x", "", "a b", "é"})
-SHIPPED = [document.parse(path.read_text(), name) for name, path in grammar.shipped().items()]
+EXAMPLES = sorted((Path(__file__).parents[1] / "schemas/examples/plan").glob("good-*.toml"))
+SHIPPED = [document.parse(path.read_text(), path.name) for path in [*grammar.shipped().values(), *EXAMPLES]]
 
 
 def mutated(tables: dict, rng: random.Random) -> dict:
