@@ -1,5 +1,6 @@
 """Starts virtual drive servers for tests and ends them, also when the test fails."""
 
+import argparse
 import json
 import signal
 import socket
@@ -9,7 +10,8 @@ import sys
 
 import pytest
 
-from ssdrig.virtual import adminclient
+from ssdrig.errors import SsdrigError
+from ssdrig.virtual import adminclient, serve
 from ssdrig.virtual.nbdclient import NbdClient
 
 START_S = 120  # a first start compiles
@@ -80,6 +82,15 @@ def run(*words, **how) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "ssdrig.virtual.serve", *words], capture_output=True, text=True, timeout=START_S, **how
     )
+
+
+def refused(*words) -> SsdrigError:
+    """As run(), in this process, of words that are refused: what the command raises."""
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    with pytest.raises(SsdrigError) as error:
+        serve.command(parser.parse_args(words))
+    return error.value
 
 
 def raw_client(path: str) -> socket.socket:

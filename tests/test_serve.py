@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import run, serving, shared  # noqa: F401  fixtures
+from serving import refused, run, serving, shared  # noqa: F401  fixtures
 from simboard import until
 
 from ssdrig.errors import DriveError, JournalError
@@ -306,9 +306,16 @@ def test_op_limits_the_export(serving):
         (["ledger", "--truth", "nowhere"], 8, "ledger.json"),
     ],
 )
-def test_one_clear_message_and_nothing_left(tmp_path, words, code, said):
-    done = run(*words, cwd=tmp_path)
-    assert done.returncode == code and said in done.stderr and done.stdout == ""
+def test_a_refusal_is_clear_and_leaves_nothing(tmp_path, monkeypatch, words, code, said):
+    monkeypatch.chdir(tmp_path)
+    error = refused(*words)
+    assert error.exit_code == code and said in str(error) and "\n" not in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_says_it_on_one_line(tmp_path):
+    done = run("--preset", "floppy", "--socket", "x", cwd=tmp_path)
+    assert done.returncode == 2 and "sata-tlc" in done.stderr and done.stdout == ""
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -5,8 +5,6 @@ import os
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving import Serving
+from serving import Serving, refused, run
 
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.virtual import bench, feed, server
@@ -137,9 +135,8 @@ def test_files_of_another_kind_in_the_truth_folder_stay(tmp_path, name):
 # --- the command
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("option", ["--socket", "--socket .admin", "--socket .truth", "--data", "--feed", "--truth"])
-def test_the_command_names_the_file_with_exit_code_2(tmp_path, option):
+def taken(tmp_path, option) -> tuple[Path, list[str], Path]:
+    """What the option names, the words of a server, and a file of somebody's in its way."""
     name, _, end = option.partition(" ")
     path = tmp_path / "x"
     if name == "--truth":
@@ -148,10 +145,21 @@ def test_the_command_names_the_file_with_exit_code_2(tmp_path, option):
     else:
         mine = thesis(tmp_path / f"x{end}")
     words = ["--preset", "sata-tlc", "--capacity", "512MiB", name, str(path)]
-    words += [] if name == "--socket" else ["--socket", str(tmp_path / "nbd")]
-    done = subprocess.run(
-        [sys.executable, "-m", "ssdrig.virtual.serve", *words], capture_output=True, text=True, timeout=120
-    )
+    return path, words + ([] if name == "--socket" else ["--socket", str(tmp_path / "nbd")]), mine
+
+
+@pytest.mark.parametrize("option", ["--socket .admin", "--socket .truth", "--data", "--feed", "--truth"])
+def test_the_command_names_the_file(tmp_path, option):
+    path, words, mine = taken(tmp_path, option)
+    error = refused(*words)
+    assert error.exit_code == 2 and str(path) in str(error)
+    assert mine.read_bytes() == THESIS
+
+
+@pytest.mark.slow
+def test_the_command_says_one_line_with_exit_code_2(tmp_path):
+    path, words, mine = taken(tmp_path, "--socket")
+    done = run(*words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
     assert str(path) in done.stderr and "Traceback" not in done.stderr
     assert mine.read_bytes() == THESIS
