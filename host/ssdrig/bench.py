@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ssdrig.drive import conditions
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import block, guard
@@ -26,12 +27,17 @@ def _cannot_trim(range_bytes: int) -> None:
     raise DriveError("a drive that can trim", "one that cannot", "leave the step out")
 
 
+def _cannot_change(key: str, value: str) -> Callable[[], None]:
+    raise DriveError(f"a drive whose {key} can be set", "one that has no such thing", "leave the step out")
+
+
 @dataclass(frozen=True)
 class Bench:
     """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
     again), `check` verifies that the target is still this drive, `trim` discards so
-    many bytes from its beginning. `port` None: power is not measured."""
+    many bytes from its beginning, `change` sets a condition and returns what puts it back, `conditions` reads them.
+    `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -42,6 +48,8 @@ class Bench:
     flush: Callable[[], None]
     check: Callable[[], object]
     trim: Callable[[int], None] = _cannot_trim
+    change: Callable[[str, str], Callable[[], None]] = _cannot_change
+    conditions: Callable[[], dict] = conditions.host
 
 
 def virtual(running: VirtualBench) -> Bench:
@@ -124,6 +132,8 @@ def real(
             lambda: flush_cache(drive.node),
             held.recheck,
             lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
+            lambda key, value: conditions.change(key, value, drive.name),
+            lambda: conditions.read(drive.name),
         )
 
 

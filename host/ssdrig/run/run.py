@@ -194,6 +194,10 @@ def carry_out(
             live = Live(here, book, rig, show, args.jsonl)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
             _check(here, book, rig, stop, teardown)
+            book.event("conditions", when="before", found=here.conditions())
+            teardown.push(
+                "record the conditions", lambda: book.event("conditions", when="after", found=here.conditions())
+            )
             stage = Stage(here, book, live, stop, show, teardown, prepared.seed)
             end.why = engine.carry_out(prepared.acts, stage, budget)
     result = end.result()

@@ -8,7 +8,14 @@ KEYS = {
     "governor": Key("word"),
     "aspm": Key("word"),
     "alpm": Key("word"),
-    "apst": Key("word", words=("on", "off")),
-    "power_state": Key("index"),
 }
 ENDS = tuple(KEYS)
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Set each, see that it is set; what undoes it becomes a duty of the teardown first."""
+    for key, value in act.keys.items():
+        put_back = stage.bench.change(key, value)
+        stage.teardown.push(f"put {key} back", put_back)
+        stage.book.event("set", key=key, value=value)
+    return {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdrig.errors import JournalError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan.expand import Act
 from ssdrig.run.live import Live, Pace
 from ssdrig.run.teardown import Stop, Teardown, words_of
@@ -39,6 +39,14 @@ class Stage:
     @property
     def dilation(self) -> int:
         return self.bench.drive["time_dilation"]
+
+    def ask(self) -> str:
+        """A line of the person at the terminal. Raises UsageError where there is none."""
+        import sys
+
+        if not sys.stdin.isatty():
+            raise UsageError("a person at a terminal, whom the plan asks", "no terminal", "start it in a terminal")
+        return sys.stdin.readline().strip()
 
     def next_seed(self) -> int:
         self.jobs += 1
