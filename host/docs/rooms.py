@@ -188,15 +188,14 @@ def picture(uses: Graph, low: Iterable[str]) -> str:
     """The rooms as boxes on their floors and the arrows that do not follow from others, as SVG."""
     uses = shortest(uses)
     rows, ways = _rows(uses, floors(uses))
-    wide = [sum((SLOT if "@" in name else WIDE) + GAP for name in row) for row in rows]
+    wide = [sum(_wide(name) + GAP for name in row) for row in rows]
     full, top = max(wide) + GAP, 20
     at: dict[str, tuple[float, float]] = {}
     for floor, row in enumerate(rows):
         x, y = (full - wide[floor] + GAP) / 2, top + (len(rows) - 1 - floor) * STOREY
         for name in row:
-            size = SLOT if "@" in name else WIDE
-            at[name] = (x + size / 2, y)
-            x += size + GAP
+            at[name] = (x + _wide(name) / 2, y)
+            x += _wide(name) + GAP
     bottom = top + len(rows) * STOREY - STOREY + HIGH + 40
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {bottom + HIGH + 20}" font-family="sans-serif"'
@@ -219,9 +218,13 @@ def picture(uses: Graph, low: Iterable[str]) -> str:
         out.append(f'<path d="{path}" fill="none" stroke="#667" stroke-width="1.3" marker-end="url(#tip)"/>')
     for name, (x, y) in sorted(at.items()):
         if "@" not in name:
-            out.append(_box(x - WIDE / 2, y, WIDE, name, "#fff3d6" if name == "virtual" else "#e6effa"))
+            out.append(_box(x - _wide(name) / 2, y, _wide(name), name, "#fff3d6" if name == "virtual" else "#e6effa"))
     out.append(_box(GAP, bottom, full - 2 * GAP, "used from everywhere: " + ", ".join(low), "#eee"))
     return "\n".join([*out, "</svg>", ""])
+
+
+def _wide(name: str) -> int:
+    return SLOT if "@" in name else max(WIDE, 16 + 8 * len(name))
 
 
 def _box(x: float, y: float, wide: float, text: str, colour: str) -> str:
