@@ -130,12 +130,24 @@ def test_more_than_three_failures_are_no_matter_of_luck(tmp_path):
     assert "retried" not in done.stdout
 
 
-def test_quick_leaves_out_what_is_slow_or_keeps_time(tmp_path):
+SEARCHES = """
+from hypothesis import given, settings, strategies
+seen = []
+@settings(max_examples=100)
+@given(strategies.integers())
+def test_c(n):
+    seen.append(n)
+def test_d():
+    assert len(seen) == 15
+"""
+
+
+def test_quick_leaves_out_what_is_slow_or_keeps_time_and_searches_less(tmp_path):
     tests = (
         "import pytest\n@pytest.mark.slow\ndef test_a():\n    pass\n@pytest.mark.keeps_time\ndef test_b():\n    pass\n"
     )
-    done = inner(tmp_path, tests + "def test_c():\n    pass\n", more=("--quick",))
-    assert "1 passed, 2 deselected" in done.stdout
+    done = inner(tmp_path, tests + SEARCHES, more=("--quick",))
+    assert "2 passed, 2 deselected" in done.stdout, done.stdout
 
 
 @pytest.mark.slow

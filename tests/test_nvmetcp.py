@@ -10,7 +10,7 @@ import time
 import pytest
 from nvmetcp_initiator import HOSTNQN, Host, NvmeError, Queue, Terminated, capsule, sqe
 from nvmetcp_serving import address, host_of, refused, shared  # noqa: F401  fixture
-from serving import run
+from serving import refused as refused_words
 
 pytestmark = pytest.mark.keeps_time
 
@@ -197,7 +197,7 @@ def test_seventeen_hosts_are_one_too_many(shared):
 # --- the command
 
 
-def test_words_that_do_not_fit(tmp_path):
+def test_words_that_do_not_fit():
     for words, seen in (
         (("--preset", "sata-tlc"), "neither"),
         (("--preset", "sata-tlc", "--nvme-tcp", "localhost"), "localhost"),
@@ -205,8 +205,8 @@ def test_words_that_do_not_fit(tmp_path):
         (("--preset", "sata-tlc", "--nvme-tcp", "127.0.0.1:99999"), "127.0.0.1:99999"),
         (("--preset", "sata-tlc", "--capacity", "1GiB", "--nvme-tcp", "192.0.2.1:4420"), "192.0.2.1:4420"),
     ):
-        done = run(*words)
-        assert done.returncode == 2 and seen in done.stderr, done
+        error = refused_words(*words)
+        assert error.exit_code == 2 and seen in str(error)
 
 
 def test_without_a_socket_path_there_is_nvme_alone(tmp_path):
