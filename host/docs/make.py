@@ -68,16 +68,17 @@ def written(action: argparse.Action) -> str:
     return f"{', '.join(action.option_strings)} " + (f"[{value}]" if action.nargs == "?" else value)
 
 
-def described(parser: argparse.ArgumentParser, level: int = 2) -> list[str]:
+def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -> list[str]:
     """A command's section, and one for each of its own commands. argparse's own layout depends on the terminal and on
     the version of Python, so it is not used."""
-    words = parser.description or ""
-    out = [f"{'#' * level} {parser.prog}", "", f"{words[:1].upper()}{words[1:]}.", ""]
+    words = parser.description or help
+    out = [f"{'#' * level} {parser.prog}", "", f"{words[:1].upper()}{words[1:]}" + ("." if words else ""), ""]
     rows, below = [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for child in dict.fromkeys(action.choices.values()):
-                below += described(child, level + 1)
+            helps = {each.dest: each.help for each in action._choices_actions}
+            for name, child in action.choices.items():
+                below += described(child, level + 1, helps.get(name) or "")
         elif action.dest != "help":
             meaning = (action.help or "") % {**vars(action), "prog": parser.prog}
             meaning += " (required)" if action.required and action.option_strings else ""
