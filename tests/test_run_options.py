@@ -115,3 +115,16 @@ def test_the_plan_is_of_the_drive_that_will_be_there(preset, capacity):
 def test_a_preset_that_there_is_not():
     with pytest.raises(UsageError, match="floppy"):
         run_options.virtual_drive(argparse.Namespace(virtual="floppy", capacity=None))
+
+
+@pytest.mark.parametrize(("finish", "leaves"), [("keep", "written by load"), ("trim", "trimmed"), ("purge", "purged")])
+def test_what_the_drive_is_left_as(capsys, finish, leaves):
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--finish", finish]) == 0
+    assert json.loads(capsys.readouterr().out)["leaves"] == leaves
+
+
+def test_a_series_has_a_mean_and_its_spread():
+    from ssdrig.run import series
+
+    assert series.mean_and_s([1.0, 2.0, 3.0]) == (2.0, 1.0)
+    assert cli.main([*VIRTUAL, "--repeat", "0"]) == 2

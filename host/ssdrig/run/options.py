@@ -13,6 +13,7 @@ from ssdrig.words import parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
+SEEDS_EACH = 100_000  # of one of several runs: more than any plan has fio jobs
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
 
 
@@ -21,6 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
     add("--variant", metavar="V", help="a variant of the plan (./ssdrig plans show PLAN)")
     add("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the plan, as often as wanted")
+    add(
+        "--repeat", type=int, default=1, metavar="N", help="carry the plan out N times, each with other seeds; mean ± s"
+    )
+    add(
+        "--finish",
+        choices=("keep", "trim", "purge"),
+        default="keep",
+        help="what the drive is left as: as it is (default), trimmed, or purged",
+    )
     add(
         "--budget",
         metavar="SIZE",
@@ -118,7 +128,8 @@ def check(args: argparse.Namespace) -> None:
     if args.zoom is not None and args.duration is not None:
         _within("--zoom", args.zoom, 0, args.duration - 2, " s")
     _within("--idle", args.idle, 0, LONGEST_S, " s")
-    _within("--seed", args.seed, 0, HIGHEST_SEED)
+    _within("--repeat", args.repeat, 1, 100)
+    _within("--seed", args.seed, 0, HIGHEST_SEED - args.repeat * SEEDS_EACH)
     for size in (args.capacity, args.raw_nand):
         if size is not None:
             parse_bytes(size)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig import steps, words
+from ssdrig import overprovisioning, steps, words
 from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job
 from ssdrig.plan import cost, expand, grammar, rules, state
@@ -47,12 +47,16 @@ def prepare(
     seed: int = 4242,
     capabilities: frozenset[str] = VIRTUAL,
     runs: str | Path | None = None,
+    finish: str = "keep",
 ) -> Prepared:
-    """The plan `name` (shipped, or a file) on a drive: its part of run.json. `runs`: where earlier runs lie. Raises
-    UsageError for a plan that is wrong, or that does not fit the drive."""
+    """The plan `name` (shipped, or a file) on a drive: its part of run.json. `runs`: where earlier runs lie; `finish`:
+    "keep", or "trim" or "purge", done last. Raises UsageError for a plan that is wrong, or that does not fit the
+    drive."""
     text, where = grammar.find(name)
     plan = grammar.read(text, where, variant, sets)
     acts = tuple(expand.expand(plan, drive, capabilities))
+    if finish != "keep":
+        acts += (_finish(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
         if not act.not_run and not hasattr(steps.KINDS[act.do], "carry_out"):
@@ -60,6 +64,11 @@ def prepare(
         _windows_fit(act)
     known = earlier.speeds(runs, plan, drive) if runs else {}
     return Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
+
+
+def _finish(do: str, drive: Mapping) -> Act:
+    whole = overprovisioning.whole_MiB(drive["capacity_bytes"])
+    return Act("finish", do, {"method": "auto"} if do == "purge" else {}, range_bytes=whole)
 
 
 def header(prepared: Prepared) -> dict:

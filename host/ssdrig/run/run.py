@@ -22,7 +22,7 @@ from ssdrig.load import fio
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import dry_run, engine, prepare
+from ssdrig.run import dry_run, engine, prepare, series
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Live, Pace, anchor
@@ -35,8 +35,19 @@ SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 
 
 
 def command(args) -> int:
-    folder, code = perform(args, Progress(args.quiet))
-    return code
+    run_options.check(args)
+    show, folders = Progress(args.quiet), []
+    for number in range(args.repeat):
+        if args.repeat > 1 and not args.dry_run:
+            show.say(f"run {number + 1} of {args.repeat}")
+        folder, code = perform(args, show)
+        if code or folder is None:
+            return code
+        folders.append(folder)
+        args.seed += run_options.SEEDS_EACH
+    if args.repeat > 1:
+        show.say("\n".join(series.lines(folders)))
+    return 0
 
 
 def perform(args, show: Progress) -> tuple[Path | None, int]:
@@ -133,7 +144,7 @@ def _prepared(
     args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None
 ) -> tuple[prepare.Prepared, Budget]:
     variant, sets = run_options.parameters(args)
-    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs)
+    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
     return prepared, prepare.budget(args.budget, prepared, rated_bytes)
 
 
