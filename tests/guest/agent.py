@@ -3,7 +3,7 @@
 Each command starts with one of
 {"argv": [...], "name", "stdin": text, "env": {...}, "cwd": path}
 {"python": source, "words": [sys.argv], "path": [sys.path], and the same}: in a fork of this process, which has imported
-    ssdrig's commands, because each start of Python with all its imports costs the guest two seconds
+    MODULES, because each start of Python with all its imports costs the guest seconds
 and has no answer if it has a name. {"wait": name, "timeout_s": n}, which without a name follows at once in the same
 object, ends it:
 -> {"exit_code": n or null when the time was up, "stdout": text, "stderr": text, "seconds": n}
@@ -13,6 +13,7 @@ import glob
 import importlib
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -20,7 +21,10 @@ import traceback
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"
 FOLDER = "/run/guest/jobs"
-COMMANDS = ("cli", "drive.command", "drive.wear.command", "watch.command", "drive.erase.purge", "run.run")
+MODULES = (
+    *("guest.inside", "ssdrig.cli", "ssdrig.drive.command", "ssdrig.drive.wear.command"),
+    *("ssdrig.watch.command", "ssdrig.drive.erase.purge", "ssdrig.run.run"),
+)
 
 
 class Forked:
@@ -28,8 +32,8 @@ class Forked:
 
     def __init__(self, request: dict, files: list, environment: dict):
         sys.path[:0] = [entry for entry in request["path"] if entry not in sys.path]
-        for command in COMMANDS:
-            importlib.import_module(f"ssdrig.{command}")
+        for module in MODULES:
+            importlib.import_module(module)
         self.pid = os.fork()
         if self.pid == 0:
             code = 1
@@ -59,13 +63,8 @@ class Forked:
             sys.stdout.flush()
             sys.stderr.flush()
 
-    def wait(self, timeout_s: float) -> int:
-        deadline = time.monotonic() + timeout_s
-        while (ended := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
-            if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired("python", timeout_s)
-            time.sleep(0.02)
-        return os.waitstatus_to_exitcode(ended[1])
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 class Job:
@@ -96,11 +95,13 @@ class Job:
     def end(self, timeout_s: float) -> dict:
         out = {"exit_code": None if self.process else 127}
         if self.process:
-            try:
-                out["exit_code"] = self.process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
+            ended = os.pidfd_open(self.process.pid)
+            if select.select([ended], [], [], timeout_s)[0]:
+                out["exit_code"] = self.process.wait()
+            else:
                 os.killpg(self.process.pid, 9)
-                self.process.wait(10)
+                self.process.wait()
+            os.close(ended)
         for name, file in zip(("stdout", "stderr"), self.files[1:]):
             file.seek(0)
             out[name] = file.read().decode(errors="replace")

@@ -4,6 +4,7 @@ It has the disks of DISKS, on which everything may be written, this machine's ro
 layer in memory, and no network but this machine's loopback as 10.0.2.2. TCG, not KVM, for it must run where there is
 none."""
 
+import compileall
 import contextlib
 import ctypes
 import json
@@ -25,11 +26,15 @@ from guest.kernel import NoKernel, kernel
 
 QEMU = "qemu-system-x86_64"
 BOOT_LIMIT_S = 180
+LIMIT_S = 300  # for a command; a guest that gets a tenth of a processor needs minutes for what takes it seconds
 CPU = "Nehalem"  # the oldest that NumPy's wheels run on; emulating a newer one's features costs time
 PR_SET_PDEATHSIG = 1
 AGENT = Path(__file__).resolve().parent / "agent.py"
 CLONE = Path(__file__).resolve().parents[2]
+CALL = "import sys; from guest import inside; inside.main(*sys.argv)"
 COMMAND = "import sys; from ssdrig.cli import main; sys.exit(main())"
+# `drives` gives all drives together 20 s to answer, which a guest that gets a fraction of a processor may not keep
+PATIENTLY = "from ssdrig.drive import command; command.POLL_TIMEOUT_S = 600; "
 SSDRIG = (str(CLONE / ".venv/bin/python"), "-P", "-m", "ssdrig")  # what the launcher ends as: it alone costs 2 s here
 
 
@@ -112,6 +117,7 @@ class Machine:
         self.qemu_version = qemu_version()
         disks = (*DISKS, FDP) if self.qemu_version[0] >= OLDEST_QEMU_WITH_FDP else DISKS
         self.built = built = kernel()
+        compileall.compile_dir(CLONE / "host" / "ssdrig", quiet=2)  # the guest would need 10 s for it
         initramfs.build(built, folder / "initrd")
         for disk in disks:
             with open(folder / disk.id, "wb") as file:
@@ -145,19 +151,22 @@ class Machine:
         self.end()
 
     def run(
-        self, *argv: str, timeout_s: float = 60, stdin: str = "", cwd: str = str(CLONE), **environment: str
+        self, *argv: str, timeout_s: float = LIMIT_S, stdin: str = "", cwd: str = str(CLONE), **environment: str
     ) -> Ended:
         """Run argv in the guest and wait for it. A command that outlives timeout_s is killed; its exit code is None."""
         argv = tuple(str(word) for word in argv)
         return self._ended(argv, timeout_s, "", {"argv": argv, "stdin": stdin, "cwd": cwd, "env": environment})
 
-    def python(self, source: str, *words: str, timeout_s: float = 90) -> Ended:
+    def python(
+        self, source: str, *words: str, timeout_s: float = LIMIT_S, stdin: str = "", **environment: str
+    ) -> Ended:
         """Run Python source with sys.argv = words in the guest's agent, forked after it has imported this clone."""
-        return self._ended(words, timeout_s, "", python_request(source, words))
+        request = python_request(source, words) | {"stdin": stdin, "env": environment}
+        return self._ended(words, timeout_s, "", request)
 
-    def ssdrig(self, *words: str, timeout_s: float = 90) -> Ended:
+    def ssdrig(self, *words: str, timeout_s: float = LIMIT_S) -> Ended:
         """Run this clone's ssdrig in the guest, as its launcher starts it but for the start of Python."""
-        return self.python(COMMAND, "ssdrig", *words, timeout_s=timeout_s)
+        return self.python(PATIENTLY + COMMAND, "ssdrig", *words, timeout_s=timeout_s)
 
     def start(self, name: str, *argv: str) -> None:
         """Start argv in the background, without a terminal; ended(name) waits for it."""
@@ -167,7 +176,7 @@ class Machine:
         """Start Python source in the background, as python() runs it; ended(name) waits for it."""
         self._agent.send({"name": name} | python_request(source, words))
 
-    def ended(self, name: str, timeout_s: float = 90) -> Ended:
+    def ended(self, name: str, timeout_s: float = LIMIT_S) -> Ended:
         """How the command that was started as `name` ended; one that outlives timeout_s is killed."""
         return self._ended((name,), timeout_s, name, {})
 
@@ -176,12 +185,19 @@ class Machine:
         reply = self._line(self._agent, time.monotonic() + timeout_s + 60)
         return Ended(list(argv), reply["exit_code"], reply["stdout"], reply["stderr"], reply["seconds"])
 
-    def sh(self, script: str, timeout_s: float = 60) -> str:
+    def sh(self, script: str, timeout_s: float = LIMIT_S) -> str:
         """Run a shell script that must succeed; returns its stdout. It stops at the first command that fails."""
         done = self.run("sh", "-euc", script, timeout_s=timeout_s)
         if done.exit_code != 0:
             raise AssertionError(f"exit {done.exit_code} in the guest of:\n{script}\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    def do(self, function: str, *arguments, timeout_s: float = LIMIT_S):
+        """Call a function of inside.py in the guest; it must not raise. Returns what it returns."""
+        done = self._ended((function,), timeout_s, "", python_request(CALL, (function, json.dumps(arguments))))
+        if done.exit_code != 0:
+            raise AssertionError(f"in the guest, {function}{arguments}: exit {done.exit_code}\n{done.stderr}")
+        return done.json()
 
     def until(self, script: str, timeout_s: float = 60, show: str = "/dev/null") -> str:
         """Repeat a shell script until it succeeds; returns its stdout then. show: a file whose
@@ -311,7 +327,12 @@ class Lines:
 def python_request(source: str, words: tuple[str, ...]) -> dict:
     """What asks the agent to run Python source with this clone and its environment's packages."""
     packages = sorted(str(path) for path in CLONE.glob(".venv/lib/python*/site-packages"))
-    return {"python": source, "words": words, "path": [str(CLONE / "host"), *packages], "cwd": str(CLONE)}
+    return {
+        "python": source,
+        "words": words,
+        "path": [str(CLONE / "host"), str(CLONE / "tests"), *packages],
+        "cwd": str(CLONE),
+    }
 
 
 def qemu_version() -> tuple[int, ...]:

@@ -13,14 +13,10 @@ MIB = 1 << 20
 
 def pattern(guest, disk, node: str) -> bytes:
     """Write 4 MiB of a pattern at the disk's start, middle and end; returns what it is made of."""
-    line = b"this was here before "
-    guest.sh(f"""
-yes '{line.decode().strip()}' | head -c {4 * MIB} >/run/guest/pattern
-for at in 0 {disk.size_bytes // 8 // MIB} {disk.size_bytes // 4 // MIB - 1}; do
-    dd if=/run/guest/pattern of={node} bs=4M seek=$at oflag=direct conv=notrunc 2>/dev/null
-done; rm /run/guest/pattern""")
-    assert line.strip() in outside(guest, disk)
-    return line.strip()
+    line = "this was here before"
+    guest.do("fill", node, f"{line}\n", [0, disk.size_bytes // 2, disk.size_bytes - 4 * MIB], 4 * MIB)
+    assert line.encode() in outside(guest, disk)
+    return line.encode()
 
 
 def outside(guest, disk) -> bytes:
@@ -51,7 +47,7 @@ def test_purge(guest, needs, disk, node, method, used):
 
 def test_wear_and_watch(guest, needs):
     needs("smartctl")
-    guest.sh("dd if=/dev/zero of=/dev/nvme0n1 bs=1M count=64 oflag=direct 2>/dev/null")
+    guest.do("zero", "/dev/nvme0n1", 64 * MIB)
     wear = guest.ssdrig("wear", NVME.serial, "--json")
     assert wear.exit_code == 0, wear
     nvme = wear.json()
@@ -73,42 +69,29 @@ def test_wear_and_watch(guest, needs):
         NVME.serial: 50,
         SATA.serial: 31,
     }
-    kept = guest.sh("tail -qn 1 " + " ".join(poll["kept"]["file"] for poll in polls)).splitlines()
-    assert sorted(json.loads(line)["drive"]["serial"] for line in kept) == [NVME.serial, SATA.serial]
+    kept = guest.do("texts", *(poll["kept"]["file"] for poll in polls))
+    assert sorted(json.loads(text.splitlines()[-1])["drive"]["serial"] for text in kept) == [NVME.serial, SATA.serial]
 
 
-RUN = (
-    "run",
-    "consistency",
-    "--drive",
-    NVME.serial,
-    "--destroy-data",
-    NVME.serial,
-    "--purge",
-    "format",
-    "--smart-interval",
-    "2",
-    "--json",
-)
+FILES = ("run.json", "events.jsonl", "fio/load/out.json")
+RUN = ("run", "consistency", "--drive", NVME.serial, "--destroy-data", NVME.serial, "--purge", "format", "--json")
 
 
 def test_a_whole_run(guest, needs):
     needs("fio", "smartctl", "nvme")
-    done = guest.ssdrig(*RUN, "--duration", "5", "--runs", "/run/guest/runs", timeout_s=180)
+    done = guest.ssdrig(*RUN, "--duration", "5", "--smart-interval", "2", "--runs", "/run/guest/runs")
     assert done.exit_code == 0, done
     run = done.json()
     assert (run["state"], run["exit_code"]) == ("complete", 0)
-    facts = json.loads(guest.sh(f"cat {run['run']}/run.json"))
+    facts, events, out = guest.do("texts", *(f"{run['run']}/{name}" for name in FILES))
+    facts, events = json.loads(facts), [json.loads(line) for line in events.splitlines()]
     assert (facts["simulated"], facts["drive"]["serial"], facts["drive"]["interface"]) == (False, NVME.serial, "NVMe")
-    events = [json.loads(line) for line in guest.sh(f"cat {run['run']}/events.jsonl").splitlines()]
     assert [e["method"] for e in events if e["kind"] == "purge"] == ["format"]
     assert [e["step"] for e in events if e["kind"] == "step.end" and e["ok"]][:4] == ["check", "purge", "fill", "load"]
-    polls = [
-        json.loads(guest.sh(f"cat {run['run']}/smart/{n:03}.json"))
-        for n in (1, len([e for e in events if e["kind"] == "smart.end"]))
-    ]
+    last = len([e for e in events if e["kind"] == "smart.end"])
+    polls = [json.loads(text) for text in guest.do("texts", *(f"{run['run']}/smart/{n:03}.json" for n in (1, last)))]
     assert [poll["reason"] for poll in polls] == ["before", "after"]
-    out = guest.sh(f"cat {run['run']}/fio/load/out.json")  # a document a second, the last one covers the whole
+    # fio writes a document a second; the last one covers the whole load
     wrote = json.loads(out[out.rindex("\n{\n") :])["jobs"][0]["write"]["io_bytes"]
     counted = [
         int(poll["smartctl"]["nvme_smart_health_information_log"]["data_units_written"]) * 512_000 for poll in polls
@@ -120,16 +103,16 @@ def test_a_drive_that_vanishes_ends_the_run(guest, needs):
     """Surprise removal, as a power cut of the drive: the run ends with the drive's exit code and a closed run
     folder."""
     needs("fio", "smartctl", "nvme")
-    guest.start_python("vanish", COMMAND, "ssdrig", *RUN, "--duration", "120", "--runs", "/run/guest/vanishing")
-    guest.until(
-        'grep -qs \'"reason": "poll"\' /run/guest/vanishing/*/events.jsonl', 150, show="/run/guest/jobs/vanish.err"
-    )
+    words = ("--duration", "120", "--smart-interval", "1", "--runs", "/run/guest/vanishing")
+    guest.start_python("vanish", COMMAND, "ssdrig", *RUN, *words)
+    events = "/run/guest/vanishing/*/events.jsonl"
+    guest.do("wait_for", events, '"reason": "poll"')
     guest.unplug(NVME)
     try:
         done = guest.ended("vanish")
         assert done.exit_code == 4, done
-        last = json.loads(guest.sh("tail -n 1 /run/guest/vanishing/*/events.jsonl"))
+        last = json.loads(guest.do("texts", events)[0].splitlines()[-1])
         assert (last["kind"], last["state"], last["exit_code"]) == ("run.end", "failed", 4)
     finally:
         guest.plug(NVME)
-        guest.until("[ -b /dev/nvme0n1 ]")
+        guest.do("wait_for", "/dev/nvme0n1")

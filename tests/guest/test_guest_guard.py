@@ -2,24 +2,21 @@
 
 import contextlib
 import hashlib
-import itertools
 
 import pytest
 
-from guest.machine import BOOT, CLONE, COMMAND, FDP, NVME, PATHS, SAS, SATA, SSDRIG, USB
+from guest.machine import BOOT, COMMAND, FDP, NVME, PATHS, SAS, SATA, USB
 
 pytestmark = pytest.mark.slow
 
 BUSYBOX = "/run/guest/busybox"
+FS_KIB = 16 << 10  # to make a larger file system costs the guest a second
 
 
-def refusals(guest, *before: str) -> dict[str, set[str]]:
-    """{serial: checks that refuse it} from `ssdrig drives`; before: words of a command that runs it, such as chroot."""
-    words = ("drives", "--json", "--no-smart")
-    if before:
-        done = guest.run(*before, *SSDRIG, *words, timeout_s=90, PYTHONPATH=f"{CLONE}/host")
-    else:
-        done = guest.ssdrig(*words)
+def refusals(guest, root: str = "/") -> dict[str, set[str]]:
+    """{serial: checks that refuse it} from `ssdrig drives`, started with this folder as its root."""
+    enter = f"import os; os.chroot({root!r}); os.chdir('/'); "
+    done = guest.python(enter + COMMAND, "ssdrig", "drives", "--json", "--no-smart")
     assert done.exit_code == 0, done
     rows = done.json()
     assert all(row["safe"] is not bool(row["refusals"]) for row in rows)
@@ -38,7 +35,7 @@ def purges(guest, *words: tuple[str, str]) -> tuple[list[int], str]:
 
 def content(guest, *disks) -> str:
     """A digest of what the disks hold, read from outside of the guest."""
-    guest.sh("sync")
+    guest.do("sync")
     digest = hashlib.sha256()
     for disk in disks:
         digest.update((guest.folder / disk.id).read_bytes())
@@ -47,7 +44,7 @@ def content(guest, *disks) -> str:
 
 def test_disks_are_known_by_serial_and_interface(guest, needs):
     needs("smartctl")
-    done = guest.run(f"{CLONE}/ssdrig", "drives", "--json")
+    done = guest.ssdrig("drives", "--json", timeout_s=600)
     assert done.exit_code == 0, done
     rows = {row["serial"]: row for row in done.json()}
     assert {
@@ -72,29 +69,22 @@ def test_disks_are_known_by_serial_and_interface(guest, needs):
 
 
 def test_disks_in_use_are_refused_and_stay_as_they_were(guest):
+    guest.do("partition", "/dev/sda", SATA.size_bytes)
+    guest.do("partition", "/dev/vda", BOOT.size_bytes)
     guest.sh(rf"""
-partition() {{  # one over all of the disk; the kernel does not read the table while udev looks at the disk
-    printf 'n\np\n1\n\n\nw\n' | {BUSYBOX} fdisk /dev/$1 >/dev/null
-    for i in $(seq 20); do [ -b /dev/${{1}}1 ] && return; sleep 0.3; blockdev --rereadpt /dev/$1 || true; done
-}}
 mkdir -p /mnt/whole /mnt/part
-{BUSYBOX} mke2fs -F /dev/nvme0n1 >/dev/null
+{BUSYBOX} mke2fs -F /dev/nvme0n1 {FS_KIB} >/dev/null
 mount -t ext4 -o ro /dev/nvme0n1 /mnt/whole
-partition sda
-{BUSYBOX} mke2fs -F /dev/sda1 >/dev/null
+{BUSYBOX} mke2fs -F /dev/sda1 {FS_KIB} >/dev/null
 mount -t ext4 -o ro /dev/sda1 /mnt/part
 mkswap /dev/sdb >/dev/null
 swapon /dev/sdb
 # a system that runs from a partition of the fifth disk
-partition vda
-{BUSYBOX} mke2fs -F /dev/vda1 >/dev/null
-mkdir -p /mnt/boot && mount -t ext4 /dev/vda1 /mnt/boot && cd /mnt/boot
-for folder in $(ls /); do
-    if [ -L /$folder ]; then cp -a /$folder .
-    elif [ $folder != mnt ] && [ -d /$folder ]; then mkdir -p $folder && mount --rbind /$folder $folder; fi
-done
-mount -o remount,ro /mnt/boot
+{BUSYBOX} mke2fs -F /dev/vda1 {FS_KIB} >/dev/null
+mkdir -p /mnt/boot
+mount -t ext4 /dev/vda1 /mnt/boot
 """)
+    guest.do("root_at", "/mnt/boot")
     disks = (NVME, SATA, SAS, BOOT)
     before = content(guest, *disks)
     found = refusals(guest)
@@ -103,10 +93,8 @@ mount -o remount,ro /mnt/boot
     assert {"swap", "busy", "signature"} <= found[SAS.serial]
     assert {"mounted", "busy"} <= found[BOOT.serial] and "boot" not in found[BOOT.serial]
     assert found[USB.serial] == set()
-    assert "boot" in refusals(guest, "chroot", "/mnt/boot")[BOOT.serial]
-    link = guest.sh("ls -d /dev/disk/by-id/nvme-*NVMEGUEST0001 2>/dev/null || true").split()[
-        :1
-    ]  # none where there is no udev
+    assert "boot" in refusals(guest, "/mnt/boot")[BOOT.serial]
+    link = guest.do("found", "/dev/disk/by-id/nvme-*NVMEGUEST0001")[:1]  # none where there is no udev
     codes, _ = purges(
         guest, (SATA.serial, SATA.serial), (BOOT.serial, BOOT.serial), ((link or [NVME.serial])[0], NVME.serial)
     )
@@ -123,7 +111,7 @@ def test_a_volume_on_a_disk_refuses_it(guest, needs):
 
 
 def test_content_and_names_that_do_not_fit(guest):
-    guest.sh(f"{BUSYBOX} mke2fs -F /dev/nvme0n1 >/dev/null")
+    guest.sh(f"{BUSYBOX} mke2fs -F /dev/nvme0n1 {FS_KIB} >/dev/null")
     before = content(guest, NVME, SATA)
     assert refusals(guest)[NVME.serial] == {"signature"}
     codes, _ = purges(
@@ -136,15 +124,17 @@ def test_content_and_names_that_do_not_fit(guest):
     assert content(guest, NVME, SATA) == before
 
 
-# Holds a drive and does what the lines of a fifo say; each answer is a line of /run/guest/held.
+# Holds a drive and does what the lines of a fifo say; each answer is a line of another.
 HOLDER = f"""
 import os
 from ssdrig.drive.target import guard, inventory
 from ssdrig.errors import UnsafeTarget
 drive = inventory.find({NVME.serial!r})
-with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.serial!r}) as held:
+def fifo(name, mode):  # O_RDWR: it neither waits for another process to open it nor ends with one
+    return os.fdopen(os.open("/run/guest/" + name, os.O_RDWR), mode, buffering=1)
+with fifo("held", "w") as out, guard.hold(drive, {NVME.serial!r}) as held:
     print("held", drive.node, os.getpid(), file=out)
-    for line in os.fdopen(os.open("/run/guest/tell", os.O_RDWR)):  # O_RDWR: its end does not come with that of a writer
+    for line in fifo("tell", "r"):
         try:
             if line == "end\\n":
                 break
@@ -158,22 +148,14 @@ with open("/run/guest/held", "w", buffering=1) as out, guard.hold(drive, {NVME.s
 @contextlib.contextmanager
 def holder(guest):
     """A process of the guest that holds the NVMe disk: yields tell(line) -> its answer, and what it said first."""
-    guest.sh("rm -f /run/guest/held /run/guest/tell; mkfifo /run/guest/tell")
+    guest.do("fifos")
     guest.start_python("holder", HOLDER, "holder")
-    lines = itertools.count(1)
-
-    def answer() -> str:
-        return guest.until(f"sed -n {next(lines)}p /run/guest/held | grep .", show="/run/guest/jobs/holder.err")
-
-    def tell(line: str) -> str:
-        guest.sh(f"echo '{line}' >/run/guest/tell")
-        return answer()
-
     try:
-        yield tell, answer()
+        yield lambda line: guest.do("tell", line), guest.do("tell", "")
     finally:
-        guest.run("sh", "-c", "echo end >/run/guest/tell", timeout_s=5)
-        assert guest.ended("holder").exit_code == 0
+        guest.do("put", "/run/guest/tell", "end\n", timeout_s=30)
+        done = guest.ended("holder")
+        assert done.exit_code == 0, done
 
 
 def test_a_second_run_and_a_drive_that_was_exchanged(guest):
@@ -188,26 +170,26 @@ def test_a_second_run_and_a_drive_that_was_exchanged(guest):
         assert tell("let go") == "let go\n"  # as before the power is cut
         guest.unplug(NVME)
         guest.plug(NVME)
-        guest.until("[ -b /dev/nvme0n1 ]")
+        guest.do("wait_for", "/dev/nvme0n1")
         assert tell("check") == "same /dev/nvme0n1\n"
 
         assert tell("let go") == "let go\n"
         guest.unplug(NVME)
         guest.plug(other)
-        guest.until("[ -b /dev/nvme0n1 ]")
+        guest.do("wait_for", "/dev/nvme0n1")
         exchanged = tell("check")
         assert exchanged.startswith("UnsafeTarget") and "NVMEGUEST9999" in exchanged
 
         guest.unplug(NVME)
         assert "seen nothing" in tell("check")
         guest.plug(NVME)
-        guest.until("[ -b /dev/nvme0n1 ]")
+        guest.do("wait_for", "/dev/nvme0n1")
         assert tell("check") == "same /dev/nvme0n1\n"
         guest.unplug(NVME)  # without letting go: the kernel does not give the old name again
         guest.plug(NVME)
-        guest.until("[ -b /dev/nvme0n2 ]")
+        guest.do("wait_for", "/dev/nvme0n2")
         moved = tell("check")
         assert moved.startswith("UnsafeTarget") and "this drive is at /dev/nvme0n2 now" in moved
     guest.unplug(NVME)
     guest.plug(NVME)
-    guest.until("[ -b /dev/nvme0n1 ]")
+    guest.do("wait_for", "/dev/nvme0n1")
