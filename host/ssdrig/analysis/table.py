@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import analysis
+from ssdrig import analysis, journal
 from ssdrig.analysis import fio, power, smart, steady, window_figures, windows
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
@@ -34,8 +34,9 @@ WHOLE = "all"
 class Row:
     """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
-    plan names in it. `notes`: figure keys and the reason. `folder`: fio's, within fio/. `data`: its seconds, None in a
-    repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os."""
+    plan names in it. `notes`: figure keys and the reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its
+    seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
+    I/Os."""
 
     act: Act
     round: int | None
@@ -46,6 +47,7 @@ class Row:
     windows: dict[str, dict | None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     folder: str = ""
+    k: int = 1
     data: RunData | None = None
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
@@ -60,6 +62,10 @@ class Row:
             return self.why or self.state
         split = (note.partition(": ") for note in self.notes)
         return next((reason for keys, _, reason in split if key in keys.split(", ")), "not known")
+
+    def latencies(self) -> tuple[np.ndarray, np.ndarray]:
+        """Histogram of lat: (ms of drive time, rising; I/Os)."""
+        return fiotext.plat_ns(self.lat[:, 1]) / 1e6 / self.k, self.lat[:, 2]
 
     def as_json(self) -> dict:
         return {
@@ -149,9 +155,10 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     return out | {"t0_s": 0.0, "t1_s": sum(seconds)}
 
 
-def has_plan(header: Mapping) -> bool:
-    """Whether a run folder's run.json has the plan that ran; older ones have not."""
-    return isinstance(header.get("plan"), dict) and isinstance(header["plan"].get("text"), str)
+def plan_of(run_path) -> str | None:
+    """The name of the plan that a run folder's run.json holds; None for one older than plans. Raises JournalError."""
+    plan = journal.run_header(run_path).get("plan")
+    return str(plan.get("name")) if isinstance(plan, dict) and isinstance(plan.get("text"), str) else None
 
 
 def load(run_path) -> Table:
@@ -214,7 +221,7 @@ def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]
 
 def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, state: str, why, begin_ns, end_ns) -> Row:
     """The row with its seconds; of a step without I/O only its time."""
-    row = Row(act, round_, state, why, folder=act.folder(round_, number))
+    row = Row(act, round_, state, why, folder=act.folder(round_, number), k=base.k)
     if begin_ns is None:
         return row
     data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])

@@ -8,12 +8,12 @@ import os
 from pathlib import Path
 
 from ssdrig import analysis
-from ssdrig.analysis import windows
+from ssdrig.analysis import table, windows
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
-from ssdrig.report import page, phases
+from ssdrig.report import page, phases, plan_page
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.words import size
 
@@ -66,6 +66,8 @@ def command(args) -> int:
     folders = [Path(run) for run in args.runs]
     out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
     keep_others(out)
+    if any(of_plan(folder) for folder in folders):
+        return plan_command(args, folders, out, show)
     runs, figures = [], []
     for i, data in enumerate(read(folders)):
         runs.append(data)
@@ -82,6 +84,42 @@ def command(args) -> int:
             write(folders[0] / "figures.json", json.dumps(figures[0], indent=1) + "\n")
         except JournalError as error:
             show.say(f"report: figures.json is not written, {error.seen}")
+    write(out, html)
+    show.say(f"report: {out.resolve()} ({size(len(html))})")
+    return 0
+
+
+def of_plan(folder: Path) -> bool:
+    """Whether a run is shown by the views of its plan. consistency has a page of its own, as have runs older than
+    plans."""
+    return table.plan_of(folder) not in (None, "consistency")
+
+
+def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
+    """The page of runs of one plan. Raises UsageError for runs of several plans."""
+    if args.window or args.review:
+        raise UsageError(
+            "no --window and no --review with runs of a plan", "one of them", "a plan names its own windows"
+        )
+    unlike = [folder for folder in folders if not table.plan_of(folder)]
+    if unlike:
+        raise UsageError("runs of the same plan", f"{unlike[0]}, which has none", "report it alone")
+    tables = [table.load(folder) for folder in folders]
+    first = tables[0].plan
+    other = next((each for each in tables if (each.plan.name, each.plan.text) != (first.name, first.text)), None)
+    if other:
+        raise UsageError("runs of the same plan", f"{first.name} and {other.plan.name}", "report them one by one")
+    found = [each.as_json() for each in tables]
+    if args.json:
+        for one in found:
+            print(json.dumps(one, allow_nan=False))
+    show.say(plan_page.text(tables))
+    if len(folders) == 1:
+        try:
+            write(folders[0] / "figures.json", json.dumps(found[0], indent=1) + "\n")
+        except JournalError as error:
+            show.say(f"report: figures.json is not written, {error.seen}")
+    html = plan_page.render(tables)
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
     return 0

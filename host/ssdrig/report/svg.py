@@ -1,10 +1,10 @@
 """Plots as SVG, made here so that they are there without JavaScript, on paper, and in the colours of the page. Pure."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 
-from ssdrig.report import pack
+from ssdrig.report.pack import look as look
 
 Point = tuple[float, float]
 # paths of a marker of radius 1 around 0, 0, by the names of pack.SHAPES
@@ -29,7 +29,7 @@ def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
     if log:
         decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = -(-len(decades) // most)
-        factors = (1, 2, 5) if len(decades) <= 3 else (1,)
+        factors = (1, 2, 5) if len(decades) <= 4 else (1,)
         found = [f * 10.0**d for d in decades if (d - decades[0]) % every == 0 for f in factors]
     else:
         step = 10 ** math.floor(math.log10((high - low) / most))
@@ -41,8 +41,8 @@ def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
 def short(value: float) -> str:
     """A tick's label: 20k, 1.5M, 0.2."""
     for unit, size in (("M", 1e6), ("k", 1e3)):
-        if abs(value) >= 10 * size or (abs(value) >= size and value % size == 0):
-            return f"{value / size:g}{unit}"
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}".replace("-", "−")
     return f"{value:g}".replace("-", "−")
 
 
@@ -114,8 +114,8 @@ class Plot:
     def _tall(self) -> float:
         return self.y.from_px - self.y.to_px
 
-    def line(self, points: Sequence[Point], style: str, extra: str = "") -> None:
-        """Through the points; one that is not a number breaks it."""
+    def line(self, points: Sequence[Point], style: str, kind: str = "") -> None:
+        """Through the points; one that is not a number breaks it. `kind`: a further class."""
         d, begun = [], False
         for x, y in points:
             if not math.isfinite(y):
@@ -123,7 +123,7 @@ class Plot:
                 continue
             d.append(f"{'L' if begun else 'M'}{self.x(x)} {self.y(y)}")
             begun = True
-        self.out.append(f'<path class="line" {extra} style="{style}" d="{"".join(d)}"/>')
+        self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
     def dots(self, points: Sequence[Point], style: str) -> None:
         """Many small points, as one path."""
@@ -159,9 +159,14 @@ def legend(names: Sequence[str], looks: Sequence[dict]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def look(index: int) -> dict:
-    """As pack.look, but that the first of several series is the strongest colour of the page."""
-    return pack.look(index)
+def counted(last: int) -> list[tuple[float, str]]:
+    """Labels of an axis of rounds, at most about a dozen."""
+    every = -(-last // 12)
+    return [(n, str(n)) for n in range(1, last + 1) if (n - 1) % every == 0]
+
+
+def _height(point: Point) -> float:
+    return point[1]
 
 
 def thinned(points: Sequence[Point], most: int = MOST_DOTS) -> list[Point]:
@@ -172,6 +177,5 @@ def thinned(points: Sequence[Point], most: int = MOST_DOTS) -> list[Point]:
     out: list[Point] = []
     for i in range(0, len(points), size):
         piece = [p for p in points[i : i + size] if math.isfinite(p[1])]
-        key: Callable[[Point], float] = lambda p: p[1]
-        out += sorted({min(piece, key=key), max(piece, key=key)}) if piece else points[i : i + 1]
+        out += sorted({min(piece, key=_height), max(piece, key=_height)}) if piece else points[i : i + 1]
     return out

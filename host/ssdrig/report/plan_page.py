@@ -1,0 +1,245 @@
+"""The page of runs of a plan: its views in the order of the plan, in words, tables and SVG that need no JavaScript."""
+
+from html import escape
+
+from ssdrig.analysis.table import Row, Table
+from ssdrig.report import page, shown_points, shown_time
+from ssdrig.report.shown import Context, View, figure
+from ssdrig.report.terms import number
+from ssdrig.words import clock
+
+VIEWS: dict[str, View] = {
+    "scatter": shown_time.scatter,
+    "series": shown_time.series,
+    "rounds": shown_time.rounds,
+    "steady": shown_time.steady,
+    "histogram": shown_time.histogram,
+    "demand": shown_time.not_yet,
+    "matrix": shown_points.matrix,
+    "heat": shown_points.heat,
+    "lines": shown_points.lines,
+    "bars": shown_points.bars,
+    "figure": shown_points.by_formula,
+}
+COLUMNS = (  # of the steps: the plan's word, heading, unit
+    ("iops", "IOPS", ""),
+    ("MB/s", "Throughput", "MB/s"),
+    ("lat_mean", "Mean latency", "µs"),
+    ("lat_p99", "P99", "µs"),
+    ("W", "Power", "W"),
+    ("uJ/IO", "Energy per I/O", "µJ"),
+    ("J/GB", "Energy per GB", "J"),
+    ("wa", "WA", ""),
+    ("C", "Highest", "°C"),
+    ("host_cpu", "Host CPU", "%"),
+)
+
+
+def render(tables: list[Table]) -> str:
+    """The page for runs of plans. The views are those of the first run's plan; all runs have the same steps."""
+    names, plan = labels(tables), tables[0].plan
+    style = (page.HERE / "report.css").read_text("utf-8") + (page.HERE / "plan.css").read_text("utf-8")
+    policy = "default-src 'none'; script-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    models = dict.fromkeys(str(each.data.header["drive"].get("model") or "unknown drive") for each in tables)
+    out = [
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
+        f' content="{policy}"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(plan.title)}: {escape(', '.join(models))}</title><style>{style}</style></head><body>",
+        head(tables, names),
+        "<main>",
+        steady_words(tables, names),
+        '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
+        *[VIEWS[show["view"]](Context(tables, names, show)) for show in plan.shows],
+        "</div></section>",
+        *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
+        page.notes(
+            [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]
+        ),
+        "</main>",
+        footer(tables),
+        "</body></html>\n",
+    ]
+    return "".join(out)
+
+
+def labels(tables: list[Table]) -> list[str]:
+    """What each run is called: its drive, numbered where two runs have the same."""
+    drives = [str(each.data.header["drive"].get("model") or "unknown drive") for each in tables]
+    return [
+        f"{drive} (run {drives[: i + 1].count(drive)})" if drives.count(drive) > 1 else drive
+        for i, drive in enumerate(drives)
+    ]
+
+
+def head(tables: list[Table], names: list[str]) -> str:
+    plan = tables[0].plan
+    out = [f'<header><div class="title"><h1>{escape(plan.title)}</h1>']
+    simulated = [each for each in tables if each.data.header.get("simulated")]
+    some = "" if len(simulated) == len(tables) else f" ({len(simulated)} of {len(tables)} runs)"
+    if simulated:
+        out.append(f'<strong class="badge">SIMULATED{some}</strong>')
+    if any(each.plan.scaled for each in tables):
+        out.append('<strong class="badge">SCALED</strong>')
+    out.append(f"</div><p>{escape(plan.about)}</p>")
+    if any(each.plan.scaled for each in tables):
+        out.append(
+            '<p class="warn">SCALED: shortened for a small virtual drive. The figures show that the test works; they'
+            " are not those of the full test.</p>"
+        )
+    out.append(f'<p class="soft">{escape(plan.source)}</p><ul class="runs">')
+    for each, name in zip(tables, names, strict=True):
+        out.append(_run(each, name))
+    return "".join(out) + "</ul></header>"
+
+
+def _run(each: Table, name: str) -> str:
+    data, header = each.data, each.data.header
+    drive, host = header["drive"], header.get("host", {})
+    sign, words = page.STATES.get(data.state, ("?", data.state))
+    params = ", ".join(f"{key} = {value}" for key, value in each.plan.params.items())
+    facts = [
+        page.started(data),
+        f"plan {each.plan.name}" + (f", variant {each.plan.variant}" if each.plan.variant else ""),
+        params,
+        f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
+        f"time-dilated: 1 s of drive time took {data.k} s, all figures are in drive time" if data.k != 1 else "",
+        f"{host.get('fio')}, kernel {host.get('kernel')}" if host.get("fio") else "",
+    ]
+    out = [f'<li><b>{escape(name)}</b> <span class="state {escape(data.state)}"><b aria-hidden="true">{sign}</b>']
+    out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")
+    out.append(f" · <code>{escape(str(header['run']))}</code></span>")
+    if data.state != "complete" or data.why:
+        why = escape(data.why or "no reason was recorded")
+        out.append(f'<p class="warn">{why}. The figures below cover the recorded part only.</p>')
+    return "".join(out) + "</li>"
+
+
+def steady_words(tables: list[Table], names: list[str]) -> str:
+    """What the rule said, in a sentence for each of its uses."""
+    out = []
+    for each, name in zip(tables, names, strict=True):
+        for one in each.verdicts:
+            verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
+            if len(tables) > 1:
+                of = f"{name}: {of}"
+            if verdict["passed"] is None:
+                said = f"not tested: {verdict['why']}"
+            else:
+                said = (
+                    f"range {number(verdict['range_percent'], 1)} % (at most 20), slope"
+                    f" {number(verdict['slope_percent'], 1)} % (at most 10)"
+                )
+            if verdict["passed"]:
+                out.append(f'<p class="soft">Steady state ({escape(of)}): {escape(said)}.</p>')
+            else:
+                out.append(f'<p class="warn"><b>STEADY STATE NOT ACHIEVED</b> ({escape(of)}): {escape(said)}.</p>')
+    return "".join(out)
+
+
+def steps(each: Table, name: str, named: bool) -> str:
+    """What was carried out, one row a step; the points of a repeat are in the views."""
+    title = "Steps" + (f": {name}" if named else "")
+    heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for _, h, u in COLUMNS)
+    out = [f'<section><h2>{escape(title)}</h2><div class="scroll"><table class="steps"><thead><tr>']
+    out.append(
+        '<th scope="col">Step</th><th scope="col">Begins</th><th scope="col">Takes <span class=unit>s</span></th>'
+        + heads
+    )
+    out.append("</tr></thead><tbody>")
+    repeats: dict[str, list[Row]] = {}
+    for row in each.rows:
+        if row.act.repeat:
+            path = row.act.repeat.path
+            if path not in repeats:
+                repeats[path] = [r for r in each.rows if r.act.repeat and r.act.repeat.path == path]
+                out.append(_repeat(path, repeats[path]))
+            continue
+        out.append(_step(row))
+    return "".join(out) + "</tbody></table></div></section>"
+
+
+def _step(row: Row) -> str:
+    if row.state == "not run" or row.t0_s is None:
+        why = f"{row.state}: {row.why}" if row.why else row.state
+        return _said(row.act.label, "", 2 + len(COLUMNS), why)
+    cells = "".join(
+        f"<td>{figure(value)}</td>"
+        if (value := row.value(word)) is not None
+        else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
+        for word, *_ in COLUMNS
+    )
+    state = "" if row.state == "done" else f' <span class="state">{escape(row.state)}</span>'
+    long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
+    return (
+        f'<tr><th scope="row">{escape(row.act.label)}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{cells}</tr>'
+    )
+
+
+def _repeat(path: str, rows: list[Row]) -> str:
+    ran = [row for row in rows if row.state == "done"]
+    points, rounds = len({row.act.label for row in ran}), len({row.round for row in ran})
+    said = f"{rounds} rounds of {points} points" if ran else "nothing was carried out"
+    lacking: dict[str, list[str]] = {}
+    for row in rows:
+        if row.state != "done":
+            lacking.setdefault(f"{row.state}: {row.why or 'no reason was recorded'}", []).append(
+                " ".join(row.act.label.split()[1:])
+            )
+    said += "".join(f"; {why} ({len(of)} points)" for why, of in lacking.items())
+    begin = min((row.t0_s for row in ran if row.t0_s is not None), default=None)
+    end = max((row.t1_s for row in ran if row.t1_s is not None), default=None)
+    times = "<td>–</td><td>–</td>"
+    if begin is not None and end is not None:
+        times = f"<td>{clock(begin)}</td><td>{figure(end - begin)}</td>"
+    return _said(path, times, len(COLUMNS), said)
+
+
+def _said(name: str, cells: str, columns: int, words: str) -> str:
+    """A row of the steps with words in place of figures."""
+    said = f'<td class="said" colspan="{columns}">{escape(words)}</td>'
+    return f'<tr><th scope="row">{escape(name)}</th>{cells}{said}</tr>'
+
+
+def notes(each: Table) -> list[str]:
+    """Of the run, and of its steps that are no points of a repeat (whose cells say it themselves)."""
+    return [
+        *each.data.notes,
+        *(
+            f"{row.act.path}: {note}"
+            for row in each.rows
+            if row.act.do in ("fill", "load") and row.round is None
+            for note in row.notes
+        ),
+    ]
+
+
+def footer(tables: list[Table]) -> str:
+    versions = ", ".join(sorted({str(each.data.header.get("ssdrig")) for each in tables}))
+    return (
+        f"<footer class='soft'>Made by ssdrig {escape(versions)} from the run folders alone. Figures of a step are of"
+        " the time from its first I/O to its end, those of a window of its whole seconds. Point at a cell for its"
+        " rounds, or for the reason why it is empty. No part of this page is fetched from a network.</footer>"
+    )
+
+
+def text(tables: list[Table]) -> str:
+    """For a terminal: the steps of each run and what the rule said."""
+    from ssdrig.report import phases
+
+    out: list[str] = []
+    for each, name in zip(tables, labels(tables), strict=True):
+        marks = " SIMULATED" * bool(each.data.header.get("simulated")) + " SCALED" * each.plan.scaled
+        out.append(f"{each.plan.title}: {name}{marks}, {each.data.state}")
+        rows = [["step", "s", *(f"{h}, {u}" if u else h for _, h, u in COLUMNS)]]
+        for row in each.rows:
+            if row.round is None and row.t0_s is not None and row.t1_s is not None:
+                rows.append([row.act.label, figure(row.t1_s - row.t0_s), *(figure(row.value(w)) for w, *_ in COLUMNS)])
+        out += phases.text(rows, "  ")
+        for one in each.verdicts:
+            passed = one.verdict["passed"]
+            said = "steady" if passed else "STEADY STATE NOT ACHIEVED"
+            out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
+        out += [f"  not run: {row.act.label}, {row.why}" for row in each.rows if row.state == "not run"]
+    return "\n".join(out)

@@ -1,0 +1,173 @@
+"""The views of a plan, each one [[show]] of it as a piece of the page. A view gets the runs of the page and gives HTML;
+several runs stand beside each other on the same scales."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import NamedTuple
+
+from ssdrig.analysis import table
+from ssdrig.analysis.table import Row, Table
+from ssdrig.plan import shows
+from ssdrig.plan.step import every, told
+from ssdrig.report.terms import BY_KEY, number
+
+ROUNDS = 5  # of the steady state's window
+AXES = {
+    "read": ("read share", " %"),
+    "block": ("block size", ""),
+    "qd": ("queue depth", ""),
+    "threads": ("threads", ""),
+    "range": ("range", ""),
+}
+WORDS = {"host_cpu": "CPU of the host that fio takes, 100 % for each core"}
+
+
+class Context(NamedTuple):
+    """What a view is given: the runs, what each is called, and the [[show]] of the plan."""
+
+    tables: Sequence[Table]
+    names: Sequence[str]
+    show: dict
+
+    @property
+    def paths(self) -> list[str]:
+        return shows.listed(self.show.get("of"))
+
+    def words(self, *default: str) -> list[str]:
+        return shows.listed(self.show.get("value")) or list(default)
+
+    @property
+    def log(self) -> bool:
+        return self.show.get("scale") == "log"
+
+    def title(self, default: str) -> str:
+        return str(self.show.get("title") or default)
+
+    def runs(self) -> Iterator[tuple[Table, str]]:
+        """Each run and what to add to a caption so that it is told from the others."""
+        for each, name in zip(self.tables, self.names, strict=True):
+            yield each, f": {name}" if len(self.tables) > 1 else ""
+
+
+class Unit(NamedTuple):
+    """How the figures of one word are printed: in `name`, times `scale`."""
+
+    word: str
+    name: str
+    scale: float
+
+    def text(self, value: float | None) -> str:
+        return figure(None if value is None else value * self.scale)
+
+    @property
+    def title(self) -> str:
+        """Of an axis: "Mean power, W"."""
+        words = label(self.word)
+        return f"{words}, {self.name}" if self.name and self.name not in words else words
+
+
+def unit(word: str, values: Sequence[float | None]) -> Unit:
+    """ms for latencies from 1000 µs on."""
+    name = shows.VALUES[word][1]
+    top = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0)
+    return Unit(word, "ms", 1e-3) if name == "µs" and top >= 1000 else Unit(word, name, 1)
+
+
+def figure(value: float | None) -> str:
+    """A number with three digits, or all of a larger one."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    places = 0 if not value else 2 - math.floor(math.log10(abs(float(f"{value:.2e}"))))
+    return number(value, min(6, max(0, places)))
+
+
+def label(word: str) -> str:
+    """What a plan's word for a figure is called."""
+    term = BY_KEY.get(shows.VALUES[word][0])
+    return WORDS.get(word) or (term.label if term else word)
+
+
+def axis(key: str) -> str:
+    return AXES.get(key, (key, ""))[0]
+
+
+def point(key: str, value) -> str:
+    return f"{value}{AXES.get(key, ('', ''))[1]}"
+
+
+def points(of: Table, path: str, key: str) -> list:
+    """The values that `over` sweeps, in the plan's order."""
+    for step in of.plan.steps:
+        for each in every([step]):
+            if each.path == path or path == step.path:
+                found = {**step.axes, **each.axes}.get(key)
+                if found:
+                    return found
+    return []
+
+
+def last_rounds(of: Table, path: str) -> list[int]:
+    """The rounds whose figures stand for a repeat: the last five where a rule ends it, else all."""
+    rounds = sorted({row.round for row in of.of(path) if row.round is not None})
+    ruled = any(each.by == "until" and path.startswith(each.path) for each in of.verdicts)
+    return rounds[-ROUNDS:] if ruled else rounds
+
+
+def rows_at(of: Table, path: str, where: dict) -> list[Row]:
+    """The rows of a step at these points (plan's words, spaces left out); of a repeat those that stand for it."""
+    kept = last_rounds(of, path)
+    wanted = {key: told(value) for key, value in where.items()}
+    return [
+        row
+        for row in of.of(path)
+        if (row.round is None or row.round in kept)
+        and all(told(row.act.point.get(key)) == value for key, value in wanted.items())
+    ]
+
+
+def place(show: dict) -> dict:
+    """`where` of a view: "read=0 block=4KiB" as a table."""
+    return dict(word.partition("=")[::2] for word in str(show.get("where", "")).split())
+
+
+def value_at(of: Table, path: str, where: dict, word: str, window: str | None = None) -> tuple[float | None, str]:
+    """A figure of a point, and its rounds in words, or why there is none."""
+    rows = rows_at(of, path, where)
+    if not rows:
+        lacking = [
+            row
+            for row in of.rows
+            if row.state != "done"
+            and row.act.path == path
+            and all(told(row.act.point.get(key)) == told(value) for key, value in where.items())
+        ]
+        return None, f"not run: {lacking[0].why or lacking[0].state}" if lacking else "not run"
+    found = table.together(rows, window or table.WHOLE).get(shows.VALUES[word][0])
+    if found is None:
+        return None, rows[0].why_not(word)
+    seen = [v for row in rows if (v := row.value(word, window or table.WHOLE)) is not None]
+    if len(rows) == 1:
+        return found, ""
+    return found, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
+
+
+def rounds_in_words(of: Table, path: str) -> str:
+    """ "Mean of rounds 3 to 7", and whether they are steady."""
+    kept = last_rounds(of, path)
+    if not kept:
+        return ""
+    words = f"Mean of rounds {kept[0]} to {kept[-1]}." if len(kept) > 1 else f"Round {kept[0]}."
+    ruled = [each for each in of.verdicts if each.by == "until" and path.startswith(each.path)]
+    if ruled and not all(each.verdict["passed"] for each in ruled):
+        words += " STEADY STATE NOT ACHIEVED."
+    return words
+
+
+def panel(title: str, body: str, soft: str = "", kind: str = "") -> str:
+    """A figure of the page."""
+    note = f'<span class="soft">{escape(soft)}</span>' if soft else ""
+    return f'<figure class="{kind}"><figcaption><b>{escape(title)}</b>{note}</figcaption>{body}</figure>'
+
+
+View = Callable[[Context], str]

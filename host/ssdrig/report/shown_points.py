@@ -1,0 +1,180 @@
+"""Views of points: matrix, heat, lines, bars, and a figure by formula."""
+
+import math
+from html import escape
+
+from ssdrig.plan import formula
+from ssdrig.report import svg
+from ssdrig.report.shown import (
+    Context,
+    axis,
+    figure,
+    label,
+    panel,
+    place,
+    point,
+    points,
+    rounds_in_words,
+    unit,
+    value_at,
+)
+from ssdrig.report.terms import number
+
+EVERY = ("iops", "MB/s", "W", "uJ/IO", "iops/W")  # where a plan names no value
+NARROW = 4  # columns of a matrix that need no more width than a plot
+BRIGHTEST = 52  # percent of the colour in the highest cell: the words on it stay legible
+
+
+def matrix(context: Context, heat: bool = False) -> str:
+    """A table of rows by columns for each value; with `heat` its cells are coloured by their figure."""
+    show, out = context.show, []
+    rows_key, columns_key = show["rows"], show["columns"]
+    for word in context.words(*EVERY):
+        for path in context.paths:
+            grids = [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables]
+            seen = [v for grid in grids for line in grid for v, _ in line if v is not None]
+            shown = unit(word, seen)
+            for (each, name), grid in zip(context.runs(), grids, strict=True):
+                rows, columns = points(each, path, rows_key), points(each, path, columns_key)
+                head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
+                lines = [
+                    f'<tr><th scope="row">{escape(point(rows_key, r))}</th>'
+                    + "".join(_cell(v, why, shown, seen, heat) for v, why in line)
+                    + "</tr>"
+                    for r, line in zip(rows, grid, strict=True)
+                ]
+                title = context.title(f"{label(word)} by {axis(rows_key)} and {axis(columns_key)}")
+                title += f", {shown.name}" if shown.name and shown.name not in label(word) else ""
+                corner = f"{axis(rows_key)} ↓ {axis(columns_key)} →"
+                body = (
+                    f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
+                    f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+                )
+                reasons = dict.fromkeys(why for line in grid for v, why in line if v is None)
+                soft = " ".join([rounds_in_words(each, path), *(f"–: {why}." for why in reasons)])
+                out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
+    return "".join(out)
+
+
+def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: Context) -> list[list[tuple]]:
+    where, window = place(context.show), context.show.get("window")
+    return [
+        [
+            value_at(each, path, where | {rows_key: r, columns_key: c}, word, window)
+            for c in points(each, path, columns_key)
+        ]
+        for r in points(each, path, rows_key)
+    ]
+
+
+def _cell(value: float | None, why: str, shown, seen: list[float], heat: bool) -> str:
+    tip = f' title="{escape(why)}"' if why else ""
+    if value is None:
+        return f'<td class="soft"{tip}>–</td>'
+    style = ""
+    if heat:
+        low, high = min(seen), max(seen)
+        if low > 0 and high / low > 20:
+            low, high, at = math.log(low), math.log(high), math.log(value)
+        else:
+            low, at = min(0.0, low), value
+        part = (at - low) / (high - low) if high > low else 1.0
+        style = f' style="background:color-mix(in srgb, var(--blue) {BRIGHTEST * part:.0f}%, var(--paper))"'
+    return f"<td{tip}{style}>{shown.text(value)}</td>"
+
+
+def heat(context: Context) -> str:
+    return matrix(context, heat=True)
+
+
+def lines(context: Context) -> str:
+    """A figure against one key of the points, a line for each value of another."""
+    show, out = context.show, []
+    x_key, by = show["x"], show.get("by")
+    for word in context.words("iops"):
+        for path in context.paths:
+            found = []
+            for each, name in context.runs():
+                where, window = place(show), show.get("window")
+                series = points(each, path, by) if by else [None]
+                if by in where:
+                    series = [s for s in series if str(s).replace(" ", "") == where[by]]
+                found.append(
+                    (
+                        each,
+                        name,
+                        [
+                            (
+                                s,
+                                [
+                                    value_at(each, path, where | {x_key: x} | ({by: s} if by else {}), word, window)
+                                    for x in points(each, path, x_key)
+                                ],
+                            )
+                            for s in series
+                        ],
+                    )
+                )
+            seen = [v for *_, of in found for _, line in of for v, _ in line if v is not None]
+            shown = unit(word, seen)
+            reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
+            for each, name, of in found:
+                xs = points(each, path, x_key)
+                title = context.title(f"{label(word)} by {axis(x_key)}") + name
+                plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
+                looks = [svg.look(i) for i in range(len(of))]
+                for (s, line), look in zip(of, looks, strict=True):
+                    dots = [(i, v * shown.scale) for i, (v, _) in enumerate(line) if v is not None]
+                    plot.line(dots, f"stroke:var({look['colour']})")
+                    for i, v in dots:
+                        words = f"{point(by, s) + ', ' if by else ''}{xs[int(i)]}: {figure(v)} {shown.name}"
+                        plot.mark(i, v, look, words)
+                plot.axes(axis(x_key), shown.title, [(i, str(x)) for i, x in enumerate(xs)])
+                names = [f"{axis(by)} {point(by, s)}" for s, _ in of] if by else []
+                out.append(panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path)))
+    return "".join(out)
+
+
+def bars(context: Context) -> str:
+    """A bar for each step and run, a card for each value."""
+    out = []
+    for word in context.words("iops"):
+        found = []
+        for i, (each, name) in enumerate(context.runs()):
+            for path in context.paths:
+                value, why = value_at(each, path, place(context.show), word, context.show.get("window"))
+                found.append((path + name, value, why, svg.look(i)["colour"]))
+        shown = unit(word, [value for _, value, *_ in found])
+        top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
+        out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')
+        for words, value, why, colour in found:
+            width = 0 if value is None else min(100.0, 100 * value / top)
+            aside = escape(why) if value is None else ""
+            out.append(
+                f'<div class="row bar" style="--bar:var({colour})"><span class="head"><span>{escape(words)}</span>'
+                f'<span class="value">{shown.text(value)}</span></span><span class="track"><span class="fill"'
+                f' style="width:{width:.2f}%"></span></span></div>' + (f'<p class="soft">{aside}</p>' if aside else "")
+            )
+        out.append("</div>")
+    title = f"<h3>{escape(str(context.show['title']))}</h3>" if context.show.get("title") else ""
+    return f'{title}<div class="cards">{"".join(out)}</div>'
+
+
+def by_formula(context: Context) -> str:
+    """A figure that the plan computes of its steps."""
+    show, out = context.show, []
+    node = formula.parse(show["formula"])
+    percent = show.get("unit") == "%"
+    for each, name in context.runs():
+
+        def lookup(path: str, word: str, of=each) -> float | None:
+            return value_at(of, path, {}, word)[0]
+
+        value, why = formula.evaluate(node, lookup)
+        text = "–" if value is None else number(100 * value, 1) if percent else figure(value)
+        out.append(
+            f'<div class="card"><h3>{escape(context.title(show["name"]) + name)}</h3><p class="big">{text}'
+            f' <span class="unit">{escape(show.get("unit", ""))}</span></p>'
+            f'<p class="soft">{escape(why + ". " if why else "")}<code>{escape(show["formula"])}</code></p></div>'
+        )
+    return f'<div class="cards">{"".join(out)}</div>'

@@ -1,0 +1,272 @@
+"""Views of time and of rounds: scatter, series, rounds, steady, histogram."""
+
+import math
+from html import escape
+
+import numpy as np
+
+from ssdrig.analysis import steady as rule
+from ssdrig.analysis.table import Row, Table, Verdict
+from ssdrig.plan.step import told
+from ssdrig.report import svg
+from ssdrig.report.shown import (
+    ROUNDS,
+    Context,
+    axis,
+    figure,
+    label,
+    last_rounds,
+    panel,
+    place,
+    point,
+    points,
+    rounds_in_words,
+    unit,
+)
+from ssdrig.report.terms import number
+
+BETWEEN = 0.02  # of a series, between two steps
+
+
+def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
+    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll."""
+    data = row.data
+    if data is None:
+        return np.zeros(0), np.zeros(0)
+    middle = np.arange(len(data.iops)) + 0.5
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = {
+            "iops": data.iops,
+            "MB/s": data.bw_Bps / 1e6,
+            "W": data.power_mean_W,
+            "uJ/IO": np.where(data.iops > 0, 1e6 * data.energy_J / data.iops, np.nan),
+            "J/GB": np.where(data.bw_Bps > 0, 1e9 * data.energy_J / data.bw_Bps, np.nan),
+            "iops/W": data.iops / data.energy_J,
+            "lat_mean": data.lat_mean_us,
+            "lat_p99": data.lat_p99_us,
+        }
+    if word == "wa":
+        return data.wa_t_s, data.wa_value
+    if word == "C":
+        return data.temp_t_s, data.temperature_C
+    if word not in values:
+        return np.zeros(0), np.zeros(0)
+    return middle, values[word]
+
+
+def scatter(context: Context) -> str:
+    """Each second of a step as a point; a window alone where the plan names one."""
+    out, window = [], context.show.get("window")
+    for word in context.words("iops"):
+        for path in context.paths:
+            found = [(name, row, *seconds(row, word)) for each, name in context.runs() for row in each.of(path)]
+            shown = unit(word, [float(v) for *_, values in found for v in values])
+            cut = []
+            for name, row, t, values in found:
+                figures = row.windows.get(window) if window else None
+                from_s, to_s = (
+                    (figures["t0_s"], figures["t1_s"]) if figures else (0, len(row.data.iops) if row.data else 0)
+                )
+                keep = (t >= from_s) & (t <= to_s)
+                cut.append((name, row, from_s, to_s, t[keep], values[keep] * shown.scale))
+            reach = svg.extent([float(v) for *_, values in cut for v in values], context.log, context.show.get("top"))
+            for name, row, from_s, to_s, t, values in cut:
+                where = f", window {window}" if window else ""
+                title = context.title(f"{label(word)} by the second, {path}{where}") + name
+                plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
+                marked = row.windows.get("steady")
+                if marked and not window:
+                    plot.band(marked["t0_s"], marked["t1_s"])
+                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), "stroke:var(--blue)")
+                plot.axes("s since the first I/O", shown.title)
+                soft = "Shaded: the window steady." if marked and not window else ""
+                out.append(panel(title, plot.text(), soft, "wide"))
+    return "".join(out)
+
+
+def series(context: Context) -> str:
+    """Figures by the second of one or several steps, one after the other, a plot for each figure."""
+    out = []
+    for word in context.words("MB/s", "W"):
+        for each, name in context.runs():
+            rows = [row for path in context.paths for row in each.of(path) if row.data is not None]
+            found = [(row, *seconds(row, word)) for row in rows]
+            shown = unit(word, [float(v) for _, _, values in found for v in values])
+            out.append(_series(context, word, name, found, shown))
+    return "".join(out)
+
+
+def _series(context: Context, word: str, name: str, found: list, shown) -> str:
+    title = context.title(label(word)) + name
+    long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
+    gap = BETWEEN * sum(long)
+    begins = [sum(long[:i]) + gap * i for i in range(len(long))]
+    means = [v for row, *_ in found if (v := row.value(word)) is not None]
+    all_values = [float(v) * shown.scale for *_, values in found for v in values] + [v * shown.scale for v in means]
+    if not any(map(math.isfinite, all_values)):
+        reason = found[0][0].why_not(word) if found else "no such step was carried out"
+        return panel(title, "", f"No figures: {reason}.", "wide")
+    end = (begins[-1] + long[-1]) if long else 1.0
+    reach = svg.extent(all_values, context.log, context.show.get("top"))
+    plot = svg.Plot(title, 960, 250, (0, end or 1.0), reach, y_log=context.log)
+    labels: list[tuple[float, str]] = []
+    for i, ((row, t, values), begin, length) in enumerate(zip(found, begins, long, strict=True)):
+        look = svg.look(i)
+        pairs = svg.thinned(list(zip((begin + t).tolist(), (values * shown.scale).tolist())))
+        mean = row.value(word)
+        if word in ("wa", "C"):
+            plot.line(pairs, f"stroke:var({look['colour']})")
+            for x, y in pairs:
+                plot.mark(x, y, look, f"{row.act.path}, {figure(x - begin)} s: {figure(y)} {shown.name}", 3)
+        elif len([1 for _, y in pairs if math.isfinite(y)]) > 1:
+            plot.line(pairs, f"stroke:var({look['colour']})")
+        elif mean is not None:  # shorter than two seconds: its mean
+            plot.line(
+                [(begin, mean * shown.scale), (begin + length, mean * shown.scale)], f"stroke:var({look['colour']})"
+            )
+        if len(found) > 1:
+            plot.band(begin, begin + length, "part")
+            if length > 0.06 * end:
+                plot.words(plot.x(begin + length / 2), plot.TOP + 12, row.act.path, "mid soft")
+                labels.append((begin + length / 2, f"{length:.4g} s"))
+    axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
+    plot.axes(axis_words, shown.title, labels or None)
+    short = [row.act.path for (row, *_), length in zip(found, long, strict=True) if length <= 0.06 * end]
+    soft = f"Too short for its name: {', '.join(short)}." if short and len(found) > 1 else ""
+    return panel(title, plot.text(), soft, "wide")
+
+
+def rounds(context: Context) -> str:
+    """A figure by the round, a line for each value of a point's key."""
+    out = []
+    for word in context.words("iops"):
+        for path in context.paths:
+            found = [(each, name, _by_round(context, each, path, word)) for each, name in context.runs()]
+            values = [v for *_, of in found for _, line in of for _, v in line]
+            shown = unit(word, values)
+            reach = svg.extent([v * shown.scale for v in values], context.log, context.show.get("top"))
+            last = max((n for *_, of in found for _, line in of for n, _ in line), default=1)
+            out += [_rounds(context, each, path, name, of, shown, reach, last) for each, name, of in found]
+    return "".join(out)
+
+
+def _by_round(context: Context, each: Table, path: str, word: str) -> list[tuple]:
+    """(point, [(round, value), …]) of each line."""
+    by, where = context.show["by"], place(context.show)
+    rows = [r for r in each.of(path) if all(told(r.act.point.get(k)) == told(v) for k, v in where.items())]
+    lines = []
+    for p in points(each, path, by):
+        of = [(r.round or 1, r.value(word)) for r in rows if r.act.point.get(by) == p]
+        if of:
+            lines.append((p, [(n, v) for n, v in of if v is not None]))
+    return lines
+
+
+def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple], shown, reach, last: int) -> str:
+    by, words = context.show["by"], f", {context.show['where']}" if context.show.get("where") else ""
+    title = context.title(f"{label(shown.word)} by the round{words}") + name
+    plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
+    kept = last_rounds(each, path)
+    if kept and len(kept) < last:
+        plot.band(kept[0] - 0.4, kept[-1] + 0.4)
+    looks = [svg.look(i) for i in range(len(of))]
+    for (p, line), look in zip(of, looks, strict=True):
+        dots = [(n, v * shown.scale) for n, v in line]
+        plot.line(dots, f"stroke:var({look['colour']})")
+        for n, v in dots:
+            plot.mark(n, v, look, f"round {n}, {point(by, p)}: {figure(v)} {shown.name}", 3)
+    plot.axes("round", shown.title, svg.counted(last))
+    names = [f"{axis(by)} {point(by, p)}" for p, _ in of]
+    return panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path))
+
+
+def steady(context: Context) -> str:
+    """The window of the steady-state rule: rounds, average, 110 %, 90 %, slope line, and its numbers."""
+    out = []
+    for each, name in context.runs():
+        for path in context.paths:
+            out += [_steady(context, each, v, name) for v in each.verdicts if v.path.partition(" ")[0] == path]
+    if not out:
+        return panel(context.title("Steady state"), "", "The run ended before the rule could be applied.")
+    return "".join(out)
+
+
+def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
+    verdict, values = one.verdict, [v for v in one.values if v is not None]
+    word = one.words.split()[0].strip(",")
+    title = context.title(f"Steady state: {one.words}") + name
+    table = numbers(verdict)
+    if verdict["passed"] is None or not values:
+        return panel(title, table, f"STEADY STATE NOT ACHIEVED: {verdict['why']}.")
+    shown, n = unit(word, values), len(values)
+    first, scale = n - len(verdict["rounds"]) + 1, shown.scale
+    average, m, b = verdict["average"], verdict["m"], verdict["b"]
+    ends = [m * x + b for x in (1, ROUNDS)]
+    low, high = min(*values, 0.85 * average, *ends), max(*values, 1.15 * average, *ends)
+    room = 0.05 * (high - low)
+    plot = svg.Plot(title, 480, 300, (0.6, n + 0.4), ((low - room) * scale, (high + room) * scale))
+    plot.band(first - 0.4, n + 0.4)
+    look = svg.look(0)
+    for share, style, words in ((1.1, "dashed", "110 %"), (1, "", "average"), (0.9, "dashed", "90 %")):
+        y = share * average * scale
+        plot.line([(first - 0.4, y), (n + 0.4, y)], "stroke:var(--green)", style)
+        plot.words(plot.x(first - 0.4) + 3, plot.y(y) - 4, words, "soft")
+    plot.line([(first, ends[0] * scale), (n, ends[1] * scale)], "stroke:var(--review);stroke-width:2")
+    plot.line([(i, v * scale) for i, v in enumerate(values, 1)], f"stroke:var({look['colour']})")
+    for i, v in enumerate(values, 1):
+        plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
+    plot.axes("round", shown.title, svg.counted(n))
+    said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
+    soft = f"{said} Orange: the least-squares line of the five rounds. Shaded: the window."
+    return panel(title, plot.text() + table, soft)
+
+
+def numbers(verdict: dict) -> str:
+    """The rule's numbers as a table."""
+    if verdict["passed"] is None:
+        return ""
+    sign = "+" if verdict["m"] >= 0 else "−"
+    r = "–" if verdict["r"] is None else number(verdict["r"], 3)
+    rows = [
+        ("Average", figure(verdict["average"]), ""),
+        ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {rule.RANGE_PERCENT} %"),
+        ("Slope, first to last", f"{number(verdict['slope_percent'], 1)} %", f"at most {rule.SLOPE_PERCENT} %"),
+        ("Line", f"{figure(verdict['b'])} {sign} {figure(abs(verdict['m']))} × round", f"r = {r}"),
+        ("Steady state", "yes" if verdict["passed"] else "no", "SNIA PTS 2.1.24"),
+    ]
+    body = "".join(f'<tr><th scope="row">{a}</th><td>{b}</td><td class="soft">{c}</td></tr>' for a, b, c in rows)
+    return f'<table class="numbers"><tbody>{body}</tbody></table>'
+
+
+def histogram(context: Context) -> str:
+    """Which share of the I/Os took longer than a time."""
+    out = []
+    for each, name in context.runs():
+        lines = []
+        for path in context.paths:
+            for row in each.of(path):
+                if len(row.lat):
+                    ms, count = row.latencies()
+                    slower = np.clip((count.sum() - np.cumsum(count)) / count.sum(), 0, 1)
+                    lines.append(
+                        (row.act.label + (f" round {row.round}" if row.round else ""), ms, slower, count.sum())
+                    )
+        title = context.title("Latency: the share of I/Os that took longer") + name
+        if not lines:
+            out.append(panel(title, "", "No figures: fio left no histogram of lat."))
+            continue
+        least = 10.0 ** -math.ceil(math.log10(max(int(n) for *_, n in lines)))
+        x = (min(float(ms[0]) for _, ms, *_ in lines), max(float(ms[-1]) for _, ms, *_ in lines))
+        plot = svg.Plot(title, 480, 300, (x[0], max(x[1], 1.01 * x[0])), (least, 1.0), x_log=True, y_log=True)
+        looks = [svg.look(i) for i in range(len(lines))]
+        for (_, ms, slower, _), look in zip(lines, looks, strict=True):
+            kept = [(a, s) for a, s in zip(ms.tolist(), slower.tolist(), strict=True) if s > 0]
+            plot.line([(float(ms[0]), 1.0), *kept], f"stroke:var({look['colour']})")
+        plot.axes("ms, submission included (lat)", "share of the I/Os")
+        out.append(panel(title, plot.text() + svg.legend([words for words, *_ in lines], looks)))
+    return "".join(out)
+
+
+def not_yet(context: Context) -> str:
+    view = escape(str(context.show["view"]))
+    return f'<p class="soft">The view {view} of this plan is not drawn by this version.</p>'

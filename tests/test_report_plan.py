@@ -1,0 +1,206 @@
+"""The report of plans other than consistency: a page of views, in the words of the plan that ran."""
+
+import html
+import json
+import re
+
+import browser
+import pytest
+import synthetic_plan
+from test_report import run_command
+
+from ssdrig import report
+from ssdrig.analysis import table
+from ssdrig.errors import UsageError
+from ssdrig.plan import formula, shows
+from ssdrig.report import plan_page, shown, svg
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    base = tmp_path_factory.mktemp("plans")
+    return {
+        "steps": synthetic_plan.steps(base, name="steps"),
+        "grid": synthetic_plan.grid(base, falling=0.02, name="grid"),
+        "falling": synthetic_plan.grid(base, falling=0.1, rounds=6, name="falling"),
+    }
+
+
+@pytest.fixture(scope="module")
+def tables(folders):
+    return {name: table.load(folder) for name, folder in folders.items()}
+
+
+@pytest.fixture(scope="module")
+def pages(tables):
+    return {name: plan_page.render([each]) for name, each in tables.items()}
+
+
+def words(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", page, flags=re.S)))
+
+
+def view(tables, run, **show) -> str:
+    return plan_page.VIEWS[show["view"]](shown.Context([tables[run]], [run], show))
+
+
+def cells(page: str) -> list[list[str]]:
+    return [
+        [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", page)
+    ]
+
+
+def test_every_view_of_the_grammar_has_a_drawing():
+    assert set(plan_page.VIEWS) == set(shows.VIEWS)
+
+
+def test_titles_and_texts_are_those_of_the_plan(pages):
+    text = words(pages["steps"])
+    assert "Three writes" in text and "Writes, trims and writes again." in text and "plan demo, variant quick" in text
+    assert "SIMULATED" in text and "SCALED" in text and "rest not run: 0 s" in re.sub(r" +", " ", text)
+    assert "SCALED" not in words(pages["grid"]) and "SIMULATED" in words(pages["grid"])
+
+
+def test_steady_state_not_achieved_is_said_at_the_top_and_at_each_view(pages):
+    assert "STEADY STATE NOT ACHIEVED" not in pages["grid"] and "STEADY STATE NOT ACHIEVED" not in pages["steps"]
+    text = pages["falling"]
+    assert "<b>STEADY STATE NOT ACHIEVED</b> (rounds, iops read=0 block=4KiB): range 57.1 %" in text
+    assert text.count("STEADY STATE NOT ACHIEVED") >= 7
+
+
+def test_a_matrix_has_the_mean_of_the_rounds_that_count(tables):
+    grid = view(tables, "falling", view="matrix", of="rounds/point", rows="block", columns="read", value="iops")
+    assert cells(grid) == [
+        ["block size ↓ read share →", "100 %", "0 %"],
+        ["64 KiB", "3\u202f000", "210"],  # rounds 2 to 6 of 300, 270, ...
+        ["4 KiB", "1\u202f000", "70.0"],
+        ["512 B", "–", "–"],
+    ]
+    assert "Mean of rounds 2 to 6." in grid and "5 rounds, 50.0 to 90.0" in grid
+    assert "–: not run: this drive has blocks of 4096 bytes." in grid
+
+
+def test_a_matrix_without_values_has_all_four_questions(tables):
+    made = view(tables, "grid", view="matrix", of="rounds/point", rows="block", columns="read")
+    titles = re.findall(r"<figcaption><b>(.*?) by block size", made)
+    assert titles == ["Mean IOPS", "Throughput", "Mean power", "Energy per I/O", "IOPS per watt"]
+
+
+def test_colour_follows_the_figure(tables):
+    made = view(tables, "grid", view="heat", of="rounds/point", rows="block", columns="read", value="iops")
+    parts = [int(part) for part in re.findall(r"var\(--blue\) (\d+)%", made)]
+    assert len(parts) == 4 and sorted(parts, reverse=True)[0] == parts[0] == 52 and min(parts) == parts[3] == 0
+
+
+def test_rounds_and_lines_have_each_point(tables):
+    made = view(tables, "grid", view="rounds", of="rounds/point", where="read=0", value="iops", by="block")
+    assert len(re.findall("<title>round", made)) == 10 and "round 5, 4 KiB: 92.0 IOPS" in made
+    made = view(tables, "grid", view="lines", of="rounds/point", x="block", by="read", value="iops", scale="log")
+    assert "100 %, 64 KiB: 3\u202f000 IOPS" in made and len(re.findall("<title>", made)) == 4
+
+
+def test_the_steady_view_has_the_rule_in_numbers(tables):
+    made = words(view(tables, "grid", view="steady", of="rounds"))
+    for part in ("110 %", "90 %", "Average 96.0", "Range 8.3 %", "Slope, first to last 8.3 %"):
+        assert part in re.sub(r"\s+", " ", made), part
+    assert "102 − 2.00 × round" in made and "r = −1.000" in made
+    few = table.Verdict("rounds", "iops", table.steady.untested("the rule needs 5 rounds"), [1.0], "until")
+    lacking = shown.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
+    lacking.tables[0].verdicts.append(few)
+    assert "STEADY STATE NOT ACHIEVED: the rule needs 5 rounds." in plan_page.VIEWS["steady"](lacking)
+    lacking.tables[0].verdicts.pop()
+
+
+def test_bars_are_on_one_scale(tables):
+    made = view(tables, "steps", view="bars", of=["clean", "trim", "after"], value=["MB/s", "wa"])
+    assert re.findall(r"width:([\d.]+)%", made)[:3] == ["100.00", "0.00", "50.00"]
+    assert "trim does no I/O" in made
+
+
+def test_a_figure_is_the_formula_of_the_plan(tables):
+    show = {
+        "view": "figure",
+        "name": "recovery",
+        "title": "Recovery",
+        "formula": "after.MB/s / clean.MB/s",
+        "unit": "%",
+    }
+    assert "50.0 <span" in view(tables, "steps", **show)
+    assert "trim.MB/s is unknown" in view(tables, "steps", **show | {"formula": "trim.MB/s / clean.MB/s"})
+    assert formula.evaluate(formula.parse("1 + 1"), lambda *_: None) == (2, None)
+
+
+def test_series_and_scatter(tables):
+    made = view(
+        tables, "steps", view="series", of=["clean", "trim", "after"], value=["MB/s", "W", "lat_p99", "host_cpu"]
+    )
+    assert made.count("<svg") == 3 and "last document does not say." in made
+    assert re.findall(r'class="mid soft">(clean|trim|after)<', made)[:2] == ["clean", "after"]
+    made = view(tables, "steps", view="scatter", of="clean", window="late")
+    assert re.search(r'class="dots"[^>]* d="(M[\d.]+ [\d.]+h0){2}"', made)  # two of the four seconds
+
+
+def test_without_a_histogram_the_view_says_so(tables):
+    assert "fio left no histogram of lat" in view(tables, "steps", view="histogram", of=["clean"])
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_are_round_and_within(log):
+    for low, high in ((0.3, 7), (1, 1e6), (20, 90), (1000, 1001)):
+        found = svg.ticks(low, high, log)
+        assert all(low * 0.999 <= t <= high * 1.001 for t in found) and (log or 2 <= len(found) <= 7), (
+            low,
+            high,
+            found,
+        )
+    assert [svg.short(v) for v in (0, 0.25, 950, 2500, 2e6)] == ["0", "0.25", "950", "2.5k", "2M"]
+
+
+def test_long_series_keep_their_extremes():
+    points = [(float(i), 1.0) for i in range(100_000)]
+    points[41234] = (41234.0, 9.0)
+    points[70000] = (70000.0, float("nan"))
+    found = svg.thinned(points)
+    assert len(found) <= svg.MOST_DOTS + 2 and (41234.0, 9.0) in found
+
+
+def test_the_command_prints_rows_and_writes_the_page(folders, tmp_path):
+    out = tmp_path / "page.html"
+    code, stdout, stderr = run_command(folders["grid"], "--out", out, "--json")
+    found = json.loads(stdout)
+    assert code == 0 and found.keys() >= {"run", "plan", "rows", "steady"} and found["steady"]["achieved"] is True
+    assert found == json.loads((folders["grid"] / "figures.json").read_text())
+    assert "steady" in stderr and "A grid: SIMULATED" in stderr
+    report.keep_others(out)
+    assert run_command(folders["grid"], "--out", out, "--quiet")[0] == 0  # over its own page
+
+
+def test_several_runs_stand_side_by_side_and_only_of_one_plan(folders, tmp_path):
+    out = tmp_path / "page.html"
+    assert run_command(folders["grid"], folders["falling"], "--out", out)[0] == 0
+    assert "SIMULATED SATA TLC (run 2)" in out.read_text()
+    with pytest.raises(UsageError, match="runs of the same plan"):
+        run_command(folders["grid"], folders["steps"], "--out", out)
+    with pytest.raises(UsageError, match="a plan names its own windows"):
+        run_command(folders["grid"], "--window", "a=1:2", "--out", out)
+
+
+def test_hostile_words_are_escaped(tmp_path):
+    shows_of = '[[show]]\nview = "bars"\nof = "clean"\nvalue = "iops"\ntitle = "<img src=x onerror=boom()>"\n'
+    made = plan_page.render([table.load(synthetic_plan.steps(tmp_path, shows_of))])
+    assert "<img" not in made and "&lt;img" in made
+
+
+@pytest.mark.slow
+def test_in_a_browser_nothing_overflows_and_nothing_complains(folders, tmp_path):
+    if not browser.find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    for width in (1400, 500):
+        with browser.Browser(width) as b:
+            for name in ("steps", "falling"):
+                out = tmp_path / f"{name}.html"
+                run_command(folders[name], "--out", out, "--quiet")
+                b.open(out)
+                assert b.js("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+                assert b.complaints() == [] and b.js("document.querySelectorAll('svg').length") >= 2
