@@ -222,7 +222,7 @@ def steps(runs: Path, shows: str = STEP_SHOWS, **more) -> Path:
 def grid(runs: Path, falling: float = 0.0, rounds: int = 5, power: bool = True, **more) -> Path:
     """Rounds of 2 x 2 points: reads 3000 and 1000 IOPS at 1 W, writes 300 and 100 at 2 W, for 64 and 4 KiB; the writes
     fall by the part `falling` from round to round."""
-    from ssdrig.plan import rules
+    from ssdrig.rules import ends
 
     w = Writer(runs, GRID, **more)
     seen: list[float] = []
@@ -235,6 +235,6 @@ def grid(runs: Path, falling: float = 0.0, rounds: int = 5, power: bool = True, 
             w.load("rounds/point", [count] * 2, watts, 1024 * block, folder=folder, round=number, point=point)
             w.not_run(f"rounds/point read={read} block=512B", "this drive has blocks of 4096 bytes")
         seen.append(float(count))
-        verdicts = rules.tracked({"iops read=0 block=4KiB": seen})
+        verdicts = ends.tracked({"iops read=0 block=4KiB": seen})
         w.event("round", step="rounds", round=number, steady=False, tracked=verdicts)
     return w.end(power=power)

@@ -13,8 +13,8 @@ from ssdrig.analysis.events import load_events
 from ssdrig.analysis.power import _count
 from ssdrig.analysis.rundata import Rail
 from ssdrig.analysis.smart import _shares, window_wa
-from ssdrig.analysis.windows import Window
 from ssdrig.drive.wear import wa
+from ssdrig.rules.windows import Window
 
 SECOND = 10**9
 

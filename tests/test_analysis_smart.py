@@ -7,8 +7,8 @@ import pytest
 from test_analysis_events import SECOND, polled, run
 
 from ssdrig.analysis.smart import _shares, load_smart, window_wa
-from ssdrig.analysis.windows import Window
 from ssdrig.drive.smart import counters
+from ssdrig.rules.windows import Window
 
 GB = 10**9
 

@@ -32,13 +32,8 @@ def test_no_file_imports_what_imports_it():
     assert rooms.circles(USES) == []
 
 
-STILL = {"analysis", "plan", "run", "steps"}  # rooms in a circle, whose single files go one way; to be opened
-
-
 def test_no_room_uses_what_uses_it():
-    """But for those of STILL: analysis reads plans and plan.rules asks analysis what is steady; plan and run ask steps
-    for what a kind of step says and does, and its files ask them for acts, costs and the live view."""
-    assert {name for circle in rooms.circles(rooms.joined(USES)) for name in circle} <= STILL
+    assert rooms.circles(rooms.joined(USES)) == []
     assert rooms.circles(rooms.house(USES)) == []
 
 

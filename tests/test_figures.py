@@ -7,10 +7,10 @@ import synthetic_run
 from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
 from ssdrig import analysis
-from ssdrig.analysis import windows
 from ssdrig.analysis.figures import KEYS, figures_of
 from ssdrig.drive.wear.wa import WriteAmplification
 from ssdrig.errors import UsageError
+from ssdrig.rules import windows
 
 
 def test_all_keys_are_there_and_are_json(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
 from ssdrig.run import live
+from ssdrig.steps.pace import Pace
 
 
 class Book:
@@ -68,11 +69,11 @@ class Clock:
 def made(drive, duration_s=60, zoom_s=42, interval_s=10):
     book = Book()
     at = live.Live(drive, book, None, Progress(quiet=True), False)
-    at.load = live.Pace("load", time_s=duration_s, polled=True, edges_s=(zoom_s, duration_s), smart_s=interval_s)
+    at.load = Pace("load", time_s=duration_s, polled=True, edges_s=(zoom_s, duration_s), smart_s=interval_s)
     return at, book
 
 
-FILL = live.Pace("fill", bytes_to_do=1 << 30)
+FILL = Pace("fill", bytes_to_do=1 << 30)
 
 
 def second(iops, runtime_s):
@@ -104,7 +105,7 @@ def test_the_edges_of_the_windows_are_polled(monkeypatch):
     assert book.reasons() == ["before", "edge", "edge"]
     assert drive.asked[0] is None and drive.asked[1] and drive.asked[2]  # the same sources again
     assert book.files == ["smart/001.json", "smart/002.json", "smart/003.json"]
-    at.begin(live.Pace("teardown"))
+    at.begin(Pace("teardown"))
     assert all(timer.cancelled for timer in clock.made)
 
 
@@ -140,7 +141,7 @@ def test_a_poll_that_does_not_end_keeps_others_out_and_the_next_step_waiting(mon
     assert book.reasons() == ["before", "edge"]
     assert ("note", {"text": "SMART poll (edge) left out: the one before has not ended yet"}) in book.events
     gate.set()
-    at.begin(live.Pace("flush"))
+    at.begin(Pace("flush"))
     assert book.events[-1][0] == "smart.end"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.steps import speeds
 
 GIB = 1 << 30
 DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 40, "time_dilation": 1}
@@ -102,7 +103,7 @@ def test_reads_write_nothing():
 
 
 def test_classes_are_ranges():
-    for kind in (*cost.SPEEDS, "NVMe"):
+    for kind in (*speeds.SPEEDS, "NVMe"):
         found = cost.total(shipped("consistency", "2013"), DRIVE | {"interface": kind})
         assert found.time_s[0] < found.time_s[1]
         assert found.written_bytes[0] < found.written_bytes[1] <= found.most_bytes

@@ -13,10 +13,10 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.bench import Bench
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.influx import points
-from ssdrig.plan import cost
 from ssdrig.progress import Progress
 from ssdrig.run import prepare, run
 from ssdrig.run.teardown import Stop
+from ssdrig.steps import speeds
 
 pytestmark = pytest.mark.keeps_time
 
@@ -51,7 +51,7 @@ def document(host_units: int, nand_bytes: int) -> dict:
 def carried_out(tmp_path, monkeypatch):
     """carried_out(polls, **of the bench) -> (run folder, its end, what each poll was asked with). Settling takes 1, 2,
     3 s."""
-    monkeypatch.setattr(cost, "SETTLE_S", (1, 2, 3))
+    monkeypatch.setattr(speeds, "SETTLE_S", (1, 2, 3))
 
     def carry_out(polls, settle=False, idle_s=0, **more):
         asked = []

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from ssdrig.analysis import RunData, window_figures, windows
+from ssdrig.analysis import RunData, window_figures
 from ssdrig.analysis.rundata import Rail
-from ssdrig.analysis.windows import Window
 from ssdrig.load.fiotext import plat_ns
+from ssdrig.rules import windows
+from ssdrig.rules.windows import Window
 
 FACTS = {"chip": "INA228", "shunt_uOhm": 15000, "current_lsb_pA": 7_812_500, "vbus_lsb_nV": 195_312.5}
 LOW, HIGH = 300, 500  # bins

@@ -11,7 +11,7 @@ from synthetic_run import IOPS, run_of
 from ssdrig import analysis
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.smart import window_wa
-from ssdrig.analysis.windows import Window
+from ssdrig.rules.windows import Window
 
 STEADY = [10_000] * 40
 

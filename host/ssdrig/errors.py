@@ -82,3 +82,8 @@ def exit_codes() -> dict[int, tuple[str, str]]:
         words = re.sub(r"(?<!^)([A-Z])", r" \1", each.__name__.removesuffix("Error")).lower()
         codes[each.exit_code] = (words, " ".join((each.__doc__ or "").split()))
     return codes
+
+
+def words_of(error: BaseException) -> str:
+    """An error of ours as it is, any other with its class."""
+    return str(error) if isinstance(error, SsdrigError) else f"{type(error).__name__}: {error}"

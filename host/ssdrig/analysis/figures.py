@@ -3,8 +3,9 @@ object of plain numbers for `ssdrig report RUN --json`; its flat keys are the fi
 
 from typing import Any
 
-from ssdrig.analysis import SECOND_NS, RunData, window_figures, windows
+from ssdrig.analysis import SECOND_NS, RunData, window_figures
 from ssdrig.analysis.terms import terms
+from ssdrig.rules import windows
 
 # Of the run as a whole; analysis/terms.py says how a line is read.
 TERMS = terms("""

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.analysis.rundata import RunData
-from ssdrig.analysis.windows import Window
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
+from ssdrig.rules.windows import Window
 
 UNDER_LOAD = ("poll", "edge")
 EDGE_SHARE = 0.15  # of a window's I/O that may lie between an edge and the poll that stands for it

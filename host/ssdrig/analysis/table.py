@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal
-from ssdrig.analysis import fio, power, smart, steady, window_figures, windows
+from ssdrig.analysis import fio, power, smart, window_figures
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fioclock, fiotext
 from ssdrig.meter import rails, samples
-from ssdrig.plan import document, expand, grammar, rules, shows, values
+from ssdrig.plan import document, expand, grammar, shows, values
 from ssdrig.plan.expand import Act
+from ssdrig.rules import ends, steady, windows
 
 IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", "lat_p99_us", "host_cpu_percent")
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
@@ -336,7 +337,7 @@ def _io(row: Row, data: RunData, ios: int, moved: int, folder: Path) -> dict:
 def _in_window(row: Row, data: RunData, name: str, span: values.Span) -> dict | None:
     """The figures of a stretch of the load; None, with a note, where it has none such."""
     n = len(data.iops)
-    begin, why = max(0, round(rules.begins_s(span, n))), None
+    begin, why = max(0, round(ends.begins_s(span, n))), None
     end: int | None = n if span.to_s is None else min(n, round(span.to_s))
     if span.cliff:
         end, why = windows.cliff(data.iops)

@@ -13,9 +13,9 @@ from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.terms import terms
-from ssdrig.analysis.windows import Window
 from ssdrig.load.fiotext import plat_ns
 from ssdrig.meter import calibration
+from ssdrig.rules.windows import Window
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each

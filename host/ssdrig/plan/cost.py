@@ -9,21 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
+from ssdrig.steps import speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
 
-# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state
-# (I/Os/s), and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide
-# on purpose
-SPEEDS = {
-    "SATA": ((150e6, 540e6), (2e3, 60e3), 0.4e9),
-    "SAS": ((200e6, 2.2e9), (5e3, 250e3), 1.2e9),
-    "USB": ((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9),
-    "nbd": ((100e6, 500e6), (1e3, 60e3), 4e9),  # the virtual drives
-}
-NVME_SPEEDS = ((400e6, 7e9), (10e3, 700e3), 4e9)
-SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
 SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
 JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
@@ -70,7 +60,7 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if act.do in ("idle", "settle"):
         least_s, most_s = act.keys.get("time", 0.0), act.keys.get("time", act.keys.get("most", 0.0))
         if act.do == "settle":
-            least_s = min(SETTLE_S[0], most_s)
+            least_s = min(speeds.SETTLE_S[0], most_s)
         return Cost((least_s, most_s))
     if act.do not in ("fill", "load"):
         return Cost()
@@ -96,13 +86,8 @@ def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[flo
     return found
 
 
-def most_load_bytes(seconds: float, interface: str) -> int:
-    """The most that a load of so many seconds writes to a drive of this interface: the fastest, fresh."""
-    return int(seconds * SPEEDS.get(interface, NVME_SPEEDS)[2])
-
-
 def _by_class(act: "Act", drive: Mapping) -> Cost:
-    (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = SPEEDS.get(drive["interface"], NVME_SPEEDS)
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = speeds.SPEEDS.get(drive["interface"], speeds.NVME_SPEEDS)
     share = 1 - act.keys.get("read", 0) / 100
     if act.do == "load" and act.keys["pattern"] == "random":
         blocks = act.keys["block"]
@@ -115,7 +100,7 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
         return Cost(time_s, (written, written), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     k = drive.get("time_dilation") or 1
-    most = share * most_load_bytes(time_s[1], drive["interface"]) if share else 0
+    most = share * speeds.most_load_bytes(time_s[1], drive["interface"]) if share else 0
     written = (min(most, share * slow_Bps / k * time_s[0]), min(most, share * fast_Bps / k * time_s[1]))
     for entry in act.keys.get("until", ()):
         if entry.after and entry.rule == "pts":

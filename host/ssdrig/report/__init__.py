@@ -8,13 +8,14 @@ import os
 from pathlib import Path
 
 from ssdrig import analysis
-from ssdrig.analysis import table, windows
+from ssdrig.analysis import table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
 from ssdrig.report import page, phases, plan_page
 from ssdrig.report.terms import BY_KEY, number, with_error
+from ssdrig.rules import windows
 from ssdrig.words import size
 
 SHORT = [
@@ -215,7 +216,7 @@ def short_table(figures: list[dict]) -> str:
 
 
 def steady_words(verdict: dict | None) -> str:
-    """The verdict of analysis.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
+    """The verdict of rules.steady in a cell: 'yes: range 8.3 %, slope 2.7 %'."""
     if verdict is None or verdict["passed"] is None:
         return "not tested"
     said = f"range {number(verdict['range_percent'], 1)} %, slope {number(verdict['slope_percent'], 1)} %"

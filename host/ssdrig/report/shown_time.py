@@ -5,7 +5,6 @@ from html import escape
 
 import numpy as np
 
-from ssdrig.analysis import steady as rule
 from ssdrig.analysis.table import Row, Table, Verdict
 from ssdrig.plan.step import told
 from ssdrig.report import svg
@@ -24,6 +23,7 @@ from ssdrig.report.shown import (
     unit,
 )
 from ssdrig.report.terms import number
+from ssdrig.rules import steady as rule
 
 BETWEEN = 0.02  # of a series, between two steps
 

@@ -92,7 +92,7 @@ def _drive_writes(f: dict) -> str:
 
 
 def steady(verdict: dict) -> str:
-    """The verdict of analysis.steady with all that the rule looked at."""
+    """The verdict of rules.steady with all that the rule looked at."""
     if verdict["passed"] is None:
         return f"not tested: {escape(verdict['why'])}"
     sign = "+" if verdict["m"] >= 0 else "−"

@@ -5,8 +5,9 @@ import itertools
 from collections.abc import Sequence
 
 from ssdrig import steps
-from ssdrig.plan import grammar, rules
+from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act, Repeat
+from ssdrig.rules import ends
 from ssdrig.run.budget import Budget
 from ssdrig.steps.stage import Stage, step
 
@@ -55,7 +56,7 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
                 return ended
             for words in wanted:
                 seen[words].append(_value(words, acts, stage))
-            verdicts = rules.tracked(seen)
+            verdicts = ends.tracked(seen)
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
             if wanted:
                 stage.book.event("round", step=repeat.path, round=number, steady=passed, tracked=verdicts)

@@ -7,16 +7,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ssdrig import journal
-from ssdrig.analysis import windows
 from ssdrig.analysis.smart import UNDER_LOAD
 from ssdrig.bench import Bench
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, RigError, SsdrigError
 from ssdrig.progress import Progress, sparkline
 from ssdrig.rig.stream import Rig
+from ssdrig.rules import windows
+from ssdrig.steps.pace import Pace
 from ssdrig.words import clock, size
 
 ANCHOR_INTERVAL_S = 60
@@ -30,19 +30,6 @@ RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
 def anchor(book: journal.Journal) -> None:
     """Tie the journal's clock to UTC, now."""
     book.event("clock.anchor", utc_ns=time.time_ns())
-
-
-class Pace(NamedTuple):
-    """How a step goes: it ends after `bytes_to_do` or after `time_s` of drive time. `polled`: SMART is read during it,
-    at its windows' `edges_s` and, where given, every `smart_s`. `words`: what a person reads of it."""
-
-    step: str
-    bytes_to_do: int | None = None
-    time_s: float | None = None
-    polled: bool = False
-    edges_s: tuple[float, ...] = ()
-    smart_s: float | None = None
-    words: str = ""
 
 
 class Live:

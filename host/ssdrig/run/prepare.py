@@ -9,8 +9,9 @@ from pathlib import Path
 from ssdrig import overprovisioning, steps, words
 from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job
-from ssdrig.plan import cost, expand, grammar, rules, state
+from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.expand import Act
+from ssdrig.rules import ends
 from ssdrig.run import earlier
 from ssdrig.run.budget import Budget
 
@@ -107,7 +108,7 @@ def method(prepared: Prepared) -> dict:
     return found | {
         "tested_bytes": main.range_bytes,
         "duration_s": round(longest_s) if longest_s else None,
-        "zoom_s": round(rules.begins_s(steady, longest_s)) if steady and longest_s else 0,
+        "zoom_s": round(ends.begins_s(steady, longest_s)) if steady and longest_s else 0,
         "smart_interval_s": round(keys["smart"]) if isinstance(keys["smart"], float) else None,
         "settle": bool(settle and not settle.not_run),
         "idle_s": round(idle.keys["time"]) if idle and not idle.not_run else 0,
@@ -181,7 +182,7 @@ def _windows_fit(act: Act) -> None:
     if longest_s < 1:
         raise UsageError("a load of at least 1 s", f"{longest_s:g} s of {act.path}", "allow more time")
     for name, span in act.keys.get("windows", {}).items():
-        begin = rules.begins_s(span, longest_s)
+        begin = ends.begins_s(span, longest_s)
         end = longest_s if span.to_s is None else span.to_s
         if not (0 <= begin <= end - 2 and end <= longest_s):
             raise UsageError(

@@ -25,9 +25,10 @@ from ssdrig.rig.stream import Rig
 from ssdrig.run import dry_run, engine, prepare, series
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
-from ssdrig.run.live import Live, Pace, anchor
+from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
+from ssdrig.steps.pace import Pace
 from ssdrig.steps.stage import Stage, step
 from ssdrig.words import parse_bytes
 

@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
-from ssdrig.errors import JournalError, RigError, SsdrigError
+from ssdrig.errors import JournalError, RigError, SsdrigError, words_of
 from ssdrig.progress import Progress
 
 LIMIT_S = 30.0  # for a duty that names no other
@@ -141,11 +141,6 @@ class Teardown:
             with contextlib.suppress(SsdrigError, OSError, ValueError):
                 self.record(words)
         self._show.warn(words)
-
-
-def words_of(error: BaseException) -> str:
-    """An error of ours as it is, any other with its class."""
-    return str(error) if isinstance(error, SsdrigError) else f"{type(error).__name__}: {error}"
 
 
 def exit_code(error: BaseException) -> int:

@@ -36,7 +36,7 @@ def job(act, target: str, seed: int, dilation: int = 1):
 
 def carry_out(act, stage, number: int) -> dict:
     """Write; done when every byte is."""
-    from ssdrig.run.live import Pace
+    from ssdrig.steps.pace import Pace
 
     stage.bench.check()
     pace = Pace(act.path, bytes_to_do=act.amount_bytes)

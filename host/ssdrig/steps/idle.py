@@ -8,7 +8,7 @@ ENDS = ("time", "until")
 
 def carry_out(act, stage, number: int) -> dict:
     """Wait; no SMART poll, which would wake the drive."""
-    from ssdrig.run.live import Pace
+    from ssdrig.steps.pace import Pace
 
     stage.live.begin(Pace(act.path.rpartition("/")[2] if act.path == "idle" else "idle"))
     stage.live.wait(act.keys["time"] * stage.dilation, stage.stop.check)

@@ -36,7 +36,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
     """fio's job of a load."""
     from ssdrig.load.engine import engine
     from ssdrig.load.fiojob import Job
-    from ssdrig.plan import cost
+    from ssdrig.steps import speeds
 
     keys = act.keys
     random, read, blocks = keys["pattern"] == "random", keys["read"], keys["block"]
@@ -56,7 +56,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         io_size=act.amount_bytes,
         burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
         pause_s=keys.get("off", 0.0) * dilation,
-        most_bytes=cost.most_load_bytes(time_s, interface) if time_s and writes else None,
+        most_bytes=speeds.most_load_bytes(time_s, interface) if time_s and writes else None,
         read_percent=read,
         zones=keys.get("hot", ()),
         rate_iops=keys["rate"] / dilation if "rate" in keys else None,
@@ -87,8 +87,8 @@ LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
 
 def carry_out(act, stage, number: int) -> dict:
     """I/O; done when its end has come, which is recorded."""
-    from ssdrig.plan import rules
-    from ssdrig.run.live import Pace
+    from ssdrig.rules import ends
+    from ssdrig.steps.pace import Pace
 
     stage.bench.check()
     keys, time_s = act.keys, longest_s(act)
@@ -96,17 +96,17 @@ def carry_out(act, stage, number: int) -> dict:
     if polled:
         with stage.stop.second_raises():
             stage.live.poll_smart("before")
-    edges_s = rules.edges_s(keys.get("windows", {}), time_s)
+    edges_s = ends.edges_s(keys.get("windows", {}), time_s)
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
     words = act.label.partition("/")[2] if stage.round else ""
     pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, words)
-    watch = rules.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
+    watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     result = stage.fio(act, made, pace, number, watch.met if watch.rules else lambda iops, written_bytes: False)
     shown: dict = {"bytes": result.bytes}
     if result.seconds and (spans := keys.get("windows")):
         lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation
-        stage.book.event("windows", step=act.path, windows=rules.spans_s(spans, lasted_s))
+        stage.book.event("windows", step=act.path, windows=ends.spans_s(spans, lasted_s))
     if watch.rules:
         stage.book.event("steady", step=act.path, ended_by=watch.ended_by or "time", **watch.verdict)
         shown["ended_by"] = watch.ended_by or "time"

@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.plan.expand import Act
-from ssdrig.run.live import Live, Pace
-from ssdrig.run.teardown import Stop, Teardown, words_of
+from ssdrig.errors import JournalError, UsageError, words_of
 
 if TYPE_CHECKING:
     from ssdrig.bench import Bench
     from ssdrig.journal import Journal
     from ssdrig.load.fio import Result
     from ssdrig.load.fiojob import Job
+    from ssdrig.plan.expand import Act
     from ssdrig.progress import Progress
+    from ssdrig.run.live import Live
+    from ssdrig.run.teardown import Stop, Teardown
+    from ssdrig.steps.pace import Pace
 
 
 @dataclass
@@ -27,10 +28,10 @@ class Stage:
 
     bench: "Bench"
     book: "Journal"
-    live: Live
-    stop: Stop
+    live: "Live"
+    stop: "Stop"
     progress: "Progress"
-    teardown: Teardown
+    teardown: "Teardown"
     seed: int
     jobs: int = 0
     round: int | None = None
@@ -52,10 +53,12 @@ class Stage:
         self.jobs += 1
         return self.seed + self.jobs - 1
 
-    def folder(self, act: Act, number: int = 0) -> Path:
+    def folder(self, act: "Act", number: int = 0) -> Path:
         return self.book.path / "fio" / act.folder(self.round, number)
 
-    def fio(self, act: Act, job: "Job", pace: Pace, number: int = 0, met=lambda iops, written_bytes: False) -> "Result":
+    def fio(
+        self, act: "Act", job: "Job", pace: "Pace", number: int = 0, met=lambda iops, written_bytes: False
+    ) -> "Result":
         """Carry out one fio job. `met(iops, written_bytes)`, asked each second with the I/Os of each second of drive
         time so far, ends it."""
         from ssdrig.load import fio

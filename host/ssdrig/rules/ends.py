@@ -1,10 +1,13 @@
 """Rules that end a load or a repeat: pure functions of what was seen so far. The steady-state rule itself is
-analysis/steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
+steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ssdrig.analysis import steady, windows
-from ssdrig.plan import values
+from ssdrig.rules import steady, windows
+
+if TYPE_CHECKING:
+    from ssdrig.plan import values
 
 RECORD_S = 60.0  # a PTS round is a minute
 
@@ -15,7 +18,7 @@ def records(counts: Sequence[float], record_s: float, spaced_s: float | None = N
     return [sum(counts[begin : begin + length]) / length for begin in range(0, len(counts) - length + 1, spaced)]
 
 
-def edges_s(spans: Mapping[str, values.Span], time_s: float | None) -> tuple[float, ...]:
+def edges_s(spans: Mapping[str, "values.Span"], time_s: float | None) -> tuple[float, ...]:
     """The seconds of a step of `time_s` at which its windows begin and end, those of the step's own begin left out:
     there SMART is read."""
     if time_s is None:
@@ -27,7 +30,7 @@ def edges_s(spans: Mapping[str, values.Span], time_s: float | None) -> tuple[flo
     return tuple(sorted(at_s for at_s in found if 0 < at_s <= time_s))
 
 
-def begins_s(span: values.Span, time_s: float) -> float:
+def begins_s(span: "values.Span", time_s: float) -> float:
     """The whole second at which a window of a step of `time_s` begins."""
     if span.from_share is not None:
         return float(int(span.from_share * time_s + 1e-6))
@@ -35,7 +38,7 @@ def begins_s(span: values.Span, time_s: float) -> float:
     return begin if begin >= 0 else time_s + begin
 
 
-def spans_s(spans: Mapping[str, values.Span], lasted_s: float) -> dict[str, list[int]]:
+def spans_s(spans: Mapping[str, "values.Span"], lasted_s: float) -> dict[str, list[int]]:
     """The windows of a step that lasted so long, in whole seconds: {name: [from, to]}; the fresh one, which the cliff
     ends, is left to the analysis."""
     whole = int(lasted_s)
@@ -52,7 +55,7 @@ class Watch:
     """Whether the end of a load has come. `ended_by`: which of the ends it was; `verdict`: of the rule, on the last
     five records."""
 
-    def __init__(self, until: Sequence[values.Until], capacity_bytes: int):
+    def __init__(self, until: Sequence["values.Until"], capacity_bytes: int):
         self.rules = [entry for entry in until if entry.rule == "pts" or entry.written or entry.cliff]
         self.capacity_bytes = capacity_bytes
         self.ended_by: str | None = None
@@ -69,7 +72,7 @@ class Watch:
                 self.ended_by = "steady"
         return self.ended_by is not None
 
-    def _steady(self, entry: values.Until, counts: Sequence[float], written_bytes: int) -> bool:
+    def _steady(self, entry: "values.Until", counts: Sequence[float], written_bytes: int) -> bool:
         means = records(counts, entry.record_s or RECORD_S, entry.spaced_s)
         if len(means) >= steady.ROUNDS:
             self.verdict = steady.verdict(means[-steady.ROUNDS :])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig.analysis import steady
 from ssdrig.errors import UsageError
+from ssdrig.rules import steady
 
 FEWEST_S = 2  # a window of one second has no standard deviation
 # the cliff: where a plateau of at least PLATEAU_S ends, and the seconds behind it stay below DROP of its level

@@ -1,11 +1,12 @@
-"""plan/rules.py: the PTS rule on records of a load and on rounds of a repeat, against the vectors of the standard's
+"""rules/ends.py: the PTS rule on records of a load and on rounds of a repeat, against the vectors of the standard's
 text and against a plain implementation."""
 
 import random
 
 import pytest
 
-from ssdrig.plan import quantity, rules, values
+from ssdrig.plan import quantity, values
+from ssdrig.rules import ends
 
 PTS = values.Until(rule="pts", value="iops", record_s=10.0)
 VECTORS = [
@@ -19,10 +20,10 @@ VECTORS = [
 
 @pytest.mark.parametrize(("rounds", "passed"), VECTORS)
 def test_the_standards_vectors(rounds, passed):
-    assert rules.tracked({"x": rounds})["x"]["passed"] is passed
-    assert rules.tracked({"x": [1e9, 5, *rounds]})["x"]["passed"] is passed, "the last five count"
+    assert ends.tracked({"x": rounds})["x"]["passed"] is passed
+    assert ends.tracked({"x": [1e9, 5, *rounds]})["x"]["passed"] is passed, "the last five count"
     counts = [value for value in rounds for _ in range(10)]
-    assert rules.Watch([PTS], 1).met(counts, 0) is passed
+    assert ends.Watch([PTS], 1).met(counts, 0) is passed
 
 
 def plainly(y):
@@ -39,48 +40,48 @@ def test_a_thousand_random_series_against_a_plain_implementation():
     for _ in range(1000):
         spread = random.choice([5, 12, 25])
         y = [random.randint(100 - spread, 100 + spread) for _ in range(5)]
-        passed = rules.tracked({"x": y})["x"]["passed"]
+        passed = ends.tracked({"x": y})["x"]["passed"]
         assert passed is plainly(y), y
         seen.add(passed)
     assert seen == {True, False}
 
 
 def test_few_rounds_are_untested_and_not_steady():
-    verdict = rules.tracked({"x": [1, 1, 1, 1]})["x"]
+    verdict = ends.tracked({"x": [1, 1, 1, 1]})["x"]
     assert verdict["passed"] is None and "5 rounds" in verdict["why"]
 
 
 def test_records_are_whole_and_spaced():
     counts = list(range(25))
-    assert rules.records(counts, 10) == [4.5, 14.5]
-    assert rules.records(counts, 5, 10) == [2.0, 12.0, 22.0]
-    assert rules.records(counts[:9], 10) == []
+    assert ends.records(counts, 10) == [4.5, 14.5]
+    assert ends.records(counts, 5, 10) == [2.0, 12.0, 22.0]
+    assert ends.records(counts[:9], 10) == []
 
 
 def test_a_rule_waits_until_enough_is_written():
     entry = PTS._replace(after=quantity.Amount(0.5, None))
     counts = [100.0] * 50
-    watch = rules.Watch([entry], 1000)
+    watch = ends.Watch([entry], 1000)
     assert not watch.met(counts, 499) and watch.verdict["passed"]
     assert watch.met(counts, 500) and watch.ended_by == "steady"
 
 
 def test_other_ends():
-    written = rules.Watch([values.Until(written=quantity.Amount(None, 100))], 1)
+    written = ends.Watch([values.Until(written=quantity.Amount(None, 100))], 1)
     assert not written.met([1.0], 99) and written.met([1.0], 100) and written.ended_by == "written"
-    cliff = rules.Watch([values.Until(cliff=True)], 1)
+    cliff = ends.Watch([values.Until(cliff=True)], 1)
     assert not cliff.met([100.0] * 10, 0) and cliff.met([100.0] * 10 + [10.0], 0) and cliff.ended_by == "cliff"
-    assert rules.Watch([values.Until(rule="never", value="iops"), values.Until(time_s=5.0)], 1).rules == []
+    assert ends.Watch([values.Until(rule="never", value="iops"), values.Until(time_s=5.0)], 1).rules == []
 
 
 def test_windows_of_a_load_that_a_rule_has_ended():
     spans = {name: values.span(text) for name, text in (("all", "all"), ("steady", "last 5 min"), ("f", "until cliff"))}
-    assert rules.spans_s(spans, 3605.9) == {"all": [0, 3605], "steady": [3305, 3605]}
-    assert rules.spans_s(spans, 100.0) == {"all": [0, 100]}, "a window that the load was too short for is not there"
+    assert ends.spans_s(spans, 3605.9) == {"all": [0, 3605], "steady": [3305, 3605]}
+    assert ends.spans_s(spans, 100.0) == {"all": [0, 100]}, "a window that the load was too short for is not there"
 
 
 def test_edges_of_windows():
     spans = {"all": values.span("all"), "steady": values.span("from 70 %"), "b": values.span("10 s..20 s")}
-    assert rules.edges_s(spans, 61.0) == (10.0, 20.0, 42.0, 61.0)
-    assert rules.edges_s({"steady": values.span("last 400 s")}, 2000.0) == (1600.0, 2000.0)
-    assert rules.edges_s(spans, None) == ()
+    assert ends.edges_s(spans, 61.0) == (10.0, 20.0, 42.0, 61.0)
+    assert ends.edges_s({"steady": values.span("last 400 s")}, 2000.0) == (1600.0, 2000.0)
+    assert ends.edges_s(spans, None) == ()

@@ -1,0 +1,16 @@
+"""How a step goes, for what happens each second of it."""
+
+from typing import NamedTuple
+
+
+class Pace(NamedTuple):
+    """How a step goes: it ends after `bytes_to_do` or after `time_s` of drive time. `polled`: SMART is read during it,
+    at its windows' `edges_s` and, where given, every `smart_s`. `words`: what a person reads of it."""
+
+    step: str
+    bytes_to_do: int | None = None
+    time_s: float | None = None
+    polled: bool = False
+    edges_s: tuple[float, ...] = ()
+    smart_s: float | None = None
+    words: str = ""
