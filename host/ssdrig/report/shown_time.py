@@ -217,7 +217,7 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(n))
     said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
-    soft = f"{said} Orange: the least-squares line of the five rounds. Shaded: the window."
+    soft = f"{said} Shaded: the five rounds of SNIA PTS 2.0.2, 2.1.24. Orange: their least-squares line."
     return panel(title, plot.text() + table, soft)
 
 
@@ -232,7 +232,7 @@ def numbers(verdict: dict) -> str:
         ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {rule.RANGE_PERCENT} %"),
         ("Slope, first to last", f"{number(verdict['slope_percent'], 1)} %", f"at most {rule.SLOPE_PERCENT} %"),
         ("Line", f"{figure(verdict['b'])} {sign} {figure(abs(verdict['m']))} × round", f"r = {r}"),
-        ("Steady state", "yes" if verdict["passed"] else "no", "SNIA PTS 2.1.24"),
+        ("Steady state", "yes" if verdict["passed"] else "no", ""),
     ]
     body = "".join(f'<tr><th scope="row">{a}</th><td>{b}</td><td class="soft">{c}</td></tr>' for a, b, c in rows)
     return f'<table class="numbers"><tbody>{body}</tbody></table>'
