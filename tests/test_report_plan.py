@@ -1,10 +1,12 @@
 """The report of plans other than consistency: a page of views, in the words of the plan that ran."""
 
+import dataclasses
 import html
 import json
 import re
 
 import browser
+import numpy as np
 import pytest
 import synthetic_plan
 from test_report import run_command
@@ -141,8 +143,15 @@ def test_series_and_scatter(tables):
     assert re.search(r'class="dots"[^>]* d="(M[\d.]+ [\d.]+h0){2}"', made)  # two of the four seconds
 
 
-def test_without_a_histogram_the_view_says_so(tables):
-    assert "fio left no histogram of lat" in view(tables, "steps", view="histogram", of=["clean"])
+def test_latencies_by_the_second_and_by_their_share(tables):
+    made = view(tables, "steps", view="histogram", of=["clean"])
+    assert "fio left no histogram of lat" in made  # the documents have none, but the log by the second has
+    assert "Latency by the second, clean" in made and made.count("fill:var(--blue);opacity:1.00") == 4
+    row = dataclasses.replace(tables["steps"].rows[1], lat=np.array([[0, 640, 90], [0, 832, 10]]))  # 64 and 512 µs
+    one = dataclasses.replace(tables["steps"], rows=[row])
+    made = plan_page.VIEWS["histogram"](shown.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    line = re.search(r'class="line"[^>]* d="([^"]+)"', made)[1]
+    assert line.count("L") == 1 and "clean" not in line  # from all of them to a tenth; none is slower than the last
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -68,6 +68,11 @@ class Row:
         """Histogram of lat: (ms of drive time, rising; I/Os)."""
         return fiotext.plat_ns(self.lat[:, 1]) / 1e6 / self.k, self.lat[:, 2]
 
+    def latencies_by_second(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Cells of the histogram (data.hist_of) by the second: (second, ms of drive time, I/Os)."""
+        cells = self.data.hist if self.data is not None else self.lat[:0]
+        return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
+
     def as_json(self) -> dict:
         return {
             "path": self.act.path,

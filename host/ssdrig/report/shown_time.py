@@ -20,11 +20,14 @@ from ssdrig.report.shown import (
     point,
     points,
     rounds_in_words,
+    rows_at,
     unit,
 )
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
 
+STEPS = 160  # of time, of a picture of latencies
+PER_OCTAVE = 4
 BETWEEN = 0.02  # of a series, between two steps
 
 
@@ -239,32 +242,52 @@ def numbers(verdict: dict) -> str:
 
 
 def histogram(context: Context) -> str:
-    """Which share of the I/Os took longer than a time."""
+    """Which share of the I/Os took longer than a time; and for each load how its latencies changed with time."""
     out = []
     for each, name in context.runs():
-        lines = []
-        for path in context.paths:
-            for row in each.of(path):
-                if len(row.lat):
-                    ms, count = row.latencies()
-                    slower = np.clip((count.sum() - np.cumsum(count)) / count.sum(), 0, 1)
-                    lines.append(
-                        (row.act.label + (f" round {row.round}" if row.round else ""), ms, slower, count.sum())
-                    )
+        rows = [row for path in context.paths for row in rows_at(each, path, place(context.show)) if len(row.lat)]
         title = context.title("Latency: the share of I/Os that took longer") + name
-        if not lines:
-            out.append(panel(title, "", "No figures: fio left no histogram of lat."))
-            continue
-        least = 10.0 ** -math.ceil(math.log10(max(int(n) for *_, n in lines)))
-        x = (min(float(ms[0]) for _, ms, *_ in lines), max(float(ms[-1]) for _, ms, *_ in lines))
-        plot = svg.Plot(title, 480, 300, (x[0], max(x[1], 1.01 * x[0])), (least, 1.0), x_log=True, y_log=True)
-        looks = [svg.look(i) for i in range(len(lines))]
-        for (_, ms, slower, _), look in zip(lines, looks, strict=True):
-            kept = [(a, s) for a, s in zip(ms.tolist(), slower.tolist(), strict=True) if s > 0]
-            plot.line([(float(ms[0]), 1.0), *kept], f"stroke:var({look['colour']})")
-        plot.axes("ms, submission included (lat)", "share of the I/Os")
-        out.append(panel(title, plot.text() + svg.legend([words for words, *_ in lines], looks)))
+        out.append(_slower(title, rows) if rows else panel(title, "", "No figures: fio left no histogram of lat."))
+        for path in context.paths:
+            out += [_over_time(row, name) for row in each.of(path) if row.data is not None and len(row.data.hist)]
     return "".join(out)
+
+
+def _slower(title: str, rows: list[Row]) -> str:
+    found = [(row.act.label + (f", round {row.round}" if row.round else ""), *row.latencies()) for row in rows]
+    most = max(int(count.sum()) for *_, count in found)
+    low, high = min(float(ms[0]) for _, ms, _ in found), max(float(ms[-1]) for _, ms, _ in found)
+    plot = svg.Plot(title, 480, 300, (low, max(high, 1.01 * low)), (0.5 / most, 1.0), x_log=True, y_log=True)
+    looks = [svg.look(i) for i in range(len(found))]
+    for (_, ms, count), look in zip(found, looks, strict=True):
+        slower = (count.sum() - np.cumsum(count)) / count.sum()
+        kept = [(a, s) for a, s in zip(ms.tolist(), slower.tolist(), strict=True) if s > 0]
+        plot.line([(float(ms[0]), 1.0), *kept], f"stroke:var({look['colour']})")
+    plot.axes("ms, submission included (lat)", "share of the I/Os")
+    return panel(title, plot.text() + svg.legend([words for words, *_ in found], looks))
+
+
+def _over_time(row: Row, name: str) -> str:
+    """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling."""
+    second, ms, ios = row.latencies_by_second()
+    n = int(second.max()) + 1
+    wide = -(-n // STEPS)
+    octave = np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
+    cells, of = np.unique(np.stack([second // wide, octave], axis=1), axis=0, return_inverse=True)
+    counts = np.bincount(of.ravel(), ios).astype(float)
+    edge = 2 ** (np.array([octave.min(), octave.max() + 1]) / PER_OCTAVE)
+    title = f"Latency by the second, {row.act.label}{name}"
+    plot = svg.Plot(title, 960, 300, (0, wide * -(-n // wide)), (float(edge[0]), float(edge[1])), y_log=True)
+    top = math.log1p(counts.max())
+    for (at, step), count in zip(cells.tolist(), counts.tolist(), strict=True):
+        part = math.log1p(count) / top
+        low, high = 2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE)
+        plot.cell(at * wide, (at + 1) * wide, low, high, f"fill:var(--blue);opacity:{part:.2f}")
+    plot.axes(
+        "s since the first I/O",
+        "ms, from when the drive was given the I/O (clat)" if row.data and row.data.hist_of == "clat" else "ms (lat)",
+    )
+    return panel(title, plot.text(), "The darker, the more I/Os (logarithmic).", "wide")
 
 
 def not_yet(context: Context) -> str:

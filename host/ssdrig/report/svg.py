@@ -137,6 +137,11 @@ class Plot:
             f' style="fill:var({look["colour"]})"><title>{escape(title)}</title></path>'
         )
 
+    def cell(self, x0: float, x1: float, y0: float, y1: float, style: str) -> None:
+        """A filled rectangle from x0, y0 to x1, y1."""
+        left, right, low, high = self.x(x0), self.x(x1), self.y(y0), self.y(y1)
+        self.out.append(f'<path style="{style}" d="M{left} {high}H{right}V{low}H{left}z"/>')
+
     def words(self, x_px: float, y_px: float, text: str, kind: str = "") -> None:
         self.out.append(f'<text x="{x_px}" y="{y_px}" class="{kind}">{escape(text)}</text>')
 
