@@ -114,6 +114,23 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     lacking.tables[0].verdicts.pop()
 
 
+def test_a_round_that_was_cut_short_is_left_out(tables):
+    whole = tables["falling"]
+    rows = [row for row in whole.rows if row.round != 6 or row.act.point["read"] == 100]
+    cut = dataclasses.replace(whole, rows=rows)
+    assert shown.last_rounds(cut, "rounds/point") == [1, 2, 3, 4, 5]
+    first = dataclasses.replace(whole, rows=[row for row in rows if row.round == 1][:2])
+    assert shown.last_rounds(first, "rounds/point") == [1]
+
+
+def test_a_repeat_has_a_bar_for_each_point_and_nothing_by_the_second(tables):
+    made = view(tables, "grid", view="bars", of="rounds/point", where="read=0", value="iops")
+    assert re.findall(r"<span>(rounds/point[^<]*)<", made) == ["rounds/point, 0 %, 64 KiB", "rounds/point, 0 %, 4 KiB"]
+    for name in ("series", "scatter"):
+        made = view(tables, "grid", view=name, of="rounds/point", value="iops")
+        assert "points of a repeat are kept as a whole" in made and "<svg" not in made
+
+
 def test_bars_are_on_one_scale(tables):
     made = view(tables, "steps", view="bars", of=["clean", "trim", "after"], value=["MB/s", "wa"])
     assert re.findall(r"width:([\d.]+)%", made)[:3] == ["100.00", "0.00", "50.00"]
@@ -137,6 +154,7 @@ def test_series_and_scatter(tables):
     made = view(
         tables, "steps", view="series", of=["clean", "trim", "after"], value=["MB/s", "W", "lat_p99", "host_cpu"]
     )
+    assert "P99 of completion time (clat)" in made and "(lat)" not in made  # by the second it is of clat
     assert made.count("<svg") == 3 and "last document does not say." in made
     assert re.findall(r'class="mid soft">(clean|trim|after)<', made)[:2] == ["clean", "after"]
     made = view(tables, "steps", view="scatter", of="clean", window="late")
@@ -163,7 +181,7 @@ def test_ticks_are_round_and_within(log):
             high,
             found,
         )
-    assert [svg.short(v) for v in (0, 0.25, 950, 2500, 2e6)] == ["0", "0.25", "950", "2.5k", "2M"]
+    assert [svg.short(v) for v in (0, 0.25, 950, 2500, 2e6, 1e-5)] == ["0", "0.25", "950", "2.5k", "2M", "10⁻⁵"]
 
 
 def test_long_series_keep_their_extremes():

@@ -241,5 +241,12 @@ def text(tables: list[Table]) -> str:
             passed = one.verdict["passed"]
             said = "steady" if passed else "STEADY STATE NOT ACHIEVED"
             out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
-        out += [f"  not run: {row.act.label}, {row.why}" for row in each.rows if row.state == "not run"]
+        lacking: dict[str, list[str]] = {}
+        for row in each.rows:
+            if row.state == "not run":
+                lacking.setdefault(str(row.why), []).append(row.act.label)
+        out += [
+            f"  not run: {of[0]}{f' and {len(of) - 1} more' if len(of) > 1 else ''}, {why}"
+            for why, of in lacking.items()
+        ]
     return "\n".join(out)

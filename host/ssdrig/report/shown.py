@@ -108,8 +108,14 @@ def points(of: Table, path: str, key: str) -> list:
 
 
 def last_rounds(of: Table, path: str) -> list[int]:
-    """The rounds whose figures stand for a repeat: the last five where a rule ends it, else all."""
-    rounds = sorted({row.round for row in of.of(path) if row.round is not None})
+    """The rounds whose figures stand for a repeat: the last five where a rule ends it, else all. A round that was cut
+    short counts only where there is no whole one."""
+    points_of: dict[int, set[str]] = {}
+    for row in of.of(path):
+        if row.round is not None:
+            points_of.setdefault(row.round, set()).add(row.act.label)
+    most = max(map(len, points_of.values()), default=0)
+    rounds = sorted(number for number, found in points_of.items() if len(found) == most)
     ruled = any(each.by == "until" and path.startswith(each.path) for each in of.verdicts)
     return rounds[-ROUNDS:] if ruled else rounds
 

@@ -15,6 +15,7 @@ from ssdrig.report.shown import (
     point,
     points,
     rounds_in_words,
+    rows_at,
     unit,
     value_at,
 )
@@ -142,8 +143,12 @@ def bars(context: Context) -> str:
         found = []
         for i, (each, name) in enumerate(context.runs()):
             for path in context.paths:
-                value, why = value_at(each, path, place(context.show), word, context.show.get("window"))
-                found.append((path + name, value, why, svg.look(i)["colour"]))
+                rows = rows_at(each, path, place(context.show))
+                for point_of in {row.act.label: row.act.point for row in rows}.values() or [{}]:
+                    where = place(context.show) | dict(point_of)
+                    value, why = value_at(each, path, where, word, context.show.get("window"))
+                    words = ", ".join([path, *(point(key, v) for key, v in point_of.items())])
+                    found.append((words + name, value, why, svg.look(i)["colour"]))
         shown = unit(word, [value for _, value, *_ in found])
         top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1
         out.append(f'<div class="card"><h3>{label(word)} <span class="unit">{shown.name}</span></h3>')

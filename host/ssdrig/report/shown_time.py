@@ -31,8 +31,27 @@ PER_OCTAVE = 4
 BETWEEN = 0.02  # of a series, between two steps
 
 
+BY_SECOND = {  # what a figure is called where it is shown by the second
+    "iops": "IOPS",
+    "W": "Power",
+    "lat_p99": "P99 of completion time (clat)",
+    "wa": "Write amplification since the start of the step",
+    "C": "Temperature that the drive reports",
+}
+
+
+def timed(word: str) -> str:
+    return BY_SECOND.get(word) or label(word)
+
+
+def axis_title(word: str, name: str) -> str:
+    words = timed(word)
+    return f"{words}, {name}" if name and name not in words else words
+
+
 def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
-    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll."""
+    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of clat there
+    (analysis.RunData), also where that of a whole step is of lat."""
     data = row.data
     if data is None:
         return np.zeros(0), np.zeros(0)
@@ -62,7 +81,16 @@ def scatter(context: Context) -> str:
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
         for path in context.paths:
-            found = [(name, row, *seconds(row, word)) for each, name in context.runs() for row in each.of(path)]
+            found = [
+                (name, row, *seconds(row, word))
+                for each, name in context.runs()
+                for row in each.of(path)
+                if row.data is not None
+            ]
+            if not found:
+                title = context.title(f"{timed(word)} by the second, {path}")
+                out.append(panel(title, "", f"No figures: {_none_by_second(context)}.", "wide"))
+                continue
             shown = unit(word, [float(v) for *_, values in found for v in values])
             cut = []
             for name, row, t, values in found:
@@ -75,16 +103,22 @@ def scatter(context: Context) -> str:
             reach = svg.extent([float(v) for *_, values in cut for v in values], context.log, context.show.get("top"))
             for name, row, from_s, to_s, t, values in cut:
                 where = f", window {window}" if window else ""
-                title = context.title(f"{label(word)} by the second, {path}{where}") + name
+                title = context.title(f"{timed(word)} by the second, {path}{where}") + name
                 plot = svg.Plot(title, 960, 300, (from_s, max(to_s, from_s + 1)), reach, y_log=context.log)
                 marked = row.windows.get("steady")
                 if marked and not window:
                     plot.band(marked["t0_s"], marked["t1_s"])
                 plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), "stroke:var(--blue)")
-                plot.axes("s since the first I/O", shown.title)
+                plot.axes("s since the first I/O", axis_title(word, shown.name))
                 soft = "Shaded: the window steady." if marked and not window else ""
                 out.append(panel(title, plot.text(), soft, "wide"))
     return "".join(out)
+
+
+def _none_by_second(context: Context) -> str:
+    """Why a step has no figures by the second."""
+    rows = [row for each in context.tables for path in context.paths for row in each.of(path)]
+    return "points of a repeat are kept as a whole" if rows else "no such step was carried out"
 
 
 def series(context: Context) -> str:
@@ -100,14 +134,14 @@ def series(context: Context) -> str:
 
 
 def _series(context: Context, word: str, name: str, found: list, shown) -> str:
-    title = context.title(label(word)) + name
+    title = context.title(timed(word)) + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
     gap = BETWEEN * sum(long)
     begins = [sum(long[:i]) + gap * i for i in range(len(long))]
     means = [v for row, *_ in found if (v := row.value(word)) is not None]
     all_values = [float(v) * shown.scale for *_, values in found for v in values] + [v * shown.scale for v in means]
     if not any(map(math.isfinite, all_values)):
-        reason = found[0][0].why_not(word) if found else "no such step was carried out"
+        reason = found[0][0].why_not(word) if found else _none_by_second(context)
         return panel(title, "", f"No figures: {reason}.", "wide")
     end = (begins[-1] + long[-1]) if long else 1.0
     reach = svg.extent(all_values, context.log, context.show.get("top"))
@@ -133,7 +167,7 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
                 plot.words(plot.x(begin + length / 2), plot.TOP + 12, row.act.path, "mid soft")
                 labels.append((begin + length / 2, f"{length:.4g} s"))
     axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
-    plot.axes(axis_words, shown.title, labels or None)
+    plot.axes(axis_words, axis_title(word, shown.name), labels or None)
     short = [row.act.path for (row, *_), length in zip(found, long, strict=True) if length <= 0.06 * end]
     soft = f"Too short for its name: {', '.join(short)}." if short and len(found) > 1 else ""
     return panel(title, plot.text(), soft, "wide")
@@ -283,11 +317,10 @@ def _over_time(row: Row, name: str) -> str:
         part = math.log1p(count) / top
         low, high = 2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE)
         plot.cell(at * wide, (at + 1) * wide, low, high, f"fill:var(--blue);opacity:{part:.2f}")
-    plot.axes(
-        "s since the first I/O",
-        "ms, from when the drive was given the I/O (clat)" if row.data and row.data.hist_of == "clat" else "ms (lat)",
-    )
-    return panel(title, plot.text(), "The darker, the more I/Os (logarithmic).", "wide")
+    kind = row.data.hist_of if row.data is not None else "lat"
+    plot.axes("s since the first I/O", f"ms ({kind})")
+    since = "when the drive was given the I/O" if kind == "clat" else "submission"
+    return panel(title, plot.text(), f"Time from {since} ({kind}). The darker, the more I/Os (logarithmic).", "wide")
 
 
 def not_yet(context: Context) -> str:

@@ -20,6 +20,7 @@ MARKS = {
     "left": "M-1.2 0L.9 -1.2V1.2z",
     "right": "M1.2 0L-.9 -1.2V1.2z",
 }
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and highest in each step
 
 
@@ -43,6 +44,9 @@ def short(value: float) -> str:
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if abs(value) >= size:
             return f"{value / size:g}{unit}".replace("-", "−")
+    if value and abs(value) < 1e-3:
+        digits, _, power = f"{value:.0e}".partition("e")
+        return f"{'' if digits == '1' else digits + '·'}10{str(int(power)).translate(RAISED)}"
     return f"{value:g}".replace("-", "−")
 
 
