@@ -1,5 +1,6 @@
 """run/engine.py on a stage of stand-ins: order, rounds, the rule, the budget, what is not run. In process."""
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -59,10 +60,10 @@ def carried_out(tmp_path, monkeypatch):
         path = tmp_path / "x.toml"
         path.write_text(PLAN)
         prepared = prepare.prepare(str(path), DRIVE)
-        book, done = Book(), []
-        stage = SimpleNamespace(
-            book=book, live=SimpleNamespace(), stop=SimpleNamespace(check=lambda: None), round=None, means={}
-        )
+        book, done, polls = Book(), [], []
+        live = SimpleNamespace(begin=lambda pace: None, poll_smart=polls.append)
+        stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
+        stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={})
 
         def stand_in(act, stage, number):
             done.append((stage.round, act.label, number))
@@ -73,6 +74,7 @@ def carried_out(tmp_path, monkeypatch):
         for kind in ("purge", "fill", "load", "idle"):
             monkeypatch.setattr(steps.KINDS[kind], "carry_out", stand_in)
         why = engine.carry_out(prepared.acts, stage, budget.Budget(most_bytes))
+        assert polls == ["round"] * len({number for number, _, _ in done if number})  # one before each
         return book, done, why
 
     return carry_out

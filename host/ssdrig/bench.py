@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ssdrig import parts
 from ssdrig.drive import conditions
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
@@ -36,8 +37,8 @@ class Bench:
     """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
     again), `check` verifies that the target is still this drive, `trim` discards so
-    many bytes from its beginning, `change` sets a condition and returns what puts it back, `conditions` reads them.
-    `port` None: power is not measured."""
+    many bytes from its beginning, `change` sets a condition and returns what puts it back, `conditions` reads them,
+    `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -50,6 +51,7 @@ class Bench:
     trim: Callable[[int], None] = _cannot_trim
     change: Callable[[str, str], Callable[[], None]] = _cannot_change
     conditions: Callable[[], dict] = conditions.host
+    keep: Callable[[Path | None], None] = lambda run: None
 
 
 def virtual(running: VirtualBench) -> Bench:
@@ -96,6 +98,7 @@ def virtual(running: VirtualBench) -> Bench:
         flush,
         lambda: None,
         trim,
+        keep=lambda run: running.keep(run and run / parts.DRIVE),
     )
 
 

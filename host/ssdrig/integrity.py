@@ -20,7 +20,8 @@ APART = {
     "report.html",
     "figures.json",
 }
-APART_FOLDERS = {"truth"}
+APART_FOLDERS = {"truth", "drive"}
+PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which has its own sums
 FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
 PIECE_BYTES = 1 << 22
 SAID_AT_MOST = 8
@@ -112,7 +113,8 @@ def _files(run: Path) -> list[str]:
     found = []
     for path in sorted(run.rglob("*")):
         name = path.relative_to(run)
-        if name.parts[0] in APART or name.parts[0] in APART_FOLDERS or any(part[0] == "." for part in name.parts):
+        first = name.parts[0]
+        if first in APART or first in APART_FOLDERS or PART.fullmatch(first) or any(p[0] == "." for p in name.parts):
             continue
         if path.is_file() or path.is_symlink():
             found.append(name.as_posix())

@@ -56,12 +56,23 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         raise JournalError(
             f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header"
         )
-    path, half_made = runs / header["run"], runs / f".{header['run']}.{os.getpid()}"
-    lock = None
+    path = runs / header["run"]
+    try:
+        return make(path, header)
+    except OSError as error:
+        raise JournalError(
+            f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room"
+        ) from error
+
+
+def make(path: Path, header: dict, *locks: int) -> "Journal":
+    """A new folder at `path` with this run.json, open for writing, whole or not at all; `locks` are held with its own.
+    Raises OSError; the locks are given back then, too."""
+    half_made, held = path.parent / f".{path.name}.{os.getpid()}", [*locks]
     try:
         half_made.mkdir(parents=True)
-        lock = os.open(half_made / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(os.open(half_made / "lock", os.O_RDWR | os.O_CREAT, 0o644))
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         for name in ("events.jsonl", "rig.bin"):
             (half_made / name).touch()
         (half_made / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))  # not sparse, not compressed away
@@ -69,15 +80,13 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
         if path.exists():  # rename would replace an empty folder
             raise FileExistsError(17, "File exists")
         half_made.rename(path)
-        fsync_folder(runs)
-    except OSError as error:
-        if lock is not None:
+        fsync_folder(path.parent)
+    except OSError:
+        for lock in held:
             os.close(lock)
         shutil.rmtree(half_made, ignore_errors=True)
-        raise JournalError(
-            f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room"
-        ) from error
-    return Journal(path, lock)
+        raise
+    return Journal(path, *held)
 
 
 def _name(header: dict) -> str:
@@ -98,9 +107,9 @@ class Journal:
 
     Raises JournalError when the disk refuses; what was written before stays readable."""
 
-    def __init__(self, path: Path, lock: int):
+    def __init__(self, path: Path, *locks: int):
         self.path = Path(path)
-        self._lock = lock
+        self._locks = locks
         self._mutex = threading.RLock()
         self._error: JournalError | None = None
         self._end: dict | None = None
@@ -188,7 +197,8 @@ class Journal:
                 self._closing.set()
                 for fd, _ in self._files.values():
                     os.close(fd)
-                os.close(self._lock)
+                for lock in self._locks:
+                    os.close(lock)
         self._syncer.join()
         return end
 
@@ -311,14 +321,15 @@ def read_events(run: str | os.PathLike, from_offset: int = 0) -> tuple[list[dict
 def state(run: str | os.PathLike) -> str:
     """complete, failed or interrupted as run.end says; without it running while the lock is held, died when it is
     not."""
-    held = _lock_is_held(run)  # before the events are read: a run that ends in between is not called died
+    held = lock_is_held(run)  # before the events are read: a run that ends in between is not called died
     last = events(run)[-1:]
     if last and last[0]["kind"] == "run.end" and last[0].get("state") in END_STATES:
         return last[0]["state"]
     return "running" if held else "died"
 
 
-def _lock_is_held(run: str | os.PathLike) -> bool:
+def lock_is_held(run: str | os.PathLike) -> bool:
+    """Whether a process writes the run, or continues it."""
     try:
         fd = os.open(Path(run) / "lock", os.O_RDONLY)
     except OSError:

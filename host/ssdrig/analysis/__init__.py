@@ -8,7 +8,7 @@ count of I/O is the drive's IOPS, times and energies are divided by k, watts sta
 
 from pathlib import Path
 
-from ssdrig import integrity, journal
+from ssdrig import integrity, journal, parts
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
@@ -19,9 +19,11 @@ __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
 
 def load(run_path) -> RunData:
-    """Read a run folder. Raises JournalError if it is none; what else is missing is said in `notes`."""
-    run = Path(run_path)
+    """Read a run folder; of a run that was resumed, the part that has its figures. Raises JournalError if it is none;
+    what else is missing is said in `notes`."""
+    run, resumed = parts.shown(run_path)
     data = begin(run)
+    data.notes += [resumed] if resumed else []
     load_fio(data, run)
     load_power(data, run)
     load_smart(data, run)

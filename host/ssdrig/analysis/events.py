@@ -8,6 +8,7 @@ REASONS = {
     "edge": "at a window's edge",
     "after": "after the load",
     "settled": "when settled",
+    "round": "before a round",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import analysis, journal
+from ssdrig import analysis, journal, parts
 from ssdrig.analysis import fio, power, smart, window_figures
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
@@ -169,8 +169,9 @@ def plan_of(run_path) -> str | None:
 
 def load(run_path) -> Table:
     """Read the run folder of a plan. Raises JournalError if it is none, or if its plan cannot be read."""
-    run = Path(run_path)
+    run, resumed = parts.shown(run_path)
     base = analysis.begin(run)
+    base.notes += [resumed] if resumed else []
     plan, acts = planned(base.header)
     powers = power.read_powers(base, run)
     smart.read_polls(base, run)

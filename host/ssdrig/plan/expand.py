@@ -17,13 +17,20 @@ STEADY_ROUNDS = 5  # the rule's window
 
 @dataclass(frozen=True)
 class Repeat:
-    """A repeat: its acts are carried out `least` to `most` times, `until` a rule holds."""
+    """A repeat: its acts are carried out `least` to `most` times, `until` a rule holds. `first`: the number of its
+    first round, above 1 in a run that was resumed."""
 
     path: str
     least: int
     most: int
     until: tuple[values.Until, ...]
     resume: str
+    first: int = 1
+
+    @property
+    def last(self) -> int:
+        """The number of the last round that there may be."""
+        return self.first + self.most - 1
 
 
 @dataclass(frozen=True)

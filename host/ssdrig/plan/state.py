@@ -80,6 +80,28 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
     return state
 
 
+def cut_short(state: State, act: Act) -> State:
+    """The state that an act leaves that began in `state` and did not end: what it wrote to lies between two states."""
+    if act.do == "purge":
+        return UNKNOWN
+    if act.do == "trim":
+        return State()
+    if act.do == "fill":  # it only adds data, but the drive is neither what it was nor filled
+        return State(valid_bytes=state.valid_bytes)
+    left = replace(state, steady=False)
+    if act.do == "load" and act.keys["read"] != 100:
+        return replace(left, name="written", workload=act.path)
+    return left
+
+
+def holds(state: State, wanted: State) -> bool:
+    """Whether a step that follows on `wanted` may begin in `state`. One that follows on nothing always may."""
+    if wanted == UNKNOWN:
+        return True
+    same = (state.name, state.workload) == (wanted.name, wanted.workload)
+    return same and state.valid_bytes >= wanted.valid_bytes and (state.steady or not wanted.steady)
+
+
 def interrupted(state: State, powered: bool = True) -> State:
     """What is left of a state when the host process died. `powered`: the drive kept its supply."""
     left = replace(state, steady=False)

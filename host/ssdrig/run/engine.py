@@ -9,6 +9,7 @@ from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act, Repeat
 from ssdrig.rules import ends
 from ssdrig.run.budget import Budget
+from ssdrig.run.live import Pace
 from ssdrig.steps.stage import Stage, step
 
 
@@ -48,9 +49,12 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
     wanted = [words for entry in repeat.until for words in entry.track if _runs(words, acts)]
     seen: dict[str, list[float]] = {words: [] for words in wanted}
     try:
-        for number in range(1, repeat.most + 1):
+        for number in range(repeat.first, repeat.last + 1):
             stage.round = number
-            stage.live.round_words = f"{repeat.path} {number}/{repeat.least}…{repeat.most}"
+            stage.live.round_words = f"{repeat.path} {number}/{repeat.first - 1 + repeat.least}…{repeat.last}"
+            with stage.stop.second_raises():  # should the run have to be resumed: what was written since
+                stage.live.begin(Pace(repeat.path))
+                stage.live.poll_smart("round")
             ended = _once(acts, stage, budget)
             if ended:
                 return ended

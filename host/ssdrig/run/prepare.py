@@ -57,7 +57,7 @@ def prepare(
     plan = grammar.read(text, where, variant, sets)
     acts = tuple(expand.expand(plan, drive, capabilities))
     if finish != "keep":
-        acts += (_finish(finish, drive),)
+        acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
         if not act.not_run and not hasattr(steps.KINDS[act.do], "carry_out"):
@@ -67,14 +67,15 @@ def prepare(
     return Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
 
 
-def _finish(do: str, drive: Mapping) -> Act:
+def last_act(do: str, drive: Mapping) -> Act:
+    """What --finish adds to a plan: "trim" or "purge", of the whole drive."""
     whole = overprovisioning.whole_MiB(drive["capacity_bytes"])
     return Act("finish", do, {"method": "auto"} if do == "purge" else {}, range_bytes=whole)
 
 
 def header(prepared: Prepared) -> dict:
     """The parts of run.json that say what was planned: "plan", and "method" with the figures of the main load."""
-    plan = prepared.plan
+    plan, finish = prepared.plan, prepared.acts[-1]
     said = {
         "name": plan.name,
         "variant": plan.variant,
@@ -82,6 +83,7 @@ def header(prepared: Prepared) -> dict:
         "params": plan.params,
         "text": plan.text,
         "acts": [act.label for act in prepared.acts],
+        "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
     return {"plan": said, "method": method(prepared)}
 

@@ -8,15 +8,15 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdrig import __version__, bench, journal, latch
+from ssdrig import __version__, bench, journal, latch, parts
 from ssdrig.bench import Bench
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.errors import JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
+from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
 from ssdrig.influx import push
 from ssdrig.load import fio
 from ssdrig.progress import Progress
@@ -54,7 +54,11 @@ def command(args) -> int:
 def perform(args, show: Progress) -> tuple[Path | None, int]:
     """One run as the arguments say: its folder (None for a dry run) and its exit code."""
     run_options.check(args)
-    on = _on_real if args.drive else _on_virtual
+    return performed(args, show, _on_real if args.drive else _on_virtual)
+
+
+def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
+    """perform(), on the bench that `on` makes; it returns the folder and the run.end event, None for a dry run."""
     with Stop(show) as stop, Teardown(stop, show) as teardown:
         folder, end = on(args, show, stop, teardown)
     if folder is None or end is None:
@@ -100,7 +104,15 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
         prepared, budget = _prepared(args, here.drive, prepare.VIRTUAL, None)
         dry_run.describe(args, prepared, budget, show)
         folder, end = carry_out(args, prepared, here, show, stop, budget)
+        forget(here, end)
     return folder, end
+
+
+def forget(here: Bench, end: dict) -> None:
+    """A SIMULATED drive whose run is complete is not kept."""
+    if end["state"] == "complete" and not end["why"]:
+        with contextlib.suppress(DriveError):
+            here.keep(None)
 
 
 def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
@@ -185,13 +197,22 @@ class _End:
 
 
 def carry_out(
-    args, prepared: prepare.Prepared, here: Bench, show: Progress, stop: Stop, budget: Budget | None = None
+    args,
+    prepared: prepare.Prepared,
+    here: Bench,
+    show: Progress,
+    stop: Stop,
+    budget: Budget | None = None,
+    begin: Callable[[dict], journal.Journal] | None = None,
+    jobs: int = 0,
 ) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
-    are held when this is called."""
+    are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
+    had."""
     end, pusher = _End(), None
     with Teardown(stop, show) as teardown:
-        book = journal.create(args.runs, header(prepared, here))
+        said = header(prepared, here, budget)
+        book = begin(said) if begin else journal.create(args.runs, said)
         teardown.push("close the journal", lambda: end.close(book, teardown))
         teardown.record = lambda words: book.event("note", text=words)
         with end.of_steps(stop):
@@ -199,6 +220,7 @@ def carry_out(
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
             anchor(book)
+            here.keep(parts.root(book.path))
             teardown.push("tie the clock to UTC", lambda: anchor(book))
             rig = Rig(here.port, book) if here.port else None
             if rig:
@@ -210,7 +232,7 @@ def carry_out(
             teardown.push(
                 "record the conditions", lambda: book.event("conditions", when="after", found=here.conditions())
             )
-            stage = Stage(here, book, live, stop, show, teardown, prepared.seed)
+            stage = Stage(here, book, live, stop, show, teardown, prepared.seed, jobs)
             end.why = engine.carry_out(prepared.acts, stage, budget)
     result = end.result()
     if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
@@ -256,12 +278,13 @@ def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
     return pusher.returncode == 0
 
 
-def header(prepared: prepare.Prepared, here: Bench) -> dict:
+def header(prepared: prepare.Prepared, here: Bench, budget: Budget | None = None) -> dict:
     """Content of run.json."""
     return {
         "ssdrig": __version__,
         "simulated": here.simulated,
         **prepare.header(prepared),
+        "budget_bytes": budget.most_bytes if budget else None,
         "drive": here.drive,
         "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
         "host": {
@@ -269,6 +292,15 @@ def header(prepared: prepare.Prepared, here: Bench) -> dict:
             "python": platform.python_version(),
             "fio": fio.version(),
             "kernel": platform.release(),
+            "boot_id": boot_id(),
             "cpus": os.cpu_count(),
         },
     }
+
+
+def boot_id() -> str | None:
+    """The kernel's name of its present start; None where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None

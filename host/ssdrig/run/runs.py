@@ -5,7 +5,7 @@ import datetime
 import json
 from pathlib import Path
 
-from ssdrig import journal
+from ssdrig import journal, parts
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.terminal import printable
 
@@ -51,7 +51,11 @@ def row_of(folder: Path) -> dict:
         name, variant = plan.get("name") or header["method"].get("name"), plan.get("variant")
         at = datetime.datetime.fromtimestamp(header["started"]["utc_ns"] / 1e9, datetime.UTC)
         row |= {"started": f"{at:%Y-%m-%d %H:%M}", "plan": f"{name} {variant}" if variant else name}
-        row |= {"model": drive.get("model"), "serial": drive.get("serial"), "state": journal.state(folder)}
+        row |= {
+            "model": drive.get("model"),
+            "serial": drive.get("serial"),
+            "state": journal.state(parts.of(folder)[-1]),
+        }
     except SsdrigError as error:
         row["why"] = str(error)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:

@@ -37,8 +37,8 @@ def _only(*commands: str) -> frozenset[str]:
     return frozenset(commands)
 
 
-BENCH = _only("demo", "run", "test", "bench")
-SMART = _only("drives", "wear", "watch", "run", "calibrate")
+BENCH = _only("demo", "run", "resume", "test", "bench")
+SMART = _only("drives", "wear", "watch", "run", "resume", "calibrate")
 EMULATOR = _only("emulator")  # ./ssdrig setup --emulator
 ARM_LIBRARY = "/usr/lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
 PROGRAMS = (
@@ -48,7 +48,7 @@ PROGRAMS = (
         "influxd",
         "influxdb",
         _only(),
-        BENCH - {"run"},
+        BENCH - {"run", "resume"},
         "the database that the demo and tests send points to",
         "influxdb",
     ),

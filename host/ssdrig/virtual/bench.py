@@ -21,10 +21,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ssdrig.errors import DriveError, RigError
+from ssdrig.virtual import adminclient
 
 PREFIX = "ssdrig-bench-"
 OWNER = "owner"  # a file in the folder, locked while the owner lives
 SOCKET_PATH_BYTES = 107  # sun_path without its last zero
+END_S = 20  # the drive may have to be kept
 READY_S = 240  # a first start compiles the drive, some 20 s of CPU time
 
 
@@ -41,11 +43,21 @@ class VirtualBench:
     truth: Path
     board_truth: Path
     lock: int = -1  # descriptor of OWNER
+    kept_in: Path | None = None
     fio_target: str = field(init=False)
 
     def __post_init__(self):
         # libnbd decodes the URI's query, so any path fits into it
         self.fio_target = f"nbd+unix:///?socket={quote(os.fsencode(self.drive['socket']))}"
+
+    def keep(self, folder: Path | None) -> None:
+        """Have the drive outlive this bench in `folder`, however the bench ends (virtual/device/kept.py); None: no
+        longer, and what lies there is removed. Raises DriveError."""
+        adminclient.ask(f"{self.drive['socket']}.truth", {"op": "keep", "folder": folder and str(folder.absolute())})
+        if folder is None and self.kept_in:
+            shutil.rmtree(self.kept_in, ignore_errors=True)
+            self.kept_in.with_name(f".{self.kept_in.name}.lock").unlink(missing_ok=True)
+        self.kept_in = folder
 
     def end(self, keep_truth_in: Path | None = None) -> None:
         """End both processes, keep the ledger if asked to, remove the folder. Safe to call twice. Raises OSError when
@@ -80,10 +92,12 @@ def start(
     op_percent=None,
     capacity: str | None = None,
     faults: dict | None = None,
+    kept: Path | None = None,
     check: Callable[[], None] = lambda: None,
     board: bool = True,
 ) -> VirtualBench:
     """Start server and board (board False: the drive alone). The whole drive is exported: the run over-provisions.
+    `kept`: go on with the drive that VirtualBench.keep() left there.
 
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
     with the process's own words if one does not become ready. Whatever is raised, nothing is left behind."""
@@ -94,6 +108,8 @@ def start(
     words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", "crc"]
     if capacity:
         words += ["--capacity", capacity]
+    if kept:
+        words += ["--kept", str(kept.absolute())]
     if op_percent is not None:
         words += ["--op", str(op_percent)]
     server = cable = port = None
@@ -201,7 +217,7 @@ def _end(process: subprocess.Popen) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(5)
+            process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

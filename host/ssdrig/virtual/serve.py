@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--feed", metavar="FILE", help="power feed for the simulated sensor chip")
     add("--truth", metavar="DIR", help="write the ledger and the energy record there, once a second")
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
+    add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
     add("--list-presets", action="store_true", help="print the presets as JSON and end")
     actions = parser.add_subparsers(dest="action", metavar="{ledger,precondition}")
@@ -80,11 +82,12 @@ def command(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace) -> int:
     from ssdrig.virtual import feed, server
+    from ssdrig.virtual.device import kept
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.nvme import pdu
 
     if args.die_with_parent:
-        prctl.die_with_parent(os.getppid())
+        prctl.die_with_parent(os.getppid(), signal.SIGTERM)  # time to keep the drive
     preset = _preset(args.preset)
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
     warm_up(preset)
@@ -98,9 +101,12 @@ def serve(args: argparse.Namespace) -> int:
         ring[:, 1] = 0
     device = running = None
     try:
-        drive = _drive(preset, args.capacity, args.state, latency=not args.no_latency, ring=ring)
+        state = str(Path(args.kept) / "flash.npz") if args.kept else args.state
+        drive = _drive(preset, args.capacity, state, latency=not args.no_latency, ring=ring)
         size = tested_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
+        if args.kept:
+            kept.restore(device, Path(args.kept))
         running = server.Server(device, args.socket, args.truth, nvme_tcp)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, running.stop)

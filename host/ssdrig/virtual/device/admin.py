@@ -12,6 +12,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "ledger"}                            every count and energy since the drive was made
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time
     {"op": "pe"}                                {"pe_cycles": [of each block]}
+    {"op": "keep", "folder": path or null}      {}: write the drive there at the end (kept.py)
 
 A request that cannot be done is answered {"error": words}; the connection stays."""
 
@@ -64,6 +65,9 @@ def answer_truth(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
         return {"energy_J": device.energy_J(t0_ns, t1_ns)}, now_ns
     if op == "pe":
         return {"pe_cycles": [int(n) for n in device.drive.pe_counts()]}, now_ns
+    if op == "keep":
+        device.keep(request["folder"])
+        return {}, now_ns
     return {"error": f"unknown op {op!r}"}, now_ns
 
 

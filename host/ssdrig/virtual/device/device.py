@@ -2,9 +2,12 @@
 
 Times that come in and go out are CLOCK_MONOTONIC; inside, the simulator runs on model time = (t - t0) / dilation."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 
-from ssdrig.virtual.device import nbd, smartlog, store
+from ssdrig.virtual.device import kept, nbd, smartlog, store
 from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
@@ -35,6 +38,8 @@ class Device:
         self.store = store.open_store(data, capacity_bytes, undo_pages)
         self.volatile = volatile
         self.powered = True
+        self.kept_in: Path | None = None  # where the drive is written when its server ends
+        self._kept_lock = -1
         self._cut_ns = t0_ns  # CLOCK_MONOTONIC of the last cut
         self._start_ns: int | None = None  # of the start that is on its way
         self.serial = f"SIM{t0_ns % 10**12:012d}"
@@ -261,8 +266,23 @@ class Device:
         start_ns = self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
         return start_ns
 
+    def keep(self, folder: str | None) -> None:
+        """Outlive the server, in this folder, or no longer (None)."""
+        if self._kept_lock >= 0:
+            os.close(self._kept_lock)
+        self.kept_in, self._kept_lock = None, -1
+        if folder is not None:
+            self._kept_lock = kept.lock(Path(folder))
+            self.kept_in = Path(folder)
+
     def close(self) -> None:
-        self.store.close()
+        """Raises OSError if the drive cannot be kept."""
+        try:
+            if self.kept_in:
+                kept.save(self, self.kept_in)
+        finally:
+            self.keep(None)
+            self.store.close()
 
 
 def warm_up(preset: Preset) -> None:

@@ -1,0 +1,118 @@
+"""A virtual drive that outlives its server: when the run that it belongs to is killed or interrupted, the server dies
+with it and writes down what the drive holds and has counted, so that `ssdrig resume` finds the drive as a real one
+would be found. A kill -9 of the server itself leaves nothing: the drive is gone, which resume says.
+
+    drive/flash.npz    VirtualDrive.save(): map, NAND, wear, counters; what the cache held is programmed first
+    drive/store.npz    the check of each page
+    drive/device.json  what the device has counted, and what resume compares before it starts the drive
+
+The folder appears whole or not at all. Beside it lies .drive.lock, which the server holds while it lives.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.errors import DriveError
+from ssdrig.files import fsync_folder, write_atomically
+from ssdrig.virtual import kernels
+
+COUNTED = (
+    "serial",
+    "power_cycles",
+    "unsafe_shutdowns",
+    "plp_starts",
+    "error_log_entries",
+    "over_C",
+    "under_C",
+    "unaligned_commands",
+    "pages_lost",
+    "pages_lost_beyond_undo",
+    "temperature_C",
+    "power_on_s",
+    "warm_s",
+    "hot_s",
+    "latency_ns",
+)
+UNIT_BYTES = 512_000  # of the NVMe counter of host writes
+WAIT_S = 60.0  # for a server that is still writing
+
+
+def lock(folder: Path) -> int:
+    """Hold the lock beside `folder` until the descriptor is closed. Raises OSError."""
+    fd = os.open(_lock_of(folder), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+def save(device, folder: Path) -> None:
+    """Write the drive of `device` into `folder`. Raises OSError, and DriveError for a drive that keeps every byte."""
+    checks = getattr(device.store, "checks", None)
+    if checks is None:
+        raise DriveError("a drive that keeps a check of each page (--data crc)", "one that keeps all bytes", "use crc")
+    half_made = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(half_made, ignore_errors=True)
+    half_made.mkdir(parents=True)
+    device.drive.save(half_made / "flash.npz")
+    np.savez(half_made / "store.npz", checks=checks)
+    written = int(device.drive.ledger()["host_write_bytes"])
+    said = {
+        "simulator": kernels.DIGEST,
+        "preset": device.preset.name,
+        "drive_bytes": device.identity()["drive_bytes"],
+        "firmware": device.identity()["firmware"],
+        "host_written_bytes": written // UNIT_BYTES * UNIT_BYTES,
+        "counted": {name: getattr(device, name) for name in COUNTED},
+    }
+    write_atomically(half_made / "device.json", json.dumps(said, default=lambda number: number.item()).encode())
+    shutil.rmtree(folder, ignore_errors=True)
+    half_made.rename(folder)
+    fsync_folder(folder.parent)
+
+
+def facts(folder: Path) -> dict | None:
+    """What device.json says of a drive that was kept; None where there is none that this simulator can go on with. A
+    server that is still writing is waited for. Raises DriveError if it does not end."""
+    deadline = time.monotonic() + WAIT_S
+    with contextlib.suppress(FileNotFoundError), open(_lock_of(folder), "rb") as held:
+        while True:
+            try:
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise DriveError(
+                        f"the SIMULATED drive of {folder.parent} to end",
+                        f"its server still runs after {WAIT_S:g} s",
+                        "end it (ssdrig.virtual.serve), then repeat",
+                    ) from None
+                time.sleep(0.05)
+    try:
+        said = json.loads((folder / "device.json").read_bytes())
+        return said if said["simulator"] == kernels.DIGEST else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def restore(device, folder: Path) -> None:
+    """Give a device, made with the flash of `folder`, what the other two files hold. Raises DriveError."""
+    try:
+        said = json.loads((folder / "device.json").read_bytes())
+        with np.load(folder / "store.npz", allow_pickle=False) as z:
+            device.store.checks[...] = z["checks"]
+        for name in COUNTED:
+            setattr(device, name, said["counted"][name])
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise DriveError(
+            f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run anew"
+        ) from error
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")

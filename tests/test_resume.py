@@ -1,0 +1,272 @@
+"""run/resume.py: what a run folder and the drive's counter say, and where the run goes on. In process."""
+
+import json
+import os
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from ssdrig import analysis, integrity, journal, parts
+from ssdrig.errors import JournalError
+from ssdrig.plan.state import UNKNOWN, State
+from ssdrig.run import prepare, resume, standing
+from ssdrig.run.resume import Reading
+
+PLAN = """schema = 1
+name = "small"
+title = "Small"
+source = "a test"
+about = "Rounds."
+[param]
+most = 7
+[[step]]
+name = "purge"
+do = "purge"
+[[step]]
+name = "fill"
+do = "fill"
+[[step]]
+name = "rounds"
+do = "repeat"
+most = "$most"
+until = [{ steady = "pts", track = ["iops"] }]
+  [[step.step]]
+  name = "point"
+  do = "load"
+  pattern = "random"
+  read = 0
+  block = "4 KiB"
+  time = "1 s"
+"""
+DRIVE = {
+    "model": "SIMULATED",
+    "serial": "S1",
+    "firmware": "F1",
+    "interface": "nbd",
+    "capacity_bytes": 64 << 20,
+    "drive_bytes": 64 << 20,
+    "raw_nand_bytes": 80 << 20,
+    "logical_block_bytes": 4096,
+    "time_dilation": 1,
+    "preset": "sata-tlc",
+}
+UNIT = 512_000
+
+
+@pytest.fixture
+def story(tmp_path):
+    """A run that has filled and was killed in the point of round 2: [fill done, SMART before each round]."""
+    plan = tmp_path / "small.toml"
+    plan.write_text(PLAN)
+    prepared = prepare.prepare(str(plan), DRIVE, sets={"most": "6"})
+    header = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None, "host": {"boot_id": "b"}}
+    header["method"] |= {"tested_bytes": None}
+    book = journal.create(tmp_path / "runs", header)
+    event = book.event
+    event("run.start", pid=1)
+    for name in ("purge", "fill"):
+        event("step.start", step=name)
+        if name == "fill":
+            wrote(book, "fill", [64 << 20])
+        event("step.end", step=name, ok=True, bytes=64 << 20)
+    for number in (1, 2):
+        smart(book, number, 100 * UNIT + number)
+        event("step.start", step="rounds/point", round=number)
+        wrote(book, f"rounds/point/r{number:02}", [4 << 20, 10 << 20])
+        if number == 1:
+            event("step.end", step="rounds/point", ok=True, round=1, bytes=10 << 20)
+            event("round", step="rounds", round=1, steady=False, tracked={})
+    yield book
+    if book._end is None:
+        book.close("interrupted")
+
+
+def wrote(book, path, sizes):
+    """What fio leaves: a document for each of `sizes`, bytes written since the job began."""
+    folder = book.path / "fio" / path
+    folder.mkdir(parents=True)
+    (folder / "start.json").write_text(json.dumps({"t_ns": time.monotonic_ns()}))
+    rows = []
+    for size in sizes:
+        side = {"io_bytes": size, "total_ios": size >> 12, "runtime": 1000, "clat_ns": {"N": size >> 12, "mean": 1.0}}
+        rows.append(json.dumps({"t_ns": time.monotonic_ns(), "timestamp_ms": 0, "jobs": [{"write": side}]}))
+    (folder / "out.json").write_text("\n".join(rows) + "\n")
+
+
+def smart(book, number, written):
+    units = -(-written // UNIT)
+    log = {"data_units_written": units, "data_units_read": 0, "temperature": 30}
+    now = time.monotonic_ns()
+    document = {"n": number, "reason": "round", "t_start_ns": now, "t_end_ns": now, "simulated": True}
+    device = {"type": "nvme", "protocol": "NVMe"}
+    document["smartctl"] = {"device": device, "firmware_version": "F1", "nvme_smart_health_information_log": log}
+    book.put(f"smart/{number:03}.json", json.dumps(document).encode())
+
+
+def killed(book):
+    """As kill -9 leaves it: no run.end, the lock given back."""
+    book._closing.set()
+    book._syncer.join()
+    for fd in [*(fd for fd, _ in book._files.values()), *book._locks]:
+        os.close(fd)
+    book._end = {}
+    return book.path
+
+
+def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(story):
+    run = killed(story)
+    assert journal.state(run) == "died"
+    found = resume.read(run)
+    assert found.past.cut.label == "rounds/point" and found.past.rounds == 1 and found.past.jobs == 3
+    assert found.plan.params == {"most": 6}
+    assert found.before.firmware == "F1" and found.before.host_written_bytes == 101 * UNIT
+    assert found.ours == (10 << 20, (10 << 20) + resume.UNSEEN_S * (6 << 20))
+    assert found.moved_bytes == 0  # of a round nothing counts
+
+
+def test_a_run_that_goes_on_is_refused(story):
+    with pytest.raises(JournalError, match="still writes it"):
+        resume.read(story.path)
+    with pytest.raises(JournalError, match="still writes it"):
+        parts.begin(story.path, {})
+
+
+def test_a_run_without_a_plan_is_refused(tmp_path, story):
+    run = killed(story)
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({key: value for key, value in header.items() if key != "plan"}))
+    with pytest.raises(JournalError, match="the run of a plan"):
+        resume.read(run)
+    header["plan"]["acts"][0] = "other"
+    (run / "run.json").write_text(json.dumps(header))
+    with pytest.raises(JournalError, match="read as when it began"):
+        resume.read(run)
+
+
+PAST = standing.Past(1, None, 3, State("written", 100, "l"))
+BEFORE = Reading("F1", 1000 * UNIT, UNIT)
+
+
+@pytest.mark.parametrize(
+    ("now", "ours", "powered", "kept", "words"),
+    [
+        (Reading("F1", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, True, "steady"),
+        (Reading("F1", 1102 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), False, True, "steady"),
+        (Reading("F1", 1150 * UNIT, UNIT), (100 * UNIT, 200 * UNIT), True, True, "steady"),
+        (Reading("F1", 1103 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "52.7 MB were written"),
+        (Reading("F1", 1000 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "0 B were written"),
+        (Reading("F1", 900 * UNIT, UNIT), (0, 0), True, False, "went back"),
+        (Reading("F2", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "the firmware was F1, now it is F2"),
+        (Reading("F1", None, UNIT), (100 * UNIT, 100 * UNIT), True, False, "no reading"),
+    ],
+)
+def test_what_is_left_of_a_state(now, ours, powered, kept, words):
+    state, void = resume.left(PAST, BEFORE, now, ours, powered)
+    assert state == (PAST.state if kept else UNKNOWN) and words in "; ".join(void)
+
+
+def test_a_steady_state_never_survives_and_rest_needs_power():
+    steady = replace(PAST, state=replace(PAST.state, steady=True))
+    assert resume.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
+    rested = replace(PAST, state=State("rested", 100, "l"))
+    state, void = resume.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)
+    assert state.name == "written" and any("supply" in words for words in void)
+
+
+def test_a_drive_of_which_nothing_is_known_has_nothing_to_lose():
+    assert resume.left(standing.Past(), None, Reading("F1", None, 0), (0, 0), True) == (UNKNOWN, ())
+
+
+def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
+    story.event("load.first_io", step="fill")
+    story.close("interrupted", "by a test", 130)
+    run = story.path
+    assert integrity.damage(run) == []
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    book = parts.begin(run, header | {"resumed": {"part": 2, "begins": 2, "round": 2, "state": vars(UNKNOWN)}})
+    assert book.path == run / "part-2" and parts.root(book.path) == run and parts.of(run) == [run, book.path]
+    assert journal.lock_is_held(run) and journal.state(book.path) == "running"
+    with pytest.raises(JournalError, match="still writes it"):
+        resume.read(run)
+    assert parts.shown(run)[0] == run  # the part has no I/O yet
+    book.event("load.first_io", step="rounds/point")
+    book.close("complete")
+    assert {path: path.read_bytes() for path in before} == before
+    assert integrity.damage(run) == [] and integrity.damage(book.path) == []
+    shown, words = parts.shown(run)
+    assert shown == book.path and "2 parts" in words
+    data = analysis.load(run)
+    assert data.header["run"] == run.name and data.state == "complete" and words in data.notes
+    story = resume.read(book.path)  # the part names its run
+    assert story.run == run and story.past.at == len(story.acts)
+    third = parts.begin(run, header)
+    assert third.path.name == "part-3"
+    third.close("failed")
+
+
+def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeypatch):
+    run = killed(story)
+    from ssdrig.virtual.device import kept
+
+    facts = {"firmware": "F1", "host_written_bytes": (101 + 20) * UNIT + (1 << 20)}
+    monkeypatch.setattr(kept, "facts", lambda folder: facts)
+    args = SimpleNamespace(run=run, quiet=False, dry_run=True, json=True, jsonl=False, budget=None, faults=None)
+    assert resume.command(args) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)["resume"]
+    assert found["state"]["name"] == "written" and not found["state"]["steady"] and found["round"] == 2
+    assert found["void"] == ["the steady state: an interruption ends it"] and found["part"] == 2
+    assert "cut short in rounds/point, round 2; part 2 goes on with rounds, round 2" in said.err
+    assert "holds           the drive is written by rounds/point" in said.err and not (run / "part-2").exists()
+    facts["host_written_bytes"] *= 10
+    assert resume.command(args) == 0
+    found = json.loads(capsys.readouterr().out)["resume"]
+    assert found["begins"] == "purge" and "everything" in found["void"][-1]
+    monkeypatch.setattr(kept, "facts", lambda folder: None)
+    assert resume.command(args) == 0
+    assert "was not kept" in capsys.readouterr().err
+
+
+def test_the_budget_is_of_all_parts(story):
+    found = resume.read(killed(story))
+    args = SimpleNamespace(budget="1 GB")
+    budget = resume._budget(found, args, None, None)
+    assert (budget.most_bytes, budget.written_bytes) == (10**9, (64 << 20) + 2 * (10 << 20))
+
+
+def test_a_run_that_is_done_has_nothing_left(story, capsys):
+    for number in range(2, 7):
+        story.event("round", step="rounds", round=number, steady=number == 6, tracked={})
+    run = killed(story)
+    args = SimpleNamespace(run=run, quiet=False, dry_run=False, json=True, jsonl=False)
+    assert resume.command(args) == 0
+    said = capsys.readouterr()
+    assert "nothing is left to do" in said.err and json.loads(said.out)["acts"] == []
+
+
+def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
+    load = PLAN[PLAN.index('[[step]]\nname = "purge"') : PLAN.index('[[step]]\nname = "rounds"')]
+    load += '[[step]]\nname = "wear"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\namount = "2 x"\n'
+    plan = tmp_path / "wear.toml"
+    plan.write_text(PLAN[: PLAN.index("[param]")] + load + 'resume = "continue"\n')
+    prepared = prepare.prepare(str(plan), DRIVE)
+    header = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None}
+    book = journal.create(tmp_path / "runs", header)
+    for name in ("purge", "fill"):
+        book.event("step.start", step=name)
+        book.event("step.end", step=name, ok=True)
+    book.event("step.start", step="wear")
+    wrote(book, "wear", [30 << 20])
+    run = killed(book)
+    resumed = {"part": 2, "begins": 2, "round": 1, "state": vars(State("written", 64 << 20, "wear"))}
+    book = parts.begin(run, header | {"run": run.name, "resumed": resumed})
+    book.event("step.start", step="wear")
+    wrote(book, "wear", [20 << 20])
+    killed(book)
+    found = resume.read(run)
+    assert found.moved_bytes == 50 << 20
+    todo = standing.todo(found.acts, found.past, found.past.state, (), found.moved_bytes)
+    assert [act.path for act in todo.acts] == ["wear"] and todo.acts[0].amount_bytes == 78 << 20
