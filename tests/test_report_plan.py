@@ -67,7 +67,8 @@ def test_titles_and_texts_are_those_of_the_plan(pages):
 def test_steady_state_not_achieved_is_said_at_the_top_and_at_each_view(pages):
     assert "STEADY STATE NOT ACHIEVED" not in pages["grid"] and "STEADY STATE NOT ACHIEVED" not in pages["steps"]
     text = pages["falling"]
-    assert "<b>STEADY STATE NOT ACHIEVED</b> (rounds, iops read=0 block=4KiB): range 57.1 %" in text
+    assert "<b>STEADY STATE NOT ACHIEVED</b> by rounds, iops read=0 block=4KiB (range 57.1 %" in text
+    assert "Steady state reached by rounds, iops read=0 block=4KiB (range 8.3 %, at most 20;" in pages["grid"]
     assert text.count("STEADY STATE NOT ACHIEVED") >= 7
 
 

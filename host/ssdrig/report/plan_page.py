@@ -2,10 +2,11 @@
 
 from html import escape
 
-from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.table import Row, Table, Verdict
 from ssdrig.report import page, shown_points, shown_time
 from ssdrig.report.shown import Context, View, figure
 from ssdrig.report.terms import number
+from ssdrig.rules import steady as rule
 from ssdrig.words import clock
 
 VIEWS: dict[str, View] = {
@@ -100,7 +101,9 @@ def _run(each: Table, name: str) -> str:
     params = ", ".join(f"{key} = {value}" for key, value in each.plan.params.items())
     facts = [
         page.started(data),
-        f"plan {each.plan.name}" + (f", variant {each.plan.variant}" if each.plan.variant else ""),
+        f"plan {each.plan.name}"
+        + (f", variant {each.plan.variant}" if each.plan.variant else "")
+        + ", SCALED" * each.plan.scaled,
         params,
         f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
@@ -117,25 +120,26 @@ def _run(each: Table, name: str) -> str:
 
 
 def steady_words(tables: list[Table], names: list[str]) -> str:
-    """What the rule said, in a sentence for each of its uses."""
+    """What the rule said of each run: in one line where it held, in a line each where it did not."""
     out = []
     for each, name in zip(tables, names, strict=True):
+        whose = f"{name}: " if len(tables) > 1 else ""
+        held = [_said_of(one) for one in each.verdicts if one.verdict["passed"]]
+        if held:
+            out.append(f'<p class="soft">{escape(whose)}Steady state reached by {escape("; ".join(held))}.</p>')
         for one in each.verdicts:
-            verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
-            if len(tables) > 1:
-                of = f"{name}: {of}"
-            if verdict["passed"] is None:
-                said = f"not tested: {verdict['why']}"
-            else:
-                said = (
-                    f"range {number(verdict['range_percent'], 1)} % (at most 20), slope"
-                    f" {number(verdict['slope_percent'], 1)} % (at most 10)"
-                )
-            if verdict["passed"]:
-                out.append(f'<p class="soft">Steady state ({escape(of)}): {escape(said)}.</p>')
-            else:
-                out.append(f'<p class="warn"><b>STEADY STATE NOT ACHIEVED</b> ({escape(of)}): {escape(said)}.</p>')
+            if not one.verdict["passed"]:
+                said = f"{whose}{_said_of(one)}"
+                out.append(f'<p class="warn"><b>STEADY STATE NOT ACHIEVED</b> by {escape(said)}.</p>')
     return "".join(out)
+
+
+def _said_of(one: Verdict) -> str:
+    verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
+    if verdict["passed"] is None:
+        return f"{of} (not tested: {verdict['why']})"
+    spread, slope = number(verdict["range_percent"], 1), number(verdict["slope_percent"], 1)
+    return f"{of} (range {spread} %, at most {rule.RANGE_PERCENT}; slope {slope} %, at most {rule.SLOPE_PERCENT})"
 
 
 def steps(each: Table, name: str, named: bool) -> str:

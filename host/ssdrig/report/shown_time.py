@@ -45,7 +45,7 @@ def timed(word: str) -> str:
 
 
 def axis_title(word: str, name: str) -> str:
-    words = timed(word)
+    words = {"wa": "NAND / host bytes", "C": "Temperature", "lat_p99": "P99 (clat)"}.get(word) or timed(word)
     return f"{words}, {name}" if name and name not in words else words
 
 
@@ -108,7 +108,9 @@ def scatter(context: Context) -> str:
                 marked = row.windows.get("steady")
                 if marked and not window:
                     plot.band(marked["t0_s"], marked["t1_s"])
-                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), "stroke:var(--blue)")
+                size = 5 if len(t) < 400 else 3 if len(t) < 2500 else 2
+                style = f"stroke:var(--blue);stroke-width:{size}"
+                plot.dots(svg.thinned(list(zip(t.tolist(), values.tolist()))), style)
                 plot.axes("s since the first I/O", axis_title(word, shown.name))
                 soft = "Shaded: the window steady." if marked and not window else ""
                 out.append(panel(title, plot.text(), soft, "wide"))
@@ -134,7 +136,7 @@ def series(context: Context) -> str:
 
 
 def _series(context: Context, word: str, name: str, found: list, shown) -> str:
-    title = context.title(timed(word)) + name
+    title = context.title(f"{timed(word)}, {', '.join(context.paths)}") + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
     gap = BETWEEN * sum(long)
     begins = [sum(long[:i]) + gap * i for i in range(len(long))]
