@@ -1,6 +1,7 @@
 """The rows of a plan's run folder: one for each act, its figures exact."""
 
 import json
+import shutil
 
 import pytest
 import synthetic_plan
@@ -9,6 +10,7 @@ from synthetic_plan import Writer
 from ssdrig.analysis import table
 from ssdrig.errors import JournalError
 from ssdrig.plan import shows
+from ssdrig.report import plan_page
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +126,28 @@ def test_a_plan_that_cannot_be_read_is_said(tmp_path):
         table.load(w.end())
     w = Writer(tmp_path, synthetic_plan.STEPS, params={"time": "7 s"}, name="p-2")
     assert table.planned(json.loads((w.path / "run.json").read_text()))[0].params == {"time": "7 s"}
+
+
+def test_a_window_of_a_point_has_power_too(tmp_path):
+    text = synthetic_plan.GRID.replace('time = "2 s"', 'time = "4 s"\n  windows = { late = "last 2 s" }')
+    w = Writer(tmp_path, text)
+    w.load(
+        "rounds/point",
+        [900, 900, 300, 300],
+        2.0,
+        folder="rounds/point/r01/p05",
+        round=1,
+        point={"read": 0, "block": "4 KiB"},
+    )
+    row = table.load(w.end()).rows[0]
+    assert (row.value("iops"), row.value("iops", "late"), row.value("W", "late")) == (600, 300, near(2))
+
+
+def test_a_step_whose_logs_are_gone_says_so(tmp_path):
+    folder = synthetic_plan.steps(tmp_path)
+    shutil.rmtree(folder / "fio/clean")
+    found = table.load(folder)
+    row = found.rows[1]
+    assert (row.state, row.t0_s, row.windows) == ("done", None, {}) and any("clean" in note for note in row.notes)
+    page = plan_page.render([found])
+    assert "done: load: expected" in page and "not known" not in row.why_not("iops")

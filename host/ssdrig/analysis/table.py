@@ -61,6 +61,8 @@ class Row:
         key = shows.VALUES[word][0]
         if self.state != "done":
             return self.why or self.state
+        if not self.windows:
+            return "; ".join(self.notes) or "not known"
         split = (note.partition(": ") for note in self.notes)
         return next((reason for keys, _, reason in split if key in keys.split(", ")), "not known")
 
@@ -313,7 +315,7 @@ def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.
     judged = row.act.keys.get("judge", {}).get("window")
     if judged and judged not in spans:
         spans[judged] = values.span(judged)
-    if row.round is None or len(spans) > 1:
+    if row.round is None or set(spans) - {WHOLE}:
         power.on_grid(data, powers)
     for name, span in spans.items():
         if name != WHOLE:

@@ -166,7 +166,7 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 def _step(row: Row) -> str:
     if row.state == "not run" or row.t0_s is None:
-        why = f"{row.state}: {row.why}" if row.why else row.state
+        why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(row.act.label, "", 2 + len(COLUMNS), why)
     cells = "".join(
         f"<td>{figure(value)}</td>"
