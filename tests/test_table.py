@@ -108,7 +108,7 @@ def test_a_run_that_died_keeps_what_it_has(tmp_path):
     w.load("fill", [1000, 1000], 3.0, block=131072)
     w.load("clean", [2000] * 3, 2.0, ended=False)
     found = table.load(w.end(state=None))
-    assert [(r.act.path, r.state) for r in found.rows] == [("fill", "done"), ("clean", "running")]
+    assert [(r.act.path, r.state) for r in found.rows] == [("fill", "done"), ("clean", "cut short")]
     assert found.rows[1].value("iops") == 2000 and found.data.state == "died"
 
 

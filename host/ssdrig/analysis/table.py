@@ -41,7 +41,7 @@ class Row:
 
     act: Act
     round: int | None
-    state: str  # "done", "failed", "running" (or ended without a word) or "not run"
+    state: str  # "done", "failed", "running", "cut short" (the run ended without its end) or "not run"
     why: str | None = None
     t0_s: float | None = None
     t1_s: float | None = None
@@ -180,6 +180,9 @@ def load(run_path) -> Table:
     load_events(base)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
+    for row in rows:
+        if row.state == "running" and base.state != "running":
+            row.state, row.why = "cut short", base.why
     _place_polls(base, rows)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
         _figures(row, joules, run / "fio" / row.folder, powers)

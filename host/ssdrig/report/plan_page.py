@@ -184,20 +184,24 @@ def _step(row: Row) -> str:
 def _repeat(path: str, rows: list[Row]) -> str:
     ran = [row for row in rows if row.state == "done"]
     points, rounds = len({row.act.label for row in ran}), len({row.round for row in ran})
-    said = f"{rounds} rounds of {points} points" if ran else "nothing was carried out"
+    said = f"{_count(rounds, 'round')} of {_count(points, 'point')}" if ran else "nothing was carried out"
     lacking: dict[str, list[str]] = {}
     for row in rows:
         if row.state != "done":
-            lacking.setdefault(f"{row.state}: {row.why or 'no reason was recorded'}", []).append(
+            lacking.setdefault(f"{row.state}: {row.why}" if row.why else row.state, []).append(
                 " ".join(row.act.label.split()[1:])
             )
-    said += "".join(f"; {why} ({len(of)} points)" for why, of in lacking.items())
+    said += "".join(f"; {why} ({_count(len(of), 'point')})" for why, of in lacking.items())
     begin = min((row.t0_s for row in ran if row.t0_s is not None), default=None)
     end = max((row.t1_s for row in ran if row.t1_s is not None), default=None)
     times = "<td>–</td><td>–</td>"
     if begin is not None and end is not None:
         times = f"<td>{clock(begin)}</td><td>{figure(end - begin)}</td>"
     return _said(path, times, len(COLUMNS), said)
+
+
+def _count(number_of: int, word: str) -> str:
+    return f"{number_of} {word}" + "s" * (number_of != 1)
 
 
 def _said(name: str, cells: str, columns: int, words: str) -> str:

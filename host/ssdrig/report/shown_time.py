@@ -136,7 +136,7 @@ def series(context: Context) -> str:
 
 
 def _series(context: Context, word: str, name: str, found: list, shown) -> str:
-    title = context.title(f"{timed(word)}, {', '.join(context.paths)}") + name
+    title = context.title(f"{timed(word)}: {', '.join(context.paths)}") + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
     gap = BETWEEN * sum(long)
     begins = [sum(long[:i]) + gap * i for i in range(len(long))]
@@ -167,7 +167,7 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
             plot.band(begin, begin + length, "part")
             if length > 0.06 * end:
                 plot.words(plot.x(begin + length / 2), plot.TOP + 12, row.act.path, "mid soft")
-                labels.append((begin + length / 2, f"{length:.4g} s"))
+                labels.append((begin + length / 2, f"{figure(length)} s"))
     axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
     plot.axes(axis_words, axis_title(word, shown.name), labels or None)
     short = [row.act.path for (row, *_), length in zip(found, long, strict=True) if length <= 0.06 * end]
