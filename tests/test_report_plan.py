@@ -96,6 +96,12 @@ def test_colour_follows_the_figure(tables):
     assert len(parts) == 4 and sorted(parts, reverse=True)[0] == parts[0] == 52 and min(parts) == parts[3] == 0
 
 
+def test_the_plan_may_say_where_colours_end(tables):
+    show = {"view": "heat", "of": "rounds/point", "rows": "block", "columns": "read", "value": "W", "top": 4}
+    parts = [int(part) for part in re.findall(r"var\(--blue\) (\d+)%", view(tables, "grid", **show))]
+    assert parts == [13, 26, 13, 26]  # 1 W and 2 W of 4
+
+
 def test_rounds_and_lines_have_each_point(tables):
     made = view(tables, "grid", view="rounds", of="rounds/point", where="read=0", value="iops", by="block")
     assert len(re.findall("<title>round", made)) == 10 and "round 5, 4 KiB: 92.0 IOPS" in made

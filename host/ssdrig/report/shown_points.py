@@ -35,12 +35,13 @@ def matrix(context: Context, heat: bool = False) -> str:
             grids = [_grid(each, path, rows_key, columns_key, word, context) for each in context.tables]
             seen = [v for grid in grids for line in grid for v, _ in line if v is not None]
             shown = unit(word, seen)
+            reach = (min(seen, default=0.0), show.get("top") or max(seen, default=1.0))
             for (each, name), grid in zip(context.runs(), grids, strict=True):
                 rows, columns = points(each, path, rows_key), points(each, path, columns_key)
                 head = "".join(f'<th scope="col">{escape(point(columns_key, c))}</th>' for c in columns)
                 lines = [
                     f'<tr><th scope="row">{escape(point(rows_key, r))}</th>'
-                    + "".join(_cell(v, why, shown, seen, heat) for v, why in line)
+                    + "".join(_cell(v, why, shown, reach if heat else None) for v, why in line)
                     + "</tr>"
                     for r, line in zip(rows, grid, strict=True)
                 ]
@@ -68,18 +69,19 @@ def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: 
     ]
 
 
-def _cell(value: float | None, why: str, shown, seen: list[float], heat: bool) -> str:
+def _cell(value: float | None, why: str, shown, reach: tuple[float, float] | None) -> str:
+    """A cell of a matrix; with `reach`, where its colour begins and ends."""
     tip = f' title="{escape(why)}"' if why else ""
     if value is None:
         return f'<td class="soft"{tip}>–</td>'
     style = ""
-    if heat:
-        low, high = min(seen), max(seen)
+    if reach:
+        low, high = reach
         if low > 0 and high / low > 20:
             low, high, at = math.log(low), math.log(high), math.log(value)
         else:
             low, at = min(0.0, low), value
-        part = (at - low) / (high - low) if high > low else 1.0
+        part = min(1.0, (at - low) / (high - low)) if high > low else 1.0
         style = f' style="background:color-mix(in srgb, var(--blue) {BRIGHTEST * part:.0f}%, var(--paper))"'
     return f"<td{tip}{style}>{shown.text(value)}</td>"
 
