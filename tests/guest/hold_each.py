@@ -1,67 +1,50 @@
-"""Runs in the guest: makes each holder of a JSON list on stdin, asks the guard, undoes it. Where the kernel has no
-claim on the disk, so that nothing but the guard protects it, it tries to purge the disk too.
+"""Runs in the guest's agent: makes the holders of a round, each on a disk of its own, asks the guard once for all of
+them, and undoes them. Where the kernel has no claim on a disk, so that nothing but the guard protects it, it tries to
+purge the disk too.
 
-A holder is {"name", "make", "undo" (shell), "disk" (kernel name), "serial", "checks", "needs": [programs]}. One line of
-JSON each on stdout: {"name", "skip"} or {"name", "checks": {check: why} of the disk, "others": {serial: checks} of
-disks that are refused beside it, "purge": null or {"exit_code", "said", "intact"}}; or {"name", "failed"}. One process
-for all, because each start of Python costs the guest two seconds."""
+stdin: {"rounds": [[holder, …], …], "serials": {kernel name: serial}}. A holder is {"name", "make", "undo" (shell),
+"disk" (kernel name), "checks", "also" (further disks that it holds), "needs": [programs]}. stdout: one line of JSON for
+each holder, {"name", "skip"} or {"name", "checks": {check: why} of the disk, "also": {disk: [checks]}, "free": {disk:
+checks} of the disks that nothing holds, "purge": null or {"exit_code", "said", "intact"}}; or {"name", "failed"}."""
 
 import contextlib
 import functools
 import io
 import json
-import mmap
 import os
 import shutil
 import subprocess
 import sys
 import time
 
+from guest import inside
 from ssdrig import cli
-from ssdrig.drive.target import guard, uses
+from ssdrig.drive.target import guard, inventory, uses
 from ssdrig.drive.wear import warranty
 
-WITNESS_AT_BYTES, WITNESS_BYTES = 56 << 20, 1 << 20  # beyond what the holders use of a disk
+MIB = 1 << 20
+WITNESS_AT_BYTES = 56 * MIB  # beyond what the holders use of a disk
 HEAD_BYTES = 64 << 10
-WITNESS = b"this was here before\n" * (WITNESS_BYTES // 21 + 1)
+WITNESS = (b"this was here before\n" * MIB)[:MIB]
 
 
-def shell(script: str) -> None:
-    done = subprocess.run(["sh", "-euc", script], capture_output=True, text=True, timeout=60)
+def shell(script: str, disk: str) -> None:
+    """Run a script that knows its disk: $D its name, $NUMBER "major minor", $LAST its last MiB."""
+    with open(f"/sys/block/{disk}/dev") as number, open(f"/sys/block/{disk}/size") as sectors:
+        words = {"D": disk, "NUMBER": number.read().strip().replace(":", " "), "LAST": int(sectors.read()) // 2048 - 1}
+    done = subprocess.run(
+        ["sh", "-euc", script],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=os.environ | {name: str(value) for name, value in words.items()},
+    )
     if done.returncode:
         raise RuntimeError(f"exit {done.returncode} of: {script}\n{done.stdout}{done.stderr}")
 
 
-def read(node: str, at: int, length: int) -> bytes:
-    """Past the page cache: what the disk itself holds."""
-    fd = os.open(node, os.O_RDONLY | os.O_DIRECT)
-    with mmap.mmap(-1, length) as page:
-        os.preadv(fd, [page], at)
-        os.close(fd)
-        return page[:]
-
-
-def write(node: str, at: int, content: bytes) -> None:
-    fd = os.open(node, os.O_WRONLY | os.O_DIRECT)
-    with mmap.mmap(-1, len(content)) as page:
-        page[:] = content
-        os.pwritev(fd, [page], at)
-        os.close(fd)
-
-
 def state(node: str) -> tuple[bytes, bytes]:
-    return read(node, 0, HEAD_BYTES), read(node, WITNESS_AT_BYTES, WITNESS_BYTES)
-
-
-def purge(serial: str) -> tuple[int, str]:
-    """`ssdrig purge SERIAL --destroy-data SERIAL` with its exit code and all that it says."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            code = cli.main(["purge", serial, "--destroy-data", serial])
-        except SystemExit as end:
-            code = end.code
-    return code, said.getvalue()
+    return inside.read_disk(node, 0, HEAD_BYTES), inside.read_disk(node, WITNESS_AT_BYTES, MIB)
 
 
 def unclaimed(holder: dict) -> bool:
@@ -69,61 +52,113 @@ def unclaimed(holder: dict) -> bool:
     return "busy" not in holder["checks"]
 
 
-def look(holder: dict, retries: int = 3) -> dict:
-    serial = holder["serial"]
-    for _ in range(retries):  # udev opens the others for a moment, some of them exclusively
+def look(expected: dict[str, set[str]], serials: dict[str, str]) -> tuple[uses.Machine, dict[str, dict[str, str]]]:
+    """What the guard says of each disk: {disk: {check: why}}. expected: the checks that shall refuse each."""
+    for _ in range(3):  # udev opens disks for a moment, some of them exclusively; a writer that was killed ends later
         machine = uses.survey()
         found = {
-            d.serial: {r.check: r.why for r in guard.refusals(d, d.serial, machine=machine)} for d in machine.drives
+            d.name: {r.check: r.why for r in guard.refusals(d, d.serial, machine=machine)}
+            for d in machine.drives
+            if d.name in serials
         }
-        others = {
-            key: checks for key, checks in found.items() if key != serial and key not in holder["also"] and checks
-        }
-        if not others:
+        if all(found[disk].keys() == checks for disk, checks in expected.items()):
             break
         time.sleep(0.2)
-    return {
-        "checks": found[serial],
-        "also": {key: sorted(found[key]) for key in holder["also"]},
-        "others": others,
-        "purge": try_to_purge(holder) if unclaimed(holder) else None,
-    }
+    return machine, found
 
 
-def try_to_purge(holder: dict) -> dict:
-    node = f"/dev/{holder['disk']}"
-    os.sync()  # a file system that the holder has mounted would write its superblock seconds later
-    before = state(node)
-    code, said = purge(holder["serial"])
-    after = state(node)
-    intact = before[0] == after[0] and before[1] == after[1] == WITNESS[:WITNESS_BYTES]
-    return {"exit_code": code, "said": said, "intact": intact}
+@contextlib.contextmanager
+def surveyed(machine: uses.Machine):
+    """The guard sees what was read when all of this round's holders were in place: who uses what does not change until
+    they are undone, and reading it costs the guest half a second."""
+    real = guard.survey, inventory.all_drives
+    guard.survey, inventory.all_drives = lambda root: machine, lambda root="/": machine.drives
+    try:
+        yield
+    finally:
+        guard.survey, inventory.all_drives = real
+
+
+def try_to_purge(node: str, serial: str, before: tuple[bytes, bytes]) -> dict:
+    """`ssdrig purge SERIAL --destroy-data SERIAL`: its exit code, all that it says, and whether the disk is intact."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = cli.main(["purge", serial, "--destroy-data", serial])
+        except SystemExit as end:
+            code = end.code
+    return {"exit_code": code, "said": said.getvalue(), "intact": state(node) == before and before[1] == WITNESS}
+
+
+def wipe(disk: str) -> None:
+    """Zeros where a holder wrote what tells of it: the start, 64 MiB (btrfs's second superblock), the end (DRBD)."""
+    with open(f"/sys/block/{disk}/size") as sectors:
+        size = int(sectors.read()) * 512
+    for at, length in ((0, 2 * MIB), (64 * MIB, MIB), (size - MIB, MIB)):
+        if at + length <= size:
+            inside.zero(f"/dev/{disk}", length, at)
+    inside.reread_partitions(f"/dev/{disk}")
+
+
+def hold(holders: list[dict], serials: dict[str, str]) -> list[dict]:
+    """One round: the rows of its holders."""
+    rows = {holder["name"]: {"name": holder["name"]} for holder in holders}
+
+    def each(among: list[dict], step) -> list[dict]:
+        """Take the step with each holder; those with which it did not fail."""
+        good = []
+        for holder in among:
+            try:
+                step(holder)
+                good.append(holder)
+            except Exception as error:
+                rows[holder["name"]].setdefault("failed", f"{type(error).__name__}: {error}")
+        return good
+
+    def make(holder: dict) -> None:
+        if unclaimed(holder):
+            inside.write(f"/dev/{holder['disk']}", WITNESS, WITNESS_AT_BYTES)
+        shell(holder["make"], holder["disk"])
+
+    def undo(holder: dict) -> None:
+        shell(holder["undo"], holder["disk"])
+        for disk in (holder["disk"], *holder["also"]):
+            wipe(disk)
+
+    possible = []
+    for holder in holders:
+        if missing := [program for program in holder["needs"] if not shutil.which(program)]:
+            rows[holder["name"]]["skip"] = f"no {', '.join(missing)}"
+        else:
+            possible.append(holder)
+    try:
+        made = each(possible, make)
+        touched = {disk for holder in possible for disk in (holder["disk"], *holder["also"])}
+        free = {disk: set() for disk in serials.keys() - touched}
+        machine, found = look(free | {holder["disk"]: set(holder["checks"]) for holder in made}, serials)
+        os.sync()  # a file system that a holder has mounted would write its superblock seconds later
+        before = {holder["name"]: state(f"/dev/{holder['disk']}") for holder in made if unclaimed(holder)}
+        for holder in made:
+            rows[holder["name"]] |= {
+                "checks": found[holder["disk"]],
+                "also": {disk: sorted(found[disk]) for disk in holder["also"]},
+                "free": {disk: found[disk] for disk in free if found[disk]},
+                "purge": None,
+            }
+        with surveyed(machine):
+            for holder in filter(unclaimed, made):
+                node, serial = f"/dev/{holder['disk']}", serials[holder["disk"]]
+                rows[holder["name"]]["purge"] = try_to_purge(node, serial, before[holder["name"]])
+    finally:
+        each(possible[::-1], undo)  # a mount namespace keeps what was mounted before it was made
+    return list(rows.values())
 
 
 def main() -> None:
+    asked = json.load(sys.stdin)
     warranty._rows = functools.cache(warranty._rows)  # a table of the package: read once
-    for holder in json.load(sys.stdin):
-        out = {"name": holder["name"]}
-        missing = [program for program in holder["needs"] if not shutil.which(program)]
+    for number, holders in enumerate(asked["rounds"]):
         begun = time.monotonic()
-        if missing:
-            out["skip"] = f"no {', '.join(missing)}"
-        else:
-            try:
-                if unclaimed(holder):
-                    write(f"/dev/{holder['disk']}", WITNESS_AT_BYTES, WITNESS[:WITNESS_BYTES])
-                try:
-                    shell(holder["make"])
-                    out |= look(holder)
-                finally:
-                    shell(holder["undo"])
-                for disk in (holder["disk"], *holder["wipe"]):
-                    write(f"/dev/{disk}", 0, bytes(HEAD_BYTES))
-            except Exception as error:
-                out["failed"] = f"{error}, after {error.__context__}"
-        out["seconds"] = round(time.monotonic() - begun, 2)
-        print(json.dumps(out), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        rows = hold(holders, asked["serials"])
+        for row in rows:
+            print(json.dumps(row | {"round": number, "round_s": round(time.monotonic() - begun, 2)}), flush=True)

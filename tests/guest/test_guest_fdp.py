@@ -20,9 +20,9 @@ def test_media_bytes_of_an_fdp_drive_give_its_write_amplification(machine, needs
     rows = {row["serial"]: row for row in machine.ssdrig("drives", "--json", "--no-smart").json()}
     node = rows[FDP.serial]["node"]  # not the path below it: with a subsystem, the kernel has nvme1c1n1 too
     # a page that is all zeros is no counter to the tool, so the drive must have counted something
-    machine.sh(f"dd if=/dev/zero of={node} bs=512k count=8 oflag=direct 2>/dev/null")
+    machine.do("zero", node, 4 * MIB, 0, MIB // 2)
     before = machine.ssdrig("wear", FDP.serial, "--json").json()
-    machine.sh(f"dd if=/dev/zero of={node} bs=512k count=128 oflag=direct 2>/dev/null")
+    machine.do("zero", node, 64 * MIB, 0, MIB // 2)
     after = machine.ssdrig("wear", FDP.serial, "--json").json()
     assert (after["nand_written_source"], after["nand_written_unit_bytes"]) == ("log 22h", 1)
     # QEMU counts as media bytes those of the host and, each time that a reclaim unit is left for the next, what the

@@ -9,6 +9,8 @@ from guest.machine import NVME, PATHS
 
 pytestmark = pytest.mark.slow
 
+MIB = 1 << 20
+
 # QEMU 7.2 announces no sanitize; so Identify Controller is changed here to one that does, all else is the real drive's.
 OFFERS = """
 import dataclasses, json, sys
@@ -35,7 +37,7 @@ def offers(machine) -> dict:
 
 def test_own_path_and_detached_namespace(guest, needs):
     needs("nvme")
-    assert guest.sh("cat /sys/block/nvme1c1n1/hidden").strip() == "1", "the drive is no multipath drive"
+    assert guest.do("texts", "/sys/block/nvme1c1n1/hidden") == ["1\n"], "the drive is no multipath drive"
     found = offers(guest)
     whole = ("format", "format-secure", "sanitize-block")
     assert found[PATHS.serial]["others"] == [] and found[PATHS.serial]["listed"] == [2]
@@ -46,17 +48,17 @@ def test_own_path_and_detached_namespace(guest, needs):
 
 def test_a_free_multipath_drive_is_purged(guest, needs):
     needs("nvme")
-    guest.sh("dd if=/dev/urandom of=/dev/nvme1n1 bs=1M count=8 oflag=direct 2>/dev/null")
+    guest.do("fill", "/dev/nvme1n1", "this was here before\n", [0], 8 * MIB)
     done = guest.ssdrig("purge", PATHS.serial, "--destroy-data", PATHS.serial, "--json")
     assert done.exit_code == 0 and done.json()["ok"], done
 
 
 def test_a_drive_whose_driver_was_taken_away_is_not_found(guest):
-    address = guest.sh("basename $(realpath /sys/class/nvme/nvme0/device)").strip()
-    guest.sh(f"echo {address} >/sys/bus/pci/drivers/nvme/unbind")
+    [address] = guest.do("texts", "/sys/class/nvme/nvme0/address")
+    guest.do("put", "/sys/bus/pci/drivers/nvme/unbind", address)
     try:
         done = guest.ssdrig("purge", NVME.serial, "--destroy-data", NVME.serial)
         assert done.exit_code == 2 and NVME.serial in done.stderr
     finally:
-        guest.sh(f"echo {address} >/sys/bus/pci/drivers/nvme/bind")
-        guest.until("[ -b /dev/nvme0n1 ]")
+        guest.do("put", "/sys/bus/pci/drivers/nvme/bind", address)
+        guest.do("wait_for", "/dev/nvme0n1")
