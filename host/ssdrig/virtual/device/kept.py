@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def restore(device, folder: Path) -> None:
             device.store.checks[...] = z["checks"]
         for name in COUNTED:
             setattr(device, name, said["counted"][name])
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise DriveError(
             f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run anew"
         ) from error

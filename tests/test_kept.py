@@ -1,0 +1,97 @@
+"""virtual/device/kept.py: a drive that outlives its server. In process, with a small drive that answers at once."""
+
+import fcntl
+import json
+
+import numpy as np
+import pytest
+
+from ssdrig.errors import DriveError
+from ssdrig.virtual import kernels
+from ssdrig.virtual.device import admin, kept
+from ssdrig.virtual.device.device import Device
+from ssdrig.virtual.feed import BINS
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import PRESETS
+
+PRESET = PRESETS["sata-tlc"]
+SIZE = 256 << 20
+
+
+def device(folder=None, data="crc"):
+    ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+    ring[:, 1] = 0
+    if folder:
+        drive = VirtualDrive.load(folder / "flash.npz", latency=False, ring=ring)
+    else:
+        drive = VirtualDrive(PRESET, capacity_bytes=SIZE, latency=False, ring=ring)
+    made = Device(PRESET, drive, SIZE, data, 10**9, ring, latency=False)
+    if folder:
+        kept.restore(made, folder)
+    return made
+
+
+def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
+    first = device()
+    first.drive.precondition("random", 0.25)
+    first.store.checks[7] = 4711
+    first.power_cycles, first.serial = 3, "SIM42"
+    folder = tmp_path / "drive"
+    assert admin.answer_truth(first, {"op": "keep", "folder": str(folder)}, 0) == ({}, 0)
+    with open(tmp_path / ".drive.lock", "rb") as held, pytest.raises(BlockingIOError):
+        fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    ledger, pe = first.drive.ledger(), first.drive.pe_counts().copy()
+    first.close()
+    facts = kept.facts(folder)
+    assert 0 <= ledger["host_write_bytes"] - facts["host_written_bytes"] < kept.UNIT_BYTES
+    assert (facts["preset"], facts["drive_bytes"], facts["firmware"]) == ("sata-tlc", SIZE, "SIM1.0")
+    second = device(folder)
+    for key in ("host_write_bytes", "nand_write_bytes", "erases", "mapped_pages"):
+        assert second.drive.ledger()[key] >= ledger[key] > 0 or ledger[key] == 0, key
+    assert second.drive.ledger()["host_write_bytes"] == ledger["host_write_bytes"]
+    assert (second.drive.pe_counts() == pe).all() and second.store.checks[7] == 4711
+    assert (second.serial, second.power_cycles) == ("SIM42", 3)
+    second.close()  # nobody asked to keep it
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".drive.lock", "drive"]
+
+
+def test_one_that_is_no_longer_wanted_is_not_kept(tmp_path):
+    one = device()
+    one.keep(str(tmp_path / "drive"))
+    one.keep(None)
+    one.close()
+    assert kept.facts(tmp_path / "drive") is None
+
+
+def test_what_another_simulator_kept_or_nobody_is_no_drive(tmp_path, monkeypatch):
+    folder = tmp_path / "drive"
+    assert kept.facts(folder) is None
+    one = device()
+    one.keep(str(folder))
+    one.close()
+    assert kept.facts(folder)
+    monkeypatch.setattr(kernels, "DIGEST", "another")
+    assert kept.facts(folder) is None
+    monkeypatch.undo()
+    (folder / "store.npz").write_bytes(b"torn")
+    with pytest.raises(DriveError, match="a kept drive"):
+        device(folder)
+    (folder / "device.json").write_text(json.dumps([]))
+    assert kept.facts(folder) is None
+
+
+def test_a_server_that_still_writes_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "WAIT_S", 0.1)
+    one = device()
+    one.keep(str(tmp_path / "drive"))
+    with pytest.raises(DriveError, match="still runs"):
+        kept.facts(tmp_path / "drive")
+    one.keep(None)
+    one.close()
+
+
+def test_a_drive_that_keeps_every_byte_says_so(tmp_path):
+    one = device(data="sparse")
+    one.keep(str(tmp_path / "drive"))
+    with pytest.raises(DriveError, match="--data crc"):
+        one.close()
