@@ -1,0 +1,255 @@
+"""kill -9 of pts-iops quick at random moments, then resume, in model time: real are the engine, the journal on the
+disk, SIGKILL, the reading of the folder and the decision what is done again; the drive is the simulator without a
+server, which is saved at the kill as a real drive keeps its supply. A part that goes on may be killed, too. Queue
+depth 4: what is outstanding at the end of a point of 2 s is not counted, and of large blocks that would be most."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ssdrig import integrity, journal, parts
+from ssdrig.benchmarks import Figure, exactly, in_turn
+from ssdrig.plan import expand
+from ssdrig.run import engine, prepare, resume
+from ssdrig.steps.stage import Stage
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import PRESETS
+
+PLAN, VARIANT, PRESET, CAPACITY_BYTES = "pts-iops", "quick", "sata-tlc", 512 << 20
+SETS = {"qd": "4", "threads": "1", "time": "8 s"}
+KILLS, UNBROKEN = 50, 5
+UNIT_BYTES = 512_000
+PAGE_BYTES = 4096
+SECOND_NS = 1_000_000_000
+AGAIN = 0.3  # of the parts that go on are killed, too
+DRIVE = {
+    "model": PRESETS[PRESET].model,
+    "serial": "MODEL",
+    "firmware": "M1",
+    "preset": PRESET,
+    "interface": "nbd",
+    "logical_block_bytes": PAGE_BYTES,
+    "capacity_bytes": CAPACITY_BYTES,
+    "raw_nand_bytes": CAPACITY_BYTES,
+    "time_dilation": 1,
+}
+
+
+class ModelStage(Stage):
+    """A stage whose loads run inside the simulator. `moment` is called at each event and each second of a load."""
+
+    drive: VirtualDrive
+    moment: Callable[[], None]
+    t_ns = 0
+
+    def fio(self, act, job, pace, number=0, met=lambda iops, written_bytes: False):
+        folder = self.folder(act, number)
+        folder.mkdir(parents=True)
+        now_ns = self.book.event("load.first_io", step=act.path)["t_ns"]
+        (folder / "start.json").write_text(json.dumps({"t_ns": now_ns}))
+        began, ios, seconds = written(self.drive), 0, int(job.time_s or 2)
+        if act.do == "load":
+            ios = self._load(act, seconds)
+        with open(folder / "out.json", "w", buffering=1) as out:
+            for second in range(1, seconds + 1):
+                if act.do == "fill":  # two halves, so that a kill can come between them
+                    self.drive.precondition("seq", act.amount_bytes / 2 / CAPACITY_BYTES)
+                size = written(self.drive) - began
+                size = size if act.do == "fill" else size * second // seconds
+                side = {"io_bytes": size, "total_ios": 1 + ios, "runtime": 1000 * second, "clat_ns": {"N": 1 + ios}}
+                row = {"t_ns": self.book.event("second", step=act.path)["t_ns"], "timestamp_ms": 0}
+                print(json.dumps({**row, "jobs": [{"write": side}]}), file=out)
+                self.moment()
+        if act.do == "load":
+            self.means[act.label] = {"iops": ios / job.time_s, "MB/s": 0.0, "lat_mean": 0.0}
+        return SimpleNamespace(bytes=written(self.drive) - began, seconds=None)
+
+    def _load(self, act, seconds: int) -> int:
+        counts, _ = self.drive.closed_loop(
+            queue_depth=act.keys["qd"] * act.keys["threads"],
+            t_ns=self.t_ns,
+            duration_ns=seconds * SECOND_NS,
+            read_share=act.keys["read"] / 100,
+            npages=act.keys["block"][0][0] // PAGE_BYTES,
+            span=act.range_bytes // PAGE_BYTES,
+        )
+        self.t_ns += seconds * SECOND_NS
+        return int(counts.sum())
+
+
+def written(drive: VirtualDrive) -> int:
+    return int(drive.ledger()["host_write_bytes"])
+
+
+def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, moment: Callable[[], None]) -> None:
+    """The acts, to their end, and the journal closed."""
+    keep = book.event
+
+    def event(*words, **fields):
+        moment()
+        return keep(*words, **fields)
+
+    book.event = event  # type: ignore[method-assign]
+    polls = [0]
+
+    def poll(reason: str) -> None:
+        polls[0] += 1
+        now_ns = book.event("smart.start", n=polls[0], reason=reason)["t_ns"]
+        log = {"data_units_written": -(-written(drive) // UNIT_BYTES), "data_units_read": 0, "temperature": 30}
+        said = {"device": {"protocol": "NVMe"}, "firmware_version": "M1", "nvme_smart_health_information_log": log}
+        document = {"n": polls[0], "reason": reason, "t_start_ns": now_ns, "t_end_ns": now_ns, "smartctl": said}
+        book.put(f"smart/{polls[0]:03}.json", json.dumps(document).encode())
+        book.event("smart.end", n=polls[0], reason=reason, ok=True)
+
+    def purge(_show) -> dict:
+        drive.format(stage.t_ns)
+        return {"method": "format", "ok": True}
+
+    bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, fio_target="nbd+unix:///?socket=model")
+    live: Any = SimpleNamespace(begin=lambda pace: None, poll_smart=poll, round_words="")
+    stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
+    show: Any = SimpleNamespace(show=lambda words: None)
+    stage = ModelStage(bench, book, live, stop, show, SimpleNamespace(), 4242, jobs)  # type: ignore[arg-type]
+    stage.drive, stage.moment = drive, moment
+    book.event("run.start", pid=os.getpid())
+    engine.carry_out(acts, stage)
+    book.close("complete")
+
+
+def in_child(work: Callable[[Callable[[], None]], VirtualDrive], state: Path, kill_at: int | None) -> bool:
+    """`work(moment)` in a process of its own, which SIGKILL ends at the moment `kill_at`, the drive kept in `state`.
+    Returns whether it was killed. Raises AssertionError if it failed."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            seen = [0]
+            drives: list[VirtualDrive] = []
+
+            def moment() -> None:
+                seen[0] += 1
+                if seen[0] == kill_at:
+                    drives[0].save(state)
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            work(lambda *drive: drives.extend(drive) if drive else moment())
+            os._exit(0)
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, "the run failed"
+    return os.WIFSIGNALED(status)
+
+
+def begun(runs: Path, kill_at: int | None, seed: int) -> Path:
+    """A run, unbroken or killed; its folder."""
+    prepared = prepare.prepare(PLAN, DRIVE, VARIANT, SETS, seed)
+    header = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None, "host": {}}
+
+    def work(moment):
+        drive = VirtualDrive(PRESETS[PRESET], capacity_bytes=CAPACITY_BYTES)
+        drive.rng[0] += seed
+        moment(drive)
+        carry_out(prepared.acts, journal.create(runs, header), drive, 0, moment)
+
+    in_child(work, runs / "state.npz", kill_at)
+    (folder,) = (path for path in runs.iterdir() if path.is_dir())
+    return folder
+
+
+def gone_on(run: Path, kill_at: int | None) -> bool:
+    """The next part of a run, killed or not. Returns whether there was something left to do."""
+    story = resume.read(run)
+    if story.past.at >= len(story.acts):
+        return False
+    state = run.parent / "state.npz"
+    now = resume.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
+    found, void = resume.left(story.past, story.before, now, story.ours, True)
+    prepared, todo = resume._prepared(story, DRIVE, found, void)
+    resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
+    header = {key: value for key, value in story.header.items() if key not in ("schema", "started")}
+
+    def work(moment):
+        drive = VirtualDrive.load(state)
+        moment(drive)
+        book = parts.begin(run, header | {"resumed": resumed})
+        carry_out(prepared.acts, book, drive, story.past.jobs, moment)
+
+    in_child(work, state, kill_at)
+    return True
+
+
+def matrix(run: Path) -> tuple[dict[str, float], list[str]]:
+    """{point: IOPS of the last five rounds} of the part that stands for the run, and what is wrong with it."""
+    folder, _ = parts.shown(run)
+    events = journal.events(folder)
+    judged = [event["round"] for event in events if event["kind"] == "round"]
+    steady = [event["round"] for event in events if event["kind"] == "round" and event["steady"]]
+    faults = [] if steady and len(judged) >= expand.STEADY_ROUNDS else [f"steady after {len(judged)} rounds of a part"]
+    faults += [f"{part.name}: {words}" for part in parts.of(run) for words in integrity.damage(part)]
+    seen: dict[str, list[float]] = {}
+    for event in events:
+        if event["kind"] == "step.end" and event.get("mean") and event["round"] > judged[-1] - expand.STEADY_ROUNDS:
+            seen.setdefault(str(event["point"]), []).append(event["mean"]["iops"])
+    return {point: statistics.fmean(values) for point, values in seen.items()}, faults
+
+
+def proof(kills: int = KILLS, unbroken: int = UNBROKEN, seed: int = 1) -> list[Figure]:
+    """Figures of so many kills, compared with unbroken runs."""
+    chance = random.Random(seed)
+    home = Path(tempfile.mkdtemp(prefix="ssdrig-resume-", dir="/var/tmp"))
+    stuck, faults, worst, parts_most = 0, 0, 0.0, 1
+    try:
+        whole, lines = [], []
+        for i in range(unbroken):
+            run = begun(_new(home / f"whole{i}"), None, 1000 * i)
+            whole.append(matrix(run)[0])
+            lines.append(len(journal.events(run)))
+            shutil.rmtree(home / f"whole{i}")
+        mean = {point: statistics.fmean(each[point] for each in whole) for point in whole[0]}
+        spread = max(abs(each[point] / mean[point] - 1) for each in whole for point in mean)
+        for i in in_turn(range(kills), "resume"):
+            run = begun(_new(home / str(i)), chance.randint(4, min(lines)), chance.randrange(1 << 30))
+            try:
+                while gone_on(run, chance.randint(4, min(lines)) if chance.random() < AGAIN else None):
+                    pass
+                found, wrong = matrix(run)
+                off = max(abs(found[point] / mean[point] - 1) for point in mean)
+                faults += bool(wrong)
+                worst, parts_most = max(worst, off), max(parts_most, len(parts.of(run)))
+                print(
+                    f"{run.name}: {len(parts.of(run))} parts, off by {100 * off:.2f} % {wrong or ''}", file=sys.stderr
+                )
+            except Exception as error:
+                stuck += 1
+                print(f"{run.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            shutil.rmtree(home / str(i))
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return [
+        exactly("runs that cannot go on", stuck, "runs", 0),
+        exactly("runs with a steady state carried over, or damaged", faults, "runs", 0),
+        Figure("a point, off the unbroken runs' mean, worst", 100 * worst, "%", "-", True),
+        Figure("the same of the unbroken runs themselves", 100 * spread, "%", "-", True),
+        Figure("parts of a run, most", parts_most, "parts", "-", True),
+    ]
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+BENCHES = {"resume": (f"kill -9 of {PLAN} {VARIANT} at {KILLS} random moments, then resume (model time)", proof)}
