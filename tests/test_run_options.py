@@ -128,3 +128,10 @@ def test_a_series_has_a_mean_and_its_spread():
 
     assert series.mean_and_s([1.0, 2.0, 3.0]) == (2.0, 1.0)
     assert cli.main([*VIRTUAL, "--repeat", "0"]) == 2
+
+
+def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):
+    text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n[[step]]\nname = "heat"\ndo = "ask"\n'
+    (tmp_path / "x.toml").write_text(text + 'text = "heatsink on?"\n')
+    assert cli.main(["run", str(tmp_path / "x.toml"), "--virtual", "sata-tlc"]) == 2
+    assert "asks a person" in capsys.readouterr().err

@@ -60,7 +60,8 @@ def prepare(
         acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
-        if not act.not_run and not hasattr(steps.KINDS[act.do], "carry_out"):
+        unbuilt = not hasattr(steps.KINDS[act.do], "carry_out") or (act.do == "idle" and "until" in act.keys)
+        if unbuilt and not act.not_run:
             raise UsageError("steps that this ssdrig carries out", f"do = {act.do!r} of {act.path}", "leave it out")
         _windows_fit(act)
     known = earlier.speeds(runs, plan, drive) if runs else {}

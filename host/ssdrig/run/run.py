@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from ssdrig import __version__, bench, journal, latch, parts
 from ssdrig.bench import Bench
+from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
@@ -127,7 +129,9 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     known = {**asdict(drive), "raw_nand_bytes": raw, "time_dilation": 1}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
-    prepared, budget = _prepared(args, known, prepare.REAL | ({"rig"} if args.rig else set()), rated_bytes)
+    can = {"rig"} if args.rig else set()
+    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name) else set()
+    prepared, budget = _prepared(args, known, prepare.REAL | can, rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)
     show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
@@ -158,6 +162,9 @@ def _prepared(
 ) -> tuple[prepare.Prepared, Budget]:
     variant, sets = run_options.parameters(args)
     prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
+    asks = [act for act in prepared.acts if act.do == "ask"]
+    if asks and not args.dry_run and not sys.stdin.isatty():
+        raise UsageError(f"a terminal, since {asks[0].path} asks a person", "none", "start it in a terminal")
     return prepared, prepare.budget(args.budget, prepared, rated_bytes)
 
 
