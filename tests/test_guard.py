@@ -343,3 +343,13 @@ def fake_wipefs(tmp_path, monkeypatch, script):
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+
+
+def test_a_dry_run_names_every_reason_and_then_refuses(tree, monkeypatch):
+    tree.mount("sda", "/mnt")
+    drive = find(SERIAL, tree.root)
+    real, said = guard.refusals, []
+    monkeypatch.setattr(guard, "refusals", lambda drive, serial: real(drive, serial, tree.root))
+    with pytest.raises(UnsafeTarget, match="1 reasons against it"):
+        guard.announce_refusals(drive, SERIAL, said.append)
+    assert said == ["refused, mounted: sda on /mnt"]

@@ -206,4 +206,6 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
 def test_events_in_any_order_raise_nothing(order):
     events = recorded(TRIM)
     past = standing.past(TRIM, [({}, [events[i % len(events)] for i in order])])
-    standing.todo(TRIM, past, state.interrupted(past.state))
+    todo = standing.todo(TRIM, past, state.interrupted(past.state))
+    assert {act.path for act in todo.acts} <= {act.path for act in TRIM}
+    state.prove(todo.acts, todo.kept)

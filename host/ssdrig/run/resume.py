@@ -13,7 +13,7 @@ from ssdrig import bench, journal, parts, words
 from ssdrig.drive.smart import collect, counters
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.errors import JournalError, UnsafeTarget, UsageError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fiotext
 from ssdrig.plan import cost, document, expand, grammar, state
 from ssdrig.plan.expand import Act
@@ -289,15 +289,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
     if args.dry_run:
-        against = guard.refusals(drive, args.destroy_data)
-        for refusal in against:
-            show.say(f"refused, {refusal.check}: {refusal.why}")
-        if against:
-            raise UnsafeTarget(
-                f"{drive.model} {drive.serial} to be free",
-                f"{len(against)} reasons against it",
-                "see above; nothing was touched",
-            )
+        guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():

@@ -18,7 +18,7 @@ from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
-from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UnsafeTarget, UploadIncomplete, UsageError
+from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
 from ssdrig.influx import push
 from ssdrig.load import fio
 from ssdrig.progress import Progress
@@ -136,18 +136,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
     if args.dry_run:
-        against = guard.refusals(drive, args.destroy_data)
-        for refusal in against:
-            show.say(
-                f"refused, {refusal.check}: {refusal.why}"
-                + (f" (lifted by {refusal.override})" if refusal.override else "")
-            )
-        if against:
-            raise UnsafeTarget(
-                f"{drive.model} {drive.serial} to be free",
-                f"{len(against)} reasons against it",
-                "see above; nothing was touched",
-            )
+        guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():

@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ssdrig import latch
@@ -146,6 +146,20 @@ def hold(drive: Drive, destroy_serial: str | None = None, root: str | os.PathLik
 def busy(serial: str, root: str | os.PathLike = "/") -> bool:
     """True while any process holds the drive of this serial; what only reads leaves it alone then."""
     return lock.holder(serial, root) is not None
+
+
+def announce_refusals(drive: Drive, destroy_serial: str | None, say: Callable[[str], None]) -> None:
+    """For a dry run: say each reason against this target. Raises UnsafeTarget when there is one."""
+    against = refusals(drive, destroy_serial)
+    for refusal in against:
+        lifted = f" (lifted by {refusal.override})" if refusal.override else ""
+        say(f"refused, {refusal.check}: {refusal.why}{lifted}")
+    if against:
+        raise UnsafeTarget(
+            f"{drive.model} {drive.serial} to be free",
+            f"{len(against)} reasons against it",
+            "see above; nothing was touched",
+        )
 
 
 def announcement(drive: Drive, what: str, bytes_to_write: float, rated_bytes: float | None = None) -> str:

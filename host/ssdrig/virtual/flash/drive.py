@@ -106,6 +106,10 @@ def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> 
     return m
 
 
+# the state's words that are times
+TIMES = (nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST, nand.S_LAST_END)
+
+
 class VirtualDrive:
     """One drive. `pages` logical pages of 4 KiB; `raw_nand_bytes` of NAND behind them."""
 
@@ -151,15 +155,7 @@ class VirtualDrive:
         m = self.m
         self.die[:] = 0
         self.cache[:] = 0
-        for i in (
-            nand.S_CPU,
-            nand.S_LINK,
-            nand.S_ACCEPT,
-            nand.S_DURABLE,
-            nand.S_ACTIVE_UNTIL,
-            nand.S_LAST_HOST,
-            nand.S_LAST_END,
-        ):
+        for i in TIMES:
             m[i] = t_ns
         m[nand.S_FILLED] = m[nand.S_SLUMBER_FROM] = m[nand.S_SEALED] = t_ns // BIN_NS
         self._t = t_ns
@@ -447,19 +443,7 @@ class VirtualDrive:
         first = nand.S_CPU
         keep = drive.m.copy()
         drive.m[first:] = m[first:]
-        for i in (
-            nand.S_CPU,
-            nand.S_LINK,
-            nand.S_ACCEPT,
-            nand.S_DURABLE,
-            nand.S_ACTIVE_UNTIL,
-            nand.S_LAST_HOST,
-            nand.S_LAST_END,
-            nand.S_FILLED,
-            nand.S_SLUMBER_FROM,
-            nand.S_SEALED,
-            nand.S_BATCH_NJ,
-        ):
+        for i in (*TIMES, nand.S_FILLED, nand.S_SLUMBER_FROM, nand.S_SEALED, nand.S_BATCH_NJ):
             drive.m[i] = keep[i]
         for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ):
             drive.m[i] = 0
