@@ -9,7 +9,7 @@ import fake_erase
 import pytest
 from purging import SIZE, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
 
-from ssdrig.drive.erase import purge
+from ssdrig.drive.erase import command, purge
 from ssdrig.drive.target import block
 from ssdrig.errors import DriveError, ToolMissing, UsageError
 
@@ -176,9 +176,9 @@ def run(machine, monkeypatch, tmp_path):
             lambda drive, serial=None: [] if serial else [guard.Refusal("signature", "ext4", "--destroy-data")],
         )
         parser = argparse.ArgumentParser()
-        purge.add_arguments(parser)
+        command.add_arguments(parser)
         try:
-            return purge.command(parser.parse_args(["SERIAL0001", *words]))
+            return command.command(parser.parse_args(["SERIAL0001", *words]))
         except SsdrigError as error:
             return error.exit_code
 

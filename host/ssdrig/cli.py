@@ -32,7 +32,7 @@ COMMANDS = {
     ),
     "watch": ("ssdrig.watch.command", "record SMART data of drives periodically"),
     "purge": (
-        "ssdrig.drive.erase.purge",
+        "ssdrig.drive.erase.command",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
     ),
     "calibrate": (

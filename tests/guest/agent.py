@@ -23,7 +23,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/guest"
 FOLDER = "/run/guest/jobs"
 MODULES = (
     *("guest.inside", "guest.hold_each", "ssdrig.cli", "ssdrig.drive.command", "ssdrig.drive.wear.command"),
-    *("ssdrig.watch.command", "ssdrig.drive.erase.purge", "ssdrig.run.run"),
+    *("ssdrig.watch.command", "ssdrig.drive.erase.command", "ssdrig.run.run"),
 )
 
 

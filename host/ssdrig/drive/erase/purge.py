@@ -4,22 +4,19 @@ Which method was used is part of the result, since drives differ after each. The
 that held data must not hold it afterwards. Blocks that were empty prove nothing, so a pattern is written where there is
 too little data."""
 
-import argparse
 import contextlib
-import json
 import os
-import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from ssdrig.drive.erase import ata_security, erasing, nvme_erase
 from ssdrig.drive.program import is_missing
 from ssdrig.drive.target import block
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import DriveError, ToolMissing, UnsafeTarget, UsageError
+from ssdrig.errors import DriveError, ToolMissing, UsageError
 from ssdrig.progress import Progress
-from ssdrig.words import clock, size
+from ssdrig.words import clock
 
 # name: what it does; in the order in which `auto` prefers them
 METHODS = {
@@ -323,87 +320,3 @@ def _queue(drive: Drive, name: str, root: str | Path) -> int:
         return int(Path(root, "sys/block", drive.name, "queue", name).read_text())
     except (OSError, ValueError):
         return 0
-
-
-# ---- the command
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
-    )
-    parser.add_argument(
-        "--method",
-        default="auto",
-        choices=("auto", *METHODS),
-        metavar="METHOD",
-        help=f"auto (the best there is) or {', '.join(METHODS)}",
-    )
-    parser.add_argument(
-        "--destroy-data",
-        metavar="SERIAL",
-        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show what could be done and what stands against it"
-    )
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
-
-
-def command(args: argparse.Namespace) -> int:
-    """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0,
-    with words."""
-    from ssdrig.drive.target import guard, inventory
-    from ssdrig.drive.target.confirm import confirmed
-    from ssdrig.drive.wear import warranty
-
-    drive = inventory.find(args.drive)
-    if args.dry_run or not (args.destroy_data or sys.stdin.isatty()):
-        return _dry_run(args, drive, guard)
-    chosen = choose(methods(drive), args.method)
-    writes = drive.capacity_bytes if chosen.name in ONLY_IF_ASKED else 0
-    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
-    print(guard.announcement(drive, f"purge by {chosen.name}: {chosen.does}", writes, rated), file=sys.stderr)
-    with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
-        result = purge(held, args.method, Progress())
-    print(
-        f"{'purged' if result['ok'] else 'done, but'} in {clock(result['duration_s'])}: {result['effect']['words']}",
-        file=sys.stderr,
-    )
-    if args.json:
-        print(json.dumps(result, ensure_ascii=False))
-    else:
-        print(
-            f"{result['method']} with {result['tool']}:"
-            f" {'effect verified' if result['ok'] else result['effect']['words']}"
-        )
-    return 0
-
-
-def _dry_run(args: argparse.Namespace, drive: Drive, guard) -> int:
-    offered, against = methods(drive), guard.refusals(drive, args.destroy_data)
-    chosen = None
-    with contextlib.suppress(DriveError):
-        chosen = choose(offered, args.method).name
-    if args.json:
-        rows = [{"check": r.check, "why": r.why, "override": r.override} for r in against]
-        print(
-            json.dumps(
-                {"drive": asdict(drive), "methods": [asdict(m) for m in offered], "chosen": chosen, "refusals": rows},
-                ensure_ascii=False,
-            )
-        )
-    else:
-        print(f"{drive.model} {drive.serial}, {size(drive.capacity_bytes)}, {drive.interface}, {drive.node}")
-        for m in (m for m in offered if m.available or not (m.why_not or "").startswith(OTHER_INTERFACE)):
-            time_words = f" (about {clock(m.estimate_s)})" if m.estimate_s else ""
-            print(
-                f"  {'*' if m.name == chosen else ' '}"
-                f" {m.name:20}{m.does + time_words if m.available else f'no: {m.why_not}'}"
-            )
-        for r in against:
-            print(f"  against it: {r.check}: {r.why}" + (f" (lifted by {r.override})" if r.override else ""))
-    if not args.dry_run:
-        print(f"nothing was done: give --destroy-data {drive.serial}", file=sys.stderr)
-        return UnsafeTarget.exit_code
-    return UnsafeTarget.exit_code if against or chosen is None else 0
