@@ -95,8 +95,9 @@ class Bench:
 
 
 def firmware():
-    """The switch's files: .rp2 (stand-in), .registers, .pulse, .ramp, .cut."""
-    rp2 = load(STAND_INS / "rp2.py", "rp2_stand_in")
+    """The switch's files: .rp2 and its .pio_model (stand-ins), .registers, .pulse, .ramp, .cut."""
+    pio_model = load(STAND_INS / "pio_model.py", "pio_model")
+    rp2 = load(STAND_INS / "rp2.py", "rp2_stand_in", pio_model=pio_model)
     registers = types.SimpleNamespace()
     board = types.SimpleNamespace(Pin=Pin, freq=lambda: MHz * 1_000_000)
     clock = types.SimpleNamespace(
@@ -106,4 +107,4 @@ def firmware():
     pulse = load(ROOT / "firmware/pulse.py", "pulse", rp2=rp2, registers=registers, **common)
     ramp = load(ROOT / "firmware/ramp.py", "ramp", pulse=pulse, **common)
     cut = load(ROOT / "firmware/cut.py", "cut", pulse=pulse, ramp=ramp, **common)
-    return types.SimpleNamespace(rp2=rp2, registers=registers, pulse=pulse, ramp=ramp, cut=cut)
+    return types.SimpleNamespace(rp2=rp2, pio_model=pio_model, registers=registers, pulse=pulse, ramp=ramp, cut=cut)

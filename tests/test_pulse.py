@@ -11,9 +11,9 @@ from standins import firmware
 
 @pytest.fixture(scope="module")
 def pio():
-    """(rp2 stand-in, pulse.py with the programs assembled by it)."""
+    """(stand-in of PIO, pulse.py with the programs assembled by it)."""
     files = firmware()
-    return files.rp2, files.pulse
+    return files.pio_model, files.pulse
 
 
 # --- the programs
@@ -69,14 +69,14 @@ def test_the_programs_are_assembled_as_the_data_sheet_says(pio, name):
 
 def plan(pio, name, count, steps, level=None, change=None):
     """[(cycle from which, pins)] and what was pushed, by our stand-in (its synchroniser left out)."""
-    rp2, pulse = pio
-    core = rp2.Core(getattr(pulse, name), level, change)
+    model, pulse = pio
+    core = model.Core(getattr(pulse, name), level, change)
     core.tx = [count, *steps]
-    before, rp2._SYNCHRONISER = rp2._SYNCHRONISER, 0
+    before, model.SYNCHRONISER = model.SYNCHRONISER, 0
     try:
         core.run()
     finally:
-        rp2._SYNCHRONISER = before
+        model.SYNCHRONISER = before
     assert [c for c, kind, v in core.effects if (kind, v) == ("side", 1)] == [
         c for c, kind, _ in core.effects if kind == "pins"
     ]
@@ -132,9 +132,9 @@ def test_delay_and_steps_last_exactly_as_long_as_they_say(pio, count, first, sec
 def test_a_ramp_is_what_an_independent_emulator_makes_of_it():
     files = firmware()
     words = list(files.ramp.words(100, 16, 50, 125))
-    edges, pushed = plan((files.rp2, files.pulse), "_after", 1, words)
+    edges, pushed = plan((files.pio_model, files.pulse), "_after", 1, words)
     assert len(edges) == 19 and edges[-1][1] == edges[-2][1] == 3  # the last word changes nothing
-    assert (edges[:-1], pushed) == independent((files.rp2, files.pulse), "_after", 1, words, cycles=14_000)
+    assert (edges[:-1], pushed) == independent((files.pio_model, files.pulse), "_after", 1, words, cycles=14_000)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
