@@ -191,6 +191,8 @@ def picture(uses: Graph, low: Iterable[str]) -> str:
     wide = [sum(_wide(name) + GAP for name in row) for row in rows]
     full, top = max(wide) + GAP, 20
     at: dict[str, tuple[float, float]] = {}
+    x: float
+    y: float
     for floor, row in enumerate(rows):
         x, y = (full - wide[floor] + GAP) / 2, top + (len(rows) - 1 - floor) * STOREY
         for name in row:
