@@ -61,7 +61,8 @@ def carried_out(tmp_path, monkeypatch):
         path.write_text(PLAN)
         prepared = prepare.prepare(str(path), DRIVE)
         book, done, polls = Book(), [], []
-        live = SimpleNamespace(begin=lambda pace: None, poll_smart=polls.append)
+        none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
+        live = SimpleNamespace(poll_smart=polls.append, rule_words="", **none)
         stop = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext)
         stage = SimpleNamespace(book=book, live=live, stop=stop, round=None, means={})
 

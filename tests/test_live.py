@@ -1,13 +1,17 @@
 """The SMART polls of a run under load: at the plan's interval, and at the edges of the load's windows."""
 
+import json
 import threading
 import time
 
 import pytest
 
 from ssdrig.errors import DriveError
+from ssdrig.plan import expand
 from ssdrig.progress import Progress
 from ssdrig.run import live
+from ssdrig.run.budget import Budget
+from ssdrig.run.course import Course
 from ssdrig.steps.pace import Pace
 
 
@@ -68,7 +72,7 @@ class Clock:
 
 def made(drive, duration_s=60, zoom_s=42, interval_s=10):
     book = Book()
-    at = live.Live(drive, book, None, Progress(quiet=True), False)
+    at = live.Live(drive, book, None, Progress(quiet=True), False, Course((), drive.drive, {}, Budget(None)))
     at.load = Pace("load", time_s=duration_s, polled=True, edges_s=(zoom_s, duration_s), smart_s=interval_s)
     return at, book
 
@@ -222,3 +226,40 @@ def test_after_a_long_step_without_seconds_there_is_one_anchor(monkeypatch):
     for i in range(3):
         at.second(second(1000, i + 1.0))
     assert len(anchors(book)) == 1
+
+
+def test_the_line_tells_the_round_the_rule_the_bytes_and_the_whole_runs_rest(monkeypatch, capsys):
+    repeat = expand.Repeat("rounds", 5, 25, (), "round")
+    keys = {"pattern": "random", "read": 50, "block": ((4096, 100.0),), "threads": 1, "time": 60.0}
+    acts = [expand.Act("rounds/a", "load", keys, {"read": 50}, repeat), expand.Act("rest", "idle", {"time": 30.0})]
+    drive = Drive()
+    drive.drive = {"time_dilation": 1, "interface": "SATA", "capacity_bytes": 10**9}
+    allowed = Budget(5 * 10**9, 10**9)
+    book = Book()
+    book.path, book.sync = "RUN", lambda: (1, 2)
+    shown = Progress()
+    at = live.Live(drive, book, None, shown, True, Course(acts, drive.drive, {}, allowed))
+    at.act(acts[0], 3, 1, 1)
+    at.rule_words = "range 12 % of 20 %"
+    at.begin(Pace("rounds/a", time_s=60.0))
+    monkeypatch.setattr(live.time, "monotonic", lambda: at._started + 15)
+    at.second(second(1000, 15.0) | {"total_bytes": 10**9})
+    said, line = capsys.readouterr()
+    for part in ("rounds 3/5…25  1/1  a read=50   25%", "1,000 IOPS", "range 12 % of 20 %", "wrote 1.50 GB of 5.00 GB"):
+        assert part in line
+    assert line.endswith("ETA 3:16…23:38\n")  # 45 s + 2 or 22 rounds of 60 s + 30 s, and fio's own time
+    told = json.loads(said)
+    assert told["left_s"] == [196, 1418] and told["written_bytes"] == 15 * 10**8 and told["budget_bytes"] == 5 * 10**9
+    assert told["doing"] == "rounds 3/5…25 1/1 a read=50" and told["rule"] == "range 12 % of 20 %"
+    at.act_done(acts[0], 2 * 10**9)
+    at.act(acts[1], None, 1, 1)
+    at.begin(Pace("rest"))
+    assert at._course.left_s(10) == (20, 20)
+
+
+def test_a_rule_of_the_load_itself_is_shown_rather_than_the_repeats(capsys):
+    at, _ = made(Drive())
+    at._show = Progress()
+    at.begin(Pace("load", time_s=60.0, rule=lambda: "record 2 of 5"))
+    at.second(second(1000, 1.0))
+    assert "record 2 of 5" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-from ssdrig.progress import Progress, sparkline
+import pytest
+
+from ssdrig.progress import Part, Progress, fitted, sparkline
 
 
 def test_sparkline_is_logarithmic_and_shows_zero_as_a_hole():
@@ -21,3 +23,44 @@ def test_quiet_says_nothing(capsys):
     p.show("x")
     p.say("y")
     assert capsys.readouterr().err == ""
+
+
+PARTS = [
+    Part("rounds 3/5…25"),
+    Part("17/56", 2),
+    Part("point read=65 block=16KiB", 6),
+    Part("  41%", 1),
+    Part("▁" * 16 + "▂▃▄▅▆▇█▇", 9, 8),
+    Part("   38,214 IOPS", 1),
+    Part(" 4.15 W", 3),
+    Part("range 12 % of 20 %, slope 3 % of 10 %, 1 of 3 steady", 4),
+    Part("wrote 1.20 TB of 5.00 TB", 5),
+    Part("ETA 2:10:00…18:40:00"),
+]
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (60, "rounds 3/5…25    41%     38,214 IOPS  ETA 2:10:00…18:40:00"),
+        (80, "rounds 3/5…25  17/56    41%     38,214 IOPS   4.15 W  ETA 2:10:00…18:40:00"),
+        (20, "rounds 3/5…25"),
+        (10, "rounds 3…"),
+    ],
+)
+def test_a_narrow_terminal_gets_what_matters_most(columns, line):
+    assert fitted(PARTS, columns) == line
+    assert len(line) < columns
+
+
+def test_no_line_fills_the_terminal_and_a_wide_one_gets_all():
+    lines = [fitted(PARTS, columns) for columns in range(1, 260)]
+    assert all(len(line) < columns or not line for columns, line in enumerate(lines, 1))
+    assert lines[-1] == "  ".join(part.text for part in PARTS)
+    bars = len("  ".join(part.text for part in PARTS)) + 1
+    assert "▁" * 16 not in fitted(PARTS, bars - 1) and "▂▃▄▅▆▇█▇" in fitted(PARTS, bars - 16)  # the newest are kept
+
+
+def test_a_log_gets_all_parts_and_no_control_character(capsys):
+    Progress().show([Part("load"), Part("", 1), Part("\x1b[2J 5 IOPS", 9)])
+    assert capsys.readouterr().err == "load  \\x1b[2J 5 IOPS\n"

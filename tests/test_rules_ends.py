@@ -85,3 +85,21 @@ def test_edges_of_windows():
     assert ends.edges_s(spans, 61.0) == (10.0, 20.0, 42.0, 61.0)
     assert ends.edges_s({"steady": values.span("last 400 s")}, 2000.0) == (1600.0, 2000.0)
     assert ends.edges_s(spans, None) == ()
+
+
+def test_how_far_a_repeat_is_from_steady():
+    assert ends.far(ends.tracked({"a": [1.0] * 4})) == ""  # fewer than five rounds
+    flat, tilted = [100.0] * 5, [100.0, 104.0, 108.0, 112.0, 116.0]
+    assert ends.far(ends.tracked({"a": tilted})) == "range 15 % of 20 %, slope 15 % of 10 %"
+    assert ends.far(ends.tracked({"a": flat, "b": tilted})).endswith("slope 15 % of 10 %, 1 of 2 steady")
+
+
+def test_how_far_a_load_is_from_its_end():
+    entry = values.until([{"steady": "pts", "value": "iops", "record": "2 s", "after": "1 x"}], "until")
+    watch = ends.Watch(entry, 1000)
+    assert ends.Watch((), 1000).words() == "" and watch.words().startswith("record 0 of 5")
+    assert not watch.met([100.0] * 9, 400)
+    assert watch.words() == "record 4 of 5, 400 B of 1.00 kB first"
+    assert not watch.met([100.0] * 10, 900)
+    assert watch.words() == "range 0 % of 20 %, slope 0 % of 10 %, 900 B of 1.00 kB first"
+    assert watch.met([100.0] * 11, 1000) and "first" not in watch.words()

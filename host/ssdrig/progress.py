@@ -5,11 +5,23 @@ import math
 import shutil
 import sys
 import time
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ssdrig.terminal import printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
+GAP = "  "  # between the parts of a line
+
+
+class Part(NamedTuple):
+    """A part of the live line. Where the terminal is too narrow, those of the highest rank are left out first; one
+    with `least` is shortened from its left, to so many characters, before that."""
+
+    text: str
+    rank: int = 0
+    least: int | None = None
 
 
 def sparkline(values: list[float], width: int = 24) -> str:
@@ -33,14 +45,16 @@ class Progress:
         self.live = _is_terminal()
         self._last_plain = -math.inf
 
-    def show(self, text: str) -> None:
+    def show(self, text: str | Sequence[Part]) -> None:
+        """One line, or its parts: as many as the terminal has room for, in a log all of them."""
         if self.quiet:
             return
+        parts = [Part(printable(part.text), *part[1:]) for part in ([Part(text)] if isinstance(text, str) else text)]
         if self.live:
-            _write(f"\r\x1b[K{fitted(printable(text))}")
+            _write(f"\r\x1b[K{fitted(parts, shutil.get_terminal_size().columns)}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
-            _write(printable(text) + "\n")
+            _write(GAP.join(part.text for part in parts if part.text) + "\n")
 
     def say(self, text: str) -> None:
         if not self.quiet:
@@ -50,10 +64,25 @@ class Progress:
         _write(("\r\x1b[K" if self.live else "") + printable_lines(text) + "\n")
 
 
-def fitted(text: str) -> str:
-    """As much of one line as the terminal has columns for: a longer one would scroll each second."""
-    columns = shutil.get_terminal_size().columns
-    return text if len(text) < columns else text[: max(0, columns - 2)] + "…"
+def fitted(parts: Sequence[Part], columns: int) -> str:
+    """The parts as one line of less than `columns` characters: a longer one would scroll each second."""
+    room = max(0, columns - 1)
+    kept = [part for part in parts if part.text]
+    while True:
+        over = sum(len(part.text) for part in kept) + len(GAP) * (len(kept) - 1) - room
+        if over <= 0:
+            break
+        spare = next((i for i, part in enumerate(kept) if part.least is not None and len(part.text) > part.least), None)
+        if spare is not None:
+            part = kept[spare]
+            keep = max(part.least or 0, len(part.text) - over)
+            kept[spare] = part._replace(text=part.text[len(part.text) - keep :])
+        elif len(kept) > 1:
+            # the last one of the highest rank
+            kept.pop(max(range(len(kept)), key=lambda i: (kept[i].rank, i)))
+        else:
+            return kept[0].text[: max(0, room - 1)] + "…" * (room > 0)
+    return GAP.join(part.text for part in kept)
 
 
 def _is_terminal() -> bool:

@@ -117,7 +117,8 @@ def carry_out(acts, book: journal.Journal, drive: VirtualDrive, jobs: int, momen
         return {"method": "format", "ok": True}
 
     bench: Any = SimpleNamespace(drive=DRIVE, check=lambda: None, purge=purge, fio_target="nbd+unix:///?socket=model")
-    live: Any = SimpleNamespace(begin=lambda pace: None, poll_smart=poll, round_words="")
+    none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
+    live: Any = SimpleNamespace(poll_smart=poll, **none)
     stop: Any = SimpleNamespace(check=lambda: None, second_raises=contextlib.nullcontext, asked=lambda: False)
     show: Any = SimpleNamespace(show=lambda words: None)
     stage = ModelStage(bench, book, live, stop, show, SimpleNamespace(), 4242, jobs)  # type: ignore[arg-type]

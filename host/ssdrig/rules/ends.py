@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ssdrig.rules import steady, windows
+from ssdrig.words import size
 
 if TYPE_CHECKING:
     from ssdrig.plan import values
@@ -60,6 +61,17 @@ class Watch:
         self.capacity_bytes = capacity_bytes
         self.ended_by: str | None = None
         self.verdict: dict = steady.untested("the load was too short for five records")
+        self._records = self._written_bytes = 0
+
+    def words(self) -> str:
+        """How far the rule is, for the live line; "" where the load has none."""
+        entry = next((entry for entry in self.rules if entry.rule), None)
+        if entry is None:
+            return ""
+        far = steady.words(self.verdict) or f"record {self._records} of {steady.ROUNDS}"
+        if entry.after and self._written_bytes < self._bytes(entry.after):
+            far += f", {size(self._written_bytes)} of {size(self._bytes(entry.after))} first"
+        return far
 
     def met(self, counts: Sequence[float], written_bytes: int) -> bool:
         """Asked each second: `counts` are the I/Os of each second so far."""
@@ -74,6 +86,7 @@ class Watch:
 
     def _steady(self, entry: "values.Until", counts: Sequence[float], written_bytes: int) -> bool:
         means = records(counts, entry.record_s or RECORD_S, entry.spaced_s)
+        self._records, self._written_bytes = len(means), written_bytes
         if len(means) >= steady.ROUNDS:
             self.verdict = steady.verdict(means[-steady.ROUNDS :])
         enough = entry.after is None or written_bytes >= self._bytes(entry.after)
@@ -90,3 +103,13 @@ def tracked(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict]:
         words: steady.verdict(seen[-steady.ROUNDS :]) if len(seen) >= steady.ROUNDS else steady.untested(few)
         for words, seen in rounds.items()
     }
+
+
+def far(verdicts: Mapping[str, dict]) -> str:
+    """How far a repeat is from steady: of several tracked values the one that is furthest, and how many hold."""
+    tested = [verdict for verdict in verdicts.values() if verdict["range_percent"] is not None]
+    if not tested:
+        return ""
+    worst = steady.words(max(tested, key=steady.excess))
+    held = sum(bool(verdict["passed"]) for verdict in verdicts.values())
+    return worst if len(verdicts) == 1 else f"{worst}, {held} of {len(verdicts)} steady"

@@ -50,6 +50,21 @@ def untested(why: str) -> dict:
     return {"rule": RULE, "passed": None, "why": why, **nothing, "rounds": []}
 
 
+def words(verdict: dict) -> str:
+    """How far the rule is: "range 12 % of 20 %, slope 3 % of 10 %"; "" where it was not tested."""
+    if verdict["range_percent"] is None:
+        return ""
+    spread, slope = verdict["range_percent"], verdict["slope_percent"]
+    return f"range {spread:.0f} % of {RANGE_PERCENT} %, slope {slope:.0f} % of {SLOPE_PERCENT} %"
+
+
+def excess(verdict: dict) -> float:
+    """How far a verdict is from passing, as a share of the limits: at most 1 passes; 0 where nothing was tested."""
+    if verdict["range_percent"] is None:
+        return 0.0
+    return max(verdict["range_percent"] / RANGE_PERCENT, verdict["slope_percent"] / SLOPE_PERCENT)
+
+
 def of_seconds(counts) -> dict:
     """The verdict on a window of per-second counts (n,), cut into five rounds of n / 5 s each, and `round_s`. A second
     that two rounds share is divided between them."""

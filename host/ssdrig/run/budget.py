@@ -30,8 +30,12 @@ class Budget:
 
     def wrote(self, act: Act, size: int) -> None:
         """An act has moved so many bytes."""
-        if act.do in ("fill", "load"):
-            self.written_bytes += int(size * (1 - act.keys.get("read", 0) / 100))
+        self.written_bytes += self.share(act, size)
+
+    @staticmethod
+    def share(act: Act, size: int) -> int:
+        """How many of the bytes that an act has moved were written."""
+        return int(size * (1 - act.keys.get("read", 0) / 100)) if act.do in ("fill", "load") else 0
 
     def left_bytes(self) -> int | None:
         """What may still be written; None: without end."""

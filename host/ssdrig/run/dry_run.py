@@ -8,6 +8,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.run import prepare
 from ssdrig.run.budget import Budget
+from ssdrig.run.course import range_words
 from ssdrig.terminal import printable
 
 KIND = {"random": "RND", "sequential": "SEQ"}
@@ -116,8 +117,8 @@ def _load(act: Act, points: bool = False) -> str:
 
 def times(each: cost.Cost, k: int) -> str:
     """Host time as a range, "0:11…0:54"."""
-    least, most = (words.clock(seconds * k) for seconds in each.time_s)
-    return "–" if not each.time_s[1] else least if least == most else f"{least}…{most}"
+    least, most = each.time_s
+    return range_words((k * least, k * most)) if most else "–"
 
 
 def written(each: cost.Cost) -> str:

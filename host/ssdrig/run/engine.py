@@ -37,10 +37,12 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
         more: dict = {"round": stage.round} if stage.round else {}
         if act.point:
             more["point"] = dict(act.point)
+        stage.live.act(act, stage.round, number, len(acts))
         with step(stage.book, act.path, **more) as shown:
             shown |= steps.KINDS[act.do].carry_out(act, stage, number)
             shown |= {"mean": mean} if (mean := stage.means.get(act.label)) and act.point else {}
         budget.wrote(act, shown.get("bytes", 0))
+        stage.live.act_done(act, shown.get("bytes", 0))
     return None
 
 
@@ -51,7 +53,6 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
     try:
         for number in range(repeat.first, repeat.last + 1):
             stage.round = number
-            stage.live.round_words = f"{repeat.path} {number}/{repeat.first - 1 + repeat.least}…{repeat.last}"
             with stage.stop.second_raises():  # should the run have to be resumed: what was written since
                 stage.live.begin(Pace(repeat.path))
                 stage.live.poll_smart("round")
@@ -62,13 +63,14 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
                 seen[words].append(_value(words, acts, stage))
             verdicts = ends.tracked(seen)
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
+            stage.live.rule_words = ends.far(verdicts)
             if wanted:
                 stage.book.event("round", step=repeat.path, round=number, steady=passed, tracked=verdicts)
             if passed:
                 return None
     finally:
         stage.round = None
-        stage.live.round_words = ""
+        stage.live.rule_words = ""
     if wanted:
         stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {repeat.most} rounds")
     return None

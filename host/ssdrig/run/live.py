@@ -13,11 +13,13 @@ from ssdrig.analysis.smart import UNDER_LOAD
 from ssdrig.bench import Bench
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, RigError, SsdrigError
-from ssdrig.progress import Progress, sparkline
+from ssdrig.plan.expand import Act
+from ssdrig.progress import Part, Progress, sparkline
 from ssdrig.rig.stream import Rig
 from ssdrig.rules import windows
+from ssdrig.run.course import Course, range_words
 from ssdrig.steps.pace import Pace
-from ssdrig.words import clock, size
+from ssdrig.words import size
 
 ANCHOR_INTERVAL_S = 60
 CLOCK_SET_NS = 1_000_000_000  # UTC - CLOCK_MONOTONIC has changed by more: someone set the wall clock
@@ -25,6 +27,7 @@ EDGE_LEAD_S = 0.2  # the poll at the end of the load is to be over before the lo
 EDGE_NEAR_S = 2.0  # so near an edge there is no other poll
 CLIFF_POLLS = 2  # what looks like the cliff and was a stall may be polled too
 RIG_SILENCE_S = 15  # a board that reboots is back within 5 s
+FEWEST_BARS = 8  # of the line, in a narrow terminal
 
 
 def anchor(book: journal.Journal) -> None:
@@ -36,8 +39,11 @@ class Live:
     """Called once a second, by the load or by wait(). Rates shown are drive time: with time dilation k the host sees
     1/k of them."""
 
-    def __init__(self, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool):
+    def __init__(
+        self, here: Bench, book: journal.Journal, rig: Rig | None, show: Progress, jsonl: bool, course: Course
+    ):
         self._here, self._book, self._rig, self._show, self._jsonl = here, book, rig, show, jsonl
+        self._course = course
         self.dilation = self._k = here.drive["time_dilation"]
         self._polls = 0
         self._first_document: dict | None = None
@@ -47,11 +53,28 @@ class Live:
         self._cliff_polls = 0
         self._longest_poll_s = 0.0
         self._pace = Pace("")
-        self.round_words = ""  # "rounds 3/5…25", of a repeat
+        self.rule_words = ""  # how far the rule of a repeat is
+        self._place: list[Part] = []  # of the act in work
+        self._doing = ""  # the same in words
+        self._act_began = 0.0
         self._iops: list[float] = []
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._started = self._next_poll = 0.0
+
+    def act(self, act: Act, round_: int | None, number: int, of: int) -> None:
+        """An act begins: the `number`th of `of` that are carried out one after the other, in a repeat in this round."""
+        self._course.begin(act, round_)
+        self._act_began = time.monotonic()
+        self._place = [Part(act.label)]
+        if act.repeat:
+            rounds = f"{act.repeat.path} {round_}/{act.repeat.first - 1 + act.repeat.least}…{act.repeat.last}"
+            self._place = [Part(rounds), Part(f"{number}/{of}", 2), Part(act.label.partition("/")[2], 6)]
+        self._doing = " ".join(part.text for part in self._place)
+
+    def act_done(self, act: Act, moved_bytes: int) -> None:
+        """It has ended, and has moved so many bytes."""
+        self._course.end(act, time.monotonic() - self._act_began, moved_bytes)
 
     def begin(self, pace: Pace) -> None:
         """A step starts now. A poll of the step before is waited for."""
@@ -77,22 +100,36 @@ class Live:
         pace = self._pace
         share = now["total_bytes"] / pace.bytes_to_do if pace.bytes_to_do else elapsed_s / (pace.time_s or math.inf)
         share = min(1.0, share)
-        eta_s = elapsed_s * self._k * (1 - share) / share if share > 0 else 0
-        doing = " ".join(filter(None, (self.round_words, pace.words or pace.step)))
+        moved = int(now["total_bytes"])
+        left_s = self._course.left_s(elapsed_s * self._k, share if pace.bytes_to_do else None)
+        rule = pace.rule() or self.rule_words
         self._show.show(
-            f"{doing:5} {share:4.0%} {sparkline(self._iops):24} {self._iops[-1]:9,.0f} IOPS"
-            f" {size(now['bw_bytes'] * self._k):>7}/s {self._power_words()}  ETA {clock(eta_s)}"
+            [
+                *self._place,
+                Part(f"{share:4.0%}", 1),
+                Part(sparkline(self._iops), 9, FEWEST_BARS),
+                Part(f"{self._iops[-1]:9,.0f} IOPS", 1),
+                Part(f"{size(now['bw_bytes'] * self._k):>7}/s", 7),
+                *self._power_parts(),
+                Part(rule, 4),
+                Part(self._course.written_words(moved), 5),
+                Part(f"ETA {range_words(left_s)}"),
+            ]
         )
         if self._jsonl:
             watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
             self.tell(
                 step=pace.step,
-                **({"doing": pace.words} if pace.words else {}),
+                doing=self._doing,
                 elapsed_s=round(elapsed_s, 1),
                 iops=self._iops[-1],
                 bw_bytes=now["bw_bytes"] * self._k,
                 power_W=watts,
                 samples_lost=lost,
+                rule=rule or None,
+                written_bytes=self._course.written_bytes(moved),
+                budget_bytes=self._course.budget.most_bytes,
+                left_s=[round(s) for s in left_s],
             )
 
     def wait(self, host_s: float, check: Callable[[], None]) -> None:
@@ -104,14 +141,22 @@ class Live:
             if elapsed_s - shown >= 1:
                 shown = elapsed_s
                 self._each_second()
-                share = elapsed_s / host_s
-                left_s = host_s - elapsed_s
-                self._show.show(f"{self._pace.step:6} {share:4.0%} {self._power_words()}  ETA {clock(left_s)}")
+                left_s = self._course.left_s(time.monotonic() - self._started)
+                self._show.show(
+                    [
+                        *self._place,
+                        Part(f"{elapsed_s / host_s:4.0%}", 1),
+                        *self._power_parts(),
+                        Part(self._course.written_words(), 5),
+                        Part(f"ETA {range_words(left_s)}"),
+                    ]
+                )
                 if self._jsonl:
                     self.tell(
                         step=self._pace.step,
                         elapsed_s=round(elapsed_s / self._k, 1),
                         power_W=self._rig.power_W() if self._rig else None,
+                        left_s=[round(s) for s in left_s],
                     )
 
     def _each_second(self) -> None:
@@ -135,12 +180,13 @@ class Live:
             none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
             raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
 
-    def _power_words(self) -> str:
+    def _power_parts(self) -> list[Part]:
         if not self._rig:
-            return "no rig"
-        watts = self._rig.power_W()
-        limit = " AT THE SENSOR'S LIMIT" if self._rig.clipped() else ""
-        return f"{'  -  ' if watts is None else f'{watts:5.2f}'} W{limit}  {self._rig.lost()} lost"
+            return [Part("no rig", 8)]
+        watts, lost = self._rig.power_W(), self._rig.lost()
+        limit = "AT THE SENSOR'S LIMIT" if self._rig.clipped() else ""
+        said = Part(f"{lost} lost", 3 if lost else 8)
+        return [Part(f"{'  -  ' if watts is None else f'{watts:5.2f}'} W", 3), Part(limit, 1), said]
 
     def tell(self, **fields) -> None:
         """One JSON line on stdout, with how many bytes of the journal are on the disk by now."""

@@ -27,6 +27,7 @@ from ssdrig.rig.stream import Rig
 from ssdrig.run import dry_run, engine, prepare, series
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
+from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
 from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
@@ -221,7 +222,9 @@ def carry_out(
             rig = Rig(here.port, book) if here.port else None
             if rig:
                 teardown.push("stop the rig", rig.stop)
-            live = Live(here, book, rig, show, args.jsonl)
+            budget = budget or Budget(None)
+            course = Course(prepared.acts, here.drive, prepared.earlier, budget)
+            live = Live(here, book, rig, show, args.jsonl, course)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
             _check(here, book, rig, stop, teardown)
             book.event("conditions", when="before", found=here.conditions())

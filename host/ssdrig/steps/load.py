@@ -98,9 +98,8 @@ def carry_out(act, stage, number: int) -> dict:
             stage.live.poll_smart("before")
     edges_s = ends.edges_s(keys.get("windows", {}), time_s)
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
-    words = act.label.partition("/")[2] if stage.round else ""
-    pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, words)
     watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
+    pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, watch.words)
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
     result = stage.fio(act, made, pace, number, watch.met if watch.rules else lambda iops, written_bytes: False)
     shown: dict = {"bytes": result.bytes}

@@ -1,11 +1,13 @@
 """How a step goes, for what happens each second of it."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 
 class Pace(NamedTuple):
     """How a step goes: it ends after `bytes_to_do` or after `time_s` of drive time. `polled`: SMART is read during it,
-    at its windows' `edges_s` and, where given, every `smart_s`. `words`: what a person reads of it."""
+    at its windows' `edges_s` and, where given, every `smart_s`. `rule`: says how far the rule is that
+    may end it sooner."""
 
     step: str
     bytes_to_do: int | None = None
@@ -13,4 +15,4 @@ class Pace(NamedTuple):
     polled: bool = False
     edges_s: tuple[float, ...] = ()
     smart_s: float | None = None
-    words: str = ""
+    rule: Callable[[], str] = str

@@ -1,0 +1,96 @@
+"""run/course.py: what is left of a run, as a range."""
+
+import pytest
+
+from ssdrig.plan import cost
+from ssdrig.plan.expand import Act, Repeat
+from ssdrig.run.budget import Budget
+from ssdrig.run.course import Course, range_words
+
+DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "time_dilation": 1}
+KEYS = {"pattern": "random", "read": 0, "block": ((4096, 100.0),), "qd": 32, "threads": 1}
+ROUNDS = Repeat("rounds", 5, 25, (), "round")
+
+
+def load(path, time_s, repeat=None, **more):
+    return Act(path, "load", {**KEYS, "time": time_s, **more}, {"n": path}, repeat, 10**12)
+
+
+FILL = Act("fill", "fill", {"block": 131072, "qd": 32, "threads": 1}, range_bytes=10**12, amount_bytes=10**12)
+ACTS = [FILL, load("rounds/a", 60.0, ROUNDS), load("rounds/b", 40.0, ROUNDS, read=75), load("last", 100.0)]
+START_S = cost.JOB_S
+
+
+def course(earlier=None, k=1):
+    return Course(ACTS, {**DRIVE, "time_dilation": k}, earlier or {}, Budget(None))
+
+
+def near(least, most, jobs=(1, 1)):
+    """So many seconds, and the fio jobs' own time."""
+    return pytest.approx((least + jobs[0] * START_S[0], most + jobs[1] * START_S[1]))
+
+
+def test_the_whole_run_is_the_dry_runs_range_before_it_begins():
+    made, whole = course(), cost.total(ACTS, DRIVE)
+    made.begin(FILL)
+    assert made.left_s(0, 0.0) == pytest.approx(whole.time_s)
+
+
+def test_rounds_are_a_range_until_the_last_one():
+    made = course()
+    made.begin(ACTS[1], 3)
+    assert made.left_s(10) == near(50 + 40 + 2 * 100 + 100, 50 + 40 + 22 * 100 + 100, (2 + 4 + 1, 2 + 44 + 1))
+    made.begin(ACTS[2], 7)  # the fewest have been
+    assert made.left_s(0) == near(40 + 100, 40 + 18 * 100 + 100, (2, 38))
+    made.begin(ACTS[2], 25)
+    assert made.left_s(30) == near(10 + 100, 10 + 100, (2, 2))
+    made.begin(ACTS[3])
+    assert made.left_s(99) == near(1, 1)
+    assert made.left_s(200) == (0, 0)
+
+
+def test_a_run_that_was_resumed_counts_from_its_first_round():
+    repeat = Repeat("rounds", 5, 19, (), "round", first=7)
+    acts = [load("rounds/a", 60.0, repeat)]
+    made = Course(acts, DRIVE, {}, Budget(None))
+    made.begin(acts[0], 7)
+    assert made.left_s(0) == near(60 + 4 * 60, 60 + 18 * 60, (5, 19))
+
+
+def test_what_is_ended_by_bytes_goes_on_as_fast_as_it_went():
+    made = course()
+    made.begin(FILL)
+    behind = near(5 * 100 + 100, 25 * 100 + 100, (11, 51))
+    rest = made.left_s(900, 0.25)
+    assert (rest[0] - 2700, rest[1] - 2700) == behind
+    least, most = made.left_s(1, 0.01)  # too early to say
+    assert most - least > 2000
+
+
+def test_what_an_act_took_prices_the_next_one():
+    made = course()
+    made.begin(ACTS[1], 1)
+    made.end(FILL, 3000.0, 10**12)
+    made.begin(FILL)
+    assert made._present.time_s == pytest.approx((2700.3, 3301.0))
+
+
+def test_dilated_seconds_are_the_hosts():
+    made = course(k=4)
+    made.begin(ACTS[3])
+    assert made.left_s(200) == pytest.approx((4 * 50 + 0.3, 4 * 50 + 1.0))
+
+
+def test_bytes_written_are_counted_with_those_of_the_act_in_work():
+    made = Course(ACTS, DRIVE, {}, Budget(5 * 10**12))
+    made.begin(FILL)
+    assert made.written_words(4 * 10**11) == "wrote 400 GB of 5.00 TB"
+    made.budget.wrote(FILL, 10**12)
+    made.begin(ACTS[2], 1)
+    assert made.written_bytes(10**12) == 10**12 + 25 * 10**10  # 75 % of it was read
+    assert course().written_words() == "wrote 0 B"
+
+
+def test_a_range_is_one_time_where_both_ends_read_alike():
+    assert range_words((130, 67200)) == "2:10…18:40:00"
+    assert range_words((129.6, 130.4)) == "2:10"
