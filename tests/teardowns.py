@@ -15,6 +15,7 @@ from ssdrig.errors import RigError
 from ssdrig.load import fio as load
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
+from ssdrig.rig.last_second import LastSecond
 from ssdrig.run import prepare, run
 from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.virtual.bench import PREFIX, VirtualBench
@@ -51,13 +52,10 @@ class Rig:
     def silent_s(self):
         return 0.0
 
-    def power_W(self):
-        return 1.0
+    def last_second(self):
+        return LastSecond([], None)
 
     def lost(self):
-        return 0
-
-    def clipped(self):
         return 0
 
 

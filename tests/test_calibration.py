@@ -20,8 +20,8 @@ from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration, samples
 from ssdrig.meter.calibration import CalibrationError, Meter, Point
 from ssdrig.meter.frames import Decoder
+from ssdrig.meter.power import mean_power_W
 from ssdrig.rig import calibrate
-from ssdrig.rig.stream import mean_power_W
 
 RAIL = {
     "rail": 0,

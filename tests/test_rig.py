@@ -21,6 +21,8 @@ from ssdrig import journal, wire
 from ssdrig.benchmarks import clock as clock_bench
 from ssdrig.errors import JournalError, RigError
 from ssdrig.meter import samples
+from ssdrig.meter.power import mean_power_W
+from ssdrig.rig import line
 from ssdrig.rig import stream as rig_module
 from ssdrig.rig.stream import Rig
 
@@ -130,7 +132,7 @@ def test_start_stream_stop(rig, board, book):
     assert hello["boot"] == 1 and kinds(book) == ["rig.hello"]
     assert journal.events(book.path)[0]["hello"] == hello
     until(lambda: rig.live()["samples"] >= 500)
-    assert rig.power_W() == pytest.approx(1.0) and rig.lost() == 0 and rig.silent_s() < 5
+    assert rig.last_second().power_W() == pytest.approx(1.0) and rig.lost() == 0 and rig.silent_s() < 5
     rig.stop()
     assert not board.streaming and board.heard[-1] != wire.GO
     p = samples.load(book.path)
@@ -145,7 +147,7 @@ def test_start_stream_stop(rig, board, book):
 
 
 def test_before_start_there_is_nothing_to_show(rig):
-    assert rig.power_W() is None and rig.silent_s() == 0.0 and rig.lost() == 0
+    assert rig.last_second().power_W() is None and rig.silent_s() == 0.0 and rig.lost() == 0
     assert rig.live()["state"] == "stopped"
     rig.stop()
 
@@ -180,7 +182,7 @@ def test_a_silent_board(rig, board):
     board.mute = True
     with pytest.raises(RigError, match="answers within 0.7 s.*seen nothing"):
         rig.start(timeout_s=0.7)
-    assert rig._threads == [] and rig._serial is None
+    assert rig._threads == [] and not rig._line.is_open
 
 
 def test_something_else_on_the_port(rig, board):
@@ -310,11 +312,11 @@ def test_no_bytes_raise_and_all_damage_is_kept(book):
         rig = Rig("none", book)
         for k, piece in enumerate(pieces):
             rig._arrived(piece, k)
-        assert len(rig._rest) <= wire.MAX_FRAME
+        assert len(rig._line.rest) <= wire.MAX_FRAME
         rig._arrived(b"\x00" + wire.encode(wire.LOG, 5, b"hello"), 99)
         records = journal.records(book.path, begin)
         assert records.payload(len(records) - 1) == struct.pack(wire.HEAD, wire.LOG, 5) + b"hello"
-        assert (records.length[records.kind == journal.DAMAGE] <= rig_module.DAMAGE_KEPT).all()
+        assert (records.length[records.kind == journal.DAMAGE] <= line.DAMAGE_KEPT).all()
         assert rig.live()["damaged"] >= np.count_nonzero(records.kind == journal.DAMAGE)
         sent = [part for part in b"".join(pieces).split(b"\x00") if part]
         assert len(records) > len(sent) - 1  # each stretch is kept, as a frame or as damage
@@ -363,7 +365,7 @@ def hearing(book, *sayings):
             rig._arrived(wire.encode(answer, next(seq), text), 1)
         return 1
 
-    rig._send = send
+    rig._line.send = send
     return rig
 
 
@@ -400,9 +402,9 @@ def test_the_boards_time_is_waited_for_and_not_the_hosts(book):
 def test_mean_power_needs_a_known_configuration():
     body = stream.samples(0, np.array([1000, 2000]), [25_600, 25_600], [25_600, -51_200])
     hello = json.loads(stream.hello())
-    assert rig_module.mean_power_W(body, hello) == pytest.approx(-0.5)
-    assert rig_module.mean_power_W(body, None) is None
-    assert rig_module.mean_power_W(stream.samples(0, np.array([1]), [1], [1], config=2), hello) is None
+    assert mean_power_W(body, hello) == pytest.approx(-0.5)
+    assert mean_power_W(body, None) is None
+    assert mean_power_W(stream.samples(0, np.array([1]), [1], [1], config=2), hello) is None
 
 
 def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):
@@ -414,7 +416,8 @@ def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):
 
     arrives(wire.HELLO, two)
     arrives(wire.SAMPLES, stream.samples(0, np.array([1000, 2000]), [25_600] * 2, [25_600] * 2))
-    assert rig.rails_W() == {0: pytest.approx(1.0), 1: None} and rig.power_W() is None
+    recent = rig.last_second()
+    assert recent.rails_W() == {0: pytest.approx(1.0), 1: None} and recent.power_W() is None
     arrives(wire.SAMPLES, stream.samples(0, np.array([1000, 1740]), [61_440] * 2, [12_800] * 2, rail=1))
     arrives(wire.SAMPLES, stream.samples(2, np.array([3000, 4000]), [25_600] * 2, [76_800] * 2))
     assert [rail["rail"] for rail in rig.silent_rails()] == []
@@ -422,7 +425,9 @@ def test_live_power_is_the_sum_of_all_rails_and_unknown_without_one(book):
     assert [rail["rail"] for rail in rig.silent_rails()] == [1] and rig.silent_s() == 0.0
     rig._wanted = True
     assert rig.silent_s() == pytest.approx(20, abs=1)  # of the one that is silent for longest
-    assert rig.rails_W() == {0: pytest.approx(2.0), 1: pytest.approx(1.2)} and rig.power_W() == pytest.approx(3.2)
+    recent = rig.last_second()
+    assert recent.rails_W() == {0: pytest.approx(2.0), 1: pytest.approx(1.2)}
+    assert recent.power_W() == pytest.approx(3.2)
 
 
 def test_the_simulated_board_end_to_end(micropython):

@@ -104,7 +104,7 @@ def stream() -> list[Figure]:
                 time.sleep(max(0.0, began + second - time.monotonic()))
                 before = time.thread_time()
                 made += list(follower.seconds())
-                rig.power_W()
+                rig.last_second().power_W()
                 decode_s += time.thread_time() - before
             elapsed_s, cpu_s = time.monotonic() - began, time.process_time() - cpu_s
             counts = rig.live()

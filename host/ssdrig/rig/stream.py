@@ -1,29 +1,22 @@
-"""The host side of the rig: opens the port, greets the board, starts the stream and writes everything that comes into
-the journal as it came, each frame with the host time right after the read that completed it. Pings go out ten times a
-second and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there
-(samples.py).
+"""The host side of the rig: greets the board, starts the stream and writes everything that comes into the journal as it
+came (line.py), each frame with the host time right after the read that completed it. Pings go out ten times a second
+and are journalled too: the clock is fitted from them afterwards (clock.py), the numbers are decoded there (samples.py).
 
-Bytes that are no frame are kept as damage and never raise. A board that was reset is greeted and started again; a port
-that went away is tried again each second. Both are events of the run, not its end.
+A board that was reset is greeted and started again; a port that went away is tried again each second. Both are events
+of the run, not its end.
 """
 
 import json
-import os
 import random
-import select
 import struct
 import threading
 import time
 from collections import deque
-from typing import Protocol
-
-import numpy as np
-import serial
-from serial.tools import list_ports
 
 from ssdrig import journal, wire
 from ssdrig.errors import RigError, SsdrigError
-from ssdrig.meter.power import clipped_samples, mean_power_W
+from ssdrig.rig.last_second import LastSecond
+from ssdrig.rig.line import Book, Line
 
 PING_S = 0.1
 ASK_AGAIN_S = 0.5
@@ -31,17 +24,8 @@ SILENT_S = 3.0
 REOPEN_S = 1.0
 STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
-DAMAGE_KEPT = 256  # bytes
 ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
 SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
-
-
-class Book(Protocol):
-    """Where a rig keeps what it hears: a run's journal, or memory (rig_session.Memory)."""
-
-    def record(self, kind: int, payload: bytes, t_ns: int) -> None: ...
-    def record_all(self, rows: list[tuple[int, bytes, int]]) -> None: ...
-    def event(self, kind: str, t_ns: int | None = None, **fields) -> object: ...
 
 
 class Rig:
@@ -49,13 +33,10 @@ class Rig:
 
     def __init__(self, port: str, book: Book):
         self.port, self._book = port, book
-        self._serial: serial.Serial | None = None
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
         self._news = threading.Condition()  # guards all below; notified at each arrival
-        self._rest = b""
-        self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
-        self._out_seq = 0
+        self._line = Line(port, book, self._news, self._failed)
         self._token = random.getrandbits(32)
         self._failure: SsdrigError | None = None
         self._hello: dict | None = None
@@ -81,13 +62,13 @@ class Rig:
         """Open, greet, start the stream; returns the board's hello once samples have come of every rail (every_rail
         False: of one; stream False: at once). Raises RigError: no such port, port in use, no answer, another protocol
         version, no samples."""
-        self._open()
+        self._line.open()
         for name, loop in (("rig-read", self._read_loop), ("rig-tick", self._tick_loop)):
             thread = threading.Thread(target=self._guarded, args=(loop,), name=name, daemon=True)
             thread.start()
             self._threads.append(thread)
         try:
-            self._send(wire.STOP)  # a stream that an earlier host left running
+            self._line.send(wire.STOP)  # a stream that an earlier host left running
             self._until(lambda: self._hello, timeout_s, "an ssdrig board that answers")
             self._until(lambda: self._counts["pongs"] >= 5, timeout_s, "a board that answers pings")
             hello = self._hello
@@ -112,8 +93,8 @@ class Rig:
     def stop(self) -> None:
         """End the stream, read what is still under way, close the port. Safe at any time and twice; does not raise."""
         self._wanted = False
-        if self._serial is not None and self._threads:
-            self._send(wire.STOP)
+        if self._line.is_open and self._threads:
+            self._line.send(wire.STOP)
             quiet_from = time.monotonic()
             while (
                 time.monotonic() - quiet_from < STOPPING_S
@@ -124,7 +105,7 @@ class Rig:
         for thread in self._threads:
             thread.join()
         self._threads.clear()
-        self._close("stopped")
+        self._line.close()
 
     def live(self) -> dict:
         """Numbers for a display: samples, lost, damaged (stretches of bytes that were no frame), pongs, boots, and
@@ -154,32 +135,11 @@ class Rig:
         since = time.monotonic() - within_s
         return [rail for rail in (self._hello or {}).get("rails", []) if self._heard_at.get(rail["rail"], 0.0) < since]
 
-    def power_W(self) -> float | None:
-        """Mean power of the last second, all rails together; None if nothing came of one of them."""
-        each = list(self.rails_W().values())
-        known = [watts for watts in each if watts is not None]
-        return sum(known) if each and len(known) == len(each) else None
-
-    def rails_W(self) -> dict[int, float | None]:
-        """Mean power of the last second of each rail that the board has; None: nothing came of it."""
-        recent, hello = self._last_second()
-        out = {}
-        for rail in (hello or {}).get("rails", []):
-            mine = (mean_power_W(body, hello) for body in recent if body[0] == rail["rail"])
-            powers = [p for p in mine if p is not None]
-            out[rail["rail"]] = float(np.mean(powers)) if powers else None
-        return out
-
-    def clipped(self) -> int:
-        """Samples of the last second, of all rails, that stand at the end of their sensor's range."""
-        recent, hello = self._last_second()
-        return sum(clipped_samples(body, hello) for body in recent)
-
-    def _last_second(self) -> tuple[list[bytes], dict | None]:
-        """Bodies of the S frames of the last second, and the latest hello."""
+    def last_second(self) -> LastSecond:
+        """What came in the last second."""
         horizon = time.monotonic() - 1.5
         with self._news:
-            return [body for at, body in self._recent if at > horizon], self._hello
+            return LastSecond([body for at, body in self._recent if at > horizon], self._hello)
 
     def ask(
         self, kind: int, body: bytes, answers: tuple[int, ...], timeout_s: float, expected: str
@@ -192,7 +152,7 @@ class Rig:
         with self._news:  # nothing comes between the two
             self._answers.clear()
             self._fence = self._next_token()
-            sent = self._ping(self._fence) and self._send(kind, body) is not None
+            sent = self._ping(self._fence) and self._line.send(kind, body) is not None
         if not sent:
             raise RigError(
                 f"{expected}",
@@ -226,99 +186,28 @@ class Rig:
         """The board's hello of now. RigError when none comes."""
         return json.loads(self.ask(wire.ASK_HELLO, b"", (wire.HELLO,), timeout_s, "a greeting")[1])
 
-    # ---- port
-
-    def _open(self) -> None:
-        try:
-            # exclusive: two readers would each get half of the bytes
-            self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
-        except (OSError, ValueError) as error:
-            there = ", ".join(p.device for p in list_ports.comports()) or "none"
-            raise RigError(
-                f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port"
-            ) from error
-        self._rest, self._tail_torn = b"", True
-        self._note_port("open")
-
-    def _close(self, state: str) -> None:
-        port, self._serial = self._serial, None
-        if port is not None:
-            try:
-                port.close()
-            except OSError:
-                pass  # it is gone, which is what was wanted
-            self._note_port("closed")
-
-    def _note_port(self, state: str) -> None:
-        try:
-            self._book.record(
-                journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
-            )
-        except SsdrigError as error:
-            self._failure = self._failure or error
-
-    def _send(self, kind: int, body: bytes = b"") -> int | None:
-        """Write one command. Returns the time right before the write, or None if the port did not take it."""
-        with self._news:
-            port = self._serial
-            if port is None:
-                return None
-            frame = (b"\x00" if self._tail_torn else b"") + wire.encode(kind, self._out_seq, body)
-            self._out_seq = (self._out_seq + 1) & 0xFFFFFFFF
-            try:
-                t_ns = time.monotonic_ns()
-                self._tail_torn = os.write(port.fileno(), frame) < len(frame)
-            except (BlockingIOError, serial.SerialException):
-                return None  # the board does not read: its silence is noticed by the ticker
-            except OSError:
-                return None  # the reader meets the same error and says so
-            return None if self._tail_torn else t_ns
-
     # ---- reading
 
     def _read_loop(self) -> None:
         while not self._closing.is_set():
-            port = self._serial
-            if port is None:
+            if not self._line.is_open:
                 self._closing.wait(0.05)
                 continue
             try:
-                if not select.select([port.fileno()], [], [], 0.1)[0]:
-                    continue
-                data = os.read(port.fileno(), 65536)
-                t_ns = time.monotonic_ns()
-            except (OSError, ValueError, serial.SerialException) as error:
-                data, t_ns, why = b"", time.monotonic_ns(), str(error)
-            else:
-                why = "hung up"
+                data, t_ns = self._line.read(0.1)
+            except OSError as error:
+                if not self._closing.is_set():
+                    with self._news:
+                        self._line.close()
+                        self._reopen_at = time.monotonic() + REOPEN_S
+                        self._say_lost(f"port {self.port} gone: {error}")
+                continue
             if data:
                 self._arrived(data, t_ns)
-            elif not self._closing.is_set():
-                with self._news:
-                    self._close("gone")
-                    self._reopen_at = time.monotonic() + REOPEN_S
-                    self._say_lost(f"port {self.port} gone: {why}")
 
     def _arrived(self, data: bytes, t_ns: int) -> None:
-        """Split at delimiters, journal, account. Bytes that are no frame become damage records."""
-        parts = (self._rest + data).split(b"\x00")
-        self._rest = parts.pop()
-        if len(self._rest) > wire.MAX_FRAME:
-            parts.append(self._rest)
-            self._rest = b""
-        rows, frames, damaged = [], [], 0
-        for part in parts:
-            if not part:
-                continue
-            try:
-                kind, seq, body = wire.decode(part)
-            except wire.WireError:
-                rows.append((journal.DAMAGE, part[:DAMAGE_KEPT], t_ns))
-                damaged += 1
-                continue
-            rows.append((journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
-            frames.append((kind, seq, body))
-        self._book.record_all(rows)
+        """Journal what came, then account for it."""
+        frames, damaged = self._line.split(data, t_ns)
         with self._news:
             self._counts["damaged"] += damaged
             for frame in frames:
@@ -397,7 +286,7 @@ class Rig:
         # jitter: no beating with the board's own rhythm
         while not self._closing.wait(PING_S * random.uniform(0.8, 1.2)):
             now = time.monotonic()
-            if self._serial is None:
+            if not self._line.is_open:
                 if now >= self._reopen_at:
                     self._reopen_at = now + REOPEN_S
                     self._reopen()
@@ -413,12 +302,12 @@ class Rig:
                 go = self._go_due
             if ask:
                 self._asked_at = now
-                self._send(wire.ASK_HELLO)
+                self._line.send(wire.ASK_HELLO)
             if go:
                 with self._news:
                     self._go_due, self._go_at = False, time.monotonic()
                     self._next_index.clear()
-                if self._send(wire.GO) is None:
+                if self._line.send(wire.GO) is None:
                     self._go_due = True
 
     def _next_token(self) -> int:
@@ -429,14 +318,14 @@ class Rig:
     def _ping(self, token: int) -> bool:
         """False if the port did not take it."""
         body = struct.pack("<I", token)
-        t_ns = self._send(wire.PING, body)
+        t_ns = self._line.send(wire.PING, body)
         if t_ns is not None:
             self._book.record(journal.PING, body, t_ns)
         return t_ns is not None
 
     def _reopen(self) -> None:
         try:
-            self._open()
+            self._line.open()
         except RigError:
             return  # said when it went; tried again
         with self._news:
@@ -453,9 +342,13 @@ class Rig:
         try:
             loop()
         except SsdrigError as error:
-            with self._news:
-                self._failure = self._failure or error
-                self._news.notify_all()
+            self._failed(error)
+
+    def _failed(self, error: SsdrigError) -> None:
+        """Keep it, and tell who waits: the first is raised where someone listens."""
+        with self._news:
+            self._failure = self._failure or error
+            self._news.notify_all()
 
     def _over(self, begun: float, board_begun_us: int, timeout_s: float) -> bool:
         now = time.monotonic()
@@ -477,8 +370,8 @@ class Rig:
                 if self._over(begun, board_begun_us, timeout_s):
                     seen = (
                         "nothing"
-                        if not self._counts["damaged"] and not self._rest
-                        else f"bytes that are no frames, such as {self._rest[-40:]!r}"
+                        if not self._counts["damaged"] and not self._line.rest
+                        else f"bytes that are no frames, such as {self._line.rest[-40:]!r}"
                     )
                     if self._hello:
                         seen = (

@@ -117,7 +117,7 @@ class Live:
             ]
         )
         if self._jsonl:
-            watts, lost = (self._rig.power_W(), self._rig.lost()) if self._rig else (None, None)
+            watts, lost = (self._rig.last_second().power_W(), self._rig.lost()) if self._rig else (None, None)
             self.tell(
                 step=pace.step,
                 doing=self._doing,
@@ -155,7 +155,7 @@ class Live:
                     self.tell(
                         step=self._pace.step,
                         elapsed_s=round(elapsed_s / self._k, 1),
-                        power_W=self._rig.power_W() if self._rig else None,
+                        power_W=self._rig.last_second().power_W() if self._rig else None,
                         left_s=[round(s) for s in left_s],
                     )
 
@@ -183,8 +183,8 @@ class Live:
     def _power_parts(self) -> list[Part]:
         if not self._rig:
             return [Part("no rig", 8)]
-        watts, lost = self._rig.power_W(), self._rig.lost()
-        limit = "AT THE SENSOR'S LIMIT" if self._rig.clipped() else ""
+        watts, lost = self._rig.last_second().power_W(), self._rig.lost()
+        limit = "AT THE SENSOR'S LIMIT" if self._rig.last_second().clipped() else ""
         said = Part(f"{lost} lost", 3 if lost else 8)
         return [Part(f"{'  -  ' if watts is None else f'{watts:5.2f}'} W", 3), Part(limit, 1), said]
 

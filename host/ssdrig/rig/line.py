@@ -1,0 +1,130 @@
+"""The serial line to the board: the port, opened, closed and noted in the run; commands out, frames in.
+
+Bytes that are no frame are kept as damage and never raise."""
+
+import json
+import os
+import select
+import struct
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import serial
+from serial.tools import list_ports
+
+from ssdrig import journal, wire
+from ssdrig.errors import RigError, SsdrigError
+
+DAMAGE_KEPT = 256  # bytes
+
+
+class Book(Protocol):
+    """Where a rig keeps what it hears: a run's journal, or memory (rig_session.Memory)."""
+
+    def record(self, kind: int, payload: bytes, t_ns: int) -> None: ...
+    def record_all(self, rows: list[tuple[int, bytes, int]]) -> None: ...
+    def event(self, kind: str, t_ns: int | None = None, **fields) -> object: ...
+
+
+class Line:
+    """One port. `lock`: held around each command, so that its holder may send several with nothing between them.
+    `failed` is told of an open or close that the book could not take."""
+
+    def __init__(self, port: str, book: Book, lock: threading.Condition, failed: Callable[[SsdrigError], None]):
+        self.port, self._book, self._lock, self._failed = port, book, lock, failed
+        self.rest = b""  # the beginning of a frame that has not come whole
+        self._serial: serial.Serial | None = None
+        self._tail_torn = False  # half a command lies on the line: the next one starts with a delimiter
+        self._out_seq = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._serial is not None
+
+    def open(self) -> None:
+        """Raises RigError: no such port, or in use."""
+        try:
+            # exclusive: two readers would each get half of the bytes
+            self._serial = serial.Serial(self.port, 115200, timeout=0, write_timeout=0, exclusive=True)
+        except (OSError, ValueError) as error:
+            there = ", ".join(p.device for p in list_ports.comports()) or "none"
+            raise RigError(
+                f"a serial port {self.port} that can be opened", f"{error} (ports here: {there})", "name the rig's port"
+            ) from error
+        self.rest, self._tail_torn = b"", True
+        self._note("open")
+
+    def close(self) -> None:
+        """Safe at any time; does not raise."""
+        port, self._serial = self._serial, None
+        if port is not None:
+            try:
+                port.close()
+            except OSError:
+                pass  # it is gone, which is what was wanted
+            self._note("closed")
+
+    def _note(self, state: str) -> None:
+        try:
+            self._book.record(
+                journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
+            )
+        except SsdrigError as error:
+            self._failed(error)
+
+    def send(self, kind: int, body: bytes = b"") -> int | None:
+        """Write one command. Returns the time right before the write, or None if the port did not take it."""
+        with self._lock:
+            port = self._serial
+            if port is None:
+                return None
+            frame = (b"\x00" if self._tail_torn else b"") + wire.encode(kind, self._out_seq, body)
+            self._out_seq = (self._out_seq + 1) & 0xFFFFFFFF
+            try:
+                t_ns = time.monotonic_ns()
+                self._tail_torn = os.write(port.fileno(), frame) < len(frame)
+            except (BlockingIOError, serial.SerialException):
+                return None  # the board does not read: its silence is noticed by the ticker
+            except OSError:
+                return None  # the reader meets the same error and says so
+            return None if self._tail_torn else t_ns
+
+    def read(self, timeout_s: float) -> tuple[bytes, int]:
+        """What came, empty if nothing did in time, and the time right after. Raises OSError when the port is gone."""
+        port = self._serial
+        if port is None:
+            raise OSError("closed")
+        try:
+            if not select.select([port.fileno()], [], [], timeout_s)[0]:
+                return b"", time.monotonic_ns()
+            data = os.read(port.fileno(), 65536)
+        except (ValueError, serial.SerialException) as error:
+            raise OSError(str(error)) from error
+        if not data:
+            raise OSError("hung up")
+        return data, time.monotonic_ns()
+
+    def split(self, data: bytes, t_ns: int) -> tuple[list[tuple[int, int, bytes]], int]:
+        """Split at delimiters and journal. Returns whole frames (kind, seq, body) and how many stretches of bytes were
+        none; those become damage records."""
+        parts = (self.rest + data).split(b"\x00")
+        self.rest = parts.pop()
+        if len(self.rest) > wire.MAX_FRAME:
+            parts.append(self.rest)
+            self.rest = b""
+        rows, frames, damaged = [], [], 0
+        for part in parts:
+            if not part:
+                continue
+            try:
+                kind, seq, body = wire.decode(part)
+            except wire.WireError:
+                rows.append((journal.DAMAGE, part[:DAMAGE_KEPT], t_ns))
+                damaged += 1
+                continue
+            rows.append((journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
+            frames.append((kind, seq, body))
+        self._book.record_all(rows)
+        return frames, damaged
