@@ -13,7 +13,7 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
-from ssdrig.report import page, phases, plan_page
+from ssdrig.report import page, phases, plan_page, screen
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -91,9 +91,8 @@ def command(args) -> int:
 
 
 def of_plan(folder: Path) -> bool:
-    """Whether a run is shown by the views of its plan. consistency has a page of its own, as have runs older than
-    plans."""
-    return table.plan_of(folder) not in (None, "consistency")
+    """Whether a run is shown by the views of its plan."""
+    return table.plan_of(folder) not in screen.OWN_PAGE
 
 
 def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
@@ -114,7 +113,7 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
     if args.json:
         for one in found:
             print(json.dumps(one, allow_nan=False))
-    show.say(plan_page.text(tables))
+    show.say(screen.text(tables))
     if len(folders) == 1:
         try:
             write(folders[0] / "figures.json", json.dumps(found[0], indent=1) + "\n")

@@ -230,31 +230,3 @@ def footer(tables: list[Table]) -> str:
         " the time from its first I/O to its end, those of a window of its whole seconds. Point at a cell for its"
         " rounds, or for the reason why it is empty. No part of this page is fetched from a network.</footer>"
     )
-
-
-def text(tables: list[Table]) -> str:
-    """For a terminal: the steps of each run and what the rule said."""
-    from ssdrig.report import phases
-
-    out: list[str] = []
-    for each, name in zip(tables, labels(tables), strict=True):
-        marks = " SIMULATED" * bool(each.data.header.get("simulated")) + " SCALED" * each.plan.scaled
-        out.append(f"{each.plan.title}: {name}{marks}, {each.data.state}")
-        rows = [["step", "s", *(f"{h}, {u}" if u else h for _, h, u in COLUMNS)]]
-        for row in each.rows:
-            if row.round is None and row.t0_s is not None and row.t1_s is not None:
-                rows.append([row.act.label, figure(row.t1_s - row.t0_s), *(figure(row.value(w)) for w, *_ in COLUMNS)])
-        out += phases.text(rows, "  ")
-        for one in each.verdicts:
-            passed = one.verdict["passed"]
-            said = "steady" if passed else "STEADY STATE NOT ACHIEVED"
-            out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
-        lacking: dict[str, list[str]] = {}
-        for row in each.rows:
-            if row.state == "not run":
-                lacking.setdefault(str(row.why), []).append(row.act.label)
-        out += [
-            f"  not run: {of[0]}{f' and {len(of) - 1} more' if len(of) > 1 else ''}, {why}"
-            for why, of in lacking.items()
-        ]
-    return "\n".join(out)

@@ -67,12 +67,30 @@ def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
     if folder is None or end is None:
         return None, 0
     code = end["exit_code"]
+    lines, figures = _figures(folder, args, show)
     if args.json or args.jsonl:
-        code = _print(args, {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code}, code)
+        said = {"run": str(folder), "state": end["state"], "why": end["why"], "exit_code": code, "figures": figures}
+        code = _print(args, said, code)
+    if lines:
+        show.say("\n".join(lines))
     tell = show.warn if code else show.say
     tell(f"{end['state']}: {end['why'] or 'all steps done'}")
     show.say(f"run folder: {folder}\nreport:     ./ssdrig report {folder}")
     return folder, code
+
+
+def _figures(folder: Path, args, show: Progress) -> tuple[list[str], dict | None]:
+    """What the run came to: lines for a person, and the object for --json. All of it is in the run folder by now, so
+    nothing that goes wrong here is the run's."""
+    if show.quiet and not (args.json or args.jsonl):
+        return [], None
+    from ssdrig.report import screen
+
+    show.show("figures")
+    try:
+        return screen.ended(folder)
+    except Exception as error:
+        return [f"figures: not to be had, {words_of(error)}"], None
 
 
 def _print(args, result: dict, code: int) -> int:

@@ -1,0 +1,91 @@
+"""report/screen.py: what a run came to, at its end: on the terminal, and with --json as the report has it."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import synthetic_plan
+import synthetic_run
+
+from ssdrig.analysis import table
+from ssdrig.progress import Progress
+from ssdrig.report import screen
+from ssdrig.run import run
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    base = tmp_path_factory.mktemp("ended")
+    main = synthetic_run.write(base, iops=[4000] * 6 + [1000] * 24, zoom_s=20)
+    return {
+        "steps": synthetic_plan.steps(base, name="steps"),
+        "grid": synthetic_plan.grid(base, falling=0.1, rounds=6, name="grid"),
+        "dark": synthetic_plan.grid(base, rounds=1, power=False, name="dark"),
+        "main": main,
+    }
+
+
+def row(lines, name):
+    """The cells of the row that begins with a name."""
+    found = [line.strip()[len(name) :].split("  ") for line in lines if line.strip().startswith(name + "  ")]
+    assert len(found) == 1, "\n".join(lines)
+    return [cell.strip() for cell in found[0] if cell]
+
+
+def test_a_row_for_each_step_and_window_with_the_figures_of_the_report(folders):
+    lines, figures = screen.ended(folders["steps"])
+    assert figures == table.load(folders["steps"]).as_json()
+    assert row(lines, "clean") == ["4.00", "2\u202f000", "8.19", "800", "2.00", "1\u202f000", "1.000 ± 0.072"]
+    assert row(lines, "late")[:5] == ["2.00", "2\u202f000", "8.19", "800", "2.00"]
+    assert row(lines, "after")[-1] == "3.00 ± 0.26" and row(lines, "trim")[:2] == ["0.250", "–"]
+    assert any(line.startswith("  no WA: ") and "fill" in line for line in lines)
+    assert "  not run: rest, 0 s" in lines and not any("trim" in line for line in lines if "  no " in line)
+
+
+def test_a_row_for_each_point_of_the_rounds_that_stand_for_it(folders):
+    """The writes of 4 KiB fall from 100 to 50; of the last five rounds the mean is 70."""
+    lines, _ = screen.ended(folders["grid"])
+    assert row(lines, "rounds/point read=0 block=4KiB")[1] == "70.0"
+    assert row(lines, "rounds/point read=100 block=64KiB")[:2] == ["10.0", "3\u202f000"]
+    assert "  rounds, iops read=0 block=4KiB: STEADY STATE NOT ACHIEVED" in lines
+    assert any("not run: rounds/point read=100 block=512B and 1 more" in line for line in lines)
+
+
+def test_what_is_not_known_has_its_reason(folders):
+    lines, _ = screen.ended(folders["dark"])
+    assert row(lines, "rounds/point read=0 block=4KiB")[4:6] == ["–", "–"]
+    said = [line for line in lines if line.startswith("  no W, µJ per I/O: the run has no power samples (")]
+    assert len(said) == 1 and said[0].endswith("and 3 more)")
+    assert not any(line.endswith("not known") for line in lines)
+
+
+def test_the_phases_of_the_main_job(folders):
+    lines, figures = screen.ended(folders["main"])
+    assert [line.split("  ")[1] for line in lines[1:4]] == ["fill", "fresh plateau", "whole load"]
+    assert figures["windows"]["steady"]["iops_mean"] == 1000 and "1\u202f000" in lines[4]
+
+
+@pytest.fixture
+def performed(folders, capsys):
+    """performed(name, quiet, json) -> (stdout, stderr) of a run that came to this folder."""
+
+    def perform(name, quiet=False, json_=False, folder=None):
+        end = {"state": "complete", "why": None, "exit_code": 0}
+        args = SimpleNamespace(json=json_, jsonl=False)
+        _, code = run.performed(args, Progress(quiet), lambda *more: (folder or folders[name], end))
+        assert code == 0
+        return capsys.readouterr()
+
+    return perform
+
+
+def test_the_end_of_a_run_prints_them(performed, folders):
+    out, err = performed("steps", json_=True)
+    assert json.loads(out)["figures"] == json.loads(json.dumps(screen.ended(folders["steps"])[1]))
+    assert "  clean " in err and err.index("  clean ") < err.index("complete: all steps done")
+    assert performed("steps", quiet=True) == ("", "")
+
+
+def test_figures_that_cannot_be_had_are_not_the_runs_fault(performed, tmp_path):
+    out, err = performed("none", json_=True, folder=tmp_path)
+    assert json.loads(out)["figures"] is None and "figures: not to be had, " in err
