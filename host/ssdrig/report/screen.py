@@ -126,7 +126,7 @@ def _lines(each: Table) -> Iterable[Line]:
             yield from _of_step(row)
         elif row.state == "done" and row.act.label not in seen:
             seen.add(row.act.label)
-            kept = rows_at(each, row.act.path, row.act.point)
+            kept = rows_at(each, row.act.path, dict(row.act.point))
             if kept:
                 found = table.together(kept)
                 yield Line(row.act.label, found.get("t1_s"), found, kept[0].notes)
