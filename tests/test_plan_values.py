@@ -34,7 +34,11 @@ READ = [
     ("span", "0 s..60 s", Span(from_s=0.0, to_s=60.0)),
     ("span", "500 ms..1.5 h", Span(from_s=0.5, to_s=5400.0)),
     ("judge", {"window": "last 20 %", "rule": "pts"}, {"window": "last 20 %", "rule": "pts"}),
-    ("points", [{"at": "max", "where": "lat_mean < 5 ms"}, {"at": "min", "qd": 1}], None),
+    (
+        "points",
+        [{"at": "max", "where": "lat_mean < 5 ms"}, {"at": "min", "qd": 1}],
+        [{"at": "max", "where": Limit("lat_mean", "<", 5000.0, "lat_mean < 5 ms")}, {"at": "min", "qd": 1}],
+    ),
     ("text", "Put the heatsink on (45 °C).", "Put the heatsink on (45 °C)."),
     ("value", "uJ/IO", "uJ/IO"),
     ("count", 3, 3),
@@ -127,11 +131,11 @@ def test_any_value_is_read_or_wrong(kind):
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("lat_mean < 5 ms", Limit("lat_mean", "<", 5000.0)),
-        ("lat_p99 > 250 µs", Limit("lat_p99", ">", 250.0)),
-        ("iops > 1000", Limit("iops", ">", 1000.0)),
-        ("MB/s > 100 MB/s", Limit("MB/s", ">", 100.0)),
-        ("wa < 2.5", Limit("wa", "<", 2.5)),
+        ("lat_mean < 5 ms", Limit("lat_mean", "<", 5000.0, "lat_mean < 5 ms")),
+        ("lat_p99 > 250 µs", Limit("lat_p99", ">", 250.0, "lat_p99 > 250 µs")),
+        ("iops > 1000", Limit("iops", ">", 1000.0, "iops > 1000")),
+        ("MB/s > 100 MB/s", Limit("MB/s", ">", 100.0, "MB/s > 100 MB/s")),
+        ("wa < 2.5", Limit("wa", "<", 2.5, "wa < 2.5")),
     ],
 )
 def test_limits(text, expected):

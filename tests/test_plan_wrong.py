@@ -195,7 +195,7 @@ def test_a_wrong_load(line, sentence):
             "0 loads",
         ),
         (
-            'until = [{ steady = "pts", track = ["W qd"] }]\nmost = 9',
+            'until = [{ steady = "pts", track = ["iops qd"] }]\nmost = 9',
             'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
             "qd to be one of 1",
         ),
@@ -278,8 +278,27 @@ def test_choose_picks_from_points_that_are_there():
     assert steps(text + pick.format("qd = 4") + at.format("min"))["again"].axes == {"at": ["min"]}
     assert "a value that rounds/point has" in refused(HEAD + text + pick.format("qd = 2"))
     assert "do you mean 'qd'?" in refused(HEAD + text + pick.format("qdd = 2"))
-    assert "a point that a choose step has picked" in refused(HEAD + text + pick.format("qd = 4") + at.format("max"))
+    assert "a point that the choose step before it has picked" in refused(
+        HEAD + text + pick.format("qd = 4") + at.format("max")
+    )
     assert "from to be a swept load" in refused(HEAD + pick.format("qd = 4") + text)
+    late = "points picked by iops, MB/s, lat_mean, which are known when a round ends"
+    assert late in refused(HEAD + text + pick.format("qd = 4") + 'value = "W"\n')
+    assert late in refused(HEAD + text + pick.format('where = "lat_p99 < 1 ms"'))
+    chosen = pick.format("qd = 4").replace('"pick"', '"pick2"').replace("rounds/point", "again/load")
+    swept = at.format("min").replace('time = "1 s"', 'over = [{{ time = ["1 s", "2 s"] }}]'.format())
+    assert "sweep all of its points by itself" in refused(HEAD + text + pick.format("qd = 4") + swept + chosen)
+    said = at.format("min").replace("time =", "qd = 2\ntime =")
+    assert "qd either said or swept" in refused(HEAD + text + pick.format("qd = 4") + said)
+
+
+def test_what_the_chosen_point_sets_need_not_be_said():
+    text = REPEAT.format("times = 2", 'over = [{ read = [100, 0] }]\ntime = "1 s"')
+    pick = '[[step]]\nname = "pick"\ndo = "choose"\nfrom = "rounds/point"\npoints = [{ at = "max" }]\n'
+    again = '[[step]]\nname = "again"\ndo = "repeat"\nover = [{ at = ["max"] }]\n'
+    again += '[[step.step]]\nname = "load"\ndo = "load"\npattern = "random"\nblock = "4 KiB"\ntime = "1 s"\n'
+    assert "read" not in steps(text + pick + again)["again/load"].keys
+    assert "read in a load step" in refused(HEAD + again.replace("at = ", "qd = ").replace('"max"', "1"))
 
 
 def test_parameters_go_into_lists_and_into_until():

@@ -10,7 +10,7 @@ from synthetic_plan import Writer
 from ssdrig.analysis import table
 from ssdrig.errors import JournalError
 from ssdrig.plan import shows
-from ssdrig.report import plan_page
+from ssdrig.report import plan_page, screen
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +151,62 @@ def test_a_step_whose_logs_are_gone_says_so(tmp_path):
     assert (row.state, row.t0_s, row.windows) == ("done", None, {}) and any("clean" in note for note in row.notes)
     page = plan_page.render([found])
     assert "done: load: expected" in page and "not known" not in row.why_not("iops")
+
+
+PICKED = """schema = 1
+name = "demo"
+title = "Operating points"
+source = "a test"
+about = "Two queue depths, and the better one again."
+[[step]]
+name = "sweep"
+do = "repeat"
+times = 1
+  [[step.step]]
+  name = "point"
+  do = "load"
+  pattern = "random"
+  read = 0
+  block = "4 KiB"
+  over = [{ qd = [1, 4] }]
+  time = "2 s"
+[[step]]
+name = "pick"
+do = "choose"
+from = "sweep/point"
+points = [{ at = "max" }, { at = "min", where = "lat_mean < 1 us" }]
+[[step]]
+name = "again"
+do = "repeat"
+over = [{ at = ["max", "min"] }]
+  [[step.step]]
+  name = "long"
+  do = "load"
+  pattern = "random"
+  read = 0
+  block = "4 KiB"
+  time = "4 s"
+  windows = { late = "last 2 s" }
+"""
+
+
+def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
+    w = Writer(tmp_path, PICKED)
+    for place, (qd, iops) in enumerate(((1, 1000), (4, 4000)), 1):
+        folder = f"sweep/point/r01/p{place:02}"
+        w.load("sweep/point", [iops] * 2, 1.0, lat_ns=1_000_000, folder=folder, round=1, point={"qd": qd})
+    w.event("step.start", step="pick")
+    rows = [{"at": "max", "point": {"qd": 4}, "value": 4000.0, "figures": {}, "why": None, "of": 2}]
+    rows += [{"at": "min", "point": None, "value": None, "figures": None, "why": "no point has it", "of": 2}]
+    w.event("choose", step="pick", value="iops", points=rows)
+    w.event("step.end", step="pick", ok=True)
+    more = {"round": 1, "point": {"at": "max"}, "chosen": {"qd": 4}}
+    w.load("again/long", [4000] * 4, 1.0, lat_ns=1_000_000, folder="again/long/r01/p01", **more)
+    w.not_run("again/long at=min", "there is no operating point min: no point has it")
+    found = table.load(w.end())
+    *_, pick, long, _ = found.rows
+    assert pick.notes == ["max: qd=4, iops 4000 IOPS, of 2 points", "min: none, no point has it"]
+    assert (long.act.label, long.act.keys["qd"]) == ("again/long at=max", 4)
+    assert long.windows["late"]["littles_qd"] == near(4) and long.windows["late"]["littles_error_percent"] == near(0)
+    assert "max: qd=4, iops 4000 IOPS, of 2 points; min: none" in plan_page.render([found])
+    assert "pick, max: qd=4, iops 4000 IOPS" in screen.text([found])

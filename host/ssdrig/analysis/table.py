@@ -180,6 +180,10 @@ def load(run_path) -> Table:
     load_events(base)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
+    for event in base.events:
+        if event["kind"] == "choose":
+            for row in rows:
+                row.notes += picked(event) if row.act.path == event["step"] else []
     for row in rows:
         if row.state == "running" and base.state != "running":
             row.state, row.why = "cut short", base.why
@@ -218,12 +222,12 @@ def _carried_out(events: Sequence[dict], acts: Sequence[Act]) -> Iterator[tuple]
             found[4] = event.get("why")
         if kind not in ("step.start", "step.end"):
             continue
-        point = event.get("point") or {}
-        label = " ".join([str(event.get("step")), *(f"{key}={grammar.told(value)}" for key, value in point.items())])
+        label = grammar.label(str(event.get("step")), event.get("point") or {})
         if label not in known:
             continue
         number, act = known[label]
         if kind == "step.start":
+            act = act.at(event.get("chosen") or {})
             begun[label, event.get("round")] = [act, number, event.get("round"), "running", None, event["t_ns"], None]
         elif found := begun.get((label, event.get("round"))):
             found[3:5] = ("done", None) if event.get("ok") else ("failed", event.get("why"))
@@ -263,6 +267,20 @@ def _end_ns(data: RunData) -> int:
     return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
 
 
+def picked(event: Mapping) -> list[str]:
+    """What a choose step has picked, in words: ["max: threads=8 qd=32, 40000 of iops, the best of 9 points", …]."""
+    found = []
+    for row in event.get("points") or []:
+        point = row.get("point")
+        if point is None:
+            found.append(f"{row['at']}: none, {row.get('why')}")
+        else:
+            value, unit = row["value"], shows.VALUES[event["value"]][1]
+            at = grammar.label(f"{row['at']}:", point)
+            found.append(f"{at}, {event['value']} {value:.5g}{' ' * bool(unit)}{unit}, of {row['of']} points")
+    return found
+
+
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
     """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it, as long as
     no other I/O lies in between."""
@@ -291,7 +309,7 @@ def _energies_J(rows: Sequence[Row], powers: list[samples.Power], k: int) -> lis
 def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.Power]) -> None:
     """The windows of a row."""
     data = row.data
-    if data is None or row.t0_s is None:
+    if data is None or row.t0_s is None or row.act.do == "choose":
         return
     whole: dict[str, Any] = dict.fromkeys(KEYS)
     ios, moved = data.totals.get("ios"), data.totals.get("bytes")

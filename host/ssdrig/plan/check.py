@@ -7,7 +7,7 @@ from ssdrig import steps
 from ssdrig.errors import UsageError
 from ssdrig.plan import values
 from ssdrig.plan.document import shown
-from ssdrig.plan.formula import VALUES
+from ssdrig.plan.formula import AT_ONCE
 from ssdrig.plan.step import Step, every, told
 from ssdrig.steps.keys import Key
 from ssdrig.words import do_you_mean
@@ -56,10 +56,11 @@ def plan(found: Iterable[Step], where: str) -> None:
         for point in top.axes.get("at", []):
             if point not in picked:
                 do = do_you_mean(str(point), picked) if picked else "put a choose step before it"
-                raise UsageError("a point that a choose step has picked", f"at = {shown(point)} in {place}", do)
+                expected = "a point that the choose step before it has picked"
+                raise UsageError(expected, f"at = {shown(point)} in {place}", do)
         if top.do == "choose":
             _choose(top, before, place)
-            picked |= {point["at"] for point in top.keys["points"]}
+            picked = {point["at"] for point in top.keys["points"]}
         before |= {each.path: each for each in every([top])}
 
 
@@ -129,8 +130,9 @@ def _track(found: Step, words: str, where: str) -> None:
     values."""
     value, *pairs = words.split()
     place = f"{shown(words)} of track in {where}"
-    if value not in VALUES:
-        raise UsageError("track to begin with a value", f"{shown(value)} in {place}", do_you_mean(value, VALUES))
+    if value not in AT_ONCE:
+        expected = f"track to begin with one of {', '.join(AT_ONCE)}, which are known when a round ends"
+        raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, AT_ONCE))
     point = dict(pair.partition("=")[::2] for pair in pairs)
     loads = [child for child in found.steps if child.do == "load"]
     known = {key for child in loads for key in child.axes}
@@ -200,7 +202,15 @@ def _choose(found: Step, before: Mapping[str, Step], where: str) -> None:
     if path not in swept:
         do = do_you_mean(path, swept) if swept else "put a repeat with a swept load before it"
         raise UsageError("`from` to be a swept load of a repeat before it", f"from = {shown(path)} in {where}", do)
+    if "at" in before[path.rpartition("/")[0]].axes:
+        seen = f"{path}, which a repeat over operating points sweeps, in {where}"
+        raise UsageError("`from` to sweep all of its points by itself", seen, "pick from the first sweep")
     axes = swept[path].axes
+    limits = [point["where"].value for point in found.keys["points"] if "where" in point]
+    for value in (found.keys["value"], *limits):
+        if value not in AT_ONCE:
+            expected = f"points picked by {', '.join(AT_ONCE)}, which are known when a round ends"
+            raise UsageError(expected, f"{value} in {where}", do_you_mean(value, AT_ONCE))
     for point in found.keys["points"]:
         for key, value in point.items():
             if key in ("at", "where"):

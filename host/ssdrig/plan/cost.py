@@ -57,6 +57,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     same model."""
     if act.not_run:
         return Cost()
+    if act.do == "load" and act.choices:
+        return _any(of(each, drive, earlier) for each in act.choices)
     if act.do in ("idle", "settle"):
         least_s, most_s = act.keys.get("time", 0.0), act.keys.get("time", act.keys.get("most", 0.0))
         if act.do == "settle":
@@ -75,6 +77,22 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
         cost = Cost(time_s, written, cost.most_bytes, cost.jobs, cost.log_bytes)
     k = drive.get("time_dilation") or 1
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
+
+
+def _any(costs: Iterable[Cost]) -> Cost:
+    """The cost of one of several acts, nobody knows yet of which."""
+    each = list(costs)
+
+    def span(pairs):
+        return (min(pair[0] for pair in pairs), max(pair[1] for pair in pairs))
+
+    return Cost(
+        span([cost.time_s for cost in each]),
+        span([cost.written_bytes for cost in each]),
+        max(cost.most_bytes for cost in each),
+        span([cost.jobs for cost in each]),
+        span([cost.log_bytes for cost in each]),
+    )
 
 
 def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:

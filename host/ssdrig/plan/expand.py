@@ -4,7 +4,7 @@ thing that a dry run prices, the engine carries out, progress counts, resume com
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ssdrig import steps, words
 from ssdrig.errors import UsageError
@@ -38,7 +38,9 @@ class Act:
     """One thing that is done. `path`: of its step; `point`: what `over` has set, in the plan's words; `keys`: all that
     the step says, sizes in bytes, times in seconds of the drive; `range_bytes`: how much of the drive, from its
     beginning; `amount_bytes`: how much it writes or reads, None where another thing ends it; `not_run`: why it is left
-    out."""
+    out. `choices`: of a choose step the acts that it picks from; of an act at an operating point what it may become,
+    each with the part of the picked point that it takes in `chosen`, in the plan's words. Until then its keys are those
+    of one of them."""
 
     path: str
     do: str
@@ -48,11 +50,18 @@ class Act:
     range_bytes: int = 0
     amount_bytes: int | None = None
     not_run: str | None = None
+    choices: tuple["Act", ...] = ()
+    chosen: Mapping = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """ "rounds/point read=65 block=64KiB"."""
-        return " ".join([self.path, *(f"{key}={grammar.told(value)}" for key, value in self.point.items())])
+        return grammar.label(self.path, self.point)
+
+    def at(self, point: Mapping) -> "Act":
+        """The act once `point` was picked; itself where the point changes nothing or is none of the choices."""
+        fits = (each for each in self.choices if each.chosen and each.chosen.items() <= point.items())
+        return next(fits, self)
 
     def folder(self, round_: int | None, number: int) -> str:
         """Where fio writes, within the run's fio/: "load"; of the 17th act in the third round of a repeat
@@ -73,9 +82,13 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             "use another drive, or another plan",
         )
     acts: list[Act] = []
+    picks: dict[str, tuple[Mapping, ...]] = {}
     for step in plan.steps:
         if step.do != "repeat":
-            acts += _acts(step, drive, capabilities, None, {})
+            made = list(_acts(step, drive, capabilities, None, {}))
+            if step.do == "choose":
+                made, picks = _choose(step, acts, made)
+            acts += made
             continue
         rule_rounds = STEADY_ROUNDS if any(entry.rule == "pts" for entry in step.keys.get("until", [])) else 1
         most = step.keys.get("most") or step.keys.get("times") or 1
@@ -90,7 +103,7 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
         repeat = Repeat(step.path, least, most, tuple(step.keys.get("until", ())), resume)
         for outer in _points(step):
             for inner in step.steps:
-                acts += _acts(inner, drive, capabilities, repeat, outer)
+                acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
     return acts
 
 
@@ -125,25 +138,62 @@ def _points(step: grammar.Step) -> Iterator[dict]:
         yield dict(zip((key for key, _ in axes), chosen))
 
 
-def _acts(step: grammar.Step, drive: Mapping, capabilities, repeat: Repeat | None, outer: dict) -> Iterator[Act]:
+def _choose(step: grammar.Step, acts: list[Act], made: list[Act]) -> tuple[list[Act], dict[str, tuple[Mapping, ...]]]:
+    """The choose step with the acts that it picks from, and the points that each of its operating points may be."""
+    path, points = step.keys["from"], step.keys["points"]
+    swept = tuple(act for act in acts if act.path == path and not act.not_run)
+    picks = {}
+    for point in points:
+        fixed = {key: value for key, value in point.items() if key not in ("at", "where")}
+        picks[point["at"]] = tuple(act.point for act in swept if fixed.items() <= act.point.items())
+    why = None if swept else f"no point of {path} is run on this drive"
+    return [replace(act, choices=swept, not_run=why) for act in made], picks
+
+
+def _acts(
+    step: grammar.Step,
+    drive: Mapping,
+    capabilities,
+    repeat: Repeat | None,
+    outer: dict,
+    picks: tuple[Mapping, ...] | None = None,
+) -> Iterator[Act]:
+    """The acts of a step. `picks`: what the point of a choose step may be that the repeat around it is at."""
     spec = steps.KINDS[step.do].KEYS
     lacking = [need for need in step.needs if need not in capabilities]
-    for inner in _points(step):
-        point = {**{key: value for key, value in outer.items() if key in spec or key == "at"}, **inner}
+    why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else None
+    if lacking and not step.optional:
+        raise UsageError(
+            f"a bench with {' and '.join(step.needs)} for step {step.path}",
+            "none here",
+            "add optional = true to the step, or use another bench",
+        )
+
+    def act(point: Mapping, chosen: Mapping) -> Act:
         keys = dict(step.keys)
-        for key, value in point.items():
+        for key, value in {**point, **chosen}.items():
             if key in spec:
                 keys[key] = values.read(value, spec[key].kind)
         keys.pop("over", None)
-        act = _sized(Act(step.path, step.do, keys, {**outer, **inner}, repeat), drive)
-        why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else _unfit(act, drive)
-        if lacking and not step.optional:
-            raise UsageError(
-                f"a bench with {' and '.join(step.needs)} for step {step.path}",
-                "none here",
-                "add optional = true to the step, or use another bench",
-            )
-        yield Act(**{**act.__dict__, "not_run": why})
+        made = _sized(Act(step.path, step.do, keys, point, repeat, chosen=chosen), drive)
+        return replace(made, not_run=why or _unfit(made, drive))
+
+    for inner in _points(step):
+        point = {**outer, **inner}
+        chosen: list[Mapping] = []  # what the picked point may set of this step, each once
+        for pick in picks or ():
+            part = {key: value for key, value in pick.items() if key in spec and key not in inner}
+            chosen += [part] if part not in chosen else []
+        if picks == ():
+            why_none = "no point that it could be at is run on this drive"
+            yield replace(Act(step.path, step.do, dict(step.keys), point, repeat), not_run=why_none)
+        elif not any(chosen):
+            yield act(point, {})
+        else:
+            choices = tuple(act(point, part) for part in chosen)
+            runs = [each for each in choices if not each.not_run] or choices
+            largest = max(runs, key=lambda each: (each.range_bytes, each.keys.get("read") != 100))
+            yield replace(largest, chosen={}, choices=tuple(runs) if not largest.not_run else ())
 
 
 def _sized(act: Act, drive: Mapping) -> Act:
@@ -157,7 +207,7 @@ def _sized(act: Act, drive: Mapping) -> Act:
         bytes_ = amount.fixed_bytes or int(amount.times * drive["capacity_bytes"])
     elif act.do == "fill":
         bytes_ = size
-    return Act(**{**act.__dict__, "range_bytes": size, "amount_bytes": bytes_})
+    return replace(act, range_bytes=size, amount_bytes=bytes_)
 
 
 def _unfit(act: Act, drive: Mapping) -> str | None:

@@ -27,6 +27,7 @@ VALUES = {
     "C": ("temperature_max_C", "°C"),
     "host_cpu": ("host_cpu_percent", "%"),
 }
+AT_ONCE = ("iops", "MB/s", "lat_mean")  # known as soon as a step has ended; the others need the analysis
 LONGEST = 400  # characters
 DEEPEST = 20  # parentheses and signs inside of each other
 _VALUE = "|".join(re.escape(name) for name in sorted(VALUES, key=len, reverse=True))

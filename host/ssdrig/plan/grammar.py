@@ -14,6 +14,7 @@ from ssdrig.plan.document import shown
 from ssdrig.plan.reader import CAPABILITIES as CAPABILITIES
 from ssdrig.plan.step import Step as Step
 from ssdrig.plan.step import every as every
+from ssdrig.plan.step import label as label
 from ssdrig.plan.step import told as told
 from ssdrig.words import do_you_mean
 

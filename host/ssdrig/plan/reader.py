@@ -38,6 +38,8 @@ class Reader:
     def __init__(self, where: str, params: Mapping, workloads: Mapping):
         self.where, self.params, self.workloads = where, params, workloads
         self.unused = {f"${name}" for name in params} | {f"workload {name}" for name in workloads}
+        self.swept: dict[str, Mapping] = {}  # {path of a load: what is swept there}
+        self.picked: Mapping = {}  # what the points set that the latest choose step picks
         for name, table in workloads.items():
             self._workload(table, f"{where}, workload {name}")
 
@@ -94,6 +96,7 @@ class Reader:
                     "repeat on the first level", f"one inside another in {where}", "move it to the first level"
                 )
             swept = {key: points for axis in said.get("over", []) for key, points in axis.items()}
+            swept = {**(self.picked if "at" in swept else {}), **swept}
             inner = self.steps(table.get("step"), path, where, swept)
         optional = table.get("optional", False)
         if not isinstance(optional, bool):
@@ -102,6 +105,9 @@ class Reader:
         needed += [*getattr(kind, "NEEDS", ()), *needs(table, where)]
         step = Step(name, path, str(do), keys, said, tuple(sorted(set(needed))), optional, inner)
         check.step(step, where, outer)
+        self.swept[path] = {**{key: points for key, points in outer.items() if key in kind.KEYS}, **step.axes}
+        if do == "choose":
+            self.picked = self.swept.get(keys["from"], {})
         return step
 
     def _with_workload(self, table: Mapping, where: str) -> Mapping:

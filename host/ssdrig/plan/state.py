@@ -69,13 +69,13 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
     """The state that the acts leave when they begin in `state`. Raises UsageError for the first act whose need is not
     met: a load that reads wants data in its whole range, or it would measure how fast the drive makes zeros."""
     for act in acts:
-        reads = act.do == "load" and act.keys["read"] > 0
-        if reads and not act.not_run and state.valid_bytes < act.range_bytes:
-            raise UsageError(
-                f"data in all {words.size(act.range_bytes)} that {act.path} reads",
-                f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
-                "put a fill of that range before it",
-            )
+        for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
+            if each.keys["read"] > 0 and state.valid_bytes < each.range_bytes:
+                raise UsageError(
+                    f"data in all {words.size(each.range_bytes)} that {act.path} reads",
+                    f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
+                    "put a fill of that range before it",
+                )
         state = after(state, act)
     return state
 

@@ -1,6 +1,6 @@
 """One step as it stands in a plan, and how its points are written. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 
@@ -35,3 +35,8 @@ def every(found: Iterable[Step]) -> Iterator[Step]:
 def told(value) -> str:
     """A value of a point in one word: "4KiB", "65"."""
     return str(value).replace(" ", "")
+
+
+def label(path: str, point: Mapping) -> str:
+    """A step at one of its points: "rounds/point read=65 block=64KiB"."""
+    return " ".join([path, *(f"{key}={told(value)}" for key, value in point.items())])

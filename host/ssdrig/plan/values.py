@@ -57,11 +57,12 @@ class Span(NamedTuple):
 
 class Limit(NamedTuple):
     """A condition on a value of a point: `value` is less ("<") or more (">") than `number`, in the unit of the value
-    (formula.VALUES)."""
+    (formula.VALUES); `words`: as the plan says it."""
 
     value: str
     sign: str
     number: float
+    words: str
 
 
 def read(value, kind: str, key: str = "the value"):
@@ -280,32 +281,33 @@ def judge(value, key: str) -> dict[str, str]:
 
 
 def points(value, key: str) -> list[dict]:
-    """[{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }, { at = "min", threads = 1, qd = 1 }]; check.py
-    compares the other keys with the points that there are."""
+    """[{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }, { at = "min", threads = 1, qd = 1 }]; `where` is a
+    Limit, and check.py compares the other keys with the points that there are."""
     if not isinstance(value, list) or not value or not all(isinstance(point, dict) for point in value):
         raise wrong('a list such as [{ at = "max", where = "lat_mean < 5 ms" }, { at = "mid" }]', value, key)
     for point in value:
         at = one_of(point.get("at"), ("max", "mid", "min"), f"at in {key}")
         if [other.get("at") for other in value].count(at) > 1:
             raise Wrong(f"each point once in {key}", f"{at} twice", "leave one out")
-        if "where" in point:
-            limit(point["where"], f"where in {key}")
-    return value
+    return [
+        {**point, **({"where": limit(point["where"], f"where in {key}")} if "where" in point else {})}
+        for point in value
+    ]
 
 
 def limit(value, key: str = "where") -> Limit:
-    """ "lat_mean < 5 ms" -> Limit("lat_mean", "<", 5000.0), in the unit of the value. Raises Wrong."""
+    """ "lat_mean < 5 ms" -> Limit("lat_mean", "<", 5000.0, …), in the unit of the value. Raises Wrong."""
     match = LIMIT.fullmatch(value) if isinstance(value, str) else None
     if not match:
         raise wrong('a limit such as "lat_mean < 5 ms" or "iops > 1000"', value, key)
     limited, sign, amount = match.groups()
     unit = VALUES[one_of(limited, VALUES, f"the value of {key}")][1]
     if unit == "µs":
-        return Limit(limited, sign, read(amount, "pause", f"the limit of {key}") * 1e6)
+        return Limit(limited, sign, read(amount, "pause", f"the limit of {key}") * 1e6, value)
     number = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,12})?) ?(.*)", amount)
     if not number or number[2] not in ("", unit):
         raise wrong(f"a number{' and ' + unit if unit else ''}", amount, f"the limit of {key}", "correct it")
-    return Limit(limited, sign, float(number[1]))
+    return Limit(limited, sign, float(number[1]), value)
 
 
 def text(value, key: str) -> str:

@@ -165,6 +165,8 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 
 def _step(row: Row) -> str:
+    if row.act.do == "choose" and row.state == "done":
+        return _said(row.act.label, "", 2 + len(COLUMNS), "; ".join(row.notes))
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(row.act.label, "", 2 + len(COLUMNS), why)

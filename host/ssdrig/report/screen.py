@@ -103,6 +103,7 @@ def of_plan(each: Table) -> list[str]:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
     out = (phases.text(rows, "  ") if lines else []) + lacking.lines()
+    out += [f"  {row.act.path}, {note}" for row in each.rows if row.act.do == "choose" for note in row.notes]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
@@ -133,7 +134,7 @@ def _lines(each: Table) -> Iterable[Line]:
 
 
 def _of_step(row: Row) -> Iterable[Line]:
-    if row.t0_s is None or row.t1_s is None:
+    if row.t0_s is None or row.t1_s is None or row.act.do == "choose":
         return
     with_io = row.act.do in ("fill", "load")
     state = "" if row.state == "done" else f" ({row.state})"

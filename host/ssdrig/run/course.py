@@ -33,7 +33,7 @@ class Course:
         self._behind = cost.Cost()
         ahead = False
         for repeat, group in self._groups:
-            place = next((i for i, each in enumerate(group) if each is act), None)
+            place = next((i for i, each in enumerate(group) if each.label == act.label), None)
             if place is not None:
                 ahead = True
                 self._behind += self._once(group[place + 1 :])

@@ -11,6 +11,7 @@ from ssdrig.run.budget import Budget
 from ssdrig.run.course import range_words
 from ssdrig.terminal import printable
 
+ROUNDS_WIDTH = 6  # " 5…25"
 KIND = {"random": "RND", "sequential": "SEQ"}
 
 
@@ -33,10 +34,11 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
     rated = f", rated {rated_bytes / 1e12:.4g} TBW" if rated_bytes else ""
     variant = f", variant {plan.variant}" if plan.variant else ""
     scaled = ", SCALED" if plan.scaled else ""
+    width = max(15, *(len(path) + ROUNDS_WIDTH * bool(acts[0].repeat) for path, acts in _groups(prepared.acts)))
     lines = [
         f"{named}: {words.size(drive['capacity_bytes'])}{raw}{dilated}{rated}",
         f"{plan.name} ({plan.title}{variant}{scaled})",
-        f"  {'step':15} {'what':44} {'time':>17} {'writes':>17}",
+        f"  {'step':{width}} {'what':44} {'time':>17} {'writes':>17}",
     ]
     whys: dict[str, list[str]] = {}
     for act in prepared.acts:
@@ -45,8 +47,8 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
     for path, acts in _groups(prepared.acts):
         each = cost.total(acts, drive, prepared.earlier)
         rounds = acts[0].repeat
-        name = f"{path} {rounds.least}…{rounds.most}" if rounds else path
-        lines.append(f"  {name:15} {_what(acts):44} {times(each, k):>17} {written(each):>17}")
+        name = f"{path} {_range(rounds.least, rounds.most)}" if rounds and rounds.most > 1 else path
+        lines.append(f"  {name:{width}} {_what(acts):44} {times(each, k):>17} {written(each):>17}")
     whole = prepared.cost
     share = ""
     if rated_bytes:
@@ -54,7 +56,7 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
         share = f" = {percent} % of {rated_bytes / 1e12:.4g} TBW"
     logs = "…".join(dict.fromkeys(map(words.size, whole.log_bytes)))
     jobs = f"{_range(*whole.jobs)} fio jobs, logs {logs}"
-    lines.append(f"  {'in all':15} {jobs:44} {times(whole, k):>17} {written(whole):>17}{share}")
+    lines.append(f"  {'in all':{width}} {jobs:44} {times(whole, k):>17} {written(whole):>17}{share}")
     for why, points in whys.items():
         some = f" ({', '.join(points[:3])}{', …' if len(points) > 3 else ''})" if points[0] else ""
         lines.append(f"  not run: {why}{some}")
@@ -69,21 +71,29 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
 
 
 def _groups(acts: Sequence[Act]) -> list[tuple[str, list[Act]]]:
-    """Steps of the first level that are run, each with its acts."""
+    """Steps that are run, each with its acts; a repeat of one step has the name of the repeat."""
     found: dict[str, list[Act]] = {}
+    inside: dict[str, set[str]] = {}
     for act in acts:
         if not act.not_run:
-            found.setdefault(act.repeat.path if act.repeat else act.path, []).append(act)
-    return list(found.items())
+            found.setdefault(act.path, []).append(act)
+            inside.setdefault(act.repeat.path if act.repeat else "", set()).add(act.path)
+    names = {path: repeat for repeat, paths in inside.items() for path in paths if repeat and len(paths) == 1}
+    return [(names.get(path, path), of) for path, of in found.items()]
 
 
 def _what(acts: Sequence[Act]) -> str:
     act, keys = acts[0], acts[0].keys
+    if act.do == "choose":
+        wanted = (p["at"] + (f" where {p['where'].words}" if "where" in p else "") for p in keys["points"])
+        return f"{', '.join(wanted)}: of {len(act.choices)} points"
+    if act.choices:
+        known = [one.keys["time"] for each in acts for one in each.choices if "time" in one.keys]
+        times = f" x {_range(min(known), max(known))} s" if known else ""
+        return f"{len(acts)} points{times}, each of {max(len(each.choices) for each in acts)} that were swept"
     if len(acts) > 1:
         return (
-            f"{len(acts)} points x {keys['time']:g} s ({_load(act, points=True)})"
-            if "time" in keys
-            else f"{len(acts)} points"
+            f"{len(acts)} points x {keys['time']:g} s ({_load(act, acts)})" if "time" in keys else f"{len(acts)} points"
         )
     if act.do == "fill":
         passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
@@ -95,8 +105,9 @@ def _what(acts: Sequence[Act]) -> str:
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 
-def _load(act: Act, points: bool = False) -> str:
+def _load(act: Act, points: Sequence[Act] = ()) -> str:
     keys = act.keys
+    each = [[one.keys[key] for one in points or (act,)] for key in ("threads", "qd")]
     mix = f"{keys['read']} % read " if 0 < keys["read"] < 100 and not points else ""
     size = (
         ""
@@ -112,7 +123,7 @@ def _load(act: Act, points: bool = False) -> str:
         if not keys["read"]
         else ""
     )
-    return f"{mix}{KIND[keys['pattern']]}{size}{word} {keys['threads']}x{keys['qd']}"
+    return f"{mix}{KIND[keys['pattern']]}{size}{word} {'x'.join(_range(min(of), max(of)) for of in each)}"
 
 
 def times(each: cost.Cost, k: int) -> str:

@@ -1,12 +1,13 @@
-"""What the acts of a plan took in the latest complete run of the same plan on the same model: the best that is known
-before the start."""
+"""What the acts of a plan took in the latest complete run of the same plan on the same model, the best that is known
+before the start; and what the points of a run showed before it was cut short."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ssdrig import journal
 from ssdrig.errors import SsdrigError
-from ssdrig.plan import grammar
+from ssdrig.plan import formula, grammar
+from ssdrig.rules import choose
 
 MOST_RUNS = 200  # looked at, the latest first
 
@@ -38,10 +39,21 @@ def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
     for event in events:
         if event["kind"] not in ("step.start", "step.end"):
             continue
-        point = event.get("point") or {}
-        label = " ".join([event["step"], *(f"{key}={grammar.told(value)}" for key, value in point.items())])
+        label = grammar.label(event["step"], event.get("point") or {})
         if event["kind"] == "step.start":
             begun[label] = event["t_ns"]
         elif event.get("ok") and label in begun and isinstance(event.get("bytes"), int):
             found[label] = ((event["t_ns"] - begun[label]) / 1e9 / dilation, event["bytes"])
     return found
+
+
+def points(events: Iterable[Mapping]) -> choose.Seen:
+    """What each round of each point showed, by the events of a run: of all its parts, in order."""
+    seen: choose.Seen = {}
+    for event in events:
+        means, number = event.get("mean"), event.get("round", 1)
+        if event.get("kind") != "step.end" or not event.get("ok") or not isinstance(means, Mapping):
+            continue
+        if isinstance(number, int) and all(isinstance(means.get(key), int | float) for key in formula.AT_ONCE):
+            choose.remember(seen, grammar.label(str(event.get("step")), event.get("point") or {}), number, means)
+    return seen

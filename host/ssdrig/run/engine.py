@@ -3,11 +3,12 @@ the reason. The check before and the teardown after are run.py's."""
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ssdrig import steps
 from ssdrig.plan import grammar
 from ssdrig.plan.expand import Act, Repeat
-from ssdrig.rules import ends
+from ssdrig.rules import choose, ends
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
 from ssdrig.steps.stage import Stage, step
@@ -26,6 +27,7 @@ def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -
 
 def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
     for number, act in enumerate(acts, 1):
+        act = _at_its_point(act, stage)
         if act.not_run:
             stage.book.event("not_run", step=act.path, label=act.label, why=act.not_run)
             continue
@@ -37,13 +39,27 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
         more: dict = {"round": stage.round} if stage.round else {}
         if act.point:
             more["point"] = dict(act.point)
+        if act.chosen:
+            more["chosen"] = dict(act.chosen)
         stage.live.act(act, stage.round, number, len(acts))
         with step(stage.book, act.path, **more) as shown:
             shown |= steps.KINDS[act.do].carry_out(act, stage, number)
-            shown |= {"mean": mean} if (mean := stage.means.get(act.label)) and act.point else {}
+            if (mean := stage.means.get(act.label)) and act.point:
+                shown["mean"] = mean
+                choose.remember(stage.seen, act.label, stage.round or 1, mean)
         budget.wrote(act, shown.get("bytes", 0))
         stage.live.act_done(act, shown.get("bytes", 0))
     return None
+
+
+def _at_its_point(act: Act, stage: Stage) -> Act:
+    """An act at an operating point, with what the choose step before it has picked."""
+    if act.do == "choose" or not act.choices:
+        return act
+    pick = stage.picked[act.point["at"]]
+    if pick.point is None:
+        return replace(act, not_run=f"there is no operating point {pick.at}: {pick.why}")
+    return act.at(pick.point)
 
 
 def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
@@ -93,4 +109,5 @@ def _runs(words: str, acts: Sequence[Act]) -> bool:
 def _value(words: str, acts: Sequence[Act], stage: Stage) -> float:
     """The value of a tracked point in the round that has just ended."""
     act = _tracked(words, acts)
-    return stage.means[act.label].get(words.split()[0], float("nan")) if act else float("nan")
+    means = stage.means.get(act.label, {}) if act else {}
+    return means.get(words.split()[0], float("nan"))

@@ -3,7 +3,7 @@ priced."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdrig import overprovisioning, steps, words
@@ -11,7 +11,7 @@ from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.expand import Act
-from ssdrig.rules import ends
+from ssdrig.rules import choose, ends
 from ssdrig.run import earlier
 from ssdrig.run.budget import Budget
 
@@ -23,7 +23,7 @@ REAL = frozenset({"purge", "trim"})
 class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
-    model."""
+    model; `seen`: what points showed before the run was cut short that goes on."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -32,6 +32,7 @@ class Prepared:
     leaves: state.State
     earlier: Mapping[str, tuple[float, float]]
     drive: Mapping
+    seen: choose.Seen = field(default_factory=dict)
 
     @property
     def main(self) -> Act | None:
@@ -60,10 +61,10 @@ def prepare(
         acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
-        unbuilt = not hasattr(steps.KINDS[act.do], "carry_out") or (act.do == "idle" and "until" in act.keys)
-        if unbuilt and not act.not_run:
+        if act.do == "idle" and "until" in act.keys and not act.not_run:
             raise UsageError("steps that this ssdrig carries out", f"do = {act.do!r} of {act.path}", "leave it out")
-        _windows_fit(act)
+        for each in act.choices or (act,) if act.do == "load" else ():
+            _windows_fit(each)
     known = earlier.speeds(runs, plan, drive) if runs else {}
     return Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
 
@@ -157,6 +158,8 @@ def as_json(prepared: Prepared) -> dict:
             "written_bytes": [round(b) for b in each.written_bytes],
         }
         row |= {"rounds": [act.repeat.least, act.repeat.most] if act.repeat else None, "not_run": act.not_run}
+        if act.choices:
+            row["choices"] = [dict(each.point if act.do == "choose" else each.chosen) for each in act.choices]
         acts.append(row)
     whole = prepared.cost
     fill = next((act for act in prepared.acts if act.do == "fill"), None)
@@ -179,7 +182,7 @@ def as_json(prepared: Prepared) -> dict:
 
 def _windows_fit(act: Act) -> None:
     """Raises UsageError for a window that does not lie within its load."""
-    longest_s = steps.KINDS["load"].longest_s(act) if act.do == "load" else None
+    longest_s = steps.KINDS["load"].longest_s(act)
     if longest_s is None:
         return
     if longest_s < 1:

@@ -327,7 +327,8 @@ def _prepared(
     seed = story.header["method"].get("seed") or 0
     leaves = state.prove(todo.acts, todo.kept)
     whole = cost.total(todo.acts, drive, known)
-    return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive), todo
+    seen = earlier.points(event for _, events in story.parts for event in events)
+    return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen), todo
 
 
 def _budget(story: Story, args, prepared: prepare.Prepared, rated_bytes: float | None) -> Budget:

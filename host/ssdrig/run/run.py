@@ -249,7 +249,7 @@ def carry_out(
             teardown.push(
                 "record the conditions", lambda: book.event("conditions", when="after", found=here.conditions())
             )
-            stage = Stage(here, book, live, stop, show, teardown, prepared.seed, jobs)
+            stage = Stage(here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen))
             end.why = engine.carry_out(prepared.acts, stage, budget)
     result = end.result()
     if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:

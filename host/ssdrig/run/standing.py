@@ -15,7 +15,9 @@ from ssdrig.plan import grammar, state
 from ssdrig.plan.expand import Act
 from ssdrig.plan.state import UNKNOWN, State
 
-AGAIN = ("set", "ask")  # conditions, which end with the run: those before the place where it goes on are set again
+# what ends with the run, and is done again where it lies before the place where the run goes on: conditions; the
+# operating points, which are the same again because what was measured is read from the parts before (earlier.points)
+AGAIN = ("set", "ask", "choose")
 
 
 @dataclass(frozen=True)
@@ -162,8 +164,8 @@ def _redone(acts: Sequence[Act], done: Past, begins: int) -> tuple[str, ...]:
 
 def _label(event: Mapping) -> str:
     point = event.get("point")
-    points = point.items() if isinstance(point, Mapping) else ()
-    return " ".join([str(event.get("step")), *(f"{key}={grammar.told(value)}" for key, value in points)])
+    points = point if isinstance(point, Mapping) else {}
+    return grammar.label(str(event.get("step")), points)
 
 
 def _begun(acts: Sequence[Act], found: Past, i: int, event: Mapping) -> Past:

@@ -1,7 +1,7 @@
 """What a step is given to be carried out with."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ssdrig.load.fiojob import Job
     from ssdrig.plan.expand import Act
     from ssdrig.progress import Progress
+    from ssdrig.rules.choose import Pick, Seen
     from ssdrig.run.live import Live
     from ssdrig.run.teardown import Stop, Teardown
     from ssdrig.steps.pace import Pace
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 class Stage:
     """The bench, the run's journal, what happens each second, and what the steps before have shown. `seed` of the run:
     each fio job has the next one, or the random order of one would repeat what another wrote. `round`: of the repeat
-    that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time."""
+    that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
+    the same of every round, of earlier parts of the run too; `picked`: by the latest choose step."""
 
     bench: "Bench"
     book: "Journal"
@@ -36,6 +38,8 @@ class Stage:
     jobs: int = 0
     round: int | None = None
     means: dict[str, dict[str, float]] = field(default_factory=dict)
+    seen: "Seen" = field(default_factory=dict)
+    picked: "Mapping[str, Pick]" = field(default_factory=dict)
 
     @property
     def dilation(self) -> int:
@@ -76,6 +80,7 @@ class Stage:
                 ended[0] = ended[0] or met(counts, now["total_bytes"])
 
         self.live.begin(pace)
+        self.means.pop(act.label, None)
         result = fio.run(
             job, self.folder(act, number), on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
         )
