@@ -53,6 +53,7 @@ DRIVE = {
     "preset": "sata-tlc",
 }
 UNIT = 512_000
+MEAN = {"iops": 9.0, "MB/s": 1.0, "lat_mean": 2.0}
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def story(tmp_path):
         event("step.start", step="rounds/point", round=number)
         wrote(book, f"rounds/point/r{number:02}", [4 << 20, 10 << 20])
         if number == 1:
-            event("step.end", step="rounds/point", ok=True, round=1, bytes=10 << 20)
+            event("step.end", step="rounds/point", ok=True, round=1, bytes=10 << 20, mean=MEAN)
             event("round", step="rounds", round=1, steady=False, tracked={})
     yield book
     if book._end is None:
@@ -124,6 +125,8 @@ def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(s
     assert found.before.firmware == "F1" and found.before.host_written_bytes == 101 * UNIT
     assert found.ours == (10 << 20, (10 << 20) + resume.UNSEEN_S * (6 << 20))
     assert found.moved_bytes == 0  # of a round nothing counts
+    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
+    assert prepared.seen == {"rounds/point": {1: MEAN}}
 
 
 def test_a_run_that_goes_on_is_refused(story):
