@@ -64,7 +64,10 @@ AREAS = {
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "analysis": (
-        ["host/ssdrig/analysis/*.py", "host/ssdrig/rules/*.py", "host/ssdrig/load/fiolog.py"],
+        [
+            *("host/ssdrig/analysis/*.py", "host/ssdrig/rules/*.py"),
+            *(f"host/ssdrig/load/{name}.py" for name in ("fiolog", "fioseconds", "fiostatus")),
+        ],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
         " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_forged_fio test_figures"
         " test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",

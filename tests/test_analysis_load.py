@@ -9,11 +9,11 @@ from test_analysis_events import SECOND, event, run
 from ssdrig import analysis
 from ssdrig.analysis.fio import _load_lat, load_fio
 from ssdrig.errors import LoadError
-from ssdrig.load import fiolog
+from ssdrig.load import fiolog, fioseconds
 from ssdrig.load.fiotext import plat_ns
 
 
-def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fiolog.Seconds:
+def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fioseconds.Seconds:
     n, iops = len(iops), np.array(iops, np.int64)
     every = lambda value: np.broadcast_to(np.array(value, np.int64), n)
     values = {
@@ -30,7 +30,7 @@ def seconds(iops, *, begin_s=5.0, lat_ns=1000, p99_ns=2000, **more) -> fiolog.Se
         "totals": {"ios": int(iops.sum()), "bytes": 10 * int(iops.sum()), "runtime_ms": 1000 * n},
         "torn_bytes": 0,
     }
-    return fiolog.Seconds(**dict.fromkeys(("lat_p50_ns", "lat_p999_ns", "lat_max_ns"), every(0)) | values | more)
+    return fioseconds.Seconds(**dict.fromkeys(("lat_p50_ns", "lat_p999_ns", "lat_max_ns"), every(0)) | values | more)
 
 
 @pytest.fixture

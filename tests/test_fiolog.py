@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.errors import LoadError
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fiolog, fioseconds, fiotext
 
 RECORDED = Path(__file__).parent / "data" / "fio-3.33-stall"
 START_MS = 5_000_000  # CLOCK_MONOTONIC at job start in made-up logs
@@ -135,7 +135,7 @@ def test_recorded_percentiles_agree_with_fios_own():
     """All rows as one histogram: the percentiles that fio itself printed for the whole run."""
     _, cells, torn = fiotext.hist_rows((RECORDED / "step_clat_hist.1.log").read_bytes())
     assert torn == 0
-    found = fiolog._quantiles(cells * (0, 1, 1), 1)  # all rows as one second
+    found = fioseconds.quantiles(cells * (0, 1, 1), 1)  # all rows as one second
     said = fiolog.load(RECORDED).totals["clat_ns"]
     assert found[0.5][0] == said["50.000000"]
     assert found[0.99][0] == said["99.000000"]
@@ -193,7 +193,7 @@ def test_every_io_is_in_its_second(tmp_path_factory, io, after_ms):
         early, late = (ms < until).sum(), (ms < until + fiolog.LATE_MS + 1).sum()
         assert early <= s.iops[:k].sum() <= min(late, early + 1)
     assert (s.iops >= 0).all() and s.zero_seconds == (s.iops == 0).sum()
-    assert abs(len(s.iops) * 1000 + offset_ms - runtime_ms) <= 1000 + fiolog.TAIL_MS
+    assert abs(len(s.iops) * 1000 + offset_ms - runtime_ms) <= 1000 + fioseconds.TAIL_MS
 
 
 def test_three_zero_seconds_between_full_ones(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fioclock, fiolog, fioseconds, fiostatus, fiotext
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 
 
@@ -32,8 +32,8 @@ def test_seconds_behind_the_last_counted_one(tail_ms, expected):
         (101, 3, 3000, False),
         (100, 3, 2900, True),
         (100, 3, 2899, False),
-        (100, 3, 3000 + 1000 * fiolog.LONGEST_HANG_S, True),
-        (100, 3, 3001 + 1000 * fiolog.LONGEST_HANG_S, False),
+        (100, 3, 3000 + 1000 * fioclock.LONGEST_HANG_S, True),
+        (100, 3, 3001 + 1000 * fioclock.LONGEST_HANG_S, False),
     ],
 )
 def test_whether_the_last_document_is_the_logs(counted, closed, ran_ms, agrees):
@@ -72,14 +72,14 @@ def test_mean_latency_is_the_first_row_of_a_second():
 
 def test_quantiles_of_a_second_are_of_the_nearest_rank():
     cells = np.array([[2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1], [0, 200, 3], [0, 250, 5], [0, 250, -5]])
-    found = fiolog._quantiles(cells, 4)
+    found = fioseconds.quantiles(cells, 4)
     for q, index in ((0.5, 300), (0.99, 400), (0.999, 500)):
         assert found[q].tolist() == [plat_ns(200), 0, plat_ns(index), 0]
     assert found["max"].tolist() == [plat_upper_ns(200), 0, plat_upper_ns(600), 0]
     assert found["hist"].tolist() == [[0, 200, 3], [2, 300, 500], [2, 400, 490], [2, 500, 9], [2, 600, 1]]
     mean = (500 * plat_ns(300) + 490 * plat_ns(400) + 9 * plat_ns(500) + plat_ns(600)) / 1000
     assert found["mean"].tolist() == pytest.approx([float(plat_ns(200)), 0, float(mean), 0])
-    just_over = fiolog._quantiles(np.array([[0, 300, 499], [0, 400, 501]]), 1)
+    just_over = fioseconds.quantiles(np.array([[0, 300, 499], [0, 400, 501]]), 1)
     assert just_over[0.5].tolist() == [plat_ns(400)]
 
 
@@ -119,13 +119,13 @@ def test_a_log_that_ends_too_early(edge_ms, complete):
     if complete:
         fiolog._cut_short(edge_ms, total, tail, None)
     else:
-        with pytest.raises(fiolog._Senseless):
+        with pytest.raises(fioseconds.Senseless):
             fiolog._cut_short(edge_ms, total, tail, None)
     fiolog._cut_short(0, total | {"ios": 5}, tail, None)
 
 
 def test_documents_in_which_a_count_falls_are_left_out():
-    kept, left = fiolog._in_order([side(5, 1000), side(4, 2000), side(5, 900), side(5, 1000), side(7, 2000)], None)
+    kept, left = fiostatus._in_order([side(5, 1000), side(4, 2000), side(5, 900), side(5, 1000), side(7, 2000)], None)
     assert ([now["ios"] for now, _ in kept], left) == ([5, 5, 7], 2)
 
 
@@ -134,14 +134,14 @@ def test_documents_in_which_a_count_falls_are_left_out():
     [(2100, 2, False), (2101, 3, True), (2899, 3, True), (2900, 3, False), (50, 1, True), (1000, 1, False)],
 )
 def test_seconds_of_documents(ms, seconds, partial):
-    found = fiolog.from_status([side(100, ms)], 7, None)
+    found = fiostatus.from_status([side(100, ms)], 7, None)
     assert (len(found.iops), found.partial, int(found.iops.sum())) == (seconds, partial, 100)
     assert found.t_ns[0] == 7_000_000 and found.source == "status" and found.notes == ()
 
 
 @pytest.mark.parametrize(("pause_ms", "iops"), [(1500, [10, 20, 10]), (1501, [10, 30, 0])])
 def test_io_of_a_long_pause_is_of_its_first_second(pause_ms, iops):
-    found = fiolog.from_status([side(10, 1000), side(40, 1000 + pause_ms)], 0, None)
+    found = fiostatus.from_status([side(10, 1000), side(40, 1000 + pause_ms)], 0, None)
     assert found.iops.tolist() == iops and found.bw_bytes.tolist() == [10 * n for n in iops]
     assert found.lat_mean_ns.tolist() == [1000 if n else 0 for n in iops]
 
@@ -149,14 +149,14 @@ def test_io_of_a_long_pause_is_of_its_first_second(pause_ms, iops):
 @pytest.mark.parametrize(("ms", "shown"), [(65_000, True), (65_001, False)])
 def test_percentiles_of_a_long_time_are_not_shown(ms, shown):
     at = str(int(plat_ns(300)))
-    found = fiolog.from_status([side(650, ms, bins={at: 650})], 0, None)
+    found = fiostatus.from_status([side(650, ms, bins={at: 650})], 0, None)
     assert (found.lat_p50_ns[0] > 0) == shown
     assert found.hist.tolist() == [[0, 300, 650]]
 
 
 def test_more_seconds_than_documents_explain():
-    longest = 1000 * (2 + fiolog.LONGEST_HANG_S) + 100
-    assert len(fiolog.from_status([side(9, longest)], 0, None).iops) == 2 + fiolog.LONGEST_HANG_S
-    with pytest.raises(fiolog._Senseless):
-        fiolog.from_status([side(9, longest + 1)], 0, None)
-    assert len(fiolog.from_status([], 0, None).iops) == 0
+    longest = 1000 * (2 + fioclock.LONGEST_HANG_S) + 100
+    assert len(fiostatus.from_status([side(9, longest)], 0, None).iops) == 2 + fioclock.LONGEST_HANG_S
+    with pytest.raises(fioseconds.Senseless):
+        fiostatus.from_status([side(9, longest + 1)], 0, None)
+    assert len(fiostatus.from_status([], 0, None).iops) == 0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from test_fiolog_limits import side
 
-from ssdrig.load import fiolog
+from ssdrig.load import fiolog, fioseconds, fiostatus
 from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S
 from ssdrig.load.fiotext import plat_ns
 
@@ -29,7 +29,7 @@ def last(ios: int, ms: int, held: int = 0) -> dict:
 def sensible(*hists, **more) -> bool:
     try:
         fiolog.from_logs(list(hists), [], [], None, **more)
-    except fiolog._Senseless:
+    except fioseconds.Senseless:
         return False
     return True
 
@@ -153,7 +153,7 @@ def test_a_log_that_lost_its_end(ran_ms, good):
     if good:
         assert call(log([1010, 2010], [10, 20])).iops.sum() == 30
     else:
-        with pytest.raises(fiolog._Senseless, match="ends before"):
+        with pytest.raises(fioseconds.Senseless, match="ends before"):
             call(log([1010, 2010], [10, 20]))
         assert call(log([1010, 2010], [5, 10]), log([1010, 2010], [5, 10])).iops.sum() == 30  # of several jobs unknown
 
@@ -161,7 +161,7 @@ def test_a_log_that_lost_its_end(ran_ms, good):
 def test_percentiles_of_documents_are_of_their_second():
     """Two documents a second apart, then none of I/O: each second has its own, one without I/O none."""
     fast, slow = str(int(plat_ns(300))), str(int(plat_ns(500)))
-    found = fiolog.from_status(
+    found = fiostatus.from_status(
         [side(10, 1000, bins={fast: 10}), side(10, 2000, bins={fast: 10}), side(30, 3000, bins={fast: 10, slow: 20})],
         0,
         None,
@@ -233,12 +233,12 @@ def test_the_row_nearest_each_second():
 FAST, SLOW = (str(int(plat_ns(i))) for i in (300, 500))
 
 
-def status(*rows) -> fiolog.Seconds:
+def status(*rows) -> fioseconds.Seconds:
     """Seconds of documents, each (I/Os, ms, fast ones, slow ones)."""
     found = []
     for ios, ms, *held in rows:
         found.append(side(ios, ms, bins={key: n for key, n in zip((FAST, SLOW), held, strict=False) if n}))
-    return fiolog.from_status(found, 0, None)
+    return fiostatus.from_status(found, 0, None)
 
 
 def test_counts_of_documents_to_the_io():
@@ -254,7 +254,7 @@ def test_counts_of_documents_to_the_io():
 def test_more_seconds_than_two_documents_explain():
     longest = 1000 * (4 + LONGEST_HANG_S) + 100
     assert len(status((5, 1000), (9, longest)).iops) == 4 + LONGEST_HANG_S
-    with pytest.raises(fiolog._Senseless):
+    with pytest.raises(fioseconds.Senseless):
         status((5, 1000), (9, longest + 1))
 
 
@@ -290,5 +290,5 @@ def test_a_minute_is_counted_from_the_document_before():
 
 
 def test_nothing_read_is_nothing():
-    found = fiolog.from_status([], 5, None)
+    found = fiostatus.from_status([], 5, None)
     assert len(found.t_ns) == found.torn_bytes == found.zero_seconds == 0 and not found.partial

@@ -14,7 +14,7 @@ import pytest
 
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fio as load
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fiolog, fiostatus, fiotext
 
 pytestmark = pytest.mark.keeps_time
 
@@ -188,7 +188,7 @@ def test_a_clean_step_adds_up(tmp_path, drive):
     assert {"job.fio", "out.json", "stderr.txt", "start.json", "load_clat_hist.1.log"} <= set(
         os.listdir(tmp_path / "f")
     )
-    live = fiolog.from_status(fiotext.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
+    live = fiostatus.from_status(fiotext.documents((tmp_path / "f" / "out.json").read_text())[0], None, None)
     assert live.iops.sum() == result.ios  # what would be left had fio been killed
 
 

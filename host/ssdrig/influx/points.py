@@ -18,7 +18,7 @@ from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.influx import line_protocol, smart_points
 from ssdrig.influx.outbox import Outbox
-from ssdrig.load import fiolog
+from ssdrig.load import fiolog, fioseconds
 from ssdrig.meter import samples
 
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
@@ -176,7 +176,7 @@ class Smart:
         return t_ns, smart_points.of_poll(document, self._identity, snapshot, self._base)
 
 
-def second_fields(seconds: fiolog.Seconds, i: int) -> dict[str, int | None]:
+def second_fields(seconds: fioseconds.Seconds, i: int) -> dict[str, int | None]:
     """Fields of fio_interval of second i. Without I/O there is no latency; a percentile needs ten values beyond it."""
     n, of = int(seconds.iops[i]), seconds.hist_of
     fields: dict[str, int | None] = {"iops": n, "bw_bytes": int(seconds.bw_bytes[i])}
@@ -207,7 +207,7 @@ def event_text(event: dict) -> str:
     return ", ".join(words) or event["kind"]
 
 
-def fio_seconds(run: Path, step: str) -> list[tuple[str, fiolog.Seconds]]:
+def fio_seconds(run: Path, step: str) -> list[tuple[str, fioseconds.Seconds]]:
     """Per-second tables of a step, one per direction with I/O; none if fio did not run in it or left nothing."""
     folder = Path(run) / "fio" / step
     if not folder.is_dir():

@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fiolog, fioseconds, fiotext
 from ssdrig.load.fiojob import BINS_S, Job, detail, job_file, stall_s
 from ssdrig.words import size
 
@@ -45,7 +45,7 @@ class Result:
     bytes: int
     runtime_s: float
     stopped: bool  # by should_stop
-    seconds: fiolog.Seconds | None  # None only if it was stopped before anything was completed
+    seconds: fioseconds.Seconds | None  # None only if it was stopped before anything was completed
 
 
 @lru_cache
@@ -331,7 +331,7 @@ def _last_words(path: Path) -> str:
     return " | ".join(dict.fromkeys(lines[-3:]))[-600:]
 
 
-def _read_back(job: Job, folder: Path, ended: str) -> fiolog.Seconds | None:
+def _read_back(job: Job, folder: Path, ended: str) -> fioseconds.Seconds | None:
     """The step's seconds as the report will see them; proves that what fio wrote is whole (a full disk tears it)."""
     try:
         seconds = fiolog.load(folder)
@@ -340,7 +340,7 @@ def _read_back(job: Job, folder: Path, ended: str) -> fiolog.Seconds | None:
             return None
         raise
     total = seconds.totals
-    whole = seconds.source == "logs" or detail(job) != "second" or total["runtime_ms"] < 2 * fiolog.WINDOW_MS
+    whole = seconds.source == "logs" or detail(job) != "second" or total["runtime_ms"] < 2 * fioseconds.WINDOW_MS
     adds_up = not seconds.notes and int(seconds.iops.sum()) == total["ios"]
     if ended == "exit" and (seconds.torn_bytes or not whole or total["error"] or not total["ios"] or not adds_up):
         raise LoadError(

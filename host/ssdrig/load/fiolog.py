@@ -9,46 +9,19 @@ is second k, and a second without I/O is seen as one, although the row of the wi
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import LoadError
 from ssdrig.load.fioclock import LATEST_MS, LONGEST_HANG_S, ends, job_clock
-from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, plat_ns, plat_upper_ns, rows, totals
+from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds, Senseless, empty, quantiles, seconds
+from ssdrig.load.fiostatus import from_status
+from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, documents, hist_rows, rows, totals
 
-WINDOW_MS = 1000
 LATE_MS = 1  # a closing I/O that came later than this is counted in the second of its stamp, not of its row
-TAIL_MS = 100  # a shorter rest at the end of a job is no second of its own
 LATER_MS = 250  # a document's counts are no older than this
-PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
-LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
-QUANTILES = {0.5: 2, 0.99: 100, 0.999: 1000}  # one I/O in so many lies above it
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """One fio step by the second. All arrays are int64 of the same length; a second without I/O is all zeros."""
-
-    # CLOCK_MONOTONIC at the start of each second, 1e9 apart, good to 2 ms ("status" without start.json: from 0)
-    t_ns: np.ndarray
-    iops: np.ndarray  # I/Os completed in the second; the sum is the job's total
-    bw_bytes: np.ndarray
-    lat_mean_ns: np.ndarray  # submission to completion
-    lat_p50_ns: np.ndarray
-    lat_p99_ns: np.ndarray
-    lat_p999_ns: np.ndarray
-    lat_max_ns: np.ndarray  # upper edge of the highest histogram bin used
-    hist: np.ndarray  # int64 (cells, 3), by second: second, bin of fiotext.plat_ns, latencies in it, as hist_of says
-    zero_seconds: int
-    partial: bool  # the last second is shorter than one (job cut short or bounded by size)
-    source: str  # "logs": as above; "status": made from fio's once-a-second documents, good to a second
-    directions: tuple[str, ...]  # those with I/O, of read, write, trim
-    totals: dict  # see fiotext.totals(); ios, bytes and lat_sum_ns are None where documents and logs disagree
-    torn_bytes: int  # left at the end of logs that a crash cut off
-    notes: tuple[str, ...] = ()  # what does not fit together, in words
-    hist_of: str = "clat"  # "clat": since the device was given the I/O, of all lat_p*; "lat": since submission
 
 
 def load(folder, direction: str | None = None) -> Seconds:
@@ -83,7 +56,7 @@ def load(folder, direction: str | None = None) -> Seconds:
         lats, slats = [], []
     if any(len(heads) for heads, _, _ in parsed) and (whole or not last):
         try:
-            seconds = from_logs(
+            read = from_logs(
                 parsed,
                 lats,
                 slats,
@@ -94,8 +67,8 @@ def load(folder, direction: str | None = None) -> Seconds:
                 tail,
                 _block_bytes(list(logs.values())),
             )
-            return replace(seconds, notes=(*notes, *seconds.notes))
-        except _Senseless as error:
+            return replace(read, notes=(*notes, *read.notes))
+        except Senseless as error:
             if last is None:
                 raise LoadError(f"logs of one fio run in {folder}", str(error), "the file is damaged") from None
             notes.append(f"{error}; the documents were used instead")
@@ -107,10 +80,10 @@ def load(folder, direction: str | None = None) -> Seconds:
         )
     found = documents((folder / "out.json").read_text(errors="replace"))[0]
     try:
-        seconds = from_status(found, clock.start_ms, direction, torn)
-    except _Senseless as error:
+        read = from_status(found, clock.start_ms, direction, torn)
+    except Senseless as error:
         raise LoadError(f"documents of one fio run in {folder}", str(error), "out.json is damaged") from None
-    return replace(seconds, notes=(*notes, *seconds.notes))
+    return replace(read, notes=(*notes, *read.notes))
 
 
 def _block_bytes(logs: list[bytes]) -> int:
@@ -119,17 +92,13 @@ def _block_bytes(logs: list[bytes]) -> int:
     return int(found[1]) if found else 0
 
 
-class _Senseless(Exception):
-    """Numbers that no fio run can have left."""
-
-
 def _cut_short(edge_ms: float, total: dict, tail: list[dict], direction: str | None) -> None:
-    """Raise _Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
+    """Raise Senseless if the log has fewer rows than fio wrote: I/O that completed after the last row's stamp and
     after the window behind it (edge_ms since job start) would have made one more."""
     counts = [totals(d, direction) for d in tail]
     after = [now["ios"] for now in counts if now["runtime_ms"] > edge_ms + LATER_MS]
     if after and min(after) < total["ios"]:
-        raise _Senseless("fio's histogram log ends before its documents stop counting")
+        raise Senseless("fio's histogram log ends before its documents stop counting")
 
 
 def from_logs(
@@ -153,14 +122,14 @@ def from_logs(
     streams = []
     for heads, cells, _ in hists:
         if len(heads) and heads[:, 1].max() >= len(DIRECTIONS):
-            raise _Senseless("fio's histogram log names a direction that there is not")
+            raise Senseless("fio's histogram log names a direction that there is not")
         for d in np.unique(heads[:, 1]):
             if direction in (None, DIRECTIONS[d]):
                 stamps, own = _stream(heads, cells, d)
                 origin = int((stamps - WINDOW_MS * np.arange(1, len(stamps) + 1)).min())
                 streams.append((d, stamps, own, origin if begun_ms is None else min(origin, begun_ms)))
     if not streams:
-        return _empty("logs", total)
+        return empty("logs", total)
     for _, stamps, _, origin in streams:
         span_ms = stamps.max() - origin
         if (
@@ -169,13 +138,13 @@ def from_logs(
             or (np.diff(stamps) < 0).any()
             or span_ms > WINDOW_MS * (2 * len(stamps) + LONGEST_HANG_S)
         ):
-            raise _Senseless("the time stamps of fio's histogram log make no sense")
+            raise Senseless("the time stamps of fio's histogram log make no sense")
     zero_ms = min(origin for *_, origin in streams)
     longest = max(len(stamps) for _, stamps, *_ in streams)
     if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + longest):
-        raise _Senseless("fio's histogram logs are of different times")
+        raise Senseless("fio's histogram logs are of different times")
     if start_ms is not None and not -WINDOW_MS <= zero_ms - start_ms <= WINDOW_MS * LONGEST_HANG_S:
-        raise _Senseless("fio's histogram log and its documents are of different times")
+        raise Senseless("fio's histogram log and its documents are of different times")
     if last and start_ms is not None and len(streams) == 1:
         _, stamps, _, origin = streams[0]
         edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - start_ms
@@ -201,7 +170,7 @@ def from_logs(
         total["directions"] = tuple(DIRECTIONS[d] for d in sorted({d for d, *_ in streams}))
         last = None
     elif max(int(stamps[-1]) for _, stamps, _, _ in streams) > end_ms + WINDOW_MS:
-        raise _Senseless("fio's histogram log goes on after the job's end")
+        raise Senseless("fio's histogram log goes on after the job's end")
     rest = max(0, total["ios"] - counted)
     if end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
@@ -219,16 +188,16 @@ def from_logs(
         rest = 0
     iops = np.bincount(cells[:, 0], cells[:, 2], minlength=n).astype(np.int64)
     iops[into] += rest
-    quantiles = _quantiles(cells, n)
-    mean = quantiles.pop("mean")
+    found = quantiles(cells, n)
+    mean = found.pop("mean")
     if len(lats) == len(streams) == 1:  # lat = slat + clat, and the histogram is of clat
         lat, slat = (log[log[:, 2] == streams[0][0]] for log in (lats[0], slats[0] if slats else lats[0][:0]))
         latest_ms = end_ms + WINDOW_MS * (LONGEST_HANG_S if why else 1)
         if not (_in_time(lat, zero_ms, latest_ms) and _in_time(slat, zero_ms, latest_ms)):
-            raise _Senseless("the rows of fio's log of mean latencies make no sense")
+            raise Senseless("the rows of fio's log of mean latencies make no sense")
         mean = _lat_means(lat, zero_ms, mean + _nearest(slat, zero_ms, n), moved)
     torn = sum(torn for *_, torn in hists)
-    made = _seconds(zero_ms, iops, np.where(iops > 0, mean, 0), quantiles, partial, "logs", total, torn)
+    made = seconds(zero_ms, iops, np.where(iops > 0, mean, 0), found, partial, "logs", total, torn)
     if why:
         made = replace(made, totals=total | dict.fromkeys(("ios", "bytes", "lat_sum_ns", "slat_sum_ns")), notes=(why,))
     return made
@@ -304,146 +273,3 @@ def _nearest(log: np.ndarray, zero_ms: int, n: int) -> np.ndarray:
     ends_ms = zero_ms + WINDOW_MS * np.arange(1, n + 1)
     middles_ms = (log[1:, 0] + log[:-1, 0]) / 2
     return log[np.searchsorted(middles_ms, ends_ms), 1].astype(float)
-
-
-def _quantiles(cells: np.ndarray, n: int) -> dict:
-    """Per second p50, p99, p999 (nearest rank, as fio does), max and mean, ns, of cells (second, bin, count); 0 where
-    empty. `hist`: the cells by second, each once."""
-    key, where = np.unique(cells[:, 0] * BINS + cells[:, 1], return_inverse=True)
-    held = np.bincount(where, cells[:, 2], minlength=len(key)).astype(np.int64)
-    second, index = np.divmod(key[held > 0], BINS)
-    held = held[held > 0]
-    of = np.bincount(second, held, minlength=n).astype(np.int64)
-    below = np.concatenate([[0], np.cumsum(of)])[:-1]
-    rising = np.cumsum(held)
-    some = of > 0
-    out: dict[float | str, np.ndarray] = {}
-    for q, one_in in QUANTILES.items():
-        rank = below[some] + of[some] - of[some] // one_in
-        out[q] = np.zeros(n, np.int64)
-        out[q][some] = plat_ns(index[np.searchsorted(rising, rank)])
-    out["max"] = np.zeros(n, np.int64)
-    out["max"][some] = plat_upper_ns(index[np.searchsorted(rising, below[some] + of[some])])
-    out["mean"] = np.bincount(second, held * plat_ns(index), minlength=n) / np.maximum(of, 1)
-    out["hist"] = np.stack([second, index, held], axis=1)
-    return out
-
-
-def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
-    """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and what is left when fio
-    was killed, for it writes its logs at its end, or when its logs are torn.
-
-    I/Os of the time between two documents are spread evenly over it; those of a longer pause (fio prints nothing while
-    all its I/O hangs) over its first second. The percentiles of a second are those of the time between the two
-    documents with histograms around its middle, if that is no longer than a minute, else 0."""
-    if not found:
-        return _empty("status", totals(None))
-    kept, left = _in_order(found, direction)
-    at_ms = np.array([0, *(now["runtime_ms"] for now, _ in kept)], np.int64)
-    n = max(1, -(-(int(at_ms[-1]) - TAIL_MS) // WINDOW_MS))
-    if n > 2 * len(kept) + LONGEST_HANG_S:
-        raise _Senseless(f"{len(kept)} documents, the last after {at_ms[-1] / 1000:.0f} s")
-    knots_ms, ios, lat_ns = [0.0], [0.0], [0.0]
-    for before_ms, (now, _) in zip(at_ms.tolist(), kept, strict=False):
-        if now["runtime_ms"] - before_ms > PAUSE_MS:
-            knots_ms.append(before_ms + WINDOW_MS)
-            ios.append(now["ios"])
-            lat_ns.append(now["lat_sum_ns"])
-        knots_ms.append(now["runtime_ms"])
-        ios.append(now["ios"])
-        lat_ns.append(now["lat_sum_ns"])
-    edges_ms = WINDOW_MS * np.arange(n + 1.0)
-    edges_ms[-1] = np.inf  # a tail belongs to the last second
-    iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
-    mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
-    quantiles = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
-    partial = int(at_ms[-1]) < n * WINDOW_MS - TAIL_MS
-    notes = (f"{left} documents that do not follow the one before were not used",) if left else ()
-    made = _seconds(
-        start_ms or 0, iops, np.where(iops > 0, mean, 0), quantiles, partial, "status", kept[-1][0], torn_bytes
-    )
-    return replace(made, notes=notes, hist_of=_kind(kept).removesuffix("_ns"))
-
-
-def _kind(kept) -> str:
-    """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
-    sides = [(job.get(d) or {}) for _, document in kept for job in document["jobs"] for d in DIRECTIONS]
-    return "lat_ns" if any((side.get("lat_ns") or {}).get("bins") for side in sides) else "clat_ns"
-
-
-def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
-    """(totals, document) of those documents in which no count is less than in the one before, and how many others there
-    are."""
-    kept, left, before = [], 0, totals(None)
-    for document in found:
-        now = totals(document, direction)
-        if any(now[key] < before[key] for key in ("ios", "bytes", "runtime_ms")):
-            left += 1
-            continue
-        kept.append((now, document))
-        before = now
-    return kept, left
-
-
-def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
-    """Percentiles (see _quantiles) of the seconds with these middles (not-a-number: without I/O), from the histograms
-    of documents."""
-    held, kind = [(0, np.zeros(BINS, np.int64))], _kind(kept)
-    for now, document in kept:
-        counts = bins(document, direction, kind)
-        if counts.any() and (counts >= held[-1][1]).all():
-            held.append((now["runtime_ms"], counts))
-    n = len(middles_ms)
-    ends_ms = np.array([ms for ms, _ in held])
-    of = np.searchsorted(ends_ms, middles_ms, "left")  # not-a-number lies behind all of them
-    of = np.where(of >= len(held), 0, of)
-    if of[-1] == 0 and np.isfinite(middles_ms[-1]):
-        of[-1] = len(held) - 1  # a last second shorter than half
-    nothing = np.array([], np.int64).reshape(-1, 3)
-    cells, placed = [nothing], [nothing]
-    for i in range(1, len(held)):
-        new = held[i][1] - held[i - 1][1]
-        there = np.flatnonzero(new)
-        second = min(n - 1, int(ends_ms[i - 1] + min(ends_ms[i], ends_ms[i - 1] + WINDOW_MS)) // 2 // WINDOW_MS)
-        placed.append(np.stack([np.full(len(there), second), there, new[there]], axis=1))
-        if ends_ms[i] - ends_ms[i - 1] <= LONGEST_DETAIL_MS:
-            cells.append(placed[-1] + np.array([i - second, 0, 0]))
-    each = _quantiles(np.concatenate(cells), len(held))
-    return {q: each[q][of] for q in (*QUANTILES, "max")} | {"hist": _quantiles(np.concatenate(placed), n)["hist"]}
-
-
-def _seconds(zero_ms, iops, mean, quantiles, partial, source, total, torn) -> Seconds:
-    whole = np.cumsum(iops)  # bytes in proportion, so that their sum is exact too
-    moved = whole * (total["bytes"] / max(1, total["ios"]))
-    bw = np.diff(np.rint(moved).astype(np.int64), prepend=0)
-    return Seconds(
-        t_ns=zero_ms * 1_000_000 + np.arange(len(iops), dtype=np.int64) * 1_000_000_000,
-        iops=iops,
-        bw_bytes=bw,
-        lat_mean_ns=np.rint(mean).astype(np.int64),
-        lat_p50_ns=quantiles[0.5],
-        lat_p99_ns=quantiles[0.99],
-        lat_p999_ns=quantiles[0.999],
-        lat_max_ns=quantiles["max"],
-        hist=quantiles["hist"],
-        zero_seconds=int((iops == 0).sum()),
-        partial=bool(partial),
-        source=source,
-        directions=total["directions"],
-        totals=total,
-        torn_bytes=torn,
-    )
-
-
-def _empty(source: str, total: dict) -> Seconds:
-    none = np.zeros(0, np.int64)
-    return _seconds(
-        0,
-        none,
-        none,
-        {0.5: none, 0.99: none, 0.999: none, "max": none, "hist": none.reshape(0, 3)},
-        False,
-        source,
-        total,
-        0,
-    )

@@ -1,0 +1,95 @@
+"""Seconds of a fio step from the documents that it prints once a second. Pure."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ssdrig.load.fioclock import LONGEST_HANG_S
+from ssdrig.load.fioseconds import QUANTILES, TAIL_MS, WINDOW_MS, Seconds, Senseless, empty, quantiles, seconds
+from ssdrig.load.fiotext import BINS, DIRECTIONS, bins, totals
+
+PAUSE_MS = 1500  # documents further apart than this: all I/O hung in between
+LONGEST_DETAIL_MS = 65_000  # percentiles over longer times are not shown as a second's
+
+
+def from_status(found: list[dict], start_ms: int | None, direction: str | None, torn_bytes: int = 0) -> Seconds:
+    """Seconds from the once-a-second documents alone: by choice for long steps (Job.detail), and what is left when fio
+    was killed, for it writes its logs at its end, or when its logs are torn.
+
+    I/Os of the time between two documents are spread evenly over it; those of a longer pause (fio prints nothing while
+    all its I/O hangs) over its first second. The percentiles of a second are those of the time between the two
+    documents with histograms around its middle, if that is no longer than a minute, else 0."""
+    if not found:
+        return empty("status", totals(None))
+    kept, left = _in_order(found, direction)
+    at_ms = np.array([0, *(now["runtime_ms"] for now, _ in kept)], np.int64)
+    n = max(1, -(-(int(at_ms[-1]) - TAIL_MS) // WINDOW_MS))
+    if n > 2 * len(kept) + LONGEST_HANG_S:
+        raise Senseless(f"{len(kept)} documents, the last after {at_ms[-1] / 1000:.0f} s")
+    knots_ms, ios, lat_ns = [0.0], [0.0], [0.0]
+    for before_ms, (now, _) in zip(at_ms.tolist(), kept, strict=False):
+        if now["runtime_ms"] - before_ms > PAUSE_MS:
+            knots_ms.append(before_ms + WINDOW_MS)
+            ios.append(now["ios"])
+            lat_ns.append(now["lat_sum_ns"])
+        knots_ms.append(now["runtime_ms"])
+        ios.append(now["ios"])
+        lat_ns.append(now["lat_sum_ns"])
+    edges_ms = WINDOW_MS * np.arange(n + 1.0)
+    edges_ms[-1] = np.inf  # a tail belongs to the last second
+    iops = np.diff(np.rint(np.interp(edges_ms, knots_ms, ios)).astype(np.int64))
+    mean = np.diff(np.interp(edges_ms, knots_ms, lat_ns)) / np.maximum(iops, 1)
+    of_status = _status_quantiles(kept, direction, np.where(iops > 0, edges_ms[:-1] + WINDOW_MS / 2, np.nan))
+    partial = int(at_ms[-1]) < n * WINDOW_MS - TAIL_MS
+    notes = (f"{left} documents that do not follow the one before were not used",) if left else ()
+    made = seconds(
+        start_ms or 0, iops, np.where(iops > 0, mean, 0), of_status, partial, "status", kept[-1][0], torn_bytes
+    )
+    return replace(made, notes=notes, hist_of=_kind(kept).removesuffix("_ns"))
+
+
+def _kind(kept) -> str:
+    """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
+    sides = [(job.get(d) or {}) for _, document in kept for job in document["jobs"] for d in DIRECTIONS]
+    return "lat_ns" if any((side.get("lat_ns") or {}).get("bins") for side in sides) else "clat_ns"
+
+
+def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
+    """(totals, document) of those documents in which no count is less than in the one before, and how many others there
+    are."""
+    kept, left, before = [], 0, totals(None)
+    for document in found:
+        now = totals(document, direction)
+        if any(now[key] < before[key] for key in ("ios", "bytes", "runtime_ms")):
+            left += 1
+            continue
+        kept.append((now, document))
+        before = now
+    return kept, left
+
+
+def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
+    """Percentiles (see _quantiles) of the seconds with these middles (not-a-number: without I/O), from the histograms
+    of documents."""
+    held, kind = [(0, np.zeros(BINS, np.int64))], _kind(kept)
+    for now, document in kept:
+        counts = bins(document, direction, kind)
+        if counts.any() and (counts >= held[-1][1]).all():
+            held.append((now["runtime_ms"], counts))
+    n = len(middles_ms)
+    ends_ms = np.array([ms for ms, _ in held])
+    of = np.searchsorted(ends_ms, middles_ms, "left")  # not-a-number lies behind all of them
+    of = np.where(of >= len(held), 0, of)
+    if of[-1] == 0 and np.isfinite(middles_ms[-1]):
+        of[-1] = len(held) - 1  # a last second shorter than half
+    nothing = np.array([], np.int64).reshape(-1, 3)
+    cells, placed = [nothing], [nothing]
+    for i in range(1, len(held)):
+        new = held[i][1] - held[i - 1][1]
+        there = np.flatnonzero(new)
+        second = min(n - 1, int(ends_ms[i - 1] + min(ends_ms[i], ends_ms[i - 1] + WINDOW_MS)) // 2 // WINDOW_MS)
+        placed.append(np.stack([np.full(len(there), second), there, new[there]], axis=1))
+        if ends_ms[i] - ends_ms[i - 1] <= LONGEST_DETAIL_MS:
+            cells.append(placed[-1] + np.array([i - second, 0, 0]))
+    each = quantiles(np.concatenate(cells), len(held))
+    return {q: each[q][of] for q in (*QUANTILES, "max")} | {"hist": quantiles(np.concatenate(placed), n)["hist"]}
