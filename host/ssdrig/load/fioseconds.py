@@ -1,4 +1,4 @@
-"""One fio step by the second, as fio's logs (fiolog.py) and its once-a-second documents (fiostatus.py) are read into. Pure."""
+"""One fio step by the second: what its logs (fiolog.py) or its once-a-second documents (fiostatus.py) say. Pure."""
 
 from dataclasses import dataclass
 
