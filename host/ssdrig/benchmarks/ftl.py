@@ -9,7 +9,8 @@ import numpy as np
 
 from ssdrig.benchmarks import Figure, at_least, at_most
 from ssdrig.virtual.flash import theory, workload
-from ssdrig.virtual.flash.drive import PAGE, VirtualDrive
+from ssdrig.virtual.flash.constants import PAGE
+from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import SATA_MLC, SATA_TLC
 
 BLOCKS = 4_200  # at least 4 096 GC units

@@ -17,11 +17,9 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.files import replacing
 from ssdrig.virtual import kernels
 from ssdrig.virtual.feed import BIN_NS, BINS
-from ssdrig.virtual.flash import commands, ftl, nand, workload
+from ssdrig.virtual.flash import commands, ftl, ledger, nand, workload
+from ssdrig.virtual.flash.constants import NJ, PAGE, constants
 from ssdrig.virtual.flash.presets import Preset
-
-PAGE = 4096
-NJ = 1e-9
 
 
 def _spare_area(pages: int, folder) -> np.ndarray:
@@ -36,74 +34,6 @@ def _spare_area(pages: int, folder) -> np.ndarray:
                 "free space or name another folder",
             ) from e
         return np.frombuffer(mmap.mmap(f.fileno(), pages * 4), dtype=np.uint32)
-
-
-def _constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> np.ndarray:
-    """The machine vector with all constants of the preset set and all state and counts 0."""
-    m = np.zeros(nand.M_LENGTH, np.int64)
-    page_ns = lambda B_per_s: round(PAGE * 1e9 / B_per_s)
-    prog = p.program_pages
-    plane_pages = p.planes * p.nand_page_bytes // PAGE
-    shift = 31 + (p.block_pages - 1).bit_length()
-    values = {
-        nand.K_PAGES: pages,
-        nand.K_NP: p.block_pages,
-        nand.K_UNITS: units,
-        nand.K_SLC_UNITS: p.slc_blocks,
-        nand.K_SLC_NP: p.block_pages // 3 // plane_pages * plane_pages,
-        nand.K_RESERVE: p.gc_reserve,
-        nand.K_GC_LOW: p.gc_low,
-        nand.K_GC_HIGH: p.gc_high,
-        nand.K_GC_PACE: round(p.gc_pace * 256),
-        nand.K_FIFO: p.gc_policy == "fifo",
-        nand.K_WL_THRESHOLD: p.wl_threshold,
-        nand.K_PROG_PAGES: prog,
-        nand.K_PLANE_PAGES: plane_pages,
-        nand.K_PAD_PAGES: p.nand_page_bytes // PAGE,
-        nand.K_DIES: p.dies,
-        nand.K_CHANNELS: p.channels,
-        nand.K_CACHE_PAGES: p.cache_bytes // PAGE,
-        nand.K_PLP: p.plp,
-        nand.K_LATENCY: latency,
-        nand.K_LIVE: live,
-        nand.K_IDLE_NS: p.idle_ns,
-        nand.K_DRAIN_NS: 50_000_000,
-        nand.K_IDLE_FREE: p.gc_policy == "greedy" and int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
-        nand.K_BLOCK_PAGES: p.full_block_pages,
-        nand.K_TR: p.t_R_ns,
-        nand.K_TPROG: p.t_PROG_ns,
-        nand.K_TPROG_SLC: p.t_PROG_SLC_ns,
-        nand.K_TBERS: p.t_BERS_ns,
-        nand.K_SUSPEND: p.suspend_ns,
-        nand.K_CHANNEL_PAGE_NS: page_ns(p.channel_B_per_s),
-        nand.K_LINK_PAGE_NS: page_ns(p.link_B_per_s),
-        nand.K_CMD_READ: p.cmd_read_ns,
-        nand.K_CMD_WRITE: p.cmd_write_ns,
-        nand.K_OVERHEAD_PERMILLE: round(p.fw_overhead * 1000),
-        nand.K_E_READ: p.P_read_mW * p.t_R_ns // 1000,
-        nand.K_E_PROG_PJ: p.P_prog_mW * p.t_PROG_ns // prog,
-        nand.K_E_PROG_SLC_PJ: p.P_prog_mW * p.t_PROG_SLC_ns // plane_pages,
-        nand.K_E_BERS: p.P_erase_mW * p.t_BERS_ns // 1000,
-        nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
-        nand.K_P_ACTIVE: p.P_active_mW,
-        nand.K_P_IDLE: p.P_idle_mW,
-        nand.K_P_SLUMBER: p.P_slumber_mW,
-        nand.K_SLUMBER_NS: p.slumber_ns,
-        nand.K_WORDS: -(-p.block_pages // 64),
-        nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1,
-        nand.K_NP_SHIFT: shift,
-        nand.K_NP_MAGIC: -(-(1 << shift) // p.block_pages),
-        nand.S_MIN_VALID: p.block_pages,
-        nand.S_FREE: units,
-        nand.S_VICTIM: -1,
-        nand.S_WL_NEXT: -1,
-        nand.S_GROUP: -1,
-        nand.S_BLOCK: -1,
-        nand.S_BLOCK_SLC: -1,
-    }
-    for i, v in values.items():
-        m[i] = v
-    return m
 
 
 # the state's words that are times
@@ -140,7 +70,7 @@ class VirtualDrive:
         self.blk = np.zeros((blocks, ftl.ROW), np.int32)
         self.lists = np.full(p.block_pages + 1 + 2 * units, -1, np.int32)
         self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
-        self.m = _constants(p, self.pages, units, latency, ring is not None)
+        self.m = constants(p, self.pages, units, latency, ring is not None)
         self.die = np.zeros((max(p.dies, p.channels), nand.D_COLUMNS), np.int64)
         self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
@@ -274,57 +204,8 @@ class VirtualDrive:
         return nJ * NJ
 
     def ledger(self) -> dict:
-        """The truth, flat: counts, bytes by cause, energy by cause, state. For comparison only."""
-        m = self.m
-        n = lambda i: int(m[i])
-        nand_by_cause = {
-            "nand_host_bytes": n(nand.N_HOST) * PAGE,
-            "nand_gc_bytes": n(nand.N_GC) * PAGE,
-            "nand_idle_gc_bytes": n(nand.N_IDLE_GC) * PAGE,
-            "nand_wear_levelling_bytes": n(nand.N_WL) * PAGE,
-            "nand_slc_fold_bytes": n(nand.N_FOLD) * PAGE,
-            "nand_padding_bytes": n(nand.N_PAD) * PAGE,
-        }
-        energy = {
-            "energy_static_J": n(nand.E_STATIC) * NJ,
-            "energy_controller_J": n(nand.E_ACTIVE) * NJ,
-            "energy_read_J": n(nand.E_READ) * NJ,
-            "energy_program_J": n(nand.E_PROGRAM) * NJ,
-            "energy_erase_J": n(nand.E_ERASE) * NJ,
-            "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
-            "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
-        }
-        written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE
-        return {
-            "host_write_commands": n(nand.N_WRITE_CMDS),
-            "host_read_commands": n(nand.N_READ_CMDS),
-            "host_trim_commands": n(nand.N_TRIM_CMDS),
-            "host_flush_commands": n(nand.N_FLUSH_CMDS),
-            # of the write commands: those that had to be on NAND before they were answered
-            "host_fua_write_commands": n(nand.N_FUA_CMDS),
-            "host_write_bytes": host,
-            "host_read_bytes": n(nand.N_READ_PAGES) * PAGE,
-            "trim_bytes": n(nand.N_TRIM_PAGES) * PAGE,
-            **nand_by_cause,
-            "nand_write_bytes": written,
-            "nand_slc_bytes": n(nand.N_SLC) * PAGE,
-            "nand_read_bytes": n(nand.N_NAND_READ_PAGES) * PAGE,
-            "programs": n(nand.N_PROGRAMS),
-            "nand_reads": n(nand.N_READS),
-            "erases": n(nand.N_ERASES),
-            "die_erases": n(nand.N_DIE_ERASES),
-            "wa": written / host if host else None,
-            **energy,
-            "energy_J": sum(energy.values()),
-            "energy_offline_J": n(nand.N_OFFLINE_NJ) * NJ,
-            "energy_beyond_feed_J": n(nand.N_BEYOND_NJ) * NJ,
-            "feed_gap_ns": n(nand.N_FEED_GAP_BINS) * BIN_NS,
-            "mapped_pages": n(nand.S_MAPPED),
-            "free_blocks": n(nand.S_FREE),
-            "slc_blocks_used": n(nand.S_SLC_COUNT),
-            "pe_mean": float(self.blk[:, ftl.PE].mean()),
-            "pe_max": int(self.blk[:, ftl.PE].max()),
-        }
+        """The truth, flat (ledger.py). For comparison only."""
+        return ledger.ledger(self.m, self.blk)
 
     def precondition(self, kind: str, drive_writes: float, seed: int = 1, progress=None) -> None:
         """Age the drive offline: "seq" or "random" pages, drive_writes times the capacity. No time passes and nothing
