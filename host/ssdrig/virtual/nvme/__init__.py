@@ -7,5 +7,6 @@
     controller  one host's controller: properties, features, admin commands, asynchronous events
     io          checks of I/O commands and what they ask of the drive
     tcpserver   one TCP connection = one queue
+    transfers   data that a host sends after it was asked for
 
 Source of the numbers: NVM Express Base Specification 1.4 and 2.0, NVMe over Fabrics 1.1, NVMe/TCP Transport 1.0."""

@@ -8,7 +8,6 @@ ends."""
 import socket
 import struct
 import time
-from collections import deque
 
 import numpy as np
 
@@ -20,10 +19,10 @@ from ssdrig.virtual.nvme.controller import Controller
 from ssdrig.virtual.nvme.pdu import ProtocolError
 from ssdrig.virtual.nvme.status import Refused
 from ssdrig.virtual.nvme.subsystem import CONNECT_DATA_BYTES, Subsystem
+from ssdrig.virtual.nvme.transfers import Transfers
 
 BUFFER_BYTES = 2 << 20
 MAX_WAITING = 1024  # a host keeps at most 128 in a queue
-MAX_TRANSFERS = 8  # ready-to-transfer at a time; further commands wait for their turn
 MAX_UNSENT_BYTES = 8 << 20  # answers that a host does not read; nothing more of it is read then
 LINGER_NS = 1_000_000_000  # for the host to take a C2HTermReq
 FABRICS, PROPERTY_SET, CONNECT, PROPERTY_GET = 0x7F, 0x00, 0x01, 0x04
@@ -46,9 +45,7 @@ class Connection:
         self._start = self._end = 0
         self._batch = np.zeros((MAX_BATCH, nbd.COLUMNS), dtype=np.int64)
         self.waiting = Waiting(self.device)
-        self._transfers: dict[int, tuple[bytes, np.ndarray, int]] = {}  # tag -> (command, data, bytes that have come)
-        self._turns: deque[tuple[bytes, int]] = deque()  # (command, bytes) that wait for a transfer
-        self._next_tag = 0
+        self._transfers = Transfers()
         self._answers: list[tuple[int, bytes]] = []  # (due, bytes) of what was taken one by one
         self._out = np.empty(BUFFER_BYTES, dtype=np.uint8)
         self._sending = memoryview(b"")
@@ -60,7 +57,7 @@ class Connection:
     @property
     def wants_read(self) -> bool:
         return bool(self._ended_ns) or (
-            self.waiting.n < MAX_WAITING and len(self._turns) < MAX_WAITING and self._unsent() < MAX_UNSENT_BYTES
+            self.waiting.n < MAX_WAITING and self._transfers.waiting < MAX_WAITING and self._unsent() < MAX_UNSENT_BYTES
         )
 
     def _unsent(self) -> int:
@@ -223,7 +220,7 @@ class Connection:
                     )
                 self._run(sqe, held[:need].copy(), now_ns)
             elif sqe[39] == pdu.SGL_TRANSPORT:
-                self._turns.append((sqe, need))
+                self._transfers.want(sqe, need)
                 self._grant()
             else:
                 raise Refused(status.INVALID_SGL_TYPE, 39)
@@ -292,33 +289,13 @@ class Connection:
 
     def _grant(self) -> None:
         """Ask for the data of the commands whose turn it is."""
-        while self._turns and len(self._transfers) < MAX_TRANSFERS:
-            sqe, need = self._turns.popleft()
-            while self._next_tag in self._transfers:
-                self._next_tag = (self._next_tag + 1) & 0xFFFF
-            tag, self._next_tag = self._next_tag, (self._next_tag + 1) & 0xFFFF
-            self._transfers[tag] = (sqe, np.empty(need, dtype=np.uint8), 0)
-            self._answers.append((0, pdu.r2t(struct.unpack_from("<H", sqe, 2)[0], tag, need)))
+        self._answers += [(0, ready) for ready in self._transfers.grants()]
 
     def _data(self, head: bytes, content: np.ndarray, now_ns: int) -> None:
-        cid, tag, offset, length = struct.unpack_from("<HHII", head, 8)
-        if tag not in self._transfers:
-            raise ProtocolError(pdu.FES_HEADER_FIELD, 10)
-        sqe, data, came = self._transfers[tag]
-        if cid != struct.unpack_from("<H", sqe, 2)[0]:
-            raise ProtocolError(pdu.FES_HEADER_FIELD, 8)
-        if length != len(content):
-            raise ProtocolError(pdu.FES_HEADER_FIELD, 16)
-        if offset != came or offset + length > len(data):
-            raise ProtocolError(pdu.FES_RANGE, 12)
-        came += length
-        if bool(head[1] & pdu.LAST) != (came == len(data)):
-            raise ProtocolError(pdu.FES_HEADER_FIELD, 1)
-        data[offset:came] = content
-        self._transfers[tag] = (sqe, data, came)
-        if came < len(data):
+        whole = self._transfers.take(head, content)
+        if not whole:
             return
-        del self._transfers[tag]
+        sqe, data = whole
         try:
             self._need(sqe, now_ns)  # a format may have begun meanwhile
             self._run(sqe, data, now_ns)
