@@ -60,7 +60,7 @@ AREAS = {
         " test_inventory",
     ),
     "journal": (
-        ["host/ssdrig/journal.py", "host/ssdrig/integrity.py"],
+        [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "analysis": (

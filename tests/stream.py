@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from ssdrig import journal, wire
+from ssdrig import journal, rigbin, wire
 
 CONVERSION_NS = 1_000_000
 CURRENT_LSB_PA, VBUS_LSB_NV = 7_812_500, 195_312.5
@@ -65,12 +65,12 @@ class Tape:
     def frame(self, kind, body, lost=False):
         if not lost:
             payload = struct.pack(wire.HEAD, kind, self.seq) + body
-            self.rows.append((journal.FRAME, payload, self.host_ns() + 100_000))
+            self.rows.append((rigbin.FRAME, payload, self.host_ns() + 100_000))
         self.seq += 1
 
     def ping(self):
         self.token += 1
-        self.rows.append((journal.PING, struct.pack("<I", self.token), self.host_ns() - 100_000))
+        self.rows.append((rigbin.PING, struct.pack("<I", self.token), self.host_ns() - 100_000))
         self.frame(wire.PONG, struct.pack(wire.PONG_BODY, self.token, self.t_us, 0))
 
     def reset(self, dark_us):
@@ -92,10 +92,10 @@ class Tape:
         return index
 
     def data(self) -> bytes:
-        return b"".join(journal.encode_record(*row) for row in self.rows)
+        return b"".join(rigbin.encode(*row) for row in self.rows)
 
-    def records(self) -> journal.Records:
-        return journal.decode_records(self.data())
+    def records(self) -> rigbin.Records:
+        return rigbin.decode(self.data())
 
     def run(self, folder):
         """A run folder with these records in it."""

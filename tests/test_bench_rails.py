@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from synthetic_run import other_notes
 
-from ssdrig import analysis, journal
+from ssdrig import analysis, journal, rigbin
 from ssdrig.analysis.figures import figures_of
 from ssdrig.influx import points
 from ssdrig.load import fiolog
@@ -65,7 +65,7 @@ def test_the_rails_together_are_the_drive(tmp_path):
     assert journal.state(run) == "complete"
 
     came = journal.records(run)
-    assert [bytes(came.payload(i)) for i in range(len(came)) if came.kind[i] == journal.DAMAGE] == []
+    assert [bytes(came.payload(i)) for i in range(len(came)) if came.kind[i] == rigbin.DAMAGE] == []
     powers, load = samples.load_rails(run), fiolog.load(run / "fio" / "load")
     t0_ns, t1_ns = int(load.t_ns[0]), min(int(load.t_ns[-1]) + 10**9, *(int(p.t_ns[-1]) for p in powers))
     true_J = truth.energy_between(str(run / "truth"), t0_ns, t1_ns)

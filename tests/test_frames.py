@@ -9,7 +9,7 @@ import stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.meter.frames import Decoder
 
 
@@ -17,7 +17,7 @@ def decoded(tape_or_rows, pieces=1):
     rows = getattr(tape_or_rows, "rows", tape_or_rows)
     decoder = Decoder()
     for part in np.array_split(np.arange(len(rows)), pieces):
-        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*rows[i]) for i in part)))
+        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*rows[i]) for i in part)))
     return decoder
 
 
@@ -82,7 +82,7 @@ def test_pongs_find_their_pings_in_either_order(pieces):
     tape.stream(10)
     rows = list(tape.rows)
     for i in range(len(rows) - 1):  # the ping's record may come right behind the pong's
-        if rows[i][0] == journal.PING and i % 4 == 0:
+        if rows[i][0] == rigbin.PING and i % 4 == 0:
             rows[i], rows[i + 1] = rows[i + 1], rows[i]
     pings = decoded(rows, pieces).boots[0].pings
     ticks = stream.TICK0_US + 50_000 * np.arange(1, 11)
@@ -104,7 +104,7 @@ def test_repeated_frames_are_dropped_and_counted(again, pieces):
     """Frames from..to come a second time right behind."""
     tape = stream.started()
     tape.stream(15)
-    frames = [i for i, row in enumerate(tape.rows) if row[0] == journal.FRAME]
+    frames = [i for i, row in enumerate(tape.rows) if row[0] == rigbin.FRAME]
     rows = list(tape.rows)
     repeated = 0
     for a, z in again:

@@ -8,14 +8,14 @@ import pytest
 import stream
 from test_frames import decoded
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.meter.frames import KINDS, Decoder
 
 S = 10**9
 
 
 def row(kind: int, seq: int, body: bytes = b"", t_ns: int = stream.T0_NS):
-    return journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns
+    return rigbin.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns
 
 
 def sampled(seq: int, t_us: int) -> tuple:
@@ -48,7 +48,7 @@ def test_how_far_back_it_is_looked_for_in_an_earlier_piece(back, expected):
     rows = [row(wire.LOG, seq) for seq in range(100)]
     decoder = Decoder()
     for piece in (rows[: 101 - back], [*rows[101 - back :], rows[100 - back]]):
-        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in piece)))
+        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in piece)))
     assert tuple(decoder.counts[name] for name in ("repeated", "resets", "frames_lost")) == expected
 
 
@@ -71,7 +71,7 @@ def test_ticks_of_another_age_are_nonsense(t_us, read):
     found = decoded([sampled(5, t_us)])
     assert (len(found.frames(0).n), found.counts["malformed"]) == (int(read), int(not read))
     pong = row(wire.PONG, 1, struct.pack(wire.PONG_BODY, 7, t_us, 0))
-    found = decoded([(journal.PING, struct.pack("<I", 7), stream.T0_NS), pong])
+    found = decoded([(rigbin.PING, struct.pack("<I", 7), stream.T0_NS), pong])
     assert len(found.boots[0].pings) == int(read)
 
 
@@ -103,8 +103,8 @@ def test_an_empty_samples_frame_holds_nothing_and_is_no_damage():
 
 
 def test_records_that_are_no_frames():
-    records = [(journal.PING, bytes(3), 1), (journal.PING, bytes(5), 1), (journal.FRAME, bytes(4), 1)]
-    found = decoded([*records, (journal.DAMAGE, b"x", 2), (journal.DAMAGE, b"", 3)])
+    records = [(rigbin.PING, bytes(3), 1), (rigbin.PING, bytes(5), 1), (rigbin.FRAME, bytes(4), 1)]
+    found = decoded([*records, (rigbin.DAMAGE, b"x", 2), (rigbin.DAMAGE, b"", 3)])
     assert found.counts == dict.fromkeys(found.counts, 0) | {"damaged": 2}
 
 
@@ -115,30 +115,30 @@ def pong(seq: int, token: int, t_ns: int, held: bytes = b"") -> tuple:
 @pytest.mark.parametrize(("late_ns", "paired"), [(S - 1, True), (S, False)])
 def test_a_pong_waits_a_second_for_its_ping(late_ns, paired):
     decoder = Decoder()
-    for rows in ([pong(1, 7, 100 * S)], [(journal.DAMAGE, b"", 100 * S + late_ns)]):
-        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in rows)))
-    decoder.feed(journal.decode_records(journal.encode_record(journal.PING, struct.pack("<I", 7), 99 * S)))
+    for rows in ([pong(1, 7, 100 * S)], [(rigbin.DAMAGE, b"", 100 * S + late_ns)]):
+        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in rows)))
+    decoder.feed(rigbin.decode(rigbin.encode(rigbin.PING, struct.pack("<I", 7), 99 * S)))
     assert decoder.boots[0].pings == ([(99 * S, 2_000_000, 100 * S, 0)] if paired else [])
 
 
 @pytest.mark.parametrize(("sent_ns", "paired"), [(5 * S, True), (5 * S + 1, False)])
 def test_an_answer_is_not_read_before_it_was_asked_for(sent_ns, paired):
-    found = decoded([(journal.PING, struct.pack("<I", 7), sent_ns), pong(1, 7, 5 * S)])
+    found = decoded([(rigbin.PING, struct.pack("<I", 7), sent_ns), pong(1, 7, 5 * S)])
     assert len(found.boots[0].pings) == paired
 
 
 def test_how_long_a_ping_was_held():
-    ping = (journal.PING, struct.pack("<I", 7), S)
+    ping = (rigbin.PING, struct.pack("<I", 7), S)
     for held, us in ((b"", 0), (struct.pack("<I", 300), 300)):
         assert decoded([ping, pong(1, 7, 5 * S, held)]).boots[0].pings == [(S, 2_000_000, 5 * S, us)]
 
 
 @pytest.mark.parametrize(("more", "forgotten"), [(9_999, False), (10_000, True)])
 def test_pings_without_an_answer_are_forgotten_after_a_minute(more, forgotten):
-    pings = [(journal.PING, struct.pack("<I", i), S if i == 0 else 61 * S) for i in range(more + 1)]
+    pings = [(rigbin.PING, struct.pack("<I", i), S if i == 0 else 61 * S) for i in range(more + 1)]
     found = decoded(pings)
-    later = [pong(1, 0, 62 * S), pong(2, more, 62 * S), (journal.DAMAGE, b"", 64 * S)]
-    found.feed(journal.decode_records(b"".join(journal.encode_record(*r) for r in later)))
+    later = [pong(1, 0, 62 * S), pong(2, more, 62 * S), (rigbin.DAMAGE, b"", 64 * S)]
+    found.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in later)))
     assert [p[0] for p in found.boots[0].pings] == ([] if forgotten else [S]) + [61 * S]
 
 
@@ -190,7 +190,7 @@ def test_frames_of_several_lengths_and_many_at_once():
 
 @pytest.mark.parametrize(
     ("kind", "payload", "paired"),
-    [(journal.PING, b"abcd", True), (journal.PING, b"abcde", False), (journal.DAMAGE, b"abcd", False)],
+    [(rigbin.PING, b"abcd", True), (rigbin.PING, b"abcde", False), (rigbin.DAMAGE, b"abcd", False)],
 )
 def test_a_ping_is_its_token_and_nothing_else(kind, payload, paired):
     pong = row(wire.PONG, 1, b"abcd" + struct.pack(wire.PONG_BODY, 0, 9, 0)[4:], stream.T0_NS + 5)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import integrity, journal
+from ssdrig import integrity, journal, rigbin
 from ssdrig.errors import JournalError
 
 HEADER = {
@@ -175,7 +175,7 @@ def test_sums_of_a_closed_run(book):
 
 
 def test_a_record_is_laid_out_as_the_schema_says():
-    data = journal.encode_record(2, b"\x01\x02\x03\x04", 0x1122334455667788)
+    data = rigbin.encode(2, b"\x01\x02\x03\x04", 0x1122334455667788)
     head = b"SJR1" + bytes([2, 0, 0, 0]) + (4).to_bytes(4, "little") + (0x1122334455667788).to_bytes(8, "little")
     assert data == head + crc32(head + b"\x01\x02\x03\x04").to_bytes(4, "little") + b"\x01\x02\x03\x04"
     assert len(data) == 28
@@ -188,12 +188,12 @@ rows = st.lists(st.tuples(st.integers(0, 255), st.binary(max_size=60), st.intege
 @settings(max_examples=60, deadline=None)
 def test_records_survive_cuts_and_damage(rows, data):
     """Any prefix of a file gives the whole records in it; a changed byte costs the record that it lies in."""
-    parts = [journal.encode_record(*row) for row in rows]
+    parts = [rigbin.encode(*row) for row in rows]
     file = b"".join(parts)
     cut = data.draw(st.integers(0, len(file)))
     ends = np.cumsum([0] + [len(p) for p in parts])
     whole = int(np.searchsorted(ends, cut, "right")) - 1
-    found = journal.decode_records(file[:cut], 1000)
+    found = rigbin.decode(file[:cut], 1000)
     assert [(int(found.kind[i]), found.payload(i), int(found.t_ns[i])) for i in range(len(found))] == rows[:whole]
     assert (found.next_offset, found.left_bytes) == (1000 + ends[whole], cut - ends[whole])
     if file:
@@ -201,21 +201,21 @@ def test_records_survive_cuts_and_damage(rows, data):
         bad = bytearray(file)
         bad[at] ^= data.draw(st.integers(1, 255))
         hit = int(np.searchsorted(ends, at, "right")) - 1
-        found = journal.decode_records(bytes(bad))
+        found = rigbin.decode(bytes(bad))
         want = [row[1] for k, row in enumerate(rows) if k != hit]
         assert [found.payload(i) for i in range(len(found))] == want
         assert found.skipped_bytes + found.left_bytes == len(parts[hit])
 
 
 def test_records_can_be_followed_in_pieces(book):
-    book.record(journal.FRAME, b"one", 1)
+    book.record(rigbin.FRAME, b"one", 1)
     a = journal.records(book.path)
-    book.record_all([(journal.PING, b"two!", 2), (journal.DAMAGE, b"", 3)])
+    book.record_all([(rigbin.PING, b"two!", 2), (rigbin.DAMAGE, b"", 3)])
     b = journal.records(book.path, a.next_offset, 30)  # the second record and the start of the third
     c = journal.records(book.path, b.next_offset)
     assert [x.payload(0) for x in (a, b, c)] == [b"one", b"two!", b""]
     assert [(len(x), x.left_bytes) for x in (a, b, c)] == [(1, 0), (1, 2), (1, 0)]
-    assert c.kind.tolist() == [journal.DAMAGE] and c.t_ns.tolist() == [3]
+    assert c.kind.tolist() == [rigbin.DAMAGE] and c.t_ns.tolist() == [3]
 
 
 def test_sync_says_what_is_on_the_disk(book):
@@ -388,7 +388,7 @@ def test_many_threads_append_without_tearing(book):
 
 WRITER = """
 import sys
-from ssdrig import integrity, journal
+from ssdrig import integrity, journal, rigbin
 book = journal.create(sys.argv[1], {"run": sys.argv[2]})
 n = 0
 while True:

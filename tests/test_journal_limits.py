@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pytest
 
-from ssdrig import integrity, journal
+from ssdrig import integrity, journal, rigbin
 from ssdrig.errors import JournalError
 
 HEADER = {
@@ -98,23 +98,23 @@ def test_no_run_ends_in_another_state(tmp_path, state):
 
 
 def test_a_record_byte_by_byte():
-    made = journal.encode_record(2, b"abc", 0x0102030405060708)
+    made = rigbin.encode(2, b"abc", 0x0102030405060708)
     head = b"SJR1\x02\0\0\0\x03\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01"
     assert made == head + crc32(head + b"abc").to_bytes(4, "little") + b"abc"
 
 
 def test_damage_between_records_is_skipped_and_at_the_end_left():
-    a, b = journal.encode_record(1, b"", 7), journal.encode_record(2, b"xyz", 8)
-    found = journal.decode_records(a + b"??" + b + a[:-1], 100)
+    a, b = rigbin.encode(1, b"", 7), rigbin.encode(2, b"xyz", 8)
+    found = rigbin.decode(a + b"??" + b + a[:-1], 100)
     assert (found.kind.tolist(), found.t_ns.tolist(), found.length.tolist()) == ([1, 2], [7, 8], [0, 3])
     assert (found.payload(1), found.skipped_bytes, found.left_bytes) == (b"xyz", 2, len(a) - 1)
     assert found.next_offset == 100 + len(a + b) + 2
     part = found.part(1, 2)
     assert (len(part), part.payload(0), part.next_offset, part.skipped_bytes) == (1, b"xyz", found.next_offset, 2)
-    false = journal.decode_records(b"SJR1SJR1" + b)
+    false = rigbin.decode(b"SJR1SJR1" + b)
     assert (false.skipped_bytes, false.payload(0)) == (8, b"xyz")
-    assert journal.decode_records(b"?" + a[:-1]).left_bytes == len(a)
-    assert len(journal.decode_records(b"")) == 0
+    assert rigbin.decode(b"?" + a[:-1]).left_bytes == len(a)
+    assert len(rigbin.decode(b"")) == 0
 
 
 # ---- lines
@@ -229,9 +229,9 @@ def open_files() -> int:
 
 
 def test_numbers_that_the_schema_says():
-    assert (journal.FRAME, journal.PING, journal.DAMAGE, journal.PORT) == (1, 2, 3, 4)
+    assert (rigbin.FRAME, rigbin.PING, rigbin.DAMAGE, rigbin.PORT) == (1, 2, 3, 4)
     assert journal.SYNC_S <= 1  # the disk has an append at least once a second
-    assert journal.decode_records(b"").next_offset == 0
+    assert rigbin.decode(b"").next_offset == 0
 
 
 def test_a_new_folder_says_when_it_began_and_is_on_the_disk(tmp_path, monkeypatch):

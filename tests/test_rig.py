@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import until
 
-from ssdrig import journal, wire
+from ssdrig import journal, rigbin, wire
 from ssdrig.benchmarks import clock as clock_bench
 from ssdrig.errors import JournalError, RigError
 from ssdrig.meter import samples
@@ -142,7 +142,7 @@ def test_start_stream_stop(rig, board, book):
     assert (np.abs(p.t_ns - true_ns) <= p.err_ns + 2000).all()
     rig.stop()  # twice is once
     records = journal.records(book.path)
-    ports = [json.loads(records.payload(i))["state"] for i in np.flatnonzero(records.kind == journal.PORT)]
+    ports = [json.loads(records.payload(i))["state"] for i in np.flatnonzero(records.kind == rigbin.PORT)]
     assert ports == ["open", "closed"]
 
 
@@ -316,8 +316,8 @@ def test_no_bytes_raise_and_all_damage_is_kept(book):
         rig._arrived(b"\x00" + wire.encode(wire.LOG, 5, b"hello"), 99)
         records = journal.records(book.path, begin)
         assert records.payload(len(records) - 1) == struct.pack(wire.HEAD, wire.LOG, 5) + b"hello"
-        assert (records.length[records.kind == journal.DAMAGE] <= line.DAMAGE_KEPT).all()
-        assert rig.live()["damaged"] >= np.count_nonzero(records.kind == journal.DAMAGE)
+        assert (records.length[records.kind == rigbin.DAMAGE] <= line.DAMAGE_KEPT).all()
+        assert rig.live()["damaged"] >= np.count_nonzero(records.kind == rigbin.DAMAGE)
         sent = [part for part in b"".join(pieces).split(b"\x00") if part]
         assert len(records) > len(sent) - 1  # each stretch is kept, as a frame or as damage
 

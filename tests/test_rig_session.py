@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.errors import RigError
 from ssdrig.rig import session as rig_session
 from ssdrig.rig.session import LATE_S, SILENT_S, Memory, Session
@@ -43,7 +43,7 @@ class SlowBoard:
             self.record(wire.PONG, struct.pack(wire.PONG_BODY, 0, t_us, 0))
 
     def record(self, kind, body):
-        self.memory.record(journal.FRAME, struct.pack(wire.HEAD, kind, 0) + body, 0)
+        self.memory.record(rigbin.FRAME, struct.pack(wire.HEAD, kind, 0) + body, 0)
 
 
 def test_late_samples_are_waited_for(monkeypatch):

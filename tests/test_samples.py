@@ -9,7 +9,7 @@ import stream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.errors import JournalError, RigError
 from ssdrig.meter import power, samples
 
@@ -154,7 +154,7 @@ def test_samples_that_no_hello_explains_are_lost_not_guessed(tmp_path):
 def test_a_boot_without_any_pong_still_has_a_place_in_time(tmp_path):
     tape = stream.started()
     tape.stream(40)
-    tape.rows = [row for row in tape.rows if row[0] != journal.PING]
+    tape.rows = [row for row in tape.rows if row[0] != rigbin.PING]
     p = loaded(tape, tmp_path)
     true = stream.T0_NS + 1_000_000 * np.arange(1, 2001)
     assert (np.abs(p.t_ns - true) <= p.err_ns).all() and p.err_ns.min() > 4e8
@@ -367,7 +367,7 @@ def test_a_torn_tail_is_told(tmp_path):
     tape.stream(10)
     run = tape.run(tmp_path)
     with open(run / "rig.bin", "ab") as f:
-        f.write(journal.encode_record(1, b"x" * 100, 1)[:-1])
+        f.write(rigbin.encode(1, b"x" * 100, 1)[:-1])
     p = samples.load(run)
     assert len(p.t_ns) == 500 and p.counts["left_bytes"] == 123
 
@@ -401,7 +401,7 @@ def test_nonsense_with_a_good_checksum_does_not_raise(seed):
             payload = payload[:5] + dice.randbytes(dice.randrange(60))
         rows += [] if 0.14 < fate < 0.2 else [(kind, payload, t_ns)] * (1 + (fate > 0.97))
     decoder = samples.Decoder()
-    decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
+    decoder.feed(rigbin.decode(b"".join(rigbin.encode(*row) for row in rows)))
     assert 0 in decoder.rails()
     for rail in decoder.rails():
         p = power.assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)

@@ -12,29 +12,19 @@ import os
 import re
 import secrets
 import shutil
-import struct
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import Any
-from zlib import crc32
 
-import numpy as np
-
-from ssdrig import integrity
+from ssdrig import integrity, rigbin
 from ssdrig.errors import JournalError
 from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.integrity import sealed
 
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
-FRAME, PING, DAMAGE, PORT = 1, 2, 3, 4  # kinds of records in rig.bin
-RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
-RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
-MAGIC = b"SJR1"
-_MAGIC = re.compile(MAGIC)
 SYNC_S = 0.5
 RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
 RESERVE_BYTES = 64 << 10
@@ -134,12 +124,12 @@ class Journal:
 
     def record(self, kind: int, payload: bytes, t_ns: int) -> None:
         """Append one record to rig.bin."""
-        self._append("rig.bin", encode_record(kind, payload, t_ns))
+        self._append("rig.bin", rigbin.encode(kind, payload, t_ns))
 
     def record_all(self, rows: list[tuple[int, bytes, int]]) -> None:
         """Append records (kind, payload, t_ns) to rig.bin with one write."""
         if rows:
-            self._append("rig.bin", b"".join([encode_record(*row) for row in rows]))
+            self._append("rig.bin", b"".join([rigbin.encode(*row) for row in rows]))
 
     def sync(self) -> tuple[int, int]:
         """Bring all appends to the disk. Returns how many bytes of events.jsonl and of rig.bin are safe there."""
@@ -236,12 +226,6 @@ class Journal:
                 self.sync()
             except JournalError:
                 return  # every later append raises it where someone listens
-
-
-def encode_record(kind: int, payload: bytes, t_ns: int) -> bytes:
-    """One record of rig.bin as bytes."""
-    head = RECORD_HEAD.pack(MAGIC, kind, len(payload), t_ns)
-    return head + crc32(payload, crc32(head)).to_bytes(4, "little") + payload
 
 
 # ---- reading
@@ -343,91 +327,10 @@ def lock_is_held(run: str | os.PathLike) -> bool:
         os.close(fd)
 
 
-@dataclass
-class Records:
-    """Whole records of rig.bin in file order; `data` holds all payloads, record i is
-    data[start[i]:start[i]+length[i]]."""
-
-    kind: np.ndarray  # uint8
-    t_ns: np.ndarray  # int64, CLOCK_MONOTONIC
-    start: np.ndarray  # int64
-    length: np.ndarray  # int64
-    data: np.ndarray  # uint8
-    next_offset: int  # where in rig.bin to go on reading
-    left_bytes: int  # bytes behind next_offset that are no whole record (yet)
-    skipped_bytes: int  # damaged, with whole records behind them
-
-    def __len__(self) -> int:
-        return len(self.kind)
-
-    def payload(self, i: int) -> bytes:
-        return self.data[self.start[i] : self.start[i] + self.length[i]].tobytes()
-
-    def part(self, first: int, last: int) -> "Records":
-        """Records first..last-1, sharing the data."""
-        rows = slice(first, last)
-        return Records(
-            self.kind[rows],
-            self.t_ns[rows],
-            self.start[rows],
-            self.length[rows],
-            self.data,
-            self.next_offset,
-            self.left_bytes,
-            self.skipped_bytes,
-        )
-
-
-def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1) -> Records:
+def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1) -> rigbin.Records:
     """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of
     at_most_bytes, call again with `next_offset`."""
-    return decode_records(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset)
-
-
-def decode_records(data: bytes, offset: int = 0) -> Records:
-    """Split bytes of rig.bin that begin at a record into records. Damaged ones are skipped if a whole one follows; the
-    rest, from the first that is torn on, is left."""
-    view, size, at, skipped = memoryview(data), len(data), 0, 0
-    unpack, head, covered = RECORD.unpack_from, RECORD.size, RECORD_HEAD.size
-
-    def end_of(at: int) -> int:
-        """Where the record that starts there ends; 0 if it is not whole."""
-        if at + head > size:
-            return 0
-        magic, _, length, _, crc = unpack(data, at)
-        end = at + head + length
-        whole = magic == MAGIC and end <= size and crc32(view[at + head : end], crc32(view[at : at + covered])) == crc
-        return end if whole else 0
-
-    heads = []
-    while True:
-        if end := end_of(at):
-            heads.append(at)
-            at = end
-            continue
-        following = next((m.start() for m in _MAGIC.finditer(data, at + 1) if end_of(m.start())), None)
-        if following is None:
-            break
-        skipped += following - at
-        at = following
-    starts = np.array(heads, np.int64)
-    octets = np.frombuffer(data, np.uint8)
-    fields = octets[starts[:, None] + np.arange(head)].copy().view(_FIELDS)[:, 0]
-    return Records(
-        fields["kind"].copy(),
-        fields["t_ns"].astype(np.int64),
-        starts + head,
-        fields["length"].astype(np.int64),
-        octets,
-        offset + at,
-        len(data) - at,
-        skipped,
-    )
-
-
-_FIELDS = np.dtype(
-    [("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")]
-)
+    return rigbin.decode(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset)
 
 
 def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:

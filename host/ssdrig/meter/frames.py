@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.meter import calibration
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
@@ -96,13 +96,13 @@ class Decoder:
         self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
         self._tail: list[tuple[int, bytes]] = []  # (seq, payload) of the latest frames
 
-    def feed(self, records: journal.Records) -> None:
+    def feed(self, records: rigbin.Records) -> None:
         """Take the next records. Never raises on what a board may have sent."""
-        self.counts["damaged"] += int(np.count_nonzero(records.kind == journal.DAMAGE))
-        rows = np.flatnonzero((records.kind == journal.PING) & (records.length == 4))
+        self.counts["damaged"] += int(np.count_nonzero(records.kind == rigbin.DAMAGE))
+        rows = np.flatnonzero((records.kind == rigbin.PING) & (records.length == 4))
         sent_ns = records.t_ns[rows]
         self._sent.update(zip(_gather(records.data, records.start[rows], 4).tolist(), sent_ns.tolist()))
-        rows = np.flatnonzero((records.kind == journal.FRAME) & (records.length >= wire.BODY))
+        rows = np.flatnonzero((records.kind == rigbin.FRAME) & (records.length >= wire.BODY))
         if len(rows):
             self._frames(records, rows)
         self._match_pongs(int(records.t_ns[-1]) if len(records) else 0)
@@ -141,7 +141,7 @@ class Decoder:
 
     # ---- frames of one feed
 
-    def _frames(self, records: journal.Records, rows: np.ndarray) -> None:
+    def _frames(self, records: rigbin.Records, rows: np.ndarray) -> None:
         data, start, length = records.data, records.start[rows], records.length[rows]
         kind, seq = data[start], _gather(data, start + 1, 4)
         tick = np.full(len(rows), -1, np.int64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import journal
+from ssdrig import journal, rigbin
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Closure, Power, assemble, closure, explained, integral_J
@@ -213,7 +213,7 @@ class Follower:
         """Names of the rails that the rig has, as far as it has been followed."""
         return list(self._decoder.rail_names().values())
 
-    def _take(self, records: journal.Records) -> Iterator[tuple[str, Second]]:
+    def _take(self, records: rigbin.Records) -> Iterator[tuple[str, Second]]:
         """Decode up to each record that is the first of a new second, and make what is due then."""
         latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
         turns = np.flatnonzero(np.diff(latest // SECOND_NS, prepend=self._now_ns // SECOND_NS)) + 1

@@ -14,7 +14,7 @@ from typing import Protocol
 import serial
 from serial.tools import list_ports
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
 
 DAMAGE_KEPT = 256  # bytes
@@ -69,7 +69,7 @@ class Line:
     def _note(self, state: str) -> None:
         try:
             self._book.record(
-                journal.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
+                rigbin.PORT, json.dumps({"port": self.port, "state": state}).encode(), time.monotonic_ns()
             )
         except SsdrigError as error:
             self._failed(error)
@@ -121,10 +121,10 @@ class Line:
             try:
                 kind, seq, body = wire.decode(part)
             except wire.WireError:
-                rows.append((journal.DAMAGE, part[:DAMAGE_KEPT], t_ns))
+                rows.append((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns))
                 damaged += 1
                 continue
-            rows.append((journal.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
+            rows.append((rigbin.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
             frames.append((kind, seq, body))
         self._book.record_all(rows)
         return frames, damaged

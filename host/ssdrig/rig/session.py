@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
@@ -49,7 +49,7 @@ class Memory:
         """(kind, body) of the frames, from row `since` on."""
         with self._lock:
             rows = self.rows[since:]
-        return [(p[0], p[5:]) for k, p, _ in rows if k == journal.FRAME]
+        return [(p[0], p[5:]) for k, p, _ in rows if k == rigbin.FRAME]
 
     def bodies(self, kind: int, since: int = 0) -> list[bytes]:
         """Bodies of the frames of a kind, from row `since` on."""
@@ -131,7 +131,7 @@ class Session:
         with self.memory._lock:
             rows = list(self.memory.rows)
         decoder = Decoder()
-        decoder.feed(journal.decode_records(b"".join(journal.encode_record(*row) for row in rows)))
+        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*row) for row in rows)))
         powers, energies = (
             {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails},
             decoder.energies(),

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 
-from ssdrig import journal, wire
+from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
 from ssdrig.rig.last_second import LastSecond
 from ssdrig.rig.line import Book, Line
@@ -320,7 +320,7 @@ class Rig:
         body = struct.pack("<I", token)
         t_ns = self._line.send(wire.PING, body)
         if t_ns is not None:
-            self._book.record(journal.PING, body, t_ns)
+            self._book.record(rigbin.PING, body, t_ns)
         return t_ns is not None
 
     def _reopen(self) -> None:
