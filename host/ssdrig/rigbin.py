@@ -1,4 +1,4 @@
-"""The records of a run's rig.bin (schemas/journal.md), as bytes and as arrays: what came from the rig, and when. Pure."""
+"""The records of a run's rig.bin (schemas/journal.md): what came from the rig, and when; bytes and arrays. Pure."""
 
 import re
 import struct
