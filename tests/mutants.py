@@ -44,7 +44,8 @@ AREAS = {
             f"host/ssdrig/drive/{name}.py"
             for name in (
                 *("wear/wa", "wear/endurance", "wear/retention"),
-                *("smart/plausible", "smart/nvme_counters", "smart/ata_counters", "smart/ata_table"),
+                *("smart/plausible", "smart/nvme_counters", "smart/ata_counters", "smart/ata_readings"),
+                "smart/ata_table",
             )
         ],
         "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"

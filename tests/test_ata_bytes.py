@@ -4,7 +4,8 @@ missing."""
 import pytest
 
 from ssdrig.drive.smart import ata_counters as ata
-from ssdrig.drive.smart.ata_counters import Found
+from ssdrig.drive.smart import ata_readings
+from ssdrig.drive.smart.ata_readings import Found
 
 TLC, SLC, ALL = Found(100, 10, "t"), Found(50, 5, "s"), Found(200, 1, "n")
 NAND = ("nand_written_bytes", "nand_written_unit_bytes", "nand_written_source", "nand_written_tlc_bytes")
@@ -36,11 +37,11 @@ def test_nand_bytes_of_a_drive_with_a_cache(found, got, words):
 
 
 def test_of_equal_units_the_statistics_go_before_all_but_the_first_row_of_the_table():
-    for rank, source in ((0, "attribute 241"), (1, ata.STATISTICS_SOURCE)):
-        readings = [Found(10**12, 512, "attribute 241", rank), Found(10**12, 512, ata.STATISTICS_SOURCE)]
+    for rank, source in ((0, "attribute 241"), (1, ata_readings.STATISTICS_SOURCE)):
+        readings = [Found(10**12, 512, "attribute 241", rank), Found(10**12, 512, ata_readings.STATISTICS_SOURCE)]
         out, _ = bytes_of(host_written=readings)
         assert out["host_written_source"] == source
-        assert ("host_written_wrap_bytes" in out) == (source == ata.STATISTICS_SOURCE)
+        assert ("host_written_wrap_bytes" in out) == (source == ata_readings.STATISTICS_SOURCE)
 
 
 def test_bytes_that_cannot_be_are_left_out():
@@ -90,7 +91,7 @@ def test_a_second_half_that_counts_spoils_the_first(low, high, counted, words):
     values = {243: high} | ({} if low is None else {241: low})
     table = [{"id": key, "name": "x", "value": 100, "raw": {"value": raw}} for key, raw in values.items()]
     unknown: list[str] = []
-    found, _ = ata._of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown)
+    found, _ = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": table}}, TwoHalves(), unknown)
     assert (("host_written" in found), len(unknown)) == (counted, words)
 
 
@@ -98,7 +99,7 @@ def test_an_attribute_without_id_or_name_is_none():
     whole = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     for missing, counted in (("id", False), ("name", False), ("value", True)):
         row = {key: value for key, value in whole.items() if key != missing}
-        found, _ = ata._of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [])
+        found, _ = ata_readings.of_attributes({}, {"ata_smart_attributes": {"table": [row]}}, AnyRow(), [])
         assert ("host_written" in found) == counted
 
 
@@ -114,10 +115,10 @@ def test_a_calibrated_unit_replaces_the_one_that_is_not_known_and_nothing_else()
 
     row = {"id": 241, "name": "x", "value": 100, "raw": {"value": 7}}
     smartctl = {"ata_smart_attributes": {"table": [row]}}
-    found, missing = ata._of_attributes({"units": {"ata:241": 1000}}, smartctl, Unknown(), [])
+    found, missing = ata_readings.of_attributes({"units": {"ata:241": 1000}}, smartctl, Unknown(), [])
     assert found["host_written"] == [Found(7000, 1000, "attribute 241, calibrated (1000 B)", 0)] and missing == []
     assert found["pe_mean"] == [Found(7, 1, "attribute 241, calibrated", 5)]
-    found, missing = ata._of_attributes({}, smartctl, Unknown(), [])
+    found, missing = ata_readings.of_attributes({}, smartctl, Unknown(), [])
     assert list(found) == ["pe_mean"] and missing == [("host_written", "attribute 241 x counts 7 of an unknown unit")]
 
 

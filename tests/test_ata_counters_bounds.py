@@ -3,7 +3,8 @@
 import pytest
 
 from ssdrig.drive.smart import ata_counters as ata
-from ssdrig.drive.smart.ata_counters import Found
+from ssdrig.drive.smart import ata_readings
+from ssdrig.drive.smart.ata_readings import Found
 
 MIB = 1 << 20
 
@@ -12,7 +13,7 @@ def value(how, raw=None, normalised=None, role="pe_mean", string=None) -> tuple:
     """(the value of an attribute, how many words were said)."""
     unknown: list[str] = []
     attribute = {"value": normalised, "raw": {"value": raw} | ({"string": string} if string is not None else {})}
-    return ata._value(attribute, role, how, "x", unknown), len(unknown)
+    return ata_readings._value(attribute, role, how, "x", unknown), len(unknown)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_conversions(how, raw, normalised, got, words):
 def test_words_of_a_normalised_value_that_is_none():
     for normalised, why in ((101, "not a percentage"), (255, "not a percentage"), (256, "out of its range")):
         unknown: list[str] = []
-        ata._value({"value": normalised}, "pe_mean", "normalised", "x", unknown)
+        ata_readings._value({"value": normalised}, "pe_mean", "normalised", "x", unknown)
         assert unknown == [f"x, normalised: {normalised} is {why}"]
 
 
@@ -125,7 +126,7 @@ def test_the_text_of_a_packed_value(string, got):
     ],
 )
 def test_error_of_a_reading(role, how, error):
-    assert ata._error(role, how) == error
+    assert ata_readings._error(role, how) == error
 
 
 # --- several readings
@@ -175,7 +176,7 @@ TURN = 2**32 * 512
 )
 def test_statistics_that_wrapped(statistics, other, error, used):
     unknown: list[str] = []
-    readings = [Found(other, error, "attribute 241"), Found(statistics, 512, ata.STATISTICS_SOURCE)]
+    readings = [Found(other, error, "attribute 241"), Found(statistics, 512, ata_readings.STATISTICS_SOURCE)]
     left = ata._without_wrapped(readings, "x", unknown)
     assert (left, len(unknown)) == (readings, 0) if used else (left, len(unknown)) == (readings[:1], 1)
     assert ata._without_wrapped(readings[:1], "x", []) == readings[:1]
@@ -285,7 +286,9 @@ def test_pages():
 def statistic(page, offset, value, **flags):
     unknown: list[str] = []
     entry = {"offset": offset, "value": value, "flags": {"valid": True} | flags}
-    got = ata._of_statistics({"ata_device_statistics": {"pages": [{"number": page, "table": [entry]}]}}, unknown)
+    got = ata_readings.of_statistics(
+        {"ata_device_statistics": {"pages": [{"number": page, "table": [entry]}]}}, unknown
+    )
     return {role: (found.value, found.error) for role, found in got.items()}, len(unknown)
 
 
@@ -318,7 +321,7 @@ def test_range_of_a_statistic(page, offset, role, low, high, error):
 def test_sectors_are_counted_in_48_bits(offset, role, value, why):
     unknown: list[str] = []
     entry = {"offset": offset, "value": value, "flags": {"valid": True}}
-    ata._of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": [entry]}]}}, unknown)
+    ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": [entry]}]}}, unknown)
     assert unknown == [f"device statistics, {role}: {value} is {why}"]
 
 
@@ -329,7 +332,7 @@ def test_pages_of_statistics_that_nobody_knows(page, offset, words):
 
 def test_the_first_of_two_statistics_counts():
     table = [{"offset": 8, "value": v, "flags": {"valid": True}} for v in (5, 6)]
-    got = ata._of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": table}]}}, [])
+    got = ata_readings.of_statistics({"ata_device_statistics": {"pages": [{"number": 1, "table": table}]}}, [])
     assert got["power_cycles"].value == 5
 
 

@@ -77,7 +77,7 @@ def test_a_locale_without_utf8(tmp_path):
 
 def test_no_template_or_table_is_read_in_the_locale():
     """read_text() and write_text() of what a person or another machine wrote name their encoding."""
-    for name in ("report/page.py", "drive/wear/warranty.py", "drive/smart/ata_counters.py", "rig/command.py"):
+    for name in ("report/page.py", "drive/wear/warranty.py", "drive/smart/ata_table.py", "rig/command.py"):
         assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name
 
 
