@@ -129,11 +129,3 @@ def test_a_budget_that_not_even_the_first_write_fits_is_refused():
     prepared = prepare.prepare("consistency", DRIVE, "quick")
     with pytest.raises(UsageError, match="for fill"):
         prepare.budget("1 MB", prepared, None)
-
-
-def test_what_is_read_but_not_carried_out_yet_is_refused_before_the_start(tmp_path):
-    rest = 'name = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "60 min"\n'
-    path = tmp_path / "x.toml"
-    path.write_text(PLAN.replace('name = "rest"\ndo = "idle"\ntime = "0 s"\n', rest))
-    with pytest.raises(UsageError, match="steps that this ssdrig carries out"):
-        prepare.prepare(str(path), DRIVE)

@@ -11,6 +11,7 @@ from ssdrig.analysis import table
 from ssdrig.errors import JournalError
 from ssdrig.plan import shows
 from ssdrig.report import plan_page, screen
+from ssdrig.report.found import said
 
 
 @pytest.fixture(scope="module")
@@ -205,8 +206,27 @@ def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):
     w.not_run("again/long at=min", "there is no operating point min: no point has it")
     found = table.load(w.end())
     *_, pick, long, _ = found.rows
-    assert pick.notes == ["max: qd=4, iops 4000 IOPS, of 2 points", "min: none, no point has it"]
+    assert said(pick) == ["max: qd=4, iops 4 000 IOPS, of 2 points", "min: none, no point has it"]
     assert (long.act.label, long.act.keys["qd"]) == ("again/long at=max", 4)
     assert long.windows["late"]["littles_qd"] == near(4) and long.windows["late"]["littles_error_percent"] == near(0)
-    assert "max: qd=4, iops 4000 IOPS, of 2 points; min: none" in plan_page.render([found])
-    assert "pick, max: qd=4, iops 4000 IOPS" in screen.text([found])
+    assert "max: qd=4, iops 4 000 IOPS, of 2 points; min: none" in plan_page.render([found])
+    assert "pick, max: qd=4, iops 4 000 IOPS" in screen.text([found])
+
+
+def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_path):
+    head, fill = PICKED[: PICKED.index("[[step]]")], '[[step]]\nname = "fill"\ndo = "fill"\n'
+    w = Writer(tmp_path, head + fill + '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "5 min"\n')
+    w.load("fill", [1000, 1000], 3.0)
+    w.poll("idle", 2**30, 2**30)
+    w.step("rest", 130, 0.7)
+    w.poll("idle", 2**30, 2**30 + 500 * 10**6)
+    event = {"reached": True, "floor_W": 0.5, "after_s": 40, "lasted_s": 130, "energy_J": 91.0, "above_J": 26.0}
+    written = {"nand_written_bytes": 500 * 10**6, "host_written_bytes": 0, "nand_why": None}
+    w.event("quiet", step="rest", **event, band_W=0.01, why=None, **written)
+    found = table.load(w.end())
+    rest = found.rows[-1]
+    assert said(rest) == ["quiet after 40 s at 0.500 W; 26.0 J above that", "500 MB written to NAND, 52.0 J/GB"]
+    assert rest.windows["all"]["energy_J"] == near(91) and rest.as_json()["found"]["after_s"] == 40
+    assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in plan_page.render([found])
+    rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
+    assert said(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]

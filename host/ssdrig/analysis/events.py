@@ -9,6 +9,7 @@ REASONS = {
     "after": "after the load",
     "settled": "when settled",
     "round": "before a round",
+    "idle": "beside a rest",
 }
 
 

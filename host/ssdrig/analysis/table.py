@@ -29,15 +29,16 @@ POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS)  # of a whole act, beside t0_s, t1_s and the other percentiles
 WHOLE = "all"
+FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 
 
 @dataclass
 class Row:
     """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
-    plan names in it. `notes`: figure keys and the reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its
-    seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
-    I/Os."""
+    plan names in it. `found`: the event of what a choose or an idle step has found. `notes`: figure keys and the
+    reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its seconds, None in a repeat. `lat`: histogram of
+    lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os."""
 
     act: Act
     round: int | None
@@ -46,6 +47,7 @@ class Row:
     t0_s: float | None = None
     t1_s: float | None = None
     windows: dict[str, dict | None] = field(default_factory=dict)
+    found: dict = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     folder: str = ""
     k: int = 1
@@ -86,6 +88,7 @@ class Row:
             "t0_s": self.t0_s,
             "t1_s": self.t1_s,
             "windows": self.windows,
+            "found": {key: value for key, value in self.found.items() if key not in FRAME} or None,
             "notes": self.notes,
         }
 
@@ -181,9 +184,9 @@ def load(run_path) -> Table:
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
     for event in base.events:
-        if event["kind"] == "choose":
+        if event["kind"] in ("choose", "quiet"):
             for row in rows:
-                row.notes += picked(event) if row.act.path == event["step"] else []
+                row.found = {**event} if row.act.path == event["step"] else row.found
     for row in rows:
         if row.state == "running" and base.state != "running":
             row.state, row.why = "cut short", base.why
@@ -265,20 +268,6 @@ def _method(act: Act) -> dict:
 def _end_ns(data: RunData) -> int:
     assert data.t0_ns is not None
     return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
-
-
-def picked(event: Mapping) -> list[str]:
-    """What a choose step has picked, in words: ["max: threads=8 qd=32, 40000 of iops, the best of 9 points", …]."""
-    found = []
-    for row in event.get("points") or []:
-        point = row.get("point")
-        if point is None:
-            found.append(f"{row['at']}: none, {row.get('why')}")
-        else:
-            value, unit = row["value"], shows.VALUES[event["value"]][1]
-            at = grammar.label(f"{row['at']}:", point)
-            found.append(f"{at}, {event['value']} {value:.5g}{' ' * bool(unit)}{unit}, of {row['of']} points")
-    return found
 
 
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:

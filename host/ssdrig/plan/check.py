@@ -9,6 +9,7 @@ from ssdrig.plan import values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import AT_ONCE
 from ssdrig.plan.step import Step, every, told
+from ssdrig.steps import idle
 from ssdrig.steps.keys import Key
 from ssdrig.words import do_you_mean
 
@@ -45,6 +46,13 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
         seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
+    if found.do == "idle" and "least" in found.keys and "until" not in found.keys:
+        raise UsageError("`least` only with `until`", f"`least` alone in {where}", "leave it out")
+    if found.do == "idle" and "until" in found.keys:
+        least_s, most_s = idle.span_s(found.keys)
+        if most_s < least_s:
+            seen = f"most = {shown(found.said['most'])} in {where}"
+            raise UsageError(f"`most` of at least `least`, {least_s:g} s", seen, "allow more time")
 
 
 def plan(found: Iterable[Step], where: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.steps import speeds
+from ssdrig.steps import idle, speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
@@ -59,11 +59,10 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
         return Cost()
     if act.do == "load" and act.choices:
         return _any(of(each, drive, earlier) for each in act.choices)
-    if act.do in ("idle", "settle"):
-        least_s, most_s = act.keys.get("time", 0.0), act.keys.get("time", act.keys.get("most", 0.0))
-        if act.do == "settle":
-            least_s = min(speeds.SETTLE_S[0], most_s)
-        return Cost((least_s, most_s))
+    if act.do == "idle":
+        return Cost(idle.span_s(act.keys))
+    if act.do == "settle":
+        return Cost((min(speeds.SETTLE_S[0], act.keys["most"]), act.keys["most"]))
     if act.do not in ("fill", "load"):
         return Cost()
     cost = _by_class(act, drive)

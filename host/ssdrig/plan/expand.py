@@ -166,7 +166,8 @@ def _acts(
         raise UsageError(
             f"a bench with {' and '.join(step.needs)} for step {step.path}",
             "none here",
-            "add optional = true to the step, or use another bench",
+            ("give --rig PORT, or " if "rig" in lacking else "")
+            + "add optional = true to the step, or use another bench",
         )
 
     def act(point: Mapping, chosen: Mapping) -> Act:

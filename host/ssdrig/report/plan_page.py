@@ -4,6 +4,7 @@ from html import escape
 
 from ssdrig.analysis.table import Row, Table, Verdict
 from ssdrig.report import page, shown_points, shown_time
+from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
@@ -166,7 +167,7 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 def _step(row: Row) -> str:
     if row.act.do == "choose" and row.state == "done":
-        return _said(row.act.label, "", 2 + len(COLUMNS), "; ".join(row.notes))
+        return _said(row.act.label, "", 2 + len(COLUMNS), "; ".join(said(row)))
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
         return _said(row.act.label, "", 2 + len(COLUMNS), why)
@@ -176,7 +177,8 @@ def _step(row: Row) -> str:
         else f'<td class="soft" title="{escape(row.why_not(word))}">–</td>'
         for word, *_ in COLUMNS
     )
-    state = "" if row.state == "done" else f' <span class="state">{escape(row.state)}</span>'
+    words = said(row) if row.state == "done" else [row.state]
+    state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
     return (
         f'<tr><th scope="row">{escape(row.act.label)}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{cells}</tr>'

@@ -10,7 +10,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Row, Table
 from ssdrig.plan import shows
-from ssdrig.report import phases
+from ssdrig.report import found, phases
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure, rows_at
 from ssdrig.report.terms import with_error
@@ -103,7 +103,7 @@ def of_plan(each: Table) -> list[str]:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
     out = (phases.text(rows, "  ") if lines else []) + lacking.lines()
-    out += [f"  {row.act.path}, {note}" for row in each.rows if row.act.do == "choose" for note in row.notes]
+    out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")

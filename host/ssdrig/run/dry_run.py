@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ssdrig import words
+from ssdrig import steps, words
 from ssdrig.plan import cost, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
@@ -102,6 +102,8 @@ def _what(acts: Sequence[Act]) -> str:
     if act.do == "load":
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
         return f"{_load(act)}, {words.size(act.range_bytes)}{until}"
+    if act.do == "idle" and "until" in keys:
+        return f"until quiet, {_range(*steps.KINDS['idle'].span_s(keys))} s"
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 

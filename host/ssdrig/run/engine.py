@@ -42,11 +42,15 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
         if act.chosen:
             more["chosen"] = dict(act.chosen)
         stage.live.act(act, stage.round, number, len(acts))
+        kind = steps.KINDS[act.do]
+        first = kind.before(act, stage) if hasattr(kind, "before") else None
         with step(stage.book, act.path, **more) as shown:
-            shown |= steps.KINDS[act.do].carry_out(act, stage, number)
+            shown |= kind.carry_out(act, stage, number)
             if (mean := stage.means.get(act.label)) and act.point:
                 shown["mean"] = mean
                 choose.remember(stage.seen, act.label, stage.round or 1, mean)
+        if hasattr(kind, "after"):
+            kind.after(act, stage, first, shown)
         budget.wrote(act, shown.get("bytes", 0))
         stage.live.act_done(act, shown.get("bytes", 0))
     return None

@@ -132,15 +132,22 @@ class Live:
                 left_s=[round(s) for s in left_s],
             )
 
-    def wait(self, host_s: float, check: Callable[[], None]) -> None:
-        """Let host_s pass without I/O; `check` raises when someone wants it to end."""
+    def power_W(self) -> float | None:
+        """Mean power of the last second; None without a rig, or where a rail sent nothing."""
+        return self._rig.last_second().power_W() if self._rig else None
+
+    def wait(self, host_s: float, check: Callable[[], None], ended: Callable[[], bool] = lambda: False) -> None:
+        """Let host_s pass without I/O, or less: `ended` is asked once for each whole second. `check` raises when
+        someone wants it to end."""
         began, shown = time.monotonic(), 0.0
         while (elapsed_s := time.monotonic() - began) < host_s:
             time.sleep(min(0.2, host_s - elapsed_s))
             check()
             if elapsed_s - shown >= 1:
-                shown = elapsed_s
+                shown = float(int(elapsed_s))
                 self._each_second()
+                if ended():
+                    return
                 left_s = self._course.left_s(time.monotonic() - self._started)
                 self._show.show(
                     [

@@ -61,8 +61,6 @@ def prepare(
         acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:
-        if act.do == "idle" and "until" in act.keys and not act.not_run:
-            raise UsageError("steps that this ssdrig carries out", f"do = {act.do!r} of {act.path}", "leave it out")
         for each in act.choices or (act,) if act.do == "load" else ():
             _windows_fit(each)
     known = earlier.speeds(runs, plan, drive) if runs else {}
@@ -115,7 +113,7 @@ def method(prepared: Prepared) -> dict:
         "zoom_s": round(ends.begins_s(steady, longest_s)) if steady and longest_s else 0,
         "smart_interval_s": round(keys["smart"]) if isinstance(keys["smart"], float) else None,
         "settle": bool(settle and not settle.not_run),
-        "idle_s": round(idle.keys["time"]) if idle and not idle.not_run else 0,
+        "idle_s": round(idle.keys.get("time", 0)) if idle and not idle.not_run else 0,
         "block_bytes": min(size for size, _ in keys["block"]),
         "queue_depth": keys["qd"] * keys["threads"],
         "fill_block_bytes": fill.keys["block"] if fill else None,

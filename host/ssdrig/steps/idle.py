@@ -1,9 +1,26 @@
 """idle: no I/O and no SMART poll, for a time or until the power is quiet."""
 
+from ssdrig.rules import quiet
 from ssdrig.steps.keys import Key
 
-KEYS = {"time": Key("pause"), "until": Key("word", words=("quiet",), needs="rig"), "most": Key("time")}
+KEYS = {
+    "time": Key("pause"),
+    "until": Key("word", words=("quiet",), needs="rig"),
+    "least": Key("time"),
+    "most": Key("time"),
+}
 ENDS = ("time", "until")
+COUNTED = ("nand_written_bytes", "host_written_bytes")
+
+
+def span_s(keys) -> tuple[float, float]:
+    """How long it lasts, drive time: (least, most)."""
+    return (keys["time"],) * 2 if "time" in keys else (keys.get("least", quiet.LEAST_S), keys["most"])
+
+
+def before(act, stage) -> dict | None:
+    """What the drive has counted, read before the step: SMART would wake it within."""
+    return _counted(act, stage) if "until" in act.keys else None
 
 
 def carry_out(act, stage, number: int) -> dict:
@@ -11,5 +28,44 @@ def carry_out(act, stage, number: int) -> dict:
     from ssdrig.steps.pace import Pace
 
     stage.live.begin(Pace(act.path.rpartition("/")[2] if act.path == "idle" else "idle"))
-    stage.live.wait(act.keys["time"] * stage.dilation, stage.stop.check)
-    return {}
+    least_s, most_s = span_s(act.keys)
+    if "until" not in act.keys:
+        stage.live.wait(most_s * stage.dilation, stage.stop.check)
+        return {}
+    held: list[float | None] = []  # of the host's seconds that make up the next one of the drive
+    power_W: list[float | None] = []
+    found = [quiet.verdict(power_W, least_s)]
+
+    def ended() -> bool:
+        held.append(stage.live.power_W())
+        if len(held) == stage.dilation:
+            known = [watts for watts in held if watts is not None]
+            power_W.append(sum(known) / len(known) if len(known) == len(held) else None)
+            held.clear()
+            found[0] = quiet.verdict(power_W, least_s)
+        return found[0].reached
+
+    stage.live.wait(most_s * stage.dilation, stage.stop.check, ended)
+    return {"quiet": found[0]._asdict() | {"lasted_s": len(power_W)}}
+
+
+def after(act, stage, first: dict | None, shown: dict) -> None:
+    """Record what was found, with what the drive has written by itself."""
+    if "quiet" not in shown:
+        return
+    last, why = _counted(act, stage), None
+    written: dict = dict.fromkeys(COUNTED)
+    for key in COUNTED:
+        if first and last and first[key] is not None and last[key] is not None:
+            written[key] = last[key] - first[key]
+    if written["nand_written_bytes"] is None:
+        why = "the drive does not count NAND bytes" if first and last else "a SMART reading around the step failed"
+    stage.book.event("quiet", step=act.path, **shown["quiet"], **written, nand_why=why)
+
+
+def _counted(act, stage) -> dict | None:
+    from ssdrig.steps.pace import Pace
+
+    with stage.stop.second_raises():
+        stage.live.begin(Pace("counters"))
+        return stage.live.poll_smart("idle")

@@ -1,0 +1,42 @@
+"""What a choose or an idle step has found, in words."""
+
+from collections.abc import Mapping
+
+from ssdrig import words
+from ssdrig.analysis.table import Row
+from ssdrig.plan import grammar, shows
+from ssdrig.report.shown import figure
+
+
+def said(row: Row) -> list[str]:
+    """One line for each operating point; one or two for a rest; none for any other step."""
+    event = row.found
+    if event.get("kind") == "choose":
+        return [_point(point, event["value"]) for point in event.get("points") or []]
+    return _rest(event) if event.get("kind") == "quiet" else []
+
+
+def _point(point: Mapping, value: str) -> str:
+    """ "max: qd=32, iops 40 200 IOPS, of 9 points"."""
+    if point["point"] is None:
+        return f"{point['at']}: none, {point['why']}"
+    unit = shows.VALUES[value][1]
+    picked = grammar.label(f"{point['at']}:", point["point"])
+    return f"{picked}, {value} {figure(point['value'])}{' ' * bool(unit)}{unit}, of {point['of']} points"
+
+
+def _rest(event: Mapping) -> list[str]:
+    """ "quiet after 35 s at 0.412 W; 12.3 J above that", "wrote 1.20 GB to its NAND by itself"."""
+    if event["reached"]:
+        above = "" if event["above_J"] is None else f"; {figure(event['above_J'])} J above that"
+        lines = [f"quiet after {event['after_s']} s at {figure(event['floor_W'])} W{above}"]
+    else:
+        lines = [f"NOT QUIET within {event['lasted_s']} s: {event['why']}"]
+    nand = event["nand_written_bytes"]
+    wrote = f"NAND bytes not known: {event['nand_why']}"
+    if nand is not None:
+        per = event["above_J"] / (nand / 1e9) if nand and event["above_J"] is not None else None
+        wrote = f"{words.size(nand)} written to NAND" + (f", {figure(per)} J/GB" if per is not None else "")
+    if event["host_written_bytes"]:
+        wrote += f"; {words.size(event['host_written_bytes'])} written by a host meanwhile"
+    return [*lines, wrote]
