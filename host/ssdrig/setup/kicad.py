@@ -14,7 +14,8 @@ from ssdrig.setup import debian
 OLDEST = 9
 PRIVATE = Path(__file__).resolve().parents[3] / ".setup/kicad"
 SUITE = "trixie"  # Debian's release with KiCad 9
-WITHOUT = ("python3-wxgtk4.0", "libglx-mesa0")  # scripting and drawing on a screen: a quarter of the download
+# scripting, drawing on a screen, simulating, data of windows: a third of what would be unpacked, and kicad-cli loads none
+WITHOUT = ("python3-wxgtk4.0", "libglx-mesa0", "libngspice0", "libgtk-3-common", "shared-mime-info", "xkb-data")
 UNUSED = ("doc", "icons", "locale", "opencascade")  # of usr/share: a quarter of what is unpacked
 DO = f"install KiCad {OLDEST} (Debian 12: package kicad of bookworm-backports)"
 
@@ -33,7 +34,7 @@ def command() -> list[str]:
 
 
 def provision() -> None:
-    """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 152 MB to fetch, 430 MB
+    """Unless there is one, unpack Debian's KiCad, without its libraries, into .setup/kicad: 134 MB to fetch, 400 MB
     kept (debian.provision). With $SSDRIG_NO_INSTALL nothing is fetched. Raises ToolMissing."""
     PRIVATE.parent.mkdir(exist_ok=True)
     with open(PRIVATE.parent / "lock-kicad", "w") as lock:

@@ -5,6 +5,7 @@ belongs to the clone's owner, except the apt packages.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import importlib.util
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.setup import micropython
+from ssdrig.setup import kicad, micropython
 from ssdrig.setup.needs import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
 
 SETUP = ROOT / ".setup"
@@ -59,7 +60,7 @@ def set_up(command: str) -> None:
             say("unpacking Debian's MicroPython into .setup (4 MB)")
             as_owner(micropython.provision)
         if not environment_stands():
-            as_owner(lambda: make_environment(lock))
+            as_owner(lambda: make_environment_and(command, lock))
 
 
 def set_up_emulator() -> None:
@@ -234,6 +235,15 @@ def silence(services: list[str], as_root: list[str]) -> None:
 
 
 # ---- virtual environment
+
+
+def make_environment_and(command: str, lock: int) -> None:
+    """Make the environment; for the tests, unpack KiCad beside it: each keeps one core busy. A test that needs KiCad says
+    why it is not there. Raises ToolMissing."""
+    with concurrent.futures.ThreadPoolExecutor(1) as beside:
+        if command == "test":
+            beside.submit(kicad.provision)
+        make_environment(lock)
 
 
 def make_environment(lock: int) -> None:
