@@ -81,6 +81,7 @@ class Clone:
             "__main__.py",
             "setup/__init__.py",
             "setup/debian.py",
+            "setup/kicad.py",
             "errors.py",
             "setup/micropython.py",
             "terminal.py",

@@ -14,7 +14,7 @@ from ssdrig.setup import debian
 OLDEST = 9
 PRIVATE = Path(__file__).resolve().parents[3] / ".setup/kicad"
 SUITE = "trixie"  # Debian's release with KiCad 9
-# scripting, drawing on a screen, simulating, data of windows: a third of what would be unpacked, and kicad-cli loads none
+# scripting, drawing on a screen, simulating, data of windows: a third of what would be unpacked, none of it loaded
 WITHOUT = ("python3-wxgtk4.0", "libglx-mesa0", "libngspice0", "libgtk-3-common", "shared-mime-info", "xkb-data")
 UNUSED = ("doc", "icons", "locale", "opencascade")  # of usr/share: a quarter of what is unpacked
 DO = f"install KiCad {OLDEST} (Debian 12: package kicad of bookworm-backports)"
