@@ -238,8 +238,8 @@ def silence(services: list[str], as_root: list[str]) -> None:
 
 
 def make_environment_and(command: str, lock: int) -> None:
-    """Make the environment; for the tests, unpack KiCad beside it: each keeps one core busy. Where that fails, tests that
-    need KiCad say why. Raises ToolMissing."""
+    """Make the environment; for the tests, unpack KiCad beside it: each keeps one core busy. Where that fails, the
+    tests that need KiCad say why. Raises ToolMissing."""
     with concurrent.futures.ThreadPoolExecutor(1) as beside:
         if command == "test":
             beside.submit(kicad.provision)
