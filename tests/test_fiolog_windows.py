@@ -79,11 +79,14 @@ def test_where_the_first_second_begins(stamps, start_ms, zero_ms, iops):
     assert found.zero_seconds == iops.count(0)
 
 
-@pytest.mark.parametrize(("later_ms", "iops"), [(499, [20, 20]), (501, [10, 20, 10]), (1000, [10, 20, 10])])
-def test_jobs_that_began_at_different_times(later_ms, iops):
+@pytest.mark.parametrize(
+    ("later_ms", "ran_ms", "iops"),
+    [(499, 2000, [20, 20]), (501, 2501, [10, 20, 10]), (501, 3000, [10, 20, 10]), (1000, 3000, [10, 20, 10])],
+)
+def test_jobs_that_began_at_different_times(later_ms, ran_ms, iops):
     hists = [log([1000, 2000]), log([1000 + later_ms, 2000 + later_ms])]
-    found = fiolog.from_logs(hists, [], [], last(40, 1000 * len(iops)), 0)
-    assert found.iops.tolist() == iops
+    found = fiolog.from_logs(hists, [], [], last(40, ran_ms), 0)
+    assert found.iops.tolist() == iops and found.totals["ios"] == 40
 
 
 @pytest.mark.parametrize(
