@@ -12,6 +12,7 @@ RECORD = struct.Struct("<4sB3xIQI")  # magic, kind, payload length, t_ns, crc32
 RECORD_HEAD = struct.Struct("<4sB3xIQ")  # the part of it that the CRC covers
 MAGIC = b"SJR1"
 _MAGIC = re.compile(MAGIC)
+_FRAMING = struct.Struct("<4s4xI8xI")  # of RECORD: magic, payload length, crc32
 _FIELDS = np.dtype(
     [("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")]
 )
@@ -61,16 +62,16 @@ class Records:
 def decode(data: bytes, offset: int = 0) -> Records:
     """Split bytes of rig.bin that begin at a record into records. Damaged ones are skipped if a whole one follows; the
     rest, from the first that is torn on, is left."""
-    view, size, at, skipped = memoryview(data), len(data), 0, 0
-    unpack, head, covered = RECORD.unpack_from, RECORD.size, RECORD_HEAD.size
+    size, at, skipped = len(data), 0, 0
+    unpack, head, covered = _FRAMING.unpack_from, RECORD.size, RECORD_HEAD.size
 
     def end_of(at: int) -> int:
         """Where the record that starts there ends; 0 if it is not whole."""
         if at + head > size:
             return 0
-        magic, _, length, _, crc = unpack(data, at)
+        magic, length, crc = unpack(data, at)
         end = at + head + length
-        whole = magic == MAGIC and end <= size and crc32(view[at + head : end], crc32(view[at : at + covered])) == crc
+        whole = magic == MAGIC and end <= size and crc32(data[at + head : end], crc32(data[at : at + covered])) == crc
         return end if whole else 0
 
     heads = []

@@ -163,7 +163,9 @@ def from_logs(
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
     # threads begin apart, by up to half a second within one second of ours: the last window of any may end before it
-    over_ms = min(zero_ms + WINDOW_MS * closed, max(origin + WINDOW_MS * len(stamps) for _, stamps, _, origin in streams))
+    over_ms = min(
+        zero_ms + WINDOW_MS * closed, max(origin + WINDOW_MS * len(stamps) for _, stamps, _, origin in streams)
+    )
     why = _disagreement(total if last else None, counted, closed, end_ms - over_ms)
     if why:
         known, end_ms = total, zero_ms + WINDOW_MS * closed

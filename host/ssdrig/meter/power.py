@@ -126,7 +126,8 @@ def assemble(
     counts["missed"] = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
 
     clocks, t_ns, err_ns = _host_time(frames, boots, first, recent_pings)
-    sample_index = np.repeat(index - first, n) + np.arange(total)
+    sample_index = np.arange(total)
+    sample_index += np.repeat(index - first, n)
     segment, segment_boot = first[starts], boot[starts]
     ends = np.append(segment[1:], total)
     V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
@@ -212,7 +213,8 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
         t_ns[rows] = fitted.t_ns(frames.t_us[rows])
         err_ns[rows] = fitted.bound_ns(frames.t_us[rows])
-    np.maximum.accumulate(t_ns, out=t_ns)
+    if (t_ns[1:] < t_ns[:-1]).any():
+        np.maximum.accumulate(t_ns, out=t_ns)
     return clocks, t_ns, err_ns
 
 
@@ -224,7 +226,9 @@ def _energy(
     total = len(t_ns)
     if not total:
         return np.empty(0), (np.empty(0, np.int64),) * 3 + (np.empty(0),)
-    dt_ns = np.diff(t_ns, prepend=t_ns[0] - int(period_ns[0])).astype(float)
+    dt_ns = np.empty(total)  # in place: new memory for millions of samples costs as much as the sum
+    dt_ns[0] = int(period_ns[0])
+    np.subtract(t_ns[1:], t_ns[:-1], out=dt_ns[1:])
     period = period_ns[np.searchsorted(segment, at, "right") - 1]
     dark_ns = np.maximum(dt_ns[at] - period, 0.0)
     begins = np.isin(at, segment)
@@ -235,10 +239,12 @@ def _energy(
     lost[dark_ns < 0.5 * period] = np.where(begins, 0, lost)[dark_ns < 0.5 * period]
     filled_J = (P[np.maximum(at - 1, 0)] + P[at]) / 2 * dark_ns * 1e-9  # before the first sample: of that one
     dt_ns[at] = np.minimum(dt_ns[at], period)
-    own_J = P * (dt_ns * 1e-9)
+    own_J = dt_ns
+    own_J *= 1e-9
+    own_J *= P
     own_J[at] += filled_J
     gaps = (lost > 0) | (dark_ns > 0.5 * period)
-    return np.cumsum(own_J), (at[gaps], lost[gaps], dark_ns[gaps].astype(np.int64), filled_J[gaps])
+    return np.cumsum(own_J, out=own_J), (at[gaps], lost[gaps], dark_ns[gaps].astype(np.int64), filled_J[gaps])
 
 
 def integral_J(power: Power, t_ns) -> np.ndarray:

@@ -16,8 +16,10 @@ from serial.tools import list_ports
 
 from ssdrig import rigbin, wire
 from ssdrig.errors import RigError, SsdrigError
+from ssdrig.rig.unframe import payloads
 
 DAMAGE_KEPT = 256  # bytes
+_HEAD = struct.Struct(wire.HEAD)  # kind, seq
 
 
 class Book(Protocol):
@@ -114,17 +116,14 @@ class Line:
         if len(self.rest) > wire.MAX_FRAME:
             parts.append(self.rest)
             self.rest = b""
+        parts = [part for part in parts if part]
         rows, frames, damaged = [], [], 0
-        for part in parts:
-            if not part:
-                continue
-            try:
-                kind, seq, body = wire.decode(part)
-            except wire.WireError:
+        for part, payload in zip(parts, payloads(parts)):
+            if payload is None:
                 rows.append((rigbin.DAMAGE, part[:DAMAGE_KEPT], t_ns))
                 damaged += 1
                 continue
-            rows.append((rigbin.FRAME, struct.pack(wire.HEAD, kind, seq) + body, t_ns))
-            frames.append((kind, seq, body))
+            rows.append((rigbin.FRAME, payload, t_ns))
+            frames.append((*_HEAD.unpack_from(payload), payload[wire.BODY :]))
         self._book.record_all(rows)
         return frames, damaged

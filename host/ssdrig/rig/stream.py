@@ -40,6 +40,7 @@ class Rig:
         self._token = random.getrandbits(32)
         self._failure: SsdrigError | None = None
         self._hello: dict | None = None
+        self._configs: set[tuple[int, int]] = set()  # (rail, config) that the hello explains
         self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
         self._in_seq = -1
         self._wanted = False  # the stream should run
@@ -226,7 +227,7 @@ class Rig:
         if kind == wire.SAMPLES:
             rail, config, n, _, index, _ = struct.unpack_from(wire.SAMPLES_HEAD, body)
             self._heard_at[rail] = now
-            if self._hello and not any(r["rail"] == rail and r["config"] == config for r in self._hello["rails"]):
+            if self._hello and (rail, config) not in self._configs:
                 self._ask_due = True  # the hello that explains this configuration was lost
             if self._go_at and not self._go_due:
                 jump = index - self._next_index.get(rail, index)
@@ -272,6 +273,7 @@ class Rig:
             return
         fresh = self._hello is None or boot != self._hello["boot"]
         self._hello = hello
+        self._configs = {(facts["rail"], facts["config"]) for facts in hello["rails"]}
         if fresh:
             self._fence = None  # a board that was reset owes no answers
             self._counts["boots"] += 1
