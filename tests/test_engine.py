@@ -56,9 +56,9 @@ class Book:
 def carried_out(tmp_path, monkeypatch):
     """carried_out(iops(round, label), budget) -> (book, what was done, why it ended)."""
 
-    def carry_out(iops=lambda number, label: 1000.0, most_bytes=None, size=1 << 20):
+    def carry_out(iops=lambda number, label: 1000.0, most_bytes=None, size=1 << 20, plan=PLAN):
         path = tmp_path / "x.toml"
-        path.write_text(PLAN)
+        path.write_text(plan)
         prepared = prepare.prepare(str(path), DRIVE)
         book, done, polls = Book(), [], []
         none = {name: lambda *said: None for name in ("begin", "act", "act_done")}
@@ -94,6 +94,13 @@ def test_rounds_end_when_every_tracked_value_is_steady(carried_out):
         {"read": 100, "block": "8 KiB"},
         {"read": 100, "block": "4 KiB"},
     ]
+
+
+def test_a_round_that_only_preconditions_is_not_judged(carried_out):
+    """Within the rule's 20 % all the same."""
+    book, done, why = carried_out(plan=PLAN.replace('steady = "pts", ', 'steady = "pts", from = 2, '))
+    assert [event["steady"] for event in book.of("round")] == [False] * 5 + [True]
+    assert all(len(verdict["rounds"]) == 5 for verdict in book.of("round")[-1]["tracked"].values())
 
 
 def test_what_does_not_become_steady_ends_at_most_and_says_so(carried_out):

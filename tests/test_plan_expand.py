@@ -37,7 +37,9 @@ def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
     assert len(found) == 56 and {act.path for act in found} == {"rounds/point"}
     assert [(act.point["read"], act.point["block"]) for act in found[:2]] == [(100, "1024 KiB"), (100, "128 KiB")]
     assert found[0].keys["block"] == ((1 << 20, 100),) and found[0].label == "rounds/point read=100 block=1024KiB"
-    assert (found[0].repeat.least, found[0].repeat.most) == (5, 25)
+    assert (found[0].repeat.least, found[0].repeat.most, found[0].repeat.judged) == (5, 25, 1)
+    quick = next(act.repeat for act in acts("pts-iops", "quick") if act.repeat)
+    assert (quick.least, quick.most, quick.judged) == (6, 25, 2)
     left_out = [act for act in acts("pts-iops", logical_block_bytes=4096) if act.not_run]
     assert len(left_out) == 7 and {act.point["block"] for act in left_out} == {"512 B"}
     assert {act.not_run for act in left_out} == {"this drive has blocks of 4096 bytes"}

@@ -111,15 +111,21 @@ def test_a_run_goes_on_where_its_state_allows(acts, cut, begins, number):
     state.prove(todo.acts, todo.kept)
 
 
-def test_five_new_rounds_follow_on_an_interruption():
-    events = upto(recorded(PTS), "round", "rounds", 4)
-    past, todo = go_on(PTS, events)
-    assert past.rounds == 4 and past.cut is None
-    repeats = {act.repeat for act in todo.acts}
-    assert len(repeats) == 1
-    (repeat,) = repeats
-    assert (repeat.first, repeat.least, repeat.most, repeat.last) == (5, 5, 25, 29)
+@pytest.mark.parametrize(("done", "last"), [(4, 25), (19, 25), (20, 26), (24, 30)])
+def test_a_round_that_preconditions_and_five_new_ones_follow_on_an_interruption(done, last):
+    past, todo = go_on(PTS, upto(recorded(PTS, 25), "round", "rounds", done))
+    assert past.rounds == done and past.cut is None
+    (repeat,) = {act.repeat for act in todo.acts}
+    # rounds count over the parts, but there are always those that the rule needs
+    assert (repeat.first, repeat.judged, repeat.least, repeat.last) == (done + 1, done + 2, 6, last)
     assert any("steady" in words for words in todo.redone) and not todo.kept.steady
+    resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
+    events = [event for event in recorded(todo.acts, last - done) if event["kind"] != "run.end"]
+    unsteady = [event | {"steady": False} if event["kind"] == "round" else event for event in events]
+    parts = [({}, upto(recorded(PTS, 25), "round", "rounds", done)), (resumed, unsteady)]
+    assert standing.past(PTS, parts).at == len(PTS)  # never steady, and over
+    parts[1] = (resumed, upto(unsteady, "round", "rounds", last - 1))
+    assert standing.past(PTS, parts).rounds == last - 1
 
 
 def test_a_repeat_of_so_many_times_goes_on_with_the_rest_of_them():
@@ -195,8 +201,8 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
         assert past.at >= todo.begins and todo.kept == now
         if acts[todo.begins].repeat and todo.begins:
             assert now.valid_bytes == 1 << 30
-        for act in todo.acts:  # five new rounds, always
-            assert not act.repeat or not act.repeat.until or act.repeat.least == 5
+        for act in todo.acts:  # one that preconditions and five new rounds, always
+            assert not act.repeat or not act.repeat.until or act.repeat.least == 6
         todo_acts = todo.acts
         header = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
 

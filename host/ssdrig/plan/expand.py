@@ -18,7 +18,8 @@ STEADY_ROUNDS = 5  # the rule's window
 @dataclass(frozen=True)
 class Repeat:
     """A repeat: its acts are carried out `least` to `most` times, `until` a rule holds. `first`: the number of its
-    first round, above 1 in a run that was resumed."""
+    first round, above 1 in a run that was resumed; `judged`: of the first that the rule uses, those before it
+    precondition the drive."""
 
     path: str
     least: int
@@ -26,6 +27,7 @@ class Repeat:
     until: tuple[values.Until, ...]
     resume: str
     first: int = 1
+    judged: int = 1
 
     @property
     def last(self) -> int:
@@ -90,7 +92,9 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
                 made, picks = _choose(step, acts, made)
             acts += made
             continue
-        rule_rounds = STEADY_ROUNDS if any(entry.rule == "pts" for entry in step.keys.get("until", [])) else 1
+        until = tuple(step.keys.get("until", ()))
+        judged = max((entry.judged for entry in until), default=1)
+        rule_rounds = judged - 1 + STEADY_ROUNDS if any(entry.rule == "pts" for entry in until) else 1
         most = step.keys.get("most") or step.keys.get("times") or 1
         if most < rule_rounds:
             raise UsageError(
@@ -98,9 +102,9 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
                 f"most = {most} of {step.path}",
                 "allow more rounds",
             )
-        least = min(rule_rounds, most) if "until" in step.keys else most
+        least = min(rule_rounds, most) if until else most
         resume = step.keys.get("resume", "round")
-        repeat = Repeat(step.path, least, most, tuple(step.keys.get("until", ())), resume)
+        repeat = Repeat(step.path, least, most, until, resume, judged=judged)
         for outer in _points(step):
             for inner in step.steps:
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))

@@ -13,7 +13,7 @@ from ssdrig.words import do_you_mean
 RULES = ("pts", "never")  # "never": a variant that has no rule says so, and its time ends it
 RULED = ("iops",)  # what a rule that ends a load can watch
 ENDS = ("steady", "written", "time", "cliff")
-OF_A_RULE = ("steady", "value", "track", "record", "spaced", "after")
+OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 WINDOW = re.compile(r"(all|until cliff)|(from|last) (\S+) (%|[a-z]+)|(\S+ [a-z]+)\.\.(\S+ [a-z]+)")
 LIMIT = re.compile(r"(\S+) ([<>]) (.+)")
@@ -32,7 +32,7 @@ class Wrong(ValueError):
 class Until(NamedTuple):
     """What ends a step or a repeat: a `rule` on a `value` (of a load) or on `track` (points of a repeat), each record
     `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; `time_s`; or the
-    `cliff`."""
+    `cliff`. `judged`: the first round of a repeat that the rule uses."""
 
     rule: str | None = None
     value: str | None = None
@@ -43,6 +43,7 @@ class Until(NamedTuple):
     written: quantity.Amount | None = None
     time_s: float | None = None
     cliff: bool = False
+    judged: int = 1
 
 
 class Span(NamedTuple):
@@ -219,6 +220,8 @@ def _rule(entry: dict, key: str) -> Until:
     times = {k: read(entry[k], "time", f"{k} in {key}") for k in ("record", "spaced") if k in entry}
     after = read(entry["after"], "amount", f"after in {key}") if "after" in entry else None
     if "value" in entry:
+        if "from" in entry:
+            raise wrong("no from beside value", entry["from"], f"from in {key}", "it is of a repeat: the first round")
         if times.get("spaced", math.inf) < times.get("record", 60.0):
             raise wrong("no less than record", entry["spaced"], f"spaced in {key}", "records must not overlap")
         value = one_of(entry["value"], RULED, f"value in {key}")
@@ -232,7 +235,8 @@ def _rule(entry: dict, key: str) -> Until:
             shown({k: entry[k] for k in ("record", "spaced", "after") if k in entry}),
             "leave them out: the record of a repeat is one round",
         )
-    return Until(rule, None, tuple(track))
+    judged = read(entry["from"], "count", f"from in {key}") if "from" in entry else 1
+    return Until(rule, None, tuple(track), judged=judged)
 
 
 def windows(value, key: str) -> dict[str, Span]:

@@ -79,7 +79,7 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
             ended = _once(acts, stage, budget)
             if ended:
                 return ended
-            for words in wanted:
+            for words in wanted if number >= repeat.judged else ():
                 seen[words].append(_value(words, acts, stage))
             verdicts = ends.tracked(seen)
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
@@ -92,7 +92,7 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
         stage.round = None
         stage.live.rule_words = ""
     if wanted:
-        stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {repeat.most} rounds")
+        stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {repeat.last} rounds")
     return None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import grammar, state
-from ssdrig.plan.expand import Act
+from ssdrig.plan.expand import Act, Repeat
 from ssdrig.plan.state import UNKNOWN, State
 
 # what ends with the run, and is done again where it lies before the place where the run goes on: conditions; the
@@ -57,8 +57,8 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
             found = Past(resumed["begins"], None, resumed["round"] - 1, State(**resumed["state"]), found.jobs)
         last = {act.repeat.path: act.repeat.most for act in acts if act.repeat}
         here = acts[found.at].repeat if resumed and found.at < len(acts) else None
-        if here and here.until:
-            last[here.path] += found.rounds
+        if here:
+            last[here.path] = _again(here, found.rounds + 1).last
         for event in events:
             i = index.get(_label(event), -1)
             kind = event.get("kind")
@@ -72,6 +72,21 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
                 found = replace(found, at=len(acts), cut=None)
     if found.cut:
         found = replace(found, state=state.cut_short(found.state, found.cut))
+    return found
+
+
+def changed(parts: Iterable[tuple[Mapping, Sequence[Mapping]]], boot_id: str | None) -> dict[str, list[str]]:
+    """{key: what it was} of all that `set` has changed and nobody has put back: a process that was killed leaves it. A
+    reboot sets all anew but what the drive keeps, its write cache."""
+    found: dict[str, list[str]] = {}
+    for header, events in parts:
+        same = boot_id is not None and (header.get("host") or {}).get("boot_id") == boot_id
+        for event in events:
+            key = event.get("key")
+            if event.get("kind") == "set" and event.get("before") and (same or key == "write_cache"):
+                found.setdefault(str(key), event["before"])
+            elif event.get("kind") == "put_back":
+                found.pop(str(key), None)
     return found
 
 
@@ -135,17 +150,27 @@ def _wanted(acts: Sequence[Act]) -> list[State]:
 
 
 def _from(acts: Sequence[Act], begins: int, number: int, done: Past) -> tuple[Act, ...]:
-    """The acts from one on, after the conditions that were set before it. A repeat that a rule ends gets as many rounds
-    as in the plan, for those of before do not count; another the rest of them."""
+    """The acts from one on, after the conditions that were set before it."""
     again = [act for act in acts[:begins] if act.do in AGAIN and not act.not_run]
     found, here = [], acts[begins].repeat
     for act in acts[begins:]:
         repeat = act.repeat
-        if repeat and repeat == here and number > 1:
-            most = repeat.most if repeat.until else repeat.most - number + 1
-            repeat = replace(repeat, first=number, most=most, least=min(repeat.least, most))
+        if repeat and repeat == here:
+            repeat = _again(repeat, number)
         found.append(replace(act, repeat=repeat) if repeat != act.repeat else act)
     return (*again, *found)
+
+
+def _again(repeat: Repeat, number: int) -> Repeat:
+    """A repeat that goes on with this round. Rounds count over all parts, up to the most of the plan. Where a rule ends
+    it, the first round of a part only preconditions the drive again (it has rested, and what the last writes laid down
+    is not what a whole round leaves), the rule uses those behind it, and there are always enough of them for it."""
+    if not repeat.until:
+        left = repeat.most - number + 1
+        return replace(repeat, first=number, most=left, least=min(repeat.least, left))
+    judged = max(repeat.judged, number + 1)
+    least = judged - number + repeat.least - (repeat.judged - 1)
+    return replace(repeat, first=number, judged=judged, least=least, most=max(repeat.most - number + 1, least))
 
 
 def _redone(acts: Sequence[Act], done: Past, begins: int) -> tuple[str, ...]:
@@ -156,7 +181,7 @@ def _redone(acts: Sequence[Act], done: Past, begins: int) -> tuple[str, ...]:
         if acts[begins].repeat != here:
             words.append(f"{rounds} of {here.path}: the drive is no longer in their state")
         elif here.until:
-            words.append(f"the steady state of {here.path}: its window takes no round from before")
+            words.append(f"the steady state of {here.path}: a round that preconditions, then five new ones")
     paths = dict.fromkeys(act.repeat.path if act.repeat else act.path for act in acts[begins : done.at])
     words += [path for path in paths if not here or path != here.path]
     return tuple(words)
