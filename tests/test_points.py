@@ -21,7 +21,9 @@ from fake_influx import FakeInflux, parse_line
 from ssdrig import journal
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import line_protocol, points, push
+from ssdrig.influx import sender as influx
 from ssdrig.load import fiolog
+from ssdrig.progress import Progress
 from ssdrig.virtual import influxd as real
 
 pytestmark = pytest.mark.keeps_time
@@ -373,6 +375,26 @@ def test_push_sends_all(run):
         assert ssdrig("push", run, "--influx", fake.url)[0] == 0 and len(fake.seen) == 1, (
             "sent again what was acknowledged"
         )
+
+
+def test_push_sends_every_part_of_a_run(run):
+    part = run / "part-2"
+    part.mkdir()
+    for name in ("run.json", "events.jsonl", "rig.bin", "smart", "lock"):
+        if (run / name).is_dir():
+            shutil.copytree(run / name, part / name)
+        elif (run / name).exists():
+            shutil.copy(run / name, part)
+    header = json.loads((part / "run.json").read_text())
+    header["started"]["utc_ns"] += 10**13  # after a reboot, another clock
+    (part / "run.json").write_text(json.dumps(header))
+    lines = (part / "events.jsonl").read_text().splitlines(keepends=True)
+    (part / "events.jsonl").write_text("".join(line for line in lines if "clock.anchor" not in line))
+    with FakeInflux() as fake:
+        sent = push.push(run, influx.target(fake.url, {}), False, 20, Progress(quiet=True))
+        both = [sum(points.counts(folder).values()) for folder in (run, part)]
+        assert sent == (sum(both), 0, 0, 0) and len(fake.stored) == sum(both) and min(both) > 10
+        assert push.push(run, influx.target(fake.url, {}), False, 20, Progress(quiet=True)) == sent
 
 
 def test_push_gives_up_and_says_what_finishes_it(run):

@@ -1,4 +1,4 @@
-"""Send a run folder to InfluxDB: while the run goes on (--follow), or afterwards, or the rest of it.
+"""Send a run folder with all its parts to InfluxDB: while the run goes on (--follow), or afterwards, or the rest of it.
 
 A process of its own that only reads what the run has written; it may die, be started twice, or come a year later.
 """
@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import journal
+from ssdrig import journal, parts
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import points
 from ssdrig.influx import sender as influx
@@ -77,29 +77,37 @@ def command(args) -> int:
         raise UploadIncomplete(
             f"all {sent.lines} points in {to}",
             f"{sent.pending} not sent yet",
-            f"./ssdrig push {args.run} when it answers; they are kept in {args.run / 'points.lp'}",
+            f"./ssdrig push {args.run} when it answers; they are kept in points.lp of {args.run} and its parts",
         )
     if sent.rejected:
         raise UploadIncomplete(
             f"all {sent.lines} points in {to}",
             f"{sent.rejected} refused for good",
-            f"read {args.run / 'rejected.jsonl'}; to try all again, remove it and points.cursor and push again",
+            f"read rejected.jsonl in {args.run} and its parts; to try all again, remove it and points.cursor there and"
+            " push again",
         )
     show.say(f"all {sent.lines} points are in {to}")
     return 0
 
 
 def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress) -> Sent:
-    """Make lines of what the run folder holds and send them, until all is sent or the server took nothing for
-    timeout_s. Raises JournalError if the folder is not a run, or another process pushes it; UploadIncomplete if the
+    """Make lines of what the run folder and its parts hold and send them, until all is sent or the server took nothing
+    for timeout_s. Raises JournalError if the folder is not a run, or another process pushes it; UploadIncomplete if the
     address cannot be right."""
+    folders = parts.of(run)
+    sent = [_push(part, to, follow, timeout_s, show, part == folders[-1]) for part in folders]
+    return Sent(*map(sum, zip(*sent, strict=True)))
+
+
+def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool) -> Sent:
+    """One part. `last`: the only one that may still go on; while it does, the run's lock is held, too."""
     journal.open_run(run)
     with points.Emitter(run) as emitter:
         sender = influx.Sender(run, to, say=show.say)
         started = moved_at = time.monotonic()
         first = sender.done
         while True:
-            ended = journal.state(run) != "running"  # asked first, so that what was written last is seen
+            ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
             over = ended or not follow
             emitter.step(final=ended)
             moved = sender.attempt()
