@@ -114,9 +114,12 @@ class Outcome(SimpleNamespace):
         return found
 
 
-def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per_step=0, poll=None, runs=None):
-    """One run on stand-ins; `error` (an exception, or a number of seconds to hang) in the duty `break_duty`."""
-    rigs = []
+def carried_out(
+    tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per_step=0, poll=None, runs=None, changed=None
+):
+    """One run on stand-ins; `error` (an exception, or a number of seconds to hang) in the duty `break_duty`. `changed`:
+    what an earlier part has set; what is put back is in the outcome's `put_back`."""
+    rigs, put_back = [], []
     bench_folder = tmp_path / f"{PREFIX}test"
     truth = bench_folder / "truth"
     truth.mkdir(parents=True)
@@ -141,6 +144,7 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
         poll=poll or (lambda like: {"t_start_ns": 1, "t_end_ns": 2, "smartctl": {}, "simulated": True}),
         flush=lambda: None,
         check=lambda: None,
+        put_back=lambda key, before: put_back.append((key, before)),
     )
     runs = runs or tmp_path / "runs"
     args = SimpleNamespace(runs=str(runs), influx=None, jsonl=False)
@@ -165,6 +169,7 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
 
     handlers = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     out = Outcome(folder=None, end=None, raised=None, rigs=rigs, bench_folder=bench_folder, handlers=handlers)
+    out.put_back = put_back
     with contextlib.ExitStack() as stand_ins:
         for patch in (
             mock.patch.object(run, "Rig", make_rig),
@@ -179,7 +184,7 @@ def carried_out(tmp_path, *, break_duty=None, error=None, step_s=0.05, bytes_per
                 teardown.push(
                     "end the virtual bench", lambda: running.end(keep_truth_in=out.folder and out.folder / "truth")
                 )
-                out.folder, out.end = run.carry_out(args, plan, bench, show, stop)
+                out.folder, out.end = run.carry_out(args, plan, bench, show, stop, changed=changed)
         except BaseException as caught:
             out.raised = caught
     if out.folder is None:

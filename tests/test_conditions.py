@@ -30,18 +30,22 @@ def test_what_is_there_is_read_and_the_rest_left_out(tree):
 
 
 def test_a_change_is_seen_and_put_back_on_every_cpu(tree):
-    put_back = conditions.change("governor", "performance", "sda", tree)
+    before = conditions.setting("governor", "sda", tree)
+    conditions.change("governor", "performance", "sda", tree)
     files = sorted((tree / "sys/devices/system/cpu").glob("*/cpufreq/*"))
     assert [file.read_text() for file in files] == ["performance"] * 2
-    put_back()
+    conditions.put_back("governor", before, "sda", tree)
     assert [file.read_text() for file in files] == ["powersave"] * 2
+    with pytest.raises(DriveError, match="2 files where there were 3"):
+        conditions.put_back("governor", ["powersave"] * 3, "sda", tree)
 
 
 def test_the_write_cache_in_the_plans_words(tree):
     file = tree / "sys/block/sda/device/scsi_disk/0:0:0:0/cache_type"
-    put_back = conditions.change("write_cache", "off", "sda", tree)
+    before = conditions.setting("write_cache", "sda", tree)
+    conditions.change("write_cache", "off", "sda", tree)
     assert file.read_text() == "write through"
-    put_back()
+    conditions.put_back("write_cache", before, "sda", tree)
     assert file.read_text() == "write back"
 
 

@@ -5,10 +5,13 @@ import os
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
+import teardowns
 
-from ssdrig import analysis, integrity, journal, parts
+from ssdrig import analysis, integrity, journal, parts, steps
+from ssdrig.drive import conditions
 from ssdrig.errors import JournalError
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import prepare, resume, standing
@@ -231,6 +234,43 @@ def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeyp
     monkeypatch.setattr(kept, "facts", lambda folder: None)
     assert resume.command(args) == 0
     assert "was not kept" in capsys.readouterr().err
+
+
+def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
+    (tmp_path / "sys/cpu0").mkdir(parents=True)
+    file = tmp_path / "sys/cpu0/governor"
+    file.write_text("powersave\n")
+    pattern = {"governor": str(file)}
+    events, duties = [], []
+    with mock.patch.object(conditions, "FILES", pattern), mock.patch.object(conditions, "_paths", lambda *_: [file]):
+        stage = SimpleNamespace(
+            bench=SimpleNamespace(
+                setting=lambda key: conditions.setting(key, "sda"),
+                change=lambda key, value: conditions.change(key, value, "sda"),
+                put_back=lambda key, before: conditions.put_back(key, before, "sda"),
+            ),
+            book=SimpleNamespace(event=lambda kind, **more: events.append({"kind": kind, **more})),
+            teardown=SimpleNamespace(push=lambda words, duty: duties.append(duty)),
+        )
+        act = SimpleNamespace(keys={"governor": "performance"})
+        steps.KINDS["set"].carry_out(act, stage, 1)  # and killed: no duty is carried out
+        assert file.read_text() == "performance"
+        first = ({"host": {"boot_id": "b"}}, list(events))
+        assert standing.changed([first], "b") == {"governor": ["powersave"]}
+        assert standing.changed([first], "another boot") == {} == standing.changed([first], None)
+        events.clear()
+        steps.KINDS["set"].carry_out(act, stage, 1)  # a part that sees what is left of it, killed, too
+        second = ({"host": {"boot_id": "b"}}, list(events))
+        assert standing.changed([first, second], "b") == {"governor": ["powersave"]}
+        duties[0]()
+        assert file.read_text() == "powersave" and events[-1]["kind"] == "put_back"
+    ended = ({"host": {"boot_id": "b"}}, [*first[1], events[-1]])
+    assert standing.changed([ended], "b") == {}
+    cache = ({"host": {"boot_id": "b"}}, [{"kind": "set", "key": "write_cache", "before": ["write back"]}])
+    assert standing.changed([cache], "another boot") == {"write_cache": ["write back"]}  # the drive may keep it
+    done = teardowns.carried_out(tmp_path, changed={"governor": ["powersave"]})
+    assert done.put_back == [("governor", ["powersave"])]
+    assert [e["key"] for e in journal.events(done.folder) if e["kind"] == "put_back"] == ["governor"]
 
 
 def test_the_budget_is_of_all_parts(story):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ssdrig import parts
 from ssdrig.drive import conditions
@@ -28,7 +29,7 @@ def _cannot_trim(range_bytes: int) -> None:
     raise DriveError("a drive that can trim", "one that cannot", "leave the step out")
 
 
-def _cannot_change(key: str, value: str) -> Callable[[], None]:
+def _cannot_change(key: str, *_) -> NoReturn:
     raise DriveError(f"a drive whose {key} can be set", "one that has no such thing", "leave the step out")
 
 
@@ -36,8 +37,8 @@ def _cannot_change(key: str, value: str) -> Callable[[], None]:
 class Bench:
     """`drive` is its part of run.json. The functions raise DriveError or UnsafeTarget; `purge` reports the method
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
-    again), `check` verifies that the target is still this drive, `trim` discards so
-    many bytes from its beginning, `change` sets a condition and returns what puts it back, `conditions` reads them,
+    again), `check` verifies that the target is still this drive, `trim` discards so many bytes from its beginning,
+    `setting` says what a condition is, `change` sets it, `put_back` takes what `setting` said, `conditions` reads all,
     `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured."""
 
     drive: dict
@@ -49,7 +50,9 @@ class Bench:
     flush: Callable[[], None]
     check: Callable[[], object]
     trim: Callable[[int], None] = _cannot_trim
-    change: Callable[[str, str], Callable[[], None]] = _cannot_change
+    setting: Callable[[str], list[str]] = _cannot_change
+    change: Callable[[str, str], None] = _cannot_change
+    put_back: Callable[[str, list[str]], None] = _cannot_change
     conditions: Callable[[], dict] = conditions.host
     keep: Callable[[Path | None], None] = lambda run: None
 
@@ -135,7 +138,9 @@ def real(
             lambda: flush_cache(drive.node),
             held.recheck,
             lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
+            lambda key: conditions.setting(key, drive.name),
             lambda key, value: conditions.change(key, value, drive.name),
+            lambda key, before: conditions.put_back(key, before, drive.name),
             lambda: conditions.read(drive.name),
         )
 

@@ -6,7 +6,7 @@ is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches t
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from ssdrig.drive.target import sysfs
 from ssdrig.errors import DriveError
@@ -61,26 +61,33 @@ def can_set(key: str, name: str, root: str | os.PathLike = "/") -> bool:
     return bool(_paths(FILES[key], name, root))
 
 
-def change(key: str, value: str, name: str, root: str | os.PathLike = "/") -> Callable[[], None]:
-    """Set it, see that it is set, and return what puts it back. Raises DriveError, all that was changed put back."""
+def setting(key: str, name: str, root: str | os.PathLike = "/") -> list[str]:
+    """The words in force of each of its files, in their order. Raises DriveError where there is none."""
     paths = _paths(FILES[key], name, root)
     if not paths:
         raise DriveError(f"a setting {key} of {name}", "none in sysfs", "leave the step out, or mark it optional")
+    return [chosen(sysfs.text(path)) for path in paths]
+
+
+def change(key: str, value: str, name: str, root: str | os.PathLike = "/") -> None:
+    """Set it and see that it is set. Raises DriveError, all that was changed put back."""
+    before = setting(key, name, root)
     wanted = CACHE[value] if key == "write_cache" else value
-    before: list[tuple[str, str]] = []
-
-    def put_back() -> None:
-        failed = [path for path, old in reversed(before) if not _write(path, old)]
-        if failed:
-            raise DriveError(f"{key} put back", f"{failed[0]} refuses it", f"write it yourself: {dict(before)}")
-
-    for path in paths:
-        old = chosen(sysfs.text(path))
-        before.append((path, old))
+    for path, old in zip(_paths(FILES[key], name, root), before, strict=True):
         if old != wanted and not _write(path, wanted):
-            put_back()
-            raise DriveError(f"{path} to take {wanted!r}", repr(sysfs.text(path)), "choose one of its words")
-    return put_back
+            seen = sysfs.text(path)
+            put_back(key, before, name, root)
+            raise DriveError(f"{path} to take {wanted!r}", repr(seen), "choose one of its words")
+
+
+def put_back(key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/") -> None:
+    """Set what setting() had found. Raises DriveError, every file tried."""
+    paths = _paths(FILES[key], name, root)
+    alike = len(paths) == len(before)
+    refused = [p for p, old in zip(paths, before) if alike and chosen(sysfs.text(p)) != old and not _write(p, old)]
+    if refused or not alike:
+        seen = f"{refused[0]} refuses it" if refused else f"{len(paths)} files where there were {len(before)}"
+        raise DriveError(f"{key} put back", seen, f"write it yourself, what it was: {', '.join(before)}")
 
 
 def chosen(text: str) -> str:

@@ -314,7 +314,8 @@ def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: S
         part.append(book.path)
         return book
 
-    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs)
+    changed = standing.changed(story.parts, run.boot_id())
+    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed)
     run.forget(here, end)
     return parts.root(folder), end
 

@@ -9,7 +9,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -220,10 +220,11 @@ def carry_out(
     budget: Budget | None = None,
     begin: Callable[[dict], journal.Journal] | None = None,
     jobs: int = 0,
+    changed: Mapping[str, list[str]] | None = None,
 ) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
     are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
-    had."""
+    had, `changed`: what it has set and not put back (standing.changed)."""
     end, pusher = _End(), None
     with Teardown(stop, show) as teardown:
         said = header(prepared, here, budget)
@@ -245,6 +246,9 @@ def carry_out(
             live = Live(here, book, rig, show, args.jsonl, course)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
             _check(here, book, rig, stop, teardown)
+            for key, before in (changed or {}).items():
+                here.put_back(key, before)
+                book.event("put_back", key=key, value=before)
             book.event("conditions", when="before", found=here.conditions())
             teardown.push(
                 "record the conditions", lambda: book.event("conditions", when="after", found=here.conditions())
