@@ -248,14 +248,15 @@ class VirtualDrive:
         duration_ns: int,
         window_ns: int = 1_000_000_000,
         read_share: float = 0.0,
+        even_mix: bool = False,
         npages: int = 1,
         random: bool = True,
         span: int | None = None,
         samples: int = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Keep queue_depth commands outstanding in model time for duration_ns: what a load generator without delay of
-        its own would see. Returns (commands completed per window int64[], latencies ns of the first `samples`
-        commands)."""
+        its own would see. even_mix: reads and writes in exact shares, so that the load adds no chance of its own.
+        Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
         end = t_ns + duration_ns
         self._reserve_history(end + 1_000_000_000)
         self.advance(t_ns)
@@ -267,6 +268,7 @@ class VirtualDrive:
             self.rng,
             slots,
             round(read_share * 1000),
+            even_mix,
             npages,
             random,
             0,

@@ -55,10 +55,13 @@ def write_trim_mix(arrays, rng, pages, n, trim_permille):
 
 
 @jit
-def closed_loop(arrays, rng, slots, read_permille, npages, random, first, span, t_end, window_ns, counts, samples):
+def closed_loop(
+    arrays, rng, slots, read_permille, even, npages, random, first, span, t_end, window_ns, counts, samples
+):
     """One command per slot is always outstanding; a completed one is replaced at once, until t_end.
 
-    slots: int64[QD] completion times, in: when the loop starts; counts: int64[windows] commands completed per window;
+    even: reads and writes alternate in their exact shares, else each command is drawn. slots: int64[QD] completion
+    times, in: when the loop starts; counts: int64[windows] commands completed per window;
     samples: int64[S] latencies ns of the first S commands that completed. Returns the number of commands issued.
     """
     d = bind(arrays)
@@ -84,7 +87,11 @@ def closed_loop(arrays, rng, slots, read_permille, npages, random, first, span, 
         else:
             lpn = first + where * npages
             where = (where + 1) % blocks
-        op = READ if read_permille and draw(rng, 1000) < read_permille else WRITE
+        if even:
+            reads = (issued + 1) * read_permille // 1000 > issued * read_permille // 1000
+        else:
+            reads = read_permille and draw(rng, 1000) < read_permille
+        op = READ if reads else WRITE
         done = command(d, op, lpn, npages, 0, t)
         slots[i] = done
         if issued < samples.size:
