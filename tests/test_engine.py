@@ -136,3 +136,26 @@ def test_a_budget_that_not_even_the_first_write_fits_is_refused():
     prepared = prepare.prepare("consistency", DRIVE, "quick")
     with pytest.raises(UsageError, match="for fill"):
         prepare.budget("1 MB", prepared, None)
+
+
+def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
+    """Of a drive that is dilated 4 times the host sees a quarter of the rate and four times the latency."""
+    from ssdrig.load import fio
+    from ssdrig.plan.expand import Act
+    from ssdrig.steps.stage import Stage
+
+    totals = {"ios": 1000, "bytes": 4_096_000, "lat_sum_ns": 1000 * 4e6}
+    shown = SimpleNamespace(runtime_s=40.0, seconds=SimpleNamespace(t_ns=[5], totals=totals))
+    monkeypatch.setattr(fio, "run", lambda job, folder, **more: shown)
+    book = Book()
+    book.path = tmp_path
+    here = SimpleNamespace(drive={"time_dilation": 4})
+    live = SimpleNamespace(begin=lambda pace: None)
+    stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
+    stage = Stage(here, book, live, stop, None, None, 1)
+    act = Act("load", "load", {}, {"qd": 1})
+    stage.fio(act, None, None)
+    assert stage.means == {"load qd=1": {"iops": 100.0, "MB/s": 0.4096, "lat_mean": 1000.0}}
+    shown.seconds.totals = totals | {"ios": 0}
+    stage.fio(act, None, None)
+    assert stage.means == {}, "nothing of the last time stands for this one"

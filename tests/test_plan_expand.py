@@ -70,3 +70,19 @@ def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
 def test_what_the_bench_lacks_is_said_before_anything_starts():
     with pytest.raises(UsageError, match="none of trim here"):
         acts("trim-validation", capabilities=frozenset({"purge"}))
+
+
+def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes():
+    found = acts("pts-lat")
+    points, histogram = [act for act in found if act.repeat], found[-1]
+    assert [(act.point["read"], act.point["block"]) for act in points] == [
+        (read, block) for read in (100, 65, 0) for block in ("8 KiB", "4 KiB", "512 B")
+    ]
+    assert all((act.keys["qd"], act.keys["threads"], act.keys["time"]) == (1, 1, 60) for act in points)
+    assert all(act.keys["smart"] == "none" for act in (*points, histogram))
+    (ruled,) = points[0].repeat.until
+    assert ruled.track == ("lat_mean read=0 block=4KiB",) and (points[0].repeat.least, points[0].repeat.most) == (5, 25)
+    keys = histogram.keys
+    assert (histogram.path, keys["read"], keys["block"], keys["time"]) == ("histogram", 0, ((4096, 100),), 1200)
+    wipc = next(act for act in acts("pts-lat", "client") if act.path == "wipc")
+    assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)

@@ -80,7 +80,7 @@ def test_a_matrix_has_the_mean_of_the_rounds_that_count(tables):
         ["4 KiB", "1\u202f000", "70.0"],
         ["512 B", "–", "–"],
     ]
-    assert "Mean of rounds 2 to 6." in grid and "5 rounds, 50.0 to 90.0" in grid
+    assert "Rounds 2 to 6 together." in grid and "5 rounds, 50.0 to 90.0" in grid
     assert "–: not run: this drive has blocks of 4096 bytes." in grid
 
 

@@ -3,12 +3,15 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import synthetic_plan
 from synthetic_plan import Writer
 
 from ssdrig.analysis import table
+from ssdrig.analysis.table import Row
 from ssdrig.errors import JournalError
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.plan import shows
 from ssdrig.report import plan_page, screen
 from ssdrig.report.found import said
@@ -230,3 +233,17 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     assert "rest, quiet after 40 s" in screen.text([found]) and "quiet after 40 s" in plan_page.render([found])
     rest.found |= {"reached": False, "why": "it worked on", "nand_written_bytes": None, "nand_why": "no count"}
     assert said(rest) == ["NOT QUIET within 130 s: it worked on", "NAND bytes not known: no count"]
+
+
+def test_the_percentiles_of_rounds_are_of_all_their_ios():
+    """Two rounds of 600 I/Os each: too few for a P99 of one, enough for the P99 of both."""
+    rows = [Row(None, number, "done", windows={"all": dict.fromkeys(table.KEYS)}) for number in (1, 2)]
+    for row, slow in zip(rows, (0, 60), strict=True):
+        row.windows["all"] |= {"t0_s": 0.0, "t1_s": 1.0, "lat_max_us": None}
+        row.lat = np.array([[0, 500, 600 - slow], [0, 900, slow + 1]])
+    found = table.together(rows)
+    assert found["lat_p50_us"] == plat_ns(500) / 1000 and found["lat_p99_us"] == plat_ns(900) / 1000
+    assert found["lat_max_us"] == plat_upper_ns(900) / 1000 and found["lat_p999_us"] is None
+    assert found["notes"] == [
+        "lat_p999_us, lat_p99999_us: 1202 I/Os are too few for these percentiles, which need 10000, 1000000"
+    ]

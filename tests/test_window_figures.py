@@ -5,7 +5,7 @@ import pytest
 
 from ssdrig.analysis import RunData, window_figures
 from ssdrig.analysis.rundata import Rail
-from ssdrig.load.fiotext import plat_ns
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.rules import windows
 from ssdrig.rules.windows import Window
 
@@ -90,8 +90,10 @@ def test_a_histogram_counts_from_the_first_second_to_before_the_last_edge():
     out = figures(data, 2, 4)
     assert out["clat_p50_us"] == out["clat_p99_us"] == exactly(plat_ns(LOW) / 1000)
     assert out["clat_mean_us"] == exactly(plat_ns(LOW) / 1000)
-    assert noted(out, "clat_p999_us: 1000 I/Os are too few for this percentile, which needs 10000")
-    assert noted(out, "lat_p50_us, lat_p99_us, lat_p999_us: fio left no histogram of lat for these seconds")
+    few = "clat_p999_us, clat_p99999_us: 1000 I/Os are too few for these percentiles, which need 10000, 1000000"
+    assert noted(out, few)
+    lat = "lat_p50_us, lat_p99_us, lat_p999_us, lat_p99999_us, lat_max_us"
+    assert noted(out, f"{lat}: fio left no histogram of lat for these seconds")
     data.k = 2
     assert figures(data, 2, 4)["clat_p50_us"] == exactly(plat_ns(LOW) / 2000)
     data.hist_of = "lat"
@@ -108,13 +110,21 @@ def test_percentiles_of_latency_are_of_the_nearest_rank(slow, name):
         assert out[f"lat_{name}_us"] == exactly(plat_ns(value) / 1000) and "clat_mean_us" not in out
 
 
-@pytest.mark.parametrize(("name", "needs"), [("p50", 20), ("p99", 1000), ("p999", 10_000)])
+@pytest.mark.parametrize(("name", "needs"), [("p50", 20), ("p99", 1000), ("p999", 10_000), ("p99999", 1_000_000)])
 def test_a_percentile_of_latency_needs_ten_beyond_it(name, needs):
     for n, there in ((needs, True), (needs - 1, False)):
         notes = []
         found = window_figures.percentiles("clat", np.array([[0, LOW, n - 1], [1, LOW, 1]]), 1, notes)
         assert (f"clat_{name}_us" in found) == there
-        assert any(f"clat_{name}_us: {n} I/Os" in note and note.endswith(f" {needs}") for note in notes) != there
+        keys, _, why = notes[0].partition(": ") if notes else ("", "", "")
+        assert (f"clat_{name}_us" in keys.split(", ")) != there
+        assert there or (f"{n} I/Os are too few" in why and f"which need {needs}" in why.replace("needs", "need"))
+
+
+def test_the_longest_latency_is_the_upper_edge_of_its_bin():
+    cells = np.array([[0, LOW, 5], [3, HIGH, 1], [4, LOW, 5]])
+    found = window_figures.percentiles("lat", cells, 2, [])
+    assert found == {"lat_max_us": exactly(plat_upper_ns(HIGH) / 2000)}
 
 
 @pytest.mark.parametrize(

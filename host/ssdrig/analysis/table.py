@@ -23,7 +23,8 @@ from ssdrig.plan import document, expand, grammar, shows, values
 from ssdrig.plan.expand import Act
 from ssdrig.rules import ends, steady, windows
 
-IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", "lat_p99_us", "host_cpu_percent")
+LAT_KEYS = (*(f"lat_{name}_us" for name in window_figures.PERCENTILES), "lat_max_us")
+IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
@@ -144,8 +145,9 @@ class Table:
 
 
 def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
-    """The figures of several rows of one point, such as of five rounds: rates and energies of all of it together, mean
-    latency by the I/Os, everything else (percentiles, write amplification, temperature) as the mean of the rows'."""
+    """The figures of several rows of one point, such as of five rounds: rates, energies and latencies of all of it
+    together, everything else (write amplification, temperature, percentiles of a window) as the mean of the rows'.
+    `notes`: why a percentile is None."""
     found = [figures for row in rows if (figures := row.windows.get(window))]
     if len(found) < 2:
         return found[0] if found else {}
@@ -163,7 +165,11 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         if all(f.get("energy_J") for f in found):
             out["energy_J"] = sum(f["energy_J"] for f in found)
             out |= window_figures.ratios(out["energy_J"], sum(seconds), out["ios"], moved)
-    return out | {"t0_s": 0.0, "t1_s": sum(seconds)}
+    notes: list[str] = []
+    if window == WHOLE and all(len(row.lat) for row in rows):
+        out |= dict.fromkeys(LAT_KEYS)
+        out |= window_figures.percentiles("lat", np.concatenate([row.lat for row in rows]), rows[0].k, notes)
+    return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
 
 
 def plan_of(run_path) -> str | None:
@@ -348,7 +354,7 @@ def _io(row: Row, data: RunData, ios: int, moved: int, folder: Path) -> dict:
     if len(row.lat):
         out |= window_figures.percentiles("lat", row.lat, k, row.notes)
     else:
-        row.notes.append("lat_p50_us, lat_p99_us, lat_p999_us: fio left no histogram of lat")
+        row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
     return out
 
 

@@ -13,13 +13,13 @@ from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.terms import terms
-from ssdrig.load.fiotext import plat_ns
+from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.meter import calibration
 from ssdrig.rules.windows import Window
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
-PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000}  # of latency: one I/O in so many lies above it
+PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 LITTLE_PERCENT = 2.0
 SLAT_PERCENT = 5.0
@@ -47,6 +47,10 @@ lat_p99_us | P99 latency (lat) | µs | 0 | less | 99 % of the I/O were faster, f
     1000 I/Os on.
 lat_p999_us | P99.9 latency (lat) | µs | 0 | less | 99.9 % of the I/O were faster, from submission to completion. Only
     from 10 000 I/Os on.
+lat_p99999_us | P99.999 latency (lat) | µs | 0 | less | 99.999 % of the I/O (five nines) were faster, from submission to
+    completion. Only from 1 000 000 I/Os on.
+lat_max_us | Longest latency (lat) | µs | 0 | less | Of the slowest I/O, from submission to completion: the upper edge
+    of its bin in fio's histogram, which is at most 1.6 % above it.
 clat_mean_us | Mean completion time (clat) | µs | 0 | less | From when the drive was given the I/O to its completion:
     latency less the time that submission took.
 clat_p50_us | Median completion time (clat) | µs | 0 | less | Half of the I/O were faster, from when the drive was given
@@ -55,6 +59,10 @@ clat_p99_us | P99 completion time (clat) | µs | 0 | less | 99 % of the I/O were
     them. Only from 1000 I/Os on.
 clat_p999_us | P99.9 completion time (clat) | µs | 0 | less | 99.9 % of the I/O were faster, from when the drive was
     given them. Only from 10 000 I/Os on.
+clat_p99999_us | P99.999 completion time (clat) | µs | 0 | less | 99.999 % of the I/O were faster, from when the drive
+    was given them. Only from 1 000 000 I/Os on.
+clat_max_us | Longest completion time (clat) | µs | 0 | less | Of the slowest I/O, from when the drive was given it: the
+    upper edge of its bin in fio's histogram.
 drive_writes_t0 | Drive writes at the start |  | 3 |  | How often the load had written the tested range when the window
     began; the fill is not counted.
 drive_writes_t1 | Drive writes at the end |  | 3 |  | The same when the window ended.
@@ -173,7 +181,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         by_kind[data.hist_of] = in_window
     for kind, cells in by_kind.items():
         if cells is None or not len(cells):
-            keys = ", ".join(f"{kind}_{name}_us" for name in PERCENTILES)
+            keys = ", ".join(f"{kind}_{name}_us" for name in (*PERCENTILES, "max"))
             notes.append(f"{keys}: fio left no histogram of {kind} for these seconds")
         else:
             out |= percentiles(kind, cells, data.k, notes)
@@ -196,17 +204,20 @@ def _lat_cells(data: RunData, window: Window) -> np.ndarray | None:
 
 
 def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
-    """Mean of clat, and percentiles of either, of histogram cells (any, bin, count)."""
+    """Mean of clat, and percentiles and the maximum of either, of histogram cells (any, bin, count), at least one."""
     bins, of_cell = np.unique(cells[:, 1], return_inverse=True)
     held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
     n, us = int(held.sum()), plat_ns(bins) / 1000 / k
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
+    out[f"{kind}_max_us"] = float(plat_upper_ns(bins[-1])) / 1000 / k
+    few = {name: TAIL * one_in for name, one_in in PERCENTILES.items() if n < TAIL * one_in}
     for name, one_in in PERCENTILES.items():
-        key = f"{kind}_{name}_us"
-        if n < TAIL * one_in:
-            notes.append(f"{key}: {n} I/Os are too few for this percentile, which needs {TAIL * one_in}")
-            continue
-        out[key] = float(us[np.searchsorted(np.cumsum(held), n - n // one_in)])
+        if name not in few:
+            out[f"{kind}_{name}_us"] = float(us[np.searchsorted(np.cumsum(held), n - n // one_in)])
+    if few:
+        keys, needs = ", ".join(f"{kind}_{name}_us" for name in few), ", ".join(map(str, few.values()))
+        words = "this percentile, which needs" if len(few) == 1 else "these percentiles, which need"
+        notes.append(f"{keys}: {n} I/Os are too few for {words} {needs}")
     return out
 
 

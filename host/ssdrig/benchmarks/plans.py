@@ -14,7 +14,7 @@ from ssdrig.plan import grammar
 
 VIRTUAL = ["--virtual", "sata-tlc", "--capacity", "512MiB"]
 # as few rounds as the rule needs, and of those plans whose quick variant writes for long a part
-LESS = {"pts-iops": ["--set", "most=5"], "trim-validation": ["--set", "torture=20 s"]}
+LESS = {"pts-iops": ["--set", "most=5"], "pts-lat": ["--set", "most=5"], "trim-validation": ["--set", "torture=20 s"]}
 
 
 def _ssdrig(*words: str) -> dict:

@@ -23,6 +23,8 @@ VALUES = {
     "iops/W": ("iops_per_W", "IOPS/W"),
     "lat_mean": ("lat_mean_us", "µs"),
     "lat_p99": ("lat_p99_us", "µs"),
+    "lat_p99999": ("lat_p99999_us", "µs"),
+    "lat_max": ("lat_max_us", "µs"),
     "wa": ("wa", ""),
     "C": ("temperature_max_C", "°C"),
     "host_cpu": ("host_cpu_percent", "%"),

@@ -149,21 +149,25 @@ def value_at(of: Table, path: str, where: dict, word: str, window: str | None = 
             and all(told(row.act.point.get(key)) == told(value) for key, value in where.items())
         ]
         return None, f"not run: {lacking[0].why or lacking[0].state}" if lacking else "not run"
-    found = table.together(rows, window or table.WHOLE).get(shows.VALUES[word][0])
+    figures, key = table.together(rows, window or table.WHOLE), shows.VALUES[word][0]
+    found = figures.get(key)
     if found is None:
-        return None, rows[0].why_not(word)
+        notes = (note.partition(": ") for note in figures.get("notes", []))
+        return None, next((why for keys, _, why in notes if key in keys.split(", ")), rows[0].why_not(word))
     seen = [v for row in rows if (v := row.value(word, window or table.WHOLE)) is not None]
     if len(rows) == 1:
         return found, ""
+    if len(seen) < len(rows):
+        return found, f"{len(rows)} rounds"
     return found, f"{len(rows)} rounds, {figure(min(seen))} to {figure(max(seen))}"
 
 
 def rounds_in_words(of: Table, path: str) -> str:
-    """ "Mean of rounds 3 to 7", and whether they are steady."""
+    """ "Rounds 3 to 7 together", and whether they are steady."""
     kept = last_rounds(of, path)
     if not kept:
         return ""
-    words = f"Mean of rounds {kept[0]} to {kept[-1]}." if len(kept) > 1 else f"Round {kept[0]}."
+    words = f"Rounds {kept[0]} to {kept[-1]} together." if len(kept) > 1 else f"Round {kept[0]}."
     ruled = [each for each in of.verdicts if each.by == "until" and path.startswith(each.path)]
     if ruled and not all(each.verdict["passed"] for each in ruled):
         words += " STEADY STATE NOT ACHIEVED."

@@ -92,7 +92,7 @@ class Stage:
                 self.means[act.label] = {
                     "iops": totals["ios"] / runtime_s,
                     "MB/s": totals["bytes"] / runtime_s / 1e6,
-                    "lat_mean": totals["lat_sum_ns"] / totals["ios"] / 1000,
+                    "lat_mean": totals["lat_sum_ns"] / totals["ios"] / 1000 / self.dilation,
                 }
         self.stop.check()
         return result
