@@ -7,12 +7,11 @@ import ramp
 from machine import freq
 from pulse import DISCHARGE, MACHINES, ON, OPEN, SEALED, SHORTEST, word
 
-PROFILES = ("float", "crowbar", "ramp", "glitch")
 DEAD_us = 50  # series switch off -> discharge switch on, and back; a load switch needs some 10 us to let go
 LATEST_us = 500_000_000
 SLOWEST_us = 2_000_000  # a ramp
 PULSE_uJ = 72_000  # 1000 uF at 12 V: the most that hardware/spice lets a discharge resistor take
-_KEYS = {"token", "rails", "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF", "residual_mV", "residual_ms"}
+_KEYS = {"token", "rails", "profile", "when", "off_ms", "residual_mV", "residual_ms"}  # and the profile's own
 
 
 class Refused(Exception):
@@ -43,6 +42,94 @@ def rails_of(rails, rows):
     return rails
 
 
+class Float:
+    """The series switch opens; what the drive draws pulls the rail down. It is also what the others begin with."""
+
+    name = "float"
+    fields = ()  # of `c`, for this profile alone, which needs them all
+    fall_us = 0  # of a fall that is timed
+    back_us = 0  # power returns so long after the cut, timed by hardware; 0: by off_ms or by `o`
+
+    def __init__(self, how, watches, rows):
+        """how: the object of `c`; watches: of the rails to be cut. Refused if its fields are not as they must be."""
+
+    def words(self, k, per_us):
+        """For pulse.py, of the k-th rail."""
+        return (word(OPEN, SHORTEST),)
+
+
+class Crowbar(Float):
+    """And the discharge switch closes after the dead time. Its t90_10_us tells a rail's R C: it is 2.2 of them, with a
+    drive that draws little."""
+
+    name = "crowbar"
+
+    def words(self, k, per_us):
+        return (word(OPEN, DEAD_us * per_us), word(DISCHARGE, SHORTEST))
+
+
+class Ramp(Float):
+    """And the discharge switch closes in pulses, timed by hardware, such that a rail with the capacitance bulk_uF (one
+    for each of rails) and no load falls evenly from all to nothing in fall_us: 3 to 1000 times R C of the rail, 2 s at
+    most; the last part, R C / fall_us of the voltage, falls as with crowbar. It is no regulator: it cannot hold a rail
+    up, so what the drive draws makes the fall faster, in steps of 1/32 to 1/8, and another capacitance C' bends the
+    line to (1 - t / fall_us)^(bulk_uF / C'). C has what became of it."""
+
+    name = "ramp"
+    fields = ("fall_us", "bulk_uF")
+
+    def __init__(self, how, watches, rows):
+        fall_us, bulk_uF = how["fall_us"], how["bulk_uF"]
+        if not isinstance(bulk_uF, list) or len(bulk_uF) != len(watches):
+            raise Refused("bulk_uF must be a list, a capacitance for each of the rails")
+        self.fall_us = number(fall_us, ramp.FASTEST * ramp.LEAST_us, SLOWEST_us, "fall_us")
+        self.taus_us = []
+        for w, bulk in zip(watches, bulk_uF):
+            milliohms = rows[w.rail]["discharge_mOhm"]
+            tau = number(bulk, 1, 20_000, "bulk_uF") * milliohms // 1000
+            name = "rail %d: %d mOhm x %d uF = %d us; " % (w.rail, milliohms, bulk, tau)
+            if tau < ramp.LEAST_us:
+                raise Refused(name + "below %d us its pulses are too short for the switch" % ramp.LEAST_us)
+            number(fall_us, ramp.FASTEST * tau, ramp.SLOWEST * tau, name + "fall_us")
+            if bulk * w.mV(w.v) // 1000 * w.mV(w.v) // 2000 > PULSE_uJ:
+                raise Refused(
+                    name + "at %d mV that is more than the %d mJ of its resistor" % (w.mV(w.v), PULSE_uJ // 1000)
+                )
+            self.taus_us.append(tau)
+
+    def words(self, k, per_us):
+        return ramp.words(self.fall_us, self.taus_us[k], DEAD_us, per_us)
+
+
+class Glitch(Float):
+    """Off for glitch_us, timed by hardware, and on again; the discharge switch stays open, the side-band joined."""
+
+    name = "glitch"
+    fields = ("glitch_us",)
+
+    def __init__(self, how, watches, rows):
+        self.back_us = number(how["glitch_us"], 1, 1_000_000, "glitch_us")
+
+    def words(self, k, per_us):
+        return (word(OPEN, self.back_us * per_us), word(ON, SHORTEST))
+
+
+PROFILES = (Float, Crowbar, Ramp, Glitch)  # all that a board knows of a profile; the host's words: rig/profiles.py
+
+
+def _profile(how, watches, rows):
+    """The profile that `how` names, with its own fields and none of another's."""
+    named = [each for each in PROFILES if each.name == how.get("profile")]
+    if not named:
+        raise Refused("profile must be one of %s" % ", ".join([each.name for each in PROFILES]))
+    for each in PROFILES:
+        for field in each.fields:
+            if (how.get(field) is not None) != (each is named[0]):
+                verb = "belongs" if len(each.fields) == 1 else "belong"
+                raise Refused("%s %s to %s" % (" and ".join(each.fields), verb, each.name))
+    return named[0](how, watches, rows)
+
+
 class Cut:
     """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
     pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `above`, or none of these: now."""
@@ -55,6 +142,8 @@ class Cut:
         """how: the object of `c`. rows, watches: by rail. sideband: whether the board drives PERST# and the side-band.
         Refused if anything of it is not as wire.py says."""
         unknown = set(how) - _KEYS
+        for each in PROFILES:
+            unknown -= set(each.fields)
         if unknown:
             raise Refused("unknown: %s" % ", ".join(sorted(unknown)))
         self.token = how["token"]
@@ -63,48 +152,20 @@ class Cut:
         for w in self.watches:
             if not w.sampler.running:
                 raise Refused("rail %d is not being measured; the stream must run" % w.rail)
-        self.profile = how.get("profile")
-        if self.profile not in PROFILES:
-            raise Refused("profile must be one of %s" % ", ".join(PROFILES))
-        self.sideband = sideband and self.profile != "glitch"
+        self.profile = _profile(how, self.watches, rows)
+        self.sideband = sideband and not self.profile.back_us
         if len(self.rails) + self.sideband > MACHINES:
             raise Refused("with the side-band, rails must be %d at most" % (MACHINES - 1))
-        off_ms, self.glitch_us = how.get("off_ms"), how.get("glitch_us")
+        off_ms = how.get("off_ms")
         self.off_us = None if off_ms is None else number(off_ms, 1, 500_000, "off_ms") * 1000
-        if (self.profile == "glitch") == (self.glitch_us is None) or (self.profile == "glitch" and off_ms is not None):
-            raise Refused("glitch_us belongs to glitch, off_ms to the others")
-        if self.profile == "glitch":
-            number(self.glitch_us, 1, 1_000_000, "glitch_us")
-        self._ramp(how.get("fall_us"), how.get("bulk_uF"), rows)
+        if self.off_us is not None and self.profile.back_us:
+            raise Refused("off_ms does not belong to %s" % self.profile.name)
+        if self.off_us is not None and self.off_us < self.profile.fall_us:
+            raise Refused("off_ms is shorter than the fall")
         self.residual_mV = number(how.get("residual_mV", 300), 1, 2000, "residual_mV")
         self.residual_us = number(how.get("residual_ms", 500), 1, 60_000, "residual_ms") * 1000
         taken = [row["gate"] for row in rows.values()]
         self._trigger(how.get("when"), watches, clock, taken + [gate + 1 for gate in taken])
-
-    def _ramp(self, fall_us, bulk_uF, rows):
-        """fall_us, and R C of each rail."""
-        self.fall_us, self.taus_us = 0, []
-        if (self.profile == "ramp") != (fall_us is not None) or (fall_us is None) != (bulk_uF is None):
-            raise Refused("fall_us and bulk_uF belong to ramp")
-        if fall_us is None:
-            return
-        if not isinstance(bulk_uF, list) or len(bulk_uF) != len(self.rails):
-            raise Refused("bulk_uF must be a list, a capacitance for each of the rails")
-        self.fall_us = number(fall_us, ramp.FASTEST * ramp.LEAST_us, SLOWEST_us, "fall_us")
-        for w, bulk in zip(self.watches, bulk_uF):
-            milliohms = rows[w.rail]["discharge_mOhm"]
-            tau = number(bulk, 1, 20_000, "bulk_uF") * milliohms // 1000
-            name = "rail %d: %d mOhm x %d uF = %d us; " % (w.rail, milliohms, bulk, tau)
-            if tau < ramp.LEAST_us:
-                raise Refused(name + "below %d us its pulses are too short for the switch" % ramp.LEAST_us)
-            number(fall_us, ramp.FASTEST * tau, ramp.SLOWEST * tau, name + "fall_us")
-            if bulk * w.mV(w.v) // 1000 * w.mV(w.v) // 2000 > PULSE_uJ:
-                raise Refused(
-                    name + "at %d mV that is more than the %d mJ of its resistor" % (w.mV(w.v), PULSE_uJ // 1000)
-                )
-            self.taus_us.append(tau)
-        if self.off_us is not None and self.off_us < fall_us:
-            raise Refused("off_ms is shorter than the fall")
 
     def _trigger(self, when, watches, clock, taken):
         keys = set(when) if isinstance(when, dict) else set()
@@ -143,12 +204,5 @@ class Cut:
     def steps(self, per_us):
         """The words for pulse.py, for each rail and then for the side-band, which is isolated and its PERST# low from
         the first step."""
-        if self.profile == "ramp":
-            steps = [ramp.words(self.fall_us, tau, DEAD_us, per_us) for tau in self.taus_us]
-        elif self.profile == "glitch":
-            steps = [(word(OPEN, self.glitch_us * per_us), word(ON, SHORTEST))] * len(self.rails)
-        elif self.profile == "crowbar":
-            steps = [(word(OPEN, DEAD_us * per_us), word(DISCHARGE, SHORTEST))] * len(self.rails)
-        else:
-            steps = [(word(OPEN, SHORTEST),)] * len(self.rails)
+        steps = [self.profile.words(k, per_us) for k in range(len(self.rails))]
         return steps + [(word(SEALED, SHORTEST),)] if self.sideband else steps

@@ -88,10 +88,10 @@ class Watch:
         self.kept_v, self.kept_safe = self.v, self.safe
         self.back = False
 
-    def report(self, glitch):
-        """The rail's entry in C."""
+    def report(self, by_itself):
+        """The rail's entry in C. by_itself: the PIO gave power back, whatever the rail did."""
         kept = self.kept_v >= 0
-        residual = (self.lowest if self.n else self.v) if glitch else self.kept_v if kept else self.v
+        residual = (self.lowest if self.n else self.v) if by_itself else self.kept_v if kept else self.v
         fell = self.t10 >= 0 and self.t90 >= 0
         return {
             "rail": self.rail,

@@ -6,7 +6,7 @@ The rails are on unless a state machine (pulse.py) drives their gates. From its 
 that hangs is reset, which switches them on. What a cut may say is read in cut.py.
 
 The side-band, where board.py names it, goes with the rails: isolated and PERST# low in the cycle of the cut, joined
-when the rails are back, PERST# released PERST_us later. A glitch leaves it alone.
+when the rails are back, PERST# released PERST_us later. A cut that ends by itself leaves it alone.
 """
 
 import json
@@ -62,7 +62,7 @@ class Switch:
             return None
         return {
             "rails": [
-                dict(rail=rail, profiles=PROFILES, discharge_mOhm=row["discharge_mOhm"])
+                dict(rail=rail, profiles=[each.name for each in PROFILES], discharge_mOhm=row["discharge_mOhm"])
                 for rail, row in self.rows.items()
             ],
             "sideband": bool(self.sideband),
@@ -229,9 +229,10 @@ class Switch:
             w.edge(tick)
         if self.scope:
             self.scope.event(self.fired_us)
-        if self.now.profile == "glitch":
-            self.on_us = self.fired_us + self.now.glitch_us
-            self.rising_since = ticks_add(tick, self.now.glitch_us)
+        back_us = self.now.profile.back_us
+        if back_us:
+            self.on_us = self.fired_us + back_us
+            self.rising_since = ticks_add(tick, back_us)
             self.state = RISING
         else:
             self.state = FIRED
@@ -267,7 +268,7 @@ class Switch:
                 self._report(True, "")
             else:
                 self._power_on()
-        elif since > (off_us or self.now.fall_us) + GIVE_UP_us:
+        elif since > (off_us or self.now.profile.fall_us) + GIVE_UP_us:
             self.state = OFF
             high = ["rail %d stands at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
             self._report(False, "unsafe: %s; power stays off" % ", ".join(high))
@@ -305,7 +306,7 @@ class Switch:
         self._report(ok, why)
 
     def _report(self, ok, why):
-        rails = [w.report(self.now.profile == "glitch") for w in self.cutting] if self.fired_us is not None else []
+        rails = [w.report(self.now.profile.back_us > 0) for w in self.cutting] if self.fired_us is not None else []
         about = {
             "token": self.now.token,
             "fired_us": self.fired_us,

@@ -53,16 +53,8 @@ time is t0_us, dt_ns from one of them to the next; the picture holds `before` sa
 too early) and `after`.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
-    {"token", "rails": [..], "profile", "when", "off_ms", "glitch_us", "fall_us", "bulk_uF": [..], "residual_mV",
-    "residual_ms"}
-profile: "float" (series switch opens), "crowbar" (and the discharge switch closes after the dead time), "glitch" (off
-for glitch_us, timed by hardware, and on again; the discharge switch stays open), "ramp". A ramp opens the series switch
-and closes the discharge switch in pulses, timed by hardware, such that a rail with the capacitance bulk_uF (one for
-each of rails) and no load falls evenly from all to nothing in fall_us: 3 to 1000 times R C of the rail, 2 s at most;
-the last part, R C / fall_us of the voltage, falls as with crowbar. It is no regulator: it cannot hold a rail up, so
-what the drive draws makes the fall faster, in steps of 1/32 to 1/8, and another capacitance C' bends the line to (1 - t
-/ fall_us)^(bulk_uF / C'). C has what became of it. A crowbar's t90_10_us tells a rail's R C: it is 2.2 of them, with a
-drive that draws little. when, one of
+    {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
+profile: one of "profiles" of H; what each does and its own fields stand in cut.py. when, one of
     {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
     {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
     {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i
@@ -72,14 +64,15 @@ ramp): power returns after it (null: by `o`), but only once every cut rail has b
 residual_ms (500); until then it stays off, and after 10 s more C says so: such a rail gets power by an `o` with
 "unsafe": true only, and none during a ramp. A board that drives PERST# and the side-band ("sideband" of H) holds PERST#
 low and isolates the rest in the cycle of the cut, joins it when the rails are back at 90 %, and releases PERST# 120 ms
-later; a glitch leaves them alone. Such a cut is of 3 rails at most. The stream must run: what cannot be measured is not
-cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and again after `o`:
+later; a cut that ends by itself leaves them alone. Such a cut is of 3 rails at most. The stream must run: what cannot
+be measured is not cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and
+again after `o`:
     {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
     "residual_mV", "low_us", "samples", "safe"}]}
 fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
 perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
-before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest (glitch: the
-lowest) reading before power returned; low_us: from the edge to the first reading below residual_mV.
+before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest reading
+before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV.
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 

@@ -264,7 +264,7 @@ def cut(volts_mV=5000, sideband=False, **how):
 
 def test_a_ramp_of_two_rails():
     asked = cut(rails=[1, 0], fall_us=20_000, bulk_uF=[100, 470], off_ms=600)
-    assert (asked.fall_us, asked.taus_us, asked.off_us) == (20_000, [1000, 1034], 600_000)
+    assert (asked.profile.fall_us, asked.profile.taus_us, asked.off_us) == (20_000, [1000, 1034], 600_000)
     one, other = asked.steps(MHz)
     assert list(one) == list(FILES.ramp.words(20_000, 1000, 50, MHz)) and list(other) == list(
         FILES.ramp.words(20_000, 1034, 50, MHz)
@@ -306,8 +306,8 @@ def test_what_is_refused(how, words):
 
 
 def test_what_just_goes():
-    assert cut(fall_us=3102, bulk_uF=[470]).taus_us == [1034]
-    assert cut(fall_us=50_000, bulk_uF=[1000], rails=[1], volts_mV=12_000).taus_us == [10_000]  # 72 mJ
+    assert cut(fall_us=3102, bulk_uF=[470]).profile.taus_us == [1034]
+    assert cut(fall_us=50_000, bulk_uF=[1000], rails=[1], volts_mV=12_000).profile.taus_us == [10_000]  # 72 mJ
     assert cut(profile="float", rails=[0, 1, 3], sideband=True).sideband
     assert cut(profile="float", rails=[0, 1, 2, 3]).rails == [0, 1, 2, 3]
 

@@ -157,6 +157,21 @@ def test_a_figure_is_the_formula_of_the_plan(tables):
     assert formula.evaluate(formula.parse("1 + 1"), lambda *_: None) == (2, None)
 
 
+def test_a_plotted_figure_is_known_by_a_word(tables, monkeypatch):
+    """Whatever figure of a step the analysis has, one row in plan/formula.py makes it a value of every view."""
+    assert "ios" in table.KEYS and "ios" not in [key for key, _ in formula.VALUES.values()]
+    monkeypatch.setitem(formula.VALUES, "completed", ("ios", "I/Os"))
+    for show in (
+        {"view": "bars", "of": ["clean", "after"]},
+        {"view": "matrix", "of": "rounds/point", "rows": "block", "columns": "read"},
+        {"view": "heat", "of": "rounds/point", "rows": "block", "columns": "read"},
+        {"view": "lines", "of": "rounds/point", "x": "block", "by": "read"},
+        {"view": "rounds", "of": "rounds/point", "by": "block"},
+    ):
+        made = words(view(tables, "steps" if show["view"] == "bars" else "grid", value="completed", **show))
+        assert shown.label("completed") in made and "I/Os" in made and "not known" not in made, show
+
+
 def test_series_and_scatter(tables):
     made = view(
         tables, "steps", view="series", of=["clean", "trim", "after"], value=["MB/s", "W", "lat_p99", "host_cpu"]

@@ -55,7 +55,7 @@ def test_numbers_of_a_cut(name, share):
 def test_what_a_cut_says_by_itself():
     made = cut()
     assert (made.off_us, made.residual_mV, made.residual_us) == (None, 300, 500_000)
-    assert (made.token, made.rails, made.glitch_us, made.fall_us, made.taus_us) == (1, [0], None, 0, [])
+    assert (made.token, made.rails, made.profile.back_us, made.profile.fall_us) == (1, [0], 0, 0)
     assert (made.edge, made.gpio, made.turns, made.need, made.above, made.count_rail, made.at) == ("", *[0] * 5, None)
     assert (cut(off_ms=3).off_us, cut(residual_ms=2).residual_us) == (3000, 2000)
 
@@ -108,7 +108,7 @@ def test_profiles(how, good):
 
 def test_the_ramp_of_a_rail():
     made = cut(profile="ramp", fall_us=1500, bulk_uF=[500], rails=[1])
-    assert (made.fall_us, made.taus_us) == (1500, [500])
+    assert (made.profile.fall_us, made.profile.taus_us) == (1500, [500])
 
 
 WHEN_us = (1 << 30) + NOW_us

@@ -13,7 +13,7 @@ def test_a_board_and_its_rows():
     board = Board(rails=(0, 1, 2), measured=(1, 0))
     assert board.switch.describe() == {
         "rails": [
-            {"rail": r, "profiles": ("float", "crowbar", "ramp", "glitch"), "discharge_mOhm": 2200} for r in (0, 1)
+            {"rail": r, "profiles": ["float", "crowbar", "ramp", "glitch"], "discharge_mOhm": 2200} for r in (0, 1)
         ],
         "sideband": False,
         "resolution_ns": 8,

@@ -15,7 +15,7 @@ from switchcuts import twelve
 from ssdrig import cli, wire
 from ssdrig.cli import main
 from ssdrig.errors import RigError, UsageError
-from ssdrig.rig import switch, switch_command
+from ssdrig.rig import profiles, switch, switch_command
 from ssdrig.rig.session import Memory
 from ssdrig.rig.stream import Rig
 from ssdrig.virtual import adminclient, bench
@@ -166,7 +166,7 @@ def test_a_picture_holds_the_fall(us, rate):
 
 
 def test_the_capacitance_from_a_crowbars_fall():
-    assert switch.bulk_uF(math.log(9) * 2.2 * 470, 2200) == pytest.approx(470)
+    assert profiles.bulk_uF(math.log(9) * 2.2 * 470, 2200) == pytest.approx(470)
 
 
 def test_off_stays_off_until_on(tmp_path):
@@ -174,7 +174,7 @@ def test_off_stays_off_until_on(tmp_path):
         report = switch.off(rig, residual_ms=50)
         assert report["on_us"] is None and report["off_us"] is None and report["rails"][0]["residual_mV"] < 300
         assert rig.greet()["switch"]["off"] == [0]
-        time.sleep(0.3)
+        rig.await_us(report["fired_us"] + 300_000)
         assert [p for _, p in true_power(board, events=1)] == [False]
         with pytest.raises(RigError, match="a cut is off"):
             switch.off(rig)

@@ -1,18 +1,27 @@
 """Knowledge has one home. Each test here fails as soon as a second copy of it appears, or where both ends of a contract
 differ."""
 
+import argparse
+import importlib
+import json
 import re
+import shutil
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import standins
 
+from ssdrig import cli, wire
 from ssdrig.analysis import figures, window_figures
 from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
 from ssdrig.drive.wear import screen
 from ssdrig.meter import calibration, ina228, samples
+from ssdrig.plan import grammar
 from ssdrig.report import pack
 from ssdrig.report import terms as report_terms
+from ssdrig.rig import profiles, switch, switch_command
 from ssdrig.watch import folder
 
 REPO = Path(__file__).parents[1]
@@ -91,6 +100,85 @@ def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
     for chip in calibration.CHIPS:
         assert f"\nclass {chip}" in FIRMWARE[f"{chip.lower()}.py"]
         assert f"\nclass {chip}" in SOURCES[f"virtual/board/{chip.lower()}_model.py"]
+
+
+def test_a_plan_is_one_file(tmp_path, monkeypatch, capsys):
+    """Lying in the folder, it is listed, priced, shown, checked and found by its name."""
+    folder_of_plans = shutil.copytree(grammar.SHIPPED, tmp_path / "plans")
+    text = (folder_of_plans / "trim-validation.toml").read_text().replace('"trim-validation"', '"mine"')
+    (folder_of_plans / "mine.toml").write_text(text)
+    monkeypatch.setattr(grammar, "SHIPPED", folder_of_plans)
+    assert cli.main(["plans", "--virtual", "sata-tlc", "--runs", str(tmp_path)]) == 0
+    assert "mine" in capsys.readouterr().out
+    assert cli.main(["plans", "show", "mine"]) == 0 and capsys.readouterr().out == text
+    assert cli.main(["plans", "check", "mine"]) == 0
+    assert cli.main(["run", "mine", "--variant", "quick", "--virtual", "sata-tlc", "--dry-run"]) == 0
+    assert "mine (TRIM validation" in capsys.readouterr().err
+
+
+def test_a_vendor_page_is_one_file(tmp_path, monkeypatch):
+    """Lying in the folder, its maker is known, and the page is among those that are asked for and decoded."""
+    shutil.copytree(HOST / "drive/smart/makers", tmp_path / "grown")
+    new = 'from ssdrig.drive.smart.makers.maker import Maker\nMAKER = Maker("acme", (0xACE,), "ACME", {0xC3: len})\n'
+    (tmp_path / "grown/acme.py").write_text(new)
+    monkeypatch.syspath_prepend(tmp_path)
+    grown = importlib.import_module("grown")
+    assert {each.name for each in grown.MAKERS} - {each.name for each in makers.MAKERS} == {"acme"}
+    maker = grown.maker_of(None, "ACME 1")
+    assert maker is grown.maker_of(0xACE, None) and 0xC3 in grown.DECODED and 0xC3 not in makers.DECODED
+    assert grown.decode(0xC3, b"123", maker) == 3
+
+
+def test_a_cut_profile_is_a_class_of_the_firmware_and_a_row_of_the_host(monkeypatch, capsys):
+    """A third place that names profiles or their fields would not know the new one."""
+    assert places(r"""["'](?:crowbar|glitch)["']""") == {"rig/profiles.py"}
+    assert places(r"""["'](?:crowbar|glitch)["']""", FIRMWARE) == {"cut.py"}
+    assert places(r"\b(?:fall|glitch)_us\b") == {"rig/profiles.py"}
+    cut = standins.firmware().cut
+    assert {each.name: each.fields for each in cut.PROFILES} == {
+        name: tuple(option.field for option in row.options) for name, row in profiles.PROFILES.items()
+    }
+
+    class Dip(cut.Float):
+        name, fields = "dip", ("dip_us",)
+
+        def __init__(self, how, watches, rows):
+            self.back_us = cut.number(how["dip_us"], 1, 100, "dip_us")
+
+    cut.PROFILES = (*cut.PROFILES, Dip)
+    rail = SimpleNamespace(rail=0, sampler=SimpleNamespace(running=True))
+    asked = {"token": 1, "rails": [0], "profile": "dip", "when": {"now": True}}
+    rows = {0: {"gate": 10, "discharge_mOhm": 2200}}
+    made = cut.Cut(asked | {"dip_us": 7}, rows, {0: rail}, None, True)
+    assert made.profile.back_us == 7 and not made.sideband and len(made.steps(125)) == 1
+    for how, why in (
+        (asked, "dip_us belongs to dip"),
+        (asked | {"dip_us": 7, "off_ms": 5}, "off_ms does not belong to dip"),
+        (asked | {"profile": "float", "dip_us": 7}, "dip_us belongs to dip"),
+        (asked | {"profile": "x"}, "float, crowbar, ramp, glitch, dip"),
+    ):
+        with pytest.raises(cut.Refused, match=why):
+            cut.Cut(how, rows, {0: rail}, None, True)
+
+    row = profiles.Profile((profiles.Option("dip_us", "US", "how deep"),), back_by_itself=True)
+    monkeypatch.setitem(profiles.PROFILES, "dip", row)
+    parser = argparse.ArgumentParser()
+    switch_command.subcommands(parser.add_subparsers())
+    args = parser.parse_args(["cut", "--profile", "dip", "--dip-us", "7"])
+    with pytest.raises(SystemExit):
+        parser.parse_args(["cut", "--help"])
+    assert "of a dip: how deep" in capsys.readouterr().out
+    sent = []
+
+    class Rig:
+        def ask(self, kind, body, *_):
+            sent.append((kind, body))
+            if kind == wire.ARM:
+                return wire.ARMED, bytes(8)
+            return wire.CUT_REPORT, json.dumps({"token": 0, "ok": True, "rails": []}).encode()
+
+    switch.arm_and_cut(Rig(), profile=args.profile, **switch_command._own(args))
+    assert json.loads(sent[-1][1]).items() >= {"profile": "dip", "dip_us": 7}.items()
 
 
 def test_the_ina228s_conversion_times_are_the_drivers():

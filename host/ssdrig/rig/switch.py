@@ -5,12 +5,12 @@ once the rail has been low for long enough; what it refuses or could not do is a
 
 import contextlib
 import json
-import math
 import struct
 import time
 
 from ssdrig import latch, wire
 from ssdrig.errors import RigError, SsdrigError, UsageError
+from ssdrig.rig import profiles
 from ssdrig.rig.stream import Rig
 
 ANSWER_S = 5.0
@@ -22,22 +22,20 @@ def arm_and_cut(
     rig: Rig,
     *,
     rails=(0,),
-    profile="crowbar",
+    profile=profiles.DEFAULT,
     when=None,
     off_ms=None,
-    glitch_us=None,
-    fall_us=None,
-    bulk_uF=None,
     residual_mV=300,
     residual_ms=500,
     scope=None,
     timeout_s=None,
+    **own,
 ) -> dict:
     """Cut the rails' power as wire.py says (when: default now) and wait until it is over: the report C, `ok` true.
 
-    fall_us and bulk_uF (a list, one entry for each rail) describe a ramp; bulk_uF() computes the latter from the report
-    of a crowbar cut. scope: {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that
-    returns it. Without off_ms the rails stay off. timeout_s: longest wait, computed from `when` and off_ms if None; a
+    own: the profile's own fields (profiles.py); bulk_uF of a ramp follows from the report of a crowbar cut. scope:
+    {"gpio", "rate", "before", "after"}, as of scope_now(): the report gets "waveform", as that returns it. Without
+    off_ms the rails stay off. timeout_s: longest wait, computed from `when`, off_ms and the profile's times if None; a
     cut after samples waits 60 s. A cut that has not fired by then is called off. The rig's stream must run.
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
     off."""
@@ -55,9 +53,7 @@ def arm_and_cut(
         "off_ms": off_ms,
         "residual_mV": residual_mV,
         "residual_ms": residual_ms,
-        "glitch_us": glitch_us,
-        "fall_us": fall_us,
-        "bulk_uF": bulk_uF,
+        **own,
     }
     body = json.dumps({k: v for k, v in how.items() if v is not None}).encode()
     if len(wire.encode(wire.CUT, 0, body)) > wire.MAX_COMMAND - 2:
@@ -66,7 +62,7 @@ def arm_and_cut(
         timeout_s = (
             _longest_wait_s(when)
             + (off_ms or 0) / 1000
-            + ((glitch_us or 0) + (fall_us or 0)) / 1e6
+            + sum(value or 0 for field, value in own.items() if field.endswith("_us")) / 1e6
             + residual_ms / 1000
             + GIVE_UP_S
         )
@@ -81,13 +77,7 @@ def arm_and_cut(
     return report if scope is None else {**report, "waveform": _waveform(rig, scope)}
 
 
-def bulk_uF(t90_10_us: float, discharge_mOhm: float) -> float:
-    """The capacitance of a rail whose crowbar brought it from 90 to 10 % in this time: t = R C ln 9, for a drive that
-    draws little."""
-    return t90_10_us / (math.log(9) * discharge_mOhm * 1e-3)
-
-
-def off(rig: Rig, rails=(0,), profile="crowbar", **how) -> dict:
+def off(rig: Rig, rails=(0,), profile=profiles.DEFAULT, **how) -> dict:
     """Power off, and known to be off. As arm_and_cut, at once and for good."""
     return arm_and_cut(rig, rails=rails, profile=profile, **how)
 

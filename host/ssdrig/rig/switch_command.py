@@ -11,8 +11,9 @@ from typing import TextIO
 from ssdrig import latch
 from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import ports
+from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
 from ssdrig.rig.session import session
-from ssdrig.rig.switch import SETTLE_S, arm_and_cut, bulk_uF, off, on, scope_now, unless_on
+from ssdrig.rig.switch import SETTLE_S, arm_and_cut, off, on, scope_now, unless_on
 
 EDGE_AT_MOST_MS = 60_000
 
@@ -24,9 +25,9 @@ def subcommands(words) -> None:
         "--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough"
     )
     sub = _word(words, "off", _off, "take the drive's power away and see that it is gone: like pulling the plug")
-    _how(sub, ("float", "crowbar"))
+    _how(sub, [name for name, profile in PROFILES.items() if not profile.options])
     sub = _word(words, "cut", _cut, "cut the drive's power at a chosen moment, record the voltage, restore it")
-    _how(sub, ("float", "crowbar", "ramp", "glitch"))
+    _how(sub, list(PROFILES))
     sub.add_argument(
         "--off-ms",
         type=int,
@@ -34,20 +35,11 @@ def subcommands(words) -> None:
         metavar="MS",
         help="power returns after this, if the rail is low (default 1000)",
     )
-    sub.add_argument("--glitch-us", type=int, metavar="US", help="length of a glitch")
-    sub.add_argument(
-        "--fall-us",
-        type=int,
-        metavar="US",
-        help="of a ramp: from all to nothing, at most 2000000; what the drive draws makes it faster",
-    )
-    sub.add_argument(
-        "--bulk-uF",
-        type=int,
-        nargs="+",
-        metavar="C",
-        help="of a ramp: capacitance of each --rail with its drive; a crowbar cut tells it",
-    )
+    for name, profile in PROFILES.items():
+        for option in profile.options:
+            several = {"nargs": "+"} if option.each_rail else {}
+            words_of_it = f"of a {name}: {option.help}"
+            sub.add_argument(option.flag, type=int, metavar=option.metavar, help=words_of_it, **several)
     aim = sub.add_mutually_exclusive_group()
     aim.add_argument("--after-us", type=int, metavar="US", help="delay in us, 2000 or more (default: at once)")
     aim.add_argument("--random-us", type=int, nargs=2, metavar=("A", "B"), help="after a random delay between A and B")
@@ -100,7 +92,7 @@ def _word(words, name, act, help_words):
 
 
 def _how(sub, profiles) -> None:
-    sub.add_argument("--profile", choices=profiles, default="crowbar", help="how the rail falls (default crowbar)")
+    sub.add_argument("--profile", choices=profiles, default=DEFAULT, help=f"how the rail falls (default {DEFAULT})")
     sub.add_argument("--yes", action="store_true", help="do not ask: what the drive has not made durable may be lost")
 
 
@@ -174,16 +166,8 @@ def _off(args: argparse.Namespace) -> int:
 
 def _cut(args: argparse.Namespace) -> int:
     _confirm(args)
-    glitch, ramp = args.profile == "glitch", args.profile == "ramp"
-    if glitch != (args.glitch_us is not None):
-        raise UsageError("--glitch-us with --profile glitch, and only with it", str(args.glitch_us), "correct that")
-    if ramp != (args.fall_us is not None) or ramp != (args.bulk_uF is not None):
-        raise UsageError(
-            "--fall-us and --bulk-uF with --profile ramp, and only with it",
-            args.profile,
-            "a crowbar cut tells the capacitance",
-        )
-    off_ms = None if glitch else args.off_ms
+    profile, own = PROFILES[args.profile], _own(args)
+    off_ms = None if profile.back_by_itself else args.off_ms
     rails = args.rail or [0]
 
     def act(here):
@@ -192,20 +176,12 @@ def _cut(args: argparse.Namespace) -> int:
             gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
             if not gpios:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
-            scope = {"gpio": gpios, **_picture(args.fall_us or 0, len(gpios))}
+            scope = {"gpio": gpios, **_picture(own.get(profile.falls, 0), len(gpios))}
         aim = _aim(args, here.hello)
         were_off = (here.hello["switch"] or {}).get("off") or ()
         try:
             report = arm_and_cut(
-                here.rig,
-                rails=rails,
-                profile=args.profile,
-                when=aim,
-                off_ms=off_ms,
-                glitch_us=args.glitch_us,
-                fall_us=args.fall_us,
-                bulk_uF=args.bulk_uF,
-                scope=scope,
+                here.rig, rails=rails, profile=args.profile, when=aim, off_ms=off_ms, scope=scope, **own
             )
         except BaseException as error:
             unless_on(
@@ -214,7 +190,7 @@ def _cut(args: argparse.Namespace) -> int:
             raise
         if picture:
             picture.write(csv_of(report.pop("waveform")))
-        for line in _learnt(args, report, here.hello["switch"]):
+        for line in _learnt(profile, own, report, here.hello["switch"]):
             print(line, file=sys.stderr)
         return report
 
@@ -257,24 +233,30 @@ def _clear(args: argparse.Namespace) -> int:
     return 0
 
 
-def _picture(fall_us: int, inputs: int = 1) -> dict:
+def _picture(lasts_us: int, inputs: int = 1) -> dict:
     """Rate and samples of a picture that holds the fall: 7500 samples of all inputs, the fastest rate that does."""
-    rate = next(r for r in (500_000, 250_000, 100_000, 10_000, 2_000) if fall_us < 1e6 * 6000 / r)
+    rate = next(r for r in (500_000, 250_000, 100_000, 10_000, 2_000) if lasts_us < 1e6 * 6000 / r)
     return {"rate": rate, "before": (1000 if rate > 10_000 else 100) // inputs, "after": 6500 // inputs}
 
 
-def _learnt(args: argparse.Namespace, report: dict, switch: dict) -> list[str]:
+def _own(args: argparse.Namespace) -> dict:
+    """The fields of the profile asked for. Raises UsageError: one is missing, or belongs to another."""
+    for name, profile in PROFILES.items():
+        for option in profile.options:
+            if (getattr(args, option.field) is not None) != (name == args.profile):
+                flags = " and ".join(each.flag for each in profile.options)
+                do = "correct that; `./ssdrig rig cut --help` says what each is"
+                raise UsageError(f"{flags} with --profile {name}, and only with it", f"--profile {args.profile}", do)
+    return {option.field: getattr(args, option.field) for option in PROFILES[args.profile].options}
+
+
+def _learnt(profile: Profile, own: dict, report: dict, switch: dict) -> list[str]:
     """What a person wants to know for the next cut."""
-    ohms = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
+    if profile.learnt is None:
+        return []
+    mOhm = {row["rail"]: row["discharge_mOhm"] for row in switch["rails"]}
     fell = {row["rail"]: row["t90_10_us"] for row in report["rails"] if row["t90_10_us"]}
-    if args.profile == "crowbar":
-        return [
-            f"rail {n}: falls as {bulk_uF(t, ohms[n]):.0f} uF through {ohms[n] / 1000:g} Ohm (--bulk-uF for a ramp)"
-            for n, t in fell.items()
-        ]
-    if args.profile == "ramp":
-        return [f"rail {n}: 90 to 10 % was to take {0.8e-3 * args.fall_us:.2f} ms" for n in fell]
-    return []
+    return [f"rail {n}: {profile.learnt(t, mOhm[n], own)}" for n, t in fell.items()]
 
 
 def _scope(args: argparse.Namespace) -> int:
