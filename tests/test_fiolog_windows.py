@@ -81,7 +81,13 @@ def test_where_the_first_second_begins(stamps, start_ms, zero_ms, iops):
 
 @pytest.mark.parametrize(
     ("later_ms", "ran_ms", "iops"),
-    [(499, 2000, [20, 20]), (501, 2501, [10, 20, 10]), (501, 3000, [10, 20, 10]), (1000, 3000, [10, 20, 10])],
+    [
+        (499, 2000, [20, 20]),
+        (501, 2000, [10, 20, 10]),  # the run time is that of the first
+        (501, 2501, [10, 20, 10]),
+        (501, 3000, [10, 20, 10]),
+        (1000, 3000, [10, 20, 10]),
+    ],
 )
 def test_jobs_that_began_at_different_times(later_ms, ran_ms, iops):
     hists = [log([1000, 2000]), log([1000 + later_ms, 2000 + later_ms])]

@@ -162,10 +162,9 @@ def from_logs(
     counted, closed = int(cells[:, 2].sum()), max(last_rows)
     n = max(closed, int(cells[:, 0].max()) + 1)
     end_ms = (zero_ms if start_ms is None else start_ms) + total["runtime_ms"]
-    # threads begin apart, by up to half a second within one second of ours: the last window of any may end before it
-    over_ms = min(
-        zero_ms + WINDOW_MS * closed, max(origin + WINDOW_MS * len(stamps) for _, stamps, _, origin in streams)
-    )
+    # threads begin apart, and the document's run time is the longest of any: the last window of one that began late may
+    # lie behind it
+    over_ms = min(zero_ms + WINDOW_MS * closed, min(origin for *_, origin in streams) + WINDOW_MS * longest)
     why = _disagreement(total if last else None, counted, closed, end_ms - over_ms)
     if why:
         known, end_ms = total, zero_ms + WINDOW_MS * closed
@@ -175,6 +174,9 @@ def from_logs(
         last = None
     elif max(int(stamps[-1]) for _, stamps, _, _ in streams) > end_ms + WINDOW_MS:
         raise Senseless("fio's histogram log goes on after the job's end")
+    elif len(streams) > 1:
+        latest_ms = max(origin + WINDOW_MS * len(stamps) for _, stamps, _, origin in streams)
+        end_ms = max(end_ms, min(latest_ms, zero_ms + WINDOW_MS * closed))
     rest = max(0, total["ios"] - counted)
     if end_ms - zero_ms - WINDOW_MS * (n - 1) < TAIL_MS:
         # the last closing I/O came just past the end of its second, and the job ended there: no second of its own
