@@ -9,6 +9,7 @@ from pathlib import Path
 from zlib import crc32
 
 SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
+SUMMARY = "summary.bin"  # of analysis/summary.py
 # files that others write, that come after run.end, or that have CRCs of their own
 APART = {
     "events.jsonl",
@@ -19,11 +20,12 @@ APART = {
     "rejected.jsonl",
     "report.html",
     "figures.json",
+    SUMMARY,
 }
 APART_FOLDERS = {"truth", "drive"}
 PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which has its own sums
 FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
-PIECE_BYTES = 1 << 22
+PIECE_BYTES = 1 << 18
 SAID_AT_MOST = 8
 # what the readers of an event rely on, by kind
 FIELDS: dict[str, dict[str, type]] = {
@@ -105,7 +107,7 @@ def sums(run: Path) -> dict[str, list]:
         path = run / name
         if not path.is_file():
             continue  # a device would have no end; the reader names it
-        out[name] = [path.stat().st_size, None if name in FRAMED else f"{_crc(path):08x}"]
+        out[name] = [path.stat().st_size, None if name in FRAMED else f"{crc_of(path):08x}"]
     return out
 
 
@@ -132,11 +134,12 @@ def no_file(run: Path) -> str:
     return ""
 
 
-def _crc(path: Path) -> int:
-    value = 0
-    with open(path, "rb") as f:
-        while piece := f.read(PIECE_BYTES):
-            value = crc32(piece, value)
+def crc_of(path: Path) -> int:
+    """CRC-32 of a file. Raises OSError."""
+    value, piece = 0, memoryview(bytearray(PIECE_BYTES))
+    with open(path, "rb", buffering=0) as f:
+        while count := f.readinto(piece):
+            value = crc32(piece[:count], value)
     return value
 
 
@@ -187,7 +190,7 @@ def _sum_words(run: Path, written: dict) -> list[str]:
                 out.append(f"{name}: {there} of {size} bytes are left")
             elif there > size:
                 out.append(f"{name}: has {there - size} bytes that the run did not write")
-            elif crc is not None and f"{_crc(run / name):08x}" != crc:
+            elif crc is not None and f"{crc_of(run / name):08x}" != crc:
                 out.append(f"{name}: is damaged, its content is not what the run wrote")
         except FileNotFoundError:
             out.append(f"{name}: is missing")

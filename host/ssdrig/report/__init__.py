@@ -2,13 +2,14 @@
 and written beside them or where --out says; may be deleted and made again at any time."""
 
 import concurrent.futures
+import contextlib
 import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig import analysis
-from ssdrig.analysis import table
+from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
@@ -70,9 +71,9 @@ def command(args) -> int:
     if any(of_plan(folder) for folder in folders):
         return plan_command(args, folders, out, show)
     runs, figures = [], []
-    for i, data in enumerate(read(folders)):
+    for i, (data, found) in enumerate(read(folders)):
         runs.append(data)
-        figures.append(figures_of(data, more))
+        figures.append(figures_of(data, more) if more else found)
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     html = page.render(runs, figures, chosen(args.review, figures))
@@ -126,16 +127,21 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
 
 
 def read(folders: list[Path]):
-    """analysis.load of each folder, in order; large ones on all cores."""
-    total = sum(p.stat().st_size for folder in folders if (p := folder / "rig.bin").exists())
-    workers = min(len(folders), os.cpu_count() or 1)
-    if workers < 2 or total < MANY_BYTES:
-        yield from map(analysis.load, folders)
-        return
-    # a fork would copy threads' locks, a spawn imports all anew each time
-    context = multiprocessing.get_context("forkserver")
-    with concurrent.futures.ProcessPoolExecutor(workers, mp_context=context) as pool:
-        yield from pool.map(analysis.load, folders)
+    """summary.load of each folder, in order; large ones on all cores."""
+    cores = os.cpu_count() or 1
+    with concurrent.futures.ThreadPoolExecutor(cores) as threads:
+        kept = list(threads.map(summary.kept, folders))
+    new = [folder for folder, found in zip(folders, kept, strict=True) if found is None]
+    total = sum(p.stat().st_size for folder in new if (p := folder / "rig.bin").exists())
+    with contextlib.ExitStack() as stack:
+        apply: Callable = map
+        if len(new) > 1 and cores > 1 and total >= MANY_BYTES:
+            # a fork would copy threads' locks, a spawn imports all anew each time
+            context = multiprocessing.get_context("forkserver")
+            pool = concurrent.futures.ProcessPoolExecutor(min(len(new), cores), mp_context=context)
+            apply = stack.enter_context(pool).map
+        made = iter(apply(summary.load, new))
+        yield from (found or next(made) for found in kept)
 
 
 def chosen(review: str | None, figures: list[dict]) -> int:

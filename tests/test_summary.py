@@ -1,0 +1,152 @@
+"""A summary gives what reading the run gives, or is not believed."""
+
+import fcntl
+import json
+import os
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic_run
+
+from ssdrig import analysis, integrity, report
+from ssdrig.analysis import summary
+from ssdrig.analysis.figures import figures_of
+
+
+def same(a, b) -> bool:
+    """Equal in value and in kind, not-a-numbers too."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if is_dataclass(a):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b or (a != a and b != b)
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    more = [("12V", [(-100.0, 1.0)], 2_000_000, (3.0, 5.0))]  # a second rail, dark for two seconds: not-a-numbers
+    return synthetic_run.write(tmp_path, [2000] * 6, zoom_s=3, more_rails=more, idle_s=1, temperature_C=41)
+
+
+@pytest.fixture
+def reads(monkeypatch) -> list:
+    """Folders that were read anew."""
+    read, load = [], analysis.load
+    monkeypatch.setattr(analysis, "load", lambda folder: read.append(folder) or load(folder))
+    return read
+
+
+def test_gives_what_the_run_gives_without_reading_it(run, reads):
+    want = analysis.load(run)
+    assert same(list(summary.load(run)), [want, figures_of(want)])
+    reads.clear()
+    again = summary.load(run)
+    assert reads == [] and same(list(again), [want, figures_of(want)])
+    assert integrity.damage(run) == []  # it is no file that does not belong there
+    (run / integrity.SUMMARY).unlink()
+    assert same(list(summary.load(run)), [want, figures_of(want)]) and reads
+
+
+def test_one_that_is_damaged_is_made_anew(run, reads):
+    summary.load(run)
+    path = run / integrity.SUMMARY
+    whole = path.read_bytes()
+    at = [0, len(summary.MAGIC), len(summary.MAGIC) + 40, len(whole) // 2, len(whole) - 1]
+    broken = [whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in at]
+    broken += [b"", whole[:10], whole[:-1], whole + b"x", summary.MAGIC]
+    for content in broken:
+        path.write_bytes(content)
+        reads.clear()
+        assert summary.kept(run) is None
+        summary.load(run)
+        assert reads and path.read_bytes() == whole
+
+
+def test_one_of_another_run_is_not_believed(run, tmp_path, reads):
+    other = synthetic_run.write(tmp_path, [500] * 6, zoom_s=3, name="other")
+    summary.load(other)
+    (run / integrity.SUMMARY).write_bytes((other / integrity.SUMMARY).read_bytes())
+    assert summary.kept(run) is None and summary.load(run)[0].header["run"] != "other"
+
+
+def changed(path: Path) -> None:
+    """One bit of a file, its size and its times as they were."""
+    content, found = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+def test_whatever_changes_in_the_run_makes_it_stale(run, monkeypatch):
+    names = ["rig.bin", "events.jsonl", "run.json", "smart/001.json", "fio/load/out.json"]
+    for name in names:
+        summary.load(run)
+        assert summary.kept(run), name
+        changed(run / name)
+        assert summary.kept(run) is None, name
+        changed(run / name)
+    for name in ("more", "part-2/run.json"):
+        summary.load(run)
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text("{}")
+        assert summary.kept(run) is None, name
+        (run / name).unlink()
+    assert summary.kept(run)
+    for name in ("report.html", "points.lp"):  # made from the run
+        (run / name).write_text("x")
+        assert summary.kept(run), name
+    monkeypatch.setattr(summary, "code", lambda: "another ssdrig")
+    assert summary.kept(run) is None
+
+
+def test_a_run_that_is_written_has_none(run):
+    with open(run / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        summary.load(run)
+        assert not (run / integrity.SUMMARY).exists()
+    summary.load(run)
+    assert summary.kept(run)
+    with open(run / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert summary.kept(run) is None
+
+
+def test_a_folder_that_takes_nothing_gives_its_figures(run, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(summary, "write_atomically", refuse)
+    assert summary.load(run)[1]["iops_mean"] and not (run / integrity.SUMMARY).exists()
+
+
+def test_what_changes_while_it_is_read_is_not_kept(run, monkeypatch):
+    load = analysis.load
+
+    def slow(folder):
+        data = load(folder)
+        (run / "smart/001.json").write_text("{}")
+        return data
+
+    monkeypatch.setattr(analysis, "load", slow)
+    summary.load(run)
+    assert not (run / integrity.SUMMARY).exists()
+
+
+def test_a_report_is_the_same_the_second_time(run, reads, capsys):
+    parser = __import__("argparse").ArgumentParser()
+    report.add_arguments(parser)
+    args = parser.parse_args([str(run), "--json", "--quiet"])
+    pages, said = [], []
+    for _ in range(2):
+        assert report.command(args) == 0
+        pages.append((run / "report.html").read_text())
+        said.append(json.loads(capsys.readouterr().out))
+    assert len(reads) == 1 and pages[0] == pages[1] and said[0] == said[1]
