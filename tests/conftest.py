@@ -185,6 +185,8 @@ def pytest_runtest_protocol(item):
 def no_process_left():
     """Fails the session, naming the test, when a process that it started outlives it; ends that process."""
     yield
+    if "zygote" in sys.modules:
+        sys.modules["zygote"].end()  # it was shared until now
     deadline = time.monotonic() + 3
     while (left := processes_of(SESSION)) and time.monotonic() < deadline:
         time.sleep(0.05)

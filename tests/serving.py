@@ -1,4 +1,5 @@
-"""Starts virtual drive servers for tests and ends them, also when the test fails."""
+"""Starts virtual drive servers for tests and ends them, also when the test fails. They and forked() are
+forked (zygote.py); run() starts the command as a person does."""
 
 import argparse
 import json
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from zygote import Forked
 
 from ssdrig.errors import SsdrigError
 from ssdrig.virtual import adminclient, serve
@@ -24,12 +26,7 @@ class Serving:
         self.socket = str(folder / "nbd")
         self.folder = folder
         with open(folder / "err", "wb") as err:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "ssdrig.virtual.serve", "--socket", self.socket, *words],
-                stdout=subprocess.PIPE,
-                stderr=err,
-                start_new_session=True,
-            )
+            self.process = Forked(["--socket", self.socket, *words], err)
         line = self.process.stdout.readline()
         assert line, (folder / "err").read_text()
         self.ready = json.loads(line)
@@ -82,6 +79,15 @@ def run(*words, **how) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "ssdrig.virtual.serve", *words], capture_output=True, text=True, timeout=START_S, **how
     )
+
+
+def forked(folder, *words) -> subprocess.CompletedProcess:
+    """As run(), forked."""
+    with open(folder / "err", "wb") as err:
+        process = Forked(list(words), err)
+    with process.stdout:
+        said = process.stdout.read().decode()
+    return subprocess.CompletedProcess(words, process.wait(START_S), said, (folder / "err").read_text())
 
 
 def refused(*words) -> SsdrigError:

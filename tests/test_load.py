@@ -26,9 +26,9 @@ needs_nbdkit = pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is 
 
 @pytest.fixture
 def drive(tmp_path):
-    """An NBD server that takes 1 ms for a write: (process, URI)."""
+    """An NBD server that takes 8 ms for a write: (process, URI)."""
     socket = tmp_path / "nbd"
-    words = ["nbdkit", "-f", "-U", str(socket), "--filter=delay", "memory", str(SIZE), "wdelay=1ms"]
+    words = ["nbdkit", "-f", "-U", str(socket), "--filter=delay", "memory", str(SIZE), "wdelay=8ms"]
     with open(tmp_path / "nbdkit.log", "wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
     try:
@@ -217,7 +217,8 @@ def test_threads_are_one_job(tmp_path, drive, rw):
 @needs_nbdkit
 def test_threads_share_one_pass(tmp_path, drive):
     for rw in ("write", "randwrite"):
-        assert load.run(random_write(drive[1], rw=rw, threads=4), tmp_path / rw).bytes == SIZE
+        job = random_write(drive[1], rw=rw, threads=4, block_bytes=65536)
+        assert load.run(job, tmp_path / rw).bytes == SIZE
 
 
 @needs_fio

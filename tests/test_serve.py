@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import refused, run, serving, shared  # noqa: F401  fixtures
+from serving import forked, refused, run, serving, shared  # noqa: F401  fixtures
 from simboard import until
 
 from ssdrig.errors import DriveError, JournalError
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.keeps_time
 # --- counters
 
 
-def test_smart_and_ledger_agree_with_what_was_done(serving):
+def test_smart_and_ledger_agree_with_what_was_done(serving, tmp_path):
     server = serving("--preset", "sata-tlc", "--capacity", "1GiB", "--no-latency")
     with server.client() as client:
         for i in range(100):
@@ -42,7 +42,7 @@ def test_smart_and_ledger_agree_with_what_was_done(serving):
     assert document["nvme_smart_health_information_log"]["data_units_written"] == 26
     assert document["model_name"].startswith("SIMULATED") and document["serial_number"] == server.ready["serial"]
     assert sum(server.truth(op="pe")["pe_cycles"]) == ledger["erases"]
-    shown = run("ledger", "--socket", server.socket)
+    shown = forked(tmp_path, "ledger", "--socket", server.socket)
     assert shown.returncode == 0 and json.loads(shown.stdout)["host_write_bytes"] == 100 * 131072
 
 
@@ -104,7 +104,7 @@ def test_truth_folder_outlives_the_server(serving, tmp_path):
     assert ledger["host_write_commands"] == 300 and 0 < ledger["host_latency_ns"] / 300 < 1e9
     with pytest.raises(JournalError, match="within the record"):
         truth.counts_between(tmp_path / "truth", start, end + 10**12)
-    assert json.loads(run("ledger", "--truth", str(tmp_path / "truth")).stdout) == ledger
+    assert json.loads(forked(tmp_path, "ledger", "--truth", str(tmp_path / "truth")).stdout) == ledger
 
 
 def test_a_load_that_ends_between_two_lines_of_the_ledger_is_counted_to_its_end(tmp_path):
@@ -146,7 +146,7 @@ def test_killed_server_leaves_truth_and_a_new_one_takes_its_place(serving, tmp_p
     )
     try:
         assert json.loads(again.stdout.readline())["socket"] == server.socket
-        taken = run("--socket", server.socket, "--preset", "sata-tlc", "--capacity", "1GiB")
+        taken = forked(tmp_path, "--socket", server.socket, "--preset", "sata-tlc", "--capacity", "1GiB")
         assert taken.returncode == 2 and "a server that answers there" in taken.stderr
     finally:
         again.terminate()
@@ -247,7 +247,8 @@ def alive(pid: int) -> bool:
 
 def test_state_from_offline_ageing(serving, tmp_path):
     state = str(tmp_path / "state")
-    aged = run(
+    aged = forked(
+        tmp_path,
         "precondition",
         "--preset",
         "sata-tlc",
@@ -261,7 +262,8 @@ def test_state_from_offline_ageing(serving, tmp_path):
         state,
     )
     assert aged.returncode == 0, aged.stderr
-    aged = run(
+    aged = forked(
+        tmp_path,
         "precondition",
         "--preset",
         "sata-tlc",
@@ -281,7 +283,7 @@ def test_state_from_offline_ageing(serving, tmp_path):
     assert {k: served[k] for k in ("host_write_bytes", "nand_write_bytes", "mapped_pages")} == {
         k: ledger[k] for k in ("host_write_bytes", "nand_write_bytes", "mapped_pages")
     }
-    wrong = run("--preset", "sata-mlc", "--state", state, "--socket", str(tmp_path / "x"))
+    wrong = forked(tmp_path, "--preset", "sata-mlc", "--state", state, "--socket", str(tmp_path / "x"))
     assert wrong.returncode == 2 and "sata-tlc" in wrong.stderr
 
 
@@ -320,7 +322,7 @@ def test_the_command_says_it_on_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_list_presets():
-    presets = json.loads(run("--list-presets").stdout)
+def test_list_presets(tmp_path):
+    presets = json.loads(forked(tmp_path, "--list-presets").stdout)
     assert {"sata-mlc", "sata-tlc", "nvme-tlc", "enterprise-plp"} <= set(presets)
     assert all(p["source"] and p["model"].startswith("SIMULATED") for p in presets.values())

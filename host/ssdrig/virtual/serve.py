@@ -218,11 +218,16 @@ def _drive(preset, capacity: str | None, state: str | None, **how):
     return drive
 
 
-if __name__ == "__main__":
-    _parser = argparse.ArgumentParser(prog="ssdrig virtual", description=__doc__)
-    add_arguments(_parser)
+def main(words: list[str] | None = None) -> int:
+    """The command as a process of its own; its exit code."""
+    parser = argparse.ArgumentParser(prog="ssdrig virtual", description=__doc__)
+    add_arguments(parser)
     try:
-        sys.exit(command(_parser.parse_args()))
+        return command(parser.parse_args(words))
     except SsdrigError as error:
         print(f"ssdrig virtual: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
