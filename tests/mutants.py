@@ -49,7 +49,7 @@ AREAS = {
             )
         ],
         "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"
-        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_counters test_wear"
+        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_ata_life test_counters test_wear"
         " test_warranty test_smart",
     ),
     "guard": (
@@ -70,7 +70,7 @@ AREAS = {
             *(f"host/ssdrig/load/{name}.py" for name in ("fiolog", "fioseconds", "fiostatus")),
         ],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
-        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_forged_fio test_figures"
+        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_fiotext test_forged_fio test_figures"
         " test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
     ),
 }

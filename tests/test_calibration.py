@@ -1,42 +1,26 @@
-"""Calibration: the arithmetic against figures worked by hand and against simulated instruments, its place in the
-decoding, and the board's file."""
+"""Calibration: the line, its uncertainty, and where it is applied."""
 
-import importlib.util
 import json
 import math
-import os
 import random
 
 import numpy as np
 import pytest
 import stream
+from calibrations import RAIL
 from chips import ina228_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import ROOT
 
 from ssdrig import journal, wire
-from ssdrig.errors import RigError, UsageError
+from ssdrig.errors import UsageError
 from ssdrig.meter import calibration, samples
 from ssdrig.meter.calibration import CalibrationError, Meter, Point
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import mean_power_W
 from ssdrig.rig import calibrate
 
-RAIL = {
-    "rail": 0,
-    "name": "5 V",
-    "chip": "INA228",
-    "config": 0,
-    "shunt_uOhm": 10_000,
-    "shunt_tolerance_ppm": 10_000,
-    "current_lsb_pA": 7_812_500,
-    "vbus_lsb_nV": 195_312.5,
-    "adc_config": 0xF500,
-    "shunt_cal": 4096,
-    "conversion_ns": 740_000,
-    "calibration": None,
-}
 METER = Meter("Meter 1", percent=0.05, fixed=0.003, digit=0.001)
 
 
@@ -252,57 +236,6 @@ def test_the_example_of_the_manual_is_taken():
     assert calibration.gain_offset(kept["I"])[0] == pytest.approx(1.0003 / 1.00924, abs=1e-8)
 
 
-# ---- readings
-
-
-def test_still_or_moving():
-    dice = np.random.default_rng(1)
-    steady = 1.0 + 1e-3 * dice.standard_normal(5000)
-    assert calibrate.is_still(steady) and calibrate.is_still(np.full(5000, 3.3))
-    assert not calibrate.is_still(steady + np.linspace(0, 1e-3, 5000))
-    assert not calibrate.is_still(np.full(5000, 3.3) + np.linspace(0, 3e-4, 5000))
-
-
-def test_the_mean_of_a_wandering_reading_is_less_certain():
-    dice = np.random.default_rng(2)
-    white = dice.standard_normal(10_000)
-    mean, u = calibrate.mean_of(white, 10)
-    assert 0.01 <= u < 0.02 and abs(mean) < 4 * u
-    wander = np.repeat(dice.standard_normal(10), 1000)
-    assert calibrate.mean_of(white * 0.01 + wander, 10)[1] > 0.15  # naive s / sqrt(n) would say 0.01
-    with pytest.raises(RigError):
-        calibrate.mean_of(white[:19], 10)
-
-
-def reading(amperes, rail=RAIL):
-    t_ns = (np.arange(len(amperes)) * 1e6).astype(np.int64)
-    return calibrate.Reading(rail, t_ns, np.full(len(amperes), 5.0), amperes, None)
-
-
-def test_noise_figures():
-    dice = np.random.default_rng(3)
-    found = calibrate.noise(reading(5e-5 + 2.6e-4 * dice.standard_normal(10_001)))
-    assert (found["seconds"], found["n"]) == (10, 10_001) and found["V_sd"] == found["V_pp"] == 0
-    assert found["I_mean"] == pytest.approx(5e-5, abs=1e-5) and found["I_sd"] == pytest.approx(2.6e-4, rel=0.03)
-    minute = calibrate.noise(reading(2.6e-4 * dice.standard_normal(100_001)))
-    # white noise: sd / sqrt(n) of a second
-    assert minute["I_allan_1s"] == pytest.approx(2.6e-4 / math.sqrt(1000), rel=0.2)
-    assert found["I_typical"] == pytest.approx(8.6e-6 * math.sqrt(50 / 540) / 0.01)
-    ramp = calibrate.noise(reading(np.linspace(0, 1e-4, 10_001)))
-    assert ramp["I_drift"] == pytest.approx(0.9e-4, rel=0.01) and ramp["I_allan_1s"] == pytest.approx(
-        1e-5 / math.sqrt(2), rel=0.01
-    )
-    kept = calibrate.noise_kept(found, RAIL)
-    assert kept["I_sd_n"] == round(found["I_sd"] * 1e9) and kept["adc"] == 0xF500
-
-
-def test_noise_with_something_connected_is_refused():
-    with pytest.raises(RigError, match="no current; seen 20.000 mA"):
-        calibrate.noise(reading(np.full(5000, 0.02)))
-    with pytest.raises(RigError, match="2 s"):
-        calibrate.noise(reading(np.zeros(100)))
-
-
 # ---- where it is applied
 
 
@@ -406,66 +339,3 @@ def test_runs_of_protocol_1_are_still_read():
 def test_a_run_folder_keeps_the_calibration(tmp_path):
     power = run_of(tmp_path, calibrated_hello(V=line_of(1.02, 0)))
     assert power.facts["calibration"]["V"] == line_of(1.02, 0) and journal.SCHEMA == 1
-
-
-# ---- the board's file
-
-
-@pytest.fixture
-def board_file(tmp_path, monkeypatch):
-    spec = importlib.util.spec_from_file_location("firmware_calibration", ROOT / "firmware/calibration.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.chdir(tmp_path)
-    return module
-
-
-def command(module, **body):
-    module.command(json.dumps(body).encode(), [0, 2])
-
-
-def test_the_board_keeps_and_forgets(board_file, tmp_path):
-    assert board_file.load() == {}
-    command(board_file, rail=0, calibration={"V": {"x1_n": 5}})
-    command(board_file, rail=2, calibration={"I": {"x1_n": 12_000_000_000}})
-    assert board_file.load() == {"0": {"V": {"x1_n": 5}}, "2": {"I": {"x1_n": 12_000_000_000}}}
-    command(board_file, rail=0, calibration=None)
-    assert board_file.load() == {"2": {"I": {"x1_n": 12_000_000_000}}} and os.listdir(tmp_path) == ["calibration.json"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"{}",
-        b'{"rail":1,"calibration":null}',
-        b'{"rail":0,"calibration":3}',
-        b'{"rail":"0","calibration":{}}',
-    ],
-)
-def test_the_board_refuses(board_file, tmp_path, body):
-    with pytest.raises(ValueError):
-        board_file.command(body, [0, 2])
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", "\x00\xff"])
-def test_a_damaged_file_is_no_calibration(board_file, tmp_path, content):
-    (tmp_path / "calibration.json").write_text(content, "latin-1")
-    assert board_file.load() == {}
-    command(board_file, rail=0, calibration={"a": 1})
-    assert board_file.load() == {"0": {"a": 1}}
-
-
-def test_a_flash_that_is_full_loses_nothing(board_file, monkeypatch):
-    command(board_file, rail=0, calibration={"a": 1})
-
-    def full(old, new):
-        raise OSError(28)
-
-    monkeypatch.setattr(board_file.os, "rename", full)
-    with pytest.raises(ValueError, match="flash refuses"):
-        command(board_file, rail=0, calibration={"a": 2})
-    assert board_file.load() == {"0": {"a": 1}}

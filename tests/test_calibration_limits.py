@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-from test_calibration import METER, RAIL, line_of
+from calibrations import RAIL
+from test_calibration import METER, line_of
 
 from ssdrig.meter import calibration
 from ssdrig.meter.calibration import CalibrationError, Meter, Point

@@ -1,7 +1,7 @@
 """A step's folder in which something is missing, torn or makes no sense."""
 
 import pytest
-from test_fiolog import steady, write_step
+from fio_folders import steady, write_step
 
 from ssdrig.errors import LoadError
 from ssdrig.load import fiolog

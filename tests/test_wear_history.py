@@ -1,0 +1,123 @@
+"""`ssdrig wear` on several documents: a history of one drive, in files or as `ssdrig watch` records it, and folders."""
+
+import copy
+import json
+import os
+
+import pytest
+from pages import page_c0h
+from wear_documents import DAY, NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
+
+from ssdrig.drive.smart import saved
+from ssdrig.drive.wear import screen as wear_screen
+from ssdrig.errors import JournalError, UsageError
+
+
+def test_two_files_of_one_drive_are_a_history(tmp_path, capsys):
+    """Ten days, 20 000 000 units of 512 000 B: 1.024 TB a day. The files' order does not matter, another drive's file
+    is not of it."""
+    before, other = copy.deepcopy(NVME), copy.deepcopy(NVME)
+    before["nvme_smart_health_information_log"]["data_units_written"] = 480_000_000
+    before["local_time"]["time_t"] -= 10 * DAY
+    other["serial_number"] = "ANOTHER"
+    other["local_time"]["time_t"] -= 5 * DAY
+    paths = []
+    for name, document in (("now", NVME), ("before", before), ("other", other)):
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(document))
+    code, out, _ = run(capsys, "--json", "--smartctl", *map(str, paths))
+    now, earlier, third = (json.loads(line) for line in out.splitlines())
+    assert (
+        code == 0
+        and now["projection"]["rate_bytes_per_day"] == pytest.approx(1.024e12)
+        and now["projection"]["rate_calendar"] is True
+    )
+    assert now["wa"]["since"] == "2025-12-22" and earlier["wa"]["since"] is None and third["wa"]["since"] is None
+    assert now["file"] == str(paths[0])
+
+
+def test_write_amplification_of_a_history_is_that_of_the_workload(tmp_path, capsys):
+    """Life: 512 of 256 TB, WA 2. The last day: 3 of 1 TB. A pair too close together falls back to its life and says
+    so."""
+
+    def document(host_units, nand, time_t):
+        inner = copy.deepcopy(NVME)
+        inner["nvme_smart_health_information_log"]["data_units_written"] = host_units
+        inner["local_time"]["time_t"] = time_t
+        return {
+            "t_start_ns": 1,
+            "t_end_ns": 2,
+            "simulated": False,
+            "smartctl": inner,
+            "log_c0h": page_c0h(nand).hex(),
+            "tools": [],
+        }
+
+    def wa_of(*documents):
+        paths = [tmp_path / f"{i}.json" for i in range(len(documents))]
+        for path, one in zip(paths, documents, strict=True):
+            path.write_text(json.dumps(one))
+        return json.loads(run(capsys, "--json", "--smartctl", *map(str, paths))[1].splitlines()[-1])
+
+    now = document(500_000_000, 512 * 10**12, 1_767_225_600)
+    got = wa_of(document(500_000_000 - 1_953_125, 509 * 10**12, 1_767_225_600 - DAY), now)
+    assert (
+        got["wa"]["value"] == pytest.approx(3)
+        and got["wa"]["since"] == "2025-12-31"
+        and got["projection"]["wa_of_life"] == 2
+    )
+    assert "WA 3.00 ± 0.01; 2 polls over 1.0 days" in " ".join(wear_screen.screen(got, 80, False).split())
+    got = wa_of(document(499_999_999, 512 * 10**12 - 5, 1_767_225_600 - 60), now)
+    assert got["wa"]["value"] == pytest.approx(2) and got["wa"]["since"] is None
+    assert any(
+        words.startswith("write amplification lately: the host counter moved by only 1 of its units")
+        for words in got["unknown"]
+    )
+    assert "WA 2" not in " ".join(wear_screen.screen(got, 80, False).split())  # that of its life is not this workload's
+
+
+def test_history_of_watch_gives_the_rate(tmp_path, read):
+    watched(tmp_path / "watch", 20)
+    _, got = read(NVME, "--history", str(tmp_path / "watch"))
+    p = got["projection"]
+    assert (
+        p["rate_bytes_per_day"] == pytest.approx(2e12)
+        and p["rate_source"] == "21 polls over 20 days"
+        and p["rate_calendar"] is True
+    )
+    assert (
+        p["first"]["days"] == pytest.approx(172)
+        and p["first"]["date"] == "2026-06-22"
+        and got["wa"]["since"] == "2025-12-12"
+    )
+
+
+def test_a_history_that_is_not_there(tmp_path, read):
+    with pytest.raises(JournalError):
+        read(NVME, "--history", str(tmp_path / "none"))
+
+
+def test_a_folder_of_documents(tmp_path, capsys):
+    """Every *.json below it; what is not a SMART document is named on stderr and left out."""
+    (tmp_path / "a" / "deeper").mkdir(parents=True)
+    for name in ("a/one.json", "a/deeper/two.json"):
+        (tmp_path / name).write_text(json.dumps(NVME))
+    (tmp_path / "a" / "run.json").write_text("{}")
+    (tmp_path / "a" / "notes.txt").write_text("x")
+    code, out, err = run(capsys, "--json", "--smartctl", str(tmp_path / "a"))
+    assert code == 0 and [json.loads(line)["percentage_used"] for line in out.splitlines()] == [23, 23]
+    assert err.count("left out") == 1 and "run.json" in err
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="a folder with none"):
+        run(capsys, "--smartctl", str(tmp_path / "empty"))
+
+
+def test_pipes_and_files_without_an_end_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(saved, "LARGEST_BYTES", 1 << 20)
+    (tmp_path / "one.json").write_text(json.dumps(NVME))
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    code, out, err = run(capsys, "--json", "--smartctl", str(tmp_path))
+    assert code == 0 and len(out.splitlines()) == 1 and err.count("left out: no file") == 2
+    with pytest.raises(UsageError, match="more than 1 MiB: /dev/zero"):
+        run(capsys, "--smartctl", "/dev/zero")
