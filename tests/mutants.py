@@ -49,8 +49,8 @@ AREAS = {
             )
         ],
         "test_wa test_endurance_bounds test_retention test_ata_bytes test_ata_rows test_ata_counters_bounds"
-        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_ata_life test_counters test_wear"
-        " test_warranty test_smart",
+        " test_counters_bounds test_counters_nvme test_endurance test_ata_counters test_ata_life test_counters"
+        " test_wear test_warranty test_smart",
     ),
     "guard": (
         [
@@ -70,8 +70,8 @@ AREAS = {
             *(f"host/ssdrig/load/{name}.py" for name in ("fiolog", "fioseconds", "fiostatus")),
         ],
         "test_steady test_window_figures test_analysis_smart test_analysis_load test_analysis_power"
-        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_fiotext test_forged_fio test_figures"
-        " test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
+        " test_analysis_events test_fiolog_windows test_fiolog_limits test_fiolog test_fiotext test_forged_fio"
+        " test_figures test_window test_analysis test_rails test_report_rails test_torn test_wall test_damage",
     ),
 }
 SWAPS = {
@@ -191,12 +191,11 @@ def choose(count: int, seed: int, only: str) -> list[Mutant]:
     areas = [name for name in AREAS if only in name or any(only in f for f in AREAS[name][0])]
     for area in areas:
         pool = []
-        for pattern in AREAS[area][0]:
-            for path in sorted(ROOT.glob(pattern)):
-                name = str(path.relative_to(ROOT))
-                if only in area or only in name:
-                    source = path.read_text()
-                    pool += [(name, source, i) for i in range(len(candidates(source)))]
+        for path in files_of(area):
+            name = str(path.relative_to(ROOT))
+            if only in area or only in name:
+                source = path.read_text()
+                pool += [(name, source, i) for i in range(len(candidates(source)))]
         chance.shuffle(pool)
         for name, source, i in pool[: -(-count // len(areas))]:
             node, kind = candidates(source)[i]
@@ -205,11 +204,27 @@ def choose(count: int, seed: int, only: str) -> list[Mutant]:
     return chosen
 
 
+def files_of(area: str) -> list[Path]:
+    """The files whose code is broken. Raises ValueError where one is not there (any more)."""
+    found = []
+    for pattern in AREAS[area][0]:
+        here = sorted(ROOT.glob(pattern))
+        if not here:
+            raise ValueError(f"{area}: no file {pattern}")
+        found += here
+    return found
+
+
 def tests_of(area: str, tree: Path) -> list[str]:
-    """Files of the area's tests, in order; a word also stands for the files that begin with it and an underscore."""
-    words = AREAS[area][1].split()
-    found = [p for word in words for p in [tree / f"tests/{word}.py", *sorted(tree.glob(f"tests/{word}_*.py"))]]
-    return list(dict.fromkeys(str(p.relative_to(tree)) for p in found if p.exists()))
+    """Files of the area's tests, in order; a word also stands for the files that begin with it and an underscore.
+    Raises ValueError for a word that stands for none: its mutants would survive for want of a test that was renamed."""
+    found: dict[str, None] = {}
+    for word in AREAS[area][1].split():
+        here = [p for p in [tree / f"tests/{word}.py", *sorted(tree.glob(f"tests/{word}_*.py"))] if p.exists()]
+        if not here:
+            raise ValueError(f"{area}: no test {word}")
+        found |= dict.fromkeys(str(p.relative_to(tree)) for p in here)
+    return list(found)
 
 
 def verdict(mutant: Mutant | None, area: str, tree: Path, limit_s: float) -> tuple[str, float]:

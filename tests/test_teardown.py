@@ -224,8 +224,12 @@ def test_the_rail_is_seen_on(monkeypatch, comes_back):
             switch.restore(rig)
 
 
-def test_a_board_without_a_switch_has_no_rail_to_see():
-    switch.restore(SimpleNamespace(greet=lambda timeout_s: {"switch": None}))
+def test_a_board_without_a_switch_has_no_rail_to_see(monkeypatch):
+    """It is asked once, and no power is asked for."""
+    asked = []
+    monkeypatch.setattr(switch, "on", lambda *_: pytest.fail("power was asked for"))
+    switch.restore(SimpleNamespace(greet=lambda timeout_s: asked.append(timeout_s) or {"switch": None}))
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("lost", [0, 2, 3])
@@ -240,6 +244,7 @@ def test_a_greeting_may_be_lost_twice(lost):
 
     with pytest.raises(RigError) if lost == 3 else contextlib.nullcontext():
         switch.restore(SimpleNamespace(greet=greet))
+    assert left == [0 if lost == 3 else -1]  # it was asked three times, or until it answered
 
 
 @pytest.mark.parametrize("quiet", [False, True])
