@@ -6,10 +6,11 @@ import pytest
 import synthetic_run
 from synthetic_run import IOPS, WINDOW, other_notes, run_of, whole
 
-from ssdrig import analysis
+from ssdrig import analysis, report
 from ssdrig.analysis.figures import KEYS, figures_of
 from ssdrig.drive.wear.wa import WriteAmplification
 from ssdrig.errors import UsageError
+from ssdrig.report import over_op, page, screen
 from ssdrig.rules import windows
 
 
@@ -185,3 +186,40 @@ def test_energy_above_idle(tmp_path):
     data, _ = run_of(tmp_path)
     f = figures_of(replace(data, idle_mean_W=1.0, idle_s=5.0))
     assert f["energy_uJ_per_io_above_idle"] == pytest.approx(1e6 * 1.5 / statistics.mean(WINDOW), rel=1e-4)
+
+
+def spare(data, raw, tested, assumed=False, capacity=10**12):
+    """The figures of a run of that drive."""
+    drive = data.header["drive"] | {"capacity_bytes": capacity, "raw_nand_bytes": raw, "raw_nand_assumed": assumed}
+    method = data.header["method"] | {"tested_bytes": tested, "op_percent": None}
+    return figures_of(replace(data, header={**data.header, "drive": drive, "method": method}))
+
+
+def test_over_provisioning_by_both_definitions_and_what_theory_says_of_it(tmp_path):
+    data, _ = run_of(tmp_path, power=False)
+    f = spare(data, 1.3 * 10**12, 10**12)
+    assert (f["op_raw_percent"], f["op_user_percent"]) == (pytest.approx(100 * 0.3 / 1.3), 0)
+    assert f["alpha"] == 1.3 and f["wa_closed_form"] == pytest.approx(2.364, abs=5e-4)  # arXiv 1110.4245: 2.36
+    f = spare(data, 10**12, 750 * 10**9)
+    assert (f["op_raw_percent"], f["op_user_percent"], f["alpha"]) == (25, 25, pytest.approx(4 / 3))
+    unknown = spare(data, None, 800 * 10**9)
+    assert unknown["op_user_percent"] == pytest.approx(20) and unknown["alpha"] is unknown["wa_closed_form"] is None
+    assert any("the raw NAND is not known" in note for note in unknown["notes"])
+    assert spare(data, 10**12, 10**12)["wa_closed_form"] is None, "nothing is left unwritten"
+
+
+def test_what_follows_from_an_assumed_raw_nand_is_called_assumed(tmp_path):
+    data, _ = run_of(tmp_path, power=False)
+    f = spare(data, 1 << 40, 750 * 10**9, assumed=True)
+    assert f["raw_nand_assumed"] is True and any("raw NAND assumed: 1024 GiB" in note for note in f["notes"])
+    known = spare(data, 1 << 40, 10**12)
+    (first, second) = over_op.rows([f, known])
+    assert first[0] == "9.1 %" and second[0] == "31.8 % (assumed)" and second[2] == "1.466 (assumed)"
+    assert second[6].endswith(" (assumed)") and second[1] == "25.0 %"
+    assert screen.of_figures(f)[-1].startswith("raw NAND assumed") and "assumed" not in "".join(
+        screen.of_figures(known)
+    )
+    text = over_op.section([f, known])
+    assert text.count("(assumed)") == 3 and "OP of user" in text and over_op.section([known, known]) == ""
+    assert "over-provisioning" in report.short_table([f, known])
+    assert "raw NAND assumed" in page.labels([f | {"op_percent": 25.0}])[0][1]

@@ -11,8 +11,9 @@ from ssdrig.report.terms import TERMS, number, with_error
 
 
 def test_labels_tell_runs_apart():
-    def f(model, serial, op, simulated=False):
-        return {"model": model, "serial": serial, "op_percent": op, "simulated": simulated}
+    def f(model, serial, op, simulated=False, user=0.0, assumed=False):
+        out = {"model": model, "serial": serial, "op_percent": op, "simulated": simulated}
+        return out | {"op_user_percent": user, "raw_nand_assumed": assumed}
 
     same = words.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
     assert same[0] == ("a 1", "default OP", "a 1, default OP (run 1)", "a 1, default OP (run 1)")
@@ -22,6 +23,8 @@ def test_labels_tell_runs_apart():
     assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["default OP", "25 % OP"]
     one_drive = words.labels([f("a", "1", None), f("a", "1", 25)])
     assert [x[3] for x in one_drive] == ["default OP", "25 % OP"]
+    others = words.labels([f("a", "1", None, user=20.0), f("a", "1", 25.0, user=20.0, assumed=True)])
+    assert [x[1] for x in others] == ["20.0 % OP of user", "25 % OP (raw NAND assumed)"]
 
 
 def test_the_test_is_described_as_the_run_folder_has_it():

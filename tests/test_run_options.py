@@ -7,8 +7,9 @@ import pytest
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
+from ssdrig.run import dry_run, prepare, run
 from ssdrig.run import options as run_options
-from ssdrig.run import run
+from ssdrig.run.budget import Budget
 from ssdrig.virtual import bench
 from ssdrig.virtual.flash.presets import PRESETS
 
@@ -135,3 +136,67 @@ def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):
     (tmp_path / "x.toml").write_text(text + 'text = "heatsink on?"\n')
     assert cli.main(["run", str(tmp_path / "x.toml"), "--virtual", "sata-tlc"]) == 2
     assert "asks a person" in capsys.readouterr().err
+
+
+def test_several_shares_are_runs_one_after_the_other_and_all_are_checked_first(capsys):
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "own,25,50", "--capacity", "512MiB"]) == 0
+    out, err = capsys.readouterr()
+    each = [json.loads(line)["method"] for line in out.splitlines()]
+    assert [method["op_percent"] for method in each] == [None, 25, 50] and err.count("in all") == 3
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op", "25,1"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "own over-provisioning" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--op", "25,25"], "each share of --op once"),
+        (["--op", "25,"], "--op from 0 to below 100"),
+        (["--op", "25", "--op-of-user", "20"], "--op or --op-of-user"),
+        (["--op-of-user", "100"], "--op-of-user from 0 to below 100"),
+    ],
+)
+def test_shares_that_are_refused(words, said, capsys):
+    assert cli.main([*VIRTUAL, *words]) == 2 and said in capsys.readouterr().err
+
+
+def test_over_provisioning_of_the_user_capacity_needs_no_raw_nand(capsys):
+    assert cli.main([*VIRTUAL, "--dry-run", "--json", "--op-of-user", "20", "--capacity", "1GiB"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["method"]["tested_bytes"] == said["drive"]["capacity_bytes"] * 4 // 5 >> 20 << 20
+    args = run_options.parse(["consistency", "--drive", "S", "--op-of-user", "0"])
+    assert run_options.parameters(args)[1] == {"range": "100.000000 %", "after": "0.4 x"}
+
+
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [
+        ("--op 7", "0.4 x"),
+        ("--op 25", "1.5 x"),
+        ("--op 50", "3 x"),
+        ("--op-of-user 3", "0.4 x"),
+        ("--op-of-user 20", "1.5 x"),
+        ("--op-of-user 46", "3 x"),
+    ],
+)
+def test_the_more_is_left_unwritten_the_more_is_written_before_the_rule_may_end_the_load(words, after):
+    args = run_options.parse(["consistency", "--drive", "S", *words.split()])
+    assert run_options.parameters(args)[1]["after"] == after
+    args = run_options.parse(["consistency", "--drive", "S", *words.split(), "--set", "after=2 x"])
+    assert run_options.parameters(args)[1]["after"] == "2 x"
+
+
+def test_an_assumed_raw_nand_is_called_so():
+    args = run_options.parse(["consistency", "--drive", "S", "--raw-nand", "assumed"])
+    run_options.check(args)
+    assert run_options.raw_nand(args, 240 * 10**9) == (256 << 30, True)
+    assert run_options.raw_nand(args, 256 << 30) == (256 << 30, True)
+    assert run_options.raw_nand(args, (256 << 30) + 1) == (512 << 30, True)
+    args.raw_nand = "336GiB"
+    assert run_options.raw_nand(args, 240 * 10**9) == (336 << 30, False)
+    drive = {"interface": "SATA", "capacity_bytes": 240 * 10**9, "raw_nand_bytes": 256 << 30, "time_dilation": 1}
+    drive |= {"logical_block_bytes": 512, "model": "M", "serial": "S", "raw_nand_assumed": True}
+    made = prepare.prepare("consistency", drive, "op25")
+    assert "275 GB raw NAND (assumed)" in dry_run.table(made, Budget(None))[0]
+    assert prepare.as_json(made)["drive"]["raw_nand_assumed"] is True

@@ -113,12 +113,14 @@ def real(
     purge_method: str,
     raw_nand_bytes: int | None,
     port: str | None,
+    raw_nand_assumed: bool = False,
 ) -> Iterator[Bench]:
     """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with every
     reason against it, before anything is touched."""
     with guard.hold(drive, destroy_serial) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
+            "raw_nand_assumed": raw_nand_assumed,
             "rated_tbw_TB": limits.tbw_TB if limits else None,
             "rated_pe_cycles": limits.pe_cycles if limits else None,
             "time_dilation": 1,

@@ -3,6 +3,7 @@ object of plain numbers for `ssdrig report RUN --json`; its flat keys are the fi
 
 from typing import Any
 
+from ssdrig import overprovisioning
 from ssdrig.analysis import SECOND_NS, RunData, window_figures
 from ssdrig.analysis.terms import terms
 from ssdrig.rules import windows
@@ -15,6 +16,15 @@ iops_all_mean | Mean IOPS, whole load |  | 0 | more | All I/O of the load divide
 time_to_complete_s | Time to complete | s | 1 | less | The whole run in drive time, purge and fill included.
 fill_s | Time of the fill | s | 1 | less | How long fio's sequential write of the tested range took.
 fill_MBps | Fill speed | MB/s | 1 | more | Sequential write of the tested range: bytes / time of fio's own count.
+# Over-provisioning
+op_raw_percent | Over-provisioning, of raw NAND | % | 1 |  | Share of the raw NAND that is never written: 1 − tested /
+    raw. Assumed where the raw NAND is (`raw_nand_assumed`).
+op_user_percent | Over-provisioning, of the user capacity | % | 1 |  | Share of the user capacity that is left
+    unwritten.
+alpha | Raw NAND / tested range (α) |  | 3 |  | What write amplification depends on. Assumed where the raw NAND is.
+wa_closed_form | Write amplification, closed form |  | 3 | less | Of uniformly random writes at this α where blocks are
+    collected in turn, α / (α + W₀(−α e^−α)); the greedy choice of blocks comes near it from below. Assumed where the
+    raw NAND is.
 # Power and energy
 fill_energy_J | Energy of the fill | J | 1 |  | The same integral over fio's sequential fill.
 idle_mean_W | Idle power | W | 3 | less | Mean power of the idle step after the load (`--idle`), in which no SMART is
@@ -32,7 +42,7 @@ chip_clock_ppm | Chip clock error | ppm | 0 |  | How fast the sensor chip's osci
 """)
 FACTS = (
     *("run", "state", "why", "simulated", "model", "serial", "preset", "op_percent", "duration_s", "zoom_s"),
-    *("time_dilation", "tested_bytes", "idle_s", "purge"),
+    *("time_dilation", "tested_bytes", "idle_s", "purge", "raw_nand_bytes", "raw_nand_assumed"),
 )
 NOT_FLAT = ("name", "label", "t0_s", "t1_s", "rails", "notes")
 KEYS = (
@@ -85,12 +95,35 @@ def figures_of(data: RunData, more=()) -> dict:
         "windows": each,
         "notes": notes,
     }
+    out |= _over_provisioning(data, notes)
     if data.closure is not None:
         out |= {"closure_percent": data.closure.corrected_percent, "chip_clock_ppm": data.closure.chip_clock_ppm}
     if data.fill_s and data.fill_bytes is not None:
         out["fill_MBps"] = data.fill_bytes / data.fill_s / 1e6
     if data.wa_settled is not None:
         out["wa_settled"] = data.wa_settled.value
+    return out
+
+
+def _over_provisioning(data: RunData, notes: list[str]) -> dict:
+    """Both definitions of it, and what theory says of the write amplification."""
+    drive, tested = data.header["drive"], data.asked("tested_bytes")
+    capacity, raw = drive.get("capacity_bytes"), drive.get("raw_nand_bytes")
+    out: dict[str, Any] = {"raw_nand_bytes": raw, "raw_nand_assumed": bool(drive.get("raw_nand_assumed"))}
+    if not tested:
+        return out
+    if capacity:
+        out["op_user_percent"] = overprovisioning.of_user_percent(tested, capacity)
+    if not raw:
+        notes.append("op_raw_percent, alpha, wa_closed_form: the raw NAND is not known (--raw-nand)")
+        return out
+    out |= {"op_raw_percent": overprovisioning.own_percent(tested, raw), "alpha": raw / tested}
+    if out["raw_nand_assumed"]:
+        notes.append(f"op_raw_percent, alpha, wa_closed_form: {overprovisioning.assumed_words(raw)}")
+    if out["alpha"] > 1:
+        out["wa_closed_form"] = overprovisioning.wa_fifo(out["alpha"])
+    else:
+        notes.append("wa_closed_form: there is no raw NAND beyond what is written")
     return out
 
 

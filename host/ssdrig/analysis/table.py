@@ -137,6 +137,7 @@ class Table:
             "state": self.data.state,
             "why": self.data.why,
             "simulated": bool(self.data.header.get("simulated")),
+            "raw_nand_assumed": bool(self.data.header["drive"].get("raw_nand_assumed")),
             "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
             "rows": [row.as_json() for row in self.rows],
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},

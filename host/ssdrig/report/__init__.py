@@ -14,7 +14,7 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
-from ssdrig.report import page, phases, plan_page, screen
+from ssdrig.report import over_op, page, phases, plan_page, screen
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -215,6 +215,8 @@ def short_table(figures: list[dict]) -> str:
                 for name in dict.fromkeys(n for of in by_rail for n in of)
             ]
     lines += phases.text(rows)
+    if over_op.is_series(figures):
+        lines += ["", *over_op.lines(figures), ""]
     for f in figures:
         lines += [f"{f['run']}: {note}" for note in f["notes"]]
     return "\n".join(lines)

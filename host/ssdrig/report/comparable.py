@@ -2,7 +2,7 @@
 conditions, is shown but neither ranked nor compared, and the page says why."""
 
 from ssdrig.overprovisioning import whole_MiB
-from ssdrig.report.words import block
+from ssdrig.report.words import LEAST_PERCENT, block
 
 STATES = {"failed": "failed", "interrupted": "interrupted", "died": "aborted", "running": "still running"}
 
@@ -11,8 +11,10 @@ def conditions(data, figure: dict) -> dict:
     """What must be equal in two runs (analysis.RunData and its figures) that are ranked: name -> (value, words)."""
     method, drive = data.header["method"], data.header["drive"]
     op, raw = method.get("op_percent"), drive.get("raw_nand_bytes")
+    tested, user = method.get("tested_bytes"), figure["op_user_percent"]
     whole = drive.get("capacity_bytes") if op is None else raw and whole_MiB(raw, 100 - op)
-    tested = method.get("tested_bytes")
+    if op is None and user is not None and user >= LEAST_PERCENT:
+        whole = tested  # over-provisioning of the user capacity, which the label says
     share = round(100 * tested / whole) if tested and whole else None
     return {
         "test": (method.get("name"), str(method.get("name"))),

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from ssdrig.analysis import window_figures
-from ssdrig.report import comparable, pack, views, words
+from ssdrig.report import comparable, over_op, pack, views, words
 from ssdrig.report.cards import cards, spread
 from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
@@ -83,6 +83,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
             cards(shown, names, looks, apart[review], review),
             (HERE / "panels.html").read_text("utf-8"),
             views.phase_table(figures, names),
+            over_op.section(figures),
             table(shown, names, review),
             rails_table(shown, names),
             notes(runs, figures, names),
@@ -121,6 +122,7 @@ def head(runs: list, figures: list[dict], names: list, apart: list[str | None], 
             f'<span title="{number(f["tested_bytes"], 0)} bytes">{size(f["tested_bytes"])} tested</span>'
             if f["tested_bytes"]
             else None,
+            f"raw NAND assumed: {size(f['raw_nand_bytes'])}" if f["raw_nand_assumed"] else None,
             f"{number(f['duration_s'], 0)} s" if f["duration_s"] else None,
             f"serial {escape(str(f['serial']))}" + (f", firmware {escape(str(firmware))}" if firmware else ""),
             f"SIMULATED preset {escape(str(f['preset']))}" if f["preset"] else None,

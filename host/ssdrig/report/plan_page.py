@@ -8,7 +8,7 @@ from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
-from ssdrig.words import clock
+from ssdrig.words import clock, size
 
 VIEWS: dict[str, View] = {
     "scatter": shown_time.scatter,
@@ -107,6 +107,7 @@ def _run(each: Table, name: str) -> str:
         + ", SCALED" * each.plan.scaled,
         params,
         f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
+        f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
         f"time-dilated: 1 s of drive time took {data.k} s, all figures are in drive time" if data.k != 1 else "",
         f"{host.get('fio')}, kernel {host.get('kernel')}" if host.get("fio") else "",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import analysis
+from ssdrig import analysis, overprovisioning
 from ssdrig.analysis import table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Row, Table
@@ -73,13 +73,14 @@ def of_figures(figures: dict) -> list[str]:
     if not rows:
         return [f"no figures: {note}" for note in figures["notes"][:1]]
     lacking = Lacking()
+    assumed = [overprovisioning.assumed_words(figures["raw_nand_bytes"])] if figures["raw_nand_assumed"] else []
     for row in rows:
         window = next((each for each in figures["windows"].values() if each and each["label"] == row["label"]), None)
         for word, heading in COLUMNS:
             key = shows.VALUES[word][0]
             if window and key in row and row[key] is None:
                 lacking.add(reason(key, window["notes"]), heading, row["phase"])
-    return phases.text([list(phases.HEAD), *map(phases.cells, rows)], "  ") + lacking.lines()
+    return phases.text([list(phases.HEAD), *map(phases.cells, rows)], "  ") + lacking.lines() + assumed
 
 
 def text(tables: list[Table]) -> str:
@@ -107,6 +108,8 @@ def of_plan(each: Table) -> list[str]:
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
+    drive = each.data.header["drive"]
+    out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}
     for row in each.rows:
         if row.state == "not run":

@@ -6,6 +6,7 @@ from ssdrig.report.terms import Term, number, with_error
 from ssdrig.words import DECIMAL, exact_size
 
 TITLES = {"consistency": "Performance consistency"}
+LEAST_PERCENT = 0.05  # less is what a whole number of MiB leaves
 LOADS = {"consistency": "random write over the whole tested range"}
 
 
@@ -36,9 +37,13 @@ def block(size: int | None) -> str:
     return "unknown size" if size is None else exact_size(size)
 
 
-def op(percent) -> str:
-    """Over-provisioning in words."""
-    return "default OP" if percent is None else f"{percent:g} % OP"
+def op(figure: dict) -> str:
+    """Over-provisioning of a run in words: a share of the raw NAND or, where that is not known, of the user
+    capacity."""
+    percent, user = figure["op_percent"], figure["op_user_percent"]
+    if percent is not None:
+        return f"{percent:g} % OP" + " (raw NAND assumed)" * figure["raw_nand_assumed"]
+    return "default OP" if user is None or user < LEAST_PERCENT else f"{user:.1f} % OP of user"
 
 
 def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
@@ -51,7 +56,7 @@ def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
     pairs = []
     for f in figures:
         serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 and not f["simulated"] else ""
-        pairs.append(((f["model"] or "unknown drive") + serial, op(f["op_percent"])))
+        pairs.append(((f["model"] or "unknown drive") + serial, op(f)))
     one_drive, one_op = len({d for d, _ in pairs}) == 1, len({o for _, o in pairs}) == 1
     out = []
     for i, (drive, op_words) in enumerate(pairs):

@@ -29,7 +29,8 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
     plan, drive = prepared.plan, prepared.drive
     k = drive["time_dilation"]
     named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
-    raw = f", {words.size(drive['raw_nand_bytes'])} raw NAND" if drive["raw_nand_bytes"] else ""
+    assumed = " (assumed)" if drive.get("raw_nand_assumed") else ""
+    raw = f", {words.size(drive['raw_nand_bytes'])} raw NAND{assumed}" if drive["raw_nand_bytes"] else ""
     dilated = f", time-dilated {k} times" if k != 1 else ""
     rated = f", rated {rated_bytes / 1e12:.4g} TBW" if rated_bytes else ""
     variant = f", variant {plan.variant}" if plan.variant else ""

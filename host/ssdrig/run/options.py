@@ -5,14 +5,18 @@ import argparse
 import json
 import math
 import os
+from typing import NamedTuple
 
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
-from ssdrig.overprovisioning import whole_MiB
+from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
 from ssdrig.words import parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
+OWN, ASSUMED = "own", "assumed"
+USUAL_ALPHA = 1.07  # raw NAND to user capacity of a drive of which it is not known
+AFTER = ((40, "3 x"), (12, "1.5 x"), (-1, "0.4 x"))  # over-provisioning of raw above so many percent -> amount
 SEEDS_EACH = 100_000  # of one of several runs: more than any plan has fio jobs
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
 
@@ -50,10 +54,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="METHOD",
         help="how to empty a real drive (./ssdrig purge DRIVE --dry-run lists the methods; default: the best it has)",
     )
-    add("--raw-nand", metavar="SIZE", help="raw NAND capacity of a real drive, e.g. 256GiB (base of --op)")
+    add(
+        "--raw-nand",
+        metavar="SIZE",
+        help="raw NAND capacity of a real drive, e.g. 256GiB (base of --op); assumed: the"
+        " next power of two, which every result then says",
+    )
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
     add("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB (default: the preset's)")
-    add("--op", type=float, metavar="PERCENT", help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw")
+    add(
+        "--op",
+        metavar="PERCENT",
+        help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; several, such as own,25,50, are runs one"
+        " after the other and a table (own: the drive's own)",
+    )
+    add(
+        "--op-of-user",
+        metavar="PERCENT",
+        help="the same as a share of the user capacity, which is always known: 20 tests 0.8 of it; or several: 0,10,20",
+    )
     add(
         "--duration",
         type=int,
@@ -121,8 +140,7 @@ def check(args: argparse.Namespace) -> None:
         if value is not None:
             kind = "--drive" if args.virtual else "--virtual"
             raise UsageError(f"{option} only with {kind}", f"{option} {value}", f"leave {option} out")
-    if args.op is not None and not (math.isfinite(args.op) and 0 <= args.op < 100):
-        raise UsageError("--op from 0 to below 100 percent", f"{args.op:g}", "choose a share of raw NAND, e.g. 25")
+    shares(args)
     _within("--duration", args.duration, 4, LONGEST_S, " s")
     _within("--smart-interval", args.smart_interval, 1, LONGEST_S, " s")
     if args.zoom is not None and args.duration is not None:
@@ -131,7 +149,7 @@ def check(args: argparse.Namespace) -> None:
     _within("--repeat", args.repeat, 1, 100)
     _within("--seed", args.seed, 0, HIGHEST_SEED - args.repeat * SEEDS_EACH)
     for size in (args.capacity, args.raw_nand):
-        if size is not None:
+        if size not in (None, ASSUMED):
             parse_bytes(size)
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     if url:
@@ -140,6 +158,55 @@ def check(args: argparse.Namespace) -> None:
     if args.virtual:
         virtual_drive(args)
         faults(args.faults)
+
+
+class Share(NamedTuple):
+    """Over-provisioning in percent of the raw NAND or of the user capacity."""
+
+    raw: bool
+    percent: float
+
+
+def shares(args: argparse.Namespace) -> list[Share | None]:
+    """What --op and --op-of-user ask for, one run each; None: all of the drive. Raises UsageError."""
+    if args.op is not None and args.op_of_user is not None:
+        raise UsageError("--op or --op-of-user", "both", "leave one out")
+    raw, text = args.op is not None, args.op if args.op is not None else args.op_of_user
+    option, of = ("--op", "raw NAND") if raw else ("--op-of-user", "the user capacity")
+    found: list[Share | None] = []
+    for word in (text or OWN).split(","):
+        try:
+            percent = None if word.strip() == OWN else float(word)
+        except ValueError:
+            percent = math.nan
+        if percent is not None and not 0 <= percent < 100:
+            seen = f"{word.strip()} in {option} {text}"
+            raise UsageError(f"{option} from 0 to below 100 percent", seen, f"choose a share of {of}, e.g. 25")
+        found.append(None if percent is None else Share(raw, percent))
+    if len(set(found)) < len(found):
+        raise UsageError(f"each share of {option} once", str(text), "leave one out; --repeat runs each several times")
+    return found
+
+
+def each_share(args: argparse.Namespace) -> list[argparse.Namespace]:
+    """The options once for each share that they ask for."""
+    text = args.op if args.op is not None else args.op_of_user
+    key = "op" if args.op is not None else "op_of_user"
+    return [argparse.Namespace(**{**vars(args), key: word.strip()}) for word in text.split(",")] if text else [args]
+
+
+def after(share: Share) -> str:
+    """How much is written at least before the steady-state rule may end `consistency`: 1.5 times what WA takes to come
+    within 5 % of theory, which is more the more is left unwritten."""
+    of_raw = share.percent if share.raw else 100 - (100 - share.percent) / USUAL_ALPHA
+    return next(amount for least, amount in AFTER if of_raw > least)
+
+
+def raw_nand(args: argparse.Namespace, capacity_bytes: int) -> tuple[int | None, bool]:
+    """--raw-nand in bytes (None: not known), and whether it is assumed."""
+    if args.raw_nand == ASSUMED:
+        return assumed_raw_bytes(capacity_bytes), True
+    return (parse_bytes(args.raw_nand), False) if args.raw_nand else (None, False)
 
 
 def _within(option: str, value: int | None, least: int, most: int, unit: str = "") -> None:
@@ -188,8 +255,11 @@ def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
     """The variant and the parameters that the options ask for: --variant and --set as they are, and the words that set
     the parameters of `consistency`. Raises UsageError."""
     sets: dict[str, str] = {}
-    if args.op is not None:
-        sets["range"] = f"raw {100 - args.op:.6f} %"
+    share = shares(args)[0]
+    if share:
+        sets |= {"range": f"{'raw ' if share.raw else ''}{100 - share.percent:.6f} %"}
+        if args.plan == "consistency" and args.variant is None:
+            sets["after"] = after(share)
     if args.idle:
         sets["idle"] = f"{args.idle} s"
     if args.settle:

@@ -5,7 +5,6 @@ import json
 import sys
 from dataclasses import asdict
 
-from ssdrig import words
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.plan import grammar
 from ssdrig.run import dry_run, options, prepare
@@ -108,5 +107,6 @@ def _drive(args) -> dict | None:
         return None
     from ssdrig.drive.target import inventory
 
-    raw = words.parse_bytes(args.raw_nand) if args.raw_nand else None
-    return {**asdict(inventory.find(args.drive)), "raw_nand_bytes": raw, "time_dilation": 1}
+    drive = inventory.find(args.drive)
+    raw, assumed = options.raw_nand(args, drive.capacity_bytes)
+    return {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}

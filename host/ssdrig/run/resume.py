@@ -293,14 +293,16 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        held = bench.real(drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig)
+        assumed = bool(known.get("raw_nand_assumed"))
+        held = bench.real(drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         return _carry_out(story, args, prepared, todo, here, show, stop, budget, [])
 
 
 def _of_run(known: Mapping) -> dict:
-    return {"raw_nand_bytes": known.get("raw_nand_bytes"), "time_dilation": 1}
+    kept = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed")}
+    return {**kept, "time_dilation": 1}
 
 
 def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: Stop, budget: Budget, part: list[Path]):

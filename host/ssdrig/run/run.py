@@ -2,6 +2,7 @@
 drive's rail on, read the last SMART, stop the rig, tie the clock to UTC, close the journal, end the virtual bench or
 release the drive. Everything a run learns goes into the journal at once."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from ssdrig import __version__, bench, journal, latch, parts
+from ssdrig import __version__, bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
@@ -33,24 +34,31 @@ from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.steps.pace import Pace
 from ssdrig.steps.stage import Stage, step
-from ssdrig.words import parse_bytes
 
 SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 s
 
 
 def command(args) -> int:
     run_options.check(args)
-    show, folders = Progress(args.quiet), []
-    for number in range(args.repeat):
-        if args.repeat > 1 and not args.dry_run:
-            show.say(f"run {number + 1} of {args.repeat}")
-        folder, code = perform(args, show)
-        if code or folder is None:
-            return code
-        folders.append(folder)
-        args.seed += run_options.SEEDS_EACH
-    if args.repeat > 1:
-        show.say("\n".join(series.lines(folders)))
+    show, each = Progress(args.quiet), run_options.each_share(args)
+    for one in each if len(each) > 1 else ():  # what does not fit the last one is said before the first one starts
+        perform(argparse.Namespace(**vars(one) | {"dry_run": True, "json": False, "jsonl": False}), Progress(True))
+    folders: list[Path] = []
+    for one in each:
+        own = []
+        for number in range(args.repeat):
+            if args.repeat > 1 and not args.dry_run:
+                show.say(f"run {number + 1} of {args.repeat}")
+            folder, code = perform(one, show)
+            if code:
+                return code
+            own += [folder] if folder else []
+            one.seed += run_options.SEEDS_EACH
+        if len(own) > 1:
+            show.say("\n".join(series.lines(own)))
+        folders += own
+    if len(each) > 1 and folders:
+        show.say("\n".join(series.over_op(folders)))
     return 0
 
 
@@ -138,14 +146,14 @@ def forget(here: Bench, end: dict) -> None:
 
 def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     drive = inventory.find(args.drive)
-    raw = parse_bytes(args.raw_nand) if args.raw_nand else None
-    if args.op is not None and raw is None:
+    raw, assumed = run_options.raw_nand(args, drive.capacity_bytes)
+    if raw is None and any(share and share.raw for share in run_options.shares(args)):
         raise UsageError(
             "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",
             "no --raw-nand",
-            "take it from the data sheet",
+            "take it from the data sheet, or use --op-of-user",
         )
-    known = {**asdict(drive), "raw_nand_bytes": raw, "time_dilation": 1}
+    known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
     can = {"rig"} if args.rig else set()
@@ -159,7 +167,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig)
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         return carry_out(args, prepared, here, show, stop, budget)
@@ -235,6 +243,8 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
+            if here.drive.get("raw_nand_assumed"):
+                book.event("note", text=overprovisioning.assumed_words(here.drive["raw_nand_bytes"]))
             anchor(book)
             here.keep(parts.root(book.path))
             teardown.push("tie the clock to UTC", lambda: anchor(book))

@@ -1,4 +1,4 @@
-"""Several runs of one plan: the mean of each figure and its standard deviation."""
+"""Several runs of one plan: the mean of each figure and its standard deviation; a table over over-provisioning."""
 
 import statistics
 from collections.abc import Sequence
@@ -25,3 +25,12 @@ def lines(folders: Sequence[Path]) -> list[str]:
             mean, s = mean_and_s(known)
             found.append(f"{key:20} {mean:12.6g} ± {s:.2g} (n = {len(known)})")
     return found or ["the plan has no load that figures are of: see ./ssdrig report"]
+
+
+def over_op(folders: Sequence[Path]) -> list[str]:
+    """What a person reads of runs with different over-provisioning: one row each."""
+    from ssdrig import analysis
+    from ssdrig.analysis.figures import figures_of
+    from ssdrig.report import over_op as table
+
+    return table.lines([figures_of(analysis.load(folder)) for folder in folders])

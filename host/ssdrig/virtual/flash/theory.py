@@ -5,7 +5,8 @@ OP = alpha - 1. Workload: uniformly random single pages over all of U. Always A 
 valid pages of a victim.
 """
 
-import math
+from ssdrig.overprovisioning import lambert_w0 as lambert_w0
+from ssdrig.overprovisioning import wa_fifo as wa_fifo
 
 
 def alpha_of_spare(spare_factor: float) -> float:
@@ -35,27 +36,6 @@ def wa_greedy(alpha: float, block_pages: int) -> float:
             if 0.0 <= f <= 1.0:
                 return n / (n - j + f)
     return 1.0
-
-
-def lambert_w0(x: float) -> float:
-    """Principal branch for -1/e <= x < 0: w * exp(w) = x, Newton from the branch-point series (Corless et al. 1996)."""
-    p = math.sqrt(max(2.0 * (math.e * x + 1.0), 0.0))
-    w = -1.0 + p - p * p / 3.0 + 11.0 * p**3 / 72.0
-    for _ in range(50):
-        e = math.exp(w)
-        step = (w * e - x) / (e * (w + 1.0)) if w > -1.0 else 0.0
-        w -= step
-        if abs(step) < 1e-15:
-            break
-    return w
-
-
-def wa_fifo(alpha: float) -> float:
-    """FIFO collection, any block size: alpha / (alpha + W0(-alpha exp(-alpha))) (Robinson; Desnoyers SYSTOR 2012,
-    Xiang and Kurkoski 2011); also greedy with infinitely large blocks. ValueError if alpha <= 1."""
-    if alpha <= 1:
-        raise ValueError(f"alpha must exceed 1, is {alpha}")
-    return alpha / (alpha + lambert_w0(-alpha * math.exp(-alpha)))
 
 
 def in_use_share(trim_share: float) -> float:
