@@ -9,7 +9,8 @@ import os
 import sys
 from time import sleep_ms, sleep_us, ticks_diff, ticks_us
 
-import adc_ring  # noqa: F401 first, because its ring needs 32 KiB in one piece: what later imports compile breaks the heap up
+# first, because its ring needs 32 KiB in one piece: what later imports compile breaks the heap up
+import adc_ring  # noqa: F401
 import board
 import calibration
 import machine

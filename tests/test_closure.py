@@ -102,7 +102,7 @@ def test_an_energy_frame_whose_samples_were_lost_is_not_used(tmp_path):
 
 
 def test_a_rail_with_time_enough_gives_up_nothing(tmp_path):
-    from test_samples import with_energy
+    from test_samples_closure import with_energy
 
     tape = stream.started()
     with_energy(tape, 5, 3)

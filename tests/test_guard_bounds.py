@@ -1,4 +1,4 @@
-"""The guard's small decisions, each from both sides: sizes, numbers, names, errors of the kernel, lines of tables."""
+"""The guard's checks of a drive, its node and its lock: each bound from both sides."""
 
 import errno
 import os
@@ -7,12 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 from drives import a_drive
-from guarding import SERIAL, against, tree  # noqa: F401  fixture
+from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive.target import claims, confirm, guard, lock, mounts, openers, uses
+from ssdrig.drive.target import guard, lock, uses
 from ssdrig.drive.target.guard import Refusal
 from ssdrig.drive.target.inventory import find
-from ssdrig.drive.target.mounts import Mount
 
 
 def checks(tree, serial=None, **more) -> set[str]:
@@ -231,177 +230,3 @@ def test_a_line_of_proc_locks(tmp_path, monkeypatch, line, held):
     said = lock._holder_of_another_user(str(tmp_path))
     assert said == ("another ssdrig, process 512," if held else None)
     assert lock._holder_of_another_user(str(tmp_path / "gone")) is None
-
-
-# --- mounts
-
-
-@pytest.mark.parametrize(
-    "line, mount",
-    [
-        ("22 27 8:1 / /a\\040b rw - ext4 /dev/sda1 rw,x", ("8:1", "/a b", "ext4", "/dev/sda1", "rw,x")),
-        ("22 27 8:1 / /a rw shared:1 - ext4 none", ("8:1", "/a", "ext4", "none", "")),
-        ("22 27 8:1 / /a - ext4 none rw", None),
-        ("22 27 8:1 / /a rw - ext4", None),
-        ("22 27 8:1 / /a rw", None),
-        ("", None),
-    ],
-)
-def test_a_line_of_mountinfo(line, mount):
-    assert mounts._parse(line, "7 (x)") == (Mount(*mount, "7 (x)") if mount else None)
-
-
-@pytest.mark.parametrize(
-    "text, plain", [("\\040", " "), ("\\134", "\\"), ("\\048", "\\048"), ("\\04", "\\04"), ("a", "a")]
-)
-def test_escapes(text, plain):
-    assert mounts.unescape(text) == plain
-
-
-def test_the_nearest_mount():
-    known = [
-        Mount("1:1", point, "", "", "", process)
-        for point, process in (("/", ""), ("/a", ""), ("/a/b", "7"), ("/ab", ""))
-    ]
-    for path, point in (("/a", "/a"), ("/a/b/c", "/a"), ("/abc", "/"), ("/ab/c", "/ab"), ("/", "/")):
-        assert mounts.nearest(path, known).point == point
-    assert mounts.nearest("/x", known[1:]) is None
-
-
-def test_a_process_of_the_same_namespace_is_not_named(tree):
-    for process in ("1", "77", "78"):
-        tree.mount("sda", f"/mnt/{process}", process=process)
-    for process in ("1", "77"):
-        (tree.root / "proc" / process / "ns").mkdir()
-        (tree.root / "proc" / process / "ns/mnt").symlink_to("mnt:[1]")
-        (tree.root / "proc" / process / "root").symlink_to("/")
-    tree.write("proc/x9/mountinfo", "1 2 8:0 / /no rw - ext4 /dev/sda rw\n")
-    assert [m.where for m in mounts.all_mounts(tree.root) if m.point.startswith(("/mnt", "/no"))] == [
-        "/mnt/1",
-        "/mnt/78 in the mount namespace of process 78 (?)",
-    ]
-
-
-@pytest.mark.parametrize(
-    "option, found", [("journal_path=/dev/sda", {"nvme0n1", "sda"}), ("data=/dev/sda", {"nvme0n1"})]
-)
-def test_journal_of_a_mount(tree, option, found):
-    tree.mount("nvme0n1", "/mnt", options=f"rw,{option}")
-    (mount,) = [m for m in mounts.all_mounts(tree.root) if m.point == "/mnt"]
-    assert mounts.devices_of(mount, tree.root) == found
-
-
-# --- who writes
-
-
-@pytest.mark.parametrize(
-    "flags, writes",
-    [
-        ("0100000", False),
-        ("0100001", True),
-        ("0100002", True),
-        ("02", True),
-        ("0", False),
-        ("8", False),
-        ("x", False),
-        ("1" * 12, True),
-        ("1" * 13, False),
-        ("", False),
-    ],
-)
-def test_flags_of_an_open_file(tmp_path, flags, writes):
-    (tmp_path / "fdinfo").mkdir()
-    (tmp_path / "fdinfo/3").write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n")
-    assert openers._writes(str(tmp_path), "3") is writes and openers._writes(str(tmp_path), "4") is False
-
-
-@pytest.mark.parametrize(
-    "line, mapped",
-    [
-        ("1000-2000 rw-s 00000000 08:00 77 /dev/sda", "1000-2000"),
-        ("00aa-00ff rwxs 00000000 08:00 77 /dev/sda x", "aa-ff"),
-        ("1000-2000 rw-p 00000000 08:00 77 /dev/sda", None),
-        ("1000-2000 r--s 00000000 08:00 77 /dev/sda", None),
-        ("1000-2000 rw-s 00000000 08:00 0 /dev/zero", None),
-        ("1000-2000 rw-s 00000000 08:00 77", None),
-        ("1000 rw-s 00000000 08:00 77 /dev/sda", None),
-        ("x-y rw-s 00000000 08:00 77 /dev/sda", None),
-    ],
-)
-def test_a_line_of_maps(tmp_path, line, mapped):
-    (tmp_path / "maps").write_text(f"odd\n{line}\n")
-    assert openers._mapped(str(tmp_path)) == ([f"{tmp_path}/map_files/{mapped}"] if mapped else [])
-
-
-@pytest.mark.parametrize(
-    "count, unseen", [(0, ""), (1, "the open files of 1 processes"), (2, "the open files of 2 processes")]
-)
-def test_processes_that_are_hidden(tree, count, unseen):
-    assert openers._unseen(count, tree.root).startswith(unseen) and bool(openers._unseen(count, tree.root)) == bool(
-        unseen
-    )
-
-
-@pytest.mark.parametrize(
-    "entry, found", [("nvme3n1", ["nvme3n1"]), ("nvme3c0n2", ["nvme3n2"]), ("nvme3n1p1", []), ("hwmon1", [])]
-)
-def test_behind_a_controller(tmp_path, entry, found):
-    (tmp_path / "nvme3" / entry).mkdir(parents=True)
-    assert openers.behind_character_device(str(tmp_path / "nvme3")) == found
-    assert openers.behind_character_device(str(tmp_path / "ng3n1")) == ["nvme3n1"]
-    (tmp_path / "sg0/device/block/sda").mkdir(parents=True)
-    assert openers.behind_character_device(str(tmp_path / "sg0")) == ["sda"]
-
-
-def test_this_process_is_no_writer(tree):
-    tree.process(os.getpid(), "me", "/dev/sda")
-    tree.process(4194999, "qemu", "/dev/sda")
-    tree.process(4194998, "qemu", "/dev/nvme0n1", flags="0100000")
-    assert openers.writers(tree.root) == ({"sda": ["process 4194999 (qemu)"]}, "")
-
-
-# --- claims
-
-
-def test_a_claim_without_a_device_is_none(tree):
-    assert claims.all_claims(tree.root, {"loop0": ("/x", "", ""), "loop1": ("/y", "sda", "")}) == [
-        claims.Claim("sda", "loop", "loop1 is attached to sda")
-    ]
-
-
-# --- consent
-
-
-class Terminal:
-    def __init__(self, text="", tty=True):
-        self.text, self.tty, self.shown = text, tty, ""
-
-    isatty = lambda self: self.tty
-    readline = lambda self: self.text
-    flush = lambda self: None
-
-    def write(self, text):
-        self.shown += text
-
-
-@pytest.mark.parametrize(
-    "typed, tty_in, tty_err, good",
-    [
-        ("34567a\n", 1, 1, 1),
-        ("34567A", 1, 1, 1),
-        ("4567a", 1, 1, 0),
-        ("234567a", 1, 1, 0),
-        ("34567a", 0, 1, 0),
-        ("34567a", 1, 0, 0),
-    ],
-)
-def test_the_typed_end_of_a_serial(monkeypatch, typed, tty_in, tty_err, good):
-    shown = Terminal(tty=bool(tty_err))
-    monkeypatch.setattr(confirm.sys, "stdin", Terminal(typed, bool(tty_in)))
-    monkeypatch.setattr(confirm.sys, "stderr", shown)
-    if good:
-        assert confirm.confirmed(a_drive(serial="1234567A"), None) == "1234567A"
-    else:
-        with pytest.raises(guard.UnsafeTarget, match="--destroy-data 1234567A"):
-            confirm.confirmed(a_drive(serial="1234567A"), None)
-    assert ("the last 6 characters" in shown.shown) == bool(tty_in and tty_err)

@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from board_files import BOARD, NETS, PARTS, PINS, README, ROOT, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401
+from board_files import BOARD, NETS, PARTS, README, at, circuit, draw, export, farad, kicad, ohm  # noqa: F401  a fixture
 from board_files import at as net_at
 
 SOURCE = {}

@@ -1,5 +1,4 @@
-"""Real fio against nbdkit: a clean step, a drive that dies, one that freezes; and a fake fio that behaves as badly as
-it can."""
+"""A step of the load: real fio on a virtual drive, and what ends it."""
 
 import os
 import re
@@ -11,16 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+from load_jobs import SIZE, needs_fio, random_write
 
 from ssdrig.errors import DriveError, LoadError, ToolMissing, UsageError
 from ssdrig.load import fio as load
 from ssdrig.load import fiolog, fiostatus, fiotext
 
 pytestmark = pytest.mark.keeps_time
-
-SIZE = 64 << 20
-
-needs_fio = pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 needs_nbdkit = pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")
 
 
@@ -40,20 +36,6 @@ def drive(tmp_path):
     finally:
         process.kill()
         process.wait()
-
-
-def random_write(target: str, **more) -> load.Job:
-    return load.Job(
-        **{
-            "name": "load",
-            "rw": "randwrite",
-            "block_bytes": 4096,
-            "queue_depth": 32,
-            "size_bytes": SIZE,
-            "target": target,
-        }
-        | more
-    )
 
 
 def after(seconds: float):
@@ -79,79 +61,6 @@ def gone(pid_file: Path) -> bool:
         return (Path("/proc") / pid_file.read_text() / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
-
-
-# the job file
-
-
-def test_job_file():
-    job = load.Job("load", "randwrite", 4096, 32, 1 << 30, "nbd+unix:///?socket=/run/x", time_s=2.5, seed=7)
-    assert (
-        load.job_file(job)
-        == "[load]\nioengine=nbd\nuri=nbd+unix:///?socket=/run/x\nthread=1\nrw=randwrite\nbs=4096\niodepth=32\noffset=0\n"
-        "size=1073741824\ntime_based=1\nruntime=2500ms\nrefill_buffers=1\nnorandommap=1\nrandom_generator=tausworthe64\nrandseed=7\n"
-        "lat_percentiles=1\npercentile_list=50:90:95:99:99.9:99.99:99.999\n"
-        "log_avg_msec=1000\nlog_hist_msec=1000\nlog_alternate_epoch=1\nlog_alternate_epoch_clock_id=1\n"
-        "write_iops_log=load\nwrite_bw_log=load\nwrite_lat_log=load\nwrite_hist_log=load\n"
-    )
-
-
-def test_job_file_of_threads():
-    text = load.job_file(random_write("nbd://x", rw="write", threads=4, block_bytes=4096))
-    assert f"size={SIZE // 4}\nnumjobs=4\ngroup_reporting=1\noffset_increment={SIZE // 4}\n" in text
-    text = load.job_file(random_write("nbd://x", threads=4))
-    assert f"size={SIZE}\nnumjobs=4\ngroup_reporting=1\nio_size={SIZE // 4}\n" in text
-
-
-def test_detail_follows_fios_memory():
-    day = {"time_s": 86400.0}
-    assert load.detail(random_write("nbd://x", time_s=7200.0)) == "second"
-    assert load.detail(random_write("nbd://x", **day)) == "minute" and "_log=" not in load.job_file(
-        random_write("nbd://x", **day)
-    )
-    assert load.detail(random_write("nbd://x", time_s=3600.0, threads=4)) == "minute"
-    assert load.detail(random_write("nbd://x", rw="randrw", time_s=7200.0)) == "minute"
-    assert load.detail(random_write("nbd://x", rw="write", size_bytes=2 << 40)) == "minute"
-    assert load.detail(random_write("nbd://x", **day, detail="second")) == "second"
-
-
-def test_job_file_of_a_device_bypasses_the_page_cache():
-    text = load.job_file(
-        load.Job("fill", "write", 131072, 8, 1 << 30, "/dev/disk/by-id/a:b", offset=1 << 20, io_size=1 << 21)
-    )
-    assert "ioengine=libaio\ndirect=1\nfilename=/dev/disk/by-id/a\\:b\n" in text
-    assert "offset=1048576\nsize=1073741824\nio_size=2097152\n" in text and "time_based" not in text
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": "a b"},
-        {"name": "../x"},
-        {"rw": "format"},
-        {"target": ""},
-        {"target": "nbd://x\nfilename=/dev/sda"},
-        {"block_bytes": 0},
-        {"size_bytes": 100},
-        {"queue_depth": 0},
-        {"offset": -1},
-        {"threads": 0},
-        {"threads": SIZE},
-        {"pause_s": 5.0},
-        {"detail": "hour"},
-    ],
-)
-def test_wrong_jobs_are_refused(wrong):
-    with pytest.raises(UsageError):
-        load.job_file(random_write(**{"target": "nbd://x"} | wrong))
-
-
-@needs_fio
-@pytest.mark.parametrize("target", ["nbd+unix:///?socket=/run/x", "/x"])
-def test_fio_understands_the_job_file(tmp_path, target):
-    (tmp_path / "job.fio").write_text(load.job_file(random_write(target, time_s=1)))
-    done = subprocess.run(["fio", "--parse-only", "job.fio"], cwd=tmp_path, capture_output=True, text=True, timeout=20)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 # real fio

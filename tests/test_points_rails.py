@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 import synthetic_run
-from test_points import IOPS, POINTS, emit, read
+from point_runs import IOPS, POINTS, emit, read
 
 from ssdrig.influx import points
 

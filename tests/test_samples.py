@@ -1,4 +1,4 @@
-"""Volts, amperes, watts and joules on the host's clock: worked examples, gaps, resets, closure, seconds."""
+"""Frames to watts on the host's clock: gaps, resets, configurations, sums."""
 
 import json
 import random
@@ -6,18 +6,11 @@ import random
 import numpy as np
 import pytest
 import stream
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from sample_tapes import W, broken_tape, loaded
 
 from ssdrig import rigbin, wire
 from ssdrig.errors import JournalError, RigError
 from ssdrig.meter import power, samples
-
-W = 25_600  # raw current of a watt at 5 V (25600 x 195.3125 uV = 5 V, 25600 x 7.8125 uA = 0.2 A)
-
-
-def loaded(tape, tmp_path, rail=0) -> samples.Power:
-    return samples.load(tape.run(tmp_path), rail)
 
 
 def test_worked_example_of_the_chip_s_maker(tmp_path):
@@ -160,62 +153,6 @@ def test_a_boot_without_any_pong_still_has_a_place_in_time(tmp_path):
     assert (np.abs(p.t_ns - true) <= p.err_ns).all() and p.err_ns.min() > 4e8
 
 
-def with_energy(tape, seconds, watts, oscillator=1.005, lie=1.0, lose=()):
-    """Stream with an energy frame every 1000 conversions; the chip's clock is fast: conversions of nominally 1 ms come
-    every 1/1.005 ms, and its accumulator believes in the nominal time. Board ticks are whole microseconds."""
-    joules, index, t = 0.0, 0, float(tape.t_us)
-    for s in range(seconds):
-        for k in range(20):
-            t_us = np.floor(t + 1000 / oscillator * np.arange(1, 51)).astype(int)
-            t += 50_000 / oscillator
-            tape.t_us = int(t_us[-1])
-            tape.frame(wire.SAMPLES, stream.samples(index, t_us, [25_600] * 50, [watts * W] * 50), lost=(s, k) in lose)
-            index += 50
-            joules += watts * 0.050 * lie
-            tape.ping()
-        tape.frame(wire.ENERGY, stream.energy(index, tape.t_us, joules))
-
-
-def test_closure_takes_the_chip_s_oscillator_out(tmp_path):
-    tape = stream.started()
-    with_energy(tape, 30, 3)
-    c = loaded(tape, tmp_path).closure
-    assert c.raw_percent == pytest.approx(100 * (1 / 1.005 - 1), abs=0.002)
-    assert c.corrected_percent == pytest.approx(0, abs=0.002)
-    assert c.chip_clock_ppm == pytest.approx(5000, abs=10)
-    assert c.seconds == pytest.approx(29 / 1.005, rel=1e-5) and c.chip_J == pytest.approx(87, rel=1e-4)
-
-
-def test_closure_sees_a_host_that_is_wrong(tmp_path):
-    tape = stream.started()
-    with_energy(tape, 30, 3, lie=1.01)
-    assert loaded(tape, tmp_path).closure.corrected_percent == pytest.approx(-0.99, abs=0.01)
-
-
-def test_closure_over_lost_frames_and_resets(tmp_path):
-    tape = stream.started(boot=1)
-    with_energy(tape, 10, 3, lose={(2, 5), (4, 19), (9, 19)})  # two of the energy frames have no sample to stand on
-    tape.reset(dark_us=300_000)
-    tape.frame(wire.HELLO, stream.hello(boot=2))
-    with_energy(tape, 10, 2)
-    c = loaded(tape, tmp_path).closure
-    assert c.corrected_percent == pytest.approx(0, abs=0.005)
-    assert c.seconds == pytest.approx((8 + 9) / 1.005, rel=1e-4)
-
-
-def test_closure_is_not_fooled_by_an_accumulator_that_fell(tmp_path):
-    tape = stream.started()
-    with_energy(tape, 3, 3)
-    tape.frame(wire.ENERGY, stream.energy(3000, tape.t_us, 0.0))
-    assert loaded(tape, tmp_path).closure is None
-
-
-def test_no_closure_without_two_energy_frames(tmp_path):
-    tape = stream.started()
-    with_energy(tape, 1, 3)
-    assert loaded(tape, tmp_path).closure is None
-
-
 def test_per_second_numbers(tmp_path):
     tape = stream.started()  # sample k becomes ready at T0 + k ms
     tape.stream(20, current=1 * W)
@@ -262,90 +199,6 @@ def test_integral_between_two_times(tmp_path):
     a, b = samples.integral_J(p, [stream.T0_NS + 250_400_000, stream.T0_NS + 1_250_900_000])
     assert b - a == pytest.approx(2.001, rel=1e-5)
     assert samples.integral_J(p, [0, 2**62]).tolist() == pytest.approx([0.0, p.energy_J[-1]])
-
-
-def broken_tape(dice) -> stream.Tape:
-    """A tape with losses, a second go, a reset and a pause, some 12 s long."""
-    tape = stream.started(boot=1)
-    index = tape.stream(60, lose=set(dice.integers(0, 60, 5).tolist()), current=1 * W)
-    index = tape.stream(30, first_index=index + 13, skip=13, current=2 * W)
-    tape.stream(20, skip=40)
-    tape.reset(dark_us=1_700_000)
-    tape.frame(wire.HELLO, stream.hello(boot=2))
-    tape.stream(60, current=3 * W, lose=set(dice.integers(0, 60, 5).tolist()))
-    return tape
-
-
-@pytest.mark.slow
-@given(seed=st.integers(0, 1000), pieces=st.integers(1, 60), final_only=st.booleans())
-@settings(max_examples=15, deadline=None)
-def test_a_follower_gives_the_same_however_it_is_fed(tmp_path_factory, seed, pieces, final_only):
-    """Same seconds, same numbers, read at once or in any pieces: a restarted follower repeats itself exactly."""
-    dice = np.random.default_rng(seed)
-    tape = broken_tape(dice)
-    run = tape.run(tmp_path_factory.mktemp("follow"))
-    file = run / "rig.bin"
-    data = file.read_bytes()
-    at_once = list(samples.Follower(run).seconds(final=True))
-    file.write_bytes(b"")
-    follower, rows = samples.Follower(run), []
-    for cut in sorted([*dice.integers(0, len(data), pieces - 1).tolist(), len(data)]):
-        file.write_bytes(data[:cut])  # also in the middle of a record
-        rows += [] if final_only else list(follower.seconds())
-    rows += list(follower.seconds(final=True))
-    assert rows == at_once
-    p = samples.load(run)
-    assert sum(s.samples for _, s in rows) == len(p.t_ns)
-    assert [s.t_ns for _, s in rows] == sorted({s.t_ns for _, s in rows})
-    assert sum(s.energy_J for _, s in rows) == pytest.approx(p.energy_measured_J + p.energy_filled_J, rel=0.2)
-
-
-def test_a_follower_agrees_with_the_whole_run(tmp_path):
-    tape = stream.started()
-    tape.stream(200, lose=(33, 90))
-    run = tape.run(tmp_path)
-    rows = [s for _, s in samples.Follower(run).seconds(final=True)]
-    whole = samples.per_second(samples.load(run), rows[0].t_ns, len(rows))
-    assert [s.samples for s in rows] == whole.samples.tolist()
-    assert [s.lost for s in rows] == whole.lost.tolist() and sum(s.lost for s in rows) == 100
-    assert [s.energy_J for s in rows] == pytest.approx(whole.energy_J.tolist(), abs=1e-5)
-    assert [s.p_mean_W for s in rows] == pytest.approx(whole.p_mean_W.tolist(), rel=1e-12)
-
-
-def test_a_follower_waits_until_a_second_has_settled(tmp_path):
-    tape = stream.started()
-    tape.stream(60)
-    run = tape.run(tmp_path)
-    follower = samples.Follower(run)
-    early = [s.t_ns for _, s in follower.seconds()]
-    late = [s.t_ns for _, s in follower.seconds(final=True)]
-    first = stream.T0_NS // 10**9 * 10**9
-    assert (
-        early == [first]
-        and late == [first + 10**9, first + 2 * 10**9, first + 3 * 10**9][: len(late)]
-        and len(late) >= 2
-    )
-    assert list(follower.seconds(final=True)) == []
-
-
-def test_a_hello_that_comes_late_holds_the_follower_up_but_loses_nothing(tmp_path):
-    tape = stream.started()
-    tape.stream(60)
-    tape.stream(20, first_index=3000, config=1)
-    tape.frame(wire.HELLO, stream.hello(configs=(0, 1)))
-    tape.stream(100, first_index=4000, config=1)
-    run = tape.run(tmp_path)
-    rows = [s for _, s in samples.Follower(run).seconds(final=True)]
-    assert sum(s.samples for s in rows) == 9000 and sum(s.lost for s in rows) == 0
-
-
-def test_a_hello_that_never_comes_does_not_stop_the_follower(tmp_path):
-    tape = stream.started()
-    tape.stream(60)
-    tape.stream(20, first_index=3000, config=9)
-    tape.stream(400, first_index=4000)
-    rows = [s for _, s in samples.Follower(tape.run(tmp_path)).seconds(final=True)]
-    assert sum(s.samples for s in rows) == 23_000 and sum(s.lost for s in rows) == 1000
 
 
 def test_what_cannot_be_loaded_is_said(tmp_path):

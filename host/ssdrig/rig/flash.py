@@ -41,8 +41,9 @@ m=''
 if 'main.py' in d:
  with open('main.py') as f:m=f.read(400)
 s=os.statvfs('.')
-print(json.dumps({'platform':sys.platform,'version':list(sys.implementation.version[:3]),'machine':sys.implementation._machine,
- 'files':d,'ours':'import rig' in m,'free':s[0]*s[3]}))
+i=sys.implementation
+print(json.dumps({'platform':sys.platform,'version':list(i.version[:3]),'machine':i._machine,'files':d,
+ 'ours':'import rig' in m,'free':s[0]*s[3]}))
 """
 
 

@@ -1,0 +1,41 @@
+"""For tests of points: a run that is made once, and its points."""
+
+import shutil
+
+import pytest
+import synthetic_run
+from fake_influx import parse_line
+
+from ssdrig.influx import points
+
+IOPS = [9000, 8000, 0, 0, 3000, 2500, 2500, 2600, 2400, 2500, 2500, 2500]
+POINTS = "points.lp"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return synthetic_run.write(tmp_path_factory.mktemp("runs"), IOPS)
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    return shutil.copytree(made, tmp_path / made.name)
+
+
+def emit(run, final=True):
+    with points.Emitter(run) as emitter:
+        emitter.step(final)
+        assert emitter.size == (run / POINTS).stat().st_size
+    return (run / POINTS).read_bytes()
+
+
+def read(text):
+    return [parse_line(line) for line in text.splitlines()]
+
+
+def grow(source, target, share, rng):
+    """Bring the copy of a run to a share of what the source holds, cut at any byte as a follower may find it."""
+    for name in ("events.jsonl", "rig.bin"):
+        data = (source / name).read_bytes()
+        size = len(data) if share == 1 else int(len(data) * share) + rng.randrange(-20, 20)
+        (target / name).write_bytes(data[: max(size, (target / name).stat().st_size)])

@@ -1,0 +1,82 @@
+"""What ./ssdrig says without an environment, and the files that the set-up reads."""
+
+import os
+import re
+import subprocess
+import tomllib
+
+import pytest
+from launcher_clone import ROOT
+from packaging.requirements import Requirement
+
+pytestmark = pytest.mark.slow  # makes environments with pip
+
+
+def test_help_of_this_clone():
+    done = subprocess.run(
+        [ROOT / "ssdrig", "--help"], capture_output=True, text=True, env={**os.environ, "SSDRIG_NO_INSTALL": "1"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(command in done.stdout for command in ("demo", "run", "report", "ssdrig test", "ssdrig setup"))
+
+
+@pytest.mark.parametrize(
+    "word, do",
+    [
+        ("no-such-command", "`ssdrig --help` lists the commands"),
+        ("rnu", "did you mean `ssdrig run`?"),
+        ("tset", "did you mean `ssdrig test`?"),
+    ],
+)
+def test_a_wrong_command_is_a_usage_error(word, do):
+    done = subprocess.run([ROOT / "ssdrig", word], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ssdrig: expected a command; seen '{word}'; do: {do}\n"
+
+
+def test_no_command_shows_the_help():
+    done = subprocess.run([ROOT / "ssdrig"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "consistency" not in done.stderr and "the disks of this machine" in done.stderr
+
+
+# ---- the files that the set-up reads
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def locked() -> dict[str, list[str]]:
+    """{name==version: hashes} of requirements.lock."""
+    found: dict[str, list[str]] = {}
+    for line in (ROOT / "requirements.lock").read_text().splitlines():
+        if match := re.match(r"([a-z0-9._-]+==[^ ]+)", line):
+            found[match[1]] = hashes = []
+        elif match := re.search(r"--hash=sha256:([0-9a-f]{64})", line):
+            hashes.append(match[1])
+    return found
+
+
+def test_lock_holds_what_the_project_asks_for_with_hashes_and_no_host():
+    versions = dict(entry.split("==") for entry in locked())
+    asked = [*project()["dependencies"], *project()["optional-dependencies"]["test"]]
+    for requirement in asked:
+        asked_for = Requirement(requirement)
+        assert asked_for.specifier.contains(versions[asked_for.name]), requirement
+    assert all(locked().values())
+    assert "://" not in (ROOT / "requirements.lock").read_text()
+
+
+def test_launcher_accepts_exactly_the_pythons_of_the_project():
+    low, high = re.fullmatch(r">=(\d+\.\d+),<(\d+\.\d+)", project()["requires-python"]).groups()
+    text = (ROOT / "ssdrig").read_text()
+    assert f"({low.replace('.', ', ')}) <= sys.version_info < ({high.replace('.', ', ')})" in text
+    assert re.search(r"for python in (.*);", text)[1].split() == [
+        "python3",
+        "python3.14",
+        "python3.13",
+        "python3.12",
+        "python3.11",
+    ]
+    assert int(high.split(".")[1]) == 15  # with the list above: ends at 3.14
