@@ -1,5 +1,6 @@
 """The virtual drive in time, energy and state."""
 
+import fcntl
 import os
 from dataclasses import replace
 
@@ -15,6 +16,26 @@ from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA
 READ, WRITE, FLUSH, TRIM = 0, 1, 3, 4
 MS, S = 1_000_000, 1_000_000_000
 QUARTER_GIB = 1 << 28
+
+
+def test_one_of_many_processes_compiles(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernels, "FOLDER", tmp_path)
+
+    def another_may_compile() -> bool:
+        with (tmp_path / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    with pytest.raises(ZeroDivisionError), kernels.compiling("part"), kernels.compiling("part of it"):
+        assert not another_may_compile()
+        raise ZeroDivisionError
+    with kernels.compiling("part"):  # it was not done
+        assert not another_may_compile()
+    with kernels.compiling("part"):
+        assert another_may_compile()
 
 
 def one(drive, op, page=0, n=1, flags=0, t=0):

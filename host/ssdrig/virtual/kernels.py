@@ -4,9 +4,12 @@ Numba looks only at the file of a function to decide whether its cached machine 
 functions it calls. So the cache folder carries a hash of all kernel sources, and folders of older sources are removed.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -62,3 +65,25 @@ def inline(function):
 
 
 FOLDER = _cache_folder()
+_held = False
+
+
+@contextlib.contextmanager
+def compiling(what: str) -> Iterator[None]:
+    """The kernels called here may have to be compiled, some 30 s of CPU time. Of processes that start at the same time
+    one does it, and the others wait and load what it kept; once that is done nobody waits. May be nested."""
+    global _held
+    done = FOLDER / f"{what}.compiled"
+    if _held or FOLDER == Path() or done.exists():
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # without the lock it takes longer
+            fcntl.flock(stack.enter_context((FOLDER / "lock").open("w")), fcntl.LOCK_EX)
+        _held = True
+        try:
+            yield
+        finally:
+            _held = False
+        with contextlib.suppress(OSError):
+            done.touch()

@@ -11,6 +11,7 @@ from ssdrig.virtual.device import kept, nbd, smartlog, store
 from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
+from ssdrig.virtual.kernels import compiling
 
 FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
@@ -287,16 +288,17 @@ class Device:
 
 def warm_up(preset: Preset) -> None:
     """Load or compile all machine code with a drive that is thrown away, before the clock of the real one starts."""
-    for data in ("sparse", "crc"):
-        ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
-        device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, data, 0, ring, latency=True)
-        buf = np.zeros(store.PAGE_BYTES, np.uint8)
-        batch, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
-        for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM):
-            nbd.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
-            batch[0, nbd.OP], batch[0, nbd.LENGTH] = op, store.PAGE_BYTES
-            device.execute(buf, batch, 1, 0)
-            nbd.collect(batch, 1, 0, buf, reads)
-        device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
-        device.advance(1_000_000)
-        device.close()
+    with compiling("device"):
+        for data in ("sparse", "crc"):
+            ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+            device = Device(preset, VirtualDrive(preset, ring=ring), 1 << 20, data, 0, ring, latency=True)
+            buf = np.zeros(store.PAGE_BYTES, np.uint8)
+            batch, reads = np.zeros((1, nbd.COLUMNS), np.int64), np.zeros((1, 3), np.int64)
+            for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM):
+                nbd.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
+                batch[0, nbd.OP], batch[0, nbd.LENGTH] = op, store.PAGE_BYTES
+                device.execute(buf, batch, 1, 0)
+                nbd.collect(batch, 1, 0, buf, reads)
+            device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
+            device.advance(1_000_000)
+            device.close()

@@ -75,10 +75,11 @@ class VirtualDrive:
         self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         self.rng = np.array([seed], np.uint64)
-        self._start(t_ns)
-        commands.format_kernel(self._arrays, t_ns)  # changes nothing yet; all kernels are compiled before time matters
-        commands.flush_kernel(self._arrays, self._t)
-        self.submit((), (), (), (), t_ns)
+        with kernels.compiling("flash"):  # all of them before time matters; nothing changes yet
+            self._start(t_ns)
+            commands.format_kernel(self._arrays, t_ns)
+            commands.flush_kernel(self._arrays, self._t)
+            self.submit((), (), (), (), t_ns)
 
     def _now(self, t_ns: int) -> None:
         """It is t_ns and nothing is under way."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.nbd import AT, COLUMNS, COOKIE, DUE, ERROR, FLAGS, LENGTH, OFFSET, OP
-from ssdrig.virtual.kernels import jit
+from ssdrig.virtual.kernels import compiling, jit
 from ssdrig.virtual.nvme import status
 
 IC_REQ, IC_RESP, H2C_TERM, C2H_TERM, COMMAND, RESPONSE, H2C_DATA, C2H_DATA = range(8)
@@ -81,8 +81,9 @@ def warm_up() -> None:
     buf = np.zeros(COMMAND_BYTES, np.uint8)
     buf[:4] = COMMAND, 0, COMMAND_BYTES, 0
     batch = np.zeros((1, COLUMNS), np.int64)
-    parse(buf, 0, len(buf), 1 << 20, 9, 0, batch)
-    collect(batch, 1, 0, 0, DATA_HEADER_BYTES, buf, np.zeros((1, 3), np.int64))
+    with compiling("nvme"):
+        parse(buf, 0, len(buf), 1 << 20, 9, 0, batch)
+        collect(batch, 1, 0, 0, DATA_HEADER_BYTES, buf, np.zeros((1, 3), np.int64))
 
 
 def r2t(cid: int, tag: int, length: int) -> bytes:
