@@ -159,3 +159,11 @@ def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     shown.seconds.totals = totals | {"ios": 0}
     stage.fio(act, None, None)
     assert stage.means == {}, "nothing of the last time stands for this one"
+
+
+def test_what_fio_would_refuse_is_refused_before_the_start(tmp_path):
+    path = tmp_path / "x.toml"
+    few = 'rate = "3 IOPS"\n  threads = 4\n  time = "2 s"'
+    path.write_text(PLAN.replace('time = "2 s"', few))
+    with pytest.raises(UsageError, match="at least one I/O a second for each thread"):
+        prepare.prepare(str(path), DRIVE)

@@ -86,3 +86,43 @@ def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes
     assert (histogram.path, keys["read"], keys["block"], keys["time"]) == ("histogram", 0, ((4096, 100),), 1200)
     wipc = next(act for act in acts("pts-lat", "client") if act.path == "wipc")
     assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)
+
+
+SMALL = """schema = 1
+name = "x"
+title = "x"
+source = "x"
+about = "x"
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "least"),
+    [
+        ('do = "fill"\namount = "512 KiB"\nthreads = 5', "640 KiB"),
+        (
+            'do = "load"\npattern = "random"\nread = 0\nblock = { "4 KiB" = 50, "64 KiB" = 50 }\namount = "32 KiB"',
+            "64 KiB",
+        ),
+        ('do = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\nthreads = 32\namount = "64 KiB"', "128 KiB"),
+    ],
+)
+def test_an_amount_has_a_block_for_each_thread(step, least):
+    plan = grammar.read(SMALL + f'[[step]]\nname = "few"\n{step}\n')
+    with pytest.raises(UsageError, match=f"an amount of at least {least} for few, a block for each thread"):
+        expand.expand(plan, drive(), ALL)
+
+
+def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
+    """SNIA PTS 2.0 HIR: accesses with pauses, and a baseline without."""
+    load = 'do = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\n'
+    text = '[[step]]\nname = "wait"\ndo = "repeat"\nover = [{ off = ["5 s", "50 s"] }]\n'
+    text += f'[[step.step]]\nname = "accesses"\n{load}on = "5 s"\ncycles = 3\n'
+    text += f'[[step.step]]\nname = "base"\n{load}time = "9 s"\n'
+    found = expand.expand(grammar.read(SMALL + text), drive(), ALL)
+    assert [(act.path, act.keys.get("on"), act.keys.get("off")) for act in found] == [
+        ("wait/accesses", 5, 5),
+        ("wait/base", None, None),
+        ("wait/accesses", 5, 50),
+        ("wait/base", None, None),
+    ]

@@ -372,3 +372,51 @@ def test_a_wrong_view(show, sentence):
 def test_do_you_mean_names_what_there_is():
     assert do_you_mean("patern", ["pattern", "read"]) == "do you mean 'pattern'?"
     assert do_you_mean("x", ["b", "a"]) == "use one of a, b" and do_you_mean("x", []).startswith("leave it out")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        # pauses without bursts, swept by the load itself and by the repeat around it
+        ("[[step]]\n" + LOAD + 'over = [{ off = ["1 s", "2 s"] }]\ntime = "9 s"\n', "on beside off"),
+        (
+            REPEAT.format('over = [{ off = ["1 s", "2 s"] }]', 'read = 0\ntime = "9 s"'),
+            "on in a step whose pauses are swept",
+        ),
+        # who says what is done again
+        (STEP + 'resume = "round"\n', "resume to be one of restart, plan, continue"),
+        (REPEAT.format("times = 2", 'read = 0\ntime = "1 s"\nresume = "plan"'), "resume in the repeat"),
+        (
+            REPEAT.format('times = 2\nresume = "continue"', 'read = 0\ntime = "1 s"'),
+            "resume to be one of round, restart, plan",
+        ),
+        # too few rounds for the rule, said without a drive
+        (
+            REPEAT.format(
+                'until = [{ steady = "pts", track = ["iops qd=1"] }]\nmost = 4',
+                'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
+            ),
+            "at least 5 rounds, which the rule needs; seen most = 4",
+        ),
+    ],
+)
+def test_what_had_been_found_out_late_or_not_at_all(text, sentence):
+    assert sentence in refused(HEAD + text)
+
+
+def test_a_repeat_that_no_rule_ends_may_be_short():
+    never = 'until = [{ steady = "never", track = ["iops qd=1"] }]\nmost = 2'
+    assert steps(REPEAT.format(never, 'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"'))
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path, capsys):
+    import os
+
+    from ssdrig import cli
+
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "link.toml").symlink_to("/dev/zero")
+    for name in ("pipe", "folder", "link"):
+        assert cli.main(["plans", "check", str(tmp_path / f"{name}.toml")]) == 2
+        assert "expected a plan file" in capsys.readouterr().err

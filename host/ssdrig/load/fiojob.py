@@ -98,6 +98,8 @@ def job_file(job: Job) -> str:
     if job.time_s is not None:
         ends = [("time_based", 1), ("runtime", f"{round(job.time_s * 1000)}ms")]
     elif job.io_size is not None:
+        if job.io_size // job.threads < max((size for size, _ in job.blocks), default=job.block_bytes):
+            raise UsageError("an amount of a block for each thread", str(job), "use fewer threads or a larger io_size")
         ends = [("io_size", job.io_size // job.threads)]
     if job.threads > 1:
         spread = [("numjobs", job.threads), ("group_reporting", 1)]

@@ -9,6 +9,7 @@ from ssdrig.plan import values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import AT_ONCE
 from ssdrig.plan.step import Step, every, told
+from ssdrig.rules import steady
 from ssdrig.steps import idle
 from ssdrig.steps.keys import Key
 from ssdrig.words import do_you_mean
@@ -116,6 +117,10 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
                 f"another end in {where}",
                 'write until = [{ steady = "pts", track = [ … ] }]; most limits the rounds',
             )
+    most = found.keys.get("most", steady.ROUNDS)
+    if most < steady.ROUNDS and any(rule.rule == "pts" for rule in rules):
+        expected = f"at least {steady.ROUNDS} rounds, which the rule needs"
+        raise UsageError(expected, f"most = {most} in {where}", "allow more rounds")
     for rule in rules:
         for words in rule.track:
             _track(found, words, where)
@@ -124,6 +129,9 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
             raise UsageError("choose on the first level", f"one in {where}", "put it behind the repeat")
     for key, points in found.axes.items():
         children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]
+        if key == "off" and not any("on" in {**child.keys, **child.axes} for child in children):
+            seen = f"off swept in {where}, and no `on` in the steps inside"
+            raise UsageError("`on` in a step whose pauses are swept", seen, "say how long the bursts are: on = …")
         if not children and key != "at":
             known = {key for child in found.steps for key in steps.KINDS[child.do].KEYS}
             raise UsageError(
@@ -164,8 +172,11 @@ def _load(found: Step, swept: set[str], where: str) -> None:
     if ("on" in has) != ("cycles" in has):
         seen = "`on` without `cycles`" if "on" in has else "`cycles` without `on`"
         raise UsageError("`on` and `cycles` together", f"{seen} in {where}", "write on = …, off = …, cycles = …")
-    if "off" in has - swept and "on" not in has:
+    own = has - swept | set(found.axes)
+    if "off" in own and "on" not in has:
         raise UsageError("`on` beside `off`", f"`off` alone in {where}", "say how long the bursts are: on = …")
+    if "/" in found.path and "resume" in found.said:
+        raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
     if keys["arrival"] == "poisson" and "rate" not in has:

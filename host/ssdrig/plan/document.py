@@ -3,6 +3,8 @@ a file."""
 
 import json
 import math
+import os
+import stat
 import tomllib
 from pathlib import Path
 
@@ -22,7 +24,9 @@ def load(path: Path) -> str:
     expected = f"a plan file in UTF-8 of at most {MOST_BYTES >> 10} KiB"
     name = printable(str(path))
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UsageError(expected, f"something that is no file: {name}", do)
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise UsageError(expected, f"more than that in {name}", do)
@@ -34,6 +38,11 @@ def load(path: Path) -> str:
         raise UsageError(expected, f"{name}: {error.strerror}", do) from error
     except ValueError as error:  # a NUL or half a character in its name
         raise UsageError(expected, f"{name}: {error}", do) from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens it also where it is a FIFO that nobody writes to."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def parse(text: str, where: str) -> dict:

@@ -96,12 +96,6 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
         judged = max((entry.judged for entry in until), default=1)
         rule_rounds = judged - 1 + STEADY_ROUNDS if any(entry.rule == "pts" for entry in until) else 1
         most = step.keys.get("most") or step.keys.get("times") or 1
-        if most < rule_rounds:
-            raise UsageError(
-                f"at least {rule_rounds} rounds, which the rule needs",
-                f"most = {most} of {step.path}",
-                "allow more rounds",
-            )
         least = min(rule_rounds, most) if until else most
         resume = step.keys.get("resume", "round")
         repeat = Repeat(step.path, least, most, until, resume, judged=judged)
@@ -180,6 +174,8 @@ def _acts(
             if key in spec:
                 keys[key] = values.read(value, spec[key].kind)
         keys.pop("over", None)
+        if "off" in outer and "on" not in keys:
+            keys.pop("off", None)  # pauses that the repeat sweeps, of a load without bursts
         made = _sized(Act(step.path, step.do, keys, point, repeat, chosen=chosen), drive)
         return replace(made, not_run=why or _unfit(made, drive))
 
@@ -212,6 +208,14 @@ def _sized(act: Act, drive: Mapping) -> Act:
         bytes_ = amount.fixed_bytes or int(amount.times * drive["capacity_bytes"])
     elif act.do == "fill":
         bytes_ = size
+    blocks, threads = keys.get("block", ()), keys.get("threads", 1)
+    largest = blocks if isinstance(blocks, int) else max((block for block, _ in blocks), default=0)
+    if bytes_ is not None and bytes_ // threads < largest:
+        raise UsageError(
+            f"an amount of at least {words.exact_size(threads * largest)} for {act.path}, a block for each thread",
+            words.exact_size(bytes_),
+            "write more, in smaller blocks, or from fewer threads",
+        )
     return replace(act, range_bytes=size, amount_bytes=bytes_)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ssdrig import overprovisioning, steps, words
 from ssdrig.errors import UsageError
-from ssdrig.load.fiojob import Job
+from ssdrig.load.fiojob import Job, job_file
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.expand import Act
 from ssdrig.rules import choose, ends
@@ -64,7 +64,10 @@ def prepare(
         for each in act.choices or (act,) if act.do == "load" else ():
             _windows_fit(each)
     known = earlier.speeds(runs, plan, drive) if runs else {}
-    return Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
+    prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
+    for _, job in jobs(prepared, "checked"):
+        job_file(job)  # what fio would misread or refuse is said now
+    return prepared
 
 
 def last_act(do: str, drive: Mapping) -> Act:
@@ -134,13 +137,15 @@ def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> B
 
 
 def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
-    """Each act with its fio job, rounds but the first left out: for a look at what fio will be told."""
+    """Each act with its fio job, one at an operating point with each that it may be; rounds but the first left out: for
+    a look at what fio will be told."""
     found, seed = [], prepared.seed
     for act in prepared.acts:
         if act.not_run or act.do not in ("fill", "load"):
             continue
         more = (prepared.drive["interface"],) if act.do == "load" else ()
-        found.append((act, steps.KINDS[act.do].job(act, target, seed, prepared.drive["time_dilation"], *more)))
+        for each in act.choices or (act,):
+            found.append((each, steps.KINDS[act.do].job(each, target, seed, prepared.drive["time_dilation"], *more)))
         seed += 1
     return found
 

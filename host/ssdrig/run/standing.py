@@ -107,7 +107,7 @@ def todo(acts: Sequence[Act], done: Past, now: State, void: Sequence[str] = (), 
     act = acts[begins]
     if act is done.cut and act.keys.get("resume") == "continue" and act.amount_bytes and now.workload == act.path:
         block_bytes = max(size for size, _ in act.keys["block"])
-        rest_bytes = max(block_bytes, act.amount_bytes - moved_bytes // block_bytes * block_bytes)
+        rest_bytes = max(act.keys["threads"] * block_bytes, act.amount_bytes - moved_bytes // block_bytes * block_bytes)
         found = tuple(replace(a, amount_bytes=rest_bytes) if a is act else a for a in found)
     return Todo(found, begins, number, now, tuple(void), _redone(acts, done, begins))
 

@@ -16,4 +16,3 @@ class Key(NamedTuple):
 
 RANGE = Key("range", "100 %")
 SMART = Key("smart", "60 s")  # time between two polls, or "edges", or "none"
-RESUME = Key("word", words=("round", "restart", "plan", "continue"))

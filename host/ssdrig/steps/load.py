@@ -1,6 +1,6 @@
 """load: I/O against the drive for a time, for an amount, for so many bursts, or until a rule holds."""
 
-from ssdrig.steps.keys import RANGE, RESUME, SMART, Key
+from ssdrig.steps.keys import RANGE, SMART, Key
 
 KEYS = {
     "pattern": Key("word", required=True, words=("random", "sequential")),
@@ -22,7 +22,7 @@ KEYS = {
     "amount": Key("amount"),
     "until": Key("until"),
     "over": Key("over"),
-    "resume": RESUME,
+    "resume": Key("word", words=("restart", "plan", "continue")),
     "smart": SMART,
     "detail": Key("word", words=("second", "minute", "none")),
     "windows": Key("windows"),
