@@ -10,6 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
@@ -138,3 +140,12 @@ class Browser:
     def requests(self) -> list[str]:
         """URLs that the page asked for since open()."""
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser for the tests of one file."""
+    if not find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    with Browser() as browser:
+        yield browser

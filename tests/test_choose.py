@@ -4,6 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from small_plans import DRIVE, HEAD
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state, values
@@ -11,9 +12,6 @@ from ssdrig.rules import choose
 from ssdrig.run import dry_run, earlier, engine, prepare, standing
 from ssdrig.run.budget import Budget
 
-DRIVE = {"interface": "nbd", "capacity_bytes": 1 << 30, "raw_nand_bytes": 1 << 30, "time_dilation": 1}
-DRIVE |= {"logical_block_bytes": 4096, "model": "M", "serial": "S"}
-HEAD = 'schema = 1\nname = "x"\ntitle = "X"\nsource = "a test"\nabout = "a test"\n'
 SWEEP = """
 [[step]]
 name = "fill"

@@ -4,26 +4,16 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import steps
 from ssdrig.errors import UsageError
 from ssdrig.run import budget, engine, prepare
 
-DRIVE = {"interface": "nbd", "capacity_bytes": 1 << 30, "raw_nand_bytes": 1 << 30, "time_dilation": 1}
-DRIVE |= {"logical_block_bytes": 4096, "model": "M", "serial": "S"}
-PLAN = """
-schema = 1
-name = "x"
-title = "X"
-source = "a test"
-about = "a test"
-[[step]]
-name = "purge"
-do = "purge"
-[[step]]
-name = "fill"
-do = "fill"
-[[step]]
+PLAN = (
+    HEAD
+    + FILLED
+    + """[[step]]
 name = "rounds"
 do = "repeat"
 most = 9
@@ -39,6 +29,7 @@ name = "rest"
 do = "idle"
 time = "0 s"
 """
+)
 
 
 class Book:

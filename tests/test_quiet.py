@@ -4,6 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
+from small_plans import DRIVE, HEAD
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost
@@ -60,20 +61,15 @@ def test_the_figures_of_a_rest():
 
 # ---- the step
 
-DRIVE = {"interface": "nbd", "capacity_bytes": 1 << 30, "raw_nand_bytes": 1 << 30, "time_dilation": 1}
-DRIVE |= {"logical_block_bytes": 4096, "model": "M", "serial": "S"}
-PLAN = """
-schema = 1
-name = "x"
-title = "X"
-source = "a test"
-about = "a test"
-[[step]]
+PLAN = (
+    HEAD
+    + """[[step]]
 name = "rest"
 do = "idle"
 until = "quiet"
 most = "10 min"
 """
+)
 
 
 def prepared(tmp_path, text=PLAN, capabilities=prepare.VIRTUAL, drive=DRIVE):

@@ -8,6 +8,7 @@ from contextlib import redirect_stderr, redirect_stdout
 import browser
 import pytest
 import synthetic_run
+from browser import chromium  # noqa: F401  a fixture
 
 from ssdrig import report
 from ssdrig.analysis.figures import KEYS
@@ -194,14 +195,6 @@ def test_vendored_files_are_the_ones_named():
 
 
 # ---- the page in a browser
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if not browser.find():
-        pytest.skip("no Chromium is installed: the page was not run")
-    with browser.Browser() as b:
-        yield b
 
 
 READY = "document.body && document.body.dataset.ready"

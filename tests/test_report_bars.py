@@ -3,9 +3,9 @@ comparable."""
 
 import json
 
-import browser
 import pytest
 import synthetic_run
+from browser import chromium  # noqa: F401  a fixture
 from test_report import MORE, OWN, READY, run_command
 
 # of each bar that is shown: card, run, its value, the pixels of its fill
@@ -56,14 +56,6 @@ def made(folders, tmp_path_factory):
     out = tmp_path_factory.mktemp("page") / "all.html"
     _, stdout, _ = run_command(*folders, "--out", out, "--json")
     return out, [json.loads(line) for line in stdout.splitlines()]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if not browser.find():
-        pytest.skip("no Chromium is installed: the page was not run")
-    with browser.Browser() as b:
-        yield b
 
 
 def check_scale(bars):

@@ -5,10 +5,10 @@ import re
 import shutil
 import subprocess
 
-import browser
 import numpy as np
 import pytest
 import synthetic_run
+from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
 from ssdrig import analysis
@@ -29,14 +29,6 @@ def made(tmp_path_factory):
     ]
     run_command(*runs, "--out", base / "page.html")
     return base / "page.html"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if not browser.find():
-        pytest.skip("no Chromium is installed: the page was not run")
-    with browser.Browser() as b:
-        yield b
 
 
 def test_the_trend_is_made_of_counts_that_were_there(chromium, made):

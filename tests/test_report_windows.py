@@ -3,9 +3,9 @@ phases."""
 
 import json
 
-import browser
 import pytest
 import synthetic_run
+from browser import chromium  # noqa: F401  a fixture
 from test_report import READY, run_command
 
 from ssdrig.report import views
@@ -72,14 +72,6 @@ def test_phases_have_a_row_for_each_phase_of_each_run(made):
     assert [body.count("<tr>") for body in bodies] == [5, 5, 2 + (made[1][2]["windows"]["fresh"] is not None)]
     assert ">steady state</th>" in bodies[0] and ">steady state</th>" not in bodies[1]
     assert ">fresh plateau</th><td>0–10</td>" in bodies[0]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    if not browser.find():
-        pytest.skip("no Chromium is installed: the page was not run")
-    with browser.Browser() as b:
-        yield b
 
 
 SHOWN = "[...document.querySelectorAll('{}')].filter(e => e.getClientRects().length).length"

@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 import teardowns
+from small_plans import FILLED, HEAD
 
 from ssdrig import analysis, integrity, journal, parts, steps
 from ssdrig.drive import conditions
@@ -17,20 +18,13 @@ from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import prepare, resume, standing
 from ssdrig.run.resume import Reading
 
-PLAN = """schema = 1
-name = "small"
-title = "Small"
-source = "a test"
-about = "Rounds."
-[param]
+PLAN = (
+    HEAD
+    + """[param]
 most = 7
-[[step]]
-name = "purge"
-do = "purge"
-[[step]]
-name = "fill"
-do = "fill"
-[[step]]
+"""
+    + FILLED
+    + """[[step]]
 name = "rounds"
 do = "repeat"
 most = "$most"
@@ -43,6 +37,7 @@ until = [{ steady = "pts", track = ["iops"] }]
   block = "4 KiB"
   time = "1 s"
 """
+)
 DRIVE = {
     "model": "SIMULATED",
     "serial": "S1",

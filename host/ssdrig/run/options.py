@@ -107,12 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, else nothing is sent)",
     )
     add("--faults", metavar="JSON", help="faults of the virtual board (python -m ssdrig.virtual.rig.cable --help)")
-    add(
-        "--dry-run",
-        "-n",
-        action="store_true",
-        help="print what the run would do, what it writes and how long it takes; touch nothing",
-    )
+    add_output(parser, "print what the run would do, what it writes and how long it takes; touch nothing")
+
+
+def add_output(parser: argparse.ArgumentParser, dry_run: str) -> None:
+    """What is printed, and where; dry_run: what `--dry-run` prints instead."""
+    add = parser.add_argument
+    add("--dry-run", "-n", action="store_true", help=dry_run)
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add("--jsonl", action="store_true", help="print one JSON object per second on stdout, the result last")
     add("--quiet", action="store_true", help="no progress on stderr")

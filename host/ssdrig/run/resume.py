@@ -40,15 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--influx", metavar="URL", help="as of ./ssdrig run")
     add("--faults", metavar="JSON", help="faults of the virtual board")
-    add(
-        "--dry-run",
-        "-n",
-        action="store_true",
-        help="print what holds, what is void and what is done again; touch nothing",
-    )
-    add("--json", action="store_true", help="print the result as one JSON object on stdout")
-    add("--jsonl", action="store_true", help="print one JSON object per second on stdout, the result last")
-    add("--quiet", action="store_true", help="no progress on stderr")
+    options.add_output(parser, "print what holds, what is void and what is done again; touch nothing")
 
 
 def command(args) -> int:
