@@ -35,7 +35,7 @@ def test_any_tmpdir(tmp_path):
     folder = tmp_path / ("a b-ä-λ-日本-100%41-a&b=c-x#y;z-q?'$HOME" + "x" * 90)
     folder.mkdir()
     done = subprocess.run(
-        command(tmp_path / "runs", 4), env=ENV | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=120
+        command(tmp_path / "runs", 4), env=ENV | {"TMPDIR": str(folder)}, capture_output=True, text=True, timeout=400
     )
     assert done.returncode == 0, done.stderr
     assert last_line(done.stdout)["state"] == "complete" and not list(folder.iterdir())
@@ -57,7 +57,7 @@ def test_impatient_signals(tmp_path, seed):
         for _ in range(4):
             process.send_signal(chance.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
             time.sleep(chance.uniform(0.05, 0.4))
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     # a signal that comes when the run is over, its folder closed, ends the process as signals do
     late = [-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP]
     assert process.returncode in (130, *late) and "Traceback" not in err and "finishing: " in err
@@ -95,7 +95,7 @@ def test_a_full_disk(tmp_path, room_kB):
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room_kB}k", "tmpfs", str(disk)], check=True)
     try:
         done = subprocess.run(
-            command(disk, 20), env=ENV | {"TMPDIR": str(tmp_path / "tmp")}, capture_output=True, text=True, timeout=120
+            command(disk, 20), env=ENV | {"TMPDIR": str(tmp_path / "tmp")}, capture_output=True, text=True, timeout=400
         )
         assert done.returncode in (8, 10) and "Traceback" not in done.stderr, done.stderr
         result = last_line(done.stdout)
