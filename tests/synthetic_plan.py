@@ -63,6 +63,7 @@ class Writer:
 
     def load(self, path: str, iops, watts: float, block=4096, lat_ns=800_000, folder=None, ended=True, **more) -> None:
         """A load with so many I/Os in each second; SMART is not polled."""
+        more["fio"] = folder or path
         self.event("step.start", step=path, **more)
         self.t_ns += GAP_NS
         self._power(watts)

@@ -129,7 +129,16 @@ def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
     assert (
         set(kept)
-        == {"power", "drive_power", "fio_interval", "ssd_wear", "smart_device", "smart_attribute", "rig_event"}
+        == {
+            "power",
+            "drive_power",
+            "fio_interval",
+            "fio_live",
+            "ssd_wear",
+            "smart_device",
+            "smart_attribute",
+            "rig_event",
+        }
         and min(kept.values()) > 1
     )
     assert database.counts(list(kept), run.name) == kept

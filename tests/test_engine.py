@@ -140,7 +140,7 @@ def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     monkeypatch.setattr(fio, "run", lambda job, folder, **more: shown)
     book = Book()
     book.path = tmp_path
-    here = SimpleNamespace(drive={"time_dilation": 4})
+    here = SimpleNamespace(drive={"time_dilation": 4}, witness=lambda: {"name": None, "cpus": {}})
     live = SimpleNamespace(begin=lambda pace: None)
     stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
     stage = Stage(here, book, live, stop, None, None, 1)

@@ -62,6 +62,7 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "power": 2,
         "drive_power": 1,
         "fio_interval": 1,
+        "fio_live": 1,
         "ssd_wear": 1,
         "smart_device": 1,
         "smart_attribute": 1,

@@ -137,6 +137,7 @@ def test_the_schema_file_is_good():
         "power",
         "drive_power",
         "fio_interval",
+        "fio_live",
         "ssd_wear",
         "smart_device",
         "smart_attribute",

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import synthetic_plan
 import synthetic_run
 from point_runs import IOPS, POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
 from ssdrig import journal
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
-from ssdrig.load import fiolog
+from ssdrig.load import fiolog, fiotext
 
 pytestmark = pytest.mark.keeps_time
 
@@ -66,8 +67,66 @@ def test_a_run_comes_to_these_points(run):
     } <= texts
 
 
-def test_every_field_of_the_schema_is_written_by_a_run(run):
+@pytest.fixture
+def as_it_came(run):
+    """The run's folder, with out.json as a run writes it: a line for each document, with the time of its arrival, then
+    the last one whole."""
+    for path in (run / "fio").glob("*/out.json"):
+        documents = [json.loads(line) for line in path.read_text().splitlines()]
+        times = [d["timestamp_ms"] * 10**6 - synthetic_run.UTC_RUN_NS + synthetic_run.T_RUN_NS for d in documents]
+        lines = [fiotext.thin(d, t_ns, False) for d, t_ns in zip(documents, times, strict=True)]
+        path.write_text("\n".join([*lines, json.dumps(documents[-1])]) + "\n")
+    return run
+
+
+def live(lines, step="load"):
+    return [(fields, t) for m, tags, fields, t in lines if m == "fio_live" and ("step", step) in tags]
+
+
+def test_the_running_second_comes_while_the_load_runs_and_is_that_of_fios_logs(as_it_came):
+    """Half of the documents are there, the last one torn, and the step has not ended: nothing of fio_interval is."""
+    run = as_it_came
+    whole, log = (run / "fio/load/out.json").read_bytes(), (run / "events.jsonl").read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (run / "fio/load/out.json").write_bytes(b"".join(lines[:5]) + lines[5][:100])
+    ends = [i for i, line in enumerate(log.splitlines()) if b'"step.end"' in line and b'"load"' in line]
+    (run / "events.jsonl").write_bytes(b"".join(log.splitlines(keepends=True)[: ends[0]]))
+    with points.Emitter(run) as emitter:
+        emitter.step()
+        early = read((run / POINTS).read_bytes())
+        assert [fields.get("iops") for fields, _ in live(early)] == IOPS[:5]
+        assert not [1 for m, tags, *_ in early if m == "fio_interval" and ("step", "load") in tags]
+        (run / "fio/load/out.json").write_bytes(whole)
+        (run / "events.jsonl").write_bytes(log)
+        emitter.step(final=True)
+    late = read((run / POINTS).read_bytes())
+    exact = {t: fields for m, tags, fields, t in late if m == "fio_interval" and ("step", "load") in tags}
+    for fields, t in live(late):  # lat_mean_ns of fio_interval is of a histogram
+        assert fields == pytest.approx({key: exact[t][key] for key in fields}, rel=0.01)
+    assert len(live(late)) == len(IOPS) and late[: len(early)] == early
+
+
+def test_a_line_of_another_shape_gives_no_second(as_it_came):
+    run = as_it_came
+    path = run / "fio/load/out.json"
+    lines = path.read_text().splitlines()
+    broken = ['{"t_ns": 1', '{"t_ns":1,"jobs":5}', "fio: something", '{"t_ns":"x","jobs":[]}', lines[3]]
+    path.write_text("\n".join([*lines[:4], *broken, *lines[4:]]) + "\n")
+    assert [fields["iops"] for fields, _ in live(read(emit(run)))] == IOPS
+
+
+def test_the_points_of_a_repeat_are_sent_too(tmp_path):
+    """Each has a folder of its own, which the events name."""
+    folder = synthetic_plan.grid(tmp_path, rounds=2)
+    lines = read(emit(folder))
+    sent = [(fields["iops"], tags) for m, tags, fields, _ in lines if m == "fio_interval"]
+    assert len(sent) == 2 * 4 * 2 and all(("step", "rounds/point") in tags for _, tags in sent)
+    assert Counter(m for m, *_ in lines)["fio_interval"] == points.counts(folder)["fio_interval"]
+
+
+def test_every_field_of_the_schema_is_written_by_a_run(as_it_came):
     """All but those that only other drives tell: see test_smart_points.py for smart_device and smart_attribute."""
+    run = as_it_came
     for path in (run / "smart").iterdir():
         poll = json.loads(path.read_bytes())
         page = bytearray.fromhex(poll["log_c0h"])
@@ -202,7 +261,7 @@ def test_a_run_without_power_or_fio(tmp_path):
     run = synthetic_run.write(tmp_path, IOPS, power=False, name="bare")
     shutil.rmtree(run / "fio")
     got = Counter(m for m, *_ in read(emit(run)))
-    assert {"power": 0, "drive_power": 0, "fio_interval": 0, **got} == points.counts(run) and got["rig_event"] > 10
+    assert got == points.counts(run) and got["rig_event"] > 10
 
 
 def test_events_of_one_kind_and_time_stay_two_points(tmp_path):

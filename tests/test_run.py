@@ -11,6 +11,7 @@ from pages import page, page_c0h
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
 from ssdrig.bench import Bench
+from ssdrig.drive import witness
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.influx import points
 from ssdrig.progress import Progress
@@ -103,6 +104,8 @@ def test_settle_and_idle(carried_out):
     events = journal.events(folder)
     steps = [e["step"] for e in events if e["kind"] == "step.start"]
     assert steps == ["check", "purge", "fill", "load", "flush", "settle", "idle", "teardown"]
+    counted = [(e["step"], e["label"], e["drive"], e["why"]) for e in events if e["kind"] == "witness"]
+    assert counted == [(step, step, None, witness.NO_DEVICE) for step in ("fill", "load")]
     smart = [(e["t_ns"], e["reason"]) for e in events if e["kind"] == "smart.start"]
     (settle0,), (idle0,), (idle1,) = (
         times(events, "step.start", "settle"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ssdrig import parts
-from ssdrig.drive import conditions
+from ssdrig.drive import conditions, witness
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import block, guard
@@ -39,7 +39,8 @@ class Bench:
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
     again), `check` verifies that the target is still this drive, `trim` discards so many bytes from its beginning,
     `setting` says what a condition is, `change` sets it, `put_back` takes what `setting` said, `conditions` reads all,
-    `keep` has a SIMULATED drive outlive the bench in the folder of a run. `port` None: power is not measured."""
+    `witness` reads the kernel's own counts of its I/O, `keep` has a SIMULATED drive outlive the bench in the folder of
+    a run. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -54,6 +55,7 @@ class Bench:
     change: Callable[[str, str], None] = _cannot_change
     put_back: Callable[[str, list[str]], None] = _cannot_change
     conditions: Callable[[], dict] = conditions.host
+    witness: Callable[[], dict] = lambda: witness.read(None)
     keep: Callable[[Path | None], None] = lambda run: None
 
 
@@ -144,6 +146,7 @@ def real(
             lambda key, value: conditions.change(key, value, drive.name),
             lambda key, before: conditions.put_back(key, before, drive.name),
             lambda: conditions.read(drive.name),
+            lambda: witness.read(drive.name),
         )
 
 

@@ -4,7 +4,7 @@ object of plain numbers for `ssdrig report RUN --json`; its flat keys are the fi
 from typing import Any
 
 from ssdrig import overprovisioning
-from ssdrig.analysis import SECOND_NS, RunData, window_figures
+from ssdrig.analysis import SECOND_NS, RunData, window_figures, witness
 from ssdrig.analysis.terms import terms
 from ssdrig.rules import windows
 
@@ -49,14 +49,15 @@ KEYS = (
     *FACTS,
     *(term.key for term in TERMS),
     *(key for key in window_figures.KEYS if key not in NOT_FLAT),
-    *("window_s", "window_label", "rails", "windows", "notes"),
+    *("window_s", "window_label", "rails", "windows", "kernel", "notes"),
 )
 
 
 def figures_of(data: RunData, more=()) -> dict:
     """All KEYS, each a plain number, string or None; `notes` says why one is None. `windows` has an object of
     window_figures.KEYS for each window (fresh, all, steady, and `more` of (name, t0_s, t1_s)), None where the load has
-    no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together."""
+    no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together.
+    `kernel`: the kernel's own counts of the load (witness.KEYS)."""
     method, drive = data.header["method"], data.header["drive"]
     out: dict[str, Any] = dict.fromkeys(KEYS)
     found, notes = windows.of(data.iops, data.zoom_s, more)
@@ -66,6 +67,10 @@ def figures_of(data: RunData, more=()) -> dict:
         if window:
             each[name] = figures = window_figures.figures_in(data, window)
             notes += [f"{name}, {window.times}: {note}" for note in figures["notes"]]
+    said = witness.event_of(data.events, "load", None)
+    if data.ios and data.totals:
+        out["kernel"], disagreeing = witness.kernel(said, data.totals)
+        notes += [f"load: {note}" for note in [*disagreeing, *witness.verdicts(data, said)]]
     steady = each["steady"]
     if steady:
         out |= {key: steady[key] for key in window_figures.KEYS if key not in NOT_FLAT}

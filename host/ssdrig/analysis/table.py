@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import fio, power, smart, window_figures
+from ssdrig.analysis import fio, power, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.errors import JournalError, UsageError
@@ -39,7 +39,8 @@ class Row:
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
     plan names in it. `found`: the event of what a choose or an idle step has found. `notes`: figure keys and the
     reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its seconds, None in a repeat. `lat`: histogram of
-    lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os."""
+    lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os. `kernel`: the kernel's own counts of an act
+    with I/O (witness.KEYS)."""
 
     act: Act
     round: int | None
@@ -54,6 +55,7 @@ class Row:
     k: int = 1
     data: RunData | None = None
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    kernel: dict | None = None
 
     def value(self, word: str, window: str = WHOLE) -> float | None:
         """The figure that a plan calls `word`, such as "uJ/IO"."""
@@ -90,6 +92,7 @@ class Row:
             "t1_s": self.t1_s,
             "windows": self.windows,
             "found": {key: value for key, value in self.found.items() if key not in FRAME} or None,
+            "kernel": self.kernel,
             "notes": self.notes,
         }
 
@@ -269,7 +272,13 @@ def _method(act: Act) -> dict:
     """What window_figures asks of a load."""
     if act.do not in ("fill", "load"):
         return {}
-    return {"tested_bytes": act.range_bytes, "queue_depth": act.keys["qd"] * act.keys["threads"]}
+    keys = act.keys
+    closed = "rate" not in keys and not keys.get("off")  # always as many I/Os in flight as were asked for
+    return {
+        "tested_bytes": act.range_bytes,
+        "queue_depth": keys["qd"] * keys["threads"] if closed else None,
+        "threads": keys["threads"],
+    }
 
 
 def _end_ns(data: RunData) -> int:
@@ -327,6 +336,10 @@ def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.
             whole |= {key: value for key, value in of_drive(data, span, row.notes).items() if key in KEYS}
     elif ios:
         row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
+    if ios:
+        said = witness.event_of(data.events, row.act.label, row.round)
+        row.kernel, notes = witness.kernel(said, data.totals)
+        row.notes += notes + witness.verdicts(data, said)
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ssdrig.analysis import witness
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import RunData
 from ssdrig.analysis.smart import window_wa
@@ -130,6 +131,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _energy(data, window, out["ios"], notes)
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
+    notes += witness.verdicts(data, None, window)
     return out | {"notes": notes}
 
 

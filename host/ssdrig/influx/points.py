@@ -18,6 +18,7 @@ from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.influx import line_protocol, smart_points
 from ssdrig.influx.outbox import Outbox
+from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds
 from ssdrig.meter import samples
 
@@ -61,7 +62,8 @@ class Emitter:
         self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
         self._made: dict[bytes, int] = {}  # series -> t_ns of the point made last
-        self._fio_steps: dict[str, int] = {}  # step -> t_ns of its start, until its points are made
+        # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
+        self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
         self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
@@ -106,16 +108,16 @@ class Emitter:
         for event in events:
             yield from self._point("rig_event", {"kind": event["kind"]}, {"text": event_text(event)}, event["t_ns"])
             if event["kind"] == "step.start":
-                self._fio_steps[event["step"]] = event["t_ns"]
+                running = Running(self.run / "fio" / job_of(event))
+                self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
             elif event["kind"] == "step.end":
-                yield from self._fio(event["step"])
+                yield from self._fio(job_of(event), event["step"])
             elif event["kind"] == "smart.end":
                 t_ns, smart = self._smart.points(event)
                 for measurement, tags, fields in smart:
                     yield from self._point(measurement, tags, fields, t_ns)
-        if final:
-            for step in list(self._fio_steps):
-                yield from self._fio(step)
+        for job, (step, *_) in list(self._jobs.items()):
+            yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in self._power.seconds(final):
             yield from self._point(
                 "power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns
@@ -141,9 +143,17 @@ class Emitter:
         self._made[series] = t_ns
         yield line
 
-    def _fio(self, step: str) -> Iterator[bytes]:
-        start_ns = self._fio_steps.pop(step, self.header["started"]["t_ns"])
-        for direction, seconds in fio_seconds(self.run, step):
+    def _fio_live(self, job: str) -> Iterator[bytes]:
+        step, _, running = self._jobs[job]
+        for second in running.seconds():
+            fields = {name: value for name, value in second._asdict().items() if name != "t_ns" and value is not None}
+            yield from self._point("fio_live", {"step": step}, fields, second.t_ns)
+
+    def _fio(self, job: str, step: str) -> Iterator[bytes]:
+        if job in self._jobs:
+            yield from self._fio_live(job)
+        _, start_ns, _ = self._jobs.pop(job, (step, self.header["started"]["t_ns"], None))
+        for direction, seconds in fio_seconds(self.run, job):
             zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
             for i in range(len(seconds.t_ns)):
                 fields = second_fields(seconds, i)
@@ -207,9 +217,14 @@ def event_text(event: dict) -> str:
     return ", ".join(words) or event["kind"]
 
 
-def fio_seconds(run: Path, step: str) -> list[tuple[str, fioseconds.Seconds]]:
-    """Per-second tables of a step, one per direction with I/O; none if fio did not run in it or left nothing."""
-    folder = Path(run) / "fio" / step
+def job_of(event: dict) -> str:
+    """The folder of a step's fio job, within fio/; the step's own where the event is older than points are."""
+    return str(event.get("fio") or event["step"])
+
+
+def fio_seconds(run: Path, job: str) -> list[tuple[str, fioseconds.Seconds]]:
+    """Per-second tables of a job, one per direction with I/O; none if fio did not run in it or left nothing."""
+    folder = Path(run) / "fio" / job
     if not folder.is_dir():
         return []
     try:
@@ -230,11 +245,11 @@ def smart_document(run: Path, event: dict) -> dict | None:
         raise JournalError(f"SMART poll {event['n']} in {run}", str(error), "restore the run folder") from None
 
 
-def counts(run: Path) -> dict[str, int]:
+def counts(run: Path) -> Counter[str]:
     """Points that a run which has ended must come to, per measurement: counted from the journal anew, not from
     points.lp."""
     events = journal.events(run)
-    steps = {e["step"] for e in events if e["kind"] == "step.start"}
+    jobs = {job_of(e) for e in events if e["kind"] == "step.start"}
     schema, smart, rails = line_protocol.read_schema(), Smart(run), _seconds_with_samples(run)
     polls = Counter(
         measurement
@@ -243,13 +258,16 @@ def counts(run: Path) -> dict[str, int]:
         for measurement, _, fields in smart.points(event)[1]
         if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
     )
-    return {
-        "power": sum(len(seconds) for seconds in rails),
-        "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
-        "fio_interval": sum(len(s.t_ns) for step in steps for _, s in fio_seconds(run, step)),
-        **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
-        "rig_event": len(events),
-    }
+    return Counter(
+        {
+            "power": sum(len(seconds) for seconds in rails),
+            "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
+            "fio_interval": sum(len(s.t_ns) for job in jobs for _, s in fio_seconds(run, job)),
+            "fio_live": sum(len(Running(Path(run) / "fio" / job).seconds()) for job in jobs),
+            **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
+            "rig_event": len(events),
+        }
+    )
 
 
 def _seconds_with_samples(run: Path) -> list[np.ndarray]:

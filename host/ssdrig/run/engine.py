@@ -41,6 +41,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["point"] = dict(act.point)
         if act.chosen:
             more["chosen"] = dict(act.chosen)
+        if act.do in ("fill", "load"):
+            more["fio"] = act.folder(stage.round, number)
         stage.live.act(act, stage.round, number, len(acts))
         kind = steps.KINDS[act.do]
         first = kind.before(act, stage) if hasattr(kind, "before") else None

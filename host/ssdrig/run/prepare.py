@@ -119,6 +119,7 @@ def method(prepared: Prepared) -> dict:
         "idle_s": round(idle.keys.get("time", 0)) if idle and not idle.not_run else 0,
         "block_bytes": min(size for size, _ in keys["block"]),
         "queue_depth": keys["qd"] * keys["threads"],
+        "threads": keys["threads"],
         "fill_block_bytes": fill.keys["block"] if fill else None,
     }
 

@@ -65,6 +65,7 @@ class Stage:
     ) -> "Result":
         """Carry out one fio job. `met(iops, written_bytes)`, asked each second with the I/Os of each second of drive
         time so far, ends it."""
+        from ssdrig.drive import witness
         from ssdrig.load import fio
 
         counts: list[float] = []  # of each second of drive time
@@ -81,9 +82,13 @@ class Stage:
 
         self.live.begin(pace)
         self.means.pop(act.label, None)
+        before = self.bench.witness()
         result = fio.run(
             job, self.folder(act, number), on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
         )
+        counted = witness.between(before, self.bench.witness())
+        more = {"round": self.round} if self.round else {}
+        self.book.event("witness", step=act.path, label=act.label, **more, **counted)
         if result.seconds:
             self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
             runtime_s = result.runtime_s / self.dilation

@@ -64,6 +64,11 @@ KEYS = (
     "error_log_entries",
     "warning_temp_min",
     "critical_temp_min",
+    "throttle_1_count",  # how often it slowed down by thermal management, 1 light and 2 heavy, and for how long
+    "throttle_2_count",
+    "throttle_1_s",
+    "throttle_2_s",
+    "throttle_count",  # as its maker or OCP counts
     "lifetime_energy_Wh",
     *plausible.ERROR_COUNTERS,
     "free_blocks_percent",
@@ -112,7 +117,7 @@ OF_PLATTERS = {
 }
 # by less than what a figure can be off, where the drive counts whole units and its reducer knows no better
 ROUNDED = {"power_on_hours", "temperature_C", "temperature_max_C", "percentage_used", "available_spare_percent"}
-UNITS = (("_bytes", "B"), ("_percent", "%"), ("_hours", "h"), ("_min", "min"), ("_C", "°C"), ("_Wh", "Wh"))
+UNITS = (("_bytes", "B"), ("_s", "s"), ("_percent", "%"), ("_hours", "h"), ("_min", "min"), ("_C", "°C"), ("_Wh", "Wh"))
 NS_MOST = 2**63 - 1
 
 

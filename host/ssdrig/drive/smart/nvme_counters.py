@@ -20,6 +20,10 @@ HEALTH = (
     "error_log_entries",
     "warning_temp_min",
     "critical_temp_min",
+    "throttle_1_count",
+    "throttle_2_count",
+    "throttle_1_s",
+    "throttle_2_s",
     "host_written_bytes",
     "host_read_bytes",
     "lifetime_energy_Wh",
@@ -31,6 +35,7 @@ FROM_C0H = {
     "refreshes": "refreshes",
     "bad_user_blocks": "bad_user_blocks",
     "free_blocks_percent": "free_blocks_percent",
+    "throttle_count": "throttle_events",
 }
 FROM_VENDOR = (
     "workload_wear_percent",
@@ -43,6 +48,7 @@ FROM_VENDOR = (
     "uncorrectable_reads",
     "read_disturbs",
     "reallocated",
+    "throttle_count",
 )
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
 # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout

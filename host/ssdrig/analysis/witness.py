@@ -1,0 +1,84 @@
+"""fio's figures of a load held against the kernel's own counts (drive/witness.py), and what else has limited the load
+(rules/limits.py). Notes only: no figure is changed by them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ssdrig.analysis.rundata import RunData
+from ssdrig.rules import limits
+from ssdrig.rules.windows import Window
+
+SHARE = 0.001  # by which bytes and counts may differ, and beside that
+BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
+LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever is more
+LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
+EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
+KEYS = ("ios", "bytes", "lat_mean_us", "why")
+
+
+def event_of(events: Iterable[dict], label: str, round_: int | None) -> dict | None:
+    """The event of an act, the last one if it was carried out more than once."""
+    found = [e for e in events if e["kind"] == "witness" and (e.get("label"), e.get("round")) == (label, round_)]
+    return found[-1] if found else None
+
+
+def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
+    """({"ios", "bytes", "lat_mean_us": of the kernel's requests, "why": they are None}, notes on what disagrees with
+    fio). `totals`: fio's, see fiotext.totals."""
+    out = dict.fromkeys(KEYS)
+    counted = (event or {}).get("drive")
+    if not counted:
+        return out | {"why": (event or {}).get("why") or "the run did not read the kernel's counts"}, []
+    ios, moved = counted["reads"] + counted["writes"], counted["read_bytes"] + counted["written_bytes"]
+    fio_ios, fio_bytes = totals["ios"], totals["bytes"]
+    if not ios and fio_ios:
+        return out | {"why": "the kernel counted nothing: queue/iostats of the drive is 0"}, []
+    out |= {"ios": ios, "bytes": moved}
+    notes = []
+    if abs(moved - fio_bytes) > SHARE * fio_bytes + BYTES:
+        notes.append(f"kernel: it counted {moved} bytes, fio {fio_bytes}")
+    asked = ios + counted["read_merges"] + counted["write_merges"]
+    whole = fio_ios and fio_bytes / fio_ios <= (counted.get("split_bytes") or 0)
+    slack = SHARE * fio_ios + IOS
+    if asked < fio_ios - slack or (whole and asked > fio_ios + slack):
+        notes.append(f"kernel: it counted {asked} I/Os, fio {fio_ios}")
+    if not ios or abs(ios - fio_ios) > 0.01 * fio_ios or counted["wait_ms"] < LEAST_WAIT_MS:
+        return out | {"why": "lat_mean_us: requests are no I/Os here (merged or split), or too short to tell"}, notes
+    out["lat_mean_us"] = mean_us = 1000 * counted["wait_ms"] / ios
+    lat_us = totals["lat_sum_ns"] / fio_ios / 1000
+    clat_us = lat_us - totals["slat_sum_ns"] / fio_ios / 1000
+    if mean_us > lat_us + max(LAT_US, LAT_SHARE * lat_us):
+        notes.append(f"kernel: a request took {mean_us:.0f} µs, which is longer than fio's {lat_us:.0f} µs")
+    elif mean_us < clat_us - max(LAT_US, LAT_SHARE * clat_us):
+        notes.append(
+            f"kernel: a request took {mean_us:.0f} µs of fio's {clat_us:.0f} µs: the rest passed in the host, not in"
+            " the drive"
+        )
+    return out, notes
+
+
+def verdicts(data: RunData, event: Mapping | None, window: Window | None = None) -> list[str]:
+    """ "host-limited: …" of a whole load, "throttled: …" of it or of a window."""
+    found = []
+    if window is None and data.totals and data.load_s:
+        in_flight = data.totals["lat_sum_ns"] / 1e9 / (data.load_s * data.k)
+        # a SIMULATED drive's own work is on these CPUs
+        cpus = () if data.header["drive"].get("preset") else (event or {}).get("cpus_busy_percent") or ()
+        threads = int(data.asked("threads") or 1)
+        why = limits.host(data.totals.get("cpu_percent"), threads, in_flight, data.asked("queue_depth"), cpus)
+        found += [f"host-limited: {why}"] if why else []
+    polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
+    why = limits.throttled(*polls) if polls else None
+    if polls and why:
+        times = " and ".join(f"{round(float(data.axis_s(poll['t_ns'])))} s" for poll in polls)
+        found.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
+    return found
+
+
+def _polls(data: RunData, edges_s: Sequence[float]) -> list[dict]:
+    """The readings nearest two edges; none where they are too far off, or the same."""
+    if data.t0_ns is None or not data.snapshots:
+        return []
+    slack = EDGE_SHARE * (edges_s[1] - edges_s[0])
+    near = [min(data.snapshots, key=lambda s: abs(float(data.axis_s(s["t_ns"])) - edge)) for edge in edges_s]
+    far = any(abs(float(data.axis_s(s["t_ns"])) - e) > slack for s, e in zip(near, edges_s, strict=True))
+    return [] if far or near[0] is near[1] else near

@@ -1,0 +1,73 @@
+"""What the kernel counts while a load goes on: the drive's I/O and the time of the host's CPUs. It knows nothing of
+fio, so the two can be held against each other (analysis/witness.py).
+
+Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes whatever the drive's are; ticks are
+the milliseconds that requests waited, summed over the requests; all count when a request completes), proc_stat(5)."""
+
+import os
+from typing import Any
+
+from ssdrig.drive.target import sysfs
+
+SECTOR_BYTES = 512
+FEWEST_FIELDS = 11  # of stat; later kernels add discards and flushes behind them
+NO_DEVICE = "the drive is served in user space: it is no block device of the kernel, which counts nothing of it"
+NO_STAT = "the kernel has no counts of {name}"
+WENT_BACK = "the kernel's counts went back: the device was removed and came again"
+CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
+IDLE, IOWAIT = 3, 4
+
+
+def read(name: str | None, root: str | os.PathLike = "/") -> dict:
+    """The counts of now: "name"; "stat", the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes",
+    the longest request; "cpus", {"cpu0": (busy, all) in ticks}. `name` None: a drive that is no block device."""
+    folder = sysfs.within(root, "/sys/block", name or "-")
+    words = sysfs.text(folder, "stat").split()
+    whole = len(words) >= FEWEST_FIELDS and all(word.isdecimal() for word in words)
+    split_kb = sysfs.number(folder, "queue", "max_sectors_kb")
+    return {
+        "name": name,
+        "stat": [int(word) for word in words] if whole else None,
+        "split_bytes": split_kb * 1024 if split_kb else None,
+        "cpus": _cpus(sysfs.lines(sysfs.within(root, "/proc/stat"))),
+    }
+
+
+def between(before: dict, after: dict) -> dict:
+    """What was counted between two readings: {"drive": {"reads", "writes", "read_merges", "write_merges",
+    "read_bytes", "written_bytes", "wait_ms", "split_bytes"} or None, "why" it is None, "cpus_busy_percent": of each
+    CPU, in the order of /proc/stat}."""
+    found: dict[str, Any] = {"drive": None, "why": None, "cpus_busy_percent": []}
+    for cpu, (busy, ticks) in after["cpus"].items():
+        busy_before, ticks_before = before["cpus"].get(cpu, (busy, ticks))
+        if ticks > ticks_before:
+            found["cpus_busy_percent"].append(round(100 * (busy - busy_before) / (ticks - ticks_before), 1))
+    if after["name"] is None:
+        return found | {"why": NO_DEVICE}
+    if before["stat"] is None or after["stat"] is None:
+        return found | {"why": NO_STAT.format(name=after["name"])}
+    more = [b - a for a, b in zip(before["stat"], after["stat"], strict=False)]
+    reads, read_merges, read_sectors, read_ms, writes, write_merges, write_sectors, write_ms = more[:8]
+    if min(more[:8]) < 0:
+        return found | {"why": WENT_BACK}
+    drive = {
+        "reads": reads,
+        "writes": writes,
+        "read_merges": read_merges,
+        "write_merges": write_merges,
+        "read_bytes": read_sectors * SECTOR_BYTES,
+        "written_bytes": write_sectors * SECTOR_BYTES,
+        "wait_ms": read_ms + write_ms,
+        "split_bytes": after["split_bytes"],
+    }
+    return found | {"drive": drive}
+
+
+def _cpus(lines: list[str]) -> dict[str, tuple[int, int]]:
+    found = {}
+    for line in lines:
+        name, *words = line.split() or [""]
+        if name.startswith("cpu") and name != "cpu" and len(words) > IOWAIT and all(w.isdecimal() for w in words):
+            times = [int(word) for word in words[:CPU_TIMES]]
+            found[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times))
+    return found

@@ -1,0 +1,174 @@
+"""The kernel's counts of a load: read from a tree of files, held against fio's; and the verdicts of rules/limits.py."""
+
+import json
+
+import pytest
+import synthetic_plan
+import synthetic_run
+
+from ssdrig import analysis
+from ssdrig.analysis import table
+from ssdrig.analysis import witness as held
+from ssdrig.analysis.figures import figures_of
+from ssdrig.drive import witness
+from ssdrig.rules import limits
+
+# of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
+BEFORE = "  183 0 9352 41 1000 5 8192000 900 0 1200 941 7 0 64 1 3 9\n"
+AFTER = "  213 0 9592 42 21000 5 8352000 2500 0 3200 2542 7 0 64 1 5 9\n"
+CPUS = "cpu  300 0 100 1600 0 0 0 0 0 0\ncpu0 {} 0 50 {} 10 0 0 0 90 0\ncpu1 100 0 50 850 0 0 0 0 0 0\nctxt 5\n"
+
+
+@pytest.fixture
+def kernel(tmp_path):
+    """kernel(stat, cpu0's user and idle) -> a reading of nvme0n1."""
+
+    def read(stat, user=100, idle=750, name="nvme0n1"):
+        for path, text in (
+            ("sys/block/nvme0n1/stat", stat),
+            ("sys/block/nvme0n1/queue/max_sectors_kb", "128\n"),
+            ("proc/stat", CPUS.format(user, idle)),
+        ):
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        return witness.read(name, tmp_path)
+
+    return read
+
+
+def test_what_was_counted_in_between(kernel):
+    got = witness.between(kernel(BEFORE), kernel(AFTER, 190, 760))
+    assert got["drive"] == {
+        **{"reads": 30, "writes": 20000, "read_merges": 0, "write_merges": 0, "wait_ms": 1601},
+        **{"read_bytes": 240 * 512, "written_bytes": 160000 * 512, "split_bytes": 131072},
+    }
+    assert got["why"] is None and got["cpus_busy_percent"] == [90.0]  # cpu1 has not moved
+    json.dumps(got)
+
+
+@pytest.mark.parametrize("stat", ["", "1 2 3\n", "a b c d e f g h i j k\n", "-1 0 0 0 0 0 0 0 0 0 0\n"])
+def test_what_is_no_count_is_null_with_the_reason(kernel, stat):
+    got = witness.between(kernel(stat), kernel(stat))
+    assert got["drive"] is None and got["why"] == "the kernel has no counts of nvme0n1"
+
+
+def test_a_drive_in_user_space_and_one_that_came_again(kernel):
+    user = kernel(BEFORE, name=None)
+    assert witness.between(user, user)["why"] == witness.NO_DEVICE
+    assert witness.between(kernel(AFTER), kernel(BEFORE))["why"] == witness.WENT_BACK
+    assert witness.between(*[witness.read(None)] * 2)["drive"] is None  # this machine's
+
+
+def totals(ios=20000, each=4096, lat_us=85.0, slat_us=3.0):
+    return {"ios": ios, "bytes": ios * each, "lat_sum_ns": ios * lat_us * 1000, "slat_sum_ns": ios * slat_us * 1000}
+
+
+def counted(reads=0, writes=20000, merges=0, size=4096, us=80.0, split=131072):
+    return {
+        "drive": {
+            **{"reads": reads, "writes": writes, "read_merges": 0, "write_merges": merges, "read_bytes": 0},
+            **{"written_bytes": (writes + merges) * size, "split_bytes": split},
+            "wait_ms": round((reads + writes) * us / 1000),
+        }
+    }
+
+
+def test_counts_that_agree_say_nothing():
+    got, notes = held.kernel(counted(reads=30), totals())
+    assert notes == [] and got == {"ios": 20030, "bytes": 81920000, "lat_mean_us": pytest.approx(80, 0.01), "why": None}
+    assert held.kernel(counted(writes=20000 + 532), totals())[1] == []  # 0.1 % and what udev reads
+
+
+@pytest.mark.parametrize(
+    ("event", "fio", "said"),
+    [
+        (counted(writes=20000 + 533, size=4000), totals(), "kernel: it counted 20533 I/Os, fio 20000"),
+        (counted(writes=19000), totals(), "kernel: it counted 19000 I/Os, fio 20000"),
+        (counted(size=4400), totals(), "kernel: it counted 88000000 bytes, fio 81920000"),
+        (counted(us=106), totals(), "kernel: a request took 106 µs, which is longer than fio's 85 µs"),
+        (counted(us=60), totals(), "kernel: a request took 60 µs of fio's 82 µs: the rest passed in the host"),
+    ],
+)
+def test_what_disagrees_is_a_note(event, fio, said):
+    notes = held.kernel(event, fio)[1]
+    assert len(notes) == 1 and notes[0].startswith(said), notes
+
+
+def test_requests_that_are_split_or_merged_are_no_disagreement():
+    split = counted(writes=80000, size=131072, split=131072)
+    got, notes = held.kernel(split, totals(each=524288))
+    assert notes == [] and got["lat_mean_us"] is None and "split" in got["why"]
+    got, notes = held.kernel(counted(writes=15000, merges=5000), totals())
+    assert notes == [] and got["ios"] == 15000 and "merged" in got["why"]
+
+
+def test_nothing_counted_has_its_reason():
+    assert "iostats" in held.kernel(counted(writes=0), totals())[0]["why"]
+    assert held.kernel(None, totals())[0]["why"] == "the run did not read the kernel's counts"
+    assert held.kernel({"drive": None, "why": "gone"}, totals())[0] == dict.fromkeys(held.KEYS) | {"why": "gone"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ((84.9, 1, 32.0, 32), None),
+        ((85.0, 1, 32.0, 32), "fio took 85 % of a core"),
+        ((339.0, 4, 128.0, 128), None),
+        ((372.0, 4, 128.0, 128), "each of the 4 threads of fio took 93 % of a core"),
+        ((None, 1, 10.0, 32), None),  # few in flight alone: the plan may have wanted that
+        ((10.0, 1, 10.0, 32, [99.0, 5.0]), "10.0 of 32 I/Os were in flight, and a CPU of the host was 99 % busy"),
+        ((10.0, 1, 30.0, 32, [99.0, 5.0]), None),
+        ((10.0, 1, 10.0, None, [99.0, 5.0]), None),  # an open loop asks for no depth
+        ((10.0, 1, 32.0, 32, [99.0, 93.0]), "all CPUs of the host were 96 % busy"),
+    ],
+)
+def test_host_limited(facts, said):
+    assert limits.host(*facts) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {"throttle_1_count": 5}, None),
+        ({"throttle_1_count": 5, "warning_temp_min": 3}, {"throttle_1_count": 5, "warning_temp_min": 3}, None),
+        ({"throttle_1_count": 9}, {"throttle_1_count": 1}, None),
+        ({"throttle_1_count": 5}, {"throttle_1_count": 7}, "light throttling +2"),
+        (
+            {"critical_temp_min": 0, "throttle_2_s": 4},
+            {"critical_temp_min": 1, "throttle_2_s": 70},
+            "minutes above its critical temperature +1, seconds of heavy throttling +66",
+        ),
+    ],
+)
+def test_throttled(before, after, said):
+    assert limits.throttled(before, after) == said
+
+
+def hot(folder, number, count):
+    """Makes the drive say, at a poll, that it has slowed down so often."""
+    path = folder / "smart" / f"{number:03}.json"
+    document = json.loads(path.read_bytes())
+    page = bytearray.fromhex(document["log_02h"])
+    page[216:220] = count.to_bytes(4, "little")
+    path.write_text(json.dumps(document | {"log_02h": page.hex()}))
+
+
+def test_the_rows_of_a_plan_have_counts_and_verdicts(tmp_path):
+    folder = synthetic_plan.steps(tmp_path)
+    hot(folder, 2, 3)  # after the load `clean`
+    row, after = (table.load(folder).of(path)[0] for path in ("clean", "after"))
+    notes = [note for note in row.notes if note.startswith("throttled")]
+    assert notes == ["throttled: the drive counted light throttling +3 between its SMART readings at 0 s and 4 s"]
+    assert not any("throttled" in note for note in after.notes)
+    assert row.as_json()["kernel"]["why"] == "the run did not read the kernel's counts"
+
+
+def test_the_main_job_has_them_in_its_windows_too(tmp_path):
+    folder = synthetic_run.write(tmp_path, iops=[4000] * 6 + [1000] * 24, zoom_s=20)
+    numbers = sorted(int(path.stem) for path in (folder / "smart").glob("*.json"))
+    for number in numbers[-2:]:  # at the end of the load, and after it
+        hot(folder, number, 2)
+    figures = figures_of(analysis.load(folder))
+    assert figures["kernel"]["why"] and not any("host-limited" in note for note in figures["notes"])
+    assert any("throttled" in note for note in figures["windows"]["steady"]["notes"])
+    assert not any("throttled" in note for note in figures["windows"]["fresh"]["notes"])
