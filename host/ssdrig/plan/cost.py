@@ -69,10 +69,13 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     known = (earlier or {}).get(act.label)
     if known:
         seconds, size = known
-        timed = cost.time_s[0] == cost.time_s[1]
-        time_s = cost.time_s if timed else ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+        time_s = ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+        if cost.time_s[0] == cost.time_s[1]:  # never less than it says; the step around it took what it took
+            time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
         size *= 1 - act.keys.get("read", 0) / 100
         written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
+        if act.amount_bytes is not None:
+            written = cost.written_bytes  # so much, and no more
         cost = Cost(time_s, written, cost.most_bytes, cost.jobs, cost.log_bytes)
     k = drive.get("time_dilation") or 1
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
