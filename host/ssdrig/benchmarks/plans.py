@@ -19,9 +19,8 @@ from ssdrig.plan import grammar
 VIRTUAL = ["--virtual", "sata-tlc", "--capacity", "512MiB"]
 # as few rounds as the rule needs, and of those plans whose quick variant writes for long a part
 LESS = {
-    "pts-iops": ["--set", "most=5"],
-    "pts-lat": ["--set", "most=5"],
-    "pts-lat": ["--set", "most=5"],
+    "pts-iops": ["--set", "most=6", "--set", "time=1 s"],
+    "pts-lat": ["--set", "most=6"],
     "trim-validation": ["--set", "torture=20 s"],
 }
 

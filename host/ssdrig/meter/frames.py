@@ -352,7 +352,10 @@ def _sensible(tick: np.ndarray) -> np.ndarray:
 
 
 def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
-    """Little-endian unsigned integers of `width` bytes at data[at], int64."""
+    """Little-endian unsigned integers of `width` bytes at data[at], int64 (of eight bytes: two's complement)."""
+    if len(at) and int(at.max()) + 8 <= len(data):  # all at once, as the first bytes of words
+        words = np.ndarray(len(data) - 7, "<i8", data, strides=(1,))[at]
+        return words & ((1 << 8 * width) - 1) if width < 8 else words
     value = np.zeros(len(at), np.int64)
     for i in range(width):
         value |= data[at + i].astype(np.int64) << (8 * i)
