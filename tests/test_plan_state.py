@@ -4,6 +4,7 @@ import pytest
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.run import earlier
 from ssdrig.steps import speeds
 
 GIB = 1 << 30
@@ -92,6 +93,16 @@ def test_an_earlier_run_narrows_the_range():
     assert cost.of(load, DRIVE, known | {"load": (1500.0, 100e9)}).time_s == (2000.3, 2001)
     assert cost.of(load, DRIVE, known).written_bytes == pytest.approx((90e9, 110e9))
     assert cost.of(load, DRIVE, known).most_bytes == cost.of(load, DRIVE).most_bytes
+
+
+def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():
+    events, t_ns = [], 0
+    for seconds, size in ((2, 100), (4, 400)):
+        step = {"step": "point", "point": {"read": 0}}
+        events.append({"kind": "step.start", "t_ns": t_ns, **step})
+        t_ns += seconds * 10**9
+        events.append({"kind": "step.end", "t_ns": t_ns, "ok": True, "bytes": size, **step})
+    assert earlier._of(events, 1) == {"point read=0": (3.0, 250.0)}
 
 
 def test_an_earlier_run_of_a_mix_is_known_by_its_writes():

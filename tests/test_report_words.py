@@ -48,11 +48,16 @@ def test_the_test_is_described_as_the_run_folder_has_it():
 def decoded(packed):
     """What report.js makes of packed numbers."""
     raw = base64.b64decode(packed["b"])
-    codes = np.frombuffer(raw, "<u4" if packed["as"] == "u4" else "<u2").astype(float)
+    if "n" in packed:  # two codes of 12 bits in three bytes
+        both = [int.from_bytes(raw[i : i + 3], "little") for i in range(0, len(raw), 3)]
+        codes = np.array([code for each in both for code in (each & 4095, each >> 12)][: packed["n"]], float)
+    else:
+        codes = np.frombuffer(raw, "<u4" if packed["as"] == "u4" else "<u2").astype(float)
     if packed["as"] in ("u2", "u4"):
         return codes
     value = packed["lo"] + codes * packed["step"]
-    return np.where(codes == 65535, np.nan, np.exp(value) if packed["as"] == "log" else value)
+    missing = 4095 if "n" in packed else 65535
+    return np.where(codes == missing, np.nan, np.exp(value) if packed["as"] == "log" else value)
 
 
 def test_packed_numbers_come_back():
@@ -62,9 +67,25 @@ def test_packed_numbers_come_back():
     assert decoded(pack.linear(watts)[0]) == pytest.approx(watts, abs=6 / 65534, nan_ok=True)
     lat = np.array([3.0, np.nan, 0.0, 1e6])
     assert decoded(pack.logarithmic(lat)) == pytest.approx([3.0, np.nan, np.nan, 1e6], rel=2e-4, nan_ok=True)
-    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic):
+    short = pack.logarithmic(np.array([3.0, np.nan, 3000.0]), short=True)
+    assert decoded(short) == pytest.approx([3.0, np.nan, 3000.0], rel=1e-3, nan_ok=True)
+    for pack_one in (pack.counts, lambda v: pack.linear(v)[0], pack.logarithmic, lambda v: pack.logarithmic(v, True)):
         assert decoded(pack_one(np.empty(0))).size == 0
     assert decoded(pack.linear(np.array([2.5, 2.5]))[0]).tolist() == [2.5, 2.5]
+
+
+def test_packed_extremes_lie_outside():
+    dice = np.random.default_rng(1)
+    mean = dice.uniform(1, 5, 99)
+    least, most = mean - dice.uniform(0, 1, 99) ** 9, mean + dice.uniform(0, 1, 99) ** 9
+    mean[7] = least[7] = most[7] = np.nan
+    found = [decoded(one) for one in pack.with_extremes(mean, least, most)]
+    fine, short = 6 / 65504, 6 / 4094
+    assert found[0] == pytest.approx(mean, abs=fine, nan_ok=True)
+    for values, of in zip(found[1:], (least, most), strict=True):
+        assert values == pytest.approx(of, abs=short + fine, nan_ok=True)
+    known = np.isfinite(mean)
+    assert (found[1] <= found[0])[known].all() and (found[0] <= found[2])[known].all()
 
 
 @pytest.mark.parametrize(

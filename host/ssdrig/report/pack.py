@@ -4,7 +4,8 @@ import base64
 
 import numpy as np
 
-MISSING = 65535
+MISSING, MISSING_SHORT = 65535, 4095  # as a code of 16, and of 12 bits
+COARSE = 16  # steps of the fine scale in one of the other
 SHAPES = {  # how panels.js draws a run's marks, and the glyph that stands for them in words
     "circle": "●",
     "square": "■",
@@ -46,30 +47,57 @@ def counts(values: np.ndarray) -> dict:
 
 
 def linear(*series: np.ndarray) -> list[dict]:
-    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65534 of that range each). One scale
+    """Series of numbers as uint16 steps from the lowest to the highest of all (1/65504 of that range each). One scale
     for all of them keeps their order: a mean never becomes larger than its maximum. Not-a-number stays missing."""
-    together = np.concatenate(series)
-    good = together[np.isfinite(together)]
-    lo, hi = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)
-    step = (hi - lo) / (MISSING - 1) or 1e-6
-    codes = (np.where(np.isfinite(values), np.rint((values - lo) / step), MISSING) for values in series)
+    lo, step, codes = _codes(*series)
+    return [_fine("lin", lo, step, code) for code in codes]
+
+
+def with_extremes(mean: np.ndarray, least: np.ndarray, most: np.ndarray) -> list[dict]:
+    """As linear(); the extremes, which are drawn and no more, in 1/4094 of the range each, rounded outwards."""
+    lo, step, (of_mean, of_least, of_most) = _codes(mean, least, most)
     return [
-        {"as": "lin", "lo": lo, "step": step, "b": base64.b64encode(code.astype("<u2").tobytes()).decode()}
-        for code in codes
+        _fine("lin", lo, step, of_mean),
+        _short("lin", lo, step, of_least, np.floor),
+        _short("lin", lo, step, of_most, np.ceil),
     ]
 
 
-def logarithmic(values: np.ndarray) -> dict:
-    """Numbers > 0 over many decades: `linear` of their logarithm."""
+def logarithmic(values: np.ndarray, short: bool = False) -> dict:
+    """Numbers > 0 over many decades: `linear` of their logarithm. short: in 1/4094 of the range, which of three decades
+    is 0.2 %; fio's histogram has bins of 1.6 %."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {**linear(np.where(values > 0, np.log(values), np.nan))[0], "as": "log"}
+        lo, step, (codes,) = _codes(np.where(values > 0, np.log(values), np.nan))
+    return _short("log", lo, step, codes, np.rint) if short else _fine("log", lo, step, codes)
+
+
+def _codes(*series: np.ndarray) -> tuple[float, float, list[np.ndarray]]:
+    """(lowest value, step, codes of each series: value = lowest + code * step, not-a-number where missing)."""
+    together = np.concatenate(series)
+    good = together[np.isfinite(together)]
+    lo, hi = (float(good.min()), float(good.max())) if good.size else (0.0, 0.0)
+    step = (hi - lo) / (COARSE * (MISSING_SHORT - 1)) or 1e-6
+    return lo, step, [np.where(np.isfinite(values), np.rint((values - lo) / step), np.nan) for values in series]
+
+
+def _fine(kind: str, lo: float, step: float, codes: np.ndarray) -> dict:
+    octets = np.where(np.isnan(codes), MISSING, codes).astype("<u2").tobytes()
+    return {"as": kind, "lo": lo, "step": step, "b": base64.b64encode(octets).decode()}
+
+
+def _short(kind: str, lo: float, step: float, codes: np.ndarray, rounded) -> dict:
+    """Two codes of 12 bits in three bytes; `n` of them."""
+    short = np.where(np.isnan(codes), MISSING_SHORT, rounded(codes / COARSE)).astype(np.int64)
+    a, b = np.pad(short, (0, len(short) % 2)).reshape(-1, 2).T
+    octets = np.stack([a & 255, a >> 8 | (b & 15) << 4, b >> 4], axis=1).astype("u1").tobytes()
+    return {"as": kind, "lo": lo, "step": COARSE * step, "n": len(short), "b": base64.b64encode(octets).decode()}
 
 
 def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, of_views: list[dict]) -> dict:
     """What report.js needs of one run (analysis.RunData, its figures, and those of each view); t in seconds of drive
     time."""
     drive, op, label, short = names
-    power = linear(data.power_mean_W, data.power_min_W, data.power_max_W)
+    power = with_extremes(data.power_mean_W, data.power_min_W, data.power_max_W)
     return {
         "id": figure["run"],
         "label": label,
@@ -83,7 +111,7 @@ def run_data(data, figure: dict, names: tuple[str, str, str, str], index: int, o
         "iops": counts(data.iops),
         **dict(zip(("power_mean", "power_min", "power_max"), power, strict=True)),
         "lat_mean": logarithmic(data.lat_mean_us),
-        "lat_p99": logarithmic(data.lat_p99_us),
+        "lat_p99": logarithmic(data.lat_p99_us, short=True),
         "temp": {"t": rounded(data.temp_t_s), "v": rounded(data.temperature_C)},
         "wa": {"t": rounded(data.wa_t_s), "v": rounded(data.wa_value, 5), "e": rounded(data.wa_error, 5)},
         "rails": (

@@ -8,13 +8,16 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const FORM = document.querySelector(".controls"), SHOWN = new Map(); // panel name -> uPlot
 
-  function decode({ as, b, lo, step }) {
-    const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0));
-    const codes = as === "u4" ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
+  function decode({ as, b, lo, step, n }) {
+    const bytes = Uint8Array.from(atob(b), (c) => c.charCodeAt(0)), short = n !== undefined, missing = short ? 4095 : 65535;
+    const codes = short ? Uint16Array.from({ length: n }, (_, i) => { // two of 12 bits in three bytes
+      const at = Math.floor(1.5 * i);
+      return i % 2 ? (bytes[at] >> 4) | (bytes[at + 1] << 4) : bytes[at] | ((bytes[at + 1] & 15) << 8);
+    }) : as === "u4" ? new Uint32Array(bytes.buffer) : new Uint16Array(bytes.buffer);
     if (as === "u2" || as === "u4") return Float64Array.from(codes);
     const value = as === "log" ? (c) => Math.exp(lo + c * step) : (c) => lo + c * step;
-    const values = Float64Array.from(codes, (c) => (c === 65535 ? NaN : value(c))), digits = Math.max(1, Math.ceil(-Math.log10(step)));
-    values.text = as === "log" ? (v) => +v.toPrecision(digits) : (v) => +v.toFixed(digits); // no finer than the code's step
+    const values = Float64Array.from(codes, (c) => (c === missing ? NaN : value(c))), digits = Math.max(1, Math.ceil(-Math.log10(short ? step / 16 : step)));
+    values.text = as === "log" ? (v) => +v.toPrecision(digits) : (v) => +v.toFixed(digits); // no finer than the step that a mean and its extremes share
     return values;
   }
   const window_s = Math.max(5, Math.round(Math.max(...RUNS.map((run) => run.n)) / 60));

@@ -1,6 +1,7 @@
 """What the acts of a plan took in the latest complete run of the same plan on the same model, the best that is known
 before the start; and what the points of a run showed before it was cut short."""
 
+import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -34,8 +35,9 @@ def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tu
 
 
 def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
+    """The mean over the rounds of each act."""
     begun: dict[str, int] = {}
-    found: dict[str, tuple[float, float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     for event in events:
         if event["kind"] not in ("step.start", "step.end"):
             continue
@@ -43,8 +45,11 @@ def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
         if event["kind"] == "step.start":
             begun[label] = event["t_ns"]
         elif event.get("ok") and label in begun and isinstance(event.get("bytes"), int):
-            found[label] = ((event["t_ns"] - begun[label]) / 1e9 / dilation, event["bytes"])
-    return found
+            found.setdefault(label, []).append(((event["t_ns"] - begun[label]) / 1e9 / dilation, event["bytes"]))
+    return {
+        label: (statistics.fmean(s for s, _ in each), statistics.fmean(size for _, size in each))
+        for label, each in found.items()
+    }
 
 
 def points(events: Iterable[Mapping]) -> choose.Seen:
