@@ -22,12 +22,23 @@ GAP_NS = 100_000_000
 class Writer:
     """One run of a plan: call step() or load() for each act in order, then end()."""
 
-    def __init__(self, runs: Path, text: str, variant: str | None = None, params=None, dilation: int = 1, name="p-1"):
+    def __init__(
+        self,
+        runs: Path,
+        text: str,
+        variant: str | None = None,
+        params=None,
+        dilation: int = 1,
+        name="p-1",
+        utc_ns=5,
+        more=(),
+    ):
+        self.utc_ns = utc_ns
         self.path = Path(runs) / name
         self.path.mkdir(parents=True)
         (self.path / "smart").mkdir()
         self.t_ns = run.T_RUN_NS + 1_000_000_000
-        self.events = [(run.T_RUN_NS, "run.start", {"pid": 1}), (run.T_RUN_NS, "clock.anchor", {"utc_ns": 5})]
+        self.events = [(run.T_RUN_NS, "run.start", {"pid": 1}), (run.T_RUN_NS, "clock.anchor", {"utc_ns": utc_ns})]
         self.watts = [(-1000.0, 0.5)]
         self.polls = 0
         said = {"name": "demo", "variant": variant, "scaled": variant == "quick", "params": params or {}}
@@ -36,13 +47,14 @@ class Writer:
             "run": name,
             "ssdrig": "0.1.0",
             "simulated": True,
-            "started": {"t_ns": run.T_RUN_NS, "utc_ns": run.UTC_RUN_NS},
+            "started": {"t_ns": run.T_RUN_NS, "utc_ns": utc_ns},
             "plan": said | {"text": text, "acts": []},
             "method": {"name": "demo", "seed": 1, "tested_bytes": None, "op_percent": None},
             "drive": DRIVE | {"time_dilation": dilation},
             "rig": {"port": "synthetic", "simulated": True},
             "host": {"python": "3.11.2", "fio": "fio-3.33", "kernel": "6.1", "cpus": 2},
         }
+        header |= more
         (self.path / "run.json").write_text(json.dumps(header))
         (self.path / "lock").write_text("")
 
@@ -85,7 +97,7 @@ class Writer:
         self.event("smart.end", n=self.polls, reason=reason, ok=True)
 
     def end(self, state: str | None = "complete", power: bool = True) -> Path:
-        self.event("clock.anchor", utc_ns=5 + self.t_ns - run.T_RUN_NS)
+        self.event("clock.anchor", utc_ns=self.utc_ns + self.t_ns - run.T_RUN_NS)
         if state:
             self.event("run.end", state=state, why=None, exit_code=0)
         zero = run.T_RUN_NS

@@ -23,14 +23,23 @@ def small(tmp_path, monkeypatch):
     return tmp_path / "runs"
 
 
-@pytest.mark.parametrize("moments", [(12, None), (40, 30), (60, None)])
-def test_a_run_that_was_killed_goes_on_to_a_steady_state_of_its_own(small, moments):
+@pytest.mark.parametrize(("moments", "reboot"), [((12, None), False), ((40, 30), False), ((60, None), True)])
+def test_a_run_that_was_killed_goes_on_to_a_steady_state_of_its_own(small, moments, reboot, monkeypatch):
     small.mkdir()
     run = resume.begun(small, moments[0], 1)
     assert journal.state(run) == "died"
-    assert resume.gone_on(run, moments[1])
+    assert resume.gone_on(run, moments[1], reboot)
     while resume.gone_on(run, None):
         pass
     assert len(parts.of(run)) == (2 if moments[1] is None else 3)
-    matrix, faults = resume.matrix(run)
-    assert len(matrix) == 2 and faults == [] and all(iops > 0 for iops in matrix.values())
+    matrix = resume.matrix(run)
+    assert len(matrix) == 2 and resume.faults(run) == [] and all(iops > 0 for iops in matrix.values())
+    one, last = (journal.run_header(part) for part in (run, parts.of(run)[-1]))
+    began_anew = last["started"]["t_ns"] < one["started"]["t_ns"]
+    assert began_anew == reboot == (last["host"]["boot_id"] != one["host"]["boot_id"])
+    assert last["started"]["utc_ns"] > one["started"]["utc_ns"]
+    rounds = [event for event in journal.events(parts.of(run)[-1]) if event["kind"] == "round"]
+    assert len(rounds) >= 6 and not any(event["steady"] for event in rounds[:5])  # the first only preconditions
+    judged = rounds[-1]["tracked"]["iops block=4KiB"]["rounds"]
+    monkeypatch.setattr(resume, "_tracked", lambda run, words: [0.0, *judged[1:]])
+    assert any("judged" in words for words in resume.faults(run))  # a round of an earlier part

@@ -17,6 +17,7 @@ from ssdrig import journal
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
 from ssdrig.load import fiolog, fiotext
+from ssdrig.utc import Utc
 
 pytestmark = pytest.mark.keeps_time
 
@@ -276,7 +277,7 @@ def test_events_of_one_kind_and_time_stay_two_points(tmp_path):
 
 
 def test_utc_follows_a_clock_that_is_set():
-    utc = points.Utc(1000, 5_000_000_000_000)
+    utc = Utc(1000, 5_000_000_000_000)
     distance = 5_000_000_000_000 - 1000
     utc.anchor(10**9, 10**9 + distance + 40_000_000)  # reading noise
     assert utc.at(2 * 10**9) == 2 * 10**9 + distance
@@ -290,7 +291,7 @@ def test_utc_follows_a_clock_that_is_set():
 
 def test_seconds_of_two_settings_of_the_clock_never_coincide():
     """Seconds lie on whole milliseconds of CLOCK_MONOTONIC: a clock set back by an hour exactly would repeat them."""
-    utc = points.Utc(0, 10**18)
+    utc = Utc(0, 10**18)
     utc.anchor(10**12, 10**18 + 10**12 - 3600 * 10**9)
     utc.anchor(2 * 10**12, 10**18 + 2 * 10**12)
     times = {utc.at(t_ns) % 10**6 for t_ns in (0, 10**12, 2 * 10**12)}

@@ -4,7 +4,6 @@ Points are made from the run folder alone, each at its own time in its series. A
 and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
 it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
 
-import bisect
 import functools
 import json
 from collections import Counter
@@ -21,30 +20,7 @@ from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds
 from ssdrig.meter import samples
-
-CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
-
-
-class Utc:
-    """CLOCK_MONOTONIC -> UTC, ns. Linux runs both at one rate, so their distance changes only when someone sets the
-    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked. No two
-    distances differ by whole milliseconds, on which the seconds of power and fio lie: a clock that is set back lets a
-    run pass through the same UTC twice, and no two of its points may come to share a time."""
-
-    def __init__(self, t_ns: int, utc_ns: int):
-        self._t, self._distance = [t_ns], [utc_ns - t_ns]
-
-    def anchor(self, t_ns: int, utc_ns: int) -> None:
-        """Take up an anchor; they come in rising order of t_ns."""
-        distance = utc_ns - t_ns
-        if abs(distance - self._distance[-1]) > CLOCK_SET_NS:
-            while any((distance - earlier) % 1_000_000 == 0 for earlier in self._distance):
-                distance += 1
-            self._t.append(t_ns)
-            self._distance.append(distance)
-
-    def at(self, t_ns: int) -> int:
-        return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]
+from ssdrig.utc import Utc
 
 
 class Emitter:

@@ -42,8 +42,9 @@ RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
 ]
 
 
-def render(runs: list, figures: list[dict], review: int) -> str:
-    """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run."""
+def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
+    """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run,
+    `more` a piece of the page before the notes."""
     names = labels(figures)
     shown = views.of(figures)
     looks = [pack.look(i) for i in range(len(runs))]
@@ -64,7 +65,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
     scripts = [(HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
-    style += views.style(shown)
+    style += views.style(shown) + ((HERE / "plan.css").read_text("utf-8") if more else "")
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
@@ -86,6 +87,7 @@ def render(runs: list, figures: list[dict], review: int) -> str:
             over_op.section(figures),
             table(shown, names, review),
             rails_table(shown, names),
+            more,
             notes(runs, figures, names),
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',

@@ -3,7 +3,7 @@
 from html import escape
 
 from ssdrig.analysis.table import Row, Table, Verdict
-from ssdrig.report import page, shown_points, shown_time
+from ssdrig.report import page, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure
 from ssdrig.report.terms import number
@@ -54,6 +54,10 @@ def render(tables: list[Table]) -> str:
         '<section aria-labelledby="views-h"><h2 id="views-h">Results</h2><div class="plots">',
         *[VIEWS[show["view"]](Context(tables, names, show)) for show in plan.shows],
         "</div></section>",
+        *[
+            shown_parts.section(each.path, name if len(tables) > 1 else "")
+            for each, name in zip(tables, names, strict=True)
+        ],
         *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
         page.notes(
             [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]

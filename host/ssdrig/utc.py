@@ -1,0 +1,27 @@
+"""CLOCK_MONOTONIC to UTC, by the anchors of a run folder."""
+
+import bisect
+
+CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
+
+
+class Utc:
+    """CLOCK_MONOTONIC -> UTC, ns. Linux runs both at one rate, so their distance changes only when someone sets the
+    clock. A time gets the distance of the last anchor before it, which makes it the same whenever it is asked. No two
+    distances differ by whole milliseconds, on which the seconds of power and fio lie: a clock that is set back lets a
+    run pass through the same UTC twice, and no two of its points may come to share a time."""
+
+    def __init__(self, t_ns: int, utc_ns: int):
+        self._t, self._distance = [t_ns], [utc_ns - t_ns]
+
+    def anchor(self, t_ns: int, utc_ns: int) -> None:
+        """Take up an anchor; they come in rising order of t_ns."""
+        distance = utc_ns - t_ns
+        if abs(distance - self._distance[-1]) > CLOCK_SET_NS:
+            while any((distance - earlier) % 1_000_000 == 0 for earlier in self._distance):
+                distance += 1
+            self._t.append(t_ns)
+            self._distance.append(distance)
+
+    def at(self, t_ns: int) -> int:
+        return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]

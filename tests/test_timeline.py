@@ -1,0 +1,74 @@
+"""analysis/timeline.py and report/shown_parts.py: a run that was cut short by a reboot, its parts on one axis."""
+
+import re
+
+import numpy as np
+import pytest
+import synthetic_plan
+from test_report import run_command
+
+from ssdrig import journal
+from ssdrig.analysis import table, timeline
+from ssdrig.report import plan_page, shown_parts
+
+HOUR_NS = 3600 * 10**9
+UTC_NS = 1_795_177_507 * 10**9
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Part 1 died in `clean`; the machine was started anew, which begins its clock at the same t_ns; an hour later part
+    2 did the rest."""
+    base = tmp_path_factory.mktemp("parts")
+    first = synthetic_plan.Writer(base, synthetic_plan.STEPS, "quick", {"time": "4 s"}, name="run", utc_ns=UTC_NS)
+    first.load("fill", [1000, 1000], 3.0, block=131072)
+    first.load("clean", [2000] * 3, 2.0, ended=False)
+    first.end(state=None)
+    more = {"resumed": {"part": 2, "begins": 1, "round": 1}, "run": "run"}
+    synthetic_plan.steps(base, name="run/part-2", utc_ns=UTC_NS + HOUR_NS, more=more)
+    return base / "run"
+
+
+def test_parts_have_clocks_of_their_own_and_utc_joins_them(run):
+    one, two = timeline.of(run)
+    assert journal.run_header(run)["started"]["t_ns"] == journal.run_header(run / "part-2")["started"]["t_ns"]
+    assert (one.number, one.state, two.state) == (1, "died", "complete")
+    assert one.begin_utc_ns == UTC_NS and two.begin_utc_ns == UTC_NS + HOUR_NS and one.end_utc_ns < two.begin_utc_ns
+    assert [len(part.iops) for part in (one, two)] == [2, 3]
+    assert one.iops[1].values == pytest.approx([2000] * 3) and two.iops[2].values == pytest.approx([1000] * 4)
+    for part in (one, two):
+        for line in part.iops + part.watts:
+            assert part.begin_utc_ns / 1e9 < line.utc_s.min() <= line.utc_s.max() < part.end_utc_ns / 1e9
+            assert (np.diff(line.utc_s) > 0).all()
+        assert np.nanmax(part.watts[0].values) == pytest.approx(3.0, rel=0.01)
+    assert timeline.of(run / "part-2") != [] and timeline.utc_ns(run) == (one.begin_utc_ns, one.end_utc_ns)
+
+
+def test_the_page_shows_all_parts_and_no_line_across_the_gap(run):
+    html = plan_page.render([table.load(run)])
+    section = html[html.index("Parts of the run") :]
+    plots = re.findall(r"<svg.*?</svg>", section[: section.index("</section>")], re.S)
+    assert len(plots) == 2 and "IOPS of all parts" in plots[0] and "Power, W of all parts" in plots[1]
+    for plot in plots:
+        (a0, a), (b0, b) = sorted((float(x), float(x) + float(w)) for x, w in re.findall(BAND, plot))
+        assert a0 < a < b0 < b and b0 - a > 800 and "nothing measured" in plot
+        sides = set()
+        for path in re.findall(r'class="line[^"]*" style="[^"]*" d="([^"]*)"', plot):
+            for stroke in path.split("M")[1:]:
+                xs = [float(point.split()[0]) for point in re.split("L", stroke)]
+                assert max(xs) <= a + 1 or min(xs) >= b0 - 1, "a line crosses the gap"
+                sides.add(max(xs) <= a + 1)
+        assert sides == {True, False}  # both parts are drawn
+    assert "died" in section and re.search(r"<td>1:00:0\d|<td>59:\d\d", section)
+
+
+BAND = r'<rect class="part" x="([\d.]+)" y="[\d.]+" width="([\d.]+)"'
+
+
+def test_a_run_of_one_part_has_no_such_section(run, tmp_path):
+    assert timeline.of(synthetic_plan.steps(tmp_path)) == [] and shown_parts.section(tmp_path / "p-1") == ""
+
+
+def test_the_command_shows_the_parts(run, tmp_path):
+    code, _, _ = run_command(run, "--out", tmp_path / "page.html", "--quiet")
+    assert code == 0 and "Parts of the run" in (tmp_path / "page.html").read_text()
