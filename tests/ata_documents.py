@@ -1,19 +1,10 @@
 """For tests of ATA counters: a smartctl document with attributes and statistics, and its snapshot."""
 
-import pytest
 from hypothesis import strategies as st
 
-from ssdrig.drive.smart import ata_table, counters
+from ssdrig.drive.smart import counters
 
 MIB, GIB = 1 << 20, 1 << 30
-
-
-@pytest.fixture(autouse=True)
-def no_table_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    ata_table.forget()
-    yield tmp_path / "ssdrig" / "ata_units.toml"
-    ata_table.forget()
 
 
 def drive(family, *attributes, statistics=(), units=None, **more) -> dict:

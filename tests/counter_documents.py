@@ -1,16 +1,6 @@
 """For tests of snapshots: a hand-made document, with no table of the user beside it."""
 
-import pytest
 from pages import PAGE_02H, PAGE_09H, PAGE_C0H, items
-
-from ssdrig.drive.smart import ata_table
-
-
-@pytest.fixture(autouse=True)
-def no_table_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    ata_table.forget()
-
 
 # as in the decoders' tests, with bytes that one drive can have written
 DATA_UNITS, NAND_BYTES = 200_000, 3 * 2**36

@@ -3,21 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from ssdrig.drive.smart import ata_table, counters
+from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import command as wear_command
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
 PHISON, SMI, MICRON = "Phison Driven SSDs", "Silicon Motion based SSDs", "Crucial/Micron Client SSDs"
-
-
-@pytest.fixture(autouse=True)
-def no_table_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    ata_table.forget()
-    yield
-    ata_table.forget()
 
 
 def ata(family, *attributes, statistics=(), hours=10_000, capacity=240 * 10**9, **more) -> dict:

@@ -1,9 +1,10 @@
 """ATA drives: bytes and their units by family, calibrations, device statistics and tables of the user."""
 
 import pytest
-from ata_documents import FAMILIES, GIB, MIB, attributes, junk, no_table_of_the_user, snap  # noqa: F401  fixtures
+from ata_documents import FAMILIES, GIB, MIB, attributes, junk, snap
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig import words
 from ssdrig.drive.smart import counters

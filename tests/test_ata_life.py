@@ -1,7 +1,8 @@
 """ATA drives: percentage used, cycles, and other counts that are not bytes."""
 
 import pytest
-from ata_documents import FAMILIES, GIB, attributes, no_table_of_the_user, snap  # noqa: F401  fixtures
+from ata_documents import FAMILIES, GIB, snap
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig.drive.smart import counters
 

@@ -6,6 +6,7 @@ import re
 
 import drivedb
 import pytest
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig.drive.smart import ata_table
 
@@ -70,14 +71,6 @@ def _families(release: str) -> list:
     if not path.is_file():
         pytest.skip(f"no {release} in {drivedb.FOLDER}: smartmontools' drive databases are read there")
     return drivedb.families(path.read_text())
-
-
-@pytest.fixture(autouse=True)
-def no_table_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    ata_table.forget()
-    yield
-    ata_table.forget()
 
 
 def without_a_rule(families: list) -> list[str]:

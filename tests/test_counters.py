@@ -1,7 +1,8 @@
 """SMART documents reduced to wear numbers: hand-made documents."""
 
 import pytest
-from counter_documents import CAH, DATA_UNITS, NAND_BYTES, document, no_table_of_the_user  # noqa: F401  fixtures
+from counter_documents import CAH, DATA_UNITS, NAND_BYTES, document
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 from pages import PAGE_02H, PAGE_22H, PAGE_C0H, items, page, page_c0h
 
 from ssdrig.drive.smart import counters, json_numbers

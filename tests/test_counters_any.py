@@ -2,9 +2,10 @@
 
 import math
 
-from counter_documents import CAH, no_table_of_the_user  # noqa: F401  fixtures
+from counter_documents import CAH
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 from pages import PAGE_02H, PAGE_09H, PAGE_22H, PAGE_C0H, page
 
 from ssdrig.drive.smart import counters

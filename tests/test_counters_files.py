@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from counter_documents import document, no_table_of_the_user  # noqa: F401  fixtures
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig.drive.smart import counters
 

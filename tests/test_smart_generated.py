@@ -4,21 +4,13 @@ smart-documents`."""
 import json
 import re
 
-import pytest
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig.benchmarks import smart_documents
-from ssdrig.drive.smart import ata_table, counters
+from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import command as wear_command
 from ssdrig.drive.wear import endurance
 from ssdrig.drive.wear import screen as wear_screen
-
-
-@pytest.fixture(autouse=True)
-def no_table_of_the_user(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    ata_table.forget()
-    yield
-    ata_table.forget()
 
 
 def test_nothing_outside_its_bounds():

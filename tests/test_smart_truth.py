@@ -1,7 +1,8 @@
 """SMART figures that could mislead: remaining life, guesses, and what cannot be."""
 
 import pytest
-from smart_truths import GIB, MIB, MICRON, PHISON, SMI, TB, no_table_of_the_user, nvme, said, snap  # noqa: F401  fixtures
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
+from smart_truths import GIB, MIB, MICRON, PHISON, SMI, TB, nvme, said, snap
 
 from ssdrig.drive.smart import counters, plausible
 

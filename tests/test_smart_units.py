@@ -1,7 +1,8 @@
 """SMART figures that could mislead: counters that wrap or differ by firmware, what is not there, names and units."""
 
 import pytest
-from smart_truths import GIB, MIB, PHISON, SMI, ata, no_table_of_the_user, nvme, said, screen_of, snap  # noqa: F401  fixtures
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
+from smart_truths import GIB, MIB, PHISON, SMI, ata, nvme, said, screen_of, snap
 
 from ssdrig.drive.smart import counters
 

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from smart_truths import MICRON, SMI, ata, no_table_of_the_user, nvme, screen_of, snap  # noqa: F401  fixtures
+from no_tables import no_table_of_the_user  # noqa: F401  autouse
+from smart_truths import MICRON, SMI, ata, nvme, screen_of, snap
 
 from ssdrig.drive.smart import counters
 

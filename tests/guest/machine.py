@@ -1,4 +1,4 @@
-"""Boots the guest in QEMU and runs commands in it.
+"""Boots the guest in QEMU (qemu.py) and runs commands in it.
 
 It has the disks of DISKS, on which everything may be written, this machine's root file system read-only with a writable
 layer in memory, and no network but this machine's loopback as 10.0.2.2. TCG, not KVM, for it must run where there is
@@ -9,84 +9,28 @@ import contextlib
 import ctypes
 import json
 import os
-import re
 import select
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from guest import initramfs
+from guest import initramfs, qemu
 from guest.kernel import NoKernel, kernel
 
-QEMU = "qemu-system-x86_64"
 BOOT_LIMIT_S = 180
 LIMIT_S = 300  # for a command; a guest that gets a tenth of a processor needs minutes for what takes it seconds
-CPU = "Nehalem"  # the oldest that NumPy's wheels run on; emulating a newer one's features costs time
 PR_SET_PDEATHSIG = 1
-AGENT = Path(__file__).resolve().parent / "agent.py"
 CLONE = Path(__file__).resolve().parents[2]
 CALL = "import sys; from guest import inside; inside.main(*sys.argv)"
 COMMAND = "import sys; from ssdrig.cli import main; sys.exit(main())"
 # `drives` gives all drives together 20 s to answer, which a guest that gets a fraction of a processor may not keep
 PATIENTLY = "from ssdrig.drive import command; command.POLL_TIMEOUT_S = 600; "
 SSDRIG = (str(CLONE / ".venv/bin/python"), "-P", "-m", "ssdrig")  # what the launcher ends as: it alone costs 2 s here
-
-
-class Disk(NamedTuple):
-    """A disk of the guest and the words of its -device option."""
-
-    id: str
-    serial: str
-    size_bytes: int
-    device: str
-
-
-MIB = 1 << 20
-NVME = Disk("nvme", "NVMEGUEST0001", 256 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
-SATA = Disk(
-    "sata",
-    "SATAGUEST0001",
-    192 * MIB,
-    "ide-hd,bus=ide.0,serial={serial},model=GUEST-SATA-DISK,ver=1.5,wwn=0x5000c50000000001,"
-    "rotation_rate=1,drive={id}-file,id={id}",
-)
-SAS = Disk(
-    "sas",
-    "SASGUEST0001",
-    96 * MIB,
-    "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=SAS-DISK,ver=2.5,wwn=0x5000c50000000002,"
-    "rotation_rate=1,drive={id}-file,id={id}",
-)
-USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
-BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
-
-# A drive that may have several controllers (CMIC), as most of data centres: the kernel shows its path nvme1c1n1,
-# hidden. Its second namespace is allocated and attached to no controller.
-PATHS = Disk("paths", "PATHGUEST0001", 64 * MIB, "nvme-ns,bus=pathcontroller,nsid=1,drive={id}-file,id={id}")
-DETACHED = Disk("detached", "", 16 * MIB, "nvme-ns,bus=pathcontroller,nsid=2,detached=on,drive={id}-file,id={id}")
-PATHS_CONTROLLER = (
-    "-device",
-    "nvme-subsys,id=pathsubsystem",
-    "-device",
-    f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot1,subsys=pathsubsystem",
-)
-DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
-
-# A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
-OLDEST_QEMU_WITH_FDP = 8
-FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0,drive={id}-file,id={id}")
-FDP_CONTROLLER = (
-    "-device",
-    "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
-    "-device",
-    f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot2,subsys=fdpsubsystem",
-)
 
 
 class Ended(NamedTuple):
@@ -112,10 +56,10 @@ class Machine:
         """Boot; disks and sockets lie in folder. Raises NoKernel when that cannot be done here, AssertionError when it
         fails."""
         self.folder, self.console = folder, folder / "console.log"
-        if not shutil.which(QEMU):
-            raise NoKernel(f"no {QEMU} (package qemu-system-x86)")
-        self.qemu_version = qemu_version()
-        disks = (*DISKS, FDP) if self.qemu_version[0] >= OLDEST_QEMU_WITH_FDP else DISKS
+        if not shutil.which(qemu.QEMU):
+            raise NoKernel(f"no {qemu.QEMU} (package qemu-system-x86)")
+        self.qemu_version = qemu.version()
+        disks = (*qemu.DISKS, qemu.FDP) if self.qemu_version[0] >= qemu.OLDEST_QEMU_WITH_FDP else qemu.DISKS
         self.built = built = kernel()
         compileall.compile_dir(CLONE / "host" / "ssdrig", quiet=2)  # the guest would need 10 s for it
         initramfs.build(built, folder / "initrd")
@@ -124,7 +68,7 @@ class Machine:
                 file.truncate(disk.size_bytes)
         start = time.monotonic()
         self.process = subprocess.Popen(
-            qemu_argv(folder, built.image, disks),
+            qemu.argv(folder, built.image, disks),
             stdin=subprocess.DEVNULL,
             stdout=open(folder / "qemu.log", "wb"),
             stderr=subprocess.STDOUT,
@@ -234,7 +178,7 @@ class Machine:
             if event.get("event") == name and data.items() <= event.get("data", {}).items():
                 return event
 
-    def unplug(self, disk: Disk) -> None:
+    def unplug(self, disk: qemu.Disk) -> None:
         """Remove the disk while it runs; returns when it is gone."""
         self.qmp("device_del", id=disk.id)
         self.wait_event("DEVICE_DELETED", device=disk.id)
@@ -246,7 +190,7 @@ class Machine:
         self.sh(f"for path in {paths}; do /run/guest/busybox insmod $path || echo $path does not load; done >&2")
         self.sh("mount -t configfs configfs /sys/kernel/config")
 
-    def plug(self, disk: Disk) -> None:
+    def plug(self, disk: qemu.Disk) -> None:
         """Put in a disk: its file must be one that the guest was started with."""
         driver, *words = disk.device.format(**disk._asdict()).split(",")
         self.qmp("device_add", driver=driver, **dict(word.split("=") for word in words))
@@ -272,7 +216,7 @@ class Machine:
             try:
                 return Lines(str(self.folder / name))
             except OSError:
-                self._check(deadline, f"{QEMU} does not start")
+                self._check(deadline, f"{qemu.QEMU} does not start")
                 time.sleep(0.02)
 
     def _line(self, connection: "Lines", deadline: float) -> dict:
@@ -333,78 +277,6 @@ def python_request(source: str, words: tuple[str, ...]) -> dict:
         "path": [str(CLONE / "host"), str(CLONE / "tests"), *packages],
         "cwd": str(CLONE),
     }
-
-
-def qemu_version() -> tuple[int, ...]:
-    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    found = re.search(r"version (\d+)\.(\d+)", done.stdout)
-    if not found:
-        raise NoKernel(f"{QEMU} does not start: {done.stderr.strip()[-200:]}")
-    return int(found[1]), int(found[2])
-
-
-def qemu_argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
-    python = Path(sys._base_executable).resolve()
-    words = ["console=ttyS0", "panic=-1", "loglevel=5", "mitigations=off", "nokaslr", "audit=0", "tsc=reliable"]
-    words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]
-    argv = [
-        QEMU,
-        "-nodefaults",
-        "-no-user-config",
-        "-no-reboot",
-        "-display",
-        "none",
-        "-machine",
-        "q35",
-        "-accel",
-        "tcg,thread=single",  # one processor: two of them cost this machine half as much again for the same work
-        "-cpu",
-        CPU,
-        "-smp",
-        "1",
-        "-m",
-        "1536",
-        "-kernel",
-        str(image),
-        "-initrd",
-        str(folder / "initrd"),
-        "-append",
-        " ".join(words),
-        "-serial",
-        f"file:{folder}/console.log",
-        "-qmp",
-        f"unix:{folder}/qmp,server=on,wait=off",
-        "-chardev",
-        f"socket,id=agent,path={folder}/agent,server=on,wait=off",
-        "-device",
-        "virtio-serial-pci",
-        "-device",
-        "virtserialport,chardev=agent,name=agent",
-        "-virtfs",
-        "local,path=/,security_model=none,readonly=on,multidevs=remap,mount_tag=host",
-        # no default route is set in the guest: of all addresses it reaches 10.0.2.2 alone, which is this machine's
-        # loopback
-        "-nic",
-        "user,model=virtio-net-pci,ipv6=off",
-        "-device",
-        "pcie-root-port,id=slot0,chassis=1",
-        "-device",
-        "pcie-root-port,id=slot1,chassis=2",
-        "-device",
-        "pcie-root-port,id=slot2,chassis=3",
-        "-device",
-        "mptsas1068,id=sasbus",
-        "-device",
-        "qemu-xhci,id=usbbus",
-        *PATHS_CONTROLLER,
-    ]
-    if FDP in disks:
-        argv += FDP_CONTROLLER
-    for disk in disks:
-        file = f"file.driver=file,file.filename={folder / disk.id}"
-        argv += ["-blockdev", f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,{file}"]
-        argv += ["-device", disk.device.format(**disk._asdict())]
-    return argv
 
 
 def _die_with_parent() -> None:

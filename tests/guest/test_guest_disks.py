@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from guest.machine import COMMAND, NVME, SATA
+from guest.machine import COMMAND
+from guest.qemu import NVME, SATA
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from guest.machine import FDP, OLDEST_QEMU_WITH_FDP
+from guest.qemu import FDP, OLDEST_QEMU_WITH_FDP
 from ssdrig.drive.wear import wa
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,8 @@ import hashlib
 
 import pytest
 
-from guest.machine import BOOT, COMMAND, FDP, NVME, PATHS, SAS, SATA, USB
+from guest.machine import COMMAND
+from guest.qemu import BOOT, FDP, NVME, PATHS, SAS, SATA, USB
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from guest.machine import BOOT, NVME, PATHS, SAS, SATA, SSDRIG, USB
+from guest.machine import SSDRIG
+from guest.qemu import BOOT, NVME, PATHS, SAS, SATA, USB
 
 pytestmark = pytest.mark.slow
 

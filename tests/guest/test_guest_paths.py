@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from guest.machine import NVME, PATHS
+from guest.qemu import NVME, PATHS
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,136 @@
+"""QEMU as the guest needs it: its disks, and the words of its command line."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from guest.kernel import NoKernel
+
+QEMU = "qemu-system-x86_64"
+CPU = "Nehalem"  # the oldest that NumPy's wheels run on; emulating a newer one's features costs time
+AGENT = Path(__file__).resolve().parent / "agent.py"
+
+
+class Disk(NamedTuple):
+    """A disk of the guest and the words of its -device option."""
+
+    id: str
+    serial: str
+    size_bytes: int
+    device: str
+
+
+MIB = 1 << 20
+NVME = Disk("nvme", "NVMEGUEST0001", 256 * MIB, "nvme,bus=slot0,serial={serial},drive={id}-file,id={id}")
+SATA = Disk(
+    "sata",
+    "SATAGUEST0001",
+    192 * MIB,
+    "ide-hd,bus=ide.0,serial={serial},model=GUEST-SATA-DISK,ver=1.5,wwn=0x5000c50000000001,"
+    "rotation_rate=1,drive={id}-file,id={id}",
+)
+SAS = Disk(
+    "sas",
+    "SASGUEST0001",
+    96 * MIB,
+    "scsi-hd,bus=sasbus.0,serial={serial},vendor=GUEST,product=SAS-DISK,ver=2.5,wwn=0x5000c50000000002,"
+    "rotation_rate=1,drive={id}-file,id={id}",
+)
+USB = Disk("usb", "USBGUEST0001", 64 * MIB, "usb-storage,bus=usbbus.0,serial={serial},drive={id}-file,id={id}")
+BOOT = Disk("boot", "BOOTGUEST0001", 128 * MIB, "virtio-blk-pci,serial={serial},drive={id}-file,id={id}")
+
+# A drive that may have several controllers (CMIC), as most of data centres: the kernel shows its path nvme1c1n1,
+# hidden. Its second namespace is allocated and attached to no controller.
+PATHS = Disk("paths", "PATHGUEST0001", 64 * MIB, "nvme-ns,bus=pathcontroller,nsid=1,drive={id}-file,id={id}")
+DETACHED = Disk("detached", "", 16 * MIB, "nvme-ns,bus=pathcontroller,nsid=2,detached=on,drive={id}-file,id={id}")
+PATHS_CONTROLLER = (
+    "-device",
+    "nvme-subsys,id=pathsubsystem",
+    "-device",
+    f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot1,subsys=pathsubsystem",
+)
+DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
+
+# A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
+OLDEST_QEMU_WITH_FDP = 8
+FDP = Disk("fdp", "FDPGUEST0001", 128 * MIB, "nvme-ns,bus=fdpcontroller,nsid=1,fdp.ruhs=0,drive={id}-file,id={id}")
+FDP_CONTROLLER = (
+    "-device",
+    "nvme-subsys,id=fdpsubsystem,fdp=on,fdp.runs=1M,fdp.nrg=1,fdp.nruh=2",
+    "-device",
+    f"nvme,id=fdpcontroller,serial={FDP.serial},bus=slot2,subsys=fdpsubsystem",
+)
+
+
+def version() -> tuple[int, ...]:
+    done = subprocess.run([QEMU, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    found = re.search(r"version (\d+)\.(\d+)", done.stdout)
+    if not found:
+        raise NoKernel(f"{QEMU} does not start: {done.stderr.strip()[-200:]}")
+    return int(found[1]), int(found[2])
+
+
+def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
+    python = Path(sys._base_executable).resolve()
+    words = ["console=ttyS0", "panic=-1", "loglevel=5", "mitigations=off", "nokaslr", "audit=0", "tsc=reliable"]
+    words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]
+    words_of_qemu = [
+        QEMU,
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-machine",
+        "q35",
+        "-accel",
+        "tcg,thread=single",  # one processor: two of them cost this machine half as much again for the same work
+        "-cpu",
+        CPU,
+        "-smp",
+        "1",
+        "-m",
+        "1536",
+        "-kernel",
+        str(image),
+        "-initrd",
+        str(folder / "initrd"),
+        "-append",
+        " ".join(words),
+        "-serial",
+        f"file:{folder}/console.log",
+        "-qmp",
+        f"unix:{folder}/qmp,server=on,wait=off",
+        "-chardev",
+        f"socket,id=agent,path={folder}/agent,server=on,wait=off",
+        "-device",
+        "virtio-serial-pci",
+        "-device",
+        "virtserialport,chardev=agent,name=agent",
+        "-virtfs",
+        "local,path=/,security_model=none,readonly=on,multidevs=remap,mount_tag=host",
+        # no default route is set in the guest: of all addresses it reaches 10.0.2.2 alone, which is this machine's
+        # loopback
+        "-nic",
+        "user,model=virtio-net-pci,ipv6=off",
+        "-device",
+        "pcie-root-port,id=slot0,chassis=1",
+        "-device",
+        "pcie-root-port,id=slot1,chassis=2",
+        "-device",
+        "pcie-root-port,id=slot2,chassis=3",
+        "-device",
+        "mptsas1068,id=sasbus",
+        "-device",
+        "qemu-xhci,id=usbbus",
+        *PATHS_CONTROLLER,
+    ]
+    if FDP in disks:
+        words_of_qemu += FDP_CONTROLLER
+    for disk in disks:
+        file = f"file.driver=file,file.filename={folder / disk.id}"
+        words_of_qemu += ["-blockdev", f"raw,node-name={disk.id}-file,discard=unmap,cache.no-flush=on,{file}"]
+        words_of_qemu += ["-device", disk.device.format(**disk._asdict())]
+    return words_of_qemu
