@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import synthetic_fio
 import synthetic_run as run
 
 DRIVE = {
@@ -79,7 +80,8 @@ class Writer:
         self.event("step.start", step=path, **more)
         self.t_ns += GAP_NS
         self._power(watts)
-        run.fio_step(self.path / "fio" / (folder or path), self.t_ns, iops, block, lat_ns, path.rpartition("/")[2])
+        name, fio = path.rpartition("/")[2], self.path / "fio" / (folder or path)
+        synthetic_fio.step(fio, run.STARTED, self.t_ns, iops, block, lat_ns, name)
         self.t_ns += len(iops) * 1_000_000_000
         self._power(0.5)
         self.t_ns += GAP_NS

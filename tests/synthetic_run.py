@@ -10,12 +10,14 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import synthetic_fio
 
 from ssdrig import analysis, wire
 from ssdrig.analysis.figures import figures_of
 
 T_RUN_NS = 1_000_000_000_000  # CLOCK_MONOTONIC at the start of the run
 UTC_RUN_NS = 1_795_177_507_894_000_000
+STARTED = {"t_ns": T_RUN_NS, "utc_ns": UTC_RUN_NS}
 CONVERSION_NS = 1_000_000
 OSCILLATOR_PPM = 5000.0  # the chip's own clock runs fast: a conversion takes 1/1.005 of its nominal time
 CURRENT_LSB_PA = 7_812_500  # 7.8125 uA
@@ -25,19 +27,10 @@ WATT = 25_600  # raw current per watt at 5 V
 ENERGY_LSB_J = 16 * 3.2 * CURRENT_LSB_PA * 1e-12  # 0.4 mJ
 TICK0_US = 5_000_000
 C0_GUID = bytes.fromhex("C5AF1028EABFF2A49C4F6F7CC914D5AF")
-HIST_BINS = 1856
 TESTED_BYTES = 3_865_051_136
 # 12 s plateau, then from the zoom at 12 s: 1000 and 3000 in turn, two seconds of nothing, one of 500
 WINDOW = [1000, 3000] * 8 + [0, 0, 500]
 IOPS = [20000] * 12 + WINDOW
-
-
-def hist_bin(ns: int) -> int:
-    """Index of fio's latency histogram (64 values a group, 6 bits) that holds `ns`."""
-    if ns < 128:
-        return ns
-    shift = ns.bit_length() - 7
-    return (shift + 1) * 64 + ((ns >> shift) - 64)
 
 
 def record(kind: int, payload: bytes, t_ns: int) -> bytes:
@@ -156,69 +149,6 @@ def rig_bin(
     frames += [(t_ns, 2, token) for t_ns, token in pings]
     out += [record(kind, payload, t_ns) for t_ns, kind, payload in sorted(frames)]
     return b"".join(out)
-
-
-def hist_windows(iops) -> list[tuple[int, int]]:
-    """(stamp in ms since the first I/O, count) of each row of fio's histogram log. The row of a window is written by
-    the first completion after the window's end, which it counts too; after a stall the rows of all windows that had to
-    wait are written one a completion. Here that first completion comes just when a window ends, or with the I/O after a
-    stall."""
-    rows, owed = [], 0
-    for second, count in enumerate(iops):
-        if count == 0:
-            owed += 1
-            continue
-        # the window before the stall, then one row for each idle second, closed by the first I/O after it
-        if owed and rows:
-            before = rows.pop()
-            at = second * 1000 + 500
-            rows += [(at, before[1] + 1)] + [(at, 1)] * owed
-            count -= owed + 1
-        owed = 0
-        rows.append(((second + 1) * 1000, count))
-    if owed:  # nothing came to close the window before the last stall: fio never writes its row
-        rows.pop()
-    return rows
-
-
-def fio_step(folder: Path, first_ns: int, iops, block: int, lat_ns: int, name: str) -> None:
-    """fio's files for one step: per-second logs without rows for idle seconds, cumulative JSON documents."""
-    folder.mkdir(parents=True)
-    (folder / "job.fio").write_text(f"[{name}]\n")
-    (folder / "stderr.txt").write_text("")
-    (folder / "start.json").write_text(json.dumps({"t_ns": T_RUN_NS, "utc_ns": UTC_RUN_NS}))
-    first_ms, utc_ms = first_ns // 1_000_000, (first_ns - T_RUN_NS + UTC_RUN_NS) // 1_000_000
-    rows = {"iops": [], "bw": [], "clat": [], "lat": []}
-    for i, count in enumerate(iops):
-        t = first_ms + 1000 * (i + 1)
-        if count:
-            for kind, value in (("iops", count), ("bw", count * block // 1024), ("clat", lat_ns), ("lat", lat_ns)):
-                rows[kind].append(f"{t}, {value}, 1, 0, 0")
-    at = hist_bin(lat_ns)
-    before, after = ", 0" * at, ", 0" * (HIST_BINS - at - 1)
-    rows["clat_hist"] = [f"{first_ms + t}, 1, {block}{before}, {count}{after}" for t, count in hist_windows(iops)]
-    for kind, lines in rows.items():
-        (folder / f"{name}_{kind}.1.log").write_text("".join(line + "\n" for line in lines))
-    documents = []
-    for end in range(1, len(iops) + 1):
-        total, runtime = int(np.sum(iops[:end])), end * 1000
-        bins = {str(lat_ns): total}
-        write = {
-            "io_bytes": total * block,
-            "total_ios": total,
-            "runtime": runtime,
-            "clat_ns": {
-                "mean": float(lat_ns),
-                "N": total,
-                "percentile": {"99.000000": lat_ns, "99.900000": lat_ns},
-                "bins": bins,
-            },
-            "lat_ns": {"mean": float(lat_ns), "N": total},
-        }
-        none = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0, "bins": {}}}
-        job = {"jobname": name, "error": 0, "job_runtime": runtime, "read": none, "write": write, "trim": none}
-        documents.append(json.dumps({"fio version": "fio-3.33", "timestamp_ms": utc_ms + runtime, "jobs": [job]}))
-    (folder / "out.json").write_text("\n".join(documents) + "\n")
 
 
 def smart_document(
@@ -357,15 +287,16 @@ def write(
     if idle_s:
         step("idle", idle0, idle0 + idle_s * 1_000_000_000)
     fill_count = TESTED_BYTES // 131072
-    fio_step(
+    synthetic_fio.step(
         run / "fio" / "fill",
+        STARTED,
         fill0,
         [fill_count // fill_s] * (fill_s - 1) + [fill_count - fill_count // fill_s * (fill_s - 1)],
         131072,
         1_000_000,
         "fill",
     )
-    fio_step(run / "fio" / "load", first, iops, block, lat_ns, "load")
+    synthetic_fio.step(run / "fio" / "load", STARTED, first, iops, block, lat_ns, "load")
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]
