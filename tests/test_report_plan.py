@@ -13,9 +13,11 @@ from test_report import run_command
 
 from ssdrig import report
 from ssdrig.analysis import table
+from ssdrig.analysis.verdicts import Verdict
 from ssdrig.errors import UsageError
 from ssdrig.plan import formula, shows
 from ssdrig.report import plan_page, shown, svg
+from ssdrig.rules import steady
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     for part in ("110 %", "90 %", "Average 96.0", "Range 8.3 %", "Slope, first to last 8.3 %"):
         assert part in re.sub(r"\s+", " ", made), part
     assert "102 − 2.00 × round" in made and "r = −1.000" in made
-    few = table.Verdict("rounds", "iops", table.steady.untested("the rule needs 5 rounds"), [1.0], "until")
+    few = Verdict("rounds", "iops", steady.untested("the rule needs 5 rounds"), [1.0], "until")
     lacking = shown.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
     lacking.tables[0].verdicts.append(few)
     assert "STEADY STATE NOT ACHIEVED: the rule needs 5 rounds." in plan_page.VIEWS["steady"](lacking)

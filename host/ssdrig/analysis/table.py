@@ -16,6 +16,7 @@ from ssdrig import analysis, journal, parts
 from ssdrig.analysis import fio, power, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
+from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fioclock, fiotext
 from ssdrig.meter import rails, samples
@@ -95,21 +96,6 @@ class Row:
             "kernel": self.kernel,
             "notes": self.notes,
         }
-
-
-@dataclass
-class Verdict:
-    """What the steady-state rule said: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
-    load for a window. `values`: of each round, oldest first; the verdict is of the last five."""
-
-    path: str
-    words: str
-    verdict: dict
-    values: list[float | None]
-    by: str  # "until": the step ended by it; "judge": judged only
-
-    def as_json(self) -> dict:
-        return {"of": self.path, "value": self.words, "by": self.by, "values": self.values, **self.verdict}
 
 
 @dataclass
@@ -203,7 +189,7 @@ def load(run_path) -> Table:
     _place_polls(base, rows)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
         _figures(row, joules, run / "fio" / row.folder, powers)
-    return Table(run, base, plan, acts, rows, _verdicts(base.events, rows))
+    return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows))
 
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
@@ -384,34 +370,3 @@ def _in_window(row: Row, data: RunData, name: str, span: values.Span) -> dict | 
         return None
     figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
     return {key: value for key, value in figures.items() if key not in ("name", "label")}
-
-
-def _verdicts(events: Sequence[dict], rows: Sequence[Row]) -> list[Verdict]:
-    """What the rule said at the end of each repeat and of each load that it was to end, and of each judged window."""
-    found: dict = {}
-    for event in events:
-        if event["kind"] == "round":
-            for words, verdict in (event.get("tracked") or {}).items():
-                seen = [r.value(words.split()[0]) for r in rows if _is(r, event["step"], words)]
-                found[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until")
-        elif event["kind"] == "steady":
-            found[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
-    for row in rows:
-        judged = row.act.keys.get("judge", {})
-        figures = row.windows.get(judged.get("window")) if judged.get("rule") == "pts" else None
-        if figures:
-            verdict = figures["steady_state"]
-            words = f"iops, {judged['window']}"
-            found[row.act.label, words] = Verdict(row.act.label, words, verdict, verdict["rounds"], "judge")
-    return list(found.values())
-
-
-def _only_verdict(event: dict) -> dict:
-    return {key: event.get(key) for key in steady.untested("")}
-
-
-def _is(row: Row, repeat: str, words: str) -> bool:
-    """Whether a row is of the tracked point, "iops read=0 block=4KiB"."""
-    if row.state != "done" or row.act.repeat is None or row.act.repeat.path != repeat:
-        return False
-    return set(words.split()[1:]) <= {f"{key}={grammar.told(value)}" for key, value in row.act.point.items()}

@@ -2,7 +2,8 @@
 
 from html import escape
 
-from ssdrig.analysis.table import Row, Table, Verdict
+from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.verdicts import Verdict
 from ssdrig.report import page, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure

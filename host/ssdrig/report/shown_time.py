@@ -5,7 +5,8 @@ from html import escape
 
 import numpy as np
 
-from ssdrig.analysis.table import Row, Table, Verdict
+from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.verdicts import Verdict
 from ssdrig.plan.step import told
 from ssdrig.report import svg
 from ssdrig.report.shown import (
