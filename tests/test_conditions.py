@@ -1,6 +1,9 @@
 """drive/conditions.py on a tree of files."""
 
+from types import SimpleNamespace
+
 import pytest
+from fake_tools import Tools
 
 from ssdrig.drive import conditions
 from ssdrig.errors import DriveError
@@ -69,3 +72,86 @@ def test_a_setting_that_there_is_not(tree):
     assert conditions.can_set("scheduler", "sda", tree) and not conditions.can_set("aspm", "sda", tree)
     with pytest.raises(DriveError, match="aspm"):
         conditions.change("aspm", "performance", "sda", tree)
+
+
+# What nvme-cli 2.3 prints; a drive without a volatile write cache aborts the command with Invalid Field in Command.
+FEATURE_06H = """
+case $1 in
+get-feature)
+  [ -f wce ] || { echo "NVMe status: Invalid Field in Command(0x4002)" >&2; exit 1; }
+  if [ "$(cat wce)" = 1 ]; then value=0x00000001; else value=00000000; fi
+  echo "get-feature:0x06 (Volatile Write Cache), Current value:$value";;
+set-feature)
+  [ -f refuses ] && { echo "NVMe status: Feature Identifier Not Changeable(0x10e)" >&2; exit 1; }
+  echo "${4#--value=}" > wce
+  echo "set-feature:0x06 (Volatile Write Cache), value:0000000${4#--value=}, cdw12:00000000, save:0";;
+esac"""
+NVME = {"name": "nvme0n1", "controller": "/dev/nvme0"}
+
+
+@pytest.fixture
+def nvme(tmp_path, monkeypatch):
+    tools = Tools(tmp_path / "bin", monkeypatch)
+    tools.put("nvme", FEATURE_06H)
+    (tools.folder / "wce").write_text("1\n")
+    return tools
+
+
+def test_the_write_cache_of_an_nvme_drive_is_a_feature_of_its_controller(nvme, tmp_path):
+    at = NVME | {"root": tmp_path}
+    assert conditions.can_set("write_cache", **at)
+    before = conditions.setting("write_cache", **at)
+    assert before == ["write back"]
+    conditions.change("write_cache", "off", **at)
+    assert (nvme.folder / "wce").read_text() == "0\n" and conditions.setting("write_cache", **at) == ["write through"]
+    conditions.put_back("write_cache", before, **at)
+    assert (nvme.folder / "wce").read_text() == "1\n"
+    sets = [call for call in nvme.calls() if "set-feature" in call]
+    assert sets == [f"nvme set-feature /dev/nvme0 --feature-id=6 --value={value}" for value in (0, 1)]
+    conditions.change("write_cache", "on", **at)
+    conditions.put_back("write_cache", before, **at)
+    assert sets == [call for call in nvme.calls() if "set-feature" in call], "what is so already is not set again"
+
+
+def test_an_nvme_drive_without_a_write_cache_or_without_nvme_cli_cannot_set_it(nvme, tmp_path, monkeypatch):
+    at = NVME | {"root": tmp_path}
+    (nvme.folder / "wce").unlink()
+    assert not conditions.can_set("write_cache", **at) and not conditions.can_set("scheduler", **at)
+    with pytest.raises(DriveError, match="write_cache"):
+        conditions.change("write_cache", "off", **at)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not conditions.can_set("write_cache", **at)
+    assert not conditions.can_set("write_cache", "sda", tmp_path), "a drive without a controller is not asked"
+
+
+def test_an_nvme_drive_that_refuses_keeps_its_cache_and_says_so(nvme, tmp_path):
+    at = NVME | {"root": tmp_path}
+    (nvme.folder / "refuses").write_text("")
+    with pytest.raises(DriveError, match="Not Changeable") as raised:
+        conditions.change("write_cache", "off", **at)
+    assert "write back" in str(raised.value)
+    with pytest.raises(DriveError, match="what it was: write through"):
+        conditions.put_back("write_cache", ["write through"], **at)
+
+
+def test_a_plan_s_set_switches_it_and_the_teardown_puts_it_back(nvme, tmp_path):
+    """The step as the engine carries it out, with the conditions of a real bench."""
+    from ssdrig.steps import set as step
+
+    duties, events = [], []
+    bench = SimpleNamespace(
+        setting=lambda key: conditions.setting(key, **NVME),
+        change=lambda key, value: conditions.change(key, value, **NVME),
+        put_back=lambda key, before: conditions.put_back(key, before, **NVME),
+    )
+    book = SimpleNamespace(event=lambda kind, **fields: events.append((kind, fields)))
+    teardown = SimpleNamespace(push=lambda duty, function: duties.append((duty, function)))
+    step.carry_out(
+        SimpleNamespace(keys={"write_cache": "off"}), SimpleNamespace(bench=bench, book=book, teardown=teardown), 1
+    )
+    assert (nvme.folder / "wce").read_text() == "0\n"
+    assert events == [("set", {"key": "write_cache", "value": "off", "before": ["write back"]})]
+    ((duty, function),) = duties
+    function()
+    assert duty == "put write_cache back" and (nvme.folder / "wce").read_text() == "1\n"
+    assert events[-1] == ("put_back", {"key": "write_cache", "value": ["write back"]})

@@ -308,3 +308,9 @@ def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
     assert found.moved_bytes == 50 << 20
     todo = standing.todo(found.acts, found.past, found.past.state, (), found.moved_bytes)
     assert [act.path for act in todo.acts] == ["wear"] and todo.acts[0].amount_bytes == 78 << 20
+
+
+def test_what_the_bench_could_do_when_the_run_began_still_counts():
+    header = {"drive": {}, "plan": {"can": ["purge", "write-cache"]}, "rig": None}
+    assert resume._capabilities(header) == {"purge", "write-cache"}
+    assert resume._capabilities(header | {"plan": {}}) == prepare.REAL

@@ -142,9 +142,9 @@ def real(
             lambda: flush_cache(drive.node),
             held.recheck,
             lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
-            lambda key: conditions.setting(key, drive.name),
-            lambda key, value: conditions.change(key, value, drive.name),
-            lambda key, before: conditions.put_back(key, before, drive.name),
+            lambda key: conditions.setting(key, drive.name, controller=drive.controller),
+            lambda key, value: conditions.change(key, value, drive.name, controller=drive.controller),
+            lambda key, before: conditions.put_back(key, before, drive.name, controller=drive.controller),
             lambda: conditions.read(drive.name),
             lambda: witness.read(drive.name),
         )

@@ -1,13 +1,17 @@
 """What a drive and its host are set to: recorded before and after a run, and changed by a plan's `set` step.
 
 Sources: Documentation/ABI/stable/sysfs-block, admin-guide/pm/cpufreq, PCI/pcieaspm of the Linux kernel. sd's cache_type
-is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive.
+is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive. NVMe drives have no such
+file: there it is feature 06h of the controller, Volatile Write Cache (NVMe Base Specification), through nvme-cli, which
+prints `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001` (1.x `0x6`, and `00000000` for 0).
 """
 
 import glob
 import os
+import re
 from collections.abc import Sequence
 
+from ssdrig.drive import program
 from ssdrig.drive.target import sysfs
 from ssdrig.errors import DriveError
 
@@ -34,6 +38,9 @@ FILES = {
     "alpm": ALPM,
     "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
 }
+VOLATILE_WRITE_CACHE = "--feature-id=6"
+FEATURE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
+FEATURE_S = 20.0
 CACHE = {"on": "write back", "off": "write through"}
 
 
@@ -56,38 +63,82 @@ def host() -> dict:
     return read(None)
 
 
-def can_set(key: str, name: str, root: str | os.PathLike = "/") -> bool:
-    """Whether this machine has such a setting for the drive."""
-    return bool(_paths(FILES[key], name, root))
+def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> bool:
+    """Whether this machine has such a setting for the drive; `controller`: /dev/nvme0 of an NVMe drive."""
+    return bool(_paths(FILES[key], name, root)) or (_is_feature(key, controller) and _feature(controller) is not None)
 
 
-def setting(key: str, name: str, root: str | os.PathLike = "/") -> list[str]:
-    """The words in force of each of its files, in their order. Raises DriveError where there is none."""
+def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
+    """The words in force of each of its files, in their order; of an NVMe drive's write cache the one of its feature.
+    Raises DriveError where there is none."""
     paths = _paths(FILES[key], name, root)
+    if not paths and _is_feature(key, controller) and (found := _feature(controller)):
+        return [found]
     if not paths:
-        raise DriveError(f"a setting {key} of {name}", "none in sysfs", "leave the step out, or mark it optional")
+        raise DriveError(
+            f"a setting {key} of {name}", "none that can be read", "leave the step out, or make it optional"
+        )
     return [chosen(sysfs.text(path)) for path in paths]
 
 
-def change(key: str, value: str, name: str, root: str | os.PathLike = "/") -> None:
+def change(key: str, value: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:
     """Set it and see that it is set. Raises DriveError, all that was changed put back."""
-    before = setting(key, name, root)
+    before = setting(key, name, root, controller)
     wanted = CACHE[value] if key == "write_cache" else value
-    for path, old in zip(_paths(FILES[key], name, root), before, strict=True):
+    paths = _paths(FILES[key], name, root)
+    if not paths and before != [wanted]:
+        said = _set_feature(controller, wanted)
+        if said:
+            put_back(key, before, name, root, controller)
+            raise DriveError(f"{controller} to take {wanted!r}", said, "leave the step out: it stays as it is")
+    for path, old in zip(paths, before):
         if old != wanted and not _write(path, wanted):
             seen = sysfs.text(path)
             put_back(key, before, name, root)
             raise DriveError(f"{path} to take {wanted!r}", repr(seen), "choose one of its words")
 
 
-def put_back(key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/") -> None:
+def put_back(
+    key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/", controller: str | None = None
+) -> None:
     """Set what setting() had found. Raises DriveError, every file tried."""
     paths = _paths(FILES[key], name, root)
+    if not paths and _is_feature(key, controller):
+        said = None if [_feature(controller)] == list(before) else _set_feature(controller, before[0])
+        if said:
+            raise DriveError(f"{key} put back", said, f"set it yourself, what it was: {before[0]}")
+        return
     alike = len(paths) == len(before)
     refused = [p for p, old in zip(paths, before) if alike and chosen(sysfs.text(p)) != old and not _write(p, old)]
     if refused or not alike:
         seen = f"{refused[0]} refuses it" if refused else f"{len(paths)} files where there were {len(before)}"
         raise DriveError(f"{key} put back", seen, f"write it yourself, what it was: {', '.join(before)}")
+
+
+def _is_feature(key: str, controller: str | None) -> bool:
+    return key == "write_cache" and controller is not None
+
+
+def _feature(controller: str | None) -> str | None:
+    """The volatile write cache of an NVMe drive, in the words of CACHE; None: it has none (it aborts the command), or
+    cannot be asked."""
+    call = program.run(["nvme", "get-feature", str(controller), VOLATILE_WRITE_CACHE], FEATURE_S)
+    found = FEATURE.search(call.stdout.decode(errors="replace"))
+    return CACHE["on" if int(found[1], 16) & 1 else "off"] if call.exit_code == 0 and found else None
+
+
+def _set_feature(controller: str | None, wanted: str) -> str | None:
+    """Set it until the next reset of the controller. Returns None once it says so itself, else what it said."""
+    value = int(wanted == CACHE["on"])
+    argv = ["nvme", "set-feature", str(controller), VOLATILE_WRITE_CACHE, f"--value={value}"]
+    call = program.run(argv, FEATURE_S)
+    found = _feature(controller)
+    if found == wanted:
+        return None
+    said = next(
+        (line.strip() for line in call.stderr.splitlines() if line.strip()), f"nvme ended with {call.exit_code}"
+    )
+    return f"{found or 'nothing'} ({(call.why or said)[:200]})"
 
 
 def chosen(text: str) -> str:

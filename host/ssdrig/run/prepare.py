@@ -23,7 +23,8 @@ REAL = frozenset({"purge", "trim"})
 class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
-    model; `seen`: what points showed before the run was cut short that goes on."""
+    model; `seen`: what points showed before the run was cut short that goes on;
+    `can`: what the bench can do, of grammar.CAPABILITIES."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -33,6 +34,7 @@ class Prepared:
     earlier: Mapping[str, tuple[float, float]]
     drive: Mapping
     seen: choose.Seen = field(default_factory=dict)
+    can: frozenset[str] = frozenset()
 
     @property
     def main(self) -> Act | None:
@@ -64,7 +66,7 @@ def prepare(
         for each in act.choices or (act,) if act.do == "load" else ():
             _windows_fit(each)
     known = earlier.speeds(runs, plan, drive) if runs else {}
-    prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive)
+    prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive, can=capabilities)
     for _, job in jobs(prepared, "checked"):
         job_file(job)  # what fio would misread or refuse is said now
     return prepared
@@ -86,6 +88,7 @@ def header(prepared: Prepared) -> dict:
         "params": plan.params,
         "text": plan.text,
         "acts": [act.label for act in prepared.acts],
+        "can": sorted(prepared.can),
         "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
     return {"plan": said, "method": method(prepared)}

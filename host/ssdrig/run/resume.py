@@ -119,6 +119,10 @@ def _plan(said: Mapping, where: str) -> grammar.Plan:
 
 
 def _capabilities(header: Mapping) -> frozenset[str]:
+    """What the bench could do when the run began."""
+    can = header["plan"].get("can")
+    if isinstance(can, list):
+        return frozenset(can)
     if header["drive"].get("preset"):
         return prepare.VIRTUAL
     return prepare.REAL | ({"rig"} if header.get("rig") else set())

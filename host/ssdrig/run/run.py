@@ -157,7 +157,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
     can = {"rig"} if args.rig else set()
-    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name) else set()
+    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name, controller=drive.controller) else set()
     prepared, budget = _prepared(args, known, prepare.REAL | can, rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)
     show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
