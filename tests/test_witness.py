@@ -11,6 +11,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis import witness as held
 from ssdrig.analysis.figures import figures_of
 from ssdrig.drive import witness
+from ssdrig.report import screen
 from ssdrig.rules import limits
 
 # of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
@@ -160,6 +161,7 @@ def test_the_rows_of_a_plan_have_counts_and_verdicts(tmp_path):
     notes = [note for note in row.notes if note.startswith("throttled")]
     assert notes == ["throttled: the drive counted light throttling +3 between its SMART readings at 0 s and 4 s"]
     assert not any("throttled" in note for note in after.notes)
+    assert any("clean, throttled: " in line for line in screen.ended(folder)[0]), "the end of a run says so"
     assert row.as_json()["kernel"]["why"] == "the run did not read the kernel's counts"
 
 

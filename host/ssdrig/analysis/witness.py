@@ -13,6 +13,7 @@ LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever
 LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
 EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
 KEYS = ("ios", "bytes", "lat_mean_us", "why")
+SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
 
 
 def event_of(events: Iterable[dict], label: str, round_: int | None) -> dict | None:

@@ -10,8 +10,9 @@ from html import escape
 from pathlib import Path
 
 from ssdrig.analysis import window_figures
-from ssdrig.report import comparable, over_op, pack, views, words
+from ssdrig.report import comparable, over_op, pack, repeats, views, words
 from ssdrig.report.cards import cards, spread
+from ssdrig.report.rows import of_figures
 from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
 from ssdrig.words import size
@@ -85,6 +86,11 @@ def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
             (HERE / "panels.html").read_text("utf-8"),
             views.phase_table(figures, names),
             over_op.section(figures),
+            repeats.section(
+                [data.header for data in runs],
+                [list(of_figures(found)) for found in figures],
+                [label for _, _, label, _ in names],
+            ),
             table(shown, names, review),
             rails_table(shown, names),
             more,

@@ -4,7 +4,7 @@ from html import escape
 
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.report import page, shown_parts, shown_points, shown_time
+from ssdrig.report import page, repeats, rows, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure
 from ssdrig.report.terms import number
@@ -59,6 +59,7 @@ def render(tables: list[Table]) -> str:
             shown_parts.section(each.path, name if len(tables) > 1 else "")
             for each, name in zip(tables, names, strict=True)
         ],
+        repeats.section([t.data.header for t in tables], [list(rows.of_plan(t)) for t in tables], names),
         *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
         page.notes(
             [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]

@@ -3,38 +3,18 @@ and of figures.json."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ssdrig import analysis, overprovisioning
-from ssdrig.analysis import table
+from ssdrig.analysis import table, witness
 from ssdrig.analysis.figures import figures_of
-from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
-from ssdrig.report import found, phases
+from ssdrig.report import found, over_op, phases, repeats, rows
 from ssdrig.report.plan_page import labels
-from ssdrig.report.shown import figure, rows_at
+from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
 
 OWN_PAGE = (None, "consistency")  # of what plan: runs older than plans, and the main job, have a page of their own
-COLUMNS = (  # the plan's word, heading
-    ("iops", "IOPS"),
-    ("MB/s", "MB/s"),
-    ("lat_mean", "mean lat, µs"),
-    ("W", "W"),
-    ("uJ/IO", "µJ per I/O"),
-    ("wa", "WA"),
-)
-
-
-class Line(NamedTuple):
-    """A row of the table: a step, one of its windows, or a point of a repeat. `figures`: by their keys; `notes`:
-    "keys: reason" of those that are None."""
-
-    name: str
-    seconds: float | None
-    figures: Mapping
-    notes: Iterable[str]
-    wanted: bool = True  # whether a figure that is None needs a reason: of a step with I/O
 
 
 class Lacking:
@@ -69,18 +49,23 @@ def ended(folder: Path) -> tuple[list[str], dict]:
 
 def of_figures(figures: dict) -> list[str]:
     """The phases of a run of the main job (figures.figures_of)."""
-    rows = phases.rows(figures)
-    if not rows:
+    found_phases = phases.rows(figures)
+    if not found_phases:
         return [f"no figures: {note}" for note in figures["notes"][:1]]
     lacking = Lacking()
     assumed = [overprovisioning.assumed_words(figures["raw_nand_bytes"])] if figures["raw_nand_assumed"] else []
-    for row in rows:
+    for row in found_phases:
         window = next((each for each in figures["windows"].values() if each and each["label"] == row["label"]), None)
-        for word, heading in COLUMNS:
+        for word, heading in rows.COLUMNS:
             key = shows.VALUES[word][0]
             if window and key in row and row[key] is None:
-                lacking.add(reason(key, window["notes"]), heading, row["phase"])
-    return phases.text([list(phases.HEAD), *map(phases.cells, rows)], "  ") + lacking.lines() + assumed
+                lacking.add(rows.reason(key, window["notes"]), heading, row["phase"])
+    return (
+        phases.text([list(phases.HEAD), *map(phases.cells, found_phases)], "  ")
+        + lacking.lines()
+        + assumed
+        + limits(figures["notes"])
+    )
 
 
 def text(tables: list[Table]) -> str:
@@ -95,15 +80,16 @@ def text(tables: list[Table]) -> str:
 def of_plan(each: Table) -> list[str]:
     """A row for each step, each of its windows and each point, then the reasons of what is not known, what the rule
     said, and what was not run."""
-    lines = list(_lines(each))
-    rows = [["step", "s", *(heading for _, heading in COLUMNS)]]
+    lines = list(rows.of_plan(each))
+    cells = [["step", "s", *(heading for _, heading in rows.COLUMNS)]]
     lacking = Lacking()
     for line in lines:
-        rows.append([line.name, figure(line.seconds), *(_cell(line.figures, word) for word, _ in COLUMNS)])
-        for word, heading in COLUMNS:
+        cells.append([line.name, figure(line.seconds), *(_cell(line.figures, word) for word, _ in rows.COLUMNS)])
+        for word, heading in rows.COLUMNS:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
-                lacking.add(reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
-    out = (phases.text(rows, "  ") if lines else []) + lacking.lines()
+                lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
+    out = (phases.text(cells, "  ") if lines else []) + lacking.lines()
+    out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
@@ -117,48 +103,26 @@ def of_plan(each: Table) -> list[str]:
     return out + [f"  not run: {_some(of)}, {why}" for why, of in left_out.items()]
 
 
-def reason(key: str, notes: Iterable[str]) -> str:
-    """Why a figure is not known, from notes "key, key: reason"."""
-    split = (note.partition(": ") for note in notes)
-    return next((why for keys, _, why in split if key in keys.split(", ")), "not known")
+def limits(notes: Iterable[str]) -> list[str]:
+    """The notes that say what disagrees with fio, and what has limited a load."""
+    return [f"  {note}" for note in notes if any(word in note for word in witness.SAYS)]
 
 
-def _lines(each: Table) -> Iterable[Line]:
-    seen: set[str] = set()
-    for row in each.rows:
-        if row.act.repeat is None:
-            yield from _of_step(row)
-        elif row.state == "done" and row.act.label not in seen:
-            seen.add(row.act.label)
-            kept = rows_at(each, row.act.path, dict(row.act.point))
-            if kept:
-                found = table.together(kept)
-                yield Line(row.act.label, found.get("t1_s"), found, kept[0].notes)
+def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
+    """Mean and standard deviation of runs of one plan that have just ended: lines, and the object for --json."""
+    lines_of = []
+    for folder in folders:
+        if table.plan_of(folder) in OWN_PAGE:
+            lines_of.append(list(rows.of_figures(figures_of(analysis.load(folder)))))
+        else:
+            lines_of.append(list(rows.of_plan(table.load(folder))))
+    spreads = repeats.spreads(lines_of)
+    return repeats.text(spreads, len(folders)), repeats.as_json(spreads)
 
 
-def _of_step(row: Row) -> Iterable[Line]:
-    if row.t0_s is None or row.t1_s is None or row.act.do == "choose":
-        return
-    with_io = row.act.do in ("fill", "load")
-    state = "" if row.state == "done" else f" ({row.state})"
-    for name, figures in row.windows.items():
-        whole = name == table.WHOLE
-        if figures is None:
-            yield Line(f"  {name}", None, {}, [f"{_keys()}: {_of_window(row, name)}"])
-            continue
-        notes = row.notes if whole else figures["notes"]
-        seconds = row.t1_s - row.t0_s if whole else figures["t1_s"] - figures["t0_s"]
-        yield Line(row.act.label + state if whole else f"  {name}", seconds, figures, notes, with_io)
-    if not row.windows:
-        yield Line(row.act.label + state, row.t1_s - row.t0_s, {}, row.notes, with_io)
-
-
-def _of_window(row: Row, name: str) -> str:
-    return reason(f"window {name}", row.notes)
-
-
-def _keys() -> str:
-    return ", ".join(shows.VALUES[word][0] for word, _ in COLUMNS)
+def of_series(folders: Sequence[Path]) -> list[str]:
+    """Runs with different over-provisioning: one row each."""
+    return over_op.lines([figures_of(analysis.load(folder)) for folder in folders])
 
 
 def _cell(figures: Mapping, word: str) -> str:

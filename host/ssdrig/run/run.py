@@ -25,7 +25,7 @@ from ssdrig.load import fio
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import dry_run, engine, prepare, series
+from ssdrig.run import dry_run, engine, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -55,10 +55,12 @@ def command(args) -> int:
             own += [folder] if folder else []
             one.seed += run_options.SEEDS_EACH
         if len(own) > 1:
-            show.say("\n".join(series.lines(own)))
+            _repeated(own, args, show)
         folders += own
     if len(each) > 1 and folders:
-        show.say("\n".join(series.over_op(folders)))
+        from ssdrig.report import screen
+
+        show.say("\n".join(screen.of_series(folders)))
     return 0
 
 
@@ -99,6 +101,19 @@ def _figures(folder: Path, args, show: Progress) -> tuple[list[str], dict | None
         return screen.ended(folder)
     except Exception as error:
         return [f"figures: not to be had, {words_of(error)}"], None
+
+
+def _repeated(folders: list[Path], args, show: Progress) -> None:
+    """Mean and standard deviation of runs of one plan; nothing that goes wrong here is theirs."""
+    from ssdrig.report import screen
+
+    try:
+        lines, found = screen.repeated(folders)
+    except Exception as error:
+        lines, found = [f"mean ± s: not to be had, {words_of(error)}"], None
+    if args.json or args.jsonl:
+        _print(args, {"repeats": [str(folder) for folder in folders], "spread": found}, 0)
+    show.say("\n".join(lines))
 
 
 def _print(args, result: dict, code: int) -> int:

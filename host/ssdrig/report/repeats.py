@@ -1,0 +1,118 @@
+"""Runs of one plan on one drive, each with other seeds: mean and standard deviation (n - 1) of each figure."""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from ssdrig.plan import shows
+from ssdrig.report import phases
+from ssdrig.report.rows import COLUMNS, Line
+from ssdrig.report.shown import figure
+from ssdrig.report.terms import number, with_error
+
+
+class Spread(NamedTuple):
+    """Of n values, at least two."""
+
+    mean: float
+    s: float
+    n: int
+
+    @property
+    def text(self) -> str:
+        return with_error(self.mean, self.s, 3) if self.s else f"{figure(self.mean)} ± {number(0, 0)}"
+
+
+def mean_and_s(values: Sequence[float]) -> Spread:
+    """The mean and the sample standard deviation (n - 1) of at least two values."""
+    return Spread(statistics.fmean(values), statistics.stdev(values), len(values))
+
+
+def alike(header: Mapping) -> str:
+    """What two runs have in common that are repeats of each other: plan, parameters, drive; a SIMULATED drive has a new
+    serial each time."""
+    plan, method, drive = header.get("plan") or {}, dict(header["method"]), header["drive"]
+    method.pop("seed", None)
+    own = drive.get("preset") or drive.get("serial")
+    size = [drive.get(key) for key in ("model", "capacity_bytes", "raw_nand_bytes", "time_dilation", "firmware")]
+    said = [plan.get("name"), plan.get("text"), plan.get("variant"), plan.get("params"), method, own, size]
+    return json.dumps(said, sort_keys=True, default=str)
+
+
+def groups(headers: Sequence[Mapping]) -> list[list[int]]:
+    """The places of runs that are repeats of each other, at least two each."""
+    found: dict[str, list[int]] = {}
+    for place, header in enumerate(headers):
+        found.setdefault(alike(header), []).append(place)
+    return [places for places in found.values() if len(places) > 1]
+
+
+def spreads(lines_of: Sequence[Sequence[Line]]) -> dict[str, dict[str, Spread]]:
+    """{row: {word of COLUMNS: Spread}} of the rows of several runs; only what at least two of them know."""
+    seen: dict[str, dict[str, list[float]]] = {}
+    step = ""
+    for lines in lines_of:
+        for line in lines:
+            step = step if line.name.startswith(" ") else line.name
+            name = f"{step}, {line.name.strip()}" if line.name.startswith(" ") else line.name
+            values = seen.setdefault(name, {})
+            for word, _ in COLUMNS:
+                value = line.figures.get(shows.VALUES[word][0])
+                if isinstance(value, int | float):
+                    values.setdefault(word, []).append(value)
+    found = {
+        name: {word: mean_and_s(known) for word, known in values.items() if len(known) > 1}
+        for name, values in seen.items()
+    }
+    return {name: row for name, row in found.items() if row}
+
+
+def as_json(found: Mapping[str, Mapping[str, Spread]]) -> dict:
+    """{row: {figure's key: {"mean", "s", "n"}}}."""
+    return {
+        name: {shows.VALUES[word][0]: spread._asdict() for word, spread in row.items()} for name, row in found.items()
+    }
+
+
+def text(found: Mapping[str, Mapping[str, Spread]], runs: int) -> list[str]:
+    """For a terminal."""
+    if not found:
+        return [f"mean ± s of {runs} runs: no figure is known of two of them"]
+    rows = [[f"mean ± s, n = {runs}", *(heading for _, heading in COLUMNS)], *_cells(found, runs)]
+    return phases.text(rows, "  ")
+
+
+def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], names: Sequence[str]) -> str:
+    """For a page: a table for each group of repeats; nothing where there is none."""
+    out = []
+    for places in groups(headers):
+        found = spreads([lines_of[i] for i in places])
+        if not found:
+            continue
+        head = "".join(f'<th scope="col">{escape(heading)}</th>' for _, heading in COLUMNS)
+        body = "".join(
+            f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+            for name, *cells in _cells(found, len(places))
+        )
+        of = ", ".join(names[i] for i in places)
+        what = f"{len(places)} runs of the same plan on the same drive, each with other seeds: {of}"
+        out.append(f'<p class="soft">{escape(what)}</p><div class="scroll"><table class="phases steps repeats">')
+        out.append(f'<thead><tr><th scope="col">Step</th>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+    if not out:
+        return ""
+    title = '<section aria-labelledby="repeats-h"><h2 id="repeats-h">Repeats: mean ± standard deviation</h2>'
+    return title + "".join(out) + "</section>"
+
+
+def _cells(found: Mapping[str, Mapping[str, Spread]], runs: int) -> list[list[str]]:
+    rows = []
+    for name, row in found.items():
+        cells = [name]
+        for word, _ in COLUMNS:
+            spread = row.get(word)
+            few = f" (n = {spread.n})" if spread and spread.n != runs else ""
+            cells.append(spread.text + few if spread else "–")
+        rows.append(cells)
+    return rows

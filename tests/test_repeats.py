@@ -1,0 +1,90 @@
+"""report/repeats.py: runs of one plan on one drive, mean and standard deviation, on the page and at the end."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import synthetic_plan
+import synthetic_run
+
+from ssdrig import analysis, journal
+from ssdrig.analysis import table
+from ssdrig.analysis.figures import figures_of
+from ssdrig.progress import Progress
+from ssdrig.report import page, plan_page, repeats, rows, screen
+from ssdrig.run import run
+
+# n = 3 of 98, 100, 105: mean 101, s = sqrt((9 + 1 + 16) / 2)
+VALUES, MEAN, S = (98.0, 100.0, 105.0), 101.0, 13**0.5
+
+
+@pytest.fixture(scope="module")
+def plans(tmp_path_factory):
+    """Three runs of a plan whose load `one` has these I/Os in each second, and one with another parameter."""
+    base = tmp_path_factory.mktemp("repeats")
+    folders = []
+    for i, (count, time) in enumerate([(98, "4 s"), (100, "4 s"), (105, "4 s"), (300, "5 s")]):
+        w = synthetic_plan.Writer(base, synthetic_plan.STEPS, "quick", {"time": time}, name=f"run-{i}")
+        w.load("clean", [count] * 4, 2.0)
+        folders.append(w.end())
+    return folders
+
+
+def test_mean_and_s():
+    assert repeats.mean_and_s(VALUES) == pytest.approx((MEAN, S, 3))
+    assert repeats.mean_and_s(VALUES).text == "101.0 ± 3.6"
+    assert repeats.mean_and_s((5.0, 5.0)).text == "5.00 ± 0"
+
+
+def test_each_row_of_the_runs_has_one(plans):
+    lines, found = screen.repeated(plans[:3])
+    assert found["clean"]["iops_mean"] == pytest.approx({"mean": MEAN, "s": S, "n": 3})
+    assert found["clean, late"]["iops_mean"] == pytest.approx({"mean": MEAN, "s": S, "n": 3})
+    assert "wa" not in found["clean"], "none of them knows it"
+    assert lines[0].split("  ")[1] == "mean ± s, n = 3" and "101.0 ± 3.6" in lines[1]
+
+
+def test_what_only_two_know_says_so(plans):
+    of = [rows.Line("a", 1, {"iops_mean": v}, []) for v in VALUES[:2]] + [rows.Line("a", 1, {"iops_mean": None}, [])]
+    found = repeats.spreads([[line] for line in of])
+    assert found["a"]["iops"].n == 2 and any("(n = 2)" in line for line in repeats.text(found, 3))
+    assert repeats.spreads([[of[0]], [of[2]]]) == {}
+    assert "no figure" in repeats.text({}, 2)[0]
+
+
+def test_repeats_are_of_the_same_plan_parameters_and_drive(plans):
+    headers = [journal.run_header(folder) for folder in plans]
+    assert repeats.groups(headers) == [[0, 1, 2]]
+    other = json.loads(json.dumps(headers[0]))
+    other["method"]["seed"], other["drive"]["serial"] = 99, "SIM0002"
+    assert repeats.groups([headers[0], other]) == [[0, 1]], "a SIMULATED drive has a new serial each time"
+    other["drive"]["preset"] = None
+    assert repeats.groups([headers[0], other]) == []
+
+
+def test_the_page_of_a_plan_has_them(plans):
+    tables = [table.load(folder) for folder in plans]
+    made = plan_page.render(tables)
+    assert "mean ± standard deviation" in made and "<td>101.0 ± 3.6</td>" in made
+    assert made.count('class="phases steps repeats"') == 1 and "3 runs of the same plan" in made
+    assert "standard deviation" not in plan_page.render(tables[:1])
+
+
+def test_the_page_of_the_main_job_has_them(tmp_path):
+    folders = [
+        synthetic_run.write(tmp_path, [4000] * 4 + [count] * 16, zoom_s=10, name=f"r{count}") for count in (1000, 1100)
+    ]
+    runs = [analysis.load(folder) for folder in folders]
+    figures = [figures_of(data) for data in runs]
+    made = page.render(runs, figures, 0)
+    assert "1\u202f050 ± 71</td>" in made and '<th scope="row">steady</th>' in made
+    assert "standard deviation</h2>" not in page.render(runs[:1], figures[:1], 0)
+
+
+def test_the_end_of_the_last_run_prints_them(plans, capsys):
+    args = SimpleNamespace(json=True, jsonl=False)
+    run._repeated(plans[:3], args, Progress())
+    out, err = capsys.readouterr()
+    assert json.loads(out)["spread"]["clean"]["iops_mean"]["n"] == 3 and "101.0 ± 3.6" in err
+    run._repeated([plans[0] / "none"] * 2, args, Progress())
+    assert "not to be had" in capsys.readouterr().err
