@@ -238,3 +238,11 @@ def test_a_run_that_was_cut_short_picks_the_same_points_again(tmp_path, monkeypa
     again, done = carry_out(monkeypatch, todo.acts, earlier.points(part), shown=dict.fromkeys(SHOWN, (1, 1.0)))
     assert done == [("again/long", 32), ("again/long", 8), ("again/long", 1)]
     assert of(again, "choose") == of(events, "choose"), "not by what the new part shows"
+
+
+def test_what_a_choose_step_that_was_left_out_would_have_set_is_left_out(tmp_path, monkeypatch):
+    text = HEAD + SWEEP + PICK + 'needs = ["write-cache"]\noptional = true\n' + AGAIN
+    events, done = carry_out(monkeypatch, prepared(tmp_path, text).acts)
+    assert "again/long" not in {path for path, _ in done}
+    why = {event["step"]: event["why"] for event in of(events, "not_run")}
+    assert why["again/long"] == "the choose step before it was not run" and "write-cache" in why["pick"]

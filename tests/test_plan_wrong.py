@@ -398,6 +398,13 @@ def test_do_you_mean_names_what_there_is():
             ),
             "at least 5 rounds, which the rule needs; seen most = 4",
         ),
+        (
+            REPEAT.format(
+                'until = [{ steady = "pts", from = 2, track = ["iops qd=1"] }]\nmost = 5',
+                'over = [{ qd = [1] }]\nread = 0\ntime = "1 s"',
+            ),
+            "at least 6 rounds, which the rule needs; seen most = 5",
+        ),
     ],
 )
 def test_what_had_been_found_out_late_or_not_at_all(text, sentence):

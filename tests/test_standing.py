@@ -1,6 +1,7 @@
 """run/standing.py: what is done of a run that was cut short, and what is to be done."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from ssdrig.plan import expand, grammar, state
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.run import standing
 
+EXAMPLES = Path(__file__).parents[1] / "schemas/examples/plan"
 DRIVE = {"capacity_bytes": 1 << 30, "raw_nand_bytes": 1 << 30, "logical_block_bytes": 4096}
 ALL = frozenset({"purge", "trim"})
 
@@ -76,6 +78,8 @@ def go_on(acts, events, powered=True):
 PTS = acts_of("pts-iops")
 CONSISTENCY = acts_of("consistency")
 TRIM = acts_of("trim-validation")
+LAT = acts_of("pts-lat")
+POINTS = acts_of(str(EXAMPLES / "good-operating-points.toml"), None)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_what_a_plan_reads_and_nobody_knows_to_be_there_is_written_again():
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
-    acts = data.draw(st.sampled_from([PTS, CONSISTENCY, TRIM]))
+    acts = data.draw(st.sampled_from([PTS, CONSISTENCY, TRIM, LAT, POINTS]))
     parts, header = [], {}
     todo_acts = acts
     for _ in range(data.draw(st.integers(1, 3))):
@@ -202,7 +206,9 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
         if acts[todo.begins].repeat and todo.begins:
             assert now.valid_bytes == 1 << 30
         for act in todo.acts:  # one that preconditions and five new rounds, always
-            assert not act.repeat or not act.repeat.until or act.repeat.least == 6
+            if act.repeat and act.repeat.until:
+                assert act.repeat.least == 5 if act.repeat.judged == 1 else act.repeat.least >= 6
+                assert act.repeat.first == 1 or act.repeat.judged > act.repeat.first
         todo_acts = todo.acts
         header = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
 

@@ -117,10 +117,10 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
                 f"another end in {where}",
                 'write until = [{ steady = "pts", track = [ … ] }]; most limits the rounds',
             )
-    most = found.keys.get("most", steady.ROUNDS)
-    if most < steady.ROUNDS and any(rule.rule == "pts" for rule in rules):
-        expected = f"at least {steady.ROUNDS} rounds, which the rule needs"
-        raise UsageError(expected, f"most = {most} in {where}", "allow more rounds")
+    needed = max((rule.judged - 1 + steady.ROUNDS for rule in rules if rule.rule == "pts"), default=1)
+    if found.keys.get("most", needed) < needed:
+        expected = f"at least {needed} rounds, which the rule needs"
+        raise UsageError(expected, f"most = {found.keys['most']} in {where}", "allow more rounds")
     for rule in rules:
         for words in rule.track:
             _track(found, words, where)

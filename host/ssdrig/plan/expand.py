@@ -145,7 +145,7 @@ def _choose(step: grammar.Step, acts: list[Act], made: list[Act]) -> tuple[list[
         fixed = {key: value for key, value in point.items() if key not in ("at", "where")}
         picks[point["at"]] = tuple(act.point for act in swept if fixed.items() <= act.point.items())
     why = None if swept else f"no point of {path} is run on this drive"
-    return [replace(act, choices=swept, not_run=why) for act in made], picks
+    return [replace(act, choices=swept, not_run=act.not_run or why) for act in made], picks
 
 
 def _acts(

@@ -62,7 +62,9 @@ def _at_its_point(act: Act, stage: Stage) -> Act:
     """An act at an operating point, with what the choose step before it has picked."""
     if act.do == "choose" or not act.choices:
         return act
-    pick = stage.picked[act.point["at"]]
+    pick = stage.picked.get(act.point["at"])
+    if pick is None:
+        return replace(act, not_run="the choose step before it was not run")
     if pick.point is None:
         return replace(act, not_run=f"there is no operating point {pick.at}: {pick.why}")
     return act.at(pick.point)
