@@ -1,5 +1,6 @@
 """The board's layout as the tests read it: the KiCad file, by our own reading."""
 
+import functools
 import re
 
 from board_files import BOARD
@@ -83,4 +84,6 @@ class Board:
             self.pours.append((plain(value(zone, "net_name")[0]), value(zone, "layer")[0], polygons))
 
 
-BOARD_FILE = Board(TEXT)
+@functools.cache
+def board_file() -> Board:
+    return Board(TEXT)

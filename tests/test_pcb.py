@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from board_files import BOARD, NETS, PARTS, PINS, circuit, kicad  # noqa: F401
-from board_layout import BOARD_FILE, TEXT, every, parsed, value
+from board_layout import TEXT, board_file, every, parsed, value
 
 import fill  # isort: skip  (hardware/board, by way of board_files)
 import footprints  # isort: skip
@@ -41,13 +41,13 @@ def test_board_is_the_one_that_the_sources_make():
 
 def test_parts_are_those_of_the_schematic():
     assert {ref: (f"ssdrig:{footprints.footprint(part).name}", part.value) for ref, part in REAL.items()} == {
-        ref: part for ref, part in BOARD_FILE.parts.items() if not re.fullmatch(r"H\d", ref)
+        ref: part for ref, part in board_file().parts.items() if not re.fullmatch(r"H\d", ref)
     }
 
 
 def test_pads_have_the_nets_of_kicads_netlist():
     found = {}
-    for (ref, number), pads in BOARD_FILE.pads.items():
+    for (ref, number), pads in board_file().pads.items():
         for net, *_ in pads:
             if net and not net.startswith("unconnected-"):
                 found.setdefault(net, set()).add((ref, number))
@@ -56,14 +56,14 @@ def test_pads_have_the_nets_of_kicads_netlist():
 
 def test_every_pin_of_the_schematic_has_a_pad():
     for ref, part in REAL.items():
-        assert set(part.nets) <= {number for r, number in BOARD_FILE.pads if r == ref}, ref
+        assert set(part.nets) <= {number for r, number in board_file().pads if r == ref}, ref
 
 
 # ---- places
 
 
 def middle(ref, number):
-    pads = BOARD_FILE.pads[ref, number]
+    pads = board_file().pads[ref, number]
     return sum(pad[1] for pad in pads) / len(pads), sum(pad[2] for pad in pads) / len(pads)
 
 
@@ -81,7 +81,7 @@ def test_pico_as_its_data_sheet_has_it():
     for i in range(20):
         assert middle("U1", str(i + 1)) == pytest.approx((81.2, middle("U1", "1")[1] + 2.54 * i))
         assert middle("U1", str(40 - i)) == pytest.approx((81.2 + 17.78, middle("U1", "1")[1] + 2.54 * i))
-    assert {row["net"]: BOARD_FILE.pads["U1", row["pico_pin"]][0][0] for row in PINS} == {
+    assert {row["net"]: board_file().pads["U1", row["pico_pin"]][0][0] for row in PINS} == {
         row["net"]: row["net"] for row in PINS
     }
 
@@ -91,7 +91,7 @@ def test_sata_wires_lie_in_the_order_of_the_contacts():
         xs = [middle(ref, f"P{i + 1}")[0] for i in range(15)]
         groups = [xs[i : i + 3] for i in range(0, 15, 3)]
         assert all(max(one) < min(other) for one, other in zip(groups, groups[1:]))
-        assert all(BOARD_FILE.pads[ref, pin][0][5] == 1.6 for pin in ("P5", "P8", "P12", "P14"))  # 18 AWG
+        assert all(board_file().pads[ref, pin][0][5] == 1.6 for pin in ("P5", "P8", "P12", "P14"))  # 18 AWG
 
 
 @pytest.mark.parametrize("n, pin", [(0, "31"), (1, "32"), (2, "34")])
@@ -112,12 +112,12 @@ def test_loop_of_the_crowbar_is_short(n):
         middle(f"Q{r}04", "3"),
         middle(f"Q{r}04", "2"),
     ]
-    holes = [at for net, at, _ in BOARD_FILE.vias if net == "GND" and math.dist(at, ways[-1]) < 2.2]
+    holes = [at for net, at, _ in board_file().vias if net == "GND" and math.dist(at, ways[-1]) < 2.2]
     assert sum(math.dist(a, b) for a, b in zip(ways, ways[1:])) < 22 and len(holes) >= 2
 
 
 def test_screws_and_edges():
-    assert sorted(pads[0][1:3] for (ref, _), pads in BOARD_FILE.pads.items() if re.fullmatch(r"H\d", ref)) == sorted(
+    assert sorted(pads[0][1:3] for (ref, _), pads in board_file().pads.items() if re.fullmatch(r"H\d", ref)) == sorted(
         place.HOLES
     )
     assert len(place.HOLES) == 4 and all(
@@ -132,7 +132,7 @@ def test_screws_and_edges():
 
 
 def test_what_is_printed():
-    printed = [item[1] for item in every(BOARD_FILE.tree, "gr_text")]
+    printed = [item[1] for item in every(board_file().tree, "gr_text")]
     for n, (rail, *_) in enumerate(circuit.RAILS):
         volt = f"{circuit.VALUES[rail, 'voltage'].value:g}V"
         assert any(f"RAIL {n}" in text and (n in (1, 2) or volt in text) for text in printed)
@@ -155,7 +155,7 @@ def drawn(svg):
 
 def test_picture_shows_every_part_and_text():
     texts = [text for text, _, _ in drawn((BOARD / "ssdrig-pcb.svg").read_text())]
-    assert set(REAL) | {item[1] for item in every(BOARD_FILE.tree, "gr_text")} <= set(texts)
+    assert set(REAL) | {item[1] for item in every(board_file().tree, "gr_text")} <= set(texts)
 
 
 # ---- KiCad
@@ -227,8 +227,8 @@ def test_pours_are_kicads():
     )
     done = subprocess.run([python, "-c", code, str(BOARD)], capture_output=True, text=True, timeout=100, check=True)
     again = json.loads(done.stdout.splitlines()[-1])
-    assert len(again) == len(BOARD_FILE.pours) > 20
-    for polygons, (net, layer, ours) in zip(again, BOARD_FILE.pours):
+    assert len(again) == len(board_file().pours) > 20
+    for polygons, (net, layer, ours) in zip(again, board_file().pours):
         assert area(polygons) == pytest.approx(area(ours), rel=0.002), (net, layer)
 
 

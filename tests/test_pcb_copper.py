@@ -1,12 +1,13 @@
 """Copper of the board's layout: the 5 A paths are wide enough, the Kelvin taps end at the shunts."""
 
+import functools
 import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from board_files import PARTS, circuit
-from board_layout import BOARD_FILE, TEXT, Board
+from board_layout import TEXT, Board, board_file
 
 import place  # isort: skip  (hardware/board, by way of board_files)
 
@@ -115,7 +116,7 @@ def heavy(n):
 def test_path_of_5_A_is_wide_enough(n):
     for net, start, end in heavy(n):
         assert passes(
-            BOARD_FILE, net, pads_at(BOARD_FILE, start), pads_at(BOARD_FILE, end), width_mm(AMPERE, 10, 35)
+            board_file(), net, pads_at(board_file(), start), pads_at(board_file(), end), width_mm(AMPERE, 10, 35)
         ), (net, start, end)
 
 
@@ -156,13 +157,15 @@ def test_resistance_of_the_copper(n):
     assert 1 < path_mOhm(n) < 2.8
 
 
+@functools.cache
 def path_mOhm(n):
     """Of the whole path; where a net is poured on both sides, its ends are holes, and the two lie side by side."""
     total = 0
     for net, *pins in heavy(n):
-        sides = {layer for name, layer, _ in BOARD_FILE.pours if name == net}
+        sides = {layer for name, layer, _ in board_file().pours if name == net}
         total += 1 / sum(
-            1 / resistance_mOhm(BOARD_FILE, net, *(pads_at(BOARD_FILE, pin) for pin in pins), side) for side in sides
+            1 / resistance_mOhm(board_file(), net, *(pads_at(board_file(), pin) for pin in pins), side)
+            for side in sides
         )
     return total
 
@@ -272,7 +275,7 @@ def near(point, tracks):
 
 @pytest.mark.parametrize("n", range(4))
 def test_kelvin_taps_end_at_the_shunt(n):
-    check_kelvin(BOARD_FILE, n)
+    check_kelvin(board_file(), n)
 
 
 @pytest.mark.slow
@@ -281,7 +284,7 @@ def test_a_tap_in_the_pour_is_found():
     board = Board(TEXT)
     first = board.pads["R107", "1"][0]
     board.tracks = [t if (t[0], t[3][1]) != ("SW0", 57.3) else (*t[:3], (t[3][0], 52.0), t[4]) for t in board.tracks]
-    assert board.tracks != BOARD_FILE.tracks and first[2] == pytest.approx(57.04, abs=0.01)
+    assert board.tracks != board_file().tracks and first[2] == pytest.approx(57.04, abs=0.01)
     with pytest.raises(AssertionError):
         check_kelvin(board, 0)
     board = Board(TEXT)

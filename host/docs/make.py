@@ -22,7 +22,7 @@ BEGIN, END = "<!-- made: {} -->", "<!-- end -->"
 def pages() -> dict[Path, str]:
     """Path -> text of every generated page."""
     files = rooms.modules()
-    uses = rooms.imports(files)
+    uses = rooms.of_the_host()
     house, inside, low = rooms.house(uses), rooms.joined(uses), rooms.ground(uses)
     map_page = HERE / "architecture.md"
     text = with_part(map_page.read_text(), "rooms", rooms.table(house, house, files))

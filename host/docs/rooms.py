@@ -2,6 +2,7 @@
 picture of it. make.py puts them into architecture.md and rooms.svg. Pure, but for reading the sources."""
 
 import ast
+import functools
 from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
@@ -40,7 +41,9 @@ def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
     uses: dict[str, set[str]] = {}
     for name, path in files.items():
         uses[name] = set()
-        for node in ast.walk(Running().visit(ast.parse(path.read_text()))):
+        text = path.read_text()
+        tree = ast.parse(text)
+        for node in ast.walk(Running().visit(tree) if "TYPE_CHECKING" in text else tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 named = [f"{node.module}.{each.name}" for each in node.names]
                 uses[name] |= {each if each in files else node.module for each in named}
@@ -50,6 +53,12 @@ def imports(files: Mapping[str, Path]) -> dict[str, set[str]]:
                 uses[name].add(str(node.value))
         uses[name] &= files.keys() - {name, "ssdrig"}
     return uses
+
+
+@functools.cache
+def of_the_host() -> dict[str, set[str]]:
+    """imports() of all modules."""
+    return imports(modules())
 
 
 def room(module: str) -> str:
