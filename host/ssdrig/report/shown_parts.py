@@ -11,6 +11,7 @@ from ssdrig.report.shown import panel
 from ssdrig.words import clock
 
 LABELS = 6  # of the axis, at most
+ROOM = 1.15  # above the values, for words
 LEAST_SHARE = 0.08  # of the axis that has room for words
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
@@ -40,7 +41,7 @@ def _plot(label: str, found: list[Part], lines: list[Line], words: str) -> tuple
     zero_s = found[0].begin_utc_ns / 1e9
     whole_s = max(1.0, found[-1].end_utc_ns / 1e9 - zero_s)
     values = [float(value) for line in lines for value in line.values]
-    plot = svg.Plot(label, 960, 250, (0.0, whole_s), svg.extent(values, False))
+    plot = svg.Plot(label, 960, 250, (0.0, whole_s), (0.0, ROOM * svg.extent(values, False)[1]))
     for line in lines:
         pairs = list(zip((line.utc_s - zero_s).tolist(), line.values.tolist(), strict=True))
         if len(pairs) == 1:  # a line needs two
@@ -78,8 +79,9 @@ def _table(found: list[Part]) -> str:
         cells = [began, clock((part.end_utc_ns - part.begin_utc_ns) / 1e9)]
         cells += ["–" if gap_s is None else clock(gap_s), part.begins or "–"]
         said = f"{part.state}: {part.why}" if part.why else part.state
+        badge = f'<span class="state {escape(part.state)}">{escape(said)}</span>'
         rows.append(
-            f'<tr><th scope="row">part {part.number} <span class="state">{escape(said)}</span></th>'
+            f'<tr><th scope="row">part {part.number} {badge}</th>'
             + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
             + "</tr>"
         )
