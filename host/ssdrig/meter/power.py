@@ -20,6 +20,7 @@ from ssdrig.meter import calibration, clock
 from ssdrig.meter.frames import Boot, Frames, unpacked
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
+SAMPLES_AT_ONCE = 1 << 15  # new memory for the numbers in between of a long run would cost more than to compute them
 BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
 
 
@@ -211,8 +212,10 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
             pings = [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
         fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
-        t_ns[rows] = fitted.t_ns(frames.t_us[rows])
-        err_ns[rows] = fitted.bound_ns(frames.t_us[rows])
+        for at in range(rows.start, rows.stop, SAMPLES_AT_ONCE):
+            part = slice(at, min(at + SAMPLES_AT_ONCE, rows.stop))
+            t_ns[part] = fitted.t_ns(frames.t_us[part])
+            err_ns[part] = fitted.bound_ns(frames.t_us[part])
     if (t_ns[1:] < t_ns[:-1]).any():
         np.maximum.accumulate(t_ns, out=t_ns)
     return clocks, t_ns, err_ns

@@ -18,7 +18,7 @@ from ssdrig.meter.power import Closure, Power, assemble, closure, explained, int
 __all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
 
 SECOND_NS = 10**9
-PIECE_BYTES = 1 << 26
+PIECE_BYTES = 1 << 24
 PATIENCE_NS = 10 * SECOND_NS  # a second whose end no sample has passed is given up after this
 RECENT_PINGS = 900
 
