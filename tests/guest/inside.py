@@ -1,12 +1,10 @@
-"""What the tests do to the guest's disks and files, in a fork of its agent: starting a shell and a program for each
-step costs the guest ten times as much. Machine.do(name, …) calls a function of this module; arguments and results are
-JSON."""
+"""What the tests do to the disks and files of the guest, in its agent: a shell and a program for each step cost it ten
+times as much. Machine.do(name, …) calls a function of this module; arguments and results are JSON."""
 
 import contextlib
 import ctypes
 import fcntl
 import glob
-import json
 import mmap
 import os
 import re
@@ -198,8 +196,3 @@ def lines(path: str) -> list[str]:
 def unescaped(path: str) -> str:
     """A path as a table in /proc shows it: octal for blanks."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
-
-
-def main(function: str, arguments: str) -> None:
-    """What Machine.do() asks for; the result goes to stdout."""
-    print(json.dumps(globals()[function](*json.loads(arguments))))

@@ -26,7 +26,6 @@ BOOT_LIMIT_S = 180
 LIMIT_S = 300  # for a command; a guest that gets a tenth of a processor needs minutes for what takes it seconds
 PR_SET_PDEATHSIG = 1
 CLONE = Path(__file__).resolve().parents[2]
-CALL = "import sys; from guest import inside; inside.main(*sys.argv)"
 COMMAND = "import sys; from ssdrig.cli import main; sys.exit(main())"
 # `drives` gives all drives together 20 s to answer, which a guest that gets a fraction of a processor may not keep
 PATIENTLY = "from ssdrig.drive import command; command.POLL_TIMEOUT_S = 600; "
@@ -61,7 +60,8 @@ class Machine:
         self.qemu_version = qemu.version()
         disks = (*qemu.DISKS, qemu.FDP) if self.qemu_version[0] >= qemu.OLDEST_QEMU_WITH_FDP else qemu.DISKS
         self.built = built = kernel()
-        compileall.compile_dir(CLONE / "host" / "ssdrig", quiet=2)  # the guest would need 10 s for it
+        for code in (CLONE / "host" / "ssdrig", qemu.AGENT.parent):
+            compileall.compile_dir(code, quiet=2)  # the guest would need 10 s for it
         initramfs.build(built, folder / "initrd")
         for disk in disks:
             with open(folder / disk.id, "wb") as file:
@@ -138,7 +138,8 @@ class Machine:
 
     def do(self, function: str, *arguments, timeout_s: float = LIMIT_S):
         """Call a function of inside.py in the guest; it must not raise. Returns what it returns."""
-        done = self._ended((function,), timeout_s, "", python_request(CALL, (function, json.dumps(arguments))))
+        request = {"call": function, "arguments": arguments, "path": python_path()}
+        done = self._ended((function,), timeout_s, "", request)
         if done.exit_code != 0:
             raise AssertionError(f"in the guest, {function}{arguments}: exit {done.exit_code}\n{done.stderr}")
         return done.json()
@@ -184,10 +185,13 @@ class Machine:
         self.wait_event("DEVICE_DELETED", device=disk.id)
 
     def load_holders(self) -> None:
-        """Load the modules of kernel.HOLDERS; the guest sees them in the clone. pstore_blk needs a parameter: a test
-        loads it."""
-        paths = " ".join(str(path) for path in self.built.holders if path.stem != "pstore_blk")
-        self.sh(f"for path in {paths}; do /run/guest/busybox insmod $path || echo $path does not load; done >&2")
+        """Load the modules of kernel.HOLDERS; the guest sees them in this machine's folder. pstore_blk needs a
+        parameter: a test loads it."""
+        names = [path.name for path in self.built.holders if path.stem != "pstore_blk"]
+        for path in self.built.holders:
+            (self.folder / path.name).write_bytes(initramfs.unsigned(path))
+        insmod = "/run/guest/busybox insmod $name || echo $name does not load"
+        self.sh(f"cd {self.folder}; for name in {' '.join(names)}; do {insmod}; done >&2")
         self.sh("mount -t configfs configfs /sys/kernel/config")
 
     def plug(self, disk: qemu.Disk) -> None:
@@ -268,15 +272,15 @@ class Lines:
         self.socket.close()
 
 
-def python_request(source: str, words: tuple[str, ...]) -> dict:
-    """What asks the agent to run Python source with this clone and its environment's packages."""
+def python_path() -> list[str]:
+    """Where the agent finds this clone and its environment's packages."""
     packages = sorted(str(path) for path in CLONE.glob(".venv/lib/python*/site-packages"))
-    return {
-        "python": source,
-        "words": words,
-        "path": [str(CLONE / "host"), str(CLONE / "tests"), *packages],
-        "cwd": str(CLONE),
-    }
+    return [str(CLONE / "host"), str(CLONE / "tests"), *packages]
+
+
+def python_request(source: str, words: tuple[str, ...]) -> dict:
+    """What asks the agent to run Python source."""
+    return {"python": source, "words": words, "path": python_path(), "cwd": str(CLONE)}
 
 
 def _die_with_parent() -> None:

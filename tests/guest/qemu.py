@@ -75,6 +75,9 @@ def version() -> tuple[int, ...]:
 def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
     python = Path(sys._base_executable).resolve()
     words = ["console=ttyS0", "panic=-1", "loglevel=5", "mitigations=off", "nokaslr", "audit=0", "tsc=reliable"]
+    # a busy machine gives the guest its first ticks so late that the kernel panics: "IO-APIC + timer doesn't work"
+    words += ["no_timer_check"]
+    words += ["cryptomgr.notests", "transparent_hugepage=never"]  # tests at boot, and copies of 2 MiB: both emulated
     words += [f"ssdrig_agent={AGENT}", f"ssdrig_python={python}"]
     words_of_qemu = [
         QEMU,

@@ -59,6 +59,13 @@ def test_modules_are_unpacked(tmp_path):
         module_bytes(Path("c.ko.zst"))
 
 
+def test_the_signature_of_a_module_is_left_out(tmp_path):
+    code, signature, header = b"\x7fELF code", b"s" * 300, bytes((0, 0, 2, 0, 0, 0, 0, 0))
+    (tmp_path / "signed.ko").write_bytes(code + signature + header + (300).to_bytes(4, "big") + initramfs.SIGNED)
+    (tmp_path / "plain.ko").write_bytes(code)
+    assert initramfs.unsigned(tmp_path / "signed.ko") == initramfs.unsigned(tmp_path / "plain.ko") == code
+
+
 def test_initramfs_is_what_cpio_reads(tmp_path):
     cpio = [shutil.which("cpio")] if shutil.which("cpio") else [shutil.which("busybox"), "cpio"]
     if not cpio[0]:
