@@ -54,7 +54,9 @@ def inner(
     clean = {
         key: value for key, value in os.environ.items() if key not in ("PYTEST_DEBUG_TEMPROOT", "SSDRIG_TEST_RETRIED")
     }
-    words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", *more]
+    clean["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    plugins = ["-p", "xdist"] if "-n" in more else []
+    words = [sys.executable, "-m", "pytest", "-s", "-p", "no:cacheprovider", *plugins, *more]
     return subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=60)
 
 
