@@ -1,16 +1,20 @@
 """The kernel's counts of a load: read from a tree of files, held against fio's; and the verdicts of rules/limits.py."""
 
 import json
+from pathlib import Path
 
 import pytest
 import synthetic_plan
 import synthetic_run
+from loop_device import loop_device
 
 from ssdrig import analysis
 from ssdrig.analysis import table
 from ssdrig.analysis import witness as held
 from ssdrig.analysis.figures import figures_of
 from ssdrig.drive import witness
+from ssdrig.load import fio
+from ssdrig.load.fiojob import Job
 from ssdrig.report import screen
 from ssdrig.rules import limits
 
@@ -27,7 +31,8 @@ def kernel(tmp_path):
     def read(stat, user=100, idle=750, name="nvme0n1"):
         for path, text in (
             ("sys/block/nvme0n1/stat", stat),
-            ("sys/block/nvme0n1/queue/max_sectors_kb", "128\n"),
+            ("sys/block/nvme0n1/queue/max_sectors_kb", "256\n"),
+            ("sys/block/nvme0n1/queue/max_segments", f"{131072 // witness.PAGE_BYTES}\n"),
             ("proc/stat", CPUS.format(user, idle)),
         ):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -93,6 +98,21 @@ def test_counts_that_agree_say_nothing():
 def test_what_disagrees_is_a_note(event, fio, said):
     notes = held.kernel(event, fio)[1]
     assert len(notes) == 1 and notes[0].startswith(said), notes
+
+
+@pytest.mark.parametrize(("block_bytes", "count"), [(4096, 512), (1 << 20, 32)])
+def test_a_real_kernel_counts_what_fio_does(tmp_path, block_bytes, count):
+    """On a loop device, which splits an I/O of 1 MiB where its pages do not lie side by side."""
+    (tmp_path / "drive").write_bytes(bytes(32 << 20))
+    with loop_device(tmp_path / "drive") as node:
+        job = Job("x", "randwrite", block_bytes, 4, 32 << 20, target=node, io_size=count * block_bytes, seed=1)
+        before = witness.read(Path(node).name)
+        done = fio.run(job, tmp_path / "fio")
+        counted = witness.between(before, witness.read(Path(node).name))
+    assert (done.ios, done.bytes) == (count, count * block_bytes)
+    got, notes = held.kernel(counted, done.seconds.totals)
+    assert got["bytes"] == done.bytes and got["ios"] >= count and not any("counted" in note for note in notes)
+    assert counted["drive"]["reads"] == 0 and (got["ios"] == count or block_bytes > counted["drive"]["split_bytes"])
 
 
 def test_requests_that_are_split_or_merged_are_no_disagreement():

@@ -16,19 +16,22 @@ NO_STAT = "the kernel has no counts of {name}"
 WENT_BACK = "the kernel's counts went back: the device was removed and came again"
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
 IDLE, IOWAIT = 3, 4
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # the least that a segment of a request holds
 
 
 def read(name: str | None, root: str | os.PathLike = "/") -> dict:
     """The counts of now: "name"; "stat", the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes",
-    the longest request; "cpus", {"cpu0": (busy, all) in ticks}. `name` None: a drive that is no block device."""
+    up to where an I/O is one request wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}. `name`
+    None: a drive that is no block device."""
     folder = sysfs.within(root, "/sys/block", name or "-")
     words = sysfs.text(folder, "stat").split()
     whole = len(words) >= FEWEST_FIELDS and all(word.isdecimal() for word in words)
-    split_kb = sysfs.number(folder, "queue", "max_sectors_kb")
+    sectors_kb, segments = (sysfs.number(folder, "queue", key) for key in ("max_sectors_kb", "max_segments"))
+    bounds = [(sectors_kb or 0) * 1024, (segments or 0) * PAGE_BYTES]
     return {
         "name": name,
         "stat": [int(word) for word in words] if whole else None,
-        "split_bytes": split_kb * 1024 if split_kb else None,
+        "split_bytes": min(filter(None, bounds), default=None),
         "cpus": _cpus(sysfs.lines(sysfs.within(root, "/proc/stat"))),
     }
 
