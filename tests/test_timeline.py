@@ -1,10 +1,13 @@
 """analysis/timeline.py and report/shown_parts.py: a run that was cut short by a reboot, its parts on one axis."""
 
+import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 import synthetic_plan
+import synthetic_run
 from test_report import run_command
 
 from ssdrig import journal
@@ -72,3 +75,18 @@ def test_a_run_of_one_part_has_no_such_section(run, tmp_path):
 def test_the_command_shows_the_parts(run, tmp_path):
     code, _, _ = run_command(run, "--out", tmp_path / "page.html", "--quiet")
     assert code == 0 and "Parts of the run" in (tmp_path / "page.html").read_text()
+
+
+def test_the_page_of_the_main_job_shows_them_too(tmp_path):
+    run = synthetic_run.write(tmp_path, [2000] * 12)
+    shutil.copytree(run, tmp_path / "copy")
+    part = shutil.move(tmp_path / "copy", run / "part-2")
+    header = json.loads((part / "run.json").read_text())
+    header["started"]["utc_ns"] += HOUR_NS
+    (part / "run.json").write_text(json.dumps(header | {"resumed": {"part": 2, "begins": 0, "round": 1}}))
+    events = [{k: v for k, v in event.items() if k not in ("line", "crc")} for event in journal.events(part)]
+    later = [e | {"utc_ns": e["utc_ns"] + HOUR_NS} if e["kind"] == "clock.anchor" else e for e in events]
+    synthetic_run.seal(part, later)
+    code, _, _ = run_command(run, "--out", tmp_path / "page.html", "--quiet")
+    page = (tmp_path / "page.html").read_text()
+    assert code == 0 and "Parts of the run" in page and page.count("nothing measured") == 2
