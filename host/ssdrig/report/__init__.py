@@ -3,6 +3,7 @@ and written beside them or where --out says; may be deleted and made again at an
 
 import concurrent.futures
 import contextlib
+import ctypes
 import json
 import multiprocessing
 import os
@@ -34,6 +35,7 @@ SHORT = [
     "closure_percent",
     "clock_error_us",
 ]
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
 MANY_BYTES = 100_000_000  # rig.bin of several runs together that is worth a process for each core
 
 
@@ -140,10 +142,19 @@ def read(folders: list[Path]):
         if len(new) > 1 and cores > 1 and total >= MANY_BYTES:
             # a fork would copy threads' locks, a spawn imports all anew each time
             context = multiprocessing.get_context("forkserver")
-            pool = concurrent.futures.ProcessPoolExecutor(min(len(new), cores), mp_context=context)
+            pool = concurrent.futures.ProcessPoolExecutor(min(len(new), cores), context, _keep_memory)
             apply = stack.enter_context(pool).map
         made = iter(apply(summary.load, new))
         yield from (found or next(made) for found in kept)
+
+
+def _keep_memory() -> None:
+    """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
+    anew for each run, which takes longer than to decode it."""
+    with contextlib.suppress(AttributeError, OSError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_MAX, 0)
+        libc.mallopt(M_TRIM_THRESHOLD, 1 << 30)
 
 
 def chosen(review: str | None, figures: list[dict]) -> int:
