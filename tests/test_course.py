@@ -1,5 +1,7 @@
 """run/course.py: what is left of a run, as a range."""
 
+from dataclasses import replace
+
 import pytest
 
 from ssdrig.plan import cost
@@ -47,6 +49,12 @@ def test_rounds_are_a_range_until_the_last_one():
     made.begin(ACTS[3])
     assert made.left_s(99) == near(1, 1)
     assert made.left_s(200) == (0, 0)
+
+
+def test_an_act_at_a_picked_point_has_the_others_behind_it():
+    made, placed = course(), replace(ACTS[1], keys={**KEYS, "time": 60.0, "qd": 1})
+    made.begin(placed, 25)
+    assert made.left_s(0) == near(60 + 40 + 100, 60 + 40 + 100, (3, 3))
 
 
 def test_a_run_that_was_resumed_counts_from_its_first_round():
