@@ -66,7 +66,7 @@ def test_the_page_of_a_plan_has_them(plans):
     tables = [table.load(folder) for folder in plans]
     made = plan_page.render(tables)
     assert "mean ± standard deviation" in made and "<td>101.0 ± 3.6</td>" in made
-    assert made.count('class="phases steps repeats"') == 1 and "3 runs of the same plan" in made
+    assert made.count('class="repeats"') == 1 and "3 runs of the same plan" in made
     assert "standard deviation" not in plan_page.render(tables[:1])
 
 

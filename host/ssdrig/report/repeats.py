@@ -98,7 +98,7 @@ def section(headers: Sequence[Mapping], lines_of: Sequence[Sequence[Line]], name
         )
         of = ", ".join(names[i] for i in places)
         what = f"{len(places)} runs of the same plan on the same drive, each with other seeds: {of}"
-        out.append(f'<p class="soft">{escape(what)}</p><div class="scroll"><table class="phases steps repeats">')
+        out.append(f'<p class="soft">{escape(what)}</p><div class="scroll"><table class="repeats">')
         out.append(f'<thead><tr><th scope="col">Step</th>{head}</tr></thead><tbody>{body}</tbody></table></div>')
     if not out:
         return ""
