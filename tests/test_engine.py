@@ -152,6 +152,25 @@ def test_what_a_load_shows_is_in_drive_time(tmp_path, monkeypatch):
     assert stage.means == {}, "nothing of the last time stands for this one"
 
 
+def test_only_writes_count_where_an_amount_of_them_ends_a_load(tmp_path, monkeypatch):
+    """Of 1000 bytes that a load of 75 % reads has moved it wrote 250; fio is ended once 300 are written."""
+    path = tmp_path / "x.toml"
+    until = 'until = [{ written = "300 B" }, { time = "1 min" }]\nread = 75\nblock = "4 KiB"\npattern = "random"\n'
+    path.write_text(HEAD + FILLED + f'[[step]]\nname = "load"\ndo = "load"\n{until}')
+    load, asked = prepare.prepare(str(path), DRIVE).acts[-1], []
+
+    def fio(act, job, pace, number, met):
+        asked.extend(met([1.0], moved_bytes) for moved_bytes in (1000, 1199, 1200))
+        return SimpleNamespace(bytes=1200, seconds=None)
+
+    here = SimpleNamespace(check=lambda: None, drive=DRIVE, fio_target="/dev/x")
+    live = SimpleNamespace(poll_smart=lambda reason: None)
+    stop = SimpleNamespace(second_raises=contextlib.nullcontext)
+    stage = SimpleNamespace(bench=here, live=live, stop=stop, round=None, dilation=1, book=Book(), fio=fio)
+    stage.next_seed = lambda: 1
+    assert steps.load.carry_out(load, stage, 0)["ended_by"] == "written" and asked == [False, False, True]
+
+
 def test_what_fio_would_refuse_is_refused_before_the_start(tmp_path):
     path = tmp_path / "x.toml"
     few = 'rate = "3 IOPS"\n  threads = 4\n  time = "2 s"'

@@ -5,7 +5,7 @@ import pytest
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.run import earlier
-from ssdrig.steps import speeds
+from ssdrig.steps import load, speeds
 
 GIB = 1 << 30
 DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 40, "time_dilation": 1}
@@ -108,6 +108,32 @@ def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():
 def test_an_earlier_run_of_a_mix_is_known_by_its_writes():
     mix = acts(FILL.replace("50 %", "100 %") + READ.replace("read = 100", "read = 65"))[1]
     assert cost.of(mix, DRIVE, {"read": (60.0, 1e9)}).written_bytes == pytest.approx((0.315e9, 0.385e9))
+
+
+@pytest.mark.parametrize(("interface", "fastest_Bps"), [("SATA", 560e6), ("SAS", 4.3e9), ("NVMe", 14e9)])
+def test_no_drive_of_its_class_is_too_fast_for_a_shipped_plan(interface, fastest_Bps):
+    """fio is ended where it has moved more than a job's most_bytes: that must be above all that such a drive does,
+    reads of a mix included, and what it writes until then is what was said before."""
+    for name in grammar.shipped():
+        for act in shipped(name):
+            job = load.job(act, "/dev/x", 1, 1, interface) if act.do == "load" else None
+            small = job and job.rw.startswith("rand") and job.block_bytes <= 4096  # bound by the I/Os
+            if job and job.most_bytes and not small:
+                assert job.most_bytes > fastest_Bps * job.time_s, (name, act.label)
+            if job and job.most_bytes:
+                said = cost.of(act, DRIVE | {"interface": interface}).most_bytes
+                assert job.most_bytes * (1 - act.keys["read"] / 100) == pytest.approx(said, rel=1e-6)
+
+
+def test_a_dilated_drive_is_as_fast_for_the_host_as_any_virtual_one():
+    """At 10 times slower a second of the drive is ten of the host."""
+    body = FILL.replace("50 %", "10 GB") + READ.replace("100", "0")
+    fill, write = expand.expand(grammar.read(HEAD + body, "x.toml"), DRIVE, frozenset())
+    one, ten = ({"interface": "nbd", "time_dilation": k} for k in (1, 10))
+    times = [cost._by_class(fill, DRIVE | k).time_s for k in (one, ten)]
+    sizes = [cost._by_class(write, DRIVE | k).written_bytes for k in (ten, one)]
+    for more, less in (times, sizes):
+        assert more == pytest.approx([10 * each for each in less])
 
 
 def test_reads_write_nothing():

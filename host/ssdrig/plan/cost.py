@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.steps import idle, speeds
+from ssdrig.steps import idle, load, speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
@@ -107,21 +107,22 @@ def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[flo
 
 
 def _by_class(act: "Act", drive: Mapping) -> Cost:
-    (slow_Bps, fast_Bps), (slow_iops, fast_iops), _ = speeds.SPEEDS.get(drive["interface"], speeds.NVME_SPEEDS)
+    known, k = speeds.of(drive["interface"]), drive.get("time_dilation") or 1
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops) = ([k * each for each in pair] for pair in known[:2])
     share = 1 - act.keys.get("read", 0) / 100
     if act.do == "load" and act.keys["pattern"] == "random":
         blocks = act.keys["block"]
         mean = sum(size * percent for size, percent in blocks) / 100
         # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
-        slow_Bps, fast_Bps = min(slow_iops * mean, slow_Bps), fast_Bps if mean >= 131072 else fast_iops * mean
+        slow_Bps = min(slow_iops * mean, slow_Bps)
+        fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
     if act.amount_bytes is not None:
         time_s = (act.amount_bytes / fast_Bps, act.amount_bytes / slow_Bps)
         written = most = share * act.amount_bytes
         return Cost(time_s, (written, written), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
-    k = drive.get("time_dilation") or 1
-    most = share * speeds.most_load_bytes(time_s[1], drive["interface"]) if share else 0
-    written = (min(most, share * slow_Bps / k * time_s[0]), min(most, share * fast_Bps / k * time_s[1]))
+    most = load.most_written_bytes(act, drive["interface"]) or 0
+    written = (min(most, share * slow_Bps * time_s[0]), min(most, share * fast_Bps * time_s[1]))
     for entry in act.keys.get("until", ()):
         if entry.after and entry.rule == "pts":
             amount = entry.after.fixed_bytes or entry.after.times * drive["capacity_bytes"]

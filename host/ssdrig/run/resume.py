@@ -196,7 +196,7 @@ def _written(folder: Path, cut: Act | None, since_ns: int | None, interface: str
         if cut and i == len(jobs) - 1 and (since_ns is None or rows[-1][0] >= since_ns or not after):
             steps = [b - a for (_, a), (_, b) in zip(rows, rows[1:], strict=False)]
             fastest = max(steps, default=0) or (
-                speeds.most_load_bytes(1, interface) if cut.keys.get("read") != 100 else 0
+                speeds.most_written_bytes(1, interface) if cut.keys.get("read") != 100 else 0
             )
             most += UNSEEN_S * fastest
     return least, most

@@ -36,13 +36,12 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
     """fio's job of a load."""
     from ssdrig.load.engine import engine
     from ssdrig.load.fiojob import Job
-    from ssdrig.steps import speeds
 
     keys = act.keys
     random, read, blocks = keys["pattern"] == "random", keys["read"], keys["block"]
     word = {100: "read", 0: "write"}.get(read, "rw")
     time_s = longest_s(act)
-    writes = 1 - read / 100
+    most_bytes = most_written_bytes(act, interface)
     return Job(
         name=act.path.rpartition("/")[2],
         rw=("rand" if random else "") + word,
@@ -56,7 +55,7 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         io_size=act.amount_bytes,
         burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
         pause_s=keys.get("off", 0.0) * dilation,
-        most_bytes=speeds.most_load_bytes(time_s, interface) if time_s and writes else None,
+        most_bytes=int(most_bytes / (1 - read / 100)) if most_bytes else None,  # fio's are reads and writes together
         read_percent=read,
         zones=keys.get("hot", ()),
         rate_iops=keys["rate"] / dilation if "rate" in keys else None,
@@ -82,6 +81,17 @@ def longest_s(act) -> float | None:
     return None
 
 
+def most_written_bytes(act, interface: str) -> int | None:
+    """The most that a load may write, where a time ends it; it is ended there. None: an amount ends it."""
+    from ssdrig.steps import speeds
+
+    keys, time_s = act.keys, longest_s(act)
+    if time_s is None:
+        return None
+    small = keys["pattern"] == "random" and all(size <= speeds.SMALL_BYTES for size, _ in keys["block"])
+    return speeds.most_written_bytes(time_s, interface, keys["read"], small)
+
+
 LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
 
 
@@ -101,7 +111,12 @@ def carry_out(act, stage, number: int) -> dict:
     watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
     pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, watch.words)
     made = job(act, stage.bench.fio_target, stage.next_seed(), stage.dilation, stage.bench.drive["interface"])
-    result = stage.fio(act, made, pace, number, watch.met if watch.rules else lambda iops, written_bytes: False)
+    writes = 1 - keys["read"] / 100
+
+    def met(iops, moved_bytes: int) -> bool:
+        return bool(watch.rules) and watch.met(iops, int(moved_bytes * writes))
+
+    result = stage.fio(act, made, pace, number, met)
     shown: dict = {"bytes": result.bytes}
     if result.seconds and (spans := keys.get("windows")):
         lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation

@@ -1,18 +1,38 @@
 """How fast drives of a class are, and how long they rest: what is known before anything is measured."""
 
-# what drives of a kind do, slow to fast: sequential 128 KiB write (bytes/s), random 4 KiB write in steady state
-# (I/Os/s), and the most random writes of the fastest, fresh (bytes/s). Classes, not models: the expected range is wide
-# on purpose
+from typing import NamedTuple
+
+
+class Class(NamedTuple):
+    """What drives of a kind do, slow to fast: sequential 128 KiB writes, and random 4 KiB writes in steady state. And
+    what none of them passes: `fresh_Bps` of random writes of at most 4 KiB, `write_Bps` of any writes, `link_Bps` of
+    reads and writes together. Classes, not models: the expected range is wide on purpose."""
+
+    sequential_Bps: tuple[float, float]
+    random_iops: tuple[float, float]
+    fresh_Bps: float
+    write_Bps: float
+    link_Bps: float
+
+
+SMALL_BYTES = 4096  # of fresh_Bps
 SPEEDS = {
-    "SATA": ((150e6, 540e6), (2e3, 60e3), 0.4e9),
-    "SAS": ((200e6, 2.2e9), (5e3, 250e3), 1.2e9),
-    "USB": ((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9),
-    "nbd": ((100e6, 500e6), (1e3, 60e3), 4e9),  # the virtual drives
+    "SATA": Class((150e6, 540e6), (2e3, 60e3), 0.4e9, 0.6e9, 0.6e9),  # 6 Gbit/s, 8b/10b
+    "SAS": Class((200e6, 2.2e9), (5e3, 250e3), 1.2e9, 4.8e9, 4.8e9),  # two ports of 24G
+    "USB": Class((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9, 2.5e9, 2.5e9),  # 20 Gbit/s
+    "nbd": Class((100e6, 500e6), (1e3, 60e3), 4e9, 4e9, 8e9),  # the virtual drives, in time of the host
 }
-NVME_SPEEDS = ((400e6, 7e9), (10e3, 700e3), 4e9)
+NVME_SPEEDS = Class((400e6, 7e9), (10e3, 700e3), 11e9, 16e9, 32e9)  # PCIe 5.0 x4 writes, 6.0 x4 reads
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
 
 
-def most_load_bytes(seconds: float, interface: str) -> int:
-    """The most that a load of so many seconds writes to a drive of this interface: the fastest, fresh."""
-    return int(seconds * SPEEDS.get(interface, NVME_SPEEDS)[2])
+def of(interface: str) -> Class:
+    return SPEEDS.get(interface, NVME_SPEEDS)
+
+
+def most_written_bytes(seconds: float, interface: str, read_percent: int = 0, small: bool = False) -> int:
+    """The most that a load of so many seconds writes to a drive of this interface. `small`: it is random, in blocks of
+    at most 4 KiB."""
+    each = of(interface)
+    fastest_Bps = each.fresh_Bps if small else each.write_Bps
+    return int(seconds * min(fastest_Bps, (1 - read_percent / 100) * each.link_Bps))

@@ -61,10 +61,10 @@ class Stage:
         return self.book.path / "fio" / act.folder(self.round, number)
 
     def fio(
-        self, act: "Act", job: "Job", pace: "Pace", number: int = 0, met=lambda iops, written_bytes: False
+        self, act: "Act", job: "Job", pace: "Pace", number: int = 0, met=lambda iops, moved_bytes: False
     ) -> "Result":
-        """Carry out one fio job. `met(iops, written_bytes)`, asked each second with the I/Os of each second of drive
-        time so far, ends it."""
+        """Carry out one fio job. `met(iops, moved_bytes)`, asked each second with the I/Os of each second of drive
+        time and what was read and written so far, ends it."""
         from ssdrig.drive import witness
         from ssdrig.load import fio
 
