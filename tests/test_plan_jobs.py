@@ -60,5 +60,6 @@ def test_the_words_of_the_command_line_set_what_they_always_did():
         "idle_s": 20,
         "block_bytes": 4096,
         "queue_depth": 32,
+        "threads": 1,
         "fill_block_bytes": 131072,
     }
