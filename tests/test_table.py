@@ -247,3 +247,20 @@ def test_the_percentiles_of_rounds_are_of_all_their_ios():
     assert found["notes"] == [
         "lat_p999_us, lat_p99999_us: 1202 I/Os are too few for these percentiles, which need 10000, 1000000"
     ]
+
+
+def test_what_several_rounds_cannot_say_together_is_not_their_mean():
+    """Percentiles of windows, of which nobody kept the histograms; the highest temperature is the highest; energy per
+    I/O is of the rounds that have power, energy of all of them only."""
+    rows = [Row(None, number, "done", windows={"late": dict.fromkeys(table.KEYS)}) for number in (1, 2)]
+    for row, more in zip(rows, ({"lat_p99_us": 100.0, "lat_max_us": 200.0}, {"lat_p99_us": 500.0}), strict=True):
+        same = {"t0_s": 5.0, "t1_s": 10.0, "ios": 1000, "lat_mean_us": 50.0, "bw_mean_MBps": 1.0, "lat_max_us": 900.0}
+        row.windows["late"] |= same | more | {"temperature_max_C": 40.0 + row.round}
+    rows[1].windows["late"] |= {"energy_J": 10.0, "power_mean_W": 2.0, "energy_uJ_per_io": 1e4}
+    found = table.together(rows, "late")
+    assert (found["lat_p99_us"], found["lat_max_us"], found["temperature_max_C"]) == (None, 900.0, 42.0)
+    assert (found["energy_J"], found["power_mean_W"], found["energy_uJ_per_io"]) == (None, 2.0, near(1e4))
+    assert found["notes"] == [
+        "energy_J: 1 of 2 rounds has power samples throughout",
+        "lat_p50_us, lat_p99_us, lat_p999_us, lat_p99999_us: a percentile of several windows is not the mean of theirs",
+    ]

@@ -136,8 +136,8 @@ class Table:
 
 def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     """The figures of several rows of one point, such as of five rounds: rates, energies and latencies of all of it
-    together, everything else (write amplification, temperature, percentiles of a window) as the mean of the rows'.
-    `notes`: why a percentile is None."""
+    together, the highest temperature, everything else (write amplification, CPU of the host) as the mean of the rows'.
+    `notes`: why a percentile or the energy is None."""
     found = [figures for row in rows if (figures := row.windows.get(window))]
     if len(found) < 2:
         return found[0] if found else {}
@@ -145,20 +145,34 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     for key in KEYS:
         seen = [f[key] for f in found if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
+    for key in ("temperature_max_C", "lat_max_us"):
+        out[key] = max((f[key] for f in found if f.get(key) is not None), default=None)
     seconds = [f["t1_s"] - f["t0_s"] for f in found]
+    notes: list[str] = []
     if all(f.get("ios") for f in found):
         out["ios"] = sum(f["ios"] for f in found)
         out["iops_mean"] = out["ios"] / sum(seconds)
         out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
-        moved = sum(f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True))
-        out["bw_mean_MBps"] = moved / sum(seconds) / 1e6
-        if all(f.get("energy_J") for f in found):
-            out["energy_J"] = sum(f["energy_J"] for f in found)
-            out |= window_figures.ratios(out["energy_J"], sum(seconds), out["ios"], moved)
-    notes: list[str] = []
+        moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True)]
+        out["bw_mean_MBps"] = sum(moved) / sum(seconds) / 1e6
+        powered = [i for i, f in enumerate(found) if f.get("energy_J")]
+        if powered:
+            joules, ios = (sum(found[i][key] for i in powered) for key in ("energy_J", "ios"))
+            lasted, bytes_ = (sum(each[i] for i in powered) for each in (seconds, moved))
+            out |= {"energy_J": joules if len(powered) == len(found) else None}
+            out |= window_figures.ratios(joules, lasted, ios, bytes_)
+        if 0 < len(powered) < len(found):
+            has = "has" if len(powered) == 1 else "have"
+            notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
     if window == WHOLE and all(len(row.lat) for row in rows):
         out |= dict.fromkeys(LAT_KEYS)
         out |= window_figures.percentiles("lat", np.concatenate([row.lat for row in rows]), rows[0].k, notes)
+    else:
+        lacking = [f"lat_{name}_us" for name in window_figures.PERCENTILES]
+        out |= dict.fromkeys(lacking)
+        why = "fio left no histogram of lat in one of the rounds"
+        why = why if window == WHOLE else "a percentile of several windows is not the mean of theirs"
+        notes.append(f"{', '.join(lacking)}: {why}")
     return out | {"t0_s": 0.0, "t1_s": sum(seconds), "notes": notes}
 
 
