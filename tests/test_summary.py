@@ -1,6 +1,8 @@
 """A summary gives what reading the run gives, or is not believed."""
 
 import fcntl
+import hashlib
+import io
 import json
 import os
 from dataclasses import fields, is_dataclass
@@ -105,6 +107,33 @@ def test_whatever_changes_in_the_run_makes_it_stale(run, monkeypatch):
         assert summary.kept(run), name
     monkeypatch.setattr(summary, "code", lambda: "another ssdrig")
     assert summary.kept(run) is None
+
+
+def test_another_table_of_the_user_makes_it_stale(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    summary.load(run)
+    table = tmp_path / "config/ssdrig/ata_units.toml"
+    table.parent.mkdir(parents=True)
+    for text in ("drives = []\n", "drives = [] # other\n"):
+        assert summary.kept(run)
+        table.write_text(text)
+        assert summary.kept(run) is None, text
+        summary.load(run)
+
+
+def test_one_that_a_stranger_made_with_right_sums_is_passed_over(run, reads):
+    want = summary.load(run)
+    path = run / integrity.SUMMARY
+    arrays = io.BytesIO()
+    np.savez(arrays, a=np.arange(3))
+    values = [[1, 2], [{"@": ["RunData", {}]}, {}], [{"@": ["no such", 1]}, {}], 5, [{"@": ["array", "a"]}, {}]]
+    for packed in (arrays.getvalue(), b"PK", arrays.getvalue()[:-30]):
+        for value in values:
+            body = json.dumps({"key": summary._key(run), "values": value}).encode() + b"\n" + packed
+            path.write_bytes(summary.MAGIC + hashlib.sha256(body).digest() + body)
+            assert summary.kept(run) is None, (value, packed)
+    reads.clear()
+    assert same(list(summary.load(run)), list(want)) and reads
 
 
 def test_a_run_that_is_written_has_none(run):

@@ -1,9 +1,9 @@
 """What was made of a run folder, kept in it, so that a report of runs that have not changed need not read them again.
 
 A summary is believed only where nothing has changed: it carries the sums of all files that it was made from, a digest
-of the code that made it, and one of itself. One that is damaged, stale or of another ssdrig is passed over and made
-anew; a run that is still written has none; deleting it loses nothing. It holds numbers and text only, so that reading
-the folder of a stranger runs no code of his.
+of the code and of the user's table of attributes that made it, and one of itself. One that is damaged, stale or of
+another ssdrig is passed over and made anew; a run that is still written has none; deleting it loses nothing. It holds
+numbers and text only, so that reading the folder of a stranger runs no code of his.
 
     magic | SHA-256 of all that follows | JSON of the key and the values, a line | the arrays, as NumPy's npz
 """
@@ -14,7 +14,6 @@ import functools
 import hashlib
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 from ssdrig import analysis, integrity, journal, parts
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.rundata import Rail, RunData
+from ssdrig.drive.smart import ata_table
 from ssdrig.drive.wear import wa
 from ssdrig.files import write_atomically
 from ssdrig.meter.power import Closure
@@ -94,6 +94,8 @@ def _key(run: Path) -> str | None:
     """What a summary of the folder as it is now must carry."""
     digest = hashlib.sha256(code().encode())
     try:
+        own = ata_table.user_file()
+        digest.update(own.read_bytes() + b"\n" if own.exists() else b"")
         for path in _files(run):
             digest.update(f"{path.relative_to(run)} {integrity.crc_of(path):08x} {path.stat().st_size}\n".encode())
     except OSError:
@@ -113,9 +115,9 @@ def _read(run: Path, key: str) -> tuple[RunData, dict] | None:
             return None
         with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
             data, figures = _opened(said["values"], arrays)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EOFError, zipfile.BadZipFile):
+    except Exception:  # sums that are right say nothing of who made them: whatever it is, the run itself is read
         return None
-    return data, figures
+    return (data, figures) if isinstance(data, RunData) and isinstance(figures, dict) else None
 
 
 def _write(run: Path, key: str, found: tuple[RunData, dict]) -> None:

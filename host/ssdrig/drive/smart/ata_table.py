@@ -151,12 +151,16 @@ def _rows_for(family: str | None, listed: bool | None, model: str, firmware: str
     return Rows([entry for entry in entries() if entry.fits(family, listed, model, firmware, names)])
 
 
+def user_file() -> Path:
+    """$XDG_CONFIG_HOME/ssdrig/ata_units.toml, whose rows win over the shipped ones."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "ssdrig" / "ata_units.toml"
+
+
 @functools.cache
 def entries() -> tuple[Entry, ...]:
     """The user's table first; read once. Raises UsageError for a file that cannot be used."""
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     out = []
-    for path in (Path(home) / "ssdrig" / "ata_units.toml", Path(__file__).with_name("ata_units.toml")):
+    for path in (user_file(), Path(__file__).with_name("ata_units.toml")):
         try:
             document = tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
