@@ -18,6 +18,7 @@ _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
 _PIECE = const(256)  # what the USB stack takes at once
 _LINE = const(768)  # wire.MAX_COMMAND
+_OWED = const(4)  # answers that wait for room at most
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
 
 
@@ -133,6 +134,7 @@ class Link:
         self.source = sys.stdin.buffer
         self.sink = sys.stdout.buffer
         self.pong_buf = bytearray(wire.P_END + 4)
+        self.owed = []  # answers that found no room: they enter the queue before anything measured does
 
     def receive(self):
         """Take at most one byte. Returns NOTHING, PART, or the kind of the command whose frame it completed."""
@@ -169,7 +171,12 @@ class Link:
 
     def put(self, buf, n):
         """Queue the frame whose kind is buf[0] and whose body is buf[5:n]; buf needs 4 bytes more for the CRC.
-        False, and nothing is queued, if there is no room: the host does not read."""
+        False, and nothing is queued, if there is no room: the host does not read. Nor while a larger answer waits for
+        room: a queue that small frames keep full would never have any."""
+        return not self.owed and self.answer(buf, n)
+
+    def answer(self, buf, n):
+        """As put, ahead of what waits: for small answers."""
         if self.used + n + 4 + (n + 4) // 254 + 2 > _RING:
             return False
         put_counter(buf, 1, self.seq)
@@ -190,6 +197,8 @@ class Link:
             return False
         self.tail = (self.tail + n) & _MASK
         self.used -= n
+        if self.owed and self.answer(self.owed[0], len(self.owed[0]) - 4):
+            self.owed.pop(0)
         return True
 
     def room(self):
@@ -208,12 +217,17 @@ class Link:
         held = ticks_diff(ticks_us(), first)
         clock.put(buf, wire.P_T, ticks_add(first, held >> 1))
         put32(buf, wire.P_HELD, held)
-        self.put(buf, wire.P_END)
+        self.answer(buf, wire.P_END)
 
     def say(self, kind, text):
-        """Queue a frame of text (hello, log). Allocates."""
+        """Queue a frame of text (hello, log, report), as soon as there is room. False if too many wait. Allocates."""
         body = text.encode()[: wire.MAX_FRAME - 32]
         buf = bytearray(wire.BODY + len(body) + 4)
         buf[0] = kind
         buf[wire.BODY : wire.BODY + len(body)] = body
-        return self.put(buf, wire.BODY + len(body))
+        if self.answer(buf, wire.BODY + len(body)):
+            return True
+        if len(self.owed) < _OWED:
+            self.owed.append(buf)
+            return True
+        return False

@@ -84,7 +84,7 @@ class Switch:
         buf[0] = wire.ARMED
         put32(buf, wire.A_TOKEN, self.token)
         put32(buf, wire.A_VALID, VALID_us // 1000)
-        self.link.put(buf, wire.A_END)
+        self.link.answer(buf, wire.A_END)
 
     def cut(self, how):
         """how: the object of `c`. Refused, and nothing is touched, if anything of it is not as wire.py says."""

@@ -79,7 +79,7 @@ class Link:
         assert kind == wire.CUT_REPORT
         self.did.append(("said", json.loads(text)))
 
-    def put(self, buf, n):
+    def answer(self, buf, n):
         self.did.append(("frame", bytes(buf[:n])))
         assert len(buf) == n + 4
         return True

@@ -207,8 +207,30 @@ def test_text_that_is_too_long_is_cut():
         while link.send():
             pass
     assert [(k, b) for k, _, b in drained(link, port)] == [(wire.LOG, b"x" * (wire.MAX_FRAME - 32))] * 2
-    link.used = RING
-    assert link.say(wire.LOG, "y") is False
+
+
+def test_an_answer_gets_room_though_small_frames_keep_the_queue_full():
+    link, port = made()
+    while queue(link, bytes(200)):
+        pass
+    assert link.say(wire.HELLO, "h" * 1500), "it waits"
+    refused = 0
+    for _ in range(30):  # the host reads as fast as the sensor measures
+        assert link.send()
+        refused += not queue(link, bytes(200))
+    kinds = [kind for kind, _, _ in drained(link, port)]
+    assert kinds.count(wire.HELLO) == 1 and 5 <= refused <= 10 and kinds[-1] == wire.LOG
+
+
+def test_of_answers_that_wait_there_are_few():
+    link, port = made()
+    while queue(link, bytes(200)):
+        pass
+    said = [link.say(wire.HELLO, str(n) * 1000) for n in range(9)]
+    assert said == [True] * 4 + [False] * 5
+    while link.send():
+        pass
+    assert [body[:1] for kind, _, body in drained(link, port) if kind == wire.HELLO] == [b"0", b"1", b"2", b"3"]
 
 
 def test_pieces_of_at_most_256_bytes_and_no_further_than_the_rings_end():
