@@ -16,7 +16,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.errors import UsageError
 from ssdrig.plan import formula, shows
-from ssdrig.report import plan_page, shown, svg
+from ssdrig.report import plan_page, shown, shown_points, svg
 from ssdrig.rules import steady
 
 
@@ -113,9 +113,15 @@ def test_rounds_and_lines_have_each_point(tables):
 
 def test_the_steady_view_has_the_rule_in_numbers(tables):
     made = words(view(tables, "grid", view="steady", of="rounds"))
-    for part in ("110 %", "90 %", "Average 96.0", "Range 8.3 %", "Slope, first to last 8.3 %"):
+    for part in ("110 %", "90 %", "Average 96.0 IOPS", "Range 8.3 %", "Slope, first to last 8.3 %"):
         assert part in re.sub(r"\s+", " ", made), part
-    assert "102 − 2.00 × round" in made and "r = −1.000" in made
+    assert "102 − 2.00 × n" in made and "r = −1.000" in made
+    before = tables["grid"].verdicts[0]
+    later = dataclasses.replace(before, first=3)  # in a run that was resumed
+    tables["grid"].verdicts[0] = later
+    made = view(tables, "grid", view="steady", of="rounds")
+    tables["grid"].verdicts[0] = before
+    assert re.findall("<title>round ([0-9]+)", made) == ["3", "4", "5", "6", "7"] and ">7</text>" in made
     few = Verdict("rounds", "iops", steady.untested("the rule needs 5 rounds"), [1.0], "until")
     lacking = shown.Context([tables["grid"]], ["x"], {"view": "steady", "of": "rounds"})
     lacking.tables[0].verdicts.append(few)
@@ -255,3 +261,19 @@ def test_in_a_browser_nothing_overflows_and_nothing_complains(folders, tmp_path)
                 b.open(out)
                 assert b.js("document.documentElement.scrollWidth <= innerWidth"), (name, width)
                 assert b.complaints() == [] and b.js("document.querySelectorAll('svg').length") >= 2
+
+
+def test_reasons_that_differ_in_a_number_only_are_one():
+    few = "{} I/Os are too few for this percentile, which needs 1000000"
+    assert shown_points._merged([few.format(n) for n in (12384, 11955, 25218)] + ["it broke", "it broke"]) == [
+        few.format("11\u202f955 to 25\u202f218"),
+        "it broke",
+    ]
+    assert shown_points._merged([few.format(7)]) == [few.format(7)]
+
+
+def test_a_run_that_goes_on_is_not_called_cut_short(tables):
+    tables["grid"].data.state = "running"
+    made = plan_page.head([tables["grid"]], ["x"])
+    tables["grid"].data.state = "complete"
+    assert "The run still goes on" in made and "No reason" not in made

@@ -1,5 +1,6 @@
 """analysis/timeline.py and report/shown_parts.py: a run that was cut short by a reboot, its parts on one axis."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -44,6 +45,9 @@ def test_parts_have_clocks_of_their_own_and_utc_joins_them(run):
             assert part.begin_utc_ns / 1e9 < line.utc_s.min() <= line.utc_s.max() < part.end_utc_ns / 1e9
             assert (np.diff(line.utc_s) > 0).all()
         assert np.nanmax(part.watts[0].values) == pytest.approx(3.0, rel=0.01)
+    with open(run / "lock") as held:  # as whoever goes on with the run does
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert [part.state for part in timeline.of(run)] == ["died", "complete"]
     assert timeline.of(run / "part-2") != [] and timeline.utc_ns(run) == (one.begin_utc_ns, one.end_utc_ns)
 
 

@@ -14,16 +14,19 @@ if TYPE_CHECKING:
 @dataclass
 class Verdict:
     """What the steady-state rule said: of a repeat for each tracked point (`words`, "iops read=0 block=4KiB"), of a
-    load for a window. `values`: of each round, oldest first; the verdict is of the last five."""
+    load for a window. `values`: of each round, oldest first, from round `first` on, which in a run that was resumed is
+    not 1; the verdict is of the last five."""
 
     path: str
     words: str
     verdict: dict
     values: list[float | None]
     by: str  # "until": the step ended by it; "judge": judged only
+    first: int = 1
 
     def as_json(self) -> dict:
-        return {"of": self.path, "value": self.words, "by": self.by, "values": self.values, **self.verdict}
+        said = {"of": self.path, "value": self.words, "by": self.by, "values": self.values, "first_round": self.first}
+        return said | self.verdict
 
 
 def verdicts_of(events: Sequence[dict], rows: "Sequence[Row]") -> list[Verdict]:
@@ -32,8 +35,9 @@ def verdicts_of(events: Sequence[dict], rows: "Sequence[Row]") -> list[Verdict]:
     for event in events:
         if event["kind"] == "round":
             for words, verdict in (event.get("tracked") or {}).items():
-                seen = [r.value(words.split()[0]) for r in rows if _is(r, event["step"], words)]
-                found[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until")
+                of = [row for row in rows if _is(row, event["step"], words)]
+                seen, first = [row.value(words.split()[0]) for row in of], of[0].round if of else None
+                found[event["step"], words] = Verdict(event["step"], words, verdict, seen, "until", first or 1)
         elif event["kind"] == "steady":
             found[event["step"], ""] = Verdict(event["step"], "iops", _only_verdict(event), event["rounds"], "until")
     for row in rows:

@@ -141,10 +141,15 @@ def head(runs: list, figures: list[dict], names: list, apart: list[str | None], 
         out.append(f'<li data-run="{i}"><b>{escape(label)}</b>{reviewed} {state} <span class="soft">')
         out.append(" · ".join(x for x in facts if x) + f" · <code>{escape(f['run'])}</code></span>")
         if f["state"] != "complete":
-            why = escape(f["why"] or "no reason was recorded")
-            out.append(f'<p class="warn">{why}. Figures below cover the recorded part only.</p>')
+            out.append(unfinished(f["state"], f["why"]))
         out.append(f'<p class="warn apart{"" if apart[i] else " hidden"}">{not_comparable(apart[i])}</p></li>')
     return "".join(out) + "</ul></header>"
+
+
+def unfinished(state: str, why: str | None) -> str:
+    """What the page says of a run that is not complete, or whose end has a reason."""
+    nothing = "The run still goes on" if state == "running" else "No reason was recorded"
+    return f'<p class="warn">{escape(why or nothing)}. The figures below cover the recorded part only.</p>'
 
 
 def started(data) -> str:

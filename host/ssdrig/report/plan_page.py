@@ -122,8 +122,7 @@ def _run(each: Table, name: str) -> str:
     out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")
     out.append(f" · <code>{escape(str(header['run']))}</code></span>")
     if data.state != "complete" or data.why:
-        why = escape(data.why or "no reason was recorded")
-        out.append(f'<p class="warn">{why}. The figures below cover the recorded part only.</p>')
+        out.append(page.unfinished(data.state, data.why))
     return "".join(out) + "</li>"
 
 

@@ -1,6 +1,8 @@
 """Views of points: matrix, heat, lines, bars, and a figure by formula."""
 
 import math
+import re
+from collections.abc import Iterable
 from html import escape
 
 from ssdrig.plan import formula
@@ -52,7 +54,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                     f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
                     f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
                 )
-                reasons = dict.fromkeys(why for line in grid for v, why in line if v is None)
+                reasons = _merged(why for line in grid for v, why in line if v is None)
                 soft = " ".join([rounds_in_words(each, path), *(f"–: {why}." for why in reasons)])
                 out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
     return "".join(out)
@@ -66,6 +68,20 @@ def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: 
             for c in points(each, path, columns_key)
         ]
         for r in points(each, path, rows_key)
+    ]
+
+
+FEW = re.compile(r"(\d+)(?= I/Os are too few)")
+
+
+def _merged(reasons: Iterable[str]) -> list[str]:
+    """Each reason once; of those that differ in the number of I/Os only, one with the least and the most."""
+    found: dict[str, list[int]] = {}
+    for why in reasons:
+        found.setdefault(FEW.sub("{}", why), []).extend(map(int, FEW.findall(why)))
+    return [
+        why.replace("{}", " to ".join(number(n, 0) for n in dict.fromkeys((min(seen), max(seen))))) if seen else why
+        for why, seen in found.items()
     ]
 
 

@@ -12,6 +12,7 @@ from ssdrig.report import svg
 from ssdrig.report.shown import (
     ROUNDS,
     Context,
+    Unit,
     axis,
     figure,
     label,
@@ -235,43 +236,40 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     verdict, values = one.verdict, [v for v in one.values if v is not None]
     word = one.words.split()[0].strip(",")
     title = context.title(f"Steady state: {one.words}") + name
-    table = numbers(verdict)
     if verdict["passed"] is None or not values:
-        return panel(title, table, f"STEADY STATE NOT ACHIEVED: {verdict['why']}.")
-    shown, n = unit(word, values), len(values)
-    first, scale = n - len(verdict["rounds"]) + 1, shown.scale
+        return panel(title, "", f"STEADY STATE NOT ACHIEVED: {verdict['why']}.")
+    shown, last = unit(word, values), one.first + len(values) - 1
+    first, scale = last - len(verdict["rounds"]) + 1, shown.scale
     average, m, b = verdict["average"], verdict["m"], verdict["b"]
     ends = [m * x + b for x in (1, ROUNDS)]
     low, high = min(*values, 0.85 * average, *ends), max(*values, 1.15 * average, *ends)
     room = 0.05 * (high - low)
-    plot = svg.Plot(title, 480, 300, (0.6, n + 0.4), ((low - room) * scale, (high + room) * scale))
-    plot.band(first - 0.4, n + 0.4)
+    plot = svg.Plot(title, 480, 300, (one.first - 0.4, last + 0.4), ((low - room) * scale, (high + room) * scale))
+    plot.band(first - 0.4, last + 0.4)
     look = svg.look(0)
     for share, style, words in ((1.1, "dashed", "110 %"), (1, "", "average"), (0.9, "dashed", "90 %")):
         y = share * average * scale
-        plot.line([(first - 0.4, y), (n + 0.4, y)], "stroke:var(--green)", style)
+        plot.line([(first - 0.4, y), (last + 0.4, y)], "stroke:var(--green)", style)
         plot.words(plot.x(first - 0.4) + 3, plot.y(y) - 4, words, "soft")
-    plot.line([(first, ends[0] * scale), (n, ends[1] * scale)], "stroke:var(--review);stroke-width:2")
-    plot.line([(i, v * scale) for i, v in enumerate(values, 1)], f"stroke:var({look['colour']})")
-    for i, v in enumerate(values, 1):
+    plot.line([(first, ends[0] * scale), (last, ends[1] * scale)], "stroke:var(--review);stroke-width:2")
+    plot.line([(i, v * scale) for i, v in enumerate(values, one.first)], f"stroke:var({look['colour']})")
+    for i, v in enumerate(values, one.first):
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
-    plot.axes("round", shown.title, svg.counted(n))
+    plot.axes("round", shown.title, svg.counted(last, one.first))
     said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
     soft = f"{said} Shaded: the five rounds of SNIA PTS 2.0.2, 2.1.24. Orange: their least-squares line."
-    return panel(title, plot.text() + table, soft)
+    return panel(title, plot.text() + numbers(verdict, shown), soft)
 
 
-def numbers(verdict: dict) -> str:
-    """The rule's numbers as a table."""
-    if verdict["passed"] is None:
-        return ""
+def numbers(verdict: dict, shown: Unit) -> str:
+    """The rule's numbers as a table; its line is over n = 1 to 5, the rounds of the window."""
     sign = "+" if verdict["m"] >= 0 else "−"
     r = "–" if verdict["r"] is None else number(verdict["r"], 3)
     rows = [
-        ("Average", figure(verdict["average"]), ""),
+        ("Average", f"{shown.text(verdict['average'])} {shown.name}", ""),
         ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {rule.RANGE_PERCENT} %"),
         ("Slope, first to last", f"{number(verdict['slope_percent'], 1)} %", f"at most {rule.SLOPE_PERCENT} %"),
-        ("Line", f"{figure(verdict['b'])} {sign} {figure(abs(verdict['m']))} × round", f"r = {r}"),
+        ("Line", f"{shown.text(verdict['b'])} {sign} {shown.text(abs(verdict['m']))} × n", f"r = {r}"),
         ("Steady state", "yes" if verdict["passed"] else "no", ""),
     ]
     body = "".join(f'<tr><th scope="row">{a}</th><td>{b}</td><td class="soft">{c}</td></tr>' for a, b, c in rows)

@@ -168,10 +168,9 @@ def legend(names: Sequence[str], looks: Sequence[dict]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def counted(last: int) -> list[tuple[float, str]]:
+def counted(last: int, first: int = 1) -> list[tuple[float, str]]:
     """Labels of an axis of rounds, at most about a dozen."""
-    every = -(-last // 12)
-    return [(n, str(n)) for n in range(1, last + 1) if (n - 1) % every == 0]
+    return [(n, str(n)) for n in range(first, last + 1, -(-(last - first + 1) // 12))]
 
 
 def _height(point: Point) -> float:

@@ -151,7 +151,7 @@ def _wanted(acts: Sequence[Act]) -> list[State]:
 
 def _from(acts: Sequence[Act], begins: int, number: int, done: Past) -> tuple[Act, ...]:
     """The acts from one on, after the conditions that were set before it."""
-    again = [act for act in acts[:begins] if act.do in AGAIN and not act.not_run]
+    again = [act for act in acts[:begins] if act.do in AGAIN]  # what could not be set is said again, too
     found, here = [], acts[begins].repeat
     for act in acts[begins:]:
         repeat = act.repeat
