@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -314,3 +315,59 @@ def test_what_the_bench_could_do_when_the_run_began_still_counts():
     header = {"drive": {}, "plan": {"can": ["purge", "write-cache"]}, "rig": None}
     assert resume._capabilities(header) == {"purge", "write-cache"}
     assert resume._capabilities(header | {"plan": {}}) == prepare.REAL
+
+
+def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
+    run = killed(story)
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    resumed = {"begins": 2, "round": 2, "state": vars(UNKNOWN)}
+    for number in (2, 3):
+        parts.begin(run, header | {"resumed": resumed | {"part": number}}).close("interrupted")
+    with pytest.raises(JournalError, match="another process has gone on"):
+        parts.begin(run, header | {"resumed": resumed | {"part": 3}})
+    assert not journal.lock_is_held(run)
+    assert resume.read(run).past.at == 2
+    lone = tmp_path / "elsewhere/part-3"
+    shutil.copytree(run / "part-3", lone)
+    with pytest.raises(JournalError, match="a later part of a run"):
+        resume.read(lone)
+    assert "a later part" in parts.shown(lone)[1]
+    shutil.move(run / "part-2", tmp_path / "lost")
+    with pytest.raises(JournalError, match="part 2 is missing"):
+        resume.read(run)
+    assert "part 2 is missing" in parts.shown(run)[1]
+    shutil.move(tmp_path / "lost", run / "part-2")
+    file = run / "part-3/run.json"
+    file.write_text(file.read_text().replace(run.name, "other"))
+    with pytest.raises(JournalError, match="part-3 is of another run, other"):
+        resume.read(run)
+
+
+@pytest.mark.parametrize("wrong", [{"begins": 99}, {"begins": None}, {"round": 0}, {"state": {"x": 1}}])
+def test_a_part_that_says_nonsense_is_refused(story, wrong):
+    run = killed(story)
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    resumed = {"part": 2, "begins": 2, "round": 2, "state": vars(UNKNOWN)}
+    killed(parts.begin(run, header | {"resumed": resumed | wrong}))
+    with pytest.raises(JournalError, match="it is damaged"):
+        resume.read(run)
+
+
+def test_a_journal_that_lacks_lines_voids_all(story):
+    run = killed(story)
+    file = run / "events.jsonl"
+    whole = file.read_bytes().splitlines(keepends=True)
+    begun = next(i for i, line in enumerate(whole) if b'"round": 2' in line)
+    for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
+        file.write_bytes(b"".join(lines))
+        found = resume.read(run)
+        _, todo = resume._prepared(found, DRIVE, found.past.state, ())
+        assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
+    file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
+    assert not resume.read(run).doubts
+    file.write_bytes(b"".join(whole))
+    book = parts.begin(run, {k: v for k, v in json.loads((run / "run.json").read_text()).items() if k != "started"})
+    book.close("interrupted")
+    (book.path / "run.json").write_text((book.path / "run.json").read_text().replace("S1", "S2"))
+    with pytest.raises(JournalError, match="run.json: is damaged"):
+        resume.read(run)

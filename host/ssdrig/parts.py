@@ -3,6 +3,7 @@ folder with its own clock. What lies before it is not touched. Parts are joined 
 """
 
 import fcntl
+import json
 import os
 import time
 from pathlib import Path
@@ -29,24 +30,66 @@ def root(part: Path) -> Path:
     return part.parent if integrity.PART.fullmatch(part.name) and (part.parent / "run.json").is_file() else part
 
 
+def number(part: Path) -> int:
+    """Of the folder of a part; 1 of a run's own."""
+    match = integrity.PART.fullmatch(part.name)
+    return int(match[1]) if match else 1
+
+
+def strange(run: str | os.PathLike) -> list[str]:
+    """What of the folders of a run cannot be, in words: one is missing, unreadable, of another run, or all there is."""
+    run = Path(run)
+    whole, found = _said(run), of(run)
+    last = max([1, *(number(part) for part in run.glob("part-*") if integrity.PART.fullmatch(part.name))])
+    there = {number(part) for part in found[1:]}
+    out = [f"part {each} is missing, or has no run.json" for each in range(2, last + 1) if each not in there]
+    out += [f"{part.name} is of another run, {_said(part).get('run')}" for part in found[1:] if not _same(part, whole)]
+    if whole.get("resumed"):
+        out.append("it is a later part of a run, without the parts before it")
+    return out
+
+
+def _said(folder: Path) -> dict:
+    try:
+        found = json.loads((folder / "run.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _same(part: Path, whole: dict) -> bool:
+    return _said(part).get("run") == whole.get("run")
+
+
 def shown(run: str | os.PathLike) -> tuple[Path, str | None]:
     """The folder whose figures stand for the run, and a note if that is not all of it: the last part that had I/O, for
     what was cut short before is done again there."""
-    found = of(run)
+    run = Path(run)
+    odd, whole = strange(run), _said(run)
+    found = [run, *(part for part in of(run)[1:] if _same(part, whole))]
     if len(found) == 1:
-        return found[0], None
-    busy = [i for i, part in enumerate(found) if any(e["kind"] == "load.first_io" for e in journal.events(part))]
-    chosen = busy[-1] if busy else 0
-    words = f"the run was cut short and resumed: it has {len(found)} parts, the figures are of part {chosen + 1}"
-    return found[chosen], words
+        return run, "; ".join(odd) or None
+    busy = [part for part in found if any(e["kind"] == "load.first_io" for e in journal.events(part))]
+    chosen = busy[-1] if busy else run
+    of_part = 1 if chosen == run else number(chosen)
+    words = f"the run was cut short and resumed: it has {len(found)} parts, the figures are of part {of_part}"
+    return chosen, "; ".join([words, *odd])
 
 
 def begin(run: str | os.PathLike, header: dict) -> journal.Journal:
     """The next part of a run, open for writing, with this run.json; the run is locked as long. Raises JournalError if
-    a process still writes it, or if the folder cannot be made."""
+    a process still writes it, if it has gone on since header["resumed"] was made, or if the folder cannot be made."""
     run = Path(run)
     lock = _locked(run)
-    path = run / f"part-{len(of(run)) + 1}"
+    next_ = len(of(run)) + 1
+    if (header.get("resumed") or {}).get("part", next_) != next_:
+        os.close(lock)
+        raise JournalError(
+            f"the parts of {run} that were there when it was read",
+            "another process has gone on with the run since",
+            "resume it again",
+        )
+    path = run / f"part-{next_}"
     started = {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()}
     try:
         return journal.make(path, {"schema": journal.SCHEMA, **header, "started": started}, lock)

@@ -43,7 +43,7 @@ class Part:
 def of(run: Path) -> list[Part]:
     """The parts of a run that has more than one, else []. Raises JournalError."""
     folders = parts.of(parts.root(Path(run)))
-    found = [_part(folder, number) for number, folder in enumerate(folders, 1)] if len(folders) > 1 else []
+    found = [_part(folder, parts.number(folder) if i else 1) for i, folder in enumerate(folders)] if folders[1:] else []
     for part in found[:-1]:  # whoever goes on holds the lock of the whole run
         part.state = "died" if part.state == "running" else part.state
     return found

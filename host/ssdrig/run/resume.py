@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ssdrig import bench, journal, parts, words
+from ssdrig import bench, integrity, journal, parts, words
 from ssdrig.drive.smart import collect, counters
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
@@ -68,7 +68,8 @@ class Reading(NamedTuple):
 @dataclass(frozen=True)
 class Story:
     """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `before`: the last reading of
-    the drive's counters, `ours`: the least and the most bytes that the run wrote since."""
+    the drive's counters, `ours`: the least and the most bytes that the run wrote since; `doubts`: why what the folder
+    says is not all that happened."""
 
     run: Path
     header: dict
@@ -80,11 +81,24 @@ class Story:
     before: Reading | None
     ours: tuple[int, int]
     moved_bytes: int
+    doubts: tuple[str, ...] = ()
 
 
 def read(folder: Path) -> Story:
-    """The story of a run folder. Raises JournalError for one that is no run of a plan, or that still goes on."""
+    """The story of a run folder. Raises JournalError for one that is no run of a plan, that still goes on, or whose
+    run.json or parts are not what the run wrote."""
     folder = parts.root(folder)
+    try:
+        return _read(folder)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(
+            f"a run folder {folder} as the run wrote it",
+            f"{type(error).__name__}: {error}",
+            "it is damaged: take it from a copy of the run",
+        ) from error
+
+
+def _read(folder: Path) -> Story:
     header = journal.run_header(folder)
     if journal.lock_is_held(folder):
         raise JournalError(
@@ -93,6 +107,8 @@ def read(folder: Path) -> Story:
     said = header.get("plan")
     if not isinstance(said, dict) or not all(key in said for key in ("text", "acts", "params", "variant")):
         raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run anew")
+    if odd := parts.strange(folder):
+        raise JournalError(f"the run {folder} with all its parts", "; ".join(odd), "take it whole from a copy")
     plan = _plan(said, str(folder / "run.json"))
     acts = tuple(expand.expand(plan, header["drive"], _capabilities(header)))
     if said.get("finish", "keep") != "keep":
@@ -105,9 +121,31 @@ def read(folder: Path) -> Story:
         )
     folders = parts.of(folder)
     story = [(journal.open_run(part), journal.events(part)) for part in folders]
+    for resumed in filter(None, (header.get("resumed") for header, _ in story)):
+        if not (0 <= resumed["begins"] < len(acts) and resumed["round"] >= 1):
+            raise ValueError(f"resumed at act {resumed['begins']}, round {resumed['round']}")
+    doubts = _doubts(folders)
     past = standing.past(acts, story)
+    if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
+        doubts.append(f"fio was started {jobs} times, events.jsonl tells of {past.jobs}")
     before, ours = _since_reading(folders, past, str(header["drive"].get("interface")))
-    return Story(folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past))
+    return Story(
+        folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
+    )
+
+
+def _doubts(folders: list[Path]) -> list[str]:
+    """What is damaged of that which says where the run stands; what a kill leaves is not. Raises JournalError for a
+    run.json: it says what the run is."""
+    found = []
+    for part in folders:
+        damage = integrity.damage(part)
+        if wrong := [each for each in damage if each.startswith("run.json")]:
+            raise JournalError(
+                f"the run.json of {part} as the run wrote it", wrong[0], "take it from a copy of the run"
+            )
+        found += [each for each in damage if each.startswith("events.jsonl") and "at its end" not in each]
+    return found
 
 
 def _plan(said: Mapping, where: str) -> grammar.Plan:
@@ -321,6 +359,8 @@ def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: S
 def _prepared(
     story: Story, drive: Mapping, now: State, void: tuple[str, ...]
 ) -> tuple[prepare.Prepared, standing.Todo]:
+    if story.doubts:
+        now, void = UNKNOWN, (*void, *(f"everything: {each}" for each in story.doubts))
     todo = standing.todo(story.acts, story.past, now, void, story.moved_bytes)
     known = earlier.speeds(story.run.parent, story.plan, drive)
     seed = story.header["method"].get("seed") or 0
