@@ -33,6 +33,13 @@ def test_job_file_of_threads():
     assert f"size={SIZE}\nnumjobs=4\ngroup_reporting=1\nio_size={SIZE // 4}\n" in text
 
 
+def test_a_burst_does_not_make_up_for_the_pause_before_it():
+    """Without the option fio 3.33 does 4000 I/Os in the first second after a pause of 3 s at 1000 IOPS."""
+    paused = random_write("nbd://x", time_s=9, burst_s=1, pause_s=3, rate_iops=1000)
+    assert "rate_ignore_thinktime=1" in load.job_file(paused)
+    assert "rate_ignore_thinktime" not in load.job_file(random_write("nbd://x", time_s=9, rate_iops=1000))
+
+
 def test_detail_follows_fios_memory():
     day = {"time_s": 86400.0}
     assert load.detail(random_write("nbd://x", time_s=7200.0)) == "second"

@@ -20,7 +20,8 @@ class Job:
     pass.
 
     `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
-    of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn. `detail`: "second"
+    of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
+    both times. `detail`: "second"
     keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each
     second in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended
     when it has moved more.
@@ -171,6 +172,8 @@ def _mix(job: Job) -> Options:
         reads = {"read": 1.0, "randread": 1.0, "write": 0.0, "randwrite": 0.0}.get(job.rw, job.read_percent / 100)
         each = [job.rate_iops / job.threads * share for share in (reads, 1 - reads)]
         options.append(("rate_iops", ",".join(str(max(1, round(rate))) if rate else "" for rate in each)))
+        if job.pause_s:
+            options.append(("rate_ignore_thinktime", 1))  # else a burst makes up for the pause, far above the rate
         if job.poisson:
             options.append(("rate_process", "poisson"))
     return options
