@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import synthetic_plan
@@ -15,7 +16,7 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.drive import witness
 from ssdrig.load import fio
 from ssdrig.load.fiojob import Job
-from ssdrig.report import screen
+from ssdrig.report import plan_page, screen
 from ssdrig.rules import limits
 
 # of a 6.1 kernel's nvme0n1, before and after 20 000 writes of 4 KiB that took 80 µs each, and 30 reads of udev's
@@ -194,3 +195,23 @@ def test_the_main_job_has_them_in_its_windows_too(tmp_path):
     assert figures["kernel"]["why"] and not any("host-limited" in note for note in figures["notes"])
     assert any("throttled" in note for note in figures["windows"]["steady"]["notes"])
     assert not any("throttled" in note for note in figures["windows"]["fresh"]["notes"])
+
+
+def test_a_round_in_which_the_drive_slowed_down_is_named():
+    """SMART is read before each round only, so the points of a round cannot tell."""
+    seconds = ((0, "before", 3), (10, "round", 3), (20, "round", 3), (30, "round", 8), (40, "end", 9), (50, "end", 70))
+    polls = [{"t_ns": t, "reason": reason, "throttle_1_s": heat} for t, reason, heat in seconds]
+    events = [{"t_ns": t + 1, "kind": "step.start", "round": number} for t, number in ((10, 4), (20, 5), (30, 6))]
+    said = "throttled: the drive counted seconds of light throttling +{} between its SMART reading before round {}"
+    said = [f"{said.format(*each)} and the next" for each in ((5, 5), (1, 6))]
+    assert held.rounds(SimpleNamespace(snapshots=polls, events=events)) == said
+    assert held.rounds(SimpleNamespace(snapshots=polls[:1], events=events)) == []
+
+
+def test_the_page_says_what_has_limited_a_point_once(tmp_path):
+    found = table.load(synthetic_plan.grid(tmp_path, rounds=6, power=False))
+    for row in found.of("rounds"):
+        if row.act.point == {"read": 0, "block": "4 KiB"}:
+            row.notes.append(f"host-limited: fio took {90 + row.round} % of a core")
+    notes = [note for note in plan_page.notes(found) if "host-limited" in note]
+    assert notes == ["rounds/point read=0 block=4KiB: host-limited: fio took 92 % of a core (5 rounds alike)"]

@@ -201,6 +201,7 @@ def load(run_path) -> Table:
         if row.state == "running" and base.state != "running":
             row.state, row.why = "cut short", base.why
     _place_polls(base, rows)
+    base.notes += witness.rounds(base)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
         _figures(row, joules, run / "fio" / row.folder, powers)
     return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows))

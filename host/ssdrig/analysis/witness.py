@@ -1,6 +1,7 @@
 """fio's figures of a load held against the kernel's own counts (drive/witness.py), and what else has limited the load
 (rules/limits.py). Notes only: no figure is changed by them."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from ssdrig.analysis.rundata import RunData
@@ -72,6 +73,21 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
     if polls and why:
         times = " and ".join(f"{round(float(data.axis_s(poll['t_ns'])))} s" for poll in polls)
         found.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
+    return found
+
+
+def rounds(data: RunData) -> list[str]:
+    """ "throttled: …" of each round of a repeat: SMART is read where one begins, and after the last."""
+    begins = [s for s in data.snapshots if s["reason"] == "round"]
+    behind = [s for s in data.snapshots if begins and s["t_ns"] > begins[-1]["t_ns"]]
+    found = []
+    for before, after in itertools.pairwise([*begins, *behind[:1]]):
+        why = limits.throttled(before, after)
+        of = (e["round"] for e in data.events if e["t_ns"] >= before["t_ns"] and e.get("round"))
+        if why and (number := next(of, None)):
+            found.append(
+                f"throttled: the drive counted {why} between its SMART reading before round {number} and the next"
+            )
     return found
 
 

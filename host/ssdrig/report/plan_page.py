@@ -1,12 +1,14 @@
 """The page of runs of a plan: its views in the order of the plan, in words, tables and SVG that need no JavaScript."""
 
+from collections.abc import Iterator
 from html import escape
 
+from ssdrig.analysis import witness
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.report import page, repeats, rows, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
-from ssdrig.report.shown import Context, View, figure
+from ssdrig.report.shown import Context, View, figure, last_rounds
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
 from ssdrig.words import clock, size
@@ -221,9 +223,11 @@ def _said(name: str, cells: str, columns: int, words: str) -> str:
 
 
 def notes(each: Table) -> list[str]:
-    """Of the run, and of its steps that are no points of a repeat (whose cells say it themselves)."""
+    """Of the run, of its steps that are no points of a repeat (whose cells say why they are empty), and of the points
+    what has limited them."""
     return [
         *each.data.notes,
+        *_limits(each),
         *(
             f"{row.act.path}: {note}"
             for row in each.rows
@@ -231,6 +235,19 @@ def notes(each: Table) -> list[str]:
             for note in row.notes
         ),
     ]
+
+
+def _limits(each: Table) -> Iterator[str]:
+    """What disagrees with fio in the rounds that stand for a point, and what has limited it: each said once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in each.rows:
+        if row.round is not None and row.round in last_rounds(each, row.act.path):
+            for note in row.notes:
+                if note.startswith(witness.SAYS):
+                    found.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
+    for (label, _), said_of in found.items():
+        more = f" ({len(said_of)} rounds alike)" if len(said_of) > 1 else ""
+        yield f"{label}: {said_of[0]}{more}"
 
 
 def footer(tables: list[Table]) -> str:

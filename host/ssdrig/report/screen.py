@@ -89,6 +89,7 @@ def of_plan(each: Table) -> list[str]:
             if line.wanted and line.figures.get(shows.VALUES[word][0]) is None:
                 lacking.add(rows.reason(shows.VALUES[word][0], line.notes), heading, line.name.strip())
     out = (phases.text(cells, "  ") if lines else []) + lacking.lines()
+    out += limits(each.data.notes)
     out += limits(f"{line.name.strip()}, {note}" for line in lines for note in line.notes)
     out += [f"  {row.act.path}, {line}" for row in each.rows for line in found.said(row)]
     for one in each.verdicts:
