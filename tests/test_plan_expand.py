@@ -45,6 +45,35 @@ def test_pts_iops_has_56_points_a_round_and_leaves_out_what_the_drive_cannot():
     assert {act.not_run for act in left_out} == {"this drive has blocks of 4096 bytes"}
 
 
+@pytest.mark.parametrize(
+    ("variant", "percent", "cache", "load"), [(None, 100, "off", (4, 32)), ("client", 75, "on", (2, 16))]
+)
+def test_pts_iops_has_the_order_and_the_settings_that_the_methods_state(variant, percent, cache, load):
+    """host/docs/methods.md; mixes outside, block sizes inside, each from large to small."""
+    found = acts("pts-iops", variant)
+    points = [act for act in found if act.repeat]
+    blocks = ("1024 KiB", "128 KiB", "64 KiB", "32 KiB", "16 KiB", "8 KiB", "4 KiB", "512 B")
+    mixes = (100, 95, 65, 50, 35, 5, 0)
+    assert [(a.point["read"], a.point["block"]) for a in points] == [(mix, size) for mix in mixes for size in blocks]
+    assert {(a.keys["threads"], a.keys["qd"]) for a in points} == {load} and {a.keys["time"] for a in points} == {60}
+    assert {a.keys["pattern"] for a in points} == {"random"} and {a.keys["data"] for a in points} == {"random"}
+    assert {a.range_bytes for a in points} == {(256 << 30) * percent // 100}
+    tracked = ("iops read=0 block=4KiB", "iops read=65 block=64KiB", "iops read=100 block=1024KiB")
+    assert points[0].repeat.until[0].track == tracked
+    assert [act.path for act in found[:3]] == ["purge", "cache", "wipc"]
+    assert found[1].keys["write_cache"] == cache and found[2].keys["block"] == 128 << 10
+
+
+def test_trim_validation_measures_the_same_three_times():
+    found = {act.path: act for act in acts("trim-validation") if not act.not_run}
+    assert [*found] == ["purge", "clean", "fill", "torture", "dirty", "trim", "after"]
+    assert found["clean"].keys == found["dirty"].keys == found["after"].keys
+    keys, torture = found["clean"].keys, found["torture"].keys
+    assert [keys[key] for key in ("pattern", "read", "qd", "time")] == ["sequential", 0, 1, 60]
+    assert [torture[key] for key in ("pattern", "read", "qd", "time")] == ["random", 0, 32, 3600]
+    assert (keys["block"], torture["block"]) == (((128 << 10, 100),), ((4096, 100),))
+
+
 def test_an_amount_is_of_the_capacity_and_a_fill_without_one_is_one_pass():
     wipc = next(act for act in acts("pts-iops", "client") if act.path == "wipc")
     assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)
