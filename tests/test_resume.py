@@ -14,9 +14,10 @@ from small_plans import FILLED, HEAD
 
 from ssdrig import analysis, integrity, journal, parts, steps
 from ssdrig.drive import conditions
-from ssdrig.errors import JournalError
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.plan import expand, grammar
 from ssdrig.plan.state import UNKNOWN, State
-from ssdrig.run import prepare, resume, standing
+from ssdrig.run import able, prepare, resume, standing
 from ssdrig.run.resume import Reading
 
 PLAN = (
@@ -272,7 +273,7 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
 def test_the_budget_is_of_all_parts(story):
     found = resume.read(killed(story))
     args = SimpleNamespace(budget="1 GB")
-    budget = resume._budget(found, args, None, None)
+    budget = resume._budget(found, args, None)
     assert (budget.most_bytes, budget.written_bytes) == (10**9, (64 << 20) + 2 * (10 << 20))
 
 
@@ -371,3 +372,35 @@ def test_a_journal_that_lacks_lines_voids_all(story):
     (book.path / "run.json").write_text((book.path / "run.json").read_text().replace("S1", "S2"))
     with pytest.raises(JournalError, match="run.json: is damaged"):
         resume.read(run)
+
+
+def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
+    found = resume.read(killed(story))
+    done = (64 << 20) + 2 * (10 << 20)
+    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
+    args = SimpleNamespace(budget=f"{done} B", dry_run=True)
+    with pytest.raises(UsageError, match="a budget of at least"):
+        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+    args.budget = ""
+    with pytest.raises(UsageError, match="--budget"):
+        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+    args.budget = f"{done + (1 << 30)} B"
+    assert resume._able(found, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
+    asked = replace(prepared, acts=(expand.Act("heat", "ask", {"text": "x"}), *prepared.acts))
+    args.dry_run = False
+    with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks a person"):
+        resume._able(found, args, asked, None, prepare.VIRTUAL)
+
+
+def test_a_rest_needs_the_bench_it_began_on(tmp_path):
+    idle = '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "5 min"\n'
+    for more in ("", "optional = true\n"):
+        plan = grammar.read(PLAN[: PLAN.index("[param]")] + FILLED + idle + more)
+        acts = expand.expand(plan, DRIVE, prepare.VIRTUAL)
+        able.the_rest(plan, acts, DRIVE, prepare.VIRTUAL)
+        with pytest.raises(UsageError, match="rig"):
+            able.the_rest(plan, acts, DRIVE, prepare.REAL)
+    able.same_format(DRIVE, {})
+    able.same_format(DRIVE, DRIVE)
+    with pytest.raises(UsageError, match="logical_block_bytes 512"):
+        able.same_format(DRIVE, DRIVE | {"logical_block_bytes": 512})

@@ -128,6 +128,11 @@ def test_a_plan_is_carried_out_at_least_once():
     assert cli.main([*VIRTUAL, "--repeat", "0"]) == 2
 
 
+def test_an_empty_budget_is_none_that_was_meant(capsys):
+    assert cli.main([*VIRTUAL, "--dry-run", "--budget", ""]) == 2
+    assert "--budget" in capsys.readouterr().err
+
+
 def test_a_plan_that_asks_a_person_wants_a_terminal(tmp_path, capsys):
     text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n[[step]]\nname = "heat"\ndo = "ask"\n'
     (tmp_path / "x.toml").write_text(text + 'text = "heatsink on?"\n')

@@ -2,7 +2,7 @@
 priced."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,13 +131,17 @@ def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> B
     """--budget; raises UsageError where not even the first writes fit."""
     from ssdrig.run import budget as budgets
 
-    found = budgets.parse(text, rated_bytes) if text else Budget(None)
-    first = next((act for act in prepared.acts if act.do in ("fill", "load") and not act.not_run), None)
-    if first and found.why_not(first):
-        raise UsageError(
-            f"a budget of at least {words.size(first.amount_bytes or 0)}, for {first.path}", str(text), "allow more"
-        )
+    found = budgets.parse(text, rated_bytes) if text is not None else Budget(None)
+    fits(found, prepared.acts, str(text))
     return found
+
+
+def fits(found: Budget, acts: Iterable[Act], text: str) -> None:
+    """Raises UsageError where not even the first writes fit into what is left of a budget."""
+    first = next((act for act in acts if act.do in ("fill", "load") and not act.not_run), None)
+    if first and found.why_not(first):
+        least_bytes = found.written_bytes + (first.amount_bytes or 1)
+        raise UsageError(f"a budget of at least {words.size(least_bytes)}, for {first.path}", text, "allow more")
 
 
 def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:

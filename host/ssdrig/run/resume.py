@@ -19,8 +19,8 @@ from ssdrig.plan import cost, document, expand, grammar, state
 from ssdrig.plan.expand import Act
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.progress import Progress
+from ssdrig.run import able, dry_run, earlier, options, prepare, run, standing
 from ssdrig.run import budget as budgets
-from ssdrig.run import dry_run, earlier, options, prepare, run, standing
 from ssdrig.run.budget import Budget
 from ssdrig.run.teardown import Stop, Teardown
 from ssdrig.steps import speeds
@@ -284,7 +284,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
     else:
         found, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
     prepared, todo = _prepared(story, drive, found, void)
-    budget = _budget(story, args, prepared, None)
+    budget = _able(story, args, prepared, None, prepare.VIRTUAL)
     _describe(story, args, prepared, todo, budget, None, show)
     if args.dry_run:
         return None, None
@@ -312,6 +312,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
             f"{drive.model} {drive.serial}",
             "connect it, or begin a run on this one",
         )
+    able.same_format(asdict(drive), known)
     now = _reading(counters.snapshot(collect.poll(drive)))._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == run.boot_id() is not None
@@ -319,7 +320,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     prepared, todo = _prepared(story, {**asdict(drive), **_of_run(known)}, found, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
-    budget = _budget(story, args, prepared, rated_bytes)
+    budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig))
     show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
     if args.dry_run:
@@ -370,9 +371,20 @@ def _prepared(
     return prepare.Prepared(story.plan, todo.acts, seed, whole, leaves, known, drive, seen), todo
 
 
-def _budget(story: Story, args, prepared: prepare.Prepared, rated_bytes: float | None) -> Budget:
+def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: frozenset[str]) -> Budget:
+    """The budget of a rest that this bench can carry out. Raises UsageError, which says what is lacking."""
+    able.the_rest(story.plan, prepared.acts, story.header["drive"], can)
+    if not args.dry_run:
+        able.terminal(prepared.acts)
+    budget = _budget(story, args, rated_bytes)
+    prepare.fits(budget, prepared.acts, words.size(budget.most_bytes or 0))
+    return budget
+
+
+def _budget(story: Story, args, rated_bytes: float | None) -> Budget:
     """What may be written in all, and what was by now."""
-    most = budgets.parse(args.budget, rated_bytes).most_bytes if args.budget else story.header.get("budget_bytes")
+    said = story.header.get("budget_bytes")
+    most = budgets.parse(args.budget, rated_bytes).most_bytes if args.budget is not None else said
     written = sum(_written(folder, None, None, "")[0] for folder in story.folders)
     return Budget(most, written)
 

@@ -8,7 +8,6 @@ import json
 import os
 import platform
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
@@ -16,7 +15,6 @@ from pathlib import Path
 
 from ssdrig import __version__, bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
-from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
@@ -25,7 +23,7 @@ from ssdrig.load import fio
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import dry_run, engine, prepare
+from ssdrig.run import able, dry_run, engine, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -171,9 +169,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
-    can = {"rig"} if args.rig else set()
-    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name, controller=drive.controller) else set()
-    prepared, budget = _prepared(args, known, prepare.REAL | can, rated_bytes)
+    prepared, budget = _prepared(args, known, able.of_real(drive, args.rig), rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)
     show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
@@ -193,9 +189,8 @@ def _prepared(
 ) -> tuple[prepare.Prepared, Budget]:
     variant, sets = run_options.parameters(args)
     prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
-    asks = [act for act in prepared.acts if act.do == "ask"]
-    if asks and not args.dry_run and not sys.stdin.isatty():
-        raise UsageError(f"a terminal, since {asks[0].path} asks a person", "none", "start it in a terminal")
+    if not args.dry_run:
+        able.terminal(prepared.acts)
     return prepared, prepare.budget(args.budget, prepared, rated_bytes)
 
 

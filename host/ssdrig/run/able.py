@@ -1,0 +1,43 @@
+"""Whether what is asked for, or what is left of a run, can be done on this bench: said before anything starts."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+from ssdrig.drive import conditions
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.errors import UsageError
+from ssdrig.plan import expand, grammar
+from ssdrig.plan.expand import Act
+from ssdrig.run import prepare
+
+FORMAT = ("capacity_bytes", "logical_block_bytes")
+
+
+def of_real(drive: Drive, rig: str | None) -> frozenset[str]:
+    """What the bench around a real drive can do, of grammar.CAPABILITIES."""
+    can = {"rig"} if rig else set()
+    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name, controller=drive.controller) else set()
+    return prepare.REAL | can
+
+
+def terminal(acts: Iterable[Act]) -> None:
+    """Raises UsageError where a plan asks a person, and there is none."""
+    asks = [act for act in acts if act.do == "ask" and not act.not_run]
+    if asks and not sys.stdin.isatty():
+        raise UsageError(f"a terminal, since {asks[0].path} asks a person", "none", "start it in a terminal")
+
+
+def the_rest(plan: grammar.Plan, acts: Sequence[Act], drive: Mapping, can: frozenset[str]) -> None:
+    """Raises UsageError where the bench cannot do what it could when the run began, and is needed for these acts."""
+    now = {act.label: act.not_run for act in expand.expand(plan, drive, can)}
+    for act in acts:
+        if not act.not_run and (why := now.get(act.label)):
+            raise UsageError(f"the bench that the run began on, for {act.path}", why, "give --rig PORT, or connect it")
+
+
+def same_format(drive: Mapping, known: Mapping) -> None:
+    """Raises UsageError for a drive that was formatted to another size since the run began."""
+    for key in FORMAT:
+        if known.get(key) is not None and drive[key] != known[key]:
+            expected = f"the drive as when the run began, {key} {known[key]}"
+            raise UsageError(expected, f"{drive[key]}", "format it as it was, or begin a run on it as it is")
