@@ -272,6 +272,15 @@ def test_reasons_that_differ_in_a_number_only_are_one():
     assert shown_points._merged([few.format(7)]) == [few.format(7)]
 
 
+def test_the_head_names_the_method_of_the_purge(tables):
+    """As a PTS report has to."""
+    each = tables["grid"]
+    purge = {"t_ns": 1, "kind": "purge", "method": "discard", "ok": True}
+    data = dataclasses.replace(each.data, events=[*each.data.events, purge, purge])
+    assert plan_page.head([dataclasses.replace(each, data=data)], ["x"]).count("purged by discard") == 1
+    assert "purged by" not in plan_page.head([each], ["x"])
+
+
 def test_a_run_that_goes_on_is_not_called_cut_short(tables):
     tables["grid"].data.state = "running"
     made = plan_page.head([tables["grid"]], ["x"])

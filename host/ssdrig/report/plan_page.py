@@ -114,6 +114,7 @@ def _run(each: Table, name: str) -> str:
         + (f", variant {each.plan.variant}" if each.plan.variant else "")
         + ", SCALED" * each.plan.scaled,
         params,
+        *dict.fromkeys(f"purged by {e['method']}" for e in data.events if e["kind"] == "purge" and e.get("method")),
         f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
         f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
