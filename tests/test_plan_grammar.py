@@ -2,6 +2,7 @@
 test_plan_wrong.py and in schemas/examples/plan."""
 
 import copy
+import json
 import random
 from pathlib import Path
 
@@ -162,3 +163,12 @@ def test_any_change_of_the_text_is_a_plan_or_a_usage_error():
             grammar.read(text)
         except UsageError as error:
             assert str(error).isprintable()
+
+
+def test_a_plan_of_a_run_has_its_parameters_however_long_they_are():
+    text = HEAD + "[param]\nqd = [1, 2]\n" + STEP + 'over = [{ qd = "$qd" }]\n'
+    words = f"[{','.join(map(str, range(1, 260)))}]"
+    plan = grammar.read(text, sets={"qd": words})
+    said = json.loads(json.dumps({"text": text, "variant": None, "params": plan.params}))
+    assert len(words) < 1000 < len(json.dumps(plan.params["qd"]))
+    assert grammar.of_run(said, "run.json") == plan

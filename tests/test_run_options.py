@@ -4,6 +4,7 @@ import argparse
 import json
 
 import pytest
+from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
@@ -126,6 +127,14 @@ def test_what_the_drive_is_left_as(capsys, finish, leaves):
 
 def test_a_plan_is_carried_out_at_least_once():
     assert cli.main([*VIRTUAL, "--repeat", "0"]) == 2
+
+
+def test_a_plan_whose_own_step_is_named_finish(tmp_path):
+    plan = tmp_path / "own.toml"
+    plan.write_text(HEAD + FILLED.replace('name = "fill"', 'name = "finish"'))
+    assert prepare.prepare(str(plan), DRIVE).acts[-1].path == "finish"
+    with pytest.raises(UsageError, match="no step named finish"):
+        prepare.prepare(str(plan), DRIVE, finish="trim")
 
 
 def test_an_empty_budget_is_none_that_was_meant(capsys):

@@ -49,6 +49,20 @@ def strange(run: str | os.PathLike) -> list[str]:
     return out
 
 
+def doubts(folders: list[Path]) -> list[str]:
+    """What is damaged of that which says where the run stands; what a kill leaves is not. Raises JournalError for a
+    run.json: it says what the run is."""
+    found = []
+    for part in folders:
+        damage = integrity.damage(part)
+        if wrong := [each for each in damage if each.startswith("run.json")]:
+            raise JournalError(
+                f"the run.json of {part} as the run wrote it", wrong[0], "take it from a copy of the run"
+            )
+        found += [each for each in damage if each.startswith("events.jsonl") and "at its end" not in each]
+    return found
+
+
 def _said(folder: Path) -> dict:
     try:
         found = json.loads((folder / "run.json").read_bytes())

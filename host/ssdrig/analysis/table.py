@@ -20,7 +20,7 @@ from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fioclock, fiotext
 from ssdrig.meter import rails, samples
-from ssdrig.plan import document, expand, grammar, shows, values
+from ssdrig.plan import expand, grammar, shows, values
 from ssdrig.plan.expand import Act
 from ssdrig.rules import ends, steady, windows
 
@@ -210,11 +210,8 @@ def load(run_path) -> Table:
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:
     """The plan of a run.json, and its acts on that drive. Raises JournalError."""
     said = header["plan"]
-    variant, params = said.get("variant"), said.get("params") or {}
     try:
-        plan = grammar.read(said["text"], "the plan of run.json", variant)
-        sets = {name: document.toml(value) for name, value in params.items() if plan.params.get(name) != value}
-        plan = grammar.read(said["text"], "the plan of run.json", variant, sets) if sets else plan
+        plan = grammar.of_run(said, "the plan of run.json")
         return plan, expand.expand(plan, header["drive"], frozenset(grammar.CAPABILITIES))
     except UsageError as error:
         raise JournalError(

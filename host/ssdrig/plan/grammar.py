@@ -59,15 +59,20 @@ def find(name: str) -> tuple[str, str]:
     return document.load(path), shown(path.name)[1:-1]
 
 
-def read(text: str, where: str = "plan", variant: str | None = None, sets: Mapping[str, str] | None = None) -> Plan:
+def read(text: str, where: str = "plan", variant: str | None = None, sets: Mapping | None = None) -> Plan:
     """The plan of this text, with the parameters of a variant, then those of `sets` (--set, the values as words) put
     in. Raises UsageError for whatever is wrong with it: expected, seen with the place, do."""
     return of_tables(document.parse(text, where), text, where, variant, sets)
 
 
-def of_tables(
-    tables: Mapping, text: str, where: str, variant: str | None = None, sets: Mapping[str, str] | None = None
-) -> Plan:
+def of_run(said: Mapping, where: str) -> Plan:
+    """The plan as a run.json has it: {"text", "variant", "params"}, see read()."""
+    plan = read(said["text"], where, said.get("variant"))
+    other = {name: value for name, value in (said.get("params") or {}).items() if plan.params.get(name) != value}
+    return read(said["text"], where, said.get("variant"), other) if other else plan
+
+
+def of_tables(tables: Mapping, text: str, where: str, variant: str | None = None, sets: Mapping | None = None) -> Plan:
     """The plan of a parsed text, see read(). All variants are read, too: one that is broken breaks the plan."""
     reader.known_keys(tables, TOP, "a plan", where)
     if type(tables.get("schema")) is not int or tables["schema"] != SCHEMA:

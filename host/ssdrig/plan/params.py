@@ -66,14 +66,15 @@ def read(document: Mapping, where: str) -> dict:
     return params
 
 
-def chosen(params: dict, variants: Mapping, variant: str | None, sets: Mapping[str, str], where: str) -> dict:
-    """The parameters with a variant's put in, then those of --set. Raises UsageError."""
+def chosen(params: dict, variants: Mapping, variant: str | None, sets: Mapping, where: str) -> dict:
+    """The parameters with a variant's put in, then those of --set: words, or the values that a run.json has. Raises
+    UsageError."""
     if variant is not None and variant not in variants:
         raise UsageError(f"a variant of {where}", shown(variant), do_you_mean(variant, variants))
     found = params | variants.get(variant, {})
     for name, words in sets.items():
         place = f"--set {shown(name)[1:-1]}={shown(words)[1:-1]}"
-        value = of_words(words, place)
+        value = of_words(words, place) if isinstance(words, str) else words
         _fits(params, name, value, place)
         found[name] = value
     return found

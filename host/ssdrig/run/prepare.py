@@ -60,6 +60,10 @@ def prepare(
     plan = grammar.read(text, where, variant, sets)
     acts = tuple(expand.expand(plan, drive, capabilities))
     if finish != "keep":
+        if any(act.path == "finish" for act in acts):
+            raise UsageError(
+                "no step named finish beside --finish", f"one in {where}", "rename it, or leave --finish out"
+            )
         acts += (last_act(finish, drive),)
     leaves = state.prove(acts)
     for act in acts:

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ssdrig import bench, integrity, journal, parts, words
+from ssdrig import bench, journal, parts, words
 from ssdrig.drive.smart import collect, counters
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fiotext
-from ssdrig.plan import cost, document, expand, grammar, state
+from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.expand import Act
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.progress import Progress
@@ -109,7 +109,7 @@ def _read(folder: Path) -> Story:
         raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run anew")
     if odd := parts.strange(folder):
         raise JournalError(f"the run {folder} with all its parts", "; ".join(odd), "take it whole from a copy")
-    plan = _plan(said, str(folder / "run.json"))
+    plan = grammar.of_run(said, str(folder / "run.json"))
     acts = tuple(expand.expand(plan, header["drive"], _capabilities(header)))
     if said.get("finish", "keep") != "keep":
         acts += (prepare.last_act(said["finish"], header["drive"]),)
@@ -124,7 +124,7 @@ def _read(folder: Path) -> Story:
     for resumed in filter(None, (header.get("resumed") for header, _ in story)):
         if not (0 <= resumed["begins"] < len(acts) and resumed["round"] >= 1):
             raise ValueError(f"resumed at act {resumed['begins']}, round {resumed['round']}")
-    doubts = _doubts(folders)
+    doubts = parts.doubts(folders)
     past = standing.past(acts, story)
     if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
         doubts.append(f"fio was started {jobs} times, events.jsonl tells of {past.jobs}")
@@ -132,28 +132,6 @@ def _read(folder: Path) -> Story:
     return Story(
         folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
     )
-
-
-def _doubts(folders: list[Path]) -> list[str]:
-    """What is damaged of that which says where the run stands; what a kill leaves is not. Raises JournalError for a
-    run.json: it says what the run is."""
-    found = []
-    for part in folders:
-        damage = integrity.damage(part)
-        if wrong := [each for each in damage if each.startswith("run.json")]:
-            raise JournalError(
-                f"the run.json of {part} as the run wrote it", wrong[0], "take it from a copy of the run"
-            )
-        found += [each for each in damage if each.startswith("events.jsonl") and "at its end" not in each]
-    return found
-
-
-def _plan(said: Mapping, where: str) -> grammar.Plan:
-    """The plan as it was asked for. Raises UsageError."""
-    plan = grammar.read(said["text"], where, said["variant"])
-    other = {name: value for name, value in said["params"].items() if plan.params.get(name) != value}
-    sets = {name: document.toml(value) for name, value in other.items()}
-    return grammar.read(said["text"], where, said["variant"], sets) if sets else plan
 
 
 def _capabilities(header: Mapping) -> frozenset[str]:
