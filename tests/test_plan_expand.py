@@ -155,3 +155,15 @@ def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
         ("wait/accesses", 5, 50),
         ("wait/base", None, None),
     ]
+
+
+def test_points_of_all_steps_together_have_an_end():
+    load = '[[step.step]]\nname = "l{}"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\ntime = "1 s"\n'
+    over = "\n".join(f"{{ {key} = [{', '.join(map(str, range(1, 101)))}] }}," for key in ("qd", "threads"))
+    text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
+    text += f'[[step]]\nname = "r"\ndo = "repeat"\nover = [\n{over}\n]\n' + "".join(map(load.format, range(9)))
+    plan, before = grammar.read(text), expand.MOST_ACTS
+    assert before == 20_000
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(UsageError, match="at most 100 points of all steps"):
+        patch.setattr(expand, "MOST_ACTS", 100)
+        expand.expand(plan, drive(), ALL)

@@ -1,6 +1,7 @@
 """What the acts of a plan took in the latest complete run of the same plan on the same model, the best that is known
 before the start; and what the points of a run showed before it was cut short."""
 
+import os
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tu
     that cannot be read is passed over."""
     wanted = {"name": plan.name, "params": plan.params}
     try:
-        folders = sorted((f for f in Path(runs).iterdir() if (f / "run.json").is_file()), reverse=True)
+        folders = sorted((f for f in Path(runs).iterdir() if os.path.isfile(f / "run.json")), reverse=True)
     except OSError:
         return {}
     for folder in folders[:MOST_RUNS]:
