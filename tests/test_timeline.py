@@ -94,3 +94,13 @@ def test_the_page_of_the_main_job_shows_them_too(tmp_path):
     code, _, _ = run_command(run, "--out", tmp_path / "page.html", "--quiet")
     page = (tmp_path / "page.html").read_text()
     assert code == 0 and "Parts of the run" in page and page.count("nothing measured") == 2
+
+
+def test_a_clock_that_went_back_has_no_gap_and_no_axis(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    file = tmp_path / "run/part-2/run.json"
+    file.write_text(file.read_text().replace(str(UTC_NS + HOUR_NS), str(UTC_NS - HOUR_NS)))
+    file = tmp_path / "run/part-2/events.jsonl"  # its anchors would say otherwise
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if "clock.anchor" not in line))
+    html = shown_parts.section(tmp_path / "run")
+    assert shown_parts.BACK in html and "<svg" not in html and "no common axis" in html

@@ -11,6 +11,7 @@ from ssdrig.report.shown import panel
 from ssdrig.words import clock
 
 LABELS = 6  # of the axis, at most
+BACK = "not known: UTC went back"
 ROOM = 1.15  # above the values, for words
 LEAST_SHARE = 0.08  # of the axis that has room for words
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -22,7 +23,12 @@ def section(run: Path, name: str = "") -> str:
     if not found:
         return ""
     title = "Parts of the run" + (f": {name}" if name else "")
-    plots = [_plot(f"{words} of all parts, by UTC", found, lines, words) for words, lines in _values(found)]
+    back = any(one.end_utc_ns > two.begin_utc_ns for one, two in zip(found, found[1:], strict=False))
+    plots = (
+        [] if back else [_plot(f"{words} of all parts, by UTC", found, lines, words) for words, lines in _values(found)]
+    )
+    if back:
+        title += ", whose clock went back between two of them: there is no common axis"
     soft = "Each part has its own clock; UTC joins them. Between two parts nothing was measured."
     return (
         f'<section><h2>{escape(title)}</h2><div class="scroll">{_table(found)}</div><div class="plots">'
@@ -77,7 +83,7 @@ def _table(found: list[Part]) -> str:
         gap_s = (part.begin_utc_ns - found[i - 1].end_utc_ns) / 1e9 if i else None
         began = strftime("%Y-%m-%d %H:%M:%S", gmtime(part.begin_utc_ns / 1e9))
         cells = [began, clock((part.end_utc_ns - part.begin_utc_ns) / 1e9)]
-        cells += ["–" if gap_s is None else clock(gap_s), part.begins or "–"]
+        cells += ["–" if gap_s is None else clock(gap_s) if gap_s >= 0 else BACK, part.begins or "–"]
         said = f"{part.state}: {part.why}" if part.why else part.state
         badge = f'<span class="state {escape(part.state)}">{escape(said)}</span>'
         rows.append(
