@@ -404,3 +404,11 @@ def test_a_rest_needs_the_bench_it_began_on(tmp_path):
     able.same_format(DRIVE, DRIVE)
     with pytest.raises(UsageError, match="logical_block_bytes 512"):
         able.same_format(DRIVE, DRIVE | {"logical_block_bytes": 512})
+
+
+@pytest.mark.parametrize("key", ["point", "chosen", "mean"])
+def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key):
+    story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
+    found = resume.read(killed(story))
+    assert any("1 damaged lines" in words for words in found.doubts)
+    assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN

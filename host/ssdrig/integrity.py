@@ -25,6 +25,7 @@ APART = {
 APART_FOLDERS = {"truth", "drive"}
 PART = re.compile(r"part-([2-9]|[1-9]\d{1,3})")  # a folder of its own, which has its own sums
 FRAMED = {"rig.bin"}  # its records have CRCs: only its length is kept
+OF_STEPS = {"point": dict, "chosen": dict, "mean": dict}  # where step.start or step.end has them
 PIECE_BYTES = 1 << 18
 SAID_AT_MOST = 8
 # what the readers of an event rely on, by kind
@@ -93,6 +94,9 @@ def _event(part: bytes) -> dict | None:
             return None
         for name, kind in FIELDS.get(event["kind"], {}).items():
             if type(event.get(name)) is not kind:
+                return None
+        if event["kind"] in ("step.start", "step.end"):
+            if not all(isinstance(event.get(name, {}), kind) for name, kind in OF_STEPS.items()):
                 return None
     except (ValueError, KeyError, RecursionError):
         return None
