@@ -312,8 +312,10 @@ def test_a_cut_only_delays_a_sanitize(serving):
         server.admin(op="power_cut")
     server.admin(op="power_on")
     with host_of(server) as host:
-        progress, state = sanitize_log(host)
-        assert state == 2 and status_of(host.io[0].read, 0, 1) == 0x01D
+        assert sanitize_log(host)[1] == 2
+        status = status_of(host.io[0].read, 0, 1)
+        # it takes 50 ms: on a busy machine it may end before the read
+        assert status == 0x01D or sanitize_log(host)[1] != 2
         deadline = time.monotonic() + PATIENCE_S
         while sanitize_log(host)[1] == 2 and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -38,7 +38,7 @@ def test_purge(guest, needs, disk, node, method, used):
     needs("nvme", "hdparm")
     was = pattern(guest, disk, node)
     done = guest.ssdrig("purge", disk.serial, "--destroy-data", disk.serial, "--method", method, "--json")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     result = done.json()
     assert (result["method"], result["ok"]) == (used, True)
     assert result["effect"]["kept"] == 0 and result["effect"]["proving"] > 0
@@ -63,7 +63,7 @@ def test_wear_and_watch(guest, needs):
         nvme["nand_written_bytes"] is None and nvme["wa"]["value"] is None
     )  # QEMU's drive has no NAND counter, so none is told
     watch = guest.ssdrig("watch", NVME.serial, SATA.serial, "--once", "--json", "--dir", "/run/guest/watch")
-    assert watch.exit_code == 0, watch
+    assert watch.exit_code == 0, str(watch)
     polls = [json.loads(line) for line in watch.stdout.splitlines()]
     # what QEMU's drives say
     assert {poll["drive"]["serial"]: poll["snapshot"]["temperature_C"] for poll in polls} == {
@@ -81,7 +81,7 @@ RUN = ("run", "consistency", "--drive", NVME.serial, "--destroy-data", NVME.seri
 def test_a_whole_run(guest, needs):
     needs("fio", "smartctl", "nvme")
     done = guest.ssdrig(*RUN, "--duration", "5", "--smart-interval", "2", "--runs", "/run/guest/runs")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     run = done.json()
     assert (run["state"], run["exit_code"]) == ("complete", 0)
     facts, events, out = guest.do("texts", *(f"{run['run']}/{name}" for name in FILES))
@@ -111,7 +111,7 @@ def test_a_drive_that_vanishes_ends_the_run(guest, needs):
     guest.unplug(NVME)
     try:
         done = guest.ended("vanish")
-        assert done.exit_code == 4, done
+        assert done.exit_code == 4, str(done)
         last = json.loads(guest.do("texts", events)[0].splitlines()[-1])
         assert (last["kind"], last["state"], last["exit_code"]) == ("run.end", "failed", 4)
     finally:

@@ -18,7 +18,7 @@ def refusals(guest, root: str = "/") -> dict[str, set[str]]:
     """{serial: checks that refuse it} from `ssdrig drives`, started with this folder as its root."""
     enter = f"import os; os.chroot({root!r}); os.chdir('/'); "
     done = guest.python(enter + COMMAND, "ssdrig", "drives", "--json", "--no-smart")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     rows = done.json()
     assert all(row["safe"] is not bool(row["refusals"]) for row in rows)
     return {row["serial"]: {refusal["check"] for refusal in row["refusals"]} for row in rows}
@@ -46,7 +46,7 @@ def content(guest, *disks) -> str:
 def test_disks_are_known_by_serial_and_interface(guest, needs):
     needs("smartctl")
     done = guest.ssdrig("drives", "--json", timeout_s=600)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     rows = {row["serial"]: row for row in done.json()}
     assert {
         serial: (row["node"], row["interface"], row["capacity_bytes"])
@@ -156,7 +156,7 @@ def holder(guest):
     finally:
         guest.do("put", "/run/guest/tell", "end\n", timeout_s=30)
         done = guest.ended("holder")
-        assert done.exit_code == 0, done
+        assert done.exit_code == 0, str(done)
 
 
 def test_a_second_run_and_a_drive_that_was_exchanged(guest):

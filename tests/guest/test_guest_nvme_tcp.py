@@ -29,7 +29,7 @@ class Connected:
         words[words.index("-a") + 1], words[words.index("-s") + 1] = "10.0.2.2", port
         # 5 s, the default, is too short for a guest that gets a fraction of a processor; 10 s would be a wait
         done = machine.run(*words, "--keep-alive-tmo=60", "--reconnect-delay=1")
-        assert done.exit_code == 0, done
+        assert done.exit_code == 0, str(done)
         self.controller = "/dev/" + machine.do("wait_for", "/sys/class/nvme/nvme*/serial", self.serial).split("/")[-2]
         self.node = machine.do("wait_for", f"{self.controller}n?")
 
@@ -44,7 +44,7 @@ class Connected:
         """One fio job on the drive, O_DIRECT; the job's part of fio's JSON."""
         fixed = ("--name=job", f"--filename={self.node}", "--direct=1", "--output-format=json", "--ioengine=libaio")
         done = self.machine.run("fio", *fixed, *words, timeout_s=120)
-        assert done.exit_code == 0, done
+        assert done.exit_code == 0, str(done)
         return done.json()["jobs"][0]
 
     def wait_until_quiet(self) -> dict:
@@ -284,7 +284,7 @@ def test_purge(drive, needs, method):
     drive.machine.do("fill", drive.node, "this was here before\n", [0], 4 * MIB)
     assert drive.ledger()["mapped_pages"] >= 4 * MIB // PAGE
     done = drive.machine.ssdrig("purge", drive.serial, "--destroy-data", drive.serial, "--method", method, "--json")
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     assert (done.json()["method"], done.json()["ok"]) == (method, True)
     assert drive.ledger()["mapped_pages"] == 0
     assert "SIMULATED" in done.stderr

@@ -31,7 +31,7 @@ print(json.dumps(out))
 
 def offers(machine) -> dict:
     done = machine.python(OFFERS, "offers", NVME.serial, PATHS.serial)
-    assert done.exit_code == 0, done
+    assert done.exit_code == 0, str(done)
     return json.loads(done.stdout)
 
 
@@ -50,7 +50,7 @@ def test_a_free_multipath_drive_is_purged(guest, needs):
     needs("nvme")
     guest.do("fill", "/dev/nvme1n1", "this was here before\n", [0], 8 * MIB)
     done = guest.ssdrig("purge", PATHS.serial, "--destroy-data", PATHS.serial, "--json")
-    assert done.exit_code == 0 and done.json()["ok"], done
+    assert done.exit_code == 0 and done.json()["ok"], str(done)
 
 
 def test_a_drive_whose_driver_was_taken_away_is_not_found(guest):
