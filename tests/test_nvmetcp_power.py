@@ -265,6 +265,9 @@ def test_data_that_comes_after_a_format_began_is_refused(serving):
         assert queue.read(0, 64) == bytes(32768)
 
 
+MANY_MIB = 256  # so much written takes 0.2 s to sanitize: a busy machine still asks while it goes on
+
+
 def sanitize_log(host) -> tuple[int, int]:
     """(SPROG, SSTAT)"""
     return struct.unpack_from("<HH", host.admin.log(0x81))
@@ -274,7 +277,7 @@ def test_sanitize_goes_on_by_itself_and_tells_when_it_is_done(serving):
     server = start(serving, preset="nvme-tlc")
     with host_of(server) as host:
         assert sanitize_log(host) == (0xFFFF, 0x100)  # never; nothing was ever written
-        fill(host, 64)
+        fill(host, MANY_MIB)
         host.io[0].flush()
         assert sanitize_log(host) == (0xFFFF, 0)
         event = host.admin.send(sqe(0x0C, host.admin.cid()))
@@ -287,6 +290,7 @@ def test_sanitize_goes_on_by_itself_and_tells_when_it_is_done(serving):
         seen = [progress]
         while (now := sanitize_log(host))[1] == 2:
             seen.append(now[0])
+            time.sleep(0.005)
         assert seen == sorted(seen) and now == (0xFFFF, 0x101)
         assert host.admin.wait(event)[0] == 0x81 << 16 | 0x01 << 8 | 0x06
         assert host.io[0].read(0, 1024) == bytes(524288)
@@ -298,24 +302,22 @@ def test_sanitize_goes_on_by_itself_and_tells_when_it_is_done(serving):
         host.admin.admin(0x84, cdw10=1)  # nothing has failed
         host.admin.admin(0x84, cdw10=4)
         while sanitize_log(host)[1] & 7 == 2:
-            pass
+            time.sleep(0.005)
         assert host.io[0].read(0, 1) == bytes(512)
 
 
 def test_a_cut_only_delays_a_sanitize(serving):
     server = start(serving, preset="nvme-tlc")
     with host_of(server) as host:
-        fill(host, 64)
+        fill(host, MANY_MIB)
         host.io[0].flush()
         host.admin.admin(0x84, cdw10=2)
         assert sanitize_log(host)[1] == 2
         server.admin(op="power_cut")
     server.admin(op="power_on")
     with host_of(server) as host:
-        assert sanitize_log(host)[1] == 2
         status = status_of(host.io[0].read, 0, 1)
-        # it takes 50 ms: on a busy machine it may end before the read
-        assert status == 0x01D or sanitize_log(host)[1] != 2
+        assert status == 0x01D or sanitize_log(host)[1] != 2, "a busy machine may come when it is over"
         deadline = time.monotonic() + PATIENCE_S
         while sanitize_log(host)[1] == 2 and time.monotonic() < deadline:
             time.sleep(0.01)
