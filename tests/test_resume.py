@@ -171,7 +171,7 @@ def test_what_is_left_of_a_state(now, ours, powered, kept, words):
 
 
 def test_a_steady_state_never_survives_and_rest_needs_power():
-    steady = replace(PAST, state=replace(PAST.state, steady=True))
+    steady = replace(PAST, state=replace(PAST.state, steady=True), was_steady=True)
     assert resume.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
     rested = replace(PAST, state=State("rested", 100, "l"))
     state, void = resume.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)

@@ -103,6 +103,14 @@ POINTS = acts_of(str(EXAMPLES / "good-operating-points.toml"), None)
         (TRIM, ("step.start", "trim"), "purge", 1),
         (TRIM, ("step.end", "trim"), "after", 1),
         (TRIM, ("step.end", "clean"), "fill", 1),
+        # what is measured in the steady state is measured in a new one, which its own rounds make
+        (LAT, ("round", "rounds", 4), "rounds", 5),
+        (LAT, ("round", "rounds", 5), "rounds", 6),
+        (LAT, ("step.start", "histogram"), "rounds", 6),
+        (POINTS, ("round", "demand", 5), "demand", 6),
+        (POINTS, ("step.end", "pick"), "demand", 6),
+        (POINTS, ("step.start", "histograms/histogram", 1), "demand", 6),
+        (POINTS, ("step.end", "histograms/histogram", 1), "demand", 6),
     ],
 )
 def test_a_run_goes_on_where_its_state_allows(acts, cut, begins, number):
@@ -131,6 +139,78 @@ def test_a_round_that_preconditions_and_five_new_ones_follow_on_an_interruption(
     assert standing.past(PTS, parts).at == len(PTS)  # never steady, and over
     parts[1] = (resumed, upto(unsteady, "round", "rounds", last - 1))
     assert standing.past(PTS, parts).rounds == last - 1
+
+
+def test_a_steady_state_that_was_cut_short_is_had_again_in_each_part():
+    """`pts-lat`, killed in its histogram, then before a round of the next part, then in the histogram again."""
+    events = recorded(LAT, 7)
+    past, todo = go_on(LAT, upto(events, "step.start", "histogram"))
+    assert past.was_steady and todo.redone == (
+        "histogram, which was cut short",
+        "the steady state of rounds: a round that preconditions, then five new ones",
+    )
+    (repeat,) = {act.repeat for act in todo.acts if act.repeat}
+    assert (repeat.first, repeat.judged, repeat.least, todo.acts[-1].path) == (8, 9, 6, "histogram")
+    parts = [({}, upto(events, "step.start", "histogram"))]
+    for begun, ends, following in ((8, 13, 14), (14, 19, 20)):
+        resumed = {"resumed": {"begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}}
+        none = standing.past(LAT, [*parts, (resumed, [])])
+        again = standing.todo(LAT, none, state.interrupted(none.state))
+        assert (none.rounds, again.begins, again.round) == (begun - 1, todo.begins, begun)
+        parts.append((resumed, upto(recorded(todo.acts, 6), "round", "rounds", ends)))
+        past = standing.past(LAT, parts)
+        todo = standing.todo(LAT, past, state.interrupted(past.state))
+        assert todo.round == following and past.was_steady
+
+
+SWEEP = """[[step]]
+name="f"
+do="fill"
+[[step]]
+name="r"
+do="repeat"
+most=9
+until=[{steady="pts",track=["iops"]}]
+[[step.step]]
+name="l"
+do="load"
+pattern="random"
+read=0
+block="4 KiB"
+time="1 s"
+"""
+LOAD = '[[step]]\nname="%s"\ndo="load"\npattern="%s"\nread=%d\nblock="4 KiB"\ntime="1 s"\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "cut", "begins", "number"),
+    [
+        (LOAD % ("a", "random", 0) + LOAD % ("b", "random", 0), ("step.end", "a"), "r", 6),
+        (LOAD % ("a", "random", 0) + LOAD % ("b", "random", 100), ("step.start", "b"), "r", 6),
+        (LOAD % ("a", "sequential", 0), ("step.start", "a"), "f", 1),  # not what a round leaves
+        (LOAD % ("a", "sequential", 0) + LOAD % ("b", "random", 0), ("step.start", "b"), "f", 1),
+        (
+            (LOAD % ("a", "random", 0)).replace('time="1 s"', 'amount="1 x"\nresume="continue"'),
+            ("step.start", "a"),
+            "r",
+            6,
+        ),
+        ('[[step]]\nname="i"\ndo="idle"\ntime="2 min"\n' + LOAD % ("a", "random", 0), ("step.end", "i"), "a", 1),
+        ('[[step]]\nname="i"\ndo="idle"\ntime="5 s"\n' + LOAD % ("a", "random", 0), ("step.end", "i"), "r", 6),
+    ],
+)
+def test_what_follows_on_a_steady_state_without_a_rest_wants_it_again(more, cut, begins, number):
+    acts = of_text(SWEEP + more)
+    _, todo = go_on(acts, upto(recorded(acts), *cut))
+    first = acts[todo.begins]
+    assert (first.repeat.path if first.repeat else first.path, todo.round) == (begins, number)
+
+
+def test_a_load_that_a_rule_ends_is_done_again_for_what_follows_on_it():
+    rule = LOAD.replace('time="1 s"', 'until=[{steady="pts",value="iops"},{time="1 h"}]') % ("l", "random", 0)
+    acts = of_text('[[step]]\nname="f"\ndo="fill"\n' + rule + LOAD % ("a", "random", 0) + LOAD % ("b", "random", 0))
+    for cut in (("step.end", "l"), ("step.start", "a"), ("step.end", "a"), ("step.start", "b")):
+        assert go_on(acts, upto(recorded(acts), *cut))[1].begins == 0, cut
 
 
 def test_a_repeat_of_so_many_times_goes_on_with_the_rest_of_them():
@@ -204,6 +284,9 @@ def test_every_prefix_of_a_run_and_of_its_parts_can_go_on(data):
             return
         state.prove(todo.acts, todo.kept)
         assert past.at >= todo.begins and todo.kept == now
+        steady = {act.label for act, before in zip(acts, state.course(acts), strict=False) if before.steady}
+        for act, before in zip(todo.acts, state.course(todo.acts, now), strict=False):
+            assert before.steady or act.do != "load" or act.label not in steady
         if acts[todo.begins].repeat and todo.begins:
             assert now.valid_bytes == 1 << 30
         for act in todo.acts:  # one that preconditions and five new rounds, always

@@ -35,6 +35,11 @@ class Repeat:
         """The number of the last round that there may be."""
         return self.first + self.most - 1
 
+    @property
+    def ruled(self) -> bool:
+        """Whether the steady-state rule ends it."""
+        return any(entry.rule == "pts" for entry in self.until)
+
 
 @dataclass(frozen=True)
 class Act:

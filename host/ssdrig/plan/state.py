@@ -8,6 +8,7 @@ start that every need is met, and what an interruption leaves of it. Pure.
     trimmed    after trim; a write ends it
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,8 @@ RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
 @dataclass(frozen=True)
 class State:
     """`name` as above, or "unknown". `valid_bytes`: so much from the beginning of the drive is known to hold data.
-    `workload`: what was written last; `steady`: a rule has shown that this load is in its steady state."""
+    `workload`: what was written last; `steady`: a rule has shown a steady state, and the drive was not left alone
+    since."""
 
     name: str = "unknown"
     valid_bytes: int = 0
@@ -54,7 +56,7 @@ def after(state: State, act: Act) -> State:
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
         if act.keys["read"] == 100:
             return replace(state, name="written" if state.name == "rested" else state.name, steady=state.steady)
-        return State("written", state.valid_bytes, act.path, steady=ruled)
+        return State("written", state.valid_bytes, act.path, steady=ruled or state.steady)
     if act.do in ("idle", "settle"):
         lasts = act.keys.get("time", act.keys.get("most", 0.0))
         return replace(
@@ -65,10 +67,23 @@ def after(state: State, act: Act) -> State:
     return state  # set, ask, choose, flush
 
 
+def course(acts: Iterable[Act], state: State = UNKNOWN) -> list[State]:
+    """The state before each act, and behind the last: a repeat that a rule ends leaves a steady state."""
+    acts, found = list(acts), [state]
+    for act, following in itertools.zip_longest(acts, acts[1:]):
+        state = after(state, act)
+        if act.repeat and act.repeat.ruled and (following is None or following.repeat != act.repeat):
+            state = replace(state, steady=True)
+        found.append(state)
+    return found
+
+
 def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
     """The state that the acts leave when they begin in `state`. Raises UsageError for the first act whose need is not
     met: a load that reads wants data in its whole range, or it would measure how fast the drive makes zeros."""
-    for act in acts:
+    acts = list(acts)
+    states = course(acts, state)
+    for act, state in zip(acts, states, strict=False):
         for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
             if each.keys["read"] > 0 and state.valid_bytes < each.range_bytes:
                 raise UsageError(
@@ -76,8 +91,7 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
                     f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
                     "put a fill of that range before it",
                 )
-        state = after(state, act)
-    return state
+    return states[-1]
 
 
 def cut_short(state: State, act: Act) -> State:

@@ -151,7 +151,7 @@ def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[
     found = state.interrupted(past.state, powered)
     if past.state == UNKNOWN:
         return UNKNOWN, ()
-    if past.state.steady or past.rounds:
+    if past.was_steady or past.rounds:
         void.append("the steady state: an interruption ends it")
     if past.state.name != found.name:
         void.append("the rest of the drive: it lost its supply")

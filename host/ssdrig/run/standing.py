@@ -8,7 +8,7 @@ the unbroken run would have.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import grammar, state
@@ -24,13 +24,16 @@ AGAIN = ("set", "ask", "choose")
 class Past:
     """`at`: index of the act to go on with, the number of acts where all are done. `cut`: the act that was begun and
     did not end. `rounds`: of the repeat in work, how many are done. `state`: what the acts left, the one cut short
-    included. `jobs`: how many fio jobs were begun."""
+    included. `jobs`: how many fio jobs were begun. `over`: of each repeat that is over, by its path, the number of its
+    last round. `was_steady`: the drive was in a steady state when the run was cut short."""
 
     at: int = 0
     cut: Act | None = None
     rounds: int = 0
     state: State = UNKNOWN
     jobs: int = 0
+    over: Mapping[str, int] = field(default_factory=dict)
+    was_steady: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
     for header, events in parts:
         resumed = header.get("resumed")
         if resumed:
-            found = Past(resumed["begins"], None, resumed["round"] - 1, State(**resumed["state"]), found.jobs)
+            left = State(**resumed["state"])
+            found = replace(found, at=resumed["begins"], cut=None, rounds=resumed["round"] - 1, state=left)
         last = {act.repeat.path: act.repeat.most for act in acts if act.repeat}
         here = acts[found.at].repeat if resumed and found.at < len(acts) else None
         if here:
@@ -70,9 +74,9 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
                 found = _judged(acts, found, event, last)
             elif kind == "run.end" and event.get("state") == "complete" and event.get("why") is None:
                 found = replace(found, at=len(acts), cut=None)
-    if found.cut:
-        found = replace(found, state=state.cut_short(found.state, found.cut))
-    return found
+    was_steady = found.state.steady
+    left = state.cut_short(found.state, found.cut) if found.cut else found.state
+    return replace(found, state=left, was_steady=was_steady)
 
 
 def changed(parts: Iterable[tuple[Mapping, Sequence[Mapping]]], boot_id: str | None) -> dict[str, list[str]]:
@@ -109,7 +113,7 @@ def todo(acts: Sequence[Act], done: Past, now: State, void: Sequence[str] = (), 
         block_bytes = max(size for size, _ in act.keys["block"])
         rest_bytes = max(act.keys["threads"] * block_bytes, act.amount_bytes - moved_bytes // block_bytes * block_bytes)
         found = tuple(replace(a, amount_bytes=rest_bytes) if a is act else a for a in found)
-    return Todo(found, begins, number, now, tuple(void), _redone(acts, done, begins))
+    return Todo(found, begins, number, now, tuple(void), _redone(acts, done, begins, number))
 
 
 def _place(acts: Sequence[Act], done: Past, now: State) -> tuple[int, int]:
@@ -121,31 +125,72 @@ def _place(acts: Sequence[Act], done: Past, now: State) -> tuple[int, int]:
         return 0, 1
     first, end = _group(acts, done.at)
     if act.repeat:
-        rounds_follow = state.holds(now, state.prove(acts[first:end], wanted[first]))
+        rounds_follow = _rounds_follow(acts, first, end, wanted, now)
+        rounds_follow |= done.rounds > 0 and _new_rounds_do(acts, first, end, wanted, now)
         if (state.holds(now, wanted[first]) or rounds_follow) and word != "restart":
             return first, done.rounds + 1
         if state.holds(now, wanted[first]):
             return first, 1
-    elif state.holds(now, _before(acts, wanted, first)) or (word == "continue" and now.workload == act.path):
+    elif state.holds(now, wanted[first]):
+        return first, 1
+    elif word == "continue" and now.workload == act.path and not wanted[first].steady:
         return first, 1
     while first > 0:
-        first = _group(acts, first - 1)[0]
-        if acts[first].do == "purge" or state.holds(now, _before(acts, wanted, first)):
+        first, end = _group(acts, first - 1)
+        repeat = acts[first].repeat
+        if repeat and repeat.path in done.over and _new_rounds_do(acts, first, end, wanted, now):
+            return first, done.over[repeat.path] + 1
+        if acts[first].do == "purge" or state.holds(now, wanted[first]):
             break
     return first, 1
 
 
-def _before(acts: Sequence[Act], wanted: Sequence[State], i: int) -> State:
-    """The state that act i follows on. Only a load measures a steady state: what comes after it may come later."""
-    return wanted[i] if acts[i].do == "load" else replace(wanted[i], steady=False)
+def _rounds_follow(acts: Sequence[Act], first: int, end: int, wanted: Sequence[State], now: State) -> bool:
+    """Whether a further round of a repeat may follow in the state `now`: it is what a round leaves. Where a rule ends
+    the repeat, the further ones make a steady state of their own."""
+    left, repeat = state.prove(acts[first:end], wanted[first]), acts[first].repeat
+    if repeat and repeat.ruled:
+        left = replace(left, steady=False)
+    return state.holds(now, left)
+
+
+def _new_rounds_do(acts: Sequence[Act], first: int, end: int, wanted: Sequence[State], now: State) -> bool:
+    """Whether new rounds of a repeat that was begun make its steady state again. The first of them preconditions: the
+    drive may have rested, and what lies behind the repeat may have written as one of its points does."""
+    repeat = acts[first].repeat
+    if not repeat or not repeat.ruled or repeat.resume != "round":
+        return False
+    points = {_writes(each) for act in acts[first:end] for each in _loads(act)}
+    alike = {act.path for act in acts[first:end]}
+    for act in acts[end:]:
+        if act.do in ("purge", "fill", "trim") or not {_writes(each) for each in _loads(act)} - {None} <= points:
+            alike.discard(act.path)
+            break
+        alike.add(act.path)
+    enough = now.valid_bytes >= state.prove(acts[first:end], wanted[first]).valid_bytes
+    return now.name in ("written", "rested") and now.workload in alike and enough
+
+
+def _loads(act: Act) -> tuple[Act, ...]:
+    return act.choices or (act,) if act.do == "load" and not act.not_run else ()
+
+
+def _writes(act: Act) -> tuple | None:
+    """How a load writes, as far as the drive keeps it; None for one that only reads."""
+    if act.keys["read"] == 100:
+        return None
+    said = (str(act.keys.get(key)) for key in ("pattern", "read", "block", "offset", "hot", "data"))
+    return (act.range_bytes, *said)
 
 
 def _wanted(acts: Sequence[Act]) -> list[State]:
-    """The state before each act in an unbroken run."""
-    found, at = [], UNKNOWN
-    for act in acts:
-        found.append(at)
-        at = state.after(at, act)
+    """The state that each act follows on: that before it in an unbroken run. Only a load measures a steady state; what
+    no load follows on in the same one may come later."""
+    found = state.course(acts)[: len(acts)]
+    needed = False
+    for i in reversed(range(len(acts))):
+        needed = found[i].steady and (needed or bool(_loads(acts[i])))
+        found[i] = replace(found[i], steady=needed)
     return found
 
 
@@ -173,18 +218,17 @@ def _again(repeat: Repeat, number: int) -> Repeat:
     return replace(repeat, first=number, judged=judged, least=least, most=max(repeat.most - number + 1, least))
 
 
-def _redone(acts: Sequence[Act], done: Past, begins: int) -> tuple[str, ...]:
+def _redone(acts: Sequence[Act], done: Past, begins: int, number: int) -> tuple[str, ...]:
     words = [] if done.cut is None else [f"{done.cut.label}, which was cut short"]
-    here = acts[done.at].repeat
-    if here and done.rounds and begins <= done.at:
+    here, back = acts[done.at].repeat, acts[begins].repeat
+    if here and done.rounds and begins <= done.at and back != here:
         rounds = "round 1" if done.rounds == 1 else f"rounds 1 to {done.rounds}"
-        if acts[begins].repeat != here:
-            words.append(f"{rounds} of {here.path}: the drive is no longer in their state")
-        elif here.until:
-            words.append(f"the steady state of {here.path}: a round that preconditions, then five new ones")
+        words.append(f"{rounds} of {here.path}: the drive is no longer in their state")
+    if back and back.until and number > 1:
+        words.append(f"the steady state of {back.path}: a round that preconditions, then five new ones")
     paths = dict.fromkeys(act.repeat.path if act.repeat else act.path for act in acts[begins : done.at])
-    words += [path for path in paths if not here or path != here.path]
-    return tuple(words)
+    said = {repeat.path for repeat in (here, back if number > 1 else None) if repeat}
+    return (*words, *(path for path in paths if path not in said))
 
 
 def _label(event: Mapping) -> str:
@@ -200,7 +244,8 @@ def _begun(acts: Sequence[Act], found: Past, i: int, event: Mapping) -> Past:
         return found  # a condition that a continuation has set again
     left = state.cut_short(found.state, found.cut) if found.cut else found.state
     rounds = _round(event) - 1 if act.repeat else 0
-    return Past(i, act, rounds, left, found.jobs + (act.do in ("fill", "load")))
+    jobs = found.jobs + (act.do in ("fill", "load"))
+    return replace(found, at=i, cut=act, rounds=rounds, state=left, jobs=jobs)
 
 
 def _ended(acts: Sequence[Act], found: Past, i: int, event: Mapping, last: Mapping[str, int]) -> Past:
@@ -210,8 +255,8 @@ def _ended(acts: Sequence[Act], found: Past, i: int, event: Mapping, last: Mappi
     if act.repeat and following >= end:  # the round is over; one that a rule ends is judged then
         judged = bool(act.repeat.until) or found.rounds + 1 < last[act.repeat.path]
         following = _runnable(acts, first) if judged else following
-        return Past(following, None, found.rounds + 1 if judged else 0, left, found.jobs)
-    return Past(following, None, found.rounds, left, found.jobs)
+        return replace(found, at=following, cut=None, rounds=found.rounds + 1 if judged else 0, state=left)
+    return replace(found, at=following, cut=None, state=left)
 
 
 def _judged(acts: Sequence[Act], found: Past, event: Mapping, last: Mapping[str, int]) -> Past:
@@ -220,7 +265,9 @@ def _judged(acts: Sequence[Act], found: Past, event: Mapping, last: Mapping[str,
     here = [i for i, act in enumerate(acts) if act.repeat and act.repeat.path == path]
     if not here or not (event.get("steady") is True or _round(event) >= last[str(path)]):
         return found
-    return Past(_runnable(acts, here[-1] + 1), None, 0, found.state, found.jobs)
+    left = replace(found.state, steady=event.get("steady") is True)
+    over = {**found.over, str(path): _round(event)}
+    return replace(found, at=_runnable(acts, here[-1] + 1), cut=None, rounds=0, state=left, over=over)
 
 
 def _round(event: Mapping) -> int:
