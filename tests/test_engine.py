@@ -100,6 +100,21 @@ def test_what_does_not_become_steady_ends_at_most_and_says_so(carried_out):
     assert "STEADY STATE NOT ACHIEVED in 9 rounds" in book.of("note")[0]["text"]
 
 
+def test_a_repeat_that_says_never_is_not_judged(carried_out):
+    book, done, why = carried_out(plan=PLAN.replace('"pts"', '"never"'))
+    assert max(number or 0 for number, *_ in done) == 9 and not book.of("note")
+    assert [(event["steady"], event["tracked"]) for event in book.of("round")] == [(False, {})] * 9
+
+
+def test_a_rule_none_of_whose_points_runs_on_the_drive_is_refused(carried_out):
+    """Else its rounds would go on to the last, and nothing could be judged."""
+    tracked = '["iops read=0 block=4KiB", "iops read=100 block=8KiB"]'
+    with pytest.raises(UsageError) as refused:
+        carried_out(plan=PLAN.replace(tracked, '["iops read=0 block=512B"]'))
+    assert "this drive has blocks of 4096 bytes" in str(refused.value) and "rounds" in str(refused.value)
+    carried_out(plan=PLAN.replace(tracked, '["iops read=0 block=512B", "iops read=0 block=4KiB"]'))
+
+
 def test_a_budget_ends_the_run_before_the_point_that_would_pass_it(carried_out):
     fill = 1 << 30
     book, done, why = carried_out(most_bytes=fill + (3 << 20))

@@ -233,6 +233,42 @@ def test_a_dry_run_says_what_holds_and_what_is_done_again(story, capsys, monkeyp
     assert "was not kept" in capsys.readouterr().err
 
 
+def test_a_dry_run_says_that_a_steady_state_is_had_again(tmp_path, capsys, monkeypatch):
+    """A run killed in a load behind its rounds, as `pts-lat` in its histogram."""
+    later = PLAN[PLAN.rindex("  [[step.step]]") :].replace("[[step.step]]", "[[step]]").replace("point", "later")
+    (tmp_path / "small.toml").write_text(PLAN + later)
+    prepared = prepare.prepare(str(tmp_path / "small.toml"), DRIVE)
+    book = journal.create(tmp_path / "runs", {**prepare.header(prepared), "drive": DRIVE, "host": {}, "rig": None})
+    for act in prepared.acts:
+        for number in range(1, 6) if act.repeat else (None,):
+            more = {"round": number} if number else {}
+            if act.path == "later":
+                smart(book, 1, 100 * UNIT)
+            book.event("step.start", step=act.path, **more)
+            if act.do != "purge":
+                wrote(book, act.folder(number, 1), [10 << 20])
+            if act.path != "later":
+                book.event("step.end", step=act.path, ok=True, **more)
+            if number:
+                book.event("round", step="rounds", round=number, steady=number == 5, tracked={})
+    from ssdrig.virtual.device import kept
+
+    monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 100 * UNIT + (10 << 20)})
+    args = SimpleNamespace(
+        run=killed(book), quiet=False, dry_run=True, json=True, jsonl=False, budget=None, faults=None
+    )
+    assert resume.command(args) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)["resume"]
+    assert (found["begins"], found["round"], found["void"]) == (
+        "rounds/point",
+        6,
+        ["the steady state: an interruption ends it"],
+    )
+    assert "cut short in later; part 2 goes on with rounds, round 6" in said.err
+    assert "done again      the steady state of rounds: a round that preconditions, then five new ones" in said.err
+
+
 def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
     (tmp_path / "sys/cpu0").mkdir(parents=True)
     file = tmp_path / "sys/cpu0/governor"

@@ -3,7 +3,7 @@ thing that a dry run prices, the engine carries out, progress counts, resume com
 """
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ssdrig import steps, words
@@ -100,11 +100,12 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             continue
         until = tuple(step.keys.get("until", ()))
         judged = max((entry.judged for entry in until), default=1)
-        rule_rounds = judged - 1 + STEADY_ROUNDS if any(entry.rule == "pts" for entry in until) else 1
         most = step.keys.get("most") or step.keys.get("times") or 1
-        least = min(rule_rounds, most) if until else most
         resume = step.keys.get("resume", "round")
-        repeat = Repeat(step.path, least, most, until, resume, judged=judged)
+        repeat = Repeat(step.path, most, most, until, resume, judged=judged)
+        if repeat.ruled:
+            repeat = replace(repeat, least=min(judged - 1 + STEADY_ROUNDS, most))
+        begins = len(acts)
         for outer in _points(step):
             for inner in step.steps:
                 if len(acts) > MOST_ACTS:
@@ -114,7 +115,28 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
                         "sweep fewer values",
                     )
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
+        _judgeable(repeat, acts[begins:])
     return acts
+
+
+def tracked(words: str, acts: Iterable[Act]) -> list[Act]:
+    """The acts of a tracked point, "iops read=0 block=4KiB", also those that are not run."""
+    points = set(words.split()[1:])
+    loads = (act for act in acts if act.do == "load")
+    return [act for act in loads if points <= {f"{key}={grammar.told(part)}" for key, part in act.point.items()}]
+
+
+def _judgeable(repeat: Repeat, acts: Iterable[Act]) -> None:
+    """Raises UsageError for a rule that has no point to judge: its rounds would go on to the last."""
+    wanted = [words for entry in repeat.until if repeat.ruled for words in entry.track]
+    found = [act for words in wanted for act in tracked(words, acts)]
+    if wanted and all(act.not_run for act in found):
+        why = "; ".join(dict.fromkeys(act.not_run for act in found if act.not_run))
+        raise UsageError(
+            f"a tracked point of {repeat.path} that is run on this drive",
+            f"none of {', '.join(wanted)}: {why}",
+            "track another point, or use another drive",
+        )
 
 
 def tested_bytes(part: quantity.Range, drive: Mapping) -> int:

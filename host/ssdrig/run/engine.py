@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ssdrig import steps
-from ssdrig.plan import grammar
-from ssdrig.plan.expand import Act, Repeat
+from ssdrig.plan.expand import Act, Repeat, tracked
 from ssdrig.rules import choose, ends
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
@@ -72,7 +71,7 @@ def _at_its_point(act: Act, stage: Stage) -> Act:
 
 def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
     """Rounds until the rule holds for every tracked value, or the most there are."""
-    wanted = [words for entry in repeat.until for words in entry.track if _runs(words, acts)]
+    wanted = [words for entry in repeat.until if repeat.ruled for words in entry.track if _tracked(words, acts)]
     seen: dict[str, list[float]] = {words: [] for words in wanted}
     try:
         for number in range(repeat.first, repeat.last + 1):
@@ -88,7 +87,7 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
             verdicts = ends.tracked(seen)
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
             stage.live.rule_words = ends.far(verdicts)
-            if wanted:
+            if repeat.until:
                 stage.book.event("round", step=repeat.path, round=number, steady=passed, tracked=verdicts)
             if passed:
                 return None
@@ -101,17 +100,8 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
 
 
 def _tracked(words: str, acts: Sequence[Act]) -> Act | None:
-    """The act of a tracked point, "iops read=0 block=4KiB"; None where it does not run on this drive."""
-    points = set(words.split()[1:])
-    for act in acts:
-        said = {f"{key}={grammar.told(part)}" for key, part in act.point.items()}
-        if said >= points and not act.not_run:
-            return act
-    return None
-
-
-def _runs(words: str, acts: Sequence[Act]) -> bool:
-    return _tracked(words, acts) is not None
+    """The act of a tracked point; None where it does not run on this drive."""
+    return next((act for act in tracked(words, acts) if not act.not_run), None)
 
 
 def _value(words: str, acts: Sequence[Act], stage: Stage) -> float:

@@ -210,7 +210,7 @@ def _again(repeat: Repeat, number: int) -> Repeat:
     """A repeat that goes on with this round. Rounds count over all parts, up to the most of the plan. Where a rule ends
     it, the first round of a part only preconditions the drive again (it has rested, and what the last writes laid down
     is not what a whole round leaves), the rule uses those behind it, and there are always enough of them for it."""
-    if not repeat.until:
+    if not repeat.ruled:
         left = repeat.most - number + 1
         return replace(repeat, first=number, most=left, least=min(repeat.least, left))
     judged = max(repeat.judged, number + 1)
@@ -224,7 +224,7 @@ def _redone(acts: Sequence[Act], done: Past, begins: int, number: int) -> tuple[
     if here and done.rounds and begins <= done.at and back != here:
         rounds = "round 1" if done.rounds == 1 else f"rounds 1 to {done.rounds}"
         words.append(f"{rounds} of {here.path}: the drive is no longer in their state")
-    if back and back.until and number > 1:
+    if back and back.ruled and number > 1:
         words.append(f"the steady state of {back.path}: a round that preconditions, then five new ones")
     paths = dict.fromkeys(act.repeat.path if act.repeat else act.path for act in acts[begins : done.at])
     said = {repeat.path for repeat in (here, back if number > 1 else None) if repeat}
