@@ -34,7 +34,9 @@ def test_a_batch_is_at_most_a_megabyte_but_one_line_at_least():
     assert influx.take(b"y" * 2_000_000 + b"\n" + long, 5000) == b"y" * 2_000_000 + b"\n"
 
 
-@pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", "3.11"])
+@pytest.mark.parametrize(
+    "generation", ["1.6.7", *(pytest.param(later, marks=pytest.mark.slow) for later in ("1.13.2", "2.7.12", "3.11"))]
+)
 def test_all_generations_take_all_of_it_once(generation, tmp_path):
     outbox(tmp_path, lines(12_000))
     with FakeInflux(generation, user="me", password="secret") as fake:

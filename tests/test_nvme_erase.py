@@ -62,7 +62,12 @@ def test_a_format_that_hangs_is_ended(machine, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("method", "action"), [("sanitize-block", 2), ("sanitize-overwrite", 3), ("sanitize-crypto", 4)]
+    ("method", "action"),
+    [
+        ("sanitize-block", 2),
+        pytest.param("sanitize-overwrite", 3, marks=pytest.mark.slow),
+        pytest.param("sanitize-crypto", 4, marks=pytest.mark.slow),
+    ],
 )
 def test_sanitize_is_followed_to_its_end(machine, tmp_path, method, action):
     drive, state = machine(sanicap=7, polls_to_end=5, silent=[4])
@@ -72,6 +77,7 @@ def test_sanitize_is_followed_to_its_end(machine, tmp_path, method, action):
     assert fake_erase.read(state)["sanitize"]["polls"] >= 5  # a sanitize returns at once: its end is in the log
 
 
+@pytest.mark.slow
 def test_sanitize_progress_rises_and_has_an_eta(machine):
     drive, _ = machine(sanicap=7, polls_to_end=8)
     seen = []

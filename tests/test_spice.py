@@ -15,7 +15,7 @@ HERE = ROOT / "hardware/spice"
 spec = importlib.util.spec_from_file_location("simulate", HERE / "simulate.py")
 simulate = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulate)
-RAILS = ("m2_3v3", "sata_5v", "sata_12v")
+RAILS = ("m2_3v3", *(pytest.param(rail, marks=pytest.mark.slow) for rail in ("sata_5v", "sata_12v")))
 
 
 @pytest.fixture(autouse=True)
