@@ -80,7 +80,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick",
         action="store_true",
-        help="for daily work: leave out what is slow or keeps real time, search less (90 s on two cores)",
+        help="for daily work: leave out what is slow or keeps real time, search less (about 100 s on two cores)",
     )
 
 
