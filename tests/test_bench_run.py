@@ -15,7 +15,7 @@ import pytest
 from ssdrig import analysis, cli, journal
 from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import kill, measured
-from ssdrig.influx import points
+from ssdrig.influx import line_protocol, points
 from ssdrig.load import fiolog, fiotext
 from ssdrig.meter import samples
 from ssdrig.virtual import influxd
@@ -121,20 +121,7 @@ def test_energy_agrees_with_the_ledger(run, figures):
 
 def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
-    assert (
-        set(kept)
-        == {
-            "power",
-            "drive_power",
-            "fio_interval",
-            "fio_live",
-            "ssd_wear",
-            "smart_device",
-            "smart_attribute",
-            "rig_event",
-        }
-        and min(kept.values()) > 1
-    )
+    assert set(kept) == set(line_protocol.read_schema()) and min(kept.values()) > 1
     assert database.counts(list(kept), run.name) == kept
 
 
