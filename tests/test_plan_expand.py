@@ -157,13 +157,24 @@ def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
     ]
 
 
-def test_points_of_all_steps_together_have_an_end():
-    load = '[[step.step]]\nname = "l{}"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\ntime = "1 s"\n'
-    over = "\n".join(f"{{ {key} = [{', '.join(map(str, range(1, 101)))}] }}," for key in ("qd", "threads"))
-    text = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
-    text += f'[[step]]\nname = "r"\ndo = "repeat"\nover = [\n{over}\n]\n' + "".join(map(load.format, range(9)))
-    plan, before = grammar.read(text), expand.MOST_ACTS
-    assert before == 20_000
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(UsageError, match="at most 100 points of all steps"):
-        patch.setattr(expand, "MOST_ACTS", 100)
-        expand.expand(plan, drive(), ALL)
+def test_points_of_all_steps_together_have_an_end_when_the_plan_is_read():
+    """Also where they are no repeat's, and in a variant."""
+    load = '[[{}]]\nname = "l{}"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\ntime = "1 s"\n'
+    axes = "\n".join(f"{{ {key} = [{', '.join(map(str, range(1, 101)))}] }}," for key in ("qd", "threads"))
+    swept = f"over = [\n{axes}\n]\n"
+    repeat = '[[step]]\nname = "r"\ndo = "repeat"\n' + swept
+    for count, text in (
+        (20_000, repeat + "".join(load.format("step.step", n) for n in range(2))),
+        (30_000, repeat + "".join(load.format("step.step", n) for n in range(3))),
+        (20_001, "".join(load.format("step", n) + swept * (n < 2) for n in range(3))),
+    ):
+        if count == 20_000:
+            assert len(expand.expand(grammar.read(SMALL + text), drive(), ALL)) == count
+        else:
+            with pytest.raises(UsageError, match=f"at most 20000 points of all steps together; seen {count}"):
+                grammar.read(SMALL + text)
+    text = "param = { qds = [1] }\n[variant.many]\nqds = [" + ", ".join(map(str, range(1, 3000))) + "]\n"
+    inner = load.format("step.step", 1) + 'over = [{ qd = "$qds" }]\n'
+    repeat = '[[step]]\nname = "r"\ndo = "repeat"\nover = [{ threads = [1, 2, 3, 4, 5, 6, 7] }]\n'
+    with pytest.raises(UsageError, match="at most 20000 points of all steps together; seen 20993 in .* variant many"):
+        grammar.read(SMALL + text.replace(", ", ",\n") + repeat + inner)

@@ -1,6 +1,7 @@
 """What no single key of a plan can show: exactly one end, points that fit, rules where they can hold, names that
 exist. Pure; each raises UsageError."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 from ssdrig import steps
@@ -15,6 +16,7 @@ from ssdrig.steps.keys import Key
 from ssdrig.words import do_you_mean
 
 NOT_SWEPT = ("over", "until", "windows", "judge", "resume")
+MOST_ACTS = 20_000  # some seconds of checks
 
 
 def key_value(value, spec: Key, key: str):
@@ -58,6 +60,11 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
 
 def plan(found: Iterable[Step], where: str) -> None:
     """What steps say of one another."""
+    found = list(found)
+    if (count := sum(map(_points_of, found))) > MOST_ACTS:
+        raise UsageError(
+            f"at most {MOST_ACTS} points of all steps together", f"{count} in {where}", "sweep fewer values"
+        )
     before: dict[str, Step] = {}
     picked: set[str] = set()
     for top in found:
@@ -71,6 +78,11 @@ def plan(found: Iterable[Step], where: str) -> None:
             _choose(top, before, place)
             picked = {point["at"] for point in top.keys["points"]}
         before |= {each.path: each for each in every([top])}
+
+
+def _points_of(found: Step) -> int:
+    """How many acts a step becomes; of a repeat, in one round."""
+    return math.prod(map(len, found.axes.values())) * (sum(map(_points_of, found.steps)) if found.steps else 1)
 
 
 def _ends(found: Step, swept: set[str], where: str) -> None:

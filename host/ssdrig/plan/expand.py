@@ -13,7 +13,6 @@ from ssdrig.plan import grammar, quantity, values
 
 LEAST_BYTES = 16 * MIB
 STEADY_ROUNDS = 5  # the rule's window
-MOST_ACTS = 20_000  # some seconds of checks
 
 
 @dataclass(frozen=True)
@@ -108,12 +107,6 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
         begins = len(acts)
         for outer in _points(step):
             for inner in step.steps:
-                if len(acts) > MOST_ACTS:
-                    raise UsageError(
-                        f"at most {MOST_ACTS} points of all steps together",
-                        f"more in {plan.name}",
-                        "sweep fewer values",
-                    )
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
         _judgeable(repeat, acts[begins:])
     return acts
