@@ -24,6 +24,11 @@ def serial_page(serial: str) -> bytes:
     return bytes((0, 0x80)) + len(serial).to_bytes(2, "big") + serial.encode()
 
 
+def own_files(process) -> str:
+    """The folder of /proc that holds the files, maps and mounts of a process: of its main thread, which is all of it."""
+    return f"proc/{process}" if process in ("1", "self") else f"proc/{process}/task/{process}"
+
+
 class DiskTree:
     """`root` is what the functions of the host are given. Methods that make a disk return its kernel name."""
 
@@ -290,8 +295,8 @@ class DiskTree:
             f"90 27 {number or self.numbers[device]} / {point} rw,relatime shared:1 - {kind}"
             f" {source or f'/dev/{device}'} {options}\n"
         )
-        path = self.root / "proc" / process / "mountinfo"
-        self.write(f"proc/{process}/mountinfo", (path.read_text() if path.exists() else "") + line)
+        path = self.root / own_files(process) / "mountinfo"
+        self.write(f"{own_files(process)}/mountinfo", (path.read_text() if path.exists() else "") + line)
 
     def swap(self, source):
         path = self.root / "proc/swaps"
@@ -321,14 +326,14 @@ class DiskTree:
     def process(self, pid, comm, path, flags="02100002"):
         """A process that has `path` open; /proc/PID/fdinfo gives the flags of open(2) in octal."""
         self.write(f"proc/{pid}/comm", comm + "\n")
-        self.write(f"proc/{pid}/fdinfo/7", f"pos:\t0\nflags:\t{flags}\nmnt_id:\t24\nino:\t300\n")
-        self.link(f"proc/{pid}/fd/7", path.lstrip("/"))
+        self.write(f"{own_files(pid)}/fdinfo/7", f"pos:\t0\nflags:\t{flags}\nmnt_id:\t24\nino:\t300\n")
+        self.link(f"{own_files(pid)}/fd/7", path.lstrip("/"))
 
     def mapping(self, pid, comm, path, permissions="rw-s"):
         """A process that has `path` mapped, its descriptor closed."""
         self.write(f"proc/{pid}/comm", comm + "\n")
-        self.write(f"proc/{pid}/maps", f"7f00aa000000-7f00aa001000 {permissions} 00000000 00:05 300    {path}\n")
-        (self.root / f"proc/{pid}/fd").mkdir(exist_ok=True)
+        self.write(f"{own_files(pid)}/maps", f"7f00aa000000-7f00aa001000 {permissions} 00000000 00:05 300    {path}\n")
+        (self.root / own_files(pid) / "fd").mkdir(exist_ok=True)
         self.link(f"proc/{pid}/map_files/7f00aa000000-7f00aa001000", path.lstrip("/"))
 
     def remove(self, name):

@@ -238,10 +238,10 @@ def test_all_failures_are_listed(tree):
         [
             "proc/self/mountinfo",
             "proc/1/mountinfo",
-            "proc/78/mountinfo",
+            "proc/78/task/78/mountinfo",
             "proc/swaps",
-            "proc/77/fdinfo/7",
-            "proc/77/maps",
+            "proc/77/task/77/fdinfo/7",
+            "proc/77/task/77/maps",
         ]
     ),
 )

@@ -1,8 +1,13 @@
 """Mounts, writers, claims and consent as the guard reads them: each bound from both sides."""
 
+import contextlib
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
+from disktree import own_files
 from drives import a_drive
 from guarding import tree  # noqa: F401  fixture
 
@@ -48,10 +53,10 @@ def test_a_process_of_the_same_namespace_is_not_named(tree):
     for process in ("1", "77", "78"):
         tree.mount("sda", f"/mnt/{process}", process=process)
     for process in ("1", "77"):
-        (tree.root / "proc" / process / "ns").mkdir()
-        (tree.root / "proc" / process / "ns/mnt").symlink_to("mnt:[1]")
-        (tree.root / "proc" / process / "root").symlink_to("/")
-    tree.write("proc/x9/mountinfo", "1 2 8:0 / /no rw - ext4 /dev/sda rw\n")
+        (tree.root / own_files(process) / "ns").mkdir()
+        (tree.root / own_files(process) / "ns/mnt").symlink_to("mnt:[1]")
+        (tree.root / own_files(process) / "root").symlink_to("/")
+    tree.write("proc/x9/task/x9/mountinfo", "1 2 8:0 / /no rw - ext4 /dev/sda rw\n")
     assert [m.where for m in mounts.all_mounts(tree.root) if m.point.startswith(("/mnt", "/no"))] == [
         "/mnt/1",
         "/mnt/78 in the mount namespace of process 78 (?)",
@@ -86,9 +91,14 @@ def test_journal_of_a_mount(tree, option, found):
     ],
 )
 def test_flags_of_an_open_file(tmp_path, flags, writes):
-    (tmp_path / "fdinfo").mkdir()
+    for folder in ("fd", "fdinfo"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "fd/3").symlink_to("/dev/sda")
     (tmp_path / "fdinfo/3").write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n")
     assert openers._writes(str(tmp_path), "3") is writes and openers._writes(str(tmp_path), "4") is False
+    (tmp_path / "fd/3").unlink()
+    (tmp_path / "fd/3").symlink_to("socket:[77]")
+    assert not openers._writes(str(tmp_path), "3")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +115,13 @@ def test_flags_of_an_open_file(tmp_path, flags, writes):
     ],
 )
 def test_a_line_of_maps(tmp_path, line, mapped):
-    (tmp_path / "maps").write_text(f"odd\n{line}\n")
+    for thread, text in (("7", ""), ("8", f"odd\n{line}\n")):
+        (tmp_path / "task" / thread).mkdir(parents=True)
+        (tmp_path / "task" / thread / "maps").write_text(text)
+    path = line.split(None, 5)[-1]
+    assert openers._mapped(str(tmp_path)) == ([path, f"{tmp_path}/task/8/root{path}"] if mapped else [])
+    (tmp_path / "map_files").mkdir()
+    (tmp_path / f"map_files/{mapped}").symlink_to(path)
     assert openers._mapped(str(tmp_path)) == ([f"{tmp_path}/map_files/{mapped}"] if mapped else [])
 
 
@@ -134,6 +150,60 @@ def test_this_process_is_no_writer(tree):
     tree.process(4194999, "qemu", "/dev/sda")
     tree.process(4194998, "qemu", "/dev/nvme0n1", flags="0100000")
     assert openers.writers(tree.root) == ({"sda": ["process 4194999 (qemu)"]}, "")
+
+
+EXIT = {"x86_64": 60, "aarch64": 93}  # exit(2) of one thread, by its number
+THREADS = """
+import ctypes, mmap, os, sys, threading, time
+libc, how = ctypes.CDLL(None, use_errno=True), sys.argv[2]
+
+def hold():
+    if how == "unshared" and libc.unshare(0x400):  # CLONE_FILES
+        sys.exit(f"unshare: {os.strerror(ctypes.get_errno())}")
+    fd = os.open(sys.argv[1], os.O_RDWR)
+    if how == "mapped":
+        libc.mmap(None, 4096, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)  # mmap.mmap keeps a descriptor
+        os.close(fd)
+    while how != "unshared" and " Z " not in open("/proc/self/stat").read():
+        time.sleep(0.001)  # the main thread goes on for a moment
+    print("holds", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+
+threading.Thread(target=hold).start()
+if how != "unshared":
+    libc.syscall(int(sys.argv[3]), 0)  # the main thread ends, without the lock of the interpreter
+"""
+
+
+@contextlib.contextmanager
+def held_by_a_thread(path, how):
+    """A real process whose second thread holds `path`: "open" or "mapped" when the main thread has ended, or "unshared"
+    in a table of files of its own."""
+    argv = [sys.executable, "-c", THREADS, str(path), how, str(EXIT[platform.machine()])]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "holds\n"
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.skipif(platform.machine() not in EXIT, reason="the number of exit(2) is not known here")
+@pytest.mark.parametrize("how", ["open", "mapped", "unshared"])
+def test_a_thread_that_holds_a_disk_when_the_main_thread_does_not(tree, how):
+    """/proc/PID/fd, maps and map_files are those of the main thread. The processes are real, the disk is of the tree."""
+    disk = tree.root / "dev/sda"
+    disk.write_bytes(bytes(4096))
+    (tree.root / "proc").rename(tree.root / "not-proc")
+    (tree.root / "proc").symlink_to("/proc")
+    with held_by_a_thread(disk, how) as process:
+        assert not any(os.path.realpath(fd) == str(disk) for fd in _descriptors(f"/proc/{process.pid}/fd"))
+        found, _ = openers.writers(tree.root)
+        assert [words.split()[:2] for words in found["sda"]] == [["process", str(process.pid)]]
+    assert openers.writers(tree.root)[0] == {}
+
+
+def _descriptors(folder):
+    return [os.path.join(folder, fd) for fd in os.listdir(folder)]
 
 
 # --- claims

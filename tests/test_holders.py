@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from disktree import own_files
 from guarding import SERIAL, against, tree  # noqa: F401  fixture
 
 from ssdrig.drive.target import uses
@@ -80,9 +81,9 @@ def test_a_mount_in_the_namespace_of_a_container(tree):
 
 def view(tree, process, root="tmp"):
     """Put a process into a mount namespace, the same for all, with a folder of the tree as its root."""
-    (tree.root / f"proc/{process}/ns").mkdir()
-    (tree.root / f"proc/{process}/ns/mnt").symlink_to("mnt:[4026532000]")
-    tree.link(f"proc/{process}/root", root)
+    (tree.root / own_files(process) / "ns").mkdir()
+    (tree.root / own_files(process) / "ns/mnt").symlink_to("mnt:[4026532000]")
+    tree.link(f"{own_files(process)}/root", root)
 
 
 def test_each_namespace_is_read_once(tree):
@@ -292,7 +293,7 @@ def test_processes_that_cannot_be_seen_refuse(tree, monkeypatch):
     assert "outside of containers" in against(tree)["unseen"]
     (tree.root / "proc/self/ns/pid").unlink()
     tree.process(4194999, "sh", "/dev/nvme0n1")
-    fd_folder, listdir = str(tree.root / "proc/4194999/fd"), os.listdir
+    fd_folder, listdir = str(tree.root / own_files(4194999) / "fd"), os.listdir
 
     def denied(path):
         if path == fd_folder:

@@ -4,7 +4,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from ssdrig.drive.target import layers, sysfs
+from ssdrig.drive.target import layers, openers, sysfs
 
 OWN = ("1", "self")  # process 1 sees what a private mount namespace of this process hides
 
@@ -24,34 +24,36 @@ class Mount:
 
 
 def all_mounts(root: str | os.PathLike) -> list[Mount]:
-    """The mounts of every namespace whose processes may be read; each mount once for each place it shows up at."""
+    """The mounts of every namespace whose threads may be read; each mount once for each place it shows up at."""
     out: dict[tuple, Mount] = {}
     seen = set()
-    others = sorted(p for p in sysfs.listing(sysfs.within(root, "proc")) if p.isdecimal() and p not in OWN)
-    for process in (*OWN, *others):
-        here = sysfs.within(root, "proc", process)
+    processes = sorted(p for p in sysfs.listing(sysfs.within(root, "proc")) if p.isdecimal())
+    places = [("", sysfs.within(root, "proc", process)) for process in OWN]
+    places += [(p, thread) for p in processes for thread in openers.threads(sysfs.within(root, "proc", p))]
+    for process, here in places:
         view = _view(here)
         if view in seen:
             continue
         seen.add(view)
-        who = "" if process in OWN else f"{process} ({sysfs.text(here, 'comm') or '?'})"
+        who = f"{process} ({sysfs.text(sysfs.within(root, 'proc', process, 'comm')) or '?'})" if process else ""
         for line in sysfs.lines(here, "mountinfo"):
             if mount := _parse(line, who):
                 out.setdefault((mount.number, mount.point, mount.source), mount)
     return list(out.values())
 
 
-def _view(process: str) -> tuple:
-    """What the mount table of a process depends on: its mount namespace and its root folder. A process in a chroot sees
-    only the mounts below its root, under other points."""
+def _view(here: str) -> tuple:
+    """What the mount table of a thread depends on: its mount namespace and its root folder. One in a chroot sees only
+    the mounts below its root, under other points. A thread may have its own, and the main thread that has ended has
+    none."""
     try:
-        namespace, root = os.readlink(os.path.join(process, "ns/mnt")), os.path.join(process, "root")
+        namespace, root = os.readlink(os.path.join(here, "ns/mnt")), os.path.join(here, "root")
         seen = os.stat(
             root
         )  # the link's text is "/" for this process and for process 1 alike when this one is chrooted
         return namespace, os.readlink(root), seen.st_dev, seen.st_ino
     except OSError:
-        return (process,)
+        return (here,)
 
 
 def _parse(line: str, process: str) -> Mount | None:

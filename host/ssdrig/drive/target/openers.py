@@ -1,6 +1,8 @@
 """Processes that have a disk open for writing, by the device's number: a container may name the node anything.
 
-A virtual machine or an NBD server opens its disk without O_EXCL, so the kernel lets others have it exclusively."""
+A virtual machine or an NBD server opens its disk without O_EXCL, so the kernel lets others have it exclusively. Each
+thread is looked at: /proc/PID/fd and maps are those of the main thread, which may have ended before the others, and a
+thread may have files of its own (unshare(2))."""
 
 import os
 import re
@@ -8,6 +10,7 @@ import re
 from ssdrig.drive.target import sysfs
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO, linux/proc_ns.h
+NO_FILES = ("socket:", "pipe:", "anon_inode:")  # what the link of such a descriptor begins with
 NVME_PATH = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
 
 
@@ -20,15 +23,28 @@ def writers(root: str | os.PathLike) -> tuple[dict[str, list[str]], str]:
             continue
         here = sysfs.within(root, "proc", process)
         try:
-            files = [os.path.join(here, "fd", fd) for fd in os.listdir(os.path.join(here, "fd")) if _writes(here, fd)]
+            files = [file for thread in threads(here) for file in _written(thread)]
         except PermissionError:
             hidden += 1
             continue
-        except OSError:
-            continue  # it has ended
         for name in {name for file in [*files, *_mapped(here)] for name in _disks_at(file, root)}:
             out.setdefault(name, []).append(f"process {process} ({sysfs.text(here, 'comm') or '?'})")
     return out, _unseen(hidden, root)
+
+
+def threads(process: str) -> list[str]:
+    """The folders of a process's threads, given its own."""
+    return [os.path.join(process, "task", thread) for thread in sysfs.listing(os.path.join(process, "task"))]
+
+
+def _written(thread: str) -> list[str]:
+    """Links to the files that a thread has open for writing. Raises PermissionError."""
+    try:
+        return [os.path.join(thread, "fd", fd) for fd in os.listdir(os.path.join(thread, "fd")) if _writes(thread, fd)]
+    except PermissionError:
+        raise
+    except OSError:
+        return []  # it has ended
 
 
 def _unseen(hidden: int, root) -> str:
@@ -41,24 +57,42 @@ def _unseen(hidden: int, root) -> str:
     return f"the open files of {hidden} processes cannot be read: run it as root" if hidden else ""
 
 
-def _writes(process: str, fd: str) -> bool:
-    lines = sysfs.lines(process, "fdinfo", fd)
+def _writes(thread: str, fd: str) -> bool:
+    """Whether a descriptor is for writing, and of something that may be a device."""
+    try:
+        if os.readlink(os.path.join(thread, "fd", fd)).startswith(NO_FILES):
+            return False
+    except OSError:
+        return False  # closed by now
+    lines = sysfs.lines(thread, "fdinfo", fd)
     flags = next((line.removeprefix("flags:").strip() for line in lines if line.startswith("flags:")), "0")
     return bool(re.fullmatch("[0-7]{1,12}", flags)) and bool(int(flags, 8) & os.O_ACCMODE)
 
 
 def _mapped(process: str) -> list[str]:
-    """Links to the files that a process has mapped shared and writable; their descriptors may be closed."""
+    """Paths of the files that a process has mapped shared and writable; their descriptors may be closed. All of its
+    threads have the same, and the one that has ended none."""
     out = []
-    for line in sysfs.lines(process, "maps"):
-        words = line.split(None, 5)
-        if len(words) == 6 and words[1][1::2] == "ws" and words[4] != "0":
-            try:
-                first, last = (int(word, 16) for word in words[0].split("-"))
-            except ValueError:
-                continue
-            out.append(os.path.join(process, "map_files", f"{first:x}-{last:x}"))
+    for thread in threads(process):
+        lines = [line for line in sysfs.lines(thread, "maps") if line]
+        for line in lines:
+            words = line.split(None, 5)
+            if len(words) == 6 and words[1][1::2] == "ws" and words[4] != "0":
+                out += _paths_of(process, thread, words[0], words[5])
+        if lines:
+            break
     return out
+
+
+def _paths_of(process: str, thread: str, range_: str, path: str) -> list[str]:
+    """Where a mapped file is reached: by the kernel's link, which goes with the main thread, else by its name, seen from
+    here or from the thread."""
+    try:
+        first, last = (int(word, 16) for word in range_.split("-"))
+    except ValueError:
+        return []
+    link = os.path.join(process, "map_files", f"{first:x}-{last:x}")
+    return [link] if os.path.islink(link) else [path, os.path.join(thread, "root", path.lstrip("/"))]
 
 
 def _disks_at(file: str, root) -> list[str]:
