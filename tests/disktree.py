@@ -25,7 +25,7 @@ def serial_page(serial: str) -> bytes:
 
 
 def own_files(process) -> str:
-    """The folder of /proc that holds the files, maps and mounts of a process: of its main thread, which is all of it."""
+    """The folder of /proc that holds the files, maps and mounts of a process: those of its main thread."""
     return f"proc/{process}" if process in ("1", "self") else f"proc/{process}/task/{process}"
 
 

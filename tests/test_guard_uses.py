@@ -190,7 +190,7 @@ def held_by_a_thread(path, how):
 @pytest.mark.skipif(platform.machine() not in EXIT, reason="the number of exit(2) is not known here")
 @pytest.mark.parametrize("how", ["open", "mapped", "unshared"])
 def test_a_thread_that_holds_a_disk_when_the_main_thread_does_not(tree, how):
-    """/proc/PID/fd, maps and map_files are those of the main thread. The processes are real, the disk is of the tree."""
+    """/proc/PID/fd and maps are those of the main thread. The processes are real, the disk is of the tree."""
     disk = tree.root / "dev/sda"
     disk.write_bytes(bytes(4096))
     (tree.root / "proc").rename(tree.root / "not-proc")

@@ -245,7 +245,8 @@ def test_the_percentiles_of_rounds_are_of_all_their_ios():
     assert found["lat_p50_us"] == plat_ns(500) / 1000 and found["lat_p99_us"] == plat_ns(900) / 1000
     assert found["lat_max_us"] == plat_upper_ns(900) / 1000 and found["lat_p999_us"] is None
     assert found["notes"] == [
-        "lat_p999_us, lat_p99999_us: 1202 I/Os are too few for these percentiles, which need 10000, 1000000"
+        "lat_p999_us: 1202 I/Os are too few for this percentile, which needs 10000",
+        "lat_p99999_us: 1202 I/Os are too few for this percentile, which needs 1000000",
     ]
 
 

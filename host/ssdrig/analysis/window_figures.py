@@ -154,9 +154,8 @@ def _iops(data: RunData, window: Window, notes: list[str]) -> dict:
     if sd == 0:
         notes.append("consistency: the standard deviation is 0")
     few = {key: p for key, p in SECONDS.items() if len(counts) < TAIL / p}
-    if few:
-        needs = ", ".join(f"{TAIL / p:.0f}" for p in few.values())
-        notes.append(f"{', '.join(few)}: {len(counts)} s are too few for these percentiles, which need {needs}")
+    for key, p in few.items():
+        notes.append(f"{key}: {len(counts)} s are too few for this percentile, which needs {TAIL / p:.0f}")
     return {
         "ios": int(counts.sum()),
         "iops_mean": mean,
@@ -216,10 +215,8 @@ def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
     for name, one_in in PERCENTILES.items():
         if name not in few:
             out[f"{kind}_{name}_us"] = float(us[np.searchsorted(np.cumsum(held), n - n // one_in)])
-    if few:
-        keys, needs = ", ".join(f"{kind}_{name}_us" for name in few), ", ".join(map(str, few.values()))
-        words = "this percentile, which needs" if len(few) == 1 else "these percentiles, which need"
-        notes.append(f"{keys}: {n} I/Os are too few for {words} {needs}")
+    for name, needs in few.items():
+        notes.append(f"{kind}_{name}_us: {n} I/Os are too few for this percentile, which needs {needs}")
     return out
 
 

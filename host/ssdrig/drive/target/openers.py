@@ -85,8 +85,8 @@ def _mapped(process: str) -> list[str]:
 
 
 def _paths_of(process: str, thread: str, range_: str, path: str) -> list[str]:
-    """Where a mapped file is reached: by the kernel's link, which goes with the main thread, else by its name, seen from
-    here or from the thread."""
+    """Where a mapped file is reached: by the kernel's link, which goes with the main thread, else by its name as seen
+    from here or from the thread."""
     try:
         first, last = (int(word, 16) for word in range_.split("-"))
     except ValueError:
