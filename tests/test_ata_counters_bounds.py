@@ -112,6 +112,14 @@ def test_the_text_of_a_packed_value(string, got):
 
 
 @pytest.mark.parametrize(
+    "string, got", [("2/5", 5), ("2/50", None), ("0/5", None), ("8589934597", None), ("5", None), (None, 5)]
+)
+def test_a_count_behind_a_percentage(string, got):
+    """Intel's EAh: 2 % throttled now, 5 events so far."""
+    assert value("count behind percent", 5 + (2 << 32), string=string) == (got, int(got is None))
+
+
+@pytest.mark.parametrize(
     "role, how, error",
     [
         ("percentage_used", "percent word 0", 0.01),

@@ -41,6 +41,32 @@ HEALTH = [
 ]
 
 
+HEAD = "=== START OF SMART DATA SECTION ==="
+LINES = [HEAD, "Thermal Temp. 1 Transition Count:   5", "Thermal Temp. 1 Total Time:         206"]
+THROTTLING = ("throttle_1_count", "throttle_2_count", "throttle_1_s", "throttle_2_s")
+
+
+@pytest.mark.parametrize(
+    "text, counts",
+    [
+        ({"smartctl": {"output": LINES}}, (5, 0, 206, 0)),  # --json=o; what is 0 is not printed
+        ({f"smartctl_{n:04}_u": line for n, line in enumerate(LINES)}, (5, 0, 206, 0)),  # --json=u
+        ({"smartctl": {"output": [HEAD, 7, None, "Thermal Temp. 2 Total Time: x"]}}, (0, 0, 0, 0)),
+        ({"smartctl": {"output": LINES[1:]}}, (None,) * 4),  # cut off: what is not there need not be 0
+        ({"smartctl": {"output": "x"}, "smartctl_0001_i": HEAD}, (None,) * 4),
+        ({"smartctl": 7}, (None,) * 4),
+    ],
+)
+def test_throttling_is_in_smartctls_text_alone(text, counts):
+    got, _ = reduced(smart() | text)
+    assert tuple(got[name] for name in THROTTLING) == counts
+
+
+def test_log_02h_goes_before_smartctls_text():
+    got, _ = reduced(smart() | {"smartctl": {"output": LINES}}, log_02h=page({192: (4, 3), 216: (4, 9)}))
+    assert got["throttle_1_count"] == 9 and got["throttle_1_s"] == 0
+
+
 @pytest.mark.parametrize("name, field, low, high, unit", HEALTH)
 def test_smartctl_health(name, field, low, high, unit):
     for value in (low, high):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import synthetic_plan
 import synthetic_run
+from ata_documents import drive, snap
 from loop_device import loop_device
 
 from ssdrig import analysis
@@ -14,6 +15,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis import witness as held
 from ssdrig.analysis.figures import figures_of
 from ssdrig.drive import witness
+from ssdrig.drive.smart import counters
 from ssdrig.load import fio
 from ssdrig.load.fiojob import Job
 from ssdrig.report import plan_page, screen
@@ -164,6 +166,32 @@ def test_host_limited(facts, said):
 )
 def test_throttled(before, after, said):
     assert limits.throttled(before, after) == said
+
+
+@pytest.mark.parametrize(
+    ("family", "before", "after", "said"),
+    [
+        ("Intel S4510 Series SSDs", (234, "Thermal_Throttle_Status", "0/3"), "1/5", "throttling events +2"),
+        ("Intel 730 and DC S35x0 Series SSDs", (234, "Thermal_Throttle", "0/0"), "0/1", "throttling events +1"),
+        ("Phison Driven SSDs", (207, "Thermal_Throttling_Cnt", "4"), "9", "throttling events +5"),
+        ("SSSTC ERX GD/CD Series SSDs", (234, "Thermal_Throttle_Status", "0"), "1", None),  # nobody says what it counts
+    ],
+)
+def test_a_sata_drive_that_was_throttled(family, before, after, said):
+    key, name, first = before
+
+    def reading(text):
+        percent, _, count = text.rpartition("/")
+        document = drive(family, (key, name, (int(percent or 0) << 32) + int(count)))
+        document["smartctl"]["ata_smart_attributes"]["table"][0]["raw"]["string"] = text
+        return counters.snapshot(document)
+
+    assert limits.throttled(reading(first), reading(after)) == said
+
+
+def test_a_sata_drive_that_was_above_its_specified_temperature():
+    readings = [snap(None, statistics=[(5, 0x50, minutes)], power_on_time={"hours": 9}) for minutes in (3, 4)]
+    assert limits.throttled(*readings) == "minutes above its warning or highest specified temperature +1"
 
 
 def hot(folder, number, count):

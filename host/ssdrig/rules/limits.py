@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 FIO_PERCENT = 85.0  # of a core, taken by each thread of fio: it has no time left to ask for more
 CPUS_PERCENT = 95.0  # of a core, or of all of them: busy
 REACHED = 0.9  # of the I/Os that should be in flight
-# what a drive counts when it is too hot, in words (NVM Express Base Specification, log 02h; OCP log C0h; Intel EAh)
+# what a drive counts when it is too hot, in words (NVM Express Base Specification, log 02h; OCP log C0h; Intel EAh, of
+# NVMe and SATA drives; Phison attribute 207; ACS-4 device statistics, page 5). SCSI log pages count nothing of it.
 HOT = {
-    "warning_temp_min": "minutes above its warning temperature",
+    "warning_temp_min": "minutes above its warning or highest specified temperature",
     "critical_temp_min": "minutes above its critical temperature",
     "throttle_1_count": "light throttling",
     "throttle_2_count": "heavy throttling",

@@ -34,6 +34,7 @@ STATISTICS: dict[tuple[int | None, int | None], str] = {
     (3, 0x20): "reallocated",
     (4, 0x08): "media_errors",
     (5, 0x20): "temperature_max_C",
+    (5, 0x50): "warning_temp_min",  # Time in Over-Temperature: above the highest at which it is specified to work
     (7, 0x08): "percentage_used",
 }
 SECTORS_BITS = 48
@@ -138,6 +139,10 @@ def _value(attribute: dict, role: str, how: str, label: str, unknown: list[str])
         return _percent_word(raw, label, unknown)
     if how.startswith("word"):
         return raw >> 16 * int(how[5:]) & 0xFFFF
+    if how == "count behind percent":
+        count, shown = raw & 2**32 - 1, inside(attribute, "raw", "string")
+        plain = not isinstance(shown, str) or shown == f"{raw >> 32}/{count}"
+        return count if plain else refuse(unknown, label, shown, f"not {raw >> 32}/{count}, which its raw value packs")
     if how.startswith("low"):
         return _low(raw, int(how.split()[1]), attribute, label, unknown)
     if role.startswith("workload") and raw in (TIMED_UNKNOWN, *ALL_ONES):

@@ -6,6 +6,7 @@ host_pages and ftl_pages (pages of unknown size), pe_mean, pe_max, pe_min, pe_ra
 "nothing": the attribute is not what its name says, later rows do not apply to it.
 
 Conversions: "raw"; "word 0" … "word 2" (16 bits each of raw, word 0 the lowest); "low 8 bits"; "low 24 bits";
+"count behind percent" (Intel's EAh as smartctl orders its bytes: percent, then 32 bits of count; printed "0/5");
 "raw / 1024"; "normalised"; "100 - normalised"; "raw, 100 - normalised" (raw counts what is used; it is taken where the
 two agree); "100 - life left" (raw counts what is left, on controllers whose normalised value may stand at 100 for ever:
 raw if 0 < raw <= 100 and (normalised = 100 or raw = normalised), else normalised); "percent word 0" (16 bits 0xabcd are
@@ -43,6 +44,7 @@ OTHER_ROLES = (
     "power_cycles",
     "unsafe_shutdowns",
     "media_errors",
+    "throttle_count",
     *ERROR_COUNTERS,
 )
 NOTHING = "nothing"
@@ -53,6 +55,7 @@ CONVERSIONS = {
     "word 2",
     "low 8 bits",
     "low 24 bits",
+    "count behind percent",
     "raw / 1024",
     "normalised",
     "100 - normalised",

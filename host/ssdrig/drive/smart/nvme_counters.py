@@ -1,5 +1,6 @@
 """Wear numbers of an NVMe drive: from its log pages, and from smartctl's JSON where there is no page. Pure."""
 
+import re
 from typing import Any
 
 from ssdrig.drive.smart import makers, nvme_pages
@@ -50,6 +51,14 @@ FROM_VENDOR = (
     "reallocated",
     "throttle_count",
 )
+UNPRINTED = re.compile(r"smartctl_\d{1,6}_u")  # a line of text that smartctl has no key for
+THERMAL = {
+    "1 Transition Count": "throttle_1_count",
+    "2 Transition Count": "throttle_2_count",
+    "1 Total Time": "throttle_1_s",
+    "2 Total Time": "throttle_2_s",
+}
+THERMAL_LINE = re.compile(rf"Thermal Temp\. ({'|'.join(THERMAL)}): +(\d{{1,10}})")
 ENOUGH_BYTES = 10**10  # from here on a host counter can prove or refute another one
 # NAND bytes of a page without a mark that make more, or less than a hundredth, are of another layout
 WORST_LIFETIME_WA = 100
@@ -277,6 +286,22 @@ def is_unfilled(smartctl: dict) -> bool:
     return all(value in (0, -nvme_pages.ZERO_C_K, "0") for value in log.values() if not isinstance(value, list))
 
 
+def _throttling_of_text(smartctl: dict) -> dict:
+    """How often and how long the drive was throttled, from the lines of smartctl's text that a file made with
+    `--json=o` or `--json=u` has: its JSON has no keys for these four (nvmeprint.cpp; 7.3 and the source of 2025). It
+    prints them unless they are 0; {} where there is no text."""
+    head = smartctl.get("smartctl")
+    output = head.get("output") if isinstance(head, dict) else None
+    found = output if isinstance(output, list) else [smartctl[key] for key in smartctl if UNPRINTED.fullmatch(key)]
+    lines = [line for line in found if isinstance(line, str)]
+    if not any(line.startswith("=== START OF") and "SMART DATA SECTION" in line for line in lines):
+        return {}
+    out = dict.fromkeys(THERMAL.values(), 0)
+    for match in filter(None, map(THERMAL_LINE.fullmatch, lines)):
+        out[THERMAL[match[1]]] = int(match[2])
+    return out
+
+
 def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
     """The same names as decode_02h, from smartctl's JSON; {} where there is nothing."""
     log = inside(smartctl, "nvme_smart_health_information_log")
@@ -318,6 +343,7 @@ def _health_of_smartctl(smartctl: dict, unknown: list[str]) -> dict:
     }
     if not any(value is not None for value in out.values()):
         return {}
+    out |= _throttling_of_text(smartctl)
     return out | {
         "host_written_bytes": units(out["data_units_written"]),
         "host_read_bytes": units(out["data_units_read"]),
