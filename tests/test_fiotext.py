@@ -119,7 +119,7 @@ def test_rows_of_noise(data):
         max_size=5,
     ),
     st.integers(0, 4000),
-    st.sampled_from([1, 6000, 4 << 20]),
+    st.sampled_from([1, 6000, 1 << 18]),
 )
 def test_hist_rows(lines, cut, parse_bytes):
     text = b""

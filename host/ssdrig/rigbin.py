@@ -76,10 +76,13 @@ def decode(data: bytes, offset: int = 0) -> Records:
 
     heads = []
     while True:
-        if end := end_of(at):
+        while at + head <= size:  # as end_of(), without a call for each of a hundred thousand records
+            magic, length, crc = unpack(data, at)
+            end = at + head + length
+            if magic != MAGIC or end > size or crc32(data[at + head : end], crc32(data[at : at + covered])) != crc:
+                break
             heads.append(at)
             at = end
-            continue
         following = next((m.start() for m in _MAGIC.finditer(data, at + 1) if end_of(m.start())), None)
         if following is None:
             break

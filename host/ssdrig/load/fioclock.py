@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig.load.fiotext import damaged, documents, totals
+from ssdrig.load.fiotext import documents, parsed, totals
 
 START_S = 10.0  # fio starts its job clock at most so long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18
@@ -23,12 +23,13 @@ def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
         size = f.seek(0, 2)
         f.seek(max(0, size - TAIL_BYTES))
         tail = f.read().decode(errors="replace") if size > HEAD_BYTES else head
-    found, rest = documents(tail)
+    first, rest, odd = parsed(head)
+    last = first
     if size > HEAD_BYTES:
-        odd = damaged(head) + damaged(tail[tail.find("\n{") + 1 :])
-    else:
-        odd = damaged(head)
-    return documents(head)[0], found, len(rest.encode()) if rest.startswith("{") else 0, odd
+        cut = tail.find("\n{") + 1  # before it may be the end of a document
+        last, rest, more = parsed(tail[cut:])
+        last, odd = documents(tail[:cut])[0] + last, odd + more
+    return first, last, len(rest.encode()) if rest.startswith("{") else 0, odd
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from ssdrig import prctl
 from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
@@ -151,6 +152,7 @@ def read(folders: list[Path]):
 def _keep_memory() -> None:
     """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
     anew for each run, which takes longer than to decode it."""
+    prctl.small_pages()
     with contextlib.suppress(AttributeError, OSError):  # another C library
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_MAX, 0)
