@@ -2,8 +2,11 @@
 between."""
 
 import errno
+import fcntl
 import os
 import stat
+import threading
+import time
 
 import pytest
 
@@ -113,3 +116,44 @@ def test_a_link_under_the_name_of_the_half_made_file_is_not_followed(tmp_path):
     assert (tmp_path / "thesis").read_bytes() == b"mine"
     assert (tmp_path / "a").read_bytes() == b"new" and not (tmp_path / "a").is_symlink()
     assert sorted(os.listdir(tmp_path)) == ["a", "thesis"]
+
+
+def test_two_writers_at_once_come_one_after_the_other(tmp_path, monkeypatch):
+    target, flock, waits = tmp_path / "a", fcntl.flock, threading.Event()
+    second = threading.Thread(target=files.write_atomically, args=(target, b"second"))
+
+    def locked(fd, how):
+        if threading.current_thread() is second:
+            waits.set()
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", locked)
+    with files.replacing(target) as f:
+        f.write(b"first")
+        second.start()
+        while second.is_alive() and not waits.is_set():
+            time.sleep(0.001)
+    second.join()
+    assert target.read_bytes() == b"second" and os.listdir(tmp_path) == ["a"]
+
+
+def test_a_writer_whose_file_was_taken_for_a_killed_ones_begins_anew(tmp_path, monkeypatch):
+    """Another comes between the moment in which the half-made file is there and the one in which it is locked."""
+    target, flock, seen = tmp_path / "a", fcntl.flock, []
+
+    def locked(fd, how):
+        if not seen:
+            seen.append(fd)
+            files.write_atomically(target, b"other")
+            assert target.read_bytes() == b"other"
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", locked)
+    files.write_atomically(target, b"own")
+    assert target.read_bytes() == b"own" and os.listdir(tmp_path) == ["a"]
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    (tmp_path / ".a.part").write_bytes(b"half")
+    files.write_atomically(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new" and os.listdir(tmp_path) == ["a"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,24 +18,61 @@ def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
 @contextlib.contextmanager
 def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
     """A file to write the new content of `target` to, which takes its place when the block ends without an exception:
-    others read the old content or the new, and with `durable` that holds after a power cut too. One writer at a time.
+    others read the old content or the new, and with `durable` that holds after a power cut too. Of several writers each
+    waits for the one before it.
     Raises OSError, also where something other than a file lies at `target` (a folder, /dev/null, /dev/stdout)."""
     if target.exists() and not target.is_file():
         raise OSError(errno.EEXIST, "what lies there is no file", str(target))
     half_made = target.with_name(f".{target.name}.part")
-    half_made.unlink(missing_ok=True)  # of a writer that was killed
-    try:
-        with open(half_made, "xb") as f:  # x follows no link
+    with _alone(half_made) as f:  # locked until it has its name
+        try:
             yield f
             f.flush()
             if durable:
                 os.fsync(f.fileno())
-        half_made.replace(target)
-    except BaseException:
-        half_made.unlink(missing_ok=True)
-        raise
+            half_made.replace(target)
+        except BaseException:
+            half_made.unlink(missing_ok=True)
+            raise
     if durable:
         fsync_folder(target.parent)
+
+
+def _alone(path: Path) -> BinaryIO:
+    """A new file that its writer holds locked; waits for another writer's, removes a killed one's. Raises OSError."""
+    while True:
+        try:
+            f = open(path, "xb")  # x follows no link
+        except FileExistsError:
+            _wait_for(path)
+            continue
+        fcntl.flock(f, fcntl.LOCK_EX)
+        if _is(path, f.fileno()):  # else it was taken for a killed writer's before it was locked
+            return f
+        f.close()
+
+
+def _wait_for(path: Path) -> None:
+    """Returns when the writer of a half-made file has ended; what is left of it then is removed."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        path.unlink(missing_ok=True)  # a link, or of another user
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if _is(path, fd):
+            path.unlink()
+    finally:
+        os.close(fd)
+
+
+def _is(path: Path, fd: int) -> bool:
+    """Whether the open file has this name."""
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def fsync_folder(path: Path) -> None:

@@ -240,8 +240,8 @@ def _numbers(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, np.ndarray, np
     bad[1:] |= space[1:] & (a[:-1] != 44)
     longer, run = digit, 1  # where a run of so many digits begins
     while run <= MOST_DIGITS and longer.any():
-        more = min(run, MOST_DIGITS + 1 - run)
-        longer, run = longer[more:] & longer[:-more], run + more
+        by = min(run, MOST_DIGITS + 1 - run)
+        longer, run = longer[by:] & longer[:-by], run + by
     if run > MOST_DIGITS:
         bad[: len(longer)] |= longer
     ends, seps = np.flatnonzero(line_end), np.flatnonzero(ended)
