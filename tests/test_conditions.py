@@ -7,6 +7,7 @@ from fake_tools import Tools
 
 from ssdrig.drive import conditions
 from ssdrig.errors import DriveError
+from ssdrig.run import run
 
 
 @pytest.fixture
@@ -26,10 +27,38 @@ def tree(tmp_path):
 
 
 def test_what_is_there_is_read_and_the_rest_left_out(tree):
-    found = conditions.read("sda", tree)
+    read = conditions.read("sda", tree)
+    found = read["found"]
+    assert read["unknown"] == {} and not any(key.startswith("nvme.") for key in found)
     assert found["queue.scheduler"] == "none [mq-deadline]" and found["governor"] == "powersave"
     assert found["load_average"] == "0.25" and "queue.fua" not in found
-    assert "queue.scheduler" not in conditions.read(None, tree)
+    assert "queue.scheduler" not in conditions.read(None, tree)["found"]
+
+
+def test_what_goes_on_beside_the_drive_is_read_but_is_no_change_of_a_setting(tree):
+    def put(path, text):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text + "\n")
+
+    put("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:    7654321 kB")
+    put("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI")
+    put("sys/devices/system/cpu/cpufreq/boost", "1")
+    for disk, device in (("sda", True), ("sdb", True), ("nvme0n1", True), ("dm-0", False)):
+        put(f"sys/block/{disk}/stat", "  9 0 100 1 9 0 30 1 0 2 3")
+        if device:
+            put(f"sys/block/{disk}/device/x", "")
+    before = conditions.read("sda", tree)
+    found = before["found"]
+    assert found["memory_available_kB"] == 7654321 and found["vulnerability.meltdown"] == "Mitigation: PTI"
+    assert (found["other_disks_read_bytes"], found["other_disks_written_bytes"]) == (2 * 51200, 2 * 15360)
+    put("sys/block/sdb/stat", "  9 0 108 1 9 0 38 1 0 2 3")
+    put("proc/loadavg", "7 1 1 1/1 5")
+    put("sys/devices/system/cpu/cpufreq/boost", "0")
+    (tree / "sys/block/sda/queue/nr_requests").unlink()
+    after = conditions.read("sda", tree)
+    assert after["found"]["other_disks_written_bytes"] == 15360 * 2 + 4096
+    assert conditions.changed(before, after) == {"boost": ["1", "0"], "queue.nr_requests": ["64", None]}
+    assert conditions.changed(before, before) == {}
 
 
 def test_a_change_is_seen_and_put_back_on_every_cpu(tree):
@@ -113,6 +142,48 @@ def test_the_write_cache_of_an_nvme_drive_is_a_feature_of_its_controller(nvme, t
     assert sets == [call for call in nvme.calls() if "set-feature" in call], "what is so already is not set again"
 
 
+ALL_FEATURES = """
+case "$1 $3" in
+"get-feature --feature-id=2") echo "get-feature:0x02 (Power Management), Current value:0x00000023";;
+"get-feature --feature-id=6") echo "get-feature:0x6 (Volatile Write Cache), Current value:00000000";;
+"get-feature --feature-id=12") if [ "$5" ]; then cat apst; else
+  echo "get-feature:0x0c (Autonomous Power State Transition), Current value:0x00000001"; echo " 0  1  2"; fi;;
+"get-feature --feature-id=16") echo "get-feature:0x10 (Host Thermal Management), Current value:0x01570000";;
+id-ns*) cat id-ns;;
+*) echo "NVMe status: Invalid Field in Command(0x4002)" >&2; exit 1;;
+esac"""
+
+
+def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatch):
+    """Power state 3, no write cache, APST from state 0 to 3 after 100 ms, TMT1 70 C, format 1 of 4096 B and 8 B."""
+    nvme.put("nvme", ALL_FEATURES)
+    (nvme.folder / "apst").write_bytes((100 << 8 | 3 << 3).to_bytes(8, "little").ljust(256, b"\0"))
+    page = bytearray(4096)
+    page[26], page[132:136] = 1, bytes([8, 0, 12, 0])
+    (nvme.folder / "id-ns").write_bytes(page)
+    read = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
+    assert {key: value for key, value in read["found"].items() if key.startswith("nvme.")} == {
+        "nvme.power_state": 3,
+        "nvme.write_cache": "off",
+        "nvme.apst": "on",
+        "nvme.apst_table": [[0, 3, 100]],
+        "nvme.tmt1_C": 70,
+        "nvme.tmt2_C": None,
+        "nvme.lba_format": "1: 4096 B, metadata 8 B",
+    }
+    assert read["unknown"] == {"nvme.tmt2_C": "not set: the drive's own limits hold"}
+    assert any("--namespace-id=5" in call for call in nvme.calls())
+    nvme.put("nvme", "echo 'NVMe status: Invalid Field in Command(0x4002)' >&2; exit 1")
+    bare = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
+    assert all(bare["found"][key] is None for key in bare["unknown"]) and len(bare["unknown"]) == 7
+    assert bare["unknown"]["nvme.apst"] == "NVMe status: Invalid Field in Command(0x4002)"
+    changed = conditions.changed(read, bare)
+    assert changed["nvme.write_cache"] == ["off", None] and "nvme.power_state" not in changed
+    monkeypatch.setenv("PATH", str(tmp_path))
+    absent = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)["unknown"]
+    assert len(absent) == 7 and absent["nvme.lba_format"] == "the program nvme was not found"
+
+
 def test_an_nvme_drive_without_a_write_cache_or_without_nvme_cli_cannot_set_it(nvme, tmp_path, monkeypatch):
     at = NVME | {"root": tmp_path}
     (nvme.folder / "wce").unlink()
@@ -155,3 +226,21 @@ def test_a_plan_s_set_switches_it_and_the_teardown_puts_it_back(nvme, tmp_path):
     function()
     assert duty == "put write_cache back" and (nvme.folder / "wce").read_text() == "1\n"
     assert events[-1] == ("put_back", {"key": "write_cache", "value": ["write back"]})
+
+
+def test_a_setting_that_changed_during_a_run_is_an_event_and_a_note():
+    events = []
+    book = SimpleNamespace(event=lambda kind, **fields: events.append((kind, fields)))
+    before = {"found": {"link.current_link_speed": "16.0 GT/s", "load_average": "0.1"}, "unknown": {}}
+    after = {"found": {"link.current_link_speed": "8.0 GT/s", "load_average": "9"}, "unknown": {}}
+    for last in (before, after):
+        run._conditions_after(SimpleNamespace(conditions=lambda seen=last: seen), book, before)
+    changed = {"link.current_link_speed": ["16.0 GT/s", "8.0 GT/s"]}
+    assert events == [
+        ("conditions", {"when": "after", **before, "changed": {}}),
+        ("conditions", {"when": "after", **after, "changed": changed}),
+        (
+            "note",
+            {"text": "conditions that changed: link.current_link_speed: 16.0 GT/s before the run, 8.0 GT/s after it"},
+        ),
+    ]

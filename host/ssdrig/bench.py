@@ -145,7 +145,7 @@ def real(
             lambda key: conditions.setting(key, drive.name, controller=drive.controller),
             lambda key, value: conditions.change(key, value, drive.name, controller=drive.controller),
             lambda key, before: conditions.put_back(key, before, drive.name, controller=drive.controller),
-            lambda: conditions.read(drive.name),
+            lambda: conditions.read(drive.name, controller=drive.controller, nsid=drive.nsid),
             lambda: witness.read(drive.name),
         )
 

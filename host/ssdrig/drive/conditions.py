@@ -2,16 +2,14 @@
 
 Sources: Documentation/ABI/stable/sysfs-block, admin-guide/pm/cpufreq, PCI/pcieaspm of the Linux kernel. sd's cache_type
 is written by MODE SELECT, which libata turns into SET FEATURES, so it reaches the drive. NVMe drives have no such
-file: there it is feature 06h of the controller, Volatile Write Cache (NVMe Base Specification), through nvme-cli, which
-prints `get-feature:0x06 (Volatile Write Cache), Current value:0x00000001` (1.x `0x6`, and `00000000` for 0).
+file: there it is a feature of the controller (features.py).
 """
 
 import glob
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ssdrig.drive import program
+from ssdrig.drive import features, program
 from ssdrig.drive.target import sysfs
 from ssdrig.errors import DriveError
 
@@ -27,7 +25,17 @@ HOST = {
     "kernel": "/proc/sys/kernel/osrelease",
     "command_line": "/proc/cmdline",
     "io_uring_disabled": "/proc/sys/kernel/io_uring_disabled",
+    "no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "boost": "/sys/devices/system/cpu/cpufreq/boost",
+    "microcode": "/sys/devices/system/cpu/cpu0/microcode/version",
 }
+VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"  # of the CPU, each with its mitigation
+# what moves by itself: a difference of these is no change of a setting
+MOVES = (
+    *("load_average", "memory_available_kB", "other_disks_read_bytes", "other_disks_written_bytes"),
+    "nvme.power_state",  # with APST the state that the drive has gone to
+)
+SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
 # what `set` writes, of the kernel's file: "{name}" is the drive's
@@ -38,29 +46,62 @@ FILES = {
     "alpm": ALPM,
     "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
 }
-VOLATILE_WRITE_CACHE = "--feature-id=6"
-FEATURE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
-FEATURE_S = 20.0
 CACHE = {"on": "write back", "off": "write through"}
 
 
-def read(name: str | None, root: str | os.PathLike = "/") -> dict:
-    """{"queue.scheduler": "none", "governor": "performance", …}: what the kernel says of the drive `name` (None: of the
-    host alone) and of the host. What it does not say is left out."""
-    found = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
+def read(
+    name: str | None, root: str | os.PathLike = "/", controller: str | None = None, nsid: int | None = None
+) -> dict:
+    """{"found": {"queue.scheduler": "none", "governor": "performance", …}, "unknown": {key: why}}: what the kernel says
+    of the drive `name` (None: of the host alone) and of the host; what it does not say is left out. Of an NVMe drive
+    also what its controller says (features.read): None, and why, where it does not."""
+    found: dict = {key: sysfs.text(sysfs.within(root, path)) for key, path in HOST.items()}
     for key, pattern in (("governor", GOVERNORS), ("alpm", ALPM)):
         found[key] = " ".join(sorted({chosen(sysfs.text(path)) for path in _paths(pattern, None, root)}))
+    folder = sysfs.within(root, VULNERABILITIES)
+    found |= {f"vulnerability.{key}": sysfs.text(folder, key) for key in sorted(sysfs.listing(folder))}
     found["load_average"] = sysfs.text(sysfs.within(root, "/proc/loadavg")).split(" ")[0]
+    found |= _memory(root) | _other_disks(name, root)
     if name:
         folder = sysfs.within(root, "/sys/block", name)
         found |= {f"queue.{key}": sysfs.text(folder, "queue", key) for key in QUEUE}
         found |= {f"link.{key}": sysfs.text(folder, "device/device", key) for key in DEVICE}
-    return {key: value for key, value in found.items() if value}
+    found = {key: value for key, value in found.items() if value not in ("", None)}
+    of_drive, unknown = features.read(controller, nsid) if controller else ({}, {})
+    return {"found": found | of_drive, "unknown": unknown}
 
 
 def host() -> dict:
     """The conditions of this host, without a drive."""
     return read(None)
+
+
+def changed(before: Mapping, after: Mapping) -> dict[str, list]:
+    """{key: [before, after]} of all settings that differ between two readings; None: not said."""
+    one, two = before["found"], after["found"]
+    keys = [key for key in dict.fromkeys((*one, *two)) if key not in MOVES]
+    return {key: [one.get(key), two.get(key)] for key in keys if one.get(key) != two.get(key)}
+
+
+def _memory(root: str | os.PathLike) -> dict:
+    for line in sysfs.lines(sysfs.within(root, "/proc/meminfo")):
+        words = line.split()
+        if len(words) == 3 and words[0] == "MemAvailable:" and words[1].isdecimal():
+            return {"memory_available_kB": int(words[1])}
+    return {}
+
+
+def _other_disks(name: str | None, root: str | os.PathLike) -> dict:
+    """What was read from and written to all other disks since the machine was started; volumes and loop devices have no
+    device of their own and would count twice."""
+    counts = []
+    for disk in sysfs.listing(sysfs.within(root, "/sys/block")):
+        words = sysfs.text(sysfs.within(root, "/sys/block", disk, "stat")).split()
+        real = os.path.exists(sysfs.within(root, "/sys/block", disk, "device"))
+        if disk != name and real and len(words) >= 7 and all(word.isdecimal() for word in words):
+            counts.append((int(words[2]), int(words[6])))
+    sums = [SECTOR_BYTES * sum(each) for each in zip(*counts, strict=True)] if counts else [None, None]
+    return dict(zip(("other_disks_read_bytes", "other_disks_written_bytes"), sums, strict=True))
 
 
 def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> bool:
@@ -122,23 +163,17 @@ def _is_feature(key: str, controller: str | None) -> bool:
 def _feature(controller: str | None) -> str | None:
     """The volatile write cache of an NVMe drive, in the words of CACHE; None: it has none (it aborts the command), or
     cannot be asked."""
-    call = program.run(["nvme", "get-feature", str(controller), VOLATILE_WRITE_CACHE], FEATURE_S)
-    found = FEATURE.search(call.stdout.decode(errors="replace"))
-    return CACHE["on" if int(found[1], 16) & 1 else "off"] if call.exit_code == 0 and found else None
+    bits, _ = features.value(str(controller), features.WRITE_CACHE)
+    return None if bits is None else CACHE["on" if bits & 1 else "off"]
 
 
 def _set_feature(controller: str | None, wanted: str) -> str | None:
     """Set it until the next reset of the controller. Returns None once it says so itself, else what it said."""
     value = int(wanted == CACHE["on"])
-    argv = ["nvme", "set-feature", str(controller), VOLATILE_WRITE_CACHE, f"--value={value}"]
-    call = program.run(argv, FEATURE_S)
+    argv = ["nvme", "set-feature", str(controller), f"--feature-id={features.WRITE_CACHE}", f"--value={value}"]
+    call = program.run(argv, features.TIMEOUT_S)
     found = _feature(controller)
-    if found == wanted:
-        return None
-    said = next(
-        (line.strip() for line in call.stderr.splitlines() if line.strip()), f"nvme ended with {call.exit_code}"
-    )
-    return f"{found or 'nothing'} ({(call.why or said)[:200]})"
+    return None if found == wanted else f"{found or 'nothing'} ({features.said(call)})"
 
 
 def chosen(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ssdrig import __version__, bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
+from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
@@ -266,13 +267,12 @@ def carry_out(
             live = Live(here, book, rig, show, args.jsonl, course)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
             _check(here, book, rig, stop, teardown)
-            for key, before in (changed or {}).items():
-                here.put_back(key, before)
-                book.event("put_back", key=key, value=before)
-            book.event("conditions", when="before", found=here.conditions())
-            teardown.push(
-                "record the conditions", lambda: book.event("conditions", when="after", found=here.conditions())
-            )
+            for key, was in (changed or {}).items():
+                here.put_back(key, was)
+                book.event("put_back", key=key, value=was)
+            before = here.conditions()
+            book.event("conditions", when="before", **before)
+            teardown.push("record the conditions", lambda: _conditions_after(here, book, before), SMART_LIMIT_S)
             stage = Stage(here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen))
             end.why = engine.carry_out(prepared.acts, stage, budget)
     result = end.result()
@@ -306,6 +306,16 @@ def _last_smart(book: journal.Journal, live: Live) -> None:
     with step(book, "teardown"):
         live.begin(Pace("teardown"))
         live.poll_smart("after")
+
+
+def _conditions_after(here: Bench, book: journal.Journal, before: Mapping) -> None:
+    """Record the conditions, and say which of them are no longer what they were."""
+    after = here.conditions()
+    changed = conditions.changed(before, after)
+    book.event("conditions", when="after", **after, changed=changed)
+    if changed:
+        words = ", ".join(f"{key}: {was} before the run, {now} after it" for key, (was, now) in changed.items())
+        book.event("note", text=f"conditions that changed: {words}")
 
 
 def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
