@@ -60,6 +60,12 @@ def test_job_file_of_a_device_bypasses_the_page_cache():
     assert "offset=1048576\nsize=1073741824\nio_size=2097152\n" in text and "time_based" not in text
 
 
+def test_of_time_and_size_the_first_ends_the_job():
+    """With time_based fio would go on to its time, whatever its io_size."""
+    text = load.job_file(random_write("nbd://x", time_s=30, io_size=4000 * 4096))
+    assert "runtime=30000ms\nio_size=16384000\n" in text and "time_based" not in text
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

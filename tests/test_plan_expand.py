@@ -4,6 +4,7 @@ import pytest
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import expand, grammar
+from ssdrig.steps import load
 
 ALL = frozenset(grammar.CAPABILITIES)
 MIB = 1 << 20
@@ -107,12 +108,15 @@ def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes
     assert [(act.point["read"], act.point["block"]) for act in points] == [
         (read, block) for read in (100, 65, 0) for block in ("8 KiB", "4 KiB", "512 B")
     ]
-    assert all((act.keys["qd"], act.keys["threads"], act.keys["time"]) == (1, 1, 60) for act in points)
+    assert all((act.keys["qd"], act.keys["threads"], load.longest_s(act)) == (1, 1, 60) for act in points)
     assert all(act.keys["smart"] == "none" for act in (*points, histogram))
     (ruled,) = points[0].repeat.until
     assert ruled.track == ("lat_mean read=0 block=4KiB",) and (points[0].repeat.least, points[0].repeat.most) == (5, 25)
     keys = histogram.keys
-    assert (histogram.path, keys["read"], keys["block"], keys["time"]) == ("histogram", 0, ((4096, 100),), 1200)
+    assert (histogram.path, keys["read"], keys["block"]) == ("histogram", 0, ((4096, 100),))
+    assert load.longest_s(histogram) == 1200 and {act.amount_bytes for act in (*points, histogram)} == {None}
+    by_ios = [act for act in acts("pts-lat", "quick") if act.do == "load"]
+    assert [act.amount_bytes for act in by_ios] == [4000 * size for size in (8192, 4096, 512)] * 3 + [30_000 * 4096]
     wipc = next(act for act in acts("pts-lat", "client") if act.path == "wipc")
     assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)
 

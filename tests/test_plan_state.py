@@ -1,5 +1,7 @@
 """plan/state.py and plan/cost.py: what acts need and leave, what an interruption leaves, what they take."""
 
+from dataclasses import replace
+
 import pytest
 
 from ssdrig.errors import UsageError
@@ -93,6 +95,24 @@ def test_an_earlier_run_narrows_the_range():
     assert cost.of(load, DRIVE, known | {"load": (1500.0, 100e9)}).time_s == (2000.3, 2001)
     assert cost.of(load, DRIVE, known).written_bytes == pytest.approx((90e9, 110e9))
     assert cost.of(load, DRIVE, known).most_bytes == cost.of(load, DRIVE).most_bytes
+
+
+def test_what_a_number_of_ios_ends_writes_the_same_on_any_machine():
+    """A SIMULATED drive is as fast as its host; its time is a wide range, and ends at the load's own."""
+    ended = READ.replace("100", "35").replace('time = "60 s"', 'until = [{ ios = 1000 }, { time = "60 s" }]')
+    act = acts(FILL.replace("50 %", "100 %") + ended)[1]
+    written = 0.65 * 1000 * 4096
+    drive = DRIVE | {"interface": "nbd"}
+    for known in ({}, {act.label: (0.5, 9.9)}, {act.label: (50.0, 9.9)}):
+        found = cost.of(act, drive, known)
+        assert found.written_bytes == pytest.approx((written, written)) and found.most_bytes == pytest.approx(written)
+    start_s = cost.JOB_S
+    assert cost.of(act, drive).time_s == pytest.approx((1 / 60 + start_s[0], 1000 / 300 + start_s[1]))
+    assert cost.of(act, drive, {act.label: (5.0, 9.9)}).time_s == pytest.approx((5 / 3 + start_s[0], 15 + start_s[1]))
+    assert cost.of(act, drive, {act.label: (50.0, 9.9)}).time_s == pytest.approx((50 / 3 + start_s[0], 60 + start_s[1]))
+    assert cost.of(act, DRIVE, {act.label: (5.0, 9.9)}).time_s == pytest.approx((4.5 + start_s[0], 5.5 + start_s[1]))
+    slow = replace(act, amount_bytes=10**9)  # more than the slowest drive writes in its time
+    assert cost.of(slow, drive).written_bytes == pytest.approx((0.65 * 60 * 300 * 4096, 0.65e9))
 
 
 def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():

@@ -78,7 +78,7 @@ def test_values(kind, value, expected):
         ("over", [{"block": [{"4 KiB": 100}]}], "single values"),
         ("until", [], "a list of ends"),
         ("until", {"time": "6 h"}, "a list of ends"),
-        ("until", [{}], "one of steady, written, time, cliff"),
+        ("until", [{}], "one of steady, written, ios, time, cliff"),
         ("until", [{"time": 6}], 'time in x to be|do you mean "6 s"?'),
         ("until", [{"time": "6 h", "record": "1 s"}], "keys of time in x"),
         ("until", [{"cliff": 1}], "cliff in x to be true"),

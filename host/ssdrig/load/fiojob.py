@@ -16,15 +16,14 @@ BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf")}  # detail -> time
 @dataclass(frozen=True)
 class Job:
     """One fio step. `target`: a URI such as nbd+unix:///?socket=PATH, or the path of a block device or file, which the
-    caller has made sure may be written. Ends after `time_s` if given, else after `io_size` bytes, else after one
-    pass.
+    caller has made sure may be written. Ends after `time_s` or `io_size` bytes, whichever comes first; where neither is
+    given, after one pass.
 
     `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
-    both times. `detail`: "second"
-    keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the whole step (counts are kept each
-    second in all of them); None: "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended
-    when it has moved more.
+    both times. `detail`: "second" keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the
+    whole step (counts are kept each second in all of them); None: "second" if that fits into fio's memory, else
+    "minute". `most_bytes`: fio is ended when it has moved more.
 
     `read_percent` is the share of reads where rw is "rw" or "randrw". `blocks`: a mix of block sizes, ((bytes,
     percent), …), of which block_bytes is the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
@@ -97,11 +96,13 @@ def job_file(job: Job) -> str:
     ends: list[tuple[str, object]] = []
     spread: list[tuple[str, object]] = []
     if job.time_s is not None:
-        ends = [("time_based", 1), ("runtime", f"{round(job.time_s * 1000)}ms")]
+        ends = [("runtime", f"{round(job.time_s * 1000)}ms")]
+    if job.time_s is not None and job.io_size is None:
+        ends.insert(0, ("time_based", 1))
     elif job.io_size is not None:
         if job.io_size // job.threads < max((size for size, _ in job.blocks), default=job.block_bytes):
             raise UsageError("an amount of a block for each thread", str(job), "use fewer threads or a larger io_size")
-        ends = [("io_size", job.io_size // job.threads)]
+        ends.append(("io_size", job.io_size // job.threads))
     if job.threads > 1:
         spread = [("numjobs", job.threads), ("group_reporting", 1)]
         share = job.size_bytes // job.threads // job.block_bytes * job.block_bytes

@@ -4,8 +4,9 @@ where there are any (run/earlier.py), else from a class table. Pure.
 The time of purge and SMART is not in it: no drive says it in advance.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
 
 SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
+HOST_TIMES = 3  # so much longer or shorter may a SIMULATED drive take next time: it is as fast as its host has time
 JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
 
@@ -68,17 +70,29 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     cost = _by_class(act, drive)
     known = (earlier or {}).get(act.label)
     if known:
-        seconds, size = known
-        time_s = ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
-        if cost.time_s[0] == cost.time_s[1]:  # never less than it says; the step around it took what it took
-            time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
-        size *= 1 - act.keys.get("read", 0) / 100
-        written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
-        if act.amount_bytes is not None:
-            written = cost.written_bytes  # so much, and no more
-        cost = Cost(time_s, written, cost.most_bytes, cost.jobs, cost.log_bytes)
+        cost = _as_before(act, drive, cost, *known)
     k = drive.get("time_dilation") or 1
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
+
+
+def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: float) -> Cost:
+    """The cost of an act that has taken so many seconds and moved so many bytes before."""
+    time_s = ((1 - SPREAD) * seconds, (1 + SPREAD) * seconds)
+    if act.amount_bytes is not None:  # so much, and no more
+        if drive["interface"] == speeds.VIRTUAL:
+            time_s = (seconds / HOST_TIMES, HOST_TIMES * seconds)
+        longest_s = _longest_s(act)
+        return replace(cost, time_s=(min(longest_s, time_s[0]), min(longest_s, time_s[1])))
+    if cost.time_s[0] == cost.time_s[1]:  # never less than it says; the step around it took what it took
+        time_s = (cost.time_s[0], max(cost.time_s[1], time_s[1]))
+    size *= 1 - act.keys.get("read", 0) / 100
+    written = (min((1 - SPREAD) * size, cost.most_bytes), min((1 + SPREAD) * size, cost.most_bytes))
+    return replace(cost, time_s=time_s, written_bytes=written)
+
+
+def _longest_s(act: "Act") -> float:
+    """After how long a fill or a load ends at the latest."""
+    return (load.longest_s(act) if act.do == "load" else None) or math.inf
 
 
 def _any(costs: Iterable[Cost]) -> Cost:
@@ -117,9 +131,10 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
         slow_Bps = min(slow_iops * mean, slow_Bps)
         fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
     if act.amount_bytes is not None:
-        time_s = (act.amount_bytes / fast_Bps, act.amount_bytes / slow_Bps)
-        written = most = share * act.amount_bytes
-        return Cost(time_s, (written, written), most, (1, 1), _log_bytes(act, time_s))
+        longest_s = _longest_s(act)
+        time_s = (min(longest_s, act.amount_bytes / fast_Bps), min(longest_s, act.amount_bytes / slow_Bps))
+        most = share * act.amount_bytes
+        return Cost(time_s, (min(most, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     most = load.most_written_bytes(act, drive["interface"]) or 0
     written = (min(most, share * slow_Bps * time_s[0]), min(most, share * fast_Bps * time_s[1]))
@@ -137,7 +152,7 @@ def _time(act: "Act") -> tuple[float, float]:
     if "time" in keys:
         return keys["time"], keys["time"]
     if "cycles" in keys:
-        seconds = keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
+        seconds = load.longest_s(act) or 0.0
         return seconds, seconds
     ends = [entry.time_s for entry in keys["until"] if entry.time_s is not None]
     most = min(ends) if ends else 6 * 3600.0

@@ -44,7 +44,8 @@ class Repeat:
 class Act:
     """One thing that is done. `path`: of its step; `point`: what `over` has set, in the plan's words; `keys`: all that
     the step says, sizes in bytes, times in seconds of the drive; `range_bytes`: how much of the drive, from its
-    beginning; `amount_bytes`: how much it writes or reads, None where another thing ends it; `not_run`: why it is left
+    beginning; `amount_bytes`: how much it writes or reads unless its time is over first, None where another thing ends
+    it; `not_run`: why it is left
     out. `choices`: of a choose step the acts that it picks from; of an act at an operating point what it may become,
     each with the part of the picked point that it takes in `chosen`, in the plan's words. Until then its keys are those
     of one of them."""
@@ -235,6 +236,8 @@ def _sized(act: Act, drive: Mapping) -> Act:
         bytes_ = amount.fixed_bytes or int(amount.times * drive["capacity_bytes"])
     elif act.do == "fill":
         bytes_ = size
+    elif ios := steps.KINDS["load"].most_ios(keys):
+        bytes_ = ios * sum(block * percent for block, percent in keys["block"]) // 100
     blocks, threads = keys.get("block", ()), keys.get("threads", 1)
     largest = blocks if isinstance(blocks, int) else max((block for block, _ in blocks), default=0)
     if bytes_ is not None and bytes_ // threads < largest:

@@ -11,7 +11,8 @@ from ssdrig.plan.document import check, shown
 from ssdrig.words import do_you_mean
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-# kinds of values that may stand for one another: "75 %" for "10 GiB", "edges" for "60 s", a mix for a block
+# kinds of values that may stand for one another: "75 %" for "10 GiB", "edges" for "60 s", a mix for a block, "never"
+# for a count
 FAMILIES = (
     frozenset({"count", "index", "percent"}),
     frozenset({"bytes", "block", "amount", "range", "blocks"}),
@@ -30,6 +31,8 @@ def families(value) -> frozenset[frozenset[str]]:
     kinds |= {kind for kind in others if _can_be(values.read, value, kind)}
     if value in ("edges", "none"):
         kinds.add("smart")
+    if value == "never":
+        kinds.add("count")  # so many I/Os end a load, or no number does
     found = frozenset(family for family in FAMILIES if kinds & family)
     if not found and isinstance(value, list) and value and not any(isinstance(point, list) for point in value):
         found = frozenset(frozenset({*family, "list"}) for family in frozenset.intersection(*map(families, value)))

@@ -12,7 +12,7 @@ from ssdrig.words import do_you_mean
 
 RULES = ("pts", "never")  # "never": a variant that has no rule says so, and its time ends it
 RULED = ("iops",)  # what a rule that ends a load can watch
-ENDS = ("steady", "written", "time", "cliff")
+ENDS = ("steady", "written", "ios", "time", "cliff")
 OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 WINDOW = re.compile(r"(all|until cliff)|(from|last) (\S+) (%|[a-z]+)|(\S+ [a-z]+)\.\.(\S+ [a-z]+)")
@@ -31,8 +31,8 @@ class Wrong(ValueError):
 
 class Until(NamedTuple):
     """What ends a step or a repeat: a `rule` on a `value` (of a load) or on `track` (points of a repeat), each record
-    `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; `time_s`; or the
-    `cliff`. `judged`: the first round of a repeat that the rule uses."""
+    `record_s` long and begun every `spaced_s`, once `after` has been written; so many bytes `written`; so many `ios`;
+    `time_s`; or the `cliff`. `judged`: the first round of a repeat that the rule uses."""
 
     rule: str | None = None
     value: str | None = None
@@ -44,6 +44,7 @@ class Until(NamedTuple):
     time_s: float | None = None
     cliff: bool = False
     judged: int = 1
+    ios: int | None = None
 
 
 class Span(NamedTuple):
@@ -202,6 +203,8 @@ def _end(entry: dict, kind: str, key: str) -> Until:
         return _rule(entry, key)
     if kind == "written":
         return Until(written=read(entry["written"], "amount", f"written in {key}"))
+    if kind == "ios":
+        return Until(ios=None if entry["ios"] == "never" else read(entry["ios"], "count", f"ios in {key}"))
     if kind == "time":
         return Until(time_s=read(entry["time"], "time", f"time in {key}"))
     if entry["cliff"] is not True:

@@ -1,6 +1,6 @@
 """What a person sees before anything is touched: each step with its time and what it writes, as ranges."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ssdrig import steps, words
 from ssdrig.plan import cost, grammar
@@ -93,19 +93,27 @@ def _what(acts: Sequence[Act]) -> str:
         times = f" x {_range(min(known), max(known))} s" if known else ""
         return f"{len(acts)} points{times}, each of {max(len(each.choices) for each in acts)} that were swept"
     if len(acts) > 1:
-        return (
-            f"{len(acts)} points x {keys['time']:g} s ({_load(act, acts)})" if "time" in keys else f"{len(acts)} points"
-        )
+        each = _each(keys)
+        return f"{len(acts)} points x {each} ({_load(act, acts)})" if each else f"{len(acts)} points"
     if act.do == "fill":
         passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
         times = f", {passes:.3g} times" if passes != 1 else ""
         return f"SEQ {words.exact_size(keys['block'])} 1x{keys['qd']}, {words.size(act.range_bytes)}{times}"
     if act.do == "load":
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
-        return f"{_load(act)}, {words.size(act.range_bytes)}{until}"
+        ios = f", {most_ios} I/Os" if (most_ios := steps.KINDS["load"].most_ios(keys)) else ""
+        return f"{_load(act)}, {words.size(act.range_bytes)}{until}{ios}"
     if act.do == "idle" and "until" in keys:
         return f"until quiet, {_range(*steps.KINDS['idle'].span_s(keys))} s"
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
+
+
+def _each(keys: Mapping) -> str:
+    """What ends each point of a sweep."""
+    if ios := steps.KINDS["load"].most_ios(keys):
+        return f"{ios} I/Os"
+    times = [keys.get("time"), *(entry.time_s for entry in keys.get("until", ()))]
+    return next((f"{time_s:g} s" for time_s in times if time_s), "")
 
 
 def _load(act: Act, points: Sequence[Act] = ()) -> str:

@@ -69,6 +69,11 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
     )
 
 
+def most_ios(keys) -> int | None:
+    """After how many I/Os the load ends; None: no number of them ends it."""
+    return next((entry.ios for entry in keys.get("until", ()) if entry.ios), None)
+
+
 def longest_s(act) -> float | None:
     """Seconds of drive time after which the load ends at the latest; None: an amount ends it."""
     keys = act.keys

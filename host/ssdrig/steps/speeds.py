@@ -16,11 +16,12 @@ class Class(NamedTuple):
 
 
 SMALL_BYTES = 4096  # of fresh_Bps
+VIRTUAL = "nbd"  # how a virtual drive is reached
 SPEEDS = {
     "SATA": Class((150e6, 540e6), (2e3, 60e3), 0.4e9, 0.6e9, 0.6e9),  # 6 Gbit/s, 8b/10b
     "SAS": Class((200e6, 2.2e9), (5e3, 250e3), 1.2e9, 4.8e9, 4.8e9),  # two ports of 24G
     "USB": Class((30e6, 1.0e9), (0.3e3, 60e3), 0.4e9, 2.5e9, 2.5e9),  # 20 Gbit/s
-    "nbd": Class((100e6, 500e6), (1e3, 60e3), 4e9, 4e9, 8e9),  # the virtual drives, in time of the host
+    VIRTUAL: Class((100e6, 500e6), (0.3e3, 60e3), 4e9, 4e9, 8e9),  # in time of the host, also of a busy one
 }
 NVME_SPEEDS = Class((400e6, 7e9), (10e3, 700e3), 11e9, 16e9, 32e9)  # PCIe 5.0 x4 writes, 6.0 x4 reads
 SETTLE_S = (60, 120, 300)  # after the load, until two SMART readings agree
