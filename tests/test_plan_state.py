@@ -14,6 +14,7 @@ DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 4
 DRIVE |= {"logical_block_bytes": 512}
 HEAD = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
 FILL = '[[step]]\nname = "fill"\ndo = "fill"\nrange = "50 %"\n'
+READING_S = speeds.READING_S
 READ = '[[step]]\nname = "read"\ndo = "load"\npattern = "random"\nread = 100\nblock = "4 KiB"\ntime = "60 s"\n'
 
 
@@ -67,23 +68,29 @@ def test_the_cost_of_the_reviews_test_by_hand():
     size = 10**12 >> 20 << 20
     assert cost.of(fill, DRIVE).time_s == pytest.approx((size / 540e6 + 0.3, size / 150e6 + 1))
     found = cost.of(load, DRIVE)
-    assert found.time_s == (2000.3, 2001) and found.most_bytes == 800_000_000_000
+    assert (
+        found.time_s == pytest.approx((2000.3 + READING_S[0], 2001 + READING_S[1]))
+        and found.most_bytes == 800_000_000_000
+    )
     assert found.written_bytes == pytest.approx((2000 * 2000 * 4096, 2000 * 60_000 * 4096))
     whole = cost.total(shipped("consistency", "2013"), DRIVE)
     assert whole.most_bytes == size + 800_000_000_000 and whole.jobs == (2, 2)
+    both_s = [a + b for a, b in zip(cost.of(fill, DRIVE).time_s, found.time_s)]
+    assert whole.time_s == pytest.approx([s + erase_s for s, erase_s in zip(both_s, speeds.ERASE_S["purge"])])
 
 
 def test_a_rule_ends_between_the_least_it_needs_and_its_time():
     load = next(act for act in shipped("consistency") if act.do == "load")
     found = cost.of(load, DRIVE)
-    assert found.time_s[1] == 6 * 3600 + 1 and found.time_s[0] == pytest.approx(0.4e12 / (60_000 * 4096), rel=0.01)
+    assert found.time_s[1] == 6 * 3600 + 1 + READING_S[1]
+    assert found.time_s[0] == pytest.approx(0.4e12 / (60_000 * 4096), rel=0.01)
     assert found.written_bytes[0] == pytest.approx(0.4e12)
 
 
 def test_rounds_are_counted_least_to_most():
     whole = cost.total(shipped("pts-iops"), DRIVE)
     assert whole.jobs == (1 + 5 * 56, 1 + 25 * 56)
-    assert whole.time_s[0] == pytest.approx(2e12 / 540e6 + 5 * 56 * 60 + 0.3 * 281)
+    assert whole.time_s[0] == pytest.approx(2e12 / 540e6 + 5 * (56 * 60 + READING_S[0]) + 0.3 * 281 + 0.1)
 
 
 def test_an_earlier_run_narrows_the_range():
@@ -107,7 +114,8 @@ def test_what_a_number_of_ios_ends_writes_the_same_on_any_machine():
         found = cost.of(act, drive, known)
         assert found.written_bytes == pytest.approx((written, written)) and found.most_bytes == pytest.approx(written)
     start_s = cost.JOB_S
-    assert cost.of(act, drive).time_s == pytest.approx((1 / 60 + start_s[0], 1000 / 300 + start_s[1]))
+    first_s = [a + b for a, b in zip(start_s, READING_S)]
+    assert cost.of(act, drive).time_s == pytest.approx((1 / 60 + first_s[0], 1000 / 300 + first_s[1]))
     assert cost.of(act, drive, {act.label: (5.0, 9.9)}).time_s == pytest.approx((5 / 3 + start_s[0], 15 + start_s[1]))
     assert cost.of(act, drive, {act.label: (50.0, 9.9)}).time_s == pytest.approx((50 / 3 + start_s[0], 60 + start_s[1]))
     assert cost.of(act, DRIVE, {act.label: (5.0, 9.9)}).time_s == pytest.approx((4.5 + start_s[0], 5.5 + start_s[1]))
@@ -122,7 +130,15 @@ def test_an_earlier_run_is_known_by_the_mean_of_its_rounds():
         events.append({"kind": "step.start", "t_ns": t_ns, **step})
         t_ns += seconds * 10**9
         events.append({"kind": "step.end", "t_ns": t_ns, "ok": True, "bytes": size, **step})
-    assert earlier._of(events, 1) == {"point read=0": (3.0, 250.0)}
+    events += [{"kind": "smart.start", "t_ns": 0}, {"kind": "smart.end", "t_ns": 4 * 10**8, "ok": True}]
+    events += [{"kind": "step.start", "t_ns": 0, "step": "purge"}]
+    events += [{"kind": "step.end", "t_ns": 7 * 10**9, "ok": True, "step": "purge"}]
+    found = earlier._of(events, 1)
+    assert found == {"point read=0": (3.0, 250.0), "purge": (7.0, 0.0), cost.READING: (0.4, 0.0)}
+    purge, *_ = shipped("consistency")
+    assert cost.of(purge, DRIVE).time_s == speeds.ERASE_S["purge"]
+    assert cost.of(purge, DRIVE, found).time_s == pytest.approx((6.3, 7.7))
+    assert cost.reading(DRIVE, found).time_s == pytest.approx((0.2, 0.8))
 
 
 def test_an_earlier_run_of_a_mix_is_known_by_its_writes():

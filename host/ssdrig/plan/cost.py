@@ -1,9 +1,11 @@
 """What acts will take before they start: time, bytes written, log size, as ranges. From earlier runs of this model
 where there are any (run/earlier.py), else from a class table. Pure.
 
-The time of purge and SMART is not in it: no drive says it in advance.
+What a purge and a SMART reading take no drive says in advance: a wide range, until an earlier run or this one has shown
+it. The last reading, behind all acts, is not in it.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +19,7 @@ if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
 
 SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
 HOST_TIMES = 3  # so much longer or shorter may a SIMULATED drive take next time: it is as fast as its host has time
+READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
 JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
 
@@ -62,17 +65,30 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if act.do == "load" and act.choices:
         return _any(of(each, drive, earlier) for each in act.choices)
     if act.do == "idle":
-        return Cost(idle.span_s(act.keys))
+        counted = reading(drive, earlier).times(2, 2) if "until" in act.keys else Cost()
+        return counted + Cost(idle.span_s(act.keys))
     if act.do == "settle":
-        return Cost((min(speeds.SETTLE_S[0], act.keys["most"]), act.keys["most"]))
+        read = reading(drive, earlier).times(2, 1 + len(speeds.SETTLE_S))
+        return read + Cost((min(speeds.SETTLE_S[0], act.keys["most"]), act.keys["most"]))
+    known, k = (earlier or {}).get(act.label), drive.get("time_dilation") or 1
     if act.do not in ("fill", "load"):
-        return Cost()
+        least, most = speeds.ERASE_S.get(act.do, (0.0, 0.0))
+        most = min(most, speeds.MOST_ERASE_S) if drive["interface"] == speeds.VIRTUAL else most
+        return Cost(((1 - SPREAD) * known[0], (1 + SPREAD) * known[0]) if known else (least / k, most / k))
     cost = _by_class(act, drive)
-    known = (earlier or {}).get(act.label)
     if known:
         cost = _as_before(act, drive, cost, *known)
-    k = drive.get("time_dilation") or 1
+    elif act.do == "load" and not act.repeat and act.keys.get("smart", "none") != "none":
+        cost += reading(drive, earlier)  # before it; among what it took, where that is known
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
+
+
+def reading(drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
+    """The cost of a SMART reading that is waited for."""
+    k = drive.get("time_dilation") or 1
+    if known := (earlier or {}).get(READING):
+        return Cost((known[0] / 2, 2 * known[0]))
+    return Cost((speeds.READING_S[0] / k, speeds.READING_S[1] / k))
 
 
 def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: float) -> Cost:
@@ -112,11 +128,11 @@ def _any(costs: Iterable[Cost]) -> Cost:
 
 
 def total(acts: Iterable["Act"], drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:
-    """The cost of all acts, rounds included."""
+    """The cost of all acts, rounds and the reading before each included."""
     found = Cost()
-    for act in acts:
-        cost = of(act, drive, earlier)
-        found += cost.times(act.repeat.least, act.repeat.most) if act.repeat else cost
+    for repeat, group in itertools.groupby(acts, key=lambda act: act.repeat):
+        cost = sum((of(act, drive, earlier) for act in group), Cost())
+        found += (cost + reading(drive, earlier)).times(repeat.least, repeat.most) if repeat else cost
     return found
 
 

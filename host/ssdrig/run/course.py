@@ -6,13 +6,15 @@ What an act took in this run is what the same act is priced by from then on, so 
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ssdrig import words
 from ssdrig.plan import cost
-from ssdrig.plan.expand import Act
+from ssdrig.plan.expand import Act, Repeat
 from ssdrig.run.budget import Budget
 
 FEWEST_SHARE = 0.02  # of an act's bytes, before its own speed says how long the rest takes
+Ahead = Sequence[tuple[Repeat | None, Sequence[Act], int, int]]  # acts with the least and the most rounds of them
 
 
 class Course:
@@ -25,32 +27,46 @@ class Course:
         self._drive, self._known, self.budget = drive, dict(earlier), budget
         self.k = drive["time_dilation"]
         self.act: Act | None = None
-        self._behind = self._present = cost.Cost()
+        self._present = cost.Cost()
+        self._behind_s = (0.0, 0.0)
 
     def begin(self, act: Act, round_: int | None = None) -> None:
         """An act begins, in a repeat in this round."""
         self.act, self._present = act, cost.of(act, self._drive, self._known)
-        self._behind = cost.Cost()
-        ahead = False
+        ahead: list = []
+        found = False
         for repeat, group in self._groups:
             place = next((i for i, each in enumerate(group) if each.label == act.label), None)
             if place is not None:
-                ahead = True
-                self._behind += self._once(group[place + 1 :])
+                found = True
+                ahead.append((None, group[place + 1 :], 1, 1))
                 if repeat and round_ is not None:
                     least = max(0, repeat.first - 1 + repeat.least - round_)
-                    self._behind += self._once(group).times(least, max(0, repeat.last - round_))
-            elif ahead:
-                self._behind += cost.total(group, self._drive, self._known)
+                    ahead.append((repeat, group, least, max(0, repeat.last - round_)))
+            elif found:
+                ahead.append((repeat, group, *((repeat.least, repeat.most) if repeat else (1, 1))))
+        self._behind_s = self._range_s(ahead, self._present.written_bytes)
+
+    def whole_s(self) -> tuple[float, float]:
+        """Host seconds of the run before it begins, (least, most)."""
+        ahead = [
+            (repeat, group, *((repeat.least, repeat.most) if repeat else (1, 1))) for repeat, group in self._groups
+        ]
+        least, most = self._range_s(ahead, (0.0, 0.0))
+        return self.k * least, self.k * most
 
     def end(self, act: Act, host_s: float, moved_bytes: int) -> None:
         """The act took so long and moved so many bytes."""
         self._known[act.label] = (host_s / self.k, moved_bytes)
 
+    def read(self, host_s: float) -> None:
+        """A SMART reading took so long."""
+        self._known[cost.READING] = (host_s / self.k, 0)
+
     def left_s(self, elapsed_s: float, share: float | None = None) -> tuple[float, float]:
-        """Host seconds to the end of the run, (least, most). `elapsed_s`: of the act in work, host time; `share`: how
-        much of its bytes is done, None where it is not bytes that end it. Purges, SMART readings and what a rule may
-        end sooner than the plan says are not known in advance."""
+        """Host seconds to the end of the run's steps, or to where the budget ends them, (least, most). `elapsed_s`: of
+        the act in work, host time; `share`: how much of its bytes is done, None where it is not bytes that end it. What
+        a rule may end sooner than the plan says is not known in advance."""
         least, most = self._present.time_s
         elapsed = elapsed_s / self.k
         if share is None:
@@ -59,8 +75,7 @@ class Course:
             rest = (least * (1 - share), most * (1 - share))
         else:
             rest = (elapsed * (1 - share) / share,) * 2
-        behind = self._behind.time_s
-        return self.k * (rest[0] + behind[0]), self.k * (rest[1] + behind[1])
+        return self.k * (rest[0] + self._behind_s[0]), self.k * (rest[1] + self._behind_s[1])
 
     def written_bytes(self, moved_bytes: int = 0) -> int:
         """By the whole run, `moved_bytes` of it by the act in work."""
@@ -72,8 +87,50 @@ class Course:
         of = "" if most is None else f" of {words.size(most)}"
         return f"wrote {words.size(self.written_bytes(moved_bytes))}{of}"
 
-    def _once(self, acts: Sequence[Act]) -> cost.Cost:
-        return sum((cost.of(act, self._drive, self._known) for act in acts), cost.Cost())
+    def _range_s(self, ahead: Ahead, present_bytes: tuple[float, float]) -> tuple[float, float]:
+        """Drive time of what is ahead. It ends soonest where most is written and the budget ends it, latest where least
+        is."""
+        priced = [
+            (
+                [(act, cost.of(act, self._drive, self._known)) for act in acts],
+                cost.reading(self._drive, self._known).time_s if repeat else (0.0, 0.0),
+                rounds,
+            )
+            for repeat, acts, *rounds in ahead
+        ]
+
+        def passes(time: int, bytes_: int, rounds: int) -> float:
+            budget = replace(self.budget, written_bytes=int(self.budget.written_bytes + present_bytes[bytes_]))
+            seconds = 0.0
+            for acts, reading_s, of in priced:
+                took, ended = _walk(acts, reading_s[time], of[rounds], time, bytes_, budget)
+                seconds += took
+                if ended:
+                    break
+            return seconds
+
+        return min(passes(0, 1, 0), passes(0, 1, 1)), passes(1, 0, 1)
+
+
+def _walk(
+    acts: Sequence[tuple[Act, cost.Cost]], reading_s: float, rounds: int, time: int, bytes_: int, budget: Budget
+) -> tuple[float, bool]:
+    """(seconds of so many rounds of acts, whether the budget has ended them before), each with one side of its range.
+    Counts in the budget."""
+    once_s = reading_s + sum(each.time_s[time] for _, each in acts)
+    once_bytes = sum(each.written_bytes[bytes_] for _, each in acts)
+    left_bytes = budget.left_bytes()
+    whole = rounds if left_bytes is None or not once_bytes else min(rounds, max(0, int(left_bytes / once_bytes) - 1))
+    budget.written_bytes += int(whole * once_bytes)
+    seconds = whole * once_s
+    for _ in range(rounds - whole):
+        seconds += reading_s
+        for act, each in acts:
+            if not act.not_run and budget.why_not(act):
+                return seconds, True
+            seconds += each.time_s[time]
+            budget.written_bytes += int(each.written_bytes[bytes_])
+    return seconds, False
 
 
 def range_words(seconds: tuple[float, float]) -> str:

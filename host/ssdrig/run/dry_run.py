@@ -8,7 +8,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.run import prepare
 from ssdrig.run.budget import Budget
-from ssdrig.run.course import range_words
+from ssdrig.run.course import Course, range_words
 from ssdrig.terminal import printable
 
 ROUNDS_WIDTH = 6  # " 5…25"
@@ -62,7 +62,8 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
         some = f" ({', '.join(points[:3])}{', …' if len(points) > 3 else ''})" if points[0] else ""
         lines.append(f"  not run: {why}{some}")
     if budget.most_bytes is not None:
-        lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before")
+        ends = range_words(Course(prepared.acts, drive, prepared.earlier, budget).whole_s())
+        lines.append(f"  budget: {words.size(budget.most_bytes)}; the run ends at the boundary before, after {ends}")
     known = "an earlier run of this plan on this model" if prepared.earlier else "what drives of this kind do"
     lines.append(
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"

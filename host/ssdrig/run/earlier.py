@@ -8,15 +8,15 @@ from pathlib import Path
 
 from ssdrig import journal
 from ssdrig.errors import SsdrigError
-from ssdrig.plan import formula, grammar
+from ssdrig.plan import cost, formula, grammar
 from ssdrig.rules import choose
 
 MOST_RUNS = 200  # looked at, the latest first
 
 
 def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tuple[float, float]]:
-    """{act's label: (seconds of drive time, bytes moved)} of one round; nothing where there was no such run. A folder
-    that cannot be read is passed over."""
+    """{act's label: (seconds of drive time, bytes moved)} of one round, and of a SMART reading (cost.READING); nothing
+    where there was no such run. A folder that cannot be read is passed over."""
     wanted = {"name": plan.name, "params": plan.params}
     try:
         folders = sorted((f for f in Path(runs).iterdir() if os.path.isfile(f / "run.json")), reverse=True)
@@ -40,13 +40,17 @@ def _of(events: list[dict], dilation: int) -> dict[str, tuple[float, float]]:
     begun: dict[str, int] = {}
     found: dict[str, list[tuple[float, float]]] = {}
     for event in events:
+        if event["kind"] == "smart.start":
+            begun[cost.READING] = event["t_ns"]
+        elif event["kind"] == "smart.end" and event.get("ok") and cost.READING in begun:
+            found.setdefault(cost.READING, []).append(((event["t_ns"] - begun[cost.READING]) / 1e9 / dilation, 0))
         if event["kind"] not in ("step.start", "step.end"):
             continue
         label = grammar.label(event["step"], event.get("point") or {})
         if event["kind"] == "step.start":
             begun[label] = event["t_ns"]
-        elif event.get("ok") and label in begun and isinstance(event.get("bytes"), int):
-            found.setdefault(label, []).append(((event["t_ns"] - begun[label]) / 1e9 / dilation, event["bytes"]))
+        elif event.get("ok") and label in begun and isinstance(event.get("bytes", 0), int):
+            found.setdefault(label, []).append(((event["t_ns"] - begun[label]) / 1e9 / dilation, event.get("bytes", 0)))
     return {
         label: (statistics.fmean(s for s, _ in each), statistics.fmean(size for _, size in each))
         for label, each in found.items()

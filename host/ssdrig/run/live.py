@@ -259,6 +259,7 @@ class Live:
             return None
         self._first_document = self._first_document or document
         self._longest_poll_s = max(self._longest_poll_s, time.monotonic() - began_s)
+        self._course.read(time.monotonic() - began_s)
         document = {"n": number, "reason": reason, **document}
         self._book.put(f"smart/{number:03}.json", json.dumps(document).encode())
         self._book.event("smart.end", n=number, reason=reason, ok=True)
