@@ -114,6 +114,20 @@ def test_every_row_is_late(tmp_path):
     assert s.iops.tolist() == [1, 0, 0, 0, 1]
 
 
+@pytest.mark.parametrize("late_ms", [0, 600, 1500, 20_000])
+def test_documents_that_a_busy_host_took_late_move_nothing(tmp_path, late_ms):
+    """Each is stamped when we got it: no second is added at the end, and fio's own log is believed."""
+    folder = write_step(tmp_path / "s", steady(5, 100), 5010)
+    found = fiotext.documents((folder / "out.json").read_text())[0]
+    for one in found:
+        one["t_ns"] = (START_MS + one["jobs"][0]["job_runtime"] + late_ms) * 10**6
+    (folder / "out.json").write_text("".join(json.dumps(one) + "\n" for one in found))
+    s = fiolog.load(folder)
+    assert (s.source, s.notes, s.partial) == ("logs", (), False)
+    assert near(s.iops, [100] * 5) and s.iops.sum() == 500
+    assert 0 <= s.t_ns[0] - START_MS * 10**6 <= 10 * 10**6
+
+
 def test_hang_until_the_end_is_zero_seconds(tmp_path):
     s = fiolog.load(write_step(tmp_path / "s", steady(3.4, 100), 6500))
     assert near(s.iops, [100, 100, 100, 40, 0, 0, 0])

@@ -56,6 +56,11 @@ def sensible(*hists, **more) -> bool:
         ([log([1000, 2000]), log([1000 + 2000 + HANG_MS])], {}, True),
         ([log([10**6])], {"start_ms": 10**6 - 1000 - HANG_MS}, True),
         ([log([10**6])], {"start_ms": 10**6 - 1001 - HANG_MS}, False),
+        # documents may all come late, but nothing was done before fio was started
+        ([log([10**6 + 1000])], {"start_ms": 10**6 + 1000}, True),
+        ([log([10**6 + 1000])], {"start_ms": 10**6 + 1001}, False),
+        ([log([10**6 + 1000])], {"start_ms": 10**6 + 20_000, "earliest_ms": 10**6}, True),
+        ([log([10**6 + 1000])], {"start_ms": 10**6 + 20_000, "earliest_ms": 10**6 + 1}, False),
     ],
 )
 def test_time_stamps_that_make_sense(hists, more, good):

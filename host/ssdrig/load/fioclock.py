@@ -11,6 +11,7 @@ START_S = 10.0  # fio starts its job clock at most so long after it was started
 HEAD_BYTES = TAIL_BYTES = 1 << 18
 LATEST_MS = 1 << 42  # 139 years after the machine started: no time stamp is later
 LONGEST_HANG_S = 600
+EARLIEST_MS = -50  # after it was started by start.json; two clocks are read
 
 
 def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
@@ -34,9 +35,11 @@ def ends(path: Path) -> tuple[list[dict], list[dict], int, int]:
 
 @dataclass(frozen=True)
 class JobClock:
-    start_ms: int | None  # CLOCK_MONOTONIC at which fio started the job's clock
+    # CLOCK_MONOTONIC at which fio started the job's clock; a busy host takes documents late, then it lies before this
+    start_ms: int | None
     begun_ms: int | None  # and by which some I/O had completed; None: not known
     notes: tuple[str, ...] = ()
+    earliest_ms: int | None = None  # and before which it cannot have
 
 
 def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
@@ -57,15 +60,16 @@ def job_clock(folder: Path, head: list[dict], tail: list[dict]) -> JobClock:
     stamped = [d for d in found if d.get("t_ns")]
     if stamped:
         start_ms = round(min(d["t_ns"] / 1e6 - totals(d)["runtime_ms"] for d in stamped))
-        if begin_ms is not None and not -50 <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
+        if begin_ms is not None and not EARLIEST_MS <= start_ms - begin_ms <= LONGEST_HANG_S * 1000:
             late_ms = start_ms - begin_ms
             return JobClock(None, None, (f"by its documents fio began {late_ms:.0f} ms after it was started",))
         first = stamped[0]
-        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None)
+        earliest_ms = None if begin_ms is None else round(begin_ms) + EARLIEST_MS
+        return JobClock(start_ms, round(first["t_ns"] / 1e6) if totals(first)["ios"] else None, (), earliest_ms)
     if begin_ms is None or not found:
         return JobClock(None, None)
     starts = [d["timestamp_ms"] - totals(d)["runtime_ms"] + offset_ms for d in found if "timestamp_ms" in d]
-    believed = [ms for ms in starts if -50 <= ms - begin_ms <= START_S * 1000]
+    believed = [ms for ms in starts if EARLIEST_MS <= ms - begin_ms <= START_S * 1000]
     if len(believed) < len(starts):
         note = "the wall clock was set while fio ran; its log's own clock was used"
         return JobClock(round(min(believed)) if believed else None, None, (note,))

@@ -66,6 +66,7 @@ def load(folder, direction: str | None = None) -> Seconds:
                 direction,
                 tail,
                 _block_bytes(list(logs.values())),
+                clock.earliest_ms,
             )
             return replace(read, notes=(*notes, *read.notes))
         except Senseless as error:
@@ -111,11 +112,13 @@ def from_logs(
     direction: str | None = None,
     tail=(),
     block_bytes: int = 0,
+    earliest_ms: int | None = None,
 ) -> Seconds:
     """Seconds from hist_rows() of each job's log, rows() of each lat and slat log, the last document and what is known
     of the job's clock (see fioclock.job_clock; when all rows of a very slow drive are late, L0 is known from there
     only).
 
+    `earliest_ms`: when fio was started; without it the job's clock is not believed to be late by more than a window.
     `tail`: the last documents, against which the log's end is checked. Where the last document holds less than the
     rows, its totals are those of a torn file: they are None then, and `notes` says so."""
     total = totals(last, direction)
@@ -143,8 +146,11 @@ def from_logs(
     longest = max(len(stamps) for _, stamps, *_ in streams)
     if max(origin for *_, origin in streams) - zero_ms > WINDOW_MS * (LONGEST_HANG_S + longest):
         raise Senseless("fio's histogram logs are of different times")
-    if start_ms is not None and not -WINDOW_MS <= zero_ms - start_ms <= WINDOW_MS * LONGEST_HANG_S:
-        raise Senseless("fio's histogram log and its documents are of different times")
+    if start_ms is not None:
+        since_ms = start_ms - WINDOW_MS if earliest_ms is None else min(earliest_ms, start_ms)
+        if not since_ms <= zero_ms <= start_ms + WINDOW_MS * LONGEST_HANG_S:
+            raise Senseless("fio's histogram log and its documents are of different times")
+        start_ms = min(start_ms, zero_ms)  # all documents came late
     if last and start_ms is not None and len(streams) == 1:
         _, stamps, _, origin = streams[0]
         edge_ms = max(int(stamps[-1]), origin + WINDOW_MS * (len(stamps) + 1)) - start_ms
