@@ -3,6 +3,7 @@ that no process is left behind."""
 
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import signal
@@ -91,8 +92,10 @@ def keeps_time(path: str) -> bool:
 
 
 def pytest_collection(session):
-    """On a fresh clone pytest compiles each test file anew, its assertions rewritten. Workers that collect all files
+    """What is collected lives to the end: looking for garbage among it costs two fifths of the time that it takes. And
+    on a fresh clone pytest compiles each test file anew, its assertions rewritten. Workers that collect all files
     begin each with its own share, and find the others' compiled."""
+    gc.disable()
     worker = getattr(session.config, "workerinput", None)
     if worker is None or [Path(word).resolve() for word in session.config.args] != [ROOT / "tests"]:
         return
@@ -100,6 +103,11 @@ def pytest_collection(session):
     for path in mine:
         with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting it says what is wrong
             importlib.import_module(path.stem)
+
+
+def pytest_collection_finish(session):
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config, items):

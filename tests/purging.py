@@ -13,6 +13,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.progress import Progress
 
 SIZE = 4 << 20
+LOOP_BYTES = 16 << 20
 
 
 def drive_at(node, interface="NVMe", name="nvme0n1", size=SIZE) -> Drive:
@@ -60,12 +61,12 @@ def commands(state) -> list[list[str]]:
 
 @pytest.fixture
 def loop(tmp_path):
-    """A loop device over 64 MiB of random data, with our exclusive descriptor open as the guard's would be."""
+    """A loop device over LOOP_BYTES of random data, with our exclusive descriptor open as the guard's would be."""
     backing = tmp_path / "disk.img"
-    backing.write_bytes(os.urandom(1 << 20) * 64)
+    backing.write_bytes(os.urandom(LOOP_BYTES))
     with loop_device(backing) as node:
         held = os.open(node, os.O_RDONLY | os.O_EXCL)
         try:
-            yield drive_at(node, "other", os.path.basename(node), 64 << 20)
+            yield drive_at(node, "other", os.path.basename(node), LOOP_BYTES)
         finally:
             os.close(held)

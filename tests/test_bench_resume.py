@@ -23,7 +23,14 @@ def small(tmp_path, monkeypatch):
     return tmp_path / "runs"
 
 
-@pytest.mark.parametrize(("moments", "reboot"), [((12, None), False), ((40, 30), False), ((60, None), True)])
+@pytest.mark.parametrize(
+    ("moments", "reboot"),
+    [
+        pytest.param((12, None), False, marks=pytest.mark.slow),
+        pytest.param((40, 30), False, marks=pytest.mark.slow),
+        ((60, None), True),
+    ],
+)
 def test_a_run_that_was_killed_goes_on_to_a_steady_state_of_its_own(small, moments, reboot, monkeypatch):
     small.mkdir()
     run = resume.begun(small, moments[0], 1)

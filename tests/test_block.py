@@ -1,7 +1,7 @@
 """Samples of a block device, read and written past the page cache."""
 
 import pytest
-from purging import loop  # noqa: F401  fixture
+from purging import LOOP_BYTES, loop  # noqa: F401  fixture
 
 from ssdrig.drive.target import block
 from ssdrig.errors import DriveError
@@ -12,8 +12,8 @@ def test_block_io_past_the_page_cache(loop):
         between = f.read(8192)[4096:]
     block.write(loop.node, {0: b"a" * 4096, 8192: b"b" * 4096})
     assert block.read(loop.node, [0, 4096, 8192]) == [b"a" * 4096, between, b"b" * 4096]
-    assert block.size(loop.node) == 64 << 20
-    assert block.read(loop.node, [64 << 20]) == [None]  # beyond the end
+    assert block.size(loop.node) == LOOP_BYTES
+    assert block.read(loop.node, [LOOP_BYTES]) == [None]  # beyond the end
     with pytest.raises(DriveError, match="No such file"):
         block.read("/dev/ssdrig-no-such", [0])
 

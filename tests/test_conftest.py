@@ -82,6 +82,7 @@ def test_a_test_that_hangs_fails_and_the_others_run(tmp_path):
     assert "1 failed, 2 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_tidy_session_passes_on_a_disk(tmp_path):
     done = inner(tmp_path, TIDY)
     assert done.returncode == 0, done.stdout
@@ -115,6 +116,7 @@ def test_what_keeps_time_gets_one_retry_and_the_summary_says_so(tmp_path):
     assert "1 retried" in done.stdout and "1 failed" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tests, says", [(FAILS_TWICE, "failed, then failed again"), (FREE_AND_BAD, "1 failed")])
 def test_no_other_failure_is_forgiven(tmp_path, tests, says):
     done = inner(tmp_path, tests)
@@ -122,6 +124,7 @@ def test_no_other_failure_is_forgiven(tmp_path, tests, says):
     assert says in done.stdout
 
 
+@pytest.mark.slow
 def test_more_than_three_failures_are_no_matter_of_luck(tmp_path):
     tests = KEEPS_TIME + "".join(
         f"def test_{n}():\n    test_fails_once()\n    assert not {n} or True\n" for n in range(4)

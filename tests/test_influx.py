@@ -16,6 +16,8 @@ from ssdrig.influx import line_protocol as lp
 from ssdrig.influx import sender as influx
 from ssdrig.influx.outbox import Outbox
 
+GENERATIONS = ("1.6.7", *(pytest.param(later, marks=pytest.mark.slow) for later in ("1.13.2", "2.7.12", "3.11")))
+
 
 @given(
     st.lists(st.binary(max_size=8).filter(lambda b: b"\n" not in b), max_size=8),
@@ -34,9 +36,7 @@ def test_a_batch_is_at_most_a_megabyte_but_one_line_at_least():
     assert influx.take(b"y" * 2_000_000 + b"\n" + long, 5000) == b"y" * 2_000_000 + b"\n"
 
 
-@pytest.mark.parametrize(
-    "generation", ["1.6.7", *(pytest.param(later, marks=pytest.mark.slow) for later in ("1.13.2", "2.7.12", "3.11"))]
-)
+@pytest.mark.parametrize("generation", GENERATIONS)
 def test_all_generations_take_all_of_it_once(generation, tmp_path):
     outbox(tmp_path, lines(12_000))
     with FakeInflux(generation, user="me", password="secret") as fake:
@@ -127,7 +127,7 @@ def test_a_doubtful_cursor_starts_again(content, tmp_path):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("generation", ["1.6.7", "2.7.12", "3.11"])
+@pytest.mark.parametrize("generation", [GENERATIONS[0], *GENERATIONS[2:]])
 def test_trouble_passes_and_nothing_is_lost(script, generation, tmp_path):
     outbox(tmp_path, lines(300))
     with FakeInflux(generation, script=script) as fake:
@@ -222,7 +222,7 @@ def test_the_database_is_made_also_after_the_server_was_away(tmp_path):
         assert len(drain(s)) == 2 and fake.count("power") == 4
 
 
-@pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", "3.11"])
+@pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("at", [[0], [299], [0, 1, 299], [57, 130, 131, 200]], ids=str)
 def test_refused_lines_go_aside_and_the_rest_arrives(generation, at, tmp_path):
     content = lines(300)

@@ -7,7 +7,7 @@ import os
 
 import fake_erase
 import pytest
-from purging import SIZE, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
+from purging import LOOP_BYTES, SIZE, commands, drive_at, loop, machine, the_purge  # noqa: F401  fixtures
 
 from ssdrig.drive.erase import command, purge
 from ssdrig.drive.target import block
@@ -98,7 +98,7 @@ def test_auto_on_a_device_without_purge_commands_is_discard(loop):
 
 def test_another_capacity_afterwards_is_an_error(loop):
     with pytest.raises(DriveError, match="capacity"):
-        the_purge(drive_at(loop.node, "other", loop.name, (64 << 20) - 4096), "discard")
+        the_purge(drive_at(loop.node, "other", loop.name, LOOP_BYTES - 4096), "discard")
 
 
 # ---- what samples show

@@ -169,6 +169,7 @@ def test_paper_shows_the_whole_axis_and_a_legend(chromium, made, tmp_path):
     assert "(reviewed)" in text and "Gaps and event log" in text and "SIMULATED" in text
 
 
+@pytest.mark.slow
 def test_on_paper_the_plots_fit_the_sheet(chromium, made):
     chromium.open(made, ready=READY)
     chromium.send(

@@ -81,7 +81,7 @@ def test_no_template_or_table_is_read_in_the_locale():
         assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name
 
 
-@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("closed", [*(pytest.param(fds, marks=pytest.mark.slow) for fds in ((1,), (2,))), (0, 1, 2)])
 def test_closed_streams_are_never_a_file_of_the_run(tmp_path, closed):
     """Without stdout (`>&-`) the first file opened would be descriptor 1."""
     run = synthetic_run.write(tmp_path, [900] * 5 + [300, 500] * 3, zoom_s=5)

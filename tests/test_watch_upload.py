@@ -39,6 +39,7 @@ def times(n):
     return {name: n * number for name, number in ROUND.items()}
 
 
+@pytest.mark.slow
 def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
     if not shutil.which("influxd", path=os.environ["PATH"] + ":/usr/sbin:/usr/local/bin"):
         pytest.skip("influxd is not installed (apt install influxdb)")
