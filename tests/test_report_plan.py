@@ -265,11 +265,11 @@ def test_in_a_browser_nothing_overflows_and_nothing_complains(folders, tmp_path)
 
 def test_reasons_that_differ_in_a_number_only_are_one():
     few = "{} I/Os are too few for this percentile, which needs 1000000"
-    assert shown_points._merged([few.format(n) for n in (12384, 11955, 25218)] + ["it broke", "it broke"]) == [
+    assert shown_points.merged([few.format(n) for n in (12384, 11955, 25218)] + ["it broke", "it broke"]) == [
         few.format("11\u202f955 to 25\u202f218"),
         "it broke",
     ]
-    assert shown_points._merged([few.format(7)]) == [few.format(7)]
+    assert shown_points.merged([few.format(7)]) == [few.format(7)]
 
 
 def test_the_head_names_the_method_of_the_purge(tables):

@@ -6,7 +6,7 @@ from html import escape
 from ssdrig.analysis import witness
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.report import page, repeats, rows, shown_parts, shown_points, shown_time
+from ssdrig.report import page, repeats, rows, shown_demand, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
 from ssdrig.report.terms import number
@@ -19,7 +19,7 @@ VIEWS: dict[str, View] = {
     "rounds": shown_time.rounds,
     "steady": shown_time.steady,
     "histogram": shown_time.histogram,
-    "demand": shown_time.not_yet,
+    "demand": shown_demand.demand,
     "matrix": shown_points.matrix,
     "heat": shown_points.heat,
     "lines": shown_points.lines,

@@ -54,7 +54,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                     f'<div class="scroll"><table class="matrix"><thead><tr><th scope="col">{escape(corner)}</th>{head}'
                     f"</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
                 )
-                reasons = _merged(why for line in grid for v, why in line if v is None)
+                reasons = merged(why for line in grid for v, why in line if v is None)
                 soft = " ".join([rounds_in_words(each, path), *(f"–: {why}." for why in reasons)])
                 out.append(panel(title + name, body, soft, "wide" if len(columns) > NARROW else ""))
     return "".join(out)
@@ -74,7 +74,7 @@ def _grid(each, path: str, rows_key: str, columns_key: str, word: str, context: 
 FEW = re.compile(r"(\d+)(?= I/Os are too few)")
 
 
-def _merged(reasons: Iterable[str]) -> list[str]:
+def merged(reasons: Iterable[str]) -> list[str]:
     """Each reason once; of those that differ in the number of I/Os only, one with the least and the most."""
     found: dict[str, list[int]] = {}
     for why in reasons:

@@ -1,7 +1,6 @@
 """Views of time and of rounds: scatter, series, rounds, steady, histogram."""
 
 import math
-from html import escape
 
 import numpy as np
 
@@ -322,8 +321,3 @@ def _over_time(row: Row, name: str) -> str:
     plot.axes("s since the first I/O", f"ms ({kind})")
     since = "when the drive was given the I/O" if kind == "clat" else "submission"
     return panel(title, plot.text(), f"Time from {since} ({kind}). The darker, the more I/Os (logarithmic).", "wide")
-
-
-def not_yet(context: Context) -> str:
-    view = escape(str(context.show["view"]))
-    return f'<p class="soft">The view {view} of this plan is not drawn by this version.</p>'
