@@ -6,7 +6,7 @@ import struct
 import time
 
 import pytest
-from nvmetcp_initiator import DNR, HOSTNQN, IN_CAPSULE, NvmeError, Terminated, capsule, rw, sqe
+from nvmetcp_initiator import DNR, HOSTNQN, IN_CAPSULE, TRANSPORT, NvmeError, Terminated, capsule, rw, sqe
 from nvmetcp_serving import host, host_of, number, refused, shared  # noqa: F401  fixtures
 from serving import serving  # noqa: F401  fixture
 
@@ -31,9 +31,12 @@ def test_identify_controller(shared, host):
     assert number(page, 526, 527) == 127 and number(page, 528, 529) == 127  # without latency nothing is ever lost
     assert page[768:1024].rstrip(b"\0").decode() == shared.ready["nqn"]
     assert (number(page, 1792, 1795), number(page, 1796, 1799), page[1803]) == (516, 1, 1)
-    # sata-tlc: idle 500 mW, controller 450 mW, 8 dies x 110 mW; slumber 50 mW
-    assert (number(page, 2048, 2049), page[2051], number(page, 2064, 2065), page[2066]) == (183, 0, 5000, 0x40)
+    # sata-tlc: idle 500 mW, controller 450 mW, 8 dies x 110 mW, 4 buses of 400 MB/s x 80 pJ; slumber 50 mW
+    assert (number(page, 2048, 2049), page[2051], number(page, 2064, 2065), page[2066]) == (196, 0, 5000, 0x40)
     assert (number(page, 2080, 2081), page[2083]) == (500, 3)  # units of 0.1 mW, non-operational
+    assert (number(page, 2084, 2087), number(page, 2088, 2091)) == (1000, 10_000)  # ENLAT, EXLAT in us
+    # transitions by itself; host controlled thermal management from 35 C to 79 C
+    assert (page[265], number(page, 322, 323), number(page, 324, 325), number(page, 326, 327)) == (1, 1, 308, 352)
 
 
 def test_identify_namespace_lists_and_descriptors(shared, host):
@@ -142,10 +145,24 @@ def test_features(host):
     assert admin.admin(0x0A, cdw10=0x81, cdw11=1, length=16)[1].hex() == HOSTNQN[-36:].replace("-", "")
     admin.admin(0x09, cdw10=0x02, cdw11=1)
     assert admin.admin(0x0A, cdw10=0x02)[0] == 1
+    admin.admin(0x09, cdw10=0x02, cdw11=0)
     refused(0x002, admin.admin, 0x09, cdw10=0x02, cdw11=2)  # no such power state
     admin.admin(0x09, cdw10=0x0F, cdw11=120_050)
     assert admin.admin(0x0A, cdw10=0x0F)[0] == 120_100  # units of KAS
-    for fid in (0x00, 0x03, 0x0C, 0x11, 0x80, 0xD0):
+    enabled, table = admin.admin(0x0A, cdw10=0x0C, length=256)
+    assert enabled == 1 and table == (2000 << 8 | 1 << 3).to_bytes(8, "little") + bytes(248)
+    for sgl in (IN_CAPSULE, TRANSPORT):
+        changed = (300 << 8 | 1 << 3).to_bytes(8, "little") + bytes(248)
+        admin.run(sqe(0x09, admin.cid(), cdw10=0x0C, cdw11=0, length=256, sgl=sgl), changed)
+        assert admin.admin(0x0A, cdw10=0x0C, length=256) == (0, changed)
+        admin.run(sqe(0x09, admin.cid(), cdw10=0x0C, cdw11=1, length=256, sgl=sgl), table)
+        assert admin.admin(0x0A, cdw10=0x0C, length=256) == (1, table)
+    refused(0x002, admin.run, sqe(0x09, admin.cid(), cdw10=0x0C, length=256), bytes([1, 1]) + bytes(254))
+    refused(0x00F, admin.admin, 0x09, cdw10=0x0C, length=8)
+    admin.admin(0x09, cdw10=0x10, cdw11=320 << 16 | 330)
+    assert admin.admin(0x0A, cdw10=0x10)[0] == 320 << 16 | 330
+    admin.admin(0x09, cdw10=0x10, cdw11=0)
+    for fid in (0x00, 0x03, 0x11, 0x80, 0xD0):
         refused(0x002, admin.admin, 0x0A, cdw10=fid)
         refused(0x002, admin.admin, 0x09, cdw10=fid)
     refused(0x00C, admin.admin, 0x09, cdw10=0x07, cdw11=0x30003)  # queues exist

@@ -2,10 +2,9 @@
 
 Offsets are those of libnvme's nvme_smart_log, nvme-cli's ocp-smart-extended-log.h and the NVMe endurance group log."""
 
-import math
-
 import pytest
 
+from ssdrig.drive.smart import nvme_pages
 from ssdrig.virtual.device import smartlog
 
 HEALTH = {
@@ -36,6 +35,14 @@ HEALTH = {
     "unaligned_commands": 8,
     "used_lbas": 800,
     "rated_write_bytes": 75 * 10**12,
+    "level": 1,
+    "throttled_count": 258,
+    "tmt1_count": 5,
+    "tmt2_count": 6,
+    "tmt1_s": 70.9,
+    "tmt2_s": 80.0,
+    "energy_Wh": 1 << 33,
+    "interval_W": 1.2345,
 }
 IDENTITY = {"model": "SIMULATED X", "serial": "S1", "firmware": "F1", "capacity_bytes": 1 << 30, "drive_bytes": 1 << 31}
 
@@ -61,7 +68,12 @@ def test_log_02h():
     assert (field(page, 160, 175), field(page, 176, 191)) == (4, 44)
     assert (field(page, 192, 195), field(page, 196, 199)) == (3, 1)
     assert field(page, 200, 201) == 273 + 41
-    assert page[202:] == bytes(310) and page[6:32] == bytes(26)
+    assert page[202:216] == bytes(14) and page[244:] == bytes(268) and page[6:32] == bytes(26)
+    assert [field(page, at, at + 3) for at in (216, 220, 224, 228)] == [5, 6, 70, 80]
+    assert (field(page, 232, 239), field(page, 240, 243)) == (1 << 33, 1 << 16 | 12345)
+    assert nvme_pages.decode_02h(page)["interval_power_W"] == pytest.approx(1.2345)
+    coarse = nvme_pages.decode_02h(smartlog.log_02h(HEALTH | {"interval_W": 8.123}))
+    assert coarse["interval_power_W"] == pytest.approx(8.12)
 
 
 @pytest.mark.parametrize(
@@ -118,16 +130,6 @@ def test_smartctl_document_says_what_the_page_says():
     assert document["temperature"]["current"] == 41
     assert document["power_on_time"] == {"hours": 2} and document["power_cycle_count"] == 12
     assert document["local_time"]["time_t"] == 1_700_000_000
-
-
-def test_thermal_model_is_the_exact_first_order_answer():
-    end = 25 + 2.0 * 10
-    assert smartlog.next_temperature_C(25.0, 2.0, 1e9) == pytest.approx(end)
-    assert smartlog.next_temperature_C(25.0, 2.0, 40.0) == pytest.approx(end - 20 * math.exp(-1))
-    one, many = smartlog.next_temperature_C(60.0, 0.0, 30.0), 60.0
-    for _ in range(30):
-        many = smartlog.next_temperature_C(many, 0.0, 1.0)
-    assert many == pytest.approx(one)  # steps of any length agree
 
 
 @pytest.mark.parametrize("mean,expected", [(0, 0), (0.5, 1), (10, 1), (10.1, 2), (1000, 100), (1e6, 255)])

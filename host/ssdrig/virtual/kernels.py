@@ -19,6 +19,7 @@ SOURCES = (
     "kernels.py",
     "feed.py",
     "flash/nand.py",
+    "flash/power_states.py",
     "flash/ftl.py",
     "flash/commands.py",
     "flash/workload.py",

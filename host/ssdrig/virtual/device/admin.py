@@ -7,6 +7,8 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "log", "lid": 2 | 192 | 9}           {"hex": the page, 512 bytes}
     {"op": "smartctl"}                          the document of `smartctl --json=cv -x`
     {"op": "flush"}, {"op": "format"}           {} when it is done
+    {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
+    {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
     {"op": "power_cut"}, {"op": "power_on"}     {"pages_lost": n, ...}; {} when the drive answers again
 
     {"op": "ledger"}                            every count and energy since the drive was made
@@ -47,11 +49,23 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
         return {"hex": make(device.health()).hex()}, now_ns
     if op == "smartctl":
         return smartlog.smartctl_document(device.identity(), device.health(), int(time.time())), now_ns
+    if op in ("get_feature", "set_feature"):
+        return _feature(device, request, now_ns)
     if op == "flush":
         return {}, device.flush(now_ns)
     if op == "format":
         return {}, device.format(now_ns)
     return {"error": f"unknown op {op!r}"}, now_ns
+
+
+def _feature(device: Device, request: dict, now_ns: int) -> tuple[dict, int]:
+    fid = request["fid"]
+    if not device.power.has(fid):
+        return {"error": f"no feature {fid}"}, now_ns
+    if request["op"] == "get_feature":
+        value, data = device.power.get(fid, now_ns)
+        return {"value": value, "hex": (data or b"").hex()}, now_ns
+    return {}, device.power.set(fid, int(request["value"]), bytes.fromhex(request.get("hex", "")), now_ns)
 
 
 def answer_truth(device: Device, request: dict, now_ns: int) -> tuple[dict, int]:

@@ -2,13 +2,16 @@
 
 Times that come in and go out are CLOCK_MONOTONIC; inside, the simulator runs on model time = (t - t0) / dilation."""
 
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 
-from ssdrig.virtual.device import kept, nbd, smartlog, store
+from ssdrig.virtual.device import kept, nbd, smartlog, store, thermal
+from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.feed import BINS
+from ssdrig.virtual.flash import power_states
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
 from ssdrig.virtual.kernels import compiling
@@ -48,11 +51,16 @@ class Device:
         self._clean_ns: int | None = None  # from when on a power cut is safe, as a host has announced it
         self.error_log_entries = 0
         # thresholds of the temperature warning; a host may move them
-        self.over_C = smartlog.WARNING_C
+        self.over_C = thermal.WARNING_C
         self.under_C: int | None = None
         self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
-        self.temperature_C = smartlog.AMBIENT_C
-        self.power_on_s = self.warm_s = self.hot_s = 0.0
+        self.power = PowerFeatures(self)
+        self.thermal = thermal.cold()
+        self._speed = 1.0
+        self.power_on_s = 0.0
+        self.reported_J = self.reported_W = (
+            0.0  # what the drive says of its energy, and of its power in the last second
+        )
         self._ticked_ns, self._advanced = t0_ns, 0  # host time; model time to which energy is known
         self.latency_ns = 0  # model time from arrival to completion, summed over all commands of pages
         self._came_ns = 0  # model time of the last batch: they come in order, whichever connection they are from
@@ -103,6 +111,9 @@ class Device:
             self.tick(t_ns)
             self.drive.power_on(self.model_ns(t_ns))
             self.powered, self._start_ns = True, None
+            self.power.start()
+            self.drive.follow(0, power_states.default_apst(self.preset), self.model_ns(t_ns))
+            self.keep_pace()
             self.power_cycles += 1
         if self.powered:
             now = self.model_ns(t_ns)
@@ -116,11 +127,19 @@ class Device:
         if self.powered and dt_s > 0:
             power_W = self.energy_J(self._ticked_ns, t_ns) / dt_s
             self.power_on_s += dt_s
-            self.warm_s += dt_s * (self.temperature_C >= smartlog.WARNING_C)
-            self.hot_s += dt_s * (self.temperature_C >= smartlog.CRITICAL_C)
+            self.reported_J += self.preset.energy_report * power_W * dt_s
+        self.reported_W = self.preset.energy_report * power_W
         self.store.look()
-        self.temperature_C = smartlog.next_temperature_C(self.temperature_C, power_W, dt_s)
+        self.thermal = thermal.step(self.preset, self.thermal, power_W, dt_s, self.powered, self.power.tmt_C)
+        self.keep_pace()
         self._ticked_ns = t_ns
+
+    def keep_pace(self) -> None:
+        """Work as fast as the power state and the temperature allow."""
+        speed = min(self.power.speed(), thermal.speed(self.preset, self.thermal))
+        if speed != self._speed:
+            self.drive.throttle(speed)
+            self._speed = speed
 
     def energy_J(self, t0_ns: int, t1_ns: int) -> float:
         """Truth: what the drive drew from its rail between two host times, in joules of model time."""
@@ -155,6 +174,15 @@ class Device:
             "rated_tbw_TB": p.rated_tbw_TB,
             "write_cache_bytes": p.cache_bytes,
             "plp": bool(p.plp),
+            "power_states": [
+                {
+                    "max_W": state.max_mW / 1000,
+                    "operational": state.operational,
+                    "enter_us": state.enter_us,
+                    "exit_us": state.exit_us,
+                }
+                for state in self.power.states
+            ],
         }
 
     def health(self) -> dict:
@@ -171,7 +199,9 @@ class Device:
         p = self.preset
         rated = p.rated_tbw_TB * 1e12 * self.drive.capacity_bytes / p.full_capacity_bytes  # scaled down as the drive is
         return {name: int(ledger[name]) for name in names} | {
-            "temperature_C": self.temperature_C,
+            **self.thermal,
+            "energy_Wh": math.ceil(self.reported_J / 3600 - 1e-9),
+            "interval_W": self.reported_W,
             "available_spare_percent": 100,
             "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
             "pe_min": int(pe.min()),
@@ -180,8 +210,6 @@ class Device:
             "used_lbas": int(ledger["mapped_pages"]) * store.PAGE_BYTES // 512,
             "busy_s": int(ledger["energy_controller_J"] * 1000 / p.P_active_mW),
             "power_on_s": int(self.power_on_s),
-            "warm_s": int(self.warm_s),
-            "hot_s": int(self.hot_s),
             "power_cycles": self.power_cycles,
             "unsafe_shutdowns": self.unsafe_shutdowns,
             "plp": bool(p.plp),
@@ -207,7 +235,7 @@ class Device:
             "powered": self.powered,
             "power_cycles": self.power_cycles,
             "unsafe_shutdowns": self.unsafe_shutdowns,
-            "temperature_C": self.temperature_C,
+            "temperature_C": self.thermal["temperature_C"],
             "pages_lost": self.pages_lost,
             "pages_lost_beyond_undo": self.pages_lost_beyond_undo,
         }

@@ -35,10 +35,9 @@ COUNTED = (
     "unaligned_commands",
     "pages_lost",
     "pages_lost_beyond_undo",
-    "temperature_C",
+    "thermal",
     "power_on_s",
-    "warm_s",
-    "hot_s",
+    "reported_J",
     "latency_ns",
 )
 UNIT_BYTES = 512_000  # of the NVMe counter of host writes

@@ -5,22 +5,18 @@
     09h  endurance group information, 512 bytes   NVM Express Base Specification 2.0
 
 and the document that `smartctl --json=cv -x` would print for them. Host counters have the real granularity: 02h counts
-thousands of 512-byte units rounded up, 09h counts 10^9 bytes rounded up, C0h counts bytes."""
+thousands of 512-byte units rounded up, 09h counts 10^9 bytes rounded up, C0h counts bytes. Bytes 232 to 243 of 02h, the
+drive's own energy (Wh, rounded up) and its mean power of the last second, are of the Base Specification 2.3; thermal
+throttling by the maker is in C0h, by the host's thresholds in 02h."""
 
 import math
 import struct
 
+from ssdrig.virtual.device.thermal import CRITICAL_C, WARNING_C
+
 UNIT_BYTES = 512_000
 C0H_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")  # in byte order, last 16 bytes of the page
-AMBIENT_C = 25.0
-WARNING_C, CRITICAL_C = 70, 80
 SPARE_THRESHOLD_PERCENT = 10
-
-
-def next_temperature_C(temperature_C: float, power_W: float, dt_s: float, K_per_W: float = 10.0, tau_s: float = 40.0):
-    """First-order thermal model, exact for constant power over dt_s: towards AMBIENT_C + power * K_per_W with tau_s."""
-    target = AMBIENT_C + power_W * K_per_W
-    return target + (temperature_C - target) * math.exp(-dt_s / tau_s)
 
 
 def percentage_used(mean_pe_cycles: float, rated_pe_cycles: int) -> int:
@@ -56,9 +52,17 @@ def log_02h(h: dict) -> bytes:
     ]
     for i, value in enumerate(counters):
         page[32 + 16 * i : 48 + 16 * i] = int(value).to_bytes(16, "little")
-    struct.pack_into("<II", page, 192, h["warm_s"] // 60, h["hot_s"] // 60)
+    struct.pack_into("<II", page, 192, int(h["warm_s"]) // 60, int(h["hot_s"]) // 60)
     struct.pack_into("<H", page, 200, celsius + 273)
+    throttled = h["tmt1_count"], h["tmt2_count"], int(h["tmt1_s"]), int(h["tmt2_s"])
+    struct.pack_into("<IIIIQI", page, 216, *throttled, h["energy_Wh"], interval_power(h["interval_W"]))
     return bytes(page)
+
+
+def interval_power(watts: float) -> int:
+    """Interval Power Measurement of NVM Express 2.3: 15:0 the value, 17:16 its scale: 1 for 0.1 mW, 2 for 10 mW."""
+    fine = round(watts * 1e4)
+    return 1 << 16 | fine if fine < 1 << 16 else 2 << 16 | min(0xFFFF, round(watts * 100))
 
 
 def critical_warning(h: dict) -> int:
@@ -79,6 +83,7 @@ def log_c0h(h: dict) -> bytes:
     struct.pack_into("<H", page, 46, 100)  # bad system NAND blocks, normalised; raw 0
     page[80] = min(255, h["percentage_used"])  # system data lies in the same blocks
     struct.pack_into("<II", page, 88, h["pe_max"], h["pe_min"])
+    page[96], page[97] = h["throttled_count"] & 0xFF, h["level"]
     struct.pack_into("<I", page, 112, h["unsafe_shutdowns"])
     page[120] = h["free_blocks_percent"]
     struct.pack_into("<H", page, 128, 100 if h["plp"] else 0)  # capacitor health
@@ -136,6 +141,10 @@ def smartctl_document(identity: dict, h: dict, utc_s: int) -> dict:
         "num_err_log_entries": counter(176),
         "warning_temp_time": int.from_bytes(log[192:196], "little"),
         "critical_comp_time": int.from_bytes(log[196:200], "little"),
+        "thermal_temp1_transition_count": int.from_bytes(log[216:220], "little"),
+        "thermal_temp2_transition_count": int.from_bytes(log[220:224], "little"),
+        "thermal_temp1_total_time": int.from_bytes(log[224:228], "little"),
+        "thermal_temp2_total_time": int.from_bytes(log[228:232], "little"),
         "temperature_sensors": [celsius],
     }
     passed = log[0] == 0

@@ -11,6 +11,7 @@ import numpy as np
 from ssdrig.virtual.flash import nand
 from ssdrig.virtual.flash.ftl import *
 from ssdrig.virtual.flash.nand import *
+from ssdrig.virtual.flash.power_states import OPERATIONAL, fill_static, wake
 from ssdrig.virtual.kernels import inline, jit
 
 READ, WRITE, FLUSH, TRIM, WRITE_ZEROES = 0, 1, 3, 4, 6
@@ -164,7 +165,7 @@ def command(d, op, first, n, flags, t):
     latency = m[K_LATENCY]
     m[S_LAST_HOST] = t
     if m[S_SLUMBER_FROM] < m[S_FILLED]:
-        wake(d, t)
+        m[S_CPU] = max(m[S_CPU], t + wake(d, t))
     cost = m[K_CMD_READ] if op == READ else m[K_CMD_WRITE]
     ready = t
     if latency:
@@ -238,18 +239,18 @@ def background(d, t):
     seal(d, t)
     idle = t - m[S_LAST_HOST]
     if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
-        wake(d, t)
-        flush(d, t)
+        flush(d, t + wake(d, t))
     rounds = 64
-    while idle >= m[K_IDLE_NS] and m[S_LAST_END] < t + 10_000_000 and rounds > 0 and m[S_BROKEN] == 0:
+    # a drive that the host has sent to sleep does not work by itself (NOPPME)
+    while idle >= m[K_IDLE_NS] and m[S_TABLE] == OPERATIONAL and m[S_LAST_END] < t + 10_000_000 and rounds > 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
         gc_due = m[S_FREE] < m[K_IDLE_FREE] and (m[S_VICTIM] >= 0 or 16 * fewest_valid(d) <= 15 * m[K_NP])
-        if not fold_due and not gc_due:
+        if m[S_BROKEN] or (not fold_due and not gc_due):
             break
-        wake(d, t)
+        begin = max(t + wake(d, t), m[S_IDLE_FROM])
         if fold_due:
-            fold(d, t)
-        elif not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, t):
+            fold(d, begin)
+        elif not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, begin):
             break
         rounds -= 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
@@ -279,7 +280,7 @@ def format_kernel(arrays, t):
         d.bits[i] = 0
     for i in range(m[K_CACHE_PAGES]):
         d.cache[3 * i + C_DURABLE] = 0
-    wake(d, t)
+    t += wake(d, t)
     units = m[K_UNITS]
     for v in range(m[K_NP] + 1):
         d.lists[v] = -1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash import nand, power_states
 from ssdrig.virtual.flash.presets import Preset
 
 PAGE = 4096
@@ -58,8 +58,6 @@ def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> n
         nand.K_E_IO_PJ: p.e_io_pJ_per_B * PAGE,
         nand.K_P_ACTIVE: p.P_active_mW,
         nand.K_P_IDLE: p.P_idle_mW,
-        nand.K_P_SLUMBER: p.P_slumber_mW,
-        nand.K_SLUMBER_NS: p.slumber_ns,
         nand.K_WORDS: -(-p.block_pages // 64),
         nand.K_PLANE_SHIFT: plane_pages.bit_length() - 1,
         nand.K_NP_SHIFT: shift,
@@ -74,4 +72,6 @@ def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> n
     }
     for i, v in values.items():
         m[i] = v
+    levels = power_states.schedule(p, 0, power_states.default_apst(p))
+    m[nand.K_LEVELS :] = np.tile(power_states.rows(levels), 2)
     return m

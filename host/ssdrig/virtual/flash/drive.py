@@ -8,6 +8,7 @@ import mmap
 import os
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.files import replacing
 from ssdrig.virtual import kernels
 from ssdrig.virtual.feed import BIN_NS, BINS
-from ssdrig.virtual.flash import commands, ftl, ledger, nand, workload
+from ssdrig.virtual.flash import commands, ftl, ledger, nand, power_states, workload
 from ssdrig.virtual.flash.constants import NJ, PAGE, constants
 from ssdrig.virtual.flash.presets import Preset
 
@@ -37,7 +38,10 @@ def _spare_area(pages: int, folder) -> np.ndarray:
 
 
 # the state's words that are times
-TIMES = (nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST, nand.S_LAST_END)
+TIMES = (
+    *(nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST, nand.S_LAST_END),
+    *(nand.S_IDLE_FROM, nand.S_LAID_SINCE),
+)
 
 
 class VirtualDrive:
@@ -75,11 +79,13 @@ class VirtualDrive:
         self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         self.rng = np.array([seed], np.uint64)
+        self._levels: dict[int, list[power_states.Level]] = {}
         with kernels.compiling("flash"):  # all of them before time matters; nothing changes yet
             self._start(t_ns)
             commands.format_kernel(self._arrays, t_ns)
             commands.flush_kernel(self._arrays, self._t)
             self.submit((), (), (), (), t_ns)
+            self.follow(0, power_states.default_apst(p), t_ns)
 
     def _now(self, t_ns: int) -> None:
         """It is t_ns and nothing is under way."""
@@ -89,6 +95,7 @@ class VirtualDrive:
         for i in TIMES:
             m[i] = t_ns
         m[nand.S_FILLED] = m[nand.S_SLUMBER_FROM] = m[nand.S_SEALED] = t_ns // BIN_NS
+        m[nand.S_TABLE] = power_states.OPERATIONAL
         self._t = t_ns
 
     def _start(self, t_ns: int) -> None:
@@ -161,6 +168,33 @@ class VirtualDrive:
         """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
         self.advance(t_ns)
         return int(commands.format_kernel(self._arrays, t_ns))
+
+    def follow(self, state: int, apst: Mapping[int, tuple[int, int]], t_ns: int) -> int:
+        """From t_ns on the drive is in this power state, and goes to others by itself as `apst` says ({state: (ms,
+        state)}, power_states.schedule). Returns when it is there or on its way, ns. A non-operational state waits for
+        the write cache to be empty and lasts until the next I/O."""
+        self.advance(t_ns)
+        sent = not power_states.states(self.preset)[state].operational
+        levels = power_states.schedule(self.preset, state, apst)
+        if sent:
+            commands.flush_kernel(self._arrays, t_ns)
+        table = power_states.SENT if sent else power_states.OPERATIONAL
+        self._levels[table] = levels
+        return int(power_states.follow_kernel(self._arrays, t_ns, table, power_states.rows(levels)))
+
+    def power_state(self, t_ns: int) -> int:
+        """In which power state the drive is, or which it is entering. t_ns: not before the last advance()."""
+        m = self.m
+        levels = self._levels[m[nand.S_TABLE]]
+        idle_ns = t_ns - int(m[nand.S_LAID_SINCE])
+        asleep = m[nand.S_SLUMBER_FROM] < m[nand.S_FILLED]
+        return [level.state for level in levels if asleep and level.from_ns <= idle_ns or level is levels[0]][-1]
+
+    def throttle(self, share: float) -> None:
+        """From now on the NAND works at this share of its speed; each operation takes the same energy."""
+        values = constants(self.preset, self.pages, int(self.m[nand.K_UNITS]), True, True)
+        for i in (nand.K_TR, nand.K_TPROG, nand.K_TPROG_SLC, nand.K_TBERS, nand.K_CHANNEL_PAGE_NS):
+            self.m[i] = round(values[i] / share)
 
     def power_off(self, t_ns: int) -> None:
         """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not
@@ -329,6 +363,7 @@ class VirtualDrive:
         drive.m[first:] = m[first:]
         for i in (*TIMES, nand.S_FILLED, nand.S_SLUMBER_FROM, nand.S_SEALED, nand.S_BATCH_NJ):
             drive.m[i] = keep[i]
+        drive.m[nand.S_TABLE], drive.m[nand.K_LEVELS :] = keep[nand.S_TABLE], keep[nand.K_LEVELS :]
         for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ):
             drive.m[i] = 0
         return drive

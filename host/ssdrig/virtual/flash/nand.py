@@ -10,8 +10,9 @@ die) from the moment it is free; its energy is spread evenly over the time it ta
     erase    one block of one die per full-size block's worth of pages given back, so that a scaled-down drive spends
              the same share of its time and energy on erases as the full-size one
 
-Power: P = P_idle (or P_slumber) + P_active while any work is going on + sum over dies of P_op + e_IO per byte on the
-NAND bus. Relocations take (1 + fw_overhead) times their die time: map writes, read retries, pauses of real firmware.
+Power: P = P_idle (less while it sleeps, power_states.py) + P_active while any work is going on + sum over dies of P_op
++ e_IO per byte on the NAND bus. Relocations take (1 + fw_overhead) times their die time: map writes, read retries,
+pauses of real firmware.
 """
 
 from collections import namedtuple
@@ -30,19 +31,22 @@ from ssdrig.virtual.kernels import inline, jit
  K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT, K_NP_MAGIC, K_NP_SHIFT,
  K_TR, K_TPROG, K_TPROG_SLC, K_TBERS, K_SUSPEND, K_CHANNEL_PAGE_NS, K_LINK_PAGE_NS, K_CMD_READ, K_CMD_WRITE,
  K_OVERHEAD_PERMILLE, K_E_READ, K_E_PROG_PJ, K_E_PROG_SLC_PJ, K_E_BERS, K_E_IO_PJ,
- K_P_ACTIVE, K_P_IDLE, K_P_SLUMBER, K_SLUMBER_NS,
+ K_P_ACTIVE, K_P_IDLE,
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
  S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES, S_SEEN,
- S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE,
+ S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE, S_TABLE, S_IDLE_FROM, S_LAID_SINCE,
  S_BLOCK, S_OFF, S_START, S_READY, S_EXTRA, S_PENDING,                   # open block of the main stream
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_FUA_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
  N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ,
- E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, M_LENGTH) = range(128)
+ E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(129)
 # fmt: on
+LEVELS, LEVEL_WORDS = 6, 4  # two tables of so many from K_LEVELS on, see power_states.py
+M_LENGTH = K_LEVELS + 2 * LEVELS * LEVEL_WORDS
+FOREVER = 1 << 61
 STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far behind that of the main stream
 
 # The arrays of a drive as bare pointers, flattened: what compiled code passes around. An array argument would cost
@@ -152,44 +156,6 @@ def active(d, start, end):
         m[E_ACTIVE] += nJ
         deposit(d, start, end, nJ)
         m[S_ACTIVE_UNTIL] = end
-
-
-@jit
-def wake(d, t):
-    """Leave slumber at t: raise the bins that were laid down at slumber power to idle power."""
-    m = d.m
-    b = max((t + LAG_NS) // BIN_NS, m[S_SLUMBER_FROM])
-    nJ = (m[K_P_IDLE] - m[K_P_SLUMBER]) * BIN_NS // 1000
-    while b < m[S_FILLED]:
-        add(d, b, nJ)
-        m[E_STATIC] += nJ
-        b += 1
-    m[S_SLUMBER_FROM] = m[S_FILLED]
-
-
-@jit
-def fill_static(d, t):
-    """Lay down static power up to t + HORIZON_NS: slumber once nothing has happened for K_SLUMBER_NS."""
-    m = d.m
-    b = m[S_FILLED]
-    now = t // BIN_NS
-    if m[K_LIVE] and b < now:  # the process slept: the sensor saw no power in these bins, so they hold none
-        m[N_FEED_GAP_BINS] += now - b
-        b = now
-        m[S_SLUMBER_FROM] = b
-    slumber_bin = (max(m[S_ACTIVE_UNTIL], m[S_LAST_HOST]) + m[K_SLUMBER_NS]) // BIN_NS
-    end = (t + HORIZON_NS) // BIN_NS
-    while b < end:
-        power = m[K_P_IDLE]
-        if b >= slumber_bin:
-            power = m[K_P_SLUMBER]
-        else:
-            m[S_SLUMBER_FROM] = b + 1
-        nJ = power * BIN_NS // 1000
-        add(d, b, nJ)
-        m[E_STATIC] += nJ
-        b += 1
-    m[S_FILLED] = b
 
 
 @jit

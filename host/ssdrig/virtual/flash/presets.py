@@ -16,6 +16,18 @@ PAGE = 4096
 
 
 @dataclass(frozen=True)
+class PowerState:
+    """One NVMe power state: what the descriptor in Identify Controller says, and the drive does. `idle_ms`: of idleness
+    in the state above, until the drive goes to this one by itself, as it comes."""
+
+    max_mW: int
+    operational: bool
+    enter_us: int = 0
+    exit_us: int = 0
+    idle_ms: int = 0
+
+
+@dataclass(frozen=True)
 class Preset:
     """A drive model. Times ns, energies and powers as named, sizes bytes; pages are logical pages of 4 KiB."""
 
@@ -54,8 +66,7 @@ class Preset:
     e_io_pJ_per_B: int  # NAND bus
     P_active_mW: int  # controller at work, above idle
     P_idle_mW: int  # controller, DRAM and link, no work
-    P_slumber_mW: int
-    slumber_ns: int  # after so long without work
+    power_states: tuple[PowerState, ...] = ()  # PS1 and up; PS0 is at work (power_states.py)
     slc_blocks: int = 0  # GC units of pSLC cache, each holding block_pages / 3 pages
     t_PROG_SLC_ns: int = 0
     gc_policy: str = "greedy"  # or "fifo"
@@ -66,12 +77,19 @@ class Preset:
     idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
     idle_ns: int = 500_000_000  # without host commands for so long = idle
     wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
+    K_per_W: float = 10.0  # of the drive against the air, and its time constant: assumed, no heatsink
+    thermal_tau_s: float = 40.0
+    throttle_shares: tuple[float, float] = (0.6, 0.15)  # of its speed when warm and when hot (assumed)
+    energy_report: float = 1.0  # what the drive says that it draws, as a multiple of what it draws
     more_rails: tuple[
         tuple[str, float, float], ...
     ] = ()  # name, V, share of the drive's power that it draws there and not at rail_V
 
     def __post_init__(self):
         object.__setattr__(self, "more_rails", tuple(map(tuple, self.more_rails)))  # a snapshot's JSON has lists
+        object.__setattr__(self, "throttle_shares", tuple(self.throttle_shares))
+        known = (state if isinstance(state, PowerState) else PowerState(**state) for state in self.power_states)
+        object.__setattr__(self, "power_states", tuple(known))
 
     @property
     def program_pages(self) -> int:
@@ -96,6 +114,10 @@ class Preset:
             )
         return pages, units, (units + self.slc_blocks) * self.block_pages * PAGE
 
+
+# Slumber: 20 to 60 mW [1]; the interface may take 10 ms to leave it (Serial ATA Specification 3.x); the time to enter
+# it and the idleness before it are assumed.
+SATA_STATES = (PowerState(50, False, 1000, 10_000, 2000),)
 
 SATA_MLC = Preset(
     name="sata-mlc",
@@ -136,8 +158,7 @@ SATA_MLC = Preset(
     e_io_pJ_per_B=100,
     P_active_mW=450,
     P_idle_mW=500,
-    P_slumber_mW=50,
-    slumber_ns=2_000_000_000,
+    power_states=SATA_STATES,
     gc_low=4,
     gc_high=20,
     gc_pace=1.5,
@@ -183,8 +204,7 @@ SATA_TLC = Preset(
     e_io_pJ_per_B=80,
     P_active_mW=450,
     P_idle_mW=500,
-    P_slumber_mW=50,
-    slumber_ns=2_000_000_000,
+    power_states=SATA_STATES,
     gc_low=4,
     gc_high=20,
     gc_pace=1.5,
@@ -196,7 +216,8 @@ NVME_TLC = Preset(
     model="SIMULATED NVMe TLC 1 TB",
     source=(
         "client NVMe 3D TLC: 32 dies x 4 planes x 16 KiB x 3, tR 50, tPROG 2000, tBERS 5000 us, PCIe 3 x4 (NVMeVirt"
-        " constants [2], Samsung 970 EVO Plus power states [1]), pSLC cache"
+        " constants [2], Samsung 970 EVO Plus power states: PS1 6.0 W, PS2 3.4 W, PS3 70 mW in 0.21 ms and back in"
+        " 1.2 ms, PS4 10 mW in 2 ms and back in 8 ms [1]; the idleness before PS3 and PS4 is assumed), pSLC cache"
     ),
     interface="NVMe",
     rail_V=3.3,
@@ -230,8 +251,12 @@ NVME_TLC = Preset(
     e_io_pJ_per_B=80,
     P_active_mW=1300,
     P_idle_mW=1250,
-    P_slumber_mW=40,
-    slumber_ns=1_000_000_000,
+    power_states=(
+        PowerState(6000, True),
+        PowerState(3400, True),
+        PowerState(70, False, 210, 1200, 1000),
+        PowerState(10, False, 2000, 8000, 2000),
+    ),
     slc_blocks=48,
     t_PROG_SLC_ns=200_000,
     gc_low=4,
@@ -279,8 +304,6 @@ ENTERPRISE_PLP = Preset(
     e_io_pJ_per_B=100,
     P_active_mW=700,
     P_idle_mW=900,
-    P_slumber_mW=900,
-    slumber_ns=1 << 62,
     gc_low=6,
     gc_high=64,
     gc_pace=1.02,
@@ -297,4 +320,12 @@ U2_TLC = replace(
     more_rails=(("3.3Vaux", 3.3, 0.003),),
 )
 
-PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, U2_TLC)}
+NVME_TLC_BOASTS = replace(
+    NVME_TLC,
+    name="nvme-tlc-boasts",
+    model="SIMULATED NVMe TLC 1 TB, reports 10 % too little",
+    source=NVME_TLC.source + "; as nvme-tlc, but it reports 10 % less energy and power than it draws",
+    energy_report=0.9,
+)
+
+PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, U2_TLC, NVME_TLC_BOASTS)}

@@ -26,7 +26,7 @@ GET_LOG, IDENTIFY, ABORT, SET_FEATURES, GET_FEATURES, EVENT, KEEP_ALIVE, FORMAT,
     0x80,
     0x84,
 )
-POWER, TEMPERATURE, CACHE, QUEUES, EVENTS, TIMER, HOST_ID = 0x02, 0x04, 0x06, 0x07, 0x0B, 0x0F, 0x81
+TEMPERATURE, CACHE, QUEUES, EVENTS, TIMER, HOST_ID = 0x04, 0x06, 0x07, 0x0B, 0x0F, 0x81
 _STORED = {
     0x01: 0,
     0x05: 0,
@@ -50,7 +50,7 @@ class Controller:
         self.granted_queues = identify.MAX_QUEUES
         self.cc = 0
         self._shut_down_ns: int | None = None
-        self.features = dict(_STORED) | {POWER: 0, EVENTS: 0}
+        self.features = dict(_STORED) | {EVENTS: 0}
         self._held: list[int] = []  # command identifiers of asynchronous event requests
         self._events: list[tuple[int, int, int]] = []  # (type, information, log page), not yet told
         self._masked: set[int] = set()  # log pages whose event was told and not yet read
@@ -99,27 +99,30 @@ class Controller:
         for queue in list(self.queues.values()):
             queue.close()
         self._held, self._events, self._masked, self._warned = [], [], set(), 0
-        self.features = dict(_STORED) | {POWER: 0, EVENTS: 0}
+        self.features = dict(_STORED) | {EVENTS: 0}
         self.granted_queues = identify.MAX_QUEUES
 
     # --- admin commands
 
     def admin_bytes(self, sqe: bytes) -> int:
-        """Bytes of data that an admin command needs from the host: none of those offered does."""
+        """Bytes of data that an admin command needs from the host."""
         check_common(sqe)
-        return 0
+        need = self.device.power.data_bytes(sqe[40]) if sqe[0] == SET_FEATURES else 0
+        if struct.unpack_from("<I", sqe, 32)[0] < need:
+            raise Refused(status.DATA_SGL_LENGTH_INVALID, 32)
+        return need
 
-    def command(self, sqe: bytes, now_ns: int) -> tuple[int, bytes | None, int] | None:
+    def command(self, sqe: bytes, content: bytes, now_ns: int) -> tuple[int, bytes | None, int] | None:
         """Carry out an admin command; None if its completion comes later by itself. Raises Refused."""
         opcode = sqe[0]
         make = _COMMANDS.get(opcode)
-        if make is None:
+        if make is None and opcode != SET_FEATURES:
             raise Refused(status.INVALID_OPCODE, 0)
         if not self.ready and opcode not in (KEEP_ALIVE, IDENTIFY):
             raise Refused(status.SEQUENCE_ERROR)
         if self.subsystem.busy(now_ns) == status.SANITIZE_IN_PROGRESS and opcode not in WHILE_SANITIZING:
             raise Refused(status.SANITIZE_IN_PROGRESS, retry=True)
-        return make(self, sqe, now_ns)
+        return self._set_feature(sqe, content, now_ns) if make is None else make(self, sqe, now_ns)
 
     def _identify(self, sqe: bytes, now_ns: int):
         nsid, device = struct.unpack_from("<I", sqe, 4)[0], self.device
@@ -201,6 +204,9 @@ class Controller:
         if fid == TEMPERATURE:
             celsius = self.device.under_C if cdw11 >> 20 & 3 else self.device.over_C
             return (celsius + identify.KELVIN if celsius is not None else 0), None, now_ns
+        if self.device.power.has(fid):
+            result, data = self.device.power.get(fid, now_ns)
+            return result, data and _fit(sqe, data, len(data)), now_ns
         if fid == CACHE and identify.write_cache(self.device):
             return int(self.subsystem.cache_enabled), None, now_ns
         if fid == QUEUES:
@@ -213,7 +219,7 @@ class Controller:
             raise Refused(status.INVALID_FIELD, 40)
         return self.features[fid], None, now_ns
 
-    def _set_feature(self, sqe: bytes, now_ns: int):
+    def _set_feature(self, sqe: bytes, content: bytes, now_ns: int):
         cdw10, value = struct.unpack_from("<II", sqe, 40)
         fid, result, due_ns = cdw10 & 0xFF, 0, now_ns
         if cdw10 >> 31:
@@ -235,8 +241,11 @@ class Controller:
         elif fid == TIMER:
             self.kato_ms = -(-value // identify.KEEP_ALIVE_UNIT_MS) * identify.KEEP_ALIVE_UNIT_MS
             self._heard_ns = now_ns
-        elif fid == POWER and value & 31 >= len(identify.power_states(self.device)):
-            raise Refused(status.INVALID_FIELD, 44)
+        elif self.device.power.has(fid):
+            try:
+                due_ns = self.device.power.set(fid, value, content, now_ns)
+            except ValueError:
+                raise Refused(status.INVALID_FIELD, 44) from None
         elif fid == HOST_ID:
             raise Refused(status.SEQUENCE_ERROR)  # given with Connect
         elif fid in self.features:
@@ -323,7 +332,6 @@ _COMMANDS = {
     GET_LOG: Controller._log,
     IDENTIFY: Controller._identify,
     ABORT: Controller._abort,
-    SET_FEATURES: Controller._set_feature,
     GET_FEATURES: Controller._get_feature,
     EVENT: Controller._event_request,
     KEEP_ALIVE: Controller._keep_alive,

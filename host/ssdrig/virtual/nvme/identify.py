@@ -7,8 +7,9 @@ Status"."""
 import struct
 import uuid
 
-from ssdrig.virtual.device import smartlog, store
+from ssdrig.virtual.device import store, thermal
 from ssdrig.virtual.device.device import FIRMWARE, Device
+from ssdrig.virtual.device.power import KELVIN
 from ssdrig.virtual.nvme import pdu
 
 VERSION = 0x00010400
@@ -17,7 +18,6 @@ MAX_EVENTS = 4  # asynchronous event requests held
 ERROR_ENTRIES = 64
 KEEP_ALIVE_UNIT_MS = 100
 SANITIZE_OFFERED = 1 << 0 | 1 << 1 | 1 << 29 | 1 << 30  # crypto erase, block erase; never leaves blocks allocated
-KELVIN = 273
 _PAGE = 4096
 # Commands supported and effects: bit 0 supported, 1 changes logical blocks, 2 changes namespace capabilities, 18:16
 # alone
@@ -49,25 +49,23 @@ def write_cache(device: Device) -> bool:
 
 
 def power_states(device: Device) -> list[bytes]:
-    """Power state descriptors: at work, and slumber if the drive has it. The model takes no time to enter or leave."""
+    """Power state descriptors: what power_states.py does."""
     p = device.preset
-    busiest_mW = p.P_idle_mW + p.P_active_mW + p.dies * max(p.P_read_mW, p.P_prog_mW, p.P_erase_mW)
-    states = [_power_state(busiest_mW, p.P_idle_mW, False)]
-    if p.slumber_ns < 1 << 62:
-        states.append(_power_state(p.P_slumber_mW, p.P_slumber_mW, True))
-    return states
+    return [
+        _power_state(state, p.P_idle_mW if state.operational else state.max_mW, i)
+        for i, state in enumerate(device.power.states)
+    ]
 
 
-def _power_state(maximum_mW: int, idle_mW: int, non_operational: bool) -> bytes:
-    state = bytearray(32)
-    fine = maximum_mW < 1000  # scale 0.1 mW, else 10 mW
-    struct.pack_into("<H", state, 0, maximum_mW * 10 if fine else -(-maximum_mW // 10))
-    state[3] = fine | non_operational << 1
-    fine_idle = idle_mW < 1000
-    struct.pack_into(
-        "<HB", state, 16, idle_mW * 10 if fine_idle else -(-idle_mW // 10), 1 << 6 if fine_idle else 2 << 6
-    )
-    return bytes(state)
+def _power_state(state, idle_mW: int, rank: int) -> bytes:
+    """Bytes 0 MP, 3 MXPS and NOPS, 4 ENLAT, 8 EXLAT, 12 RRT RRL RWT RWL, 16 IDLP, 18 IPS."""
+    page = bytearray(32)
+    fine, fine_idle = state.max_mW < 1000, idle_mW < 1000  # scale 0.1 mW, else 10 mW
+    struct.pack_into("<H", page, 0, state.max_mW * 10 if fine else -(-state.max_mW // 10))
+    page[3] = fine | (not state.operational) << 1
+    struct.pack_into("<IIBBBB", page, 4, state.enter_us, state.exit_us, *[rank] * 4)
+    struct.pack_into("<HB", page, 16, idle_mW * 10 if fine_idle else -(-idle_mW // 10), 1 << 6 if fine_idle else 2 << 6)
+    return bytes(page)
 
 
 def controller(device: Device, cntlid: int) -> bytes:
@@ -87,12 +85,14 @@ def controller(device: Device, cntlid: int) -> bytes:
     page[260] = 1 << 1 | 1  # FRMW: one slot, read-only
     page[261] = 1 << 0 | 1 << 1 | 1 << 2  # LPA: health per namespace, effects, long offsets
     page[262], page[263] = ERROR_ENTRIES - 1, len(states) - 1  # ELPE, NPSS
-    struct.pack_into("<HH", page, 266, smartlog.WARNING_C + KELVIN, smartlog.CRITICAL_C + KELVIN)
+    page[265] = device.power.has_apst  # APSTA
+    struct.pack_into("<HH", page, 266, thermal.WARNING_C + KELVIN, thermal.CRITICAL_C + KELVIN)
     total = device.drive.pages * store.PAGE_BYTES
     page[280:296] = total.to_bytes(16, "little")  # TNVMCAP
     page[296:312] = (total - device.capacity_bytes).to_bytes(16, "little")  # UNVMCAP
     struct.pack_into("<H", page, 320, 1000 // KEEP_ALIVE_UNIT_MS)  # KAS
-    struct.pack_into("<I", page, 328, SANITIZE_OFFERED)
+    limits = thermal.LEAST_TMT_C + KELVIN, thermal.MOST_TMT_C + KELVIN
+    struct.pack_into("<HHHI", page, 322, 1, *limits, SANITIZE_OFFERED)  # HCTMA, MNTMT, MXTMT; SANICAP
     struct.pack_into("<H", page, 340, 1)  # ENDGIDMAX
     page[512], page[513] = 0x66, 0x44  # SQES, CQES
     struct.pack_into("<HIH", page, 514, 128, 1, 1 << 2 | 1 << 3)  # MAXCMD; NN; ONCS: DSM, Write Zeroes

@@ -4,7 +4,7 @@ the drive. It lives as long as the drive, through power cuts; controllers do not
 import struct
 from collections import deque
 
-from ssdrig.virtual.device import smartlog
+from ssdrig.virtual.device import smartlog, thermal
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.nvme import identify, status
 from ssdrig.virtual.nvme.status import Refused
@@ -36,7 +36,7 @@ class Subsystem:
     def _start_features(self) -> None:
         """Features at their defaults, as after power-on: nothing is saved."""
         self.cache_enabled = identify.write_cache(self.device)
-        self.device.over_C, self.device.under_C = smartlog.WARNING_C, None
+        self.device.over_C, self.device.under_C = thermal.WARNING_C, None
 
     @property
     def write_through(self) -> bool:

@@ -247,7 +247,7 @@ class Connection:
         if sqe[0] == FABRICS:
             self.complete(cid, 0, self._fabrics(sqe, content.tobytes(), now_ns))
         elif self.qid == 0 and self.controller:
-            answer = self.controller.command(sqe, now_ns)
+            answer = self.controller.command(sqe, content.tobytes(), now_ns)
             if answer:
                 result, page, due_ns = answer
                 self.complete(cid, 0, result, page, due_ns)

@@ -1,0 +1,109 @@
+"""The power states of the virtual drive as a host sets and reads them, over whatever transport.
+
+Features 02h (Power Management), 0Ch (Autonomous Power State Transition) and 10h (Host Controlled Thermal Management) of
+the NVM Express Base Specification 1.4. They are the drive's, not a controller's; none outlives a power cycle. An admin
+command does not wake the drive, a change of 02h or 0Ch does: it then begins the state anew."""
+
+import struct
+from typing import TYPE_CHECKING
+
+from ssdrig.virtual.device import thermal
+from ssdrig.virtual.flash import power_states
+
+if TYPE_CHECKING:
+    from ssdrig.virtual.device.device import Device
+
+POWER, APST, HCTM = 0x02, 0x0C, 0x10
+FEATURES = (POWER, APST, HCTM)
+APST_BYTES = 256
+KELVIN = 273
+ENTRIES = 32
+
+
+class PowerFeatures:
+    def __init__(self, device: "Device"):
+        self.device = device
+        self.states = power_states.states(device.preset)
+        self.has_apst = bool(power_states.default_apst(device.preset))
+        self.start()
+
+    def start(self) -> None:
+        """As after power-on; the drive itself begins in PS0 with its own transitions."""
+        self.operational = 0  # the last such state that was set
+        self._hint = 0  # workload hint, which means nothing here
+        self._enabled = self.has_apst
+        self._table = power_states.default_apst(self.device.preset)
+        self._tmt_K = (0, 0)
+
+    @property
+    def tmt_C(self) -> tuple[float | None, float | None]:
+        """The host's two thresholds, None where it set none."""
+        light, heavy = (kelvin - KELVIN if kelvin else None for kelvin in self._tmt_K)
+        return light, heavy
+
+    def speed(self) -> float:
+        """Share of its NAND's speed that the power state allows."""
+        return power_states.speed(self.device.preset, self.states[self.operational].max_mW)
+
+    def has(self, fid: int) -> bool:
+        return fid in FEATURES and (fid != APST or self.has_apst)
+
+    def data_bytes(self, fid: int) -> int:
+        """Bytes that come with the feature, from and to the host."""
+        return APST_BYTES if fid == APST and self.has_apst else 0
+
+    def get(self, fid: int, now_ns: int) -> tuple[int, bytes | None]:
+        """(result, data or None). 02h says in which state the drive is."""
+        if fid == POWER:
+            device = self.device
+            return device.drive.power_state(device.model_ns(now_ns)) | self._hint << 5, None
+        if fid == APST:
+            return int(self._enabled), pack_apst(self._table)
+        return self._tmt_K[0] << 16 | self._tmt_K[1], None
+
+    def set(self, fid: int, value: int, data: bytes, now_ns: int) -> int:
+        """Returns the host time when it is done. Raises ValueError, nothing changed."""
+        if fid == HCTM:
+            light, heavy = value >> 16, value & 0xFFFF
+            allowed = range(thermal.LEAST_TMT_C + KELVIN, thermal.MOST_TMT_C + KELVIN + 1)
+            if any(kelvin and kelvin not in allowed for kelvin in (light, heavy)) or (
+                light and heavy and light >= heavy
+            ):
+                raise ValueError(f"two thresholds from {allowed[0]} K to {allowed[-1]} K, the lower one first, or 0")
+            self._tmt_K = light, heavy
+            return now_ns
+        state = self.operational
+        if fid == POWER:
+            state = value & 31
+            if state >= len(self.states):
+                raise ValueError(f"a power state from 0 to {len(self.states) - 1}")
+            self._hint = value >> 5 & 7
+            if self.states[state].operational:
+                self.operational = state
+        else:
+            self._table, self._enabled = self._unpack_apst(data), bool(value & 1)
+        device = self.device
+        done_ns = device.host_ns(
+            device.drive.follow(state, self._table if self._enabled else {}, device.model_ns(now_ns))
+        )
+        device.keep_pace()
+        return max(now_ns, done_ns)
+
+    def _unpack_apst(self, data: bytes) -> dict[int, tuple[int, int]]:
+        if len(data) != APST_BYTES:
+            raise ValueError(f"{APST_BYTES} bytes of transitions")
+        table = {}
+        for state, word in enumerate(struct.unpack("<32Q", data)):
+            target, idle_ms = word >> 3 & 31, word >> 8 & 0xFFFFFF
+            if not idle_ms:
+                continue  # no transition from this state
+            if target >= len(self.states) or self.states[target].operational or target <= state:
+                raise ValueError(f"a lower, non-operational state to go to from state {state}")
+            table[state] = (idle_ms, target)
+        return table
+
+
+def pack_apst(table: dict[int, tuple[int, int]]) -> bytes:
+    """256 bytes: for each state an entry of 64 bits, the state to go to in 7:3, the ms of idleness in 31:8."""
+    words = [table[i][0] << 8 | table[i][1] << 3 if i in table else 0 for i in range(ENTRIES)]
+    return struct.pack(f"<{ENTRIES}Q", *words)
