@@ -32,21 +32,29 @@ def last_line(text: str) -> dict:
 
 
 def test_impatient_signals(tmp_path):
-    """At other moments each time. The first one is heard; the rest hurry nothing that must be done."""
+    """At other moments each time, until the run says that it is finishing. The first one is heard; the rest hurry
+    nothing that must be done."""
     (tmp_path / "tmp").mkdir()
-    with subprocess.Popen(
-        command(tmp_path / "runs", 60),
-        env=ENV | {"TMPDIR": str(tmp_path / "tmp")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    said = tmp_path / "stderr"
+    with (
+        said.open("w") as stderr,
+        subprocess.Popen(
+            command(tmp_path / "runs", 60),
+            env=ENV | {"TMPDIR": str(tmp_path / "tmp")},
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
         run = json.loads(process.stdout.readline())["run"]
         time.sleep(random.uniform(0, 3))
-        for _ in range(4):
+        sent = 0
+        while sent < 4 or ("finishing: " not in said.read_text() and process.poll() is None):
             process.send_signal(random.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]))
+            sent += 1
             time.sleep(random.uniform(0.05, 0.4))
-        out, err = process.communicate(timeout=300)
+        out, _ = process.communicate(timeout=300)
+    err = said.read_text()
     # a signal that comes when the run is over, its folder closed, ends the process as signals do
     late = [-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP]
     assert process.returncode in (130, *late) and "Traceback" not in err and "finishing: " in err
