@@ -4,6 +4,7 @@ import pytest
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import expand, grammar
+from ssdrig.run import prepare
 from ssdrig.steps import load
 
 ALL = frozenset(grammar.CAPABILITIES)
@@ -100,6 +101,14 @@ def test_a_range_of_raw_nand_is_the_reviews_over_provisioning():
 def test_what_the_bench_lacks_is_said_before_anything_starts():
     with pytest.raises(UsageError, match="none of trim here"):
         acts("trim-validation", capabilities=frozenset({"purge"}))
+
+
+def test_durable_writes_are_not_run_where_none_reach_the_drive():
+    """fio's NBD engine sends no FUA: its figures would be those of plain writes."""
+    found = [act for act in acts("sync-write", capabilities=prepare.VIRTUAL) if act.path == "commit"]
+    assert {act.point["sync"] for act in found if act.not_run} == {"each"} and len(found) == 12
+    assert "without FUA" in next(act.not_run for act in found if act.not_run)
+    assert not any(act.not_run for act in acts("sync-write", capabilities=prepare.REAL))
 
 
 def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes():

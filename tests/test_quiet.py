@@ -8,6 +8,7 @@ from small_plans import DRIVE, HEAD
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost
+from ssdrig.report.found import said
 from ssdrig.rules import quiet
 from ssdrig.run import budget, dry_run, engine, prepare
 
@@ -98,7 +99,7 @@ def rest(acts, power_W, nand=(10**9, 10**9 + 5 * 10**8), k=1):
         def power_W(self):
             return power_W[min(seconds[0] // k, len(power_W) - 1)]
 
-        def wait(self, host_s, check, ended):
+        def wait(self, host_s, check, ended=lambda: False):
             while seconds[0] < host_s:
                 check()
                 watts_read = ended()
@@ -142,6 +143,19 @@ def test_a_drive_that_does_not_count_nand_bytes_has_none_with_the_reason(tmp_pat
 def test_the_least_is_a_key_and_scales_the_window(tmp_path):
     acts = prepared(tmp_path, PLAN + 'least = "10 s"\n').acts
     assert rest(acts, [WORK] * 3 + [FLOOR])[1] == 10
+
+
+def test_a_rest_of_a_fixed_time_counts_what_the_drive_writes_by_itself(tmp_path):
+    fixed = PLAN.replace('until = "quiet"\nmost = "10 min"', 'time = "30 s"')
+    assert rest(prepared(tmp_path, fixed).acts, [FLOOR])[0][-1]["kind"] == "step.end"
+    events, lasted_s = rest(prepared(tmp_path, fixed + 'smart = "edges"\n').acts, [FLOOR])
+    assert [event["kind"] for event in events] == ["poll", "step.start", "step.end", "poll", "rest"] and lasted_s == 30
+    assert events[-1]["lasted_s"] == 30 and events[-1]["nand_written_bytes"] == 5 * 10**8
+    unasked = rest(prepared(tmp_path, PLAN + 'smart = "none"\n').acts, [FLOOR])[0]
+    assert [event["kind"] for event in unasked] == ["step.start", "step.end", "quiet"]
+    assert "asks for no SMART reading" in unasked[-1]["nand_why"]
+    row = SimpleNamespace(found=events[-1], value=lambda word: 0.5)
+    assert said(row) == ["15.0 J", "500 MB written to NAND"]
 
 
 def test_without_a_rig_it_is_refused_before_the_start_or_left_out(tmp_path):

@@ -92,6 +92,14 @@ def test_a_matrix_without_values_has_all_four_questions(tables):
     assert titles == ["Mean IOPS", "Throughput", "Mean power", "Energy per I/O", "IOPS per watt"]
 
 
+def test_a_title_says_which_value_and_which_step(tables):
+    show = {"rows": "block", "columns": "read", "value": ["iops", "W"], "title": "Grid"}
+    made = view(tables, "grid", view="matrix", of="rounds/point", **show)
+    assert re.findall(r"<figcaption><b>(.*?)</b>", made) == ["Grid, Mean IOPS", "Grid, Mean power, W"]
+    made = view(tables, "grid", view="lines", of=["rounds/point", "rounds/point"], x="block", by="read")
+    assert re.findall(r"<figcaption><b>(.*?)</b>", made) == ["Mean IOPS by block size, rounds/point"] * 2
+
+
 def test_colour_follows_the_figure(tables):
     made = view(tables, "grid", view="heat", of="rounds/point", rows="block", columns="read", value="iops")
     parts = [int(part) for part in re.findall(r"var\(--blue\) (\d+)%", made)]

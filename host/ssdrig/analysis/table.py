@@ -194,7 +194,7 @@ def load(run_path) -> Table:
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
     for event in base.events:
-        if event["kind"] in ("choose", "quiet"):
+        if event["kind"] in ("choose", "quiet", "rest"):
             for row in rows:
                 row.found = {**event} if row.act.path == event["step"] else row.found
     for row in rows:

@@ -65,7 +65,7 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     if act.do == "load" and act.choices:
         return _any(of(each, drive, earlier) for each in act.choices)
     if act.do == "idle":
-        counted = reading(drive, earlier).times(2, 2) if "until" in act.keys else Cost()
+        counted = reading(drive, earlier).times(2, 2) if idle.counts(act.keys) else Cost()
         return counted + Cost(idle.span_s(act.keys))
     if act.do == "settle":
         read = reading(drive, earlier).times(2, 1 + len(speeds.SETTLE_S))

@@ -205,7 +205,7 @@ def _acts(
         if "off" in outer and "on" not in keys:
             keys.pop("off", None)  # pauses that the repeat sweeps, of a load without bursts
         made = _sized(Act(step.path, step.do, keys, point, repeat, chosen=chosen), drive)
-        return replace(made, not_run=why or _unfit(made, drive))
+        return replace(made, not_run=why or _unfit(made, drive, capabilities))
 
     for inner in _points(step):
         point = {**outer, **inner}
@@ -249,10 +249,12 @@ def _sized(act: Act, drive: Mapping) -> Act:
     return replace(act, range_bytes=size, amount_bytes=bytes_)
 
 
-def _unfit(act: Act, drive: Mapping) -> str | None:
-    """Why this drive cannot do it, or why there is nothing to do."""
+def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:
+    """Why this drive or bench cannot do it, or why there is nothing to do."""
     if act.do in ("idle", "settle") and not act.keys.get("time", act.keys.get("most")):
         return "0 s"
+    if act.keys.get("sync") == "each" and "fua" not in capabilities:
+        return "writes reach the drive of this bench without FUA"
     block = drive.get("logical_block_bytes") or 512
     blocks = act.keys.get("block", ())
     for size in (blocks,) if isinstance(blocks, int) else (size for size, _ in blocks):

@@ -13,6 +13,10 @@ def said(row: Row) -> list[str]:
     event = row.found
     if event.get("kind") == "choose":
         return [_point(point, event["value"]) for point in event.get("points") or []]
+    if event.get("kind") == "rest":
+        watts = row.value("W")
+        joules = [] if watts is None else [f"{figure(watts * event['lasted_s'])} J"]
+        return [*joules, _wrote(event)]
     return _rest(event) if event.get("kind") == "quiet" else []
 
 
@@ -32,11 +36,16 @@ def _rest(event: Mapping) -> list[str]:
         lines = [f"quiet after {event['after_s']} s at {figure(event['floor_W'])} W{above}"]
     else:
         lines = [f"NOT QUIET within {event['lasted_s']} s: {event['why']}"]
-    nand = event["nand_written_bytes"]
+    return [*lines, _wrote(event)]
+
+
+def _wrote(event: Mapping) -> str:
+    """ "1.20 GB written to NAND, 4.1 J/GB": what the drive did in a rest by itself, and a host beside it."""
+    nand, above_J = event["nand_written_bytes"], event.get("above_J")
     wrote = f"NAND bytes not known: {event['nand_why']}"
     if nand is not None:
-        per = event["above_J"] / (nand / 1e9) if nand and event["above_J"] is not None else None
+        per = above_J / (nand / 1e9) if nand and above_J is not None else None
         wrote = f"{words.size(nand)} written to NAND" + (f", {figure(per)} J/GB" if per is not None else "")
     if event["host_written_bytes"]:
         wrote += f"; {words.size(event['host_written_bytes'])} written by a host meanwhile"
-    return [*lines, wrote]
+    return wrote

@@ -41,8 +41,16 @@ class Context(NamedTuple):
     def log(self) -> bool:
         return self.show.get("scale") == "log"
 
-    def title(self, default: str) -> str:
-        return str(self.show.get("title") or default)
+    def title(self, default: str, word: str = "", path: str = "") -> str:
+        """The plan's title, else `default`. Of several values or steps of one view it says which one is shown, `word`
+        at the step `path`."""
+        own = self.show.get("title")
+        words = [str(own or default)]
+        if own and word and len(self.words()) > 1:
+            words.append(label(word))
+        if path and len(self.paths) > 1:
+            words.append(path)
+        return ", ".join(words)
 
     def runs(self) -> Iterator[tuple[Table, str]]:
         """Each run and what to add to a caption so that it is told from the others."""

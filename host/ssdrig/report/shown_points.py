@@ -47,7 +47,7 @@ def matrix(context: Context, heat: bool = False) -> str:
                     + "</tr>"
                     for r, line in zip(rows, grid, strict=True)
                 ]
-                title = context.title(f"{label(word)} by {axis(rows_key)} and {axis(columns_key)}")
+                title = context.title(f"{label(word)} by {axis(rows_key)} and {axis(columns_key)}", word, path)
                 title += f", {shown.name}" if shown.name and shown.name not in label(word) else ""
                 corner = f"{axis(rows_key)} ↓ {axis(columns_key)} →"
                 body = (
@@ -139,7 +139,7 @@ def lines(context: Context) -> str:
             reach = svg.extent([v * shown.scale for v in seen], context.log, show.get("top"))
             for each, name, of in found:
                 xs = points(each, path, x_key)
-                title = context.title(f"{label(word)} by {axis(x_key)}") + name
+                title = context.title(f"{label(word)} by {axis(x_key)}", word, path) + name
                 plot = svg.Plot(title, 480, 300, (-0.4, len(xs) - 0.6), reach, y_log=context.log)
                 looks = [svg.look(i) for i in range(len(of))]
                 for (s, line), look in zip(of, looks, strict=True):

@@ -137,7 +137,7 @@ def series(context: Context) -> str:
 
 
 def _series(context: Context, word: str, name: str, found: list, shown) -> str:
-    title = context.title(f"{timed(word)}: {', '.join(context.paths)}") + name
+    title = context.title(f"{timed(word)}: {', '.join(context.paths)}", word) + name
     long = [max(len(row.data.iops), row.data.load_s, float(t.max(initial=0))) for row, t, _ in found]
     gap = BETWEEN * sum(long)
     begins = [sum(long[:i]) + gap * i for i in range(len(long))]
@@ -204,7 +204,7 @@ def _by_round(context: Context, each: Table, path: str, word: str) -> list[tuple
 
 def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple], shown, reach, last: int) -> str:
     by, words = context.show["by"], f", {context.show['where']}" if context.show.get("where") else ""
-    title = context.title(f"{label(shown.word)} by the round{words}") + name
+    title = context.title(f"{label(shown.word)} by the round{words}", shown.word, path) + name
     plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
     kept = last_rounds(each, path)
     if kept and len(kept) < last:

@@ -16,7 +16,7 @@ from ssdrig.run import earlier
 from ssdrig.run.budget import Budget
 
 VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig"})  # what the virtual bench can do
-REAL = frozenset({"purge", "trim"})
+REAL = frozenset({"purge", "trim", "fua"})
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ KEYS = {
     "until": Key("word", words=("quiet",), needs="rig"),
     "least": Key("time"),
     "most": Key("time"),
+    "smart": Key("word", words=("edges", "none")),
 }
 ENDS = ("time", "until")
 COUNTED = ("nand_written_bytes", "host_written_bytes")
@@ -18,9 +19,14 @@ def span_s(keys) -> tuple[float, float]:
     return (keys["time"],) * 2 if "time" in keys else (keys.get("least", quiet.LEAST_S), keys["most"])
 
 
+def counts(keys) -> bool:
+    """Whether SMART is read right before and right after."""
+    return keys.get("smart", "edges" if "until" in keys else "none") == "edges"
+
+
 def before(act, stage) -> dict | None:
     """What the drive has counted, read before the step: SMART would wake it within."""
-    return _counted(act, stage) if "until" in act.keys else None
+    return _counted(act, stage) if counts(act.keys) else None
 
 
 def carry_out(act, stage, number: int) -> dict:
@@ -31,7 +37,7 @@ def carry_out(act, stage, number: int) -> dict:
     least_s, most_s = span_s(act.keys)
     if "until" not in act.keys:
         stage.live.wait(most_s * stage.dilation, stage.stop.check)
-        return {}
+        return {"rest": {"lasted_s": most_s}} if counts(act.keys) else {}
     held: list[float | None] = []  # of the host's seconds that make up the next one of the drive
     power_W: list[float | None] = []
     found = [quiet.verdict(power_W, least_s)]
@@ -51,16 +57,18 @@ def carry_out(act, stage, number: int) -> dict:
 
 def after(act, stage, first: dict | None, shown: dict) -> None:
     """Record what was found, with what the drive has written by itself."""
-    if "quiet" not in shown:
+    kind = next((kind for kind in ("quiet", "rest") if kind in shown), None)
+    if kind is None:
         return
-    last, why = _counted(act, stage), None
+    last, why = _counted(act, stage) if counts(act.keys) else None, None
     written: dict = dict.fromkeys(COUNTED)
     for key in COUNTED:
         if first and last and first[key] is not None and last[key] is not None:
             written[key] = last[key] - first[key]
     if written["nand_written_bytes"] is None:
         why = "the drive does not count NAND bytes" if first and last else "a SMART reading around the step failed"
-    stage.book.event("quiet", step=act.path, **shown["quiet"], **written, nand_why=why)
+        why = why if counts(act.keys) else "the plan asks for no SMART reading around the step"
+    stage.book.event(kind, step=act.path, **shown[kind], **written, nand_why=why)
 
 
 def _counted(act, stage) -> dict | None:
