@@ -1,6 +1,22 @@
-"""For tests: a committed picture of hardware/spice against one that is made now."""
+"""For tests: hardware/spice/simulate.py, and a committed picture against one that it makes now."""
 
+import importlib.util
 import re
+import sys
+
+from conftest import ROOT
+
+SPICE = ROOT / "hardware/spice"
+
+
+def simulator():
+    """simulate.py, loaded anew: a test may put something else in its place."""
+    if str(SPICE) not in sys.path:
+        sys.path.append(str(SPICE))
+    spec = importlib.util.spec_from_file_location("simulate", SPICE / "simulate.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def curves(svg):

@@ -2,7 +2,6 @@
 must fail."""
 
 import functools
-import importlib.util
 import math
 import re
 import shutil
@@ -12,9 +11,7 @@ import pytest
 from conftest import ROOT
 
 HERE = ROOT / "hardware/spice"
-spec = importlib.util.spec_from_file_location("simulate", HERE / "simulate.py")
-simulate = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(simulate)
+simulate = pictures.simulator()
 RAILS = ("m2_3v3", *(pytest.param(rail, marks=pytest.mark.slow) for rail in ("sata_5v", "sata_12v")))
 
 

@@ -2,7 +2,6 @@
 the firmware's."""
 
 import functools
-import importlib.util
 import math
 import shutil
 import subprocess
@@ -14,9 +13,7 @@ from conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
-spec = importlib.util.spec_from_file_location("simulate", ROOT / "hardware/spice/simulate.py")
-simulate = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(simulate)
+simulate = pictures.simulator()
 simulate.run = functools.cache(simulate.run)  # tests and the picture look at the same runs
 # the ramps; nothing but the capacitance on the rail
 PURE = {ms: {"fall_time": f"{ms}m", "stop": f"{ms + 10}m", "leakage_off": 1e-6} for ms in (20, 100)}

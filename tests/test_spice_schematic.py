@@ -1,11 +1,12 @@
 """The circuit that hardware/spice simulates is the one that hardware/board draws: parts, nets and values of each
 rail."""
 
-import importlib.util
 import re
 
 import pytest
+from board_files import circuit
 from conftest import ROOT
+from picture_of_study import simulator
 
 # nets of hardware/board/circuit.py ({n}: number of the rail) and of hardware/spice/rig.lib
 NETS = {
@@ -35,14 +36,7 @@ MODELS = {"NFET_DPAK": "series_fet", "NFET_SOT23": "small_fet"}
 NOT_DRAWN = r"Rt\d|Ct\d|[RC]melt|[RC][ab] |Rcable|Resr|Rsupply"
 
 
-def module(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
-simulate, circuit = module(ROOT / "hardware/spice/simulate.py"), module(ROOT / "hardware/board/circuit.py")
+simulate = simulator()
 
 
 def simulated(rail, text):

@@ -117,20 +117,10 @@ def rail_parts(n, x, y):
     put("R05", "R", "gpio resistor", text["gpio_resistor"], 18, 21, {"1": off, "2": f"OFFGATE{n}"})
     put("R06", "R", "pull-down", text["off_pull_down"], 20.5, 24.5, {"1": f"OFFGATE{n}", "2": "GND"}, 270)
     put("R07", "R", "shunt", text["shunt"], 46, 8, {"1": sw, "2": out})
-    join("Q01.3", "Q02.3")
-    join("Q01.1", "R01.1")
-    join("Q02.1", "R02.1")
-    join("D01.1", "Q01.3", "y")
-    join("R01.2", "R02.2")
-    join("D01.3", "R02.2", "y")
-    join("R14.1", "R02.2")
-    join("R14.2", "C02.1")
-    join("R03.2", "R14.2", "y")
-    join("R02.2", "R04.1")
-    join("R04.2", "Q03.3")
-    join("R05.2", "Q03.1")
-    join("R06.1", "Q03.1", "y")
-    join("Q02.2", "R07.1")
+    gates = "Q01.3 Q02.3, Q01.1 R01.1, Q02.1 R02.1, D01.1 Q01.3 y, R01.2 R02.2, D01.3 R02.2 y, R14.1 R02.2, R14.2 C02.1"
+    off_and_out = "R03.2 R14.2 y, R02.2 R04.1, R04.2 Q03.3, R05.2 Q03.1, R06.1 Q03.1 y, Q02.2 R07.1"
+    for wire in f"{gates}, {off_and_out}".split(", "):
+        join(*wire.split())
     put("R08", "R", f"crowbar {name}", text["crowbar"], 58, 12, {"1": sw, "2": f"BAR{n}"}, 270)
     put("Q04", "NFET_SOT23", "small FET", "AO3400A", 58, 16.5, {"3": f"BAR{n}", "2": "GND", "1": f"BARGATE{n}"}, 270)
     put(
