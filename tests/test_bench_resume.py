@@ -1,7 +1,7 @@
 """benchmarks/resume.py at a few moments of a small plan: killed by SIGKILL, gone on with, in model time."""
 
 import pytest
-from test_resume import PLAN
+from killed_runs import PLAN
 
 from ssdrig import journal, parts
 from ssdrig.benchmarks import resume

@@ -1,12 +1,16 @@
-"""plan/state.py and plan/cost.py: what acts need and leave, what an interruption leaves, what they take."""
+"""plan/state.py and plan/cost.py: what acts need and leave, what an interruption leaves, what they take; and what
+run/resume.py then says of the drive."""
 
 from dataclasses import replace
 
 import pytest
+from killed_runs import UNIT
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
-from ssdrig.run import earlier
+from ssdrig.plan.state import UNKNOWN, State
+from ssdrig.run import earlier, resume, standing
+from ssdrig.run.resume import Reading
 from ssdrig.steps import load, speeds
 
 GIB = 1 << 30
@@ -182,3 +186,37 @@ def test_classes_are_ranges():
         found = cost.total(shipped("consistency", "2013"), DRIVE | {"interface": kind})
         assert found.time_s[0] < found.time_s[1]
         assert found.written_bytes[0] < found.written_bytes[1] <= found.most_bytes
+
+
+PAST = standing.Past(1, None, 3, State("written", 100, "l"))
+BEFORE = Reading("F1", 1000 * UNIT, UNIT)
+
+
+@pytest.mark.parametrize(
+    ("now", "ours", "powered", "kept", "words"),
+    [
+        (Reading("F1", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, True, "steady"),
+        (Reading("F1", 1102 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), False, True, "steady"),
+        (Reading("F1", 1150 * UNIT, UNIT), (100 * UNIT, 200 * UNIT), True, True, "steady"),
+        (Reading("F1", 1103 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "52.7 MB were written"),
+        (Reading("F1", 1000 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "0 B were written"),
+        (Reading("F1", 900 * UNIT, UNIT), (0, 0), True, False, "went back"),
+        (Reading("F2", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "the firmware was F1, now it is F2"),
+        (Reading("F1", None, UNIT), (100 * UNIT, 100 * UNIT), True, False, "no reading"),
+    ],
+)
+def test_what_is_left_of_a_state(now, ours, powered, kept, words):
+    state, void = resume.left(PAST, BEFORE, now, ours, powered)
+    assert state == (PAST.state if kept else UNKNOWN) and words in "; ".join(void)
+
+
+def test_a_steady_state_never_survives_and_rest_needs_power():
+    steady = replace(PAST, state=replace(PAST.state, steady=True), was_steady=True)
+    assert resume.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
+    rested = replace(PAST, state=State("rested", 100, "l"))
+    state, void = resume.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)
+    assert state.name == "written" and any("supply" in words for words in void)
+
+
+def test_a_drive_of_which_nothing_is_known_has_nothing_to_lose():
+    assert resume.left(standing.Past(), None, Reading("F1", None, 0), (0, 0), True) == (UNKNOWN, ())

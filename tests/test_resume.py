@@ -1,119 +1,18 @@
 """run/resume.py: what a run folder and the drive's counter say, and where the run goes on. In process."""
 
 import json
-import os
-import shutil
-import time
-from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 import teardowns
-from small_plans import FILLED, HEAD
+from killed_runs import DRIVE, MEAN, PLAN, UNIT, killed, smart, story, wrote  # noqa: F401  fixture
 
 from ssdrig import analysis, integrity, journal, parts, steps
 from ssdrig.drive import conditions
-from ssdrig.errors import JournalError, UsageError
-from ssdrig.plan import expand, grammar
+from ssdrig.errors import JournalError
 from ssdrig.plan.state import UNKNOWN, State
-from ssdrig.run import able, prepare, resume, standing
-from ssdrig.run.resume import Reading
-
-PLAN = (
-    HEAD
-    + """[param]
-most = 7
-"""
-    + FILLED
-    + """[[step]]
-name = "rounds"
-do = "repeat"
-most = "$most"
-until = [{ steady = "pts", track = ["iops"] }]
-  [[step.step]]
-  name = "point"
-  do = "load"
-  pattern = "random"
-  read = 0
-  block = "4 KiB"
-  time = "1 s"
-"""
-)
-DRIVE = {
-    "model": "SIMULATED",
-    "serial": "S1",
-    "firmware": "F1",
-    "interface": "nbd",
-    "capacity_bytes": 64 << 20,
-    "drive_bytes": 64 << 20,
-    "raw_nand_bytes": 80 << 20,
-    "logical_block_bytes": 4096,
-    "time_dilation": 1,
-    "preset": "sata-tlc",
-}
-UNIT = 512_000
-MEAN = {"iops": 9.0, "MB/s": 1.0, "lat_mean": 2.0}
-
-
-@pytest.fixture
-def story(tmp_path):
-    """A run that has filled and was killed in the point of round 2: [fill done, SMART before each round]."""
-    plan = tmp_path / "small.toml"
-    plan.write_text(PLAN)
-    prepared = prepare.prepare(str(plan), DRIVE, sets={"most": "6"})
-    header = {"simulated": True, **prepare.header(prepared), "drive": DRIVE, "rig": None, "host": {"boot_id": "b"}}
-    header["method"] |= {"tested_bytes": None}
-    book = journal.create(tmp_path / "runs", header)
-    event = book.event
-    event("run.start", pid=1)
-    for name in ("purge", "fill"):
-        event("step.start", step=name)
-        if name == "fill":
-            wrote(book, "fill", [64 << 20])
-        event("step.end", step=name, ok=True, bytes=64 << 20)
-    for number in (1, 2):
-        smart(book, number, 100 * UNIT + number)
-        event("step.start", step="rounds/point", round=number)
-        wrote(book, f"rounds/point/r{number:02}", [4 << 20, 10 << 20])
-        if number == 1:
-            event("step.end", step="rounds/point", ok=True, round=1, bytes=10 << 20, mean=MEAN)
-            event("round", step="rounds", round=1, steady=False, tracked={})
-    yield book
-    if book._end is None:
-        book.close("interrupted")
-
-
-def wrote(book, path, sizes):
-    """What fio leaves: a document for each of `sizes`, bytes written since the job began."""
-    folder = book.path / "fio" / path
-    folder.mkdir(parents=True)
-    (folder / "start.json").write_text(json.dumps({"t_ns": time.monotonic_ns()}))
-    rows = []
-    for size in sizes:
-        side = {"io_bytes": size, "total_ios": size >> 12, "runtime": 1000, "clat_ns": {"N": size >> 12, "mean": 1.0}}
-        rows.append(json.dumps({"t_ns": time.monotonic_ns(), "timestamp_ms": 0, "jobs": [{"write": side}]}))
-    (folder / "out.json").write_text("\n".join(rows) + "\n")
-
-
-def smart(book, number, written):
-    units = -(-written // UNIT)
-    log = {"data_units_written": units, "data_units_read": 0, "temperature": 30}
-    now = time.monotonic_ns()
-    document = {"n": number, "reason": "round", "t_start_ns": now, "t_end_ns": now, "simulated": True}
-    device = {"type": "nvme", "protocol": "NVMe"}
-    document["smartctl"] = {"device": device, "firmware_version": "F1", "nvme_smart_health_information_log": log}
-    book.put(f"smart/{number:03}.json", json.dumps(document).encode())
-
-
-def killed(book):
-    """As kill -9 leaves it: no run.end, the lock given back."""
-    book._closing.set()
-    book._syncer.join()
-    for fd in [*(fd for fd, _ in book._files.values()), *book._locks]:
-        os.close(fd)
-    book._end = {}
-    return book.path
+from ssdrig.run import prepare, resume, standing
 
 
 def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(story):
@@ -146,40 +45,6 @@ def test_a_run_without_a_plan_is_refused(tmp_path, story):
     (run / "run.json").write_text(json.dumps(header))
     with pytest.raises(JournalError, match="read as when it began"):
         resume.read(run)
-
-
-PAST = standing.Past(1, None, 3, State("written", 100, "l"))
-BEFORE = Reading("F1", 1000 * UNIT, UNIT)
-
-
-@pytest.mark.parametrize(
-    ("now", "ours", "powered", "kept", "words"),
-    [
-        (Reading("F1", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, True, "steady"),
-        (Reading("F1", 1102 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), False, True, "steady"),
-        (Reading("F1", 1150 * UNIT, UNIT), (100 * UNIT, 200 * UNIT), True, True, "steady"),
-        (Reading("F1", 1103 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "52.7 MB were written"),
-        (Reading("F1", 1000 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "0 B were written"),
-        (Reading("F1", 900 * UNIT, UNIT), (0, 0), True, False, "went back"),
-        (Reading("F2", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "the firmware was F1, now it is F2"),
-        (Reading("F1", None, UNIT), (100 * UNIT, 100 * UNIT), True, False, "no reading"),
-    ],
-)
-def test_what_is_left_of_a_state(now, ours, powered, kept, words):
-    state, void = resume.left(PAST, BEFORE, now, ours, powered)
-    assert state == (PAST.state if kept else UNKNOWN) and words in "; ".join(void)
-
-
-def test_a_steady_state_never_survives_and_rest_needs_power():
-    steady = replace(PAST, state=replace(PAST.state, steady=True), was_steady=True)
-    assert resume.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
-    rested = replace(PAST, state=State("rested", 100, "l"))
-    state, void = resume.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)
-    assert state.name == "written" and any("supply" in words for words in void)
-
-
-def test_a_drive_of_which_nothing_is_known_has_nothing_to_lose():
-    assert resume.left(standing.Past(), None, Reading("F1", None, 0), (0, 0), True) == (UNKNOWN, ())
 
 
 def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
@@ -352,99 +217,3 @@ def test_what_the_bench_could_do_when_the_run_began_still_counts():
     header = {"drive": {}, "plan": {"can": ["purge", "write-cache"]}, "rig": None}
     assert resume._capabilities(header) == {"purge", "write-cache"}
     assert resume._capabilities(header | {"plan": {}}) == prepare.REAL
-
-
-def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
-    run = killed(story)
-    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
-    resumed = {"begins": 2, "round": 2, "state": vars(UNKNOWN)}
-    for number in (2, 3):
-        parts.begin(run, header | {"resumed": resumed | {"part": number}}).close("interrupted")
-    with pytest.raises(JournalError, match="another process has gone on"):
-        parts.begin(run, header | {"resumed": resumed | {"part": 3}})
-    assert not journal.lock_is_held(run)
-    assert resume.read(run).past.at == 2
-    lone = tmp_path / "elsewhere/part-3"
-    shutil.copytree(run / "part-3", lone)
-    with pytest.raises(JournalError, match="a later part of a run"):
-        resume.read(lone)
-    assert "a later part" in parts.shown(lone)[1]
-    shutil.move(run / "part-2", tmp_path / "lost")
-    with pytest.raises(JournalError, match="part 2 is missing"):
-        resume.read(run)
-    assert "part 2 is missing" in parts.shown(run)[1]
-    shutil.move(tmp_path / "lost", run / "part-2")
-    file = run / "part-3/run.json"
-    file.write_text(file.read_text().replace(run.name, "other"))
-    with pytest.raises(JournalError, match="part-3 is of another run, other"):
-        resume.read(run)
-
-
-@pytest.mark.parametrize("wrong", [{"begins": 99}, {"begins": None}, {"round": 0}, {"state": {"x": 1}}])
-def test_a_part_that_says_nonsense_is_refused(story, wrong):
-    run = killed(story)
-    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
-    resumed = {"part": 2, "begins": 2, "round": 2, "state": vars(UNKNOWN)}
-    killed(parts.begin(run, header | {"resumed": resumed | wrong}))
-    with pytest.raises(JournalError, match="it is damaged"):
-        resume.read(run)
-
-
-def test_a_journal_that_lacks_lines_voids_all(story):
-    run = killed(story)
-    file = run / "events.jsonl"
-    whole = file.read_bytes().splitlines(keepends=True)
-    begun = next(i for i, line in enumerate(whole) if b'"round": 2' in line)
-    for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
-        file.write_bytes(b"".join(lines))
-        found = resume.read(run)
-        _, todo = resume._prepared(found, DRIVE, found.past.state, ())
-        assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
-    file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
-    assert not resume.read(run).doubts
-    file.write_bytes(b"".join(whole))
-    book = parts.begin(run, {k: v for k, v in json.loads((run / "run.json").read_text()).items() if k != "started"})
-    book.close("interrupted")
-    (book.path / "run.json").write_text((book.path / "run.json").read_text().replace("S1", "S2"))
-    with pytest.raises(JournalError, match="run.json: is damaged"):
-        resume.read(run)
-
-
-def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
-    found = resume.read(killed(story))
-    done = (64 << 20) + 2 * (10 << 20)
-    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
-    args = SimpleNamespace(budget=f"{done} B", dry_run=True)
-    with pytest.raises(UsageError, match="a budget of at least"):
-        resume._able(found, args, prepared, None, prepare.VIRTUAL)
-    args.budget = ""
-    with pytest.raises(UsageError, match="--budget"):
-        resume._able(found, args, prepared, None, prepare.VIRTUAL)
-    args.budget = f"{done + (1 << 30)} B"
-    assert resume._able(found, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
-    asked = replace(prepared, acts=(expand.Act("heat", "ask", {"text": "x"}), *prepared.acts))
-    args.dry_run = False
-    with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks a person"):
-        resume._able(found, args, asked, None, prepare.VIRTUAL)
-
-
-def test_a_rest_needs_the_bench_it_began_on(tmp_path):
-    idle = '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "5 min"\n'
-    for more in ("", "optional = true\n"):
-        plan = grammar.read(PLAN[: PLAN.index("[param]")] + FILLED + idle + more)
-        acts = expand.expand(plan, DRIVE, prepare.VIRTUAL)
-        able.the_rest(plan, acts, DRIVE, prepare.VIRTUAL)
-        with pytest.raises(UsageError, match="rig"):
-            able.the_rest(plan, acts, DRIVE, prepare.REAL)
-    able.same_format(DRIVE, {})
-    able.same_format(DRIVE, DRIVE)
-    with pytest.raises(UsageError, match="logical_block_bytes 512"):
-        able.same_format(DRIVE, DRIVE | {"logical_block_bytes": 512})
-
-
-@pytest.mark.parametrize("key", ["point", "chosen", "mean"])
-def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key):
-    story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
-    found = resume.read(killed(story))
-    assert any("1 damaged lines" in words for words in found.doubts)
-    assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN

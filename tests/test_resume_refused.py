@@ -1,0 +1,114 @@
+"""run/resume.py: run folders that cannot be gone on with, or of which nothing is believed; what the rest cannot be done
+with. In process."""
+
+import json
+import shutil
+from dataclasses import replace
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+from killed_runs import DRIVE, PLAN, killed, story  # noqa: F401  fixture
+from small_plans import FILLED
+
+from ssdrig import journal, parts
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.plan import expand, grammar
+from ssdrig.plan.state import UNKNOWN
+from ssdrig.run import able, prepare, resume
+
+
+def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
+    run = killed(story)
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    resumed = {"begins": 2, "round": 2, "state": vars(UNKNOWN)}
+    for number in (2, 3):
+        parts.begin(run, header | {"resumed": resumed | {"part": number}}).close("interrupted")
+    with pytest.raises(JournalError, match="another process has gone on"):
+        parts.begin(run, header | {"resumed": resumed | {"part": 3}})
+    assert not journal.lock_is_held(run)
+    assert resume.read(run).past.at == 2
+    lone = tmp_path / "elsewhere/part-3"
+    shutil.copytree(run / "part-3", lone)
+    with pytest.raises(JournalError, match="a later part of a run"):
+        resume.read(lone)
+    assert "a later part" in parts.shown(lone)[1]
+    shutil.move(run / "part-2", tmp_path / "lost")
+    with pytest.raises(JournalError, match="part 2 is missing"):
+        resume.read(run)
+    assert "part 2 is missing" in parts.shown(run)[1]
+    shutil.move(tmp_path / "lost", run / "part-2")
+    file = run / "part-3/run.json"
+    file.write_text(file.read_text().replace(run.name, "other"))
+    with pytest.raises(JournalError, match="part-3 is of another run, other"):
+        resume.read(run)
+
+
+@pytest.mark.parametrize("wrong", [{"begins": 99}, {"begins": None}, {"round": 0}, {"state": {"x": 1}}])
+def test_a_part_that_says_nonsense_is_refused(story, wrong):
+    run = killed(story)
+    header = {key: value for key, value in journal.open_run(run).items() if key not in ("schema", "started")}
+    resumed = {"part": 2, "begins": 2, "round": 2, "state": vars(UNKNOWN)}
+    killed(parts.begin(run, header | {"resumed": resumed | wrong}))
+    with pytest.raises(JournalError, match="it is damaged"):
+        resume.read(run)
+
+
+def test_a_journal_that_lacks_lines_voids_all(story):
+    run = killed(story)
+    file = run / "events.jsonl"
+    whole = file.read_bytes().splitlines(keepends=True)
+    begun = next(i for i, line in enumerate(whole) if b'"round": 2' in line)
+    for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
+        file.write_bytes(b"".join(lines))
+        found = resume.read(run)
+        _, todo = resume._prepared(found, DRIVE, found.past.state, ())
+        assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
+    file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
+    assert not resume.read(run).doubts
+    file.write_bytes(b"".join(whole))
+    book = parts.begin(run, {k: v for k, v in json.loads((run / "run.json").read_text()).items() if k != "started"})
+    book.close("interrupted")
+    (book.path / "run.json").write_text((book.path / "run.json").read_text().replace("S1", "S2"))
+    with pytest.raises(JournalError, match="run.json: is damaged"):
+        resume.read(run)
+
+
+def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
+    found = resume.read(killed(story))
+    done = (64 << 20) + 2 * (10 << 20)
+    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
+    args = SimpleNamespace(budget=f"{done} B", dry_run=True)
+    with pytest.raises(UsageError, match="a budget of at least"):
+        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+    args.budget = ""
+    with pytest.raises(UsageError, match="--budget"):
+        resume._able(found, args, prepared, None, prepare.VIRTUAL)
+    args.budget = f"{done + (1 << 30)} B"
+    assert resume._able(found, args, prepared, None, prepare.VIRTUAL).left_bytes() == 1 << 30
+    asked = replace(prepared, acts=(expand.Act("heat", "ask", {"text": "x"}), *prepared.acts))
+    args.dry_run = False
+    with mock.patch("sys.stdin.isatty", lambda: False), pytest.raises(UsageError, match="asks a person"):
+        resume._able(found, args, asked, None, prepare.VIRTUAL)
+
+
+def test_a_rest_needs_the_bench_it_began_on(tmp_path):
+    idle = '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "5 min"\n'
+    for more in ("", "optional = true\n"):
+        plan = grammar.read(PLAN[: PLAN.index("[param]")] + FILLED + idle + more)
+        acts = expand.expand(plan, DRIVE, prepare.VIRTUAL)
+        able.the_rest(plan, acts, DRIVE, prepare.VIRTUAL)
+        with pytest.raises(UsageError, match="rig"):
+            able.the_rest(plan, acts, DRIVE, prepare.REAL)
+    able.same_format(DRIVE, {})
+    able.same_format(DRIVE, DRIVE)
+    with pytest.raises(UsageError, match="logical_block_bytes 512"):
+        able.same_format(DRIVE, DRIVE | {"logical_block_bytes": 512})
+
+
+@pytest.mark.parametrize("key", ["point", "chosen", "mean"])
+def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key):
+    story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
+    found = resume.read(killed(story))
+    assert any("1 damaged lines" in words for words in found.doubts)
+    assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN
