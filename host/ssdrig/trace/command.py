@@ -1,4 +1,4 @@
-"""`ssdrig trace`: makes and shows traces."""
+"""`ssdrig trace`: makes, shows and plays traces."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.errors import UsageError
-from ssdrig.trace import form, generate, shown
+from ssdrig.trace import form, generate, player, plays, shown
 from ssdrig.trace.published import BENCHES
 from ssdrig.words import clock, parse_bytes, parse_seconds, size
 
@@ -30,13 +30,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     make.add_argument("--block", default="512", metavar="BYTES", help="4096 for a drive that takes nothing smaller")
     show = actions.add_parser("show", help="what a trace is", description="What a trace is, measured from its rows.")
     show.add_argument("file", metavar="FILE", type=Path, help="a trace file")
-    for action in (make, show):
+    words = "play a trace on a drive at the trace's own times; THIS DESTROYS THE DRIVE'S DATA"
+    play = actions.add_parser("play", help=words, description=words)
+    play.add_argument("file", metavar="FILE", type=Path, help="a trace file")
+    where = play.add_mutually_exclusive_group(required=True)
+    where.add_argument("--drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
+    where.add_argument("--virtual", metavar="PRESET", help="a SIMULATED drive instead")
+    play.add_argument("--capacity", metavar="SIZE", help="of the SIMULATED drive")
+    play.add_argument("--destroy-data", metavar="SERIAL", help="the drive's full serial: its data may be destroyed")
+    play.add_argument("--speed", type=float, default=1.0, metavar="N", help="the trace's times divided by N")
+    play.add_argument("--idle-cap", metavar="TIME", help="gaps are cut to this, such as 25ms; default: none is")
+    play.add_argument("--closed", action="store_true", help="no times: as fast as possible at the trace's queue depths")
+    play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O there")
+    play.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done and what is against it")
+    for action in (make, show, play):
         action.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of what is raised."""
-    return {"make": _make, "show": _show}[args.action](args)
+    return {"make": _make, "show": _show, "play": _play}[args.action](args)
 
 
 def _make(args: argparse.Namespace) -> int:
@@ -88,6 +101,48 @@ def _show(args: argparse.Namespace) -> int:
     print(f"  pauses       {clock(found['idle_s'])} in gaps from 25 ms on, the longest {found['longest_gap_s']:.3f} s")
     print(f"  range        {size(found['range_bytes'])}")
     return 0
+
+
+def _play(args: argparse.Namespace) -> int:
+    """0: played. 2, 3, 4: as of what is raised. Not played at the trace's times (more than 1 % late by 1 ms): 0, with
+    words."""
+    header, rows = form.read(args.file)
+    checked(args.file, header, rows)
+    cap_ns = round(parse_seconds(args.idle_cap) * 1e9) if args.idle_cap else None
+    how = player.How(args.closed, args.speed, cap_ns)
+    how.check()
+    if args.records:
+        _new(args.records)
+    asked = plays.Asked(args.file.name, header, rows, how, args.records)
+    if args.virtual:
+        result = plays.on_virtual(asked, args.virtual, args.capacity, args.dry_run)
+    else:
+        result = plays.on_drive(asked, args.drive, args.destroy_data, args.dry_run)
+    if args.json:
+        print(json.dumps(result, ensure_ascii=False))
+    elif result["figures"]:
+        _say_played(result)
+    return 0
+
+
+def _say_played(result: dict) -> None:
+    found, lag = result["figures"], result["figures"]["lag"]
+    words = [word for word in ("SIMULATED", "SCALED") if result[word.lower()]]
+    print(f"{result['trace']} on {result['drive']}{''.join(f', {word}' for word in words)}")
+    rate = f", {found['data_rate_MBps']:.1f} MB/s while busy" if found["data_rate_MBps"] else ""
+    print(f"  {found['ios']} I/Os, {size(found['bytes'])} in {clock(found['time_s'])}{rate}")
+    for name in ("all", "reads", "writes"):
+        part = found[name]
+        if part["ios"]:
+            cells = [f"{key} {part[f'{key}_us']:.0f}" for key in ("mean", "p99", "p999", "max") if part[f"{key}_us"]]
+            slow = f"{part['over_10ms_percent']:.3g} % over 10 ms, {part['over_100ms_percent']:.3g} % over 100 ms"
+            print(f"  {name:8}service time, us: {', '.join(cells)}; {slow}")
+    if kernel := result["kernel_mean_us"]:
+        print(f"  the kernel's own mean: {kernel:.0f} us")
+    if lag:
+        print(f"  lag: P99 {lag['p99_us']:.0f} us, {lag['late_percent']:.3g} % later than 1 ms")
+        if not lag["as_recorded"]:
+            print("  NOT PLAYED AT THE TRACE'S TIMES: more than 1 % of its I/Os were later than 1 ms")
 
 
 def checked(path: Path, header: dict, rows: np.ndarray) -> None:

@@ -12,7 +12,8 @@ TRIM_CHUNK_BYTES = 1 << 30  # a request's length has 32 bits
 _OPTION = struct.Struct(">8sII")
 _OPTION_REPLY = struct.Struct(">QIII")
 _REQUEST = struct.Struct(">IHHQQI")
-_REPLY = struct.Struct(">IIQ")
+REPLY = struct.Struct(">IIQ")  # magic, error, cookie
+REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
 
 
 class NbdError(OSError):
@@ -47,11 +48,14 @@ class NbdClient:
         body = struct.pack(">IH", 0, 0)  # the default export, no information asked for
         self.sock.sendall(struct.pack(">I", 3) + _OPTION.pack(b"IHAVEOPT", 7, len(body)) + body)
         self.size_bytes = self.flags = None
+        self.block_bytes = 1
         while True:
             _, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
             body = self._receive(length)
             if kind == 3 and body[:2] == b"\0\0":
                 self.size_bytes, self.flags = struct.unpack(">QH", body[2:12])
+            elif kind == 3 and body[:2] == b"\0\3":
+                self.block_bytes = struct.unpack(">I", body[2:6])[0]
             elif kind == 1:
                 break
             elif kind & 0x80000000:
@@ -82,7 +86,7 @@ class NbdClient:
         """Say goodbye and close. Safe to call twice."""
         if self.sock.fileno() >= 0:
             try:
-                self.sock.sendall(_REQUEST.pack(0x25609513, 0, nbd.DISC, 0, 0, 0))
+                self.sock.sendall(_REQUEST.pack(REQUEST_MAGIC, 0, nbd.DISC, 0, 0, 0))
             except OSError:
                 pass  # it is gone already
             self.sock.close()
@@ -96,9 +100,9 @@ class NbdClient:
     def _request(self, op: int, offset: int, length: int, flags: int = 0, data: bytes = b"", expect: int = 0) -> bytes:
         self._cookie += 1
         try:
-            self.sock.sendall(_REQUEST.pack(0x25609513, flags, op, self._cookie, offset, length) + data)
-            magic, error, cookie = _REPLY.unpack(self._receive(_REPLY.size))
-            if magic != 0x67446698 or cookie != self._cookie:
+            self.sock.sendall(_REQUEST.pack(REQUEST_MAGIC, flags, op, self._cookie, offset, length) + data)
+            magic, error, cookie = REPLY.unpack(self._receive(REPLY.size))
+            if magic != REPLY_MAGIC or cookie != self._cookie:
                 raise self._lost("an answer to another request")
             if error:
                 raise NbdError(error, f"the drive refused NBD request {op} at {offset}+{length}")

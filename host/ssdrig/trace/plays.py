@@ -1,0 +1,131 @@
+"""A trace played on a drive of this machine, which the guard holds, or on a virtual one, from the check to the
+figures."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig.drive import witness
+from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.target.confirm import confirmed
+from ssdrig.drive.wear import warranty
+from ssdrig.errors import DriveError, UsageError
+from ssdrig.progress import Progress
+from ssdrig.trace import form, played, player, targets
+from ssdrig.virtual import bench
+from ssdrig.words import clock, parse_bytes, size
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be played, and how; `records`: where the times of each I/O are kept."""
+
+    name: str
+    header: dict
+    rows: np.ndarray
+    how: player.How
+    records: Path | None = None
+
+    def what(self) -> str:
+        lasts_s = player.lasts_ns(form.windows(self.rows), self.how) / 1e9
+        time = "as fast as the drive can" if self.how.closed else f"{clock(lasts_s)} or longer"
+        return f"play of {self.name}, {len(self.rows)} I/Os in {time}"
+
+    def written_bytes(self) -> int:
+        parts = form.windows(self.rows)
+        return sum(int(part["length_bytes"][part["op"] == form.WRITE].sum(dtype=np.int64)) for part in parts)
+
+    def longest(self) -> int:
+        parts = form.windows(self.rows)
+        return max(int(part["length_bytes"][part["op"] <= form.WRITE].max(initial=4096)) for part in parts)
+
+
+def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool) -> dict:
+    """As result(). Raises UsageError, UnsafeTarget, DriveError, ToolMissing."""
+    drive, show = inventory.find(name), Progress()
+    player.fits(asked.rows, drive.capacity_bytes, drive.logical_block_bytes)
+    rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
+    print(guard.announcement(drive, asked.what(), asked.written_bytes(), rated), file=sys.stderr)
+    if dry_run:
+        guard.announce_refusals(drive, destroy_serial, lambda words: print(words, file=sys.stderr))
+        return result(asked, drive.model, drive.simulated, None)
+    with guard.hold(drive, confirmed(drive, destroy_serial)) as held:
+        held.recheck()
+        before = witness.read(drive.name)
+        with targets.device(drive.node, asked.longest()) as target:
+            player.fits(asked.rows, target.size_bytes, target.block_bytes)
+            found = _play(asked, target, show)
+        counted = witness.between(before, witness.read(drive.name))["drive"]
+    ios = counted["reads"] + counted["writes"] if counted else 0
+    return result(asked, drive.model, drive.simulated, found, 1000 * counted["wait_ms"] / ios if ios else None)
+
+
+def on_virtual(asked: Asked, preset: str, capacity: str | None, dry_run: bool) -> dict:
+    """As result(). Raises UsageError, DriveError."""
+    from ssdrig.virtual.flash.presets import PRESETS  # imports numba, which a play on a real drive does not need
+
+    if preset not in PRESETS:
+        raise UsageError(f"one of {', '.join(PRESETS)}", preset, "see ./ssdrig virtual --list-presets")
+    if capacity:
+        parse_bytes(capacity)
+    model = PRESETS[preset].model
+    print(f"{model}: {asked.what()}: writes {size(asked.written_bytes())}.", file=sys.stderr)
+    if dry_run:
+        player.fits(asked.rows, parse_bytes(capacity) if capacity else PRESETS[preset].capacity_bytes, 4096)
+        return result(asked, model, True, None)
+    running = bench.start(preset, capacity=capacity, board=False)
+    try:
+        how = player.How(**(vars(asked.how) | {"dilation": running.drive["time_dilation"]}))
+        asked = Asked(asked.name, asked.header, asked.rows, how, asked.records)
+        with targets.nbd(running.drive["socket"], asked.longest()) as target:
+            player.fits(asked.rows, target.size_bytes, target.block_bytes)
+            found = _play(asked, target, Progress())
+    finally:
+        running.end()
+    return result(asked, model, True, found)
+
+
+def result(
+    asked: Asked, drive: str, simulated: bool, figures: dict | None, kernel_mean_us: float | None = None
+) -> dict:
+    """{"trace", "source", "sha256", "scaled", "drive", "simulated", "how", "written_bytes", "figures" (as
+    played.figures(); None of a dry run), "kernel_mean_us" (of an I/O of a block device, by the kernel's counts)}."""
+    return {
+        "trace": asked.header.get("name", asked.name),
+        "source": asked.header.get("source"),
+        "sha256": asked.header["sha256"],
+        "scaled": bool(asked.header.get("scaled")),
+        "drive": drive,
+        "simulated": simulated,
+        "how": vars(asked.how),
+        "written_bytes": asked.written_bytes(),
+        "figures": figures,
+        "kernel_mean_us": kernel_mean_us,
+    }
+
+
+def _play(asked: Asked, target: player.Target, show: Progress) -> dict:
+    total = len(asked.rows)
+
+    def look(ended: int) -> None:
+        show.show(f"{asked.name}: {ended} of {total} I/Os, {100 * ended / total:.0f} %")
+
+    with _records(asked.records) as out:
+        t0_ns = player.play(asked.rows, target, asked.how, out, look)
+        out.flush()
+        records = np.memmap(out, player.RECORD, "r")
+        if len(records) != total:
+            raise DriveError(f"{total} I/Os ended", f"{len(records)}", "play it again")
+        return played.figures(asked.rows, records, t0_ns, asked.how.closed, asked.how.dilation)
+
+
+@contextmanager
+def _records(path: Path | None) -> Iterator[Any]:
+    with open(path, "xb+") if path else tempfile.TemporaryFile(prefix="ssdrig-trace-", dir="/var/tmp") as out:
+        yield out

@@ -1,0 +1,16 @@
+"""What a trace can be played on."""
+
+from ssdrig.trace import aio
+from ssdrig.trace.player import SLOTS
+
+
+def nbd(socket: str, longest: int):
+    """The virtual drive at a unix socket; a context manager. Raises DriveError."""
+    from ssdrig.virtual.nbdpipe import NbdPipe  # imports numba, which a play on a real drive does not need
+
+    return NbdPipe(socket, SLOTS, aio.pool(longest), aio.pool_offsets)
+
+
+def device(node: str, longest: int) -> aio.Aio:
+    """A block device or a file; a context manager. Raises DriveError, ToolMissing."""
+    return aio.Aio(node, SLOTS, longest)

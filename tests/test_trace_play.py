@@ -1,0 +1,317 @@
+"""The player: in model time against a stand-in, on a file and a loop device by AIO, on the virtual drive by NBD."""
+
+import contextlib
+import io
+import json
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from loop_device import loop_device
+from serving import Serving
+
+from ssdrig import cli
+from ssdrig.errors import DriveError, UnsafeTarget, UsageError
+from ssdrig.trace import aio, form, played, player, plays, targets
+from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+
+
+def trace(*rows) -> np.ndarray:
+    return np.array(list(rows), form.ROW)
+
+
+def bursts(*sizes, gap_ns=1_000_000) -> np.ndarray:
+    """4 KiB writes side by side, burst by burst."""
+    rows = np.zeros(sum(sizes), form.ROW)
+    rows["t_ns"] = np.repeat(np.arange(len(sizes)) * gap_ns, sizes)
+    rows["offset_bytes"], rows["length_bytes"], rows["op"] = np.arange(len(rows)) * 4096, 4096, WRITE
+    return rows
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    server = Serving(tmp_path_factory.mktemp("play"), "--preset", "sata-tlc", "--capacity", "256MiB", "--no-latency")
+    yield server
+    server.end()
+
+
+def counted(server) -> dict:
+    """What the drive has counted so far of reads and writes."""
+    ledger = server.truth(op="ledger")
+    return {key: ledger[f"host_{key}"] for key in ("read_bytes", "write_bytes", "read_commands", "write_commands")}
+
+
+class Model:
+    """A drive in model time that does one I/O after the other, service_ns each; a call takes call_ns."""
+
+    size_bytes, block_bytes = 1 << 40, 512
+
+    def __init__(self, service_ns=100_000, most=1024, call_ns=1000):
+        self.now, self.service_ns, self.most, self.call_ns = 0, service_ns, most, call_ns
+        self.under_way, self.deepest, self.free_ns, self.order = [], 0, 0, []
+        self.prepared = {}
+
+    def clock(self) -> int:
+        return self.now
+
+    def prepare(self, first, rows):
+        for slot, row in enumerate(rows, first):
+            assert slot not in self.prepared, "a slot that is in use was given away"
+            self.prepared[slot] = int(row["offset_bytes"])
+
+    def submit(self, first, n):
+        self.now += self.call_ns
+        for slot in range(first, first + n):
+            self.free_ns = max(self.free_ns, self.now) + self.service_ns
+            self.under_way.append((self.free_ns, slot))
+            self.order.append(self.prepared[slot])
+        self.deepest = max(self.deepest, len(self.under_way))
+        return n
+
+    def reap(self, timeout_ns, done_ns):
+        self.now += self.call_ns
+        until = self.now + timeout_ns
+        self.now = min(until, max(self.now, self.under_way[0][0])) if self.under_way else until
+        ended = [each for each in self.under_way if each[0] <= self.now]
+        for end_ns, slot in ended:
+            done_ns[slot] = end_ns
+            del self.prepared[slot]
+        self.under_way = self.under_way[len(ended) :]
+        return len(ended)
+
+
+@pytest.fixture
+def small_ring(monkeypatch):
+    monkeypatch.setattr(player, "WINDOW", 16)
+    monkeypatch.setattr(player, "WINDOWS", 4)
+    monkeypatch.setattr(player, "SLOTS", 64)
+
+
+def run(rows, model, **how):
+    out = io.BytesIO()
+    t0_ns = player.play(rows, model, player.How(**how), out, clock=model.clock)
+    records = np.frombuffer(out.getvalue(), player.RECORD)
+    assert len(records) == len(rows) and model.order == rows["offset_bytes"].tolist()
+    return t0_ns, records
+
+
+def test_each_io_is_submitted_at_its_own_time(small_ring):
+    rows, model = bursts(*[1, 3, 40, 2] * 20), Model(service_ns=5000)
+    t0_ns, records = run(rows, model)
+    assert (records["intended_ns"] == t0_ns + rows["t_ns"]).all()
+    lag = records["issued_ns"] - records["intended_ns"]
+    assert lag.min() >= 0 and lag.max() < 10_000 and (records["done_ns"] > records["issued_ns"]).all()
+
+
+def test_a_slow_drive_does_not_shift_what_comes_later(small_ring):
+    """fio's replay counts a delay from the I/O before: what is late stays late. Ours catches up."""
+    rows, model = bursts(*[1] * 100), Model(service_ns=10_000)
+    slow = iter([50_000_000])
+    submit = model.submit
+    model.submit = lambda first, n: (setattr(model, "now", model.now + next(slow, 0)), submit(first, n))[1]
+    _, records = run(rows, model)
+    lag = records["issued_ns"] - records["intended_ns"]
+    assert lag[2] > 40_000_000 and lag[60:].max() < 10_000
+
+
+def test_speed_idle_cap_and_dilation_move_the_times(small_ring):
+    rows = bursts(1, 1, 1, 1)
+    rows["t_ns"] = [0, 1_000_000, 101_000_000, 101_500_000]
+    for how, expected_ms in (
+        ({}, [0, 1, 101, 101.5]),
+        ({"speed": 2.0}, [0, 0.5, 50.5, 50.75]),
+        ({"idle_cap_ns": 25_000_000}, [0, 1, 26, 26.5]),
+        ({"idle_cap_ns": 25_000_000, "speed": 0.5, "dilation": 2}, [0, 4, 104, 106]),
+    ):
+        t0_ns, records = run(rows, Model(), **how)
+        assert ((records["intended_ns"] - t0_ns) / 1e6).tolist() == expected_ms
+        assert player.lasts_ns(form.windows(rows), player.How(**how)) / 1e6 == expected_ms[-1]
+
+
+def test_a_gap_that_was_cut_stays_cut_in_later_windows(small_ring):
+    rows = bursts(*[1] * 40)
+    rows["t_ns"][3:] += 10**9
+    t0_ns, records = run(rows, Model(), idle_cap_ns=25_000_000)
+    assert records["intended_ns"][-1] - t0_ns == 38 * 1_000_000 + 25_000_000
+
+
+def test_a_closed_play_keeps_the_depth_of_each_burst(small_ring):
+    for sizes, deepest in (([1] * 40, 1), ([8] * 20, 8), ([2, 30, 2], 16)):  # a window of 16 cuts a burst
+        model = Model()
+        _, records = run(bursts(*sizes, gap_ns=10**12), model, closed=True)
+        assert model.deepest == deepest and (records["intended_ns"] == records["issued_ns"]).all()
+
+
+def test_no_more_are_under_way_than_the_target_takes(small_ring):
+    model = Model(service_ns=1_000_000, most=5)
+    _, records = run(bursts(40, 40), model)
+    assert model.deepest == 5 and (records["issued_ns"] - records["intended_ns"])[-1] > 70_000_000
+
+
+def test_a_drive_that_answers_no_more_ends_the_play(small_ring):
+    model, out = Model(), io.BytesIO()
+    reap = model.reap
+    model.reap = lambda t, d: reap(t, d) if len(model.order) < 40 else (setattr(model, "now", model.now + t + 1), 0)[1]
+    with pytest.raises(DriveError, match="within a minute"):
+        player.play(bursts(*[1] * 60), model, player.How(), out, clock=model.clock)
+    assert len(out.getvalue()) == 32 * player.RECORD.itemsize  # two whole windows
+
+
+def test_figures_are_those_of_the_records():
+    rows = trace((0, 0, 4096, READ), (0, 0, 8192, WRITE), (5, 0, 0, FLUSH), (10, 0, 4096, READ))
+    records = np.array([(0, 10, 20e6), (0, 10, 30e6 + 10), (50e6, 50e6, 51e6), (60e6, 62e6, 262e6)]).T.astype(np.int64)
+    records = np.rec.fromarrays(records, player.RECORD)
+    found = played.figures(rows, records, 0, False)
+    assert found["bytes"] == 16384 and found["time_s"] == pytest.approx(0.262)
+    assert found["busy_s"] == pytest.approx(0.231) and found["data_rate_MBps"] == pytest.approx(16384 / 0.231 / 1e6)
+    assert found["all"]["ios"] == 3 and found["writes"]["mean_us"] == pytest.approx(30_000)
+    assert found["reads"]["over_100ms_percent"] == 50 and found["all"]["over_10ms_percent"] == 100
+    assert found["lag"]["late_percent"] == 25 and not found["lag"]["as_recorded"]
+    assert found["all"]["p99_us"] is None and "3 I/Os" in found["not_known"]["all.p99_us"]
+    half = played.figures(rows, records, 0, True, dilation=2)
+    assert half["writes"]["mean_us"] == pytest.approx(15_000) and half["lag"] is None and "lag" in half["not_known"]
+    many = np.zeros(20_000, player.RECORD)
+    many["done_ns"] = np.arange(20_000) * 1000
+    every = played.figures(np.zeros(20_000, form.ROW), many, 0, True)["all"]
+    assert every["p999_us"] == pytest.approx(19_979, abs=1.1) and every["p99_us"] == pytest.approx(19_799, abs=1.1)
+
+
+def test_a_file_is_written_and_read(tmp_path):
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(4 << 20))
+    rows = bursts(*[7] * 30, gap_ns=1000)
+    rows["op"][100:] = READ
+    rows[50] = (rows["t_ns"][50], 0, 0, FLUSH)
+    out = io.BytesIO()
+    with targets.device(str(path), 4096) as target:
+        player.fits(rows, target.size_bytes, target.block_bytes)
+        player.play(rows, target, player.How(), out)
+        with pytest.raises(UsageError, match="block device"):
+            target.prepare(0, trace((0, 0, 4096, TRIM)))
+        too_far = trace((0, 4 << 20, 4096, READ))
+        with pytest.raises(UsageError, match="smaller --working-set"):
+            player.fits(too_far, target.size_bytes, target.block_bytes)
+        with pytest.raises(DriveError, match="4096 bytes at byte 4194304"):
+            player.play(too_far, target, player.How(), io.BytesIO())
+    records = np.frombuffer(out.getvalue(), player.RECORD)
+    assert len(records) == 210 and (records["done_ns"] > records["issued_ns"]).all()
+    data = np.frombuffer(path.read_bytes(), np.uint8).reshape(-1, 4096)
+    assert [n for n in range(1024) if data[n].any()] == [n for n in range(100) if n != 50]
+    assert len({row.tobytes() for row in data[:100]}) == 100  # each page another content; one is zeros
+    assert target.fd == -1
+
+
+def test_trims_of_a_trace_reach_a_block_device(tmp_path):
+    path = tmp_path / "drive"
+    path.write_bytes(b"\xff" * (1 << 20))
+    rows = trace((0, 0, 4096, WRITE), (0, 65536, 131072, TRIM), (0, 524288, 4096, WRITE), (10**6, 0, 0, FLUSH))
+    with loop_device(path) as node, targets.device(node, 4096) as target:
+        out = io.BytesIO()
+        player.play(rows, target, player.How(), out)
+        assert target.block_bytes == 512 and len(out.getvalue()) == 4 * player.RECORD.itemsize
+    data = path.read_bytes()
+    assert not any(data[65536 : 65536 + 131072]) and data[65535] == 0xFF == data[65536 + 131072]
+    assert data[:4096] != b"\xff" * 4096
+
+
+def test_the_virtual_drive_gets_what_the_trace_says(served):
+    rng = np.random.default_rng(1)
+    rows = bursts(*[3, 60, 1] * 30, gap_ns=1000)
+    rows["length_bytes"] = rng.integers(1, 40, len(rows)) * 4096
+    rows["offset_bytes"] = np.arange(len(rows)) % 300 * (40 * 4096)
+    rows["op"] = rng.choice([READ, WRITE, WRITE, TRIM], len(rows))
+    rows[5] = (rows["t_ns"][5], 0, 0, FLUSH)
+    longest = int(rows["length_bytes"].max())
+    out = io.BytesIO()
+    with targets.nbd(served.socket, longest) as target:
+        player.fits(rows, target.size_bytes, target.block_bytes)
+        before = counted(served)
+        player.play(rows, target, player.How(closed=True), out)
+        after = counted(served)
+        with pytest.raises(DriveError, match="ENOSPC"):
+            player.play(trace((0, 1 << 30, 4096, WRITE)), target, player.How(), io.BytesIO())
+    assert len(out.getvalue()) == len(rows) * player.RECORD.itemsize
+    for op, word in ((READ, "read"), (WRITE, "write")):
+        assert after[f"{word}_bytes"] - before[f"{word}_bytes"] == rows["length_bytes"][rows["op"] == op].sum()
+        assert after[f"{word}_commands"] - before[f"{word}_commands"] == (rows["op"] == op).sum()
+    pool = aio.pool(longest)
+    at = aio.pool_offsets(0, len(rows))  # one window: 1920 I/Os are two
+    number = int(np.flatnonzero((rows["op"] == WRITE) & (np.arange(len(rows)) >= 1620))[0])
+    with served.client() as client:
+        row = rows[number]
+        kept = client.read(int(row["offset_bytes"]), int(row["length_bytes"]))
+    assert kept == pool[at[number] : at[number] + row["length_bytes"]]
+
+
+def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypatch, served):
+    drive = served.ready | {"time_dilation": 2}
+    monkeypatch.setattr(plays.bench, "start", lambda *_, **__: SimpleNamespace(drive=drive, end=lambda: None))
+    path, records = str(tmp_path / "t"), tmp_path / "r"
+    make = ["trace", "make", "bench-light-like", path, "--scale", "0.0013", "--working-set", "128MiB"]
+    assert cli.main([*make, "--block", "4096", "--idle-cap", "0.1 ms"]) == 0
+    words = [
+        "trace",
+        "play",
+        path,
+        "--virtual",
+        "sata-tlc",
+        "--capacity",
+        "256MiB",
+        "--json",
+        "--records",
+        str(records),
+    ]
+    capsys.readouterr()
+    assert cli.main([*words, "--dry-run"]) == 0
+    said = capsys.readouterr()
+    planned = json.loads(said.out)
+    assert planned["figures"] is None and not records.exists() and "1082 I/Os" in said.err
+    before = counted(served)["write_bytes"]
+    assert cli.main([*words, "--speed", "4"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["simulated"] and found["scaled"] and found["written_bytes"] == planned["written_bytes"]
+    assert found["figures"]["ios"] == 1082 and found["figures"]["lag"] and found["how"]["dilation"] == 2
+    assert os.path.getsize(records) == 1082 * player.RECORD.itemsize
+    assert counted(served)["write_bytes"] - before == planned["written_bytes"]
+    assert cli.main(words) == UsageError.exit_code  # records exist
+    assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed"]) == 0
+    said = capsys.readouterr().out
+    assert "SIMULATED, SCALED" in said and "lag" not in said
+    assert cli.main(["trace", "play", path, "--virtual", "nothing"]) == UsageError.exit_code
+    assert cli.main(["trace", "play", path, "--drive", "no-such-serial", "--dry-run"]) == UsageError.exit_code
+
+
+def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(1 << 20))
+    rows = bursts(20)
+    form.write(tmp_path / "t", [rows], {"name": "mine"})
+    drive = SimpleNamespace(
+        node=str(path), name="sdz", capacity_bytes=1 << 20, logical_block_bytes=512, model="Mine", serial="S1",
+        by_id=None, simulated=False, interface="SATA",
+    )  # fmt: skip
+    monkeypatch.setattr(plays.inventory, "find", lambda name: drive)
+    held = []
+
+    @contextlib.contextmanager
+    def hold(asked, serial):
+        if serial != drive.serial:
+            raise UnsafeTarget("its serial", serial, "give it")
+        held.append(True)
+        yield SimpleNamespace(recheck=lambda: drive)
+        assert path.read_bytes()[:4096] != bytes(4096)  # all is written when the guard lets go
+        held.pop()
+
+    monkeypatch.setattr(plays.guard, "hold", hold)
+    device = targets.device
+    monkeypatch.setattr(targets, "device", lambda *a: device(*a) if held else pytest.fail("opened, and not held"))
+    words = ["trace", "play", str(tmp_path / "t"), "--drive", "S1"]
+    assert cli.main(words) == UnsafeTarget.exit_code  # nobody has consented
+    assert cli.main([*words, "--destroy-data", "other"]) == UnsafeTarget.exit_code
+    monkeypatch.setattr(plays.guard, "refusals", lambda *_: [])
+    assert cli.main([*words, "--dry-run"]) == 0
+    assert not any(path.read_bytes())
+    assert "ALL DATA WILL BE LOST on Mine" in capsys.readouterr().err
+    assert cli.main([*words, "--destroy-data", "S1"]) == 0
+    assert "20 I/Os, 81.9 kB" in capsys.readouterr().out
