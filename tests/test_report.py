@@ -215,6 +215,10 @@ def ink(b, panel, colour):
 def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
     chromium.open(made[0], ready=READY)
     assert chromium.js("document.body.dataset.ready") == "7"
+    left_out = (
+        "[...document.querySelectorAll('*')].filter((e) => getComputedStyle(e).contentVisibility === 'auto').length"
+    )
+    assert chromium.js(left_out) == 0, "after the first paint everything is laid out, seen or not"
     assert chromium.js("document.body.dataset.errors") == ""
     assert chromium.complaints() == []
     assert [u for u in chromium.requests() if not u.startswith(("file:", "about:", "data:"))] == []

@@ -1,9 +1,6 @@
 "use strict";
 // What can be clicked: which runs are shown, which is reviewed, which bar is 100 %, the shared cursor's values, CSV.
-(() => {
-  const errors = [];
-  window.addEventListener("error", (event) => { errors.push(event.message); document.body.dataset.errors = errors.join("; "); });
-  document.body.dataset.errors = "";
+function report() {
   const DATA = JSON.parse(document.getElementById("data").textContent), RUNS = DATA.runs;
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const FORM = document.querySelector(".controls"), SHOWN = new Map(); // panel name -> uPlot
@@ -317,4 +314,19 @@
   drawAll();
   const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
   window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
+  return press;
+}
+
+// After the first paint: words, tables and bars stand before the runs are decoded. A page that is not seen paints none.
+(() => {
+  const errors = [];
+  window.addEventListener("error", (event) => { errors.push(event.message); document.body.dataset.errors = errors.join("; "); });
+  document.body.dataset.errors = "";
+  let press;
+  const begin = () => {
+    document.documentElement.classList.add("painted");
+    press ??= report();
+  };
+  window.addEventListener("beforeprint", () => { if (!press) { begin(); press(true); } });
+  document.hidden ? setTimeout(begin) : requestAnimationFrame(() => setTimeout(begin));
 })();
