@@ -1,13 +1,18 @@
 """The job file that fio gets."""
 
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from load_jobs import SIZE, needs_fio, random_write
 
 from ssdrig.errors import UsageError
 from ssdrig.load import fio as load
+from ssdrig.load import fiojob, fiolog
+from ssdrig.steps import stage
 
+BURSTS = Path(__file__).parent / "data/fio-3.33-bursts"
 pytestmark = pytest.mark.keeps_time
 
 
@@ -38,6 +43,35 @@ def test_a_burst_does_not_make_up_for_the_pause_before_it():
     paused = random_write("nbd://x", time_s=9, burst_s=1, pause_s=3, rate_iops=1000)
     assert "rate_ignore_thinktime=1" in load.job_file(paused)
     assert "rate_ignore_thinktime" not in load.job_file(random_write("nbd://x", time_s=9, rate_iops=1000))
+
+
+def test_the_first_burst_of_a_recorded_job_took_a_pause_longer():
+    """Bursts of 1 s and pauses of 2 s at 400 IOPS: 3 s of I/O, then two cycles, each a pause and its burst."""
+    iops = fiolog.load(BURSTS).iops
+    first_s = fiojob.first_burst_s(1.0, 2.0)
+    assert first_s == 3 and (iops[:3] > 390).all()
+    cycles = iops[3:].reshape(2, 3)
+    assert cycles[:, 0].tolist() == [0, 0] and (abs(cycles.sum(axis=1) - 400) < 10).all()
+    assert fiojob.first_burst_s(1.0, 0.0) == 0
+    text = (BURSTS / "job.fio").read_text()
+    assert "runtime=9000ms\nthinktime=2000000us\nthinktime_iotime=1000000us\n" in text
+
+
+def test_a_point_with_pauses_is_judged_by_what_lies_behind_its_first_burst():
+    """The rule and choose get IOPS of whole cycles; those of the whole job are three times as many."""
+    read = fiolog.load(BURSTS)
+    result = SimpleNamespace(seconds=read, runtime_s=9.0)
+    paused = {"on": 1.0, "off": 2.0, "cycles": 2}
+    of = {
+        words: stage._means(SimpleNamespace(do="load", keys=keys), result, 1)
+        for words, keys in {"cycles": paused, "all": {"time": 9.0}}.items()
+    }
+    assert of["cycles"]["iops"] == int(read.iops[3:].sum()) / 6 == pytest.approx(400 / 3, rel=0.01)
+    assert of["all"]["iops"] == 2003 / 9
+    behind, counts = read.lat_mean_ns[3:], read.iops[3:]
+    assert of["cycles"]["lat_mean"] == pytest.approx((behind * counts).sum() / counts.sum() / 1000)
+    short = SimpleNamespace(seconds=read, runtime_s=9.0)
+    assert stage._means(SimpleNamespace(do="load", keys=paused | {"off": 8.0}), short, 1) is None
 
 
 def test_detail_follows_fios_memory():

@@ -15,6 +15,7 @@ from ssdrig.load.fiotext import plat_ns, plat_upper_ns
 from ssdrig.plan import shows
 from ssdrig.report import plan_page, screen
 from ssdrig.report.found import said
+from ssdrig.steps import load
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +146,59 @@ def test_a_window_of_a_point_has_power_too(tmp_path):
     )
     row = table.load(w.end()).rows[0]
     assert (row.value("iops"), row.value("iops", "late"), row.value("W", "late")) == (600, 300, near(2))
+
+
+PAUSES = """schema = 1
+name = "demo"
+title = "Bursts"
+source = "a test"
+about = "Bursts and pauses."
+[workload.bursts]
+do = "load"
+pattern = "random"
+read = 0
+block = "4 KiB"
+on = "1 s"
+cycles = 3
+windows = { early = "10 s..15 s", half = "from 1 s" }
+[[step]]
+name = "one"
+use = "bursts"
+off = "2 s"
+[[step]]
+name = "wait"
+do = "repeat"
+over = [{ off = ["2 s", "60 s"] }]
+  [[step.step]]
+  name = "bursts"
+  use = "bursts"
+[[show]]
+view = "series"
+of = "one"
+value = "iops"
+"""
+
+
+def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
+    """fio's first burst of 1 s takes the pause of 2 s, too (tests/data/fio-3.33-bursts)."""
+    w = Writer(tmp_path, PAUSES)
+    iops = [300, 300, 300, *[0, 0, 150] * 3]
+    w.load("one", iops, 2.0)
+    for place, off in ((1, "2 s"), (2, "60 s")):
+        w.load("wait/bursts", iops, 2.0, folder=f"wait/bursts/r01/p{place:02}", round=1, point={"off": off})
+    found = table.load(w.end())
+    one, swept, short = found.rows
+    assert load.longest_s(one.act) == 12 and load.longest_s(short.act) == 61 + 3 * 61
+    for row in (one, swept):
+        whole = row.windows["all"]
+        assert (whole["t0_s"], whole["t1_s"], whole["ios"], whole["iops_mean"]) == (3, 12, 450, 50)
+        assert whole["energy_J"] == near(18) and whole["energy_uJ_per_io"] == near(18e6 / 450)
+        assert row.windows["half"]["t0_s"] == 3 and row.windows["half"]["iops_mean"] == 50
+        assert row.why_not("host_cpu").startswith("fio says it of the first burst")
+    assert table.together([one, swept])["iops_mean"] == 50
+    assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"
+    words = plan_page.render([found])
+    assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
 
 
 def test_a_step_whose_logs_are_gone_says_so(tmp_path):

@@ -134,10 +134,10 @@ def test_a_status_document_stands_for_an_edge_within_a_second(k, first_s, last_s
     data = run([10] * 10, k=k)
     data.lat_t_s = np.array([0.0, first_s, 6.0, last_s])
     data.lat_hist = np.array([[1, HIGH, 9], [2, LOW, 5], [3, LOW, 7]])
-    cells = window_figures._lat_cells(data, Window("some", 4, 8, {}))
+    cells = window_figures.lat_cells(data, Window("some", 4, 8, {}))
     assert (None if cells is None else cells[:, 2].tolist()) == ([5, 7] if there else None)
     data.lat_t_s = np.empty(0)
-    assert window_figures._lat_cells(data, Window("some", 4, 8, {})) is None
+    assert window_figures.lat_cells(data, Window("some", 4, 8, {})) is None
 
 
 def test_time_before_the_drive_had_the_io_is_noted():

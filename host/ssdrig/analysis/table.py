@@ -5,6 +5,7 @@ that the plan names within it are in whole seconds (windows.py). Figures have th
 known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.errors import JournalError, UsageError
-from ssdrig.load import fioclock, fiotext
+from ssdrig.load import fioclock, fiojob, fiotext
 from ssdrig.meter import rails, samples
 from ssdrig.plan import expand, grammar, shows, values
 from ssdrig.plan.expand import Act
@@ -31,6 +32,7 @@ POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
 KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS)  # of a whole act, beside t0_s, t1_s and the other percentiles
 WHOLE = "all"
+FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 
 
@@ -316,6 +318,10 @@ def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.
         return
     whole: dict[str, Any] = dict.fromkeys(KEYS)
     ios, moved = data.totals.get("ios"), data.totals.get("bytes")
+    first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
+    if first_s:
+        _behind_the_first_burst(row, data, math.ceil(first_s), powers)
+        return
     if ios and data.load_s:
         whole |= _io(row, data, ios, moved or 0, folder)
     elif row.act.do in ("fill", "load"):
@@ -335,10 +341,49 @@ def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.
     elif ios:
         row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
     if ios:
-        said = witness.event_of(data.events, row.act.label, row.round)
-        row.kernel, notes = witness.kernel(said, data.totals)
-        row.notes += notes + witness.verdicts(data, said)
+        _witnessed(row, data)
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+    _windows(row, data, powers)
+
+
+def _witnessed(row: Row, data: RunData) -> None:
+    said = witness.event_of(data.events, row.act.label, row.round)
+    row.kernel, notes = witness.kernel(said, data.totals)
+    row.notes += notes + witness.verdicts(data, said)
+
+
+def _behind_the_first_burst(row: Row, data: RunData, begin: int, powers: list[samples.Power]) -> None:
+    """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
+    n = len(data.iops)
+    power.on_grid(data, powers)
+    if data.totals.get("ios"):
+        _witnessed(row, data)
+    row.notes.append(
+        f"{FIRST_BURST}fio's takes {begin} s, a burst and a pause, for it counts a pause before it; all figures are of"
+        f" the seconds from {begin} on, pauses and bursts in turn"
+    )
+    if n - begin < windows.FEWEST_S:
+        row.windows[WHOLE] = None
+        row.notes.append(f"{', '.join(KEYS)}: the load ended {max(0, n - begin)} s behind its first burst")
+    else:
+        span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
+        figures = window_figures.figures_in(data, span)
+        row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
+        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
+        cells = window_figures.lat_cells(data, span)
+        row.lat = row.lat if cells is None else _together(cells)
+    _windows(row, data, powers, begin)
+
+
+def _together(cells: np.ndarray) -> np.ndarray:
+    """Histogram cells (any, bin, count) of all times as one: (0, bin, count)."""
+    at, of_cell = np.unique(cells[:, 1], return_inverse=True)
+    counts = np.bincount(of_cell, cells[:, 2], minlength=len(at)).astype(np.int64)
+    return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
+
+
+def _windows(row: Row, data: RunData, powers: list[samples.Power], begin: int = 0) -> None:
+    """The windows that the plan names; what lies before second `begin` belongs to none."""
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")
     if judged and judged not in spans:
@@ -347,7 +392,7 @@ def _figures(row: Row, joules: float | None, folder: Path, powers: list[samples.
         power.on_grid(data, powers)
     for name, span in spans.items():
         if name != WHOLE:
-            row.windows[name] = _in_window(row, data, name, span)
+            row.windows[name] = _in_window(row, data, name, span, begin)
     if row.round is not None:
         row.data = None  # of a thousand points a second by second view would fill the memory
 
@@ -370,10 +415,10 @@ def _io(row: Row, data: RunData, ios: int, moved: int, folder: Path) -> dict:
     return out
 
 
-def _in_window(row: Row, data: RunData, name: str, span: values.Span) -> dict | None:
+def _in_window(row: Row, data: RunData, name: str, span: values.Span, first: int) -> dict | None:
     """The figures of a stretch of the load; None, with a note, where it has none such."""
     n = len(data.iops)
-    begin, why = max(0, round(ends.begins_s(span, n))), None
+    begin, why = max(first, round(ends.begins_s(span, n))), None
     end: int | None = n if span.to_s is None else min(n, round(span.to_s))
     if span.cliff:
         end, why = windows.cliff(data.iops)

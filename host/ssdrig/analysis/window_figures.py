@@ -177,7 +177,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         return {}
     out = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
     in_window = data.hist[(data.hist[:, 0] >= window.t0_s) & (data.hist[:, 0] < window.t1_s)]
-    by_kind = {"lat": _lat_cells(data, window), "clat": None}
+    by_kind = {"lat": lat_cells(data, window), "clat": None}
     if len(in_window):
         by_kind[data.hist_of] = in_window
     for kind, cells in by_kind.items():
@@ -192,7 +192,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
     return out
 
 
-def _lat_cells(data: RunData, window: Window) -> np.ndarray | None:
+def lat_cells(data: RunData, window: Window) -> np.ndarray | None:
     """The histogram of lat between the status documents nearest the window's edges; None if they are further off than
     fio's second."""
     t_s = data.lat_t_s

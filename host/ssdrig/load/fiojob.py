@@ -190,6 +190,12 @@ def detail(job: Job) -> str:
     return "second" if seconds * job.threads * directions * LOG_BYTES_PER_S <= LOG_BYTES else "minute"
 
 
+def first_burst_s(burst_s: float, pause_s: float) -> float:
+    """How long the first burst of a load with pauses is; 0 without pauses. fio counts the pause that lies before each
+    burst, also before the first, where there was none (backend.c, handle_thinktime; seen with 3.33)."""
+    return burst_s + pause_s if pause_s else 0.0
+
+
 def stall_s(job: Job) -> float:
     """How long a step may go without completed I/O before it is ended."""
     return max(STALL_S, job.pause_s) + RECOVERY_S

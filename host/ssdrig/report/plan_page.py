@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ssdrig.analysis import witness
-from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.table import FIRST_BURST, Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.report import page, repeats, rows, shown_demand, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
@@ -239,12 +239,13 @@ def notes(each: Table) -> list[str]:
 
 
 def _limits(each: Table) -> Iterator[str]:
-    """What disagrees with fio in the rounds that stand for a point, and what has limited it: each said once."""
+    """What disagrees with fio in the rounds that stand for a point, what has limited it, and from when on its figures
+    are: each said once."""
     found: dict[tuple[str, str], list[str]] = {}
     for row in each.rows:
         if row.round is not None and row.round in last_rounds(each, row.act.path):
             for note in row.notes:
-                if note.startswith(witness.SAYS):
+                if note.startswith((*witness.SAYS, FIRST_BURST)):
                     found.setdefault((row.act.label, note.partition(": ")[0]), []).append(note)
     for (label, _), said_of in found.items():
         more = f" ({len(said_of)} rounds alike)" if len(said_of) > 1 else ""

@@ -74,13 +74,20 @@ def most_ios(keys) -> int | None:
     return next((entry.ios for entry in keys.get("until", ()) if entry.ios), None)
 
 
+def begins_s(keys) -> float:
+    """Seconds of drive time from which on figures are of the load: behind fio's first, long burst."""
+    from ssdrig.load.fiojob import first_burst_s
+
+    return first_burst_s(keys.get("on", 0.0), keys.get("off", 0.0))
+
+
 def longest_s(act) -> float | None:
     """Seconds of drive time after which the load ends at the latest; None: an amount ends it."""
     keys = act.keys
     if "time" in keys:
         return keys["time"]
     if "cycles" in keys:
-        return keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
+        return begins_s(keys) + keys["cycles"] * (keys["on"] + keys.get("off", 0.0))
     if "until" in keys:
         return min((entry.time_s for entry in keys["until"] if entry.time_s), default=LONGEST_S)
     return None
@@ -112,6 +119,8 @@ def carry_out(act, stage, number: int) -> dict:
         with stage.stop.second_raises():
             stage.live.poll_smart("before")
     edges_s = ends.edges_s(keys.get("windows", {}), time_s)
+    if begin_s := begins_s(keys):
+        edges_s = tuple(sorted({begin_s, *edges_s}))
     every_s = keys["smart"] if isinstance(keys["smart"], float) else None
     watch = ends.Watch(keys.get("until", ()), stage.bench.drive["capacity_bytes"])
     pace = Pace(act.path, act.amount_bytes, time_s, polled, edges_s, every_s, watch.words)

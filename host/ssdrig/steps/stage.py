@@ -1,6 +1,7 @@
 """What a step is given to be carried out with."""
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,16 +92,31 @@ class Stage:
         self.book.event("witness", step=act.path, label=act.label, **more, **counted)
         if result.seconds:
             self.book.event("load.first_io", t_ns=int(result.seconds.t_ns[0]), step=act.path)
-            runtime_s = result.runtime_s / self.dilation
-            totals = result.seconds.totals
-            if runtime_s and totals["ios"]:
-                self.means[act.label] = {
-                    "iops": totals["ios"] / runtime_s,
-                    "MB/s": totals["bytes"] / runtime_s / 1e6,
-                    "lat_mean": totals["lat_sum_ns"] / totals["ios"] / 1000 / self.dilation,
-                }
+            if found := _means(act, result, self.dilation):
+                self.means[act.label] = found
         self.stop.check()
         return result
+
+
+def _means(act: "Act", result: "Result", dilation: int) -> dict[str, float] | None:
+    """The means of a load, in drive time: of all of it, or of the whole seconds behind its first burst."""
+    from ssdrig.steps import load
+
+    assert result.seconds is not None
+    seconds, totals = result.seconds, result.seconds.totals
+    ios, moved, lat_ns, host_s = totals["ios"], totals["bytes"], totals["lat_sum_ns"], result.runtime_s
+    if begin_s := load.begins_s(act.keys) if act.do == "load" else 0.0:
+        begin, end = math.ceil(begin_s * dilation), len(seconds.iops) - seconds.partial
+        counts = seconds.iops[begin:end]
+        ios, moved = int(counts.sum()), int(seconds.bw_bytes[begin:end].sum())
+        lat_ns, host_s = float((counts * seconds.lat_mean_ns[begin:end]).sum()), max(0, end - begin)
+    if not host_s or not ios:
+        return None
+    return {
+        "iops": dilation * ios / host_s,
+        "MB/s": dilation * moved / host_s / 1e6,
+        "lat_mean": lat_ns / ios / 1000 / dilation,
+    }
 
 
 @contextlib.contextmanager
