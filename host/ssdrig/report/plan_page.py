@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from html import escape
 
 from ssdrig.analysis import witness
-from ssdrig.analysis.table import FIRST_BURST, Row, Table
+from ssdrig.analysis.row_figures import FIRST_BURST
+from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.report import page, repeats, rows, shown_demand, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said

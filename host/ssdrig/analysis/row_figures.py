@@ -1,0 +1,145 @@
+"""The figures of one act of a plan: of all of it, and of the windows that the plan names (keys of window_figures.py).
+What is not known is None, and the row's notes say why."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ssdrig.analysis import power, window_figures, witness
+from ssdrig.analysis.rundata import RunData
+from ssdrig.load import fioclock, fiojob, fiotext
+from ssdrig.meter import samples
+from ssdrig.plan import values
+from ssdrig.rules import ends, steady, windows
+
+if TYPE_CHECKING:
+    from ssdrig.analysis.table import Row
+
+LAT_KEYS = (*(f"lat_{name}_us" for name in window_figures.PERCENTILES), "lat_max_us")
+IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_cpu_percent")
+PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
+POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
+WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS)  # of a whole act, beside t0_s, t1_s and the other percentiles
+WHOLE = "all"
+FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
+
+
+def figures(row: "Row", joules: float | None, folder: Path, powers: list[samples.Power]) -> None:
+    """The windows of a row."""
+    data = row.data
+    if data is None or row.t0_s is None or row.act.do == "choose":
+        return
+    whole: dict[str, Any] = dict.fromkeys(KEYS)
+    ios, moved = data.totals.get("ios"), data.totals.get("bytes")
+    first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
+    if first_s:
+        _behind_the_first_burst(row, data, math.ceil(first_s), powers)
+        return
+    if ios and data.load_s:
+        whole |= _io(row, data, ios, moved or 0, folder)
+    elif row.act.do in ("fill", "load"):
+        row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
+    else:
+        row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
+    if joules and data.load_s:
+        whole |= {"energy_J": joules} | window_figures.ratios(joules, data.load_s, ios or 0, moved or 0)
+    else:
+        why = "power samples do not cover it" if powers else "the run has no power samples"
+        row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
+    n = len(data.iops)
+    if ios and n:
+        span = windows.Window(WHOLE, 0, n, {})
+        for of_drive in (window_figures.wear, window_figures.temperature):
+            whole |= {key: value for key, value in of_drive(data, span, row.notes).items() if key in KEYS}
+    elif ios:
+        row.notes.append(f"{', '.join(WEAR_KEYS)}: it lasted less than a second")
+    if ios:
+        _witnessed(row, data)
+    row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+    _windows(row, data, powers)
+
+
+def _witnessed(row: "Row", data: RunData) -> None:
+    said = witness.event_of(data.events, row.act.label, row.round)
+    row.kernel, notes = witness.kernel(said, data.totals)
+    row.notes += notes + witness.verdicts(data, said)
+
+
+def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[samples.Power]) -> None:
+    """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
+    n = len(data.iops)
+    power.on_grid(data, powers)
+    if data.totals.get("ios"):
+        _witnessed(row, data)
+    row.notes.append(
+        f"{FIRST_BURST}fio's takes {begin} s, a burst and a pause, for it counts a pause before it; all figures are of"
+        f" the seconds from {begin} on, pauses and bursts in turn"
+    )
+    if n - begin < windows.FEWEST_S:
+        row.windows[WHOLE] = None
+        row.notes.append(f"{', '.join(KEYS)}: the load ended {max(0, n - begin)} s behind its first burst")
+    else:
+        span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
+        figures = window_figures.figures_in(data, span)
+        row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
+        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
+        cells = window_figures.lat_cells(data, span)
+        row.lat = row.lat if cells is None else _together(cells)
+    _windows(row, data, powers, begin)
+
+
+def _together(cells: np.ndarray) -> np.ndarray:
+    """Histogram cells (any, bin, count) of all times as one: (0, bin, count)."""
+    at, of_cell = np.unique(cells[:, 1], return_inverse=True)
+    counts = np.bincount(of_cell, cells[:, 2], minlength=len(at)).astype(np.int64)
+    return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
+
+
+def _windows(row: "Row", data: RunData, powers: list[samples.Power], begin: int = 0) -> None:
+    """The windows that the plan names; what lies before second `begin` belongs to none."""
+    spans = dict(row.act.keys.get("windows", {}))
+    judged = row.act.keys.get("judge", {}).get("window")
+    if judged and judged not in spans:
+        spans[judged] = values.span(judged)
+    if row.round is None or set(spans) - {WHOLE}:
+        power.on_grid(data, powers)
+    for name, span in spans.items():
+        if name != WHOLE:
+            row.windows[name] = _in_window(row, data, name, span, begin)
+    if row.round is not None:
+        row.data = None  # of a thousand points a second by second view would fill the memory
+
+
+def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
+    """What fio counted over the whole act."""
+    seconds, k = data.load_s, data.k
+    out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
+    out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    out["host_cpu_percent"] = data.totals.get("cpu_percent")
+    if out["host_cpu_percent"] is None:
+        row.notes.append("host_cpu_percent: fio's last document does not say")
+    _, tail, *_ = fioclock.ends(folder / "out.json")
+    counts = fiotext.bins(tail[-1] if tail else None, None, "lat_ns")
+    row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
+    if len(row.lat):
+        out |= window_figures.percentiles("lat", row.lat, k, row.notes)
+    else:
+        row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
+    return out
+
+
+def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int) -> dict | None:
+    """The figures of a stretch of the load; None, with a note, where it has none such."""
+    n = len(data.iops)
+    begin, why = max(first, round(ends.begins_s(span, n))), None
+    end: int | None = n if span.to_s is None else min(n, round(span.to_s))
+    if span.cliff:
+        end, why = windows.cliff(data.iops)
+    if end is None or end - begin < windows.FEWEST_S:
+        row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
+        return None
+    figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
+    return {key: value for key, value in figures.items() if key not in ("name", "label")}
