@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
 
 SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
 HOST_TIMES = 3  # so much longer or shorter may a SIMULATED drive take next time: it is as fast as its host has time
+DRAWN = 4  # standard deviations of the share of writes in a mix of reads and writes
 READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
 JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
@@ -141,16 +142,17 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
     (slow_Bps, fast_Bps), (slow_iops, fast_iops) = ([k * each for each in pair] for pair in known[:2])
     share = 1 - act.keys.get("read", 0) / 100
     if act.do == "load" and act.keys["pattern"] == "random":
-        blocks = act.keys["block"]
-        mean = sum(size * percent for size, percent in blocks) / 100
+        mean = _mean_block_bytes(act)
         # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
         slow_Bps = min(slow_iops * mean, slow_Bps)
         fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
     if act.amount_bytes is not None:
         longest_s = _longest_s(act)
         time_s = (min(longest_s, act.amount_bytes / fast_Bps), min(longest_s, act.amount_bytes / slow_Bps))
-        most = share * act.amount_bytes
-        return Cost(time_s, (min(most, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
+        ios = max(1.0, act.amount_bytes / _mean_block_bytes(act))
+        drawn = DRAWN * math.sqrt(share * (1 - share) / ios)  # fio draws of each I/O whether it reads
+        least, most = (max(0.0, share + each) * act.amount_bytes for each in (-drawn, drawn))
+        return Cost(time_s, (min(least, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     most = load.most_written_bytes(act, drive["interface"]) or 0
     written = (min(most, share * slow_Bps * time_s[0]), min(most, share * fast_Bps * time_s[1]))
@@ -161,6 +163,11 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
                 time_s = (max(time_s[0], soonest), time_s[1])
                 written = (min(written[1], max(written[0], amount)), written[1])
     return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
+
+
+def _mean_block_bytes(act: "Act") -> float:
+    blocks = act.keys["block"]
+    return blocks if isinstance(blocks, int) else sum(size * percent for size, percent in blocks) / 100
 
 
 def _time(act: "Act") -> tuple[float, float]:
