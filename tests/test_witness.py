@@ -55,7 +55,9 @@ def test_what_was_counted_in_between(kernel):
     json.dumps(got)
 
 
-@pytest.mark.parametrize("stat", ["", "1 2 3\n", "a b c d e f g h i j k\n", "-1 0 0 0 0 0 0 0 0 0 0\n"])
+@pytest.mark.parametrize(
+    "stat", ["", "1 2 3\n", "9" * 5000 + " 0" * 10, "a b c d e f g h i j k\n", "-1 0 0 0 0 0 0 0 0 0 0\n"]
+)
 def test_what_is_no_count_is_null_with_the_reason(kernel, stat):
     got = witness.between(kernel(stat), kernel(stat))
     assert got["drive"] is None and got["why"] == "the kernel has no counts of nvme0n1"
@@ -66,6 +68,25 @@ def test_a_drive_in_user_space_and_one_that_came_again(kernel):
     assert witness.between(user, user)["why"] == witness.NO_DEVICE
     assert witness.between(kernel(AFTER), kernel(BEFORE))["why"] == witness.WENT_BACK
     assert witness.between(*[witness.read(None)] * 2)["drive"] is None  # this machine's
+
+
+def test_milliseconds_that_wrap_are_no_device_that_came_again(kernel):
+    """The kernel prints them as 32 bits (part_stat_show in block/genhd.c): at queue depth 256 every 4.7 hours."""
+    before = BEFORE.replace(" 8192000 900 ", f" 8192000 {(1 << 32) - 600} ")
+    got = witness.between(kernel(before), kernel(AFTER.replace(" 8352000 2500 ", " 8352000 1000 ")))
+    assert got["drive"]["wait_ms"] == 1601 and got["why"] is None
+
+
+def test_a_device_that_came_again_under_its_name_and_has_counted_more_by_now(kernel, tmp_path):
+    seq = tmp_path / "sys/block/nvme0n1/diskseq"
+    first = kernel(BEFORE)
+    seq.write_text("7\n")
+    before = kernel(BEFORE)
+    seq.write_text("9\n")
+    assert witness.between(before, kernel(AFTER)) | {"cpus_busy_percent": 0} == {
+        **{"drive": None, "why": witness.WENT_BACK, "cpus_busy_percent": 0}
+    }
+    assert witness.between(first, kernel(AFTER))["drive"], "a kernel before 5.15 does not number them"
 
 
 def totals(ios=20000, each=4096, lat_us=85.0, slat_us=3.0):
@@ -116,6 +137,15 @@ def test_a_real_kernel_counts_what_fio_does(tmp_path, block_bytes, count):
     got, notes = held.kernel(counted, done.seconds.totals)
     assert got["bytes"] == done.bytes and got["ios"] >= count and not any("counted" in note for note in notes)
     assert counted["drive"]["reads"] == 0 and (got["ios"] == count or block_bytes > counted["drive"]["split_bytes"])
+
+
+def test_a_load_longer_than_the_kernels_milliseconds_count_has_no_mean():
+    """Its 32 bits may have wrapped more than once: what is left of them looks like a host that held the I/Os back."""
+    many, ios = totals(ios=10**9, lat_us=5000.0), 10**9
+    event = counted(writes=ios, us=5000.0)
+    event["drive"]["wait_ms"] %= 1 << 32
+    got, notes = held.kernel(event, many)
+    assert notes == [] and got["ios"] == ios and got["lat_mean_us"] is None and "32 bits" in got["why"]
 
 
 def test_requests_that_are_split_or_merged_are_no_disagreement():

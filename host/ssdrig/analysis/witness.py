@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 from ssdrig.analysis.rundata import RunData
+from ssdrig.drive.witness import MS_WRAP
 from ssdrig.rules import limits
 from ssdrig.rules.windows import Window
 
@@ -12,6 +13,7 @@ SHARE = 0.001  # by which bytes and counts may differ, and beside that
 BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
 LAT_SHARE, LAT_US = 0.1, 20.0  # by which the mean latency may differ, whichever is more
 LEAST_WAIT_MS = 100  # below this the kernel's milliseconds are too coarse for a mean
+MS_SURE = 0.9  # of what the kernel's milliseconds count, that fio's I/Os may have waited
 EDGE_SHARE = 0.15  # of a window's length that a reading may be off its edge
 KEYS = ("ios", "bytes", "lat_mean_us", "why")
 SAYS = ("kernel: ", "host-limited: ", "throttled: ")  # how its notes begin
@@ -45,6 +47,8 @@ def kernel(event: Mapping | None, totals: Mapping) -> tuple[dict, list[str]]:
         notes.append(f"kernel: it counted {asked} I/Os, fio {fio_ios}")
     if not ios or abs(ios - fio_ios) > 0.01 * fio_ios or counted["wait_ms"] < LEAST_WAIT_MS:
         return out | {"why": "lat_mean_us: requests are no I/Os here (merged or split), or too short to tell"}, notes
+    if totals["lat_sum_ns"] > MS_SURE * MS_WRAP * 1_000_000:
+        return out | {"why": "lat_mean_us: the kernel's milliseconds have 32 bits, which the I/Os may exceed"}, notes
     out["lat_mean_us"] = mean_us = 1000 * counted["wait_ms"] / ios
     lat_us = totals["lat_sum_ns"] / fio_ios / 1000
     clat_us = lat_us - totals["slat_sum_ns"] / fio_ios / 1000

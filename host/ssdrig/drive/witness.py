@@ -2,9 +2,11 @@
 fio, so the two can be held against each other (analysis/witness.py).
 
 Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes whatever the drive's are; ticks are
-the milliseconds that requests waited, summed over the requests; all count when a request completes), proc_stat(5)."""
+the milliseconds that requests waited, summed over the requests; all count when a request completes), block/genhd.c
+(part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5)."""
 
 import os
+import re
 from typing import Any
 
 from ssdrig.drive.target import sysfs
@@ -13,23 +15,27 @@ SECTOR_BYTES = 512
 FEWEST_FIELDS = 11  # of stat; later kernels add discards and flushes behind them
 NO_DEVICE = "the drive is served in user space: it is no block device of the kernel, which counts nothing of it"
 NO_STAT = "the kernel has no counts of {name}"
-WENT_BACK = "the kernel's counts went back: the device was removed and came again"
+WENT_BACK = "the kernel counts anew: the device was removed and came again"
+MS_WRAP = 1 << 32
+NUMBER = re.compile(r"\d{1,20}", re.ASCII)
 CPU_TIMES = 8  # of a line of /proc/stat: user to steal; the guests' behind them are part of user
 IDLE, IOWAIT = 3, 4
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")  # the least that a segment of a request holds
 
 
 def read(name: str | None, root: str | os.PathLike = "/") -> dict:
-    """The counts of now: "name"; "stat", the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes",
-    up to where an I/O is one request wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}. `name`
-    None: a drive that is no block device."""
+    """The counts of now: "name"; "seq", which of all disks that have come it is, None before Linux 5.15; "stat",
+    the numbers of /sys/block/NAME/stat, None where there are none; "split_bytes", up to where an I/O is one request
+    wherever its pages lie in memory; "cpus", {"cpu0": (busy, all) in ticks}. `name` None: a drive that is no block
+    device."""
     folder = sysfs.within(root, "/sys/block", name or "-")
     words = sysfs.text(folder, "stat").split()
-    whole = len(words) >= FEWEST_FIELDS and all(word.isdecimal() for word in words)
+    whole = len(words) >= FEWEST_FIELDS and all(map(NUMBER.fullmatch, words))
     sectors_kb, segments = (sysfs.number(folder, "queue", key) for key in ("max_sectors_kb", "max_segments"))
     bounds = [(sectors_kb or 0) * 1024, (segments or 0) * PAGE_BYTES]
     return {
         "name": name,
+        "seq": sysfs.number(folder, "diskseq"),
         "stat": [int(word) for word in words] if whole else None,
         "split_bytes": min(filter(None, bounds), default=None),
         "cpus": _cpus(sysfs.lines(sysfs.within(root, "/proc/stat"))),
@@ -51,7 +57,8 @@ def between(before: dict, after: dict) -> dict:
         return found | {"why": NO_STAT.format(name=after["name"])}
     more = [b - a for a, b in zip(before["stat"], after["stat"], strict=False)]
     reads, read_merges, read_sectors, read_ms, writes, write_merges, write_sectors, write_ms = more[:8]
-    if min(more[:8]) < 0:
+    came_again = None not in (before["seq"], after["seq"]) and before["seq"] != after["seq"]
+    if came_again or min(reads, read_merges, read_sectors, writes, write_merges, write_sectors) < 0:
         return found | {"why": WENT_BACK}
     drive = {
         "reads": reads,
@@ -60,7 +67,7 @@ def between(before: dict, after: dict) -> dict:
         "write_merges": write_merges,
         "read_bytes": read_sectors * SECTOR_BYTES,
         "written_bytes": write_sectors * SECTOR_BYTES,
-        "wait_ms": read_ms + write_ms,
+        "wait_ms": read_ms % MS_WRAP + write_ms % MS_WRAP,
         "split_bytes": after["split_bytes"],
     }
     return found | {"drive": drive}
@@ -70,7 +77,7 @@ def _cpus(lines: list[str]) -> dict[str, tuple[int, int]]:
     found = {}
     for line in lines:
         name, *words = line.split() or [""]
-        if name.startswith("cpu") and name != "cpu" and len(words) > IOWAIT and all(w.isdecimal() for w in words):
+        if name.startswith("cpu") and name != "cpu" and len(words) > IOWAIT and all(map(NUMBER.fullmatch, words)):
             times = [int(word) for word in words[:CPU_TIMES]]
             found[name] = (sum(times) - times[IDLE] - times[IOWAIT], sum(times))
     return found
