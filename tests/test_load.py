@@ -246,6 +246,25 @@ def _links_to(link: Path, folder: Path) -> bool:
         return False
 
 
+def test_a_host_that_was_suspended_ends_no_fio(tmp_path):
+    """Ctrl-Z, or a disk that hangs: nobody reads for long. fio waits for room in its pipe with its statistics locked,
+    and gives up; and one that has ended meanwhile is not late."""
+    folder = tmp_path / "f"
+    fio = fake_fio(tmp_path, "open('pid', 'w').write(str(os.getpid())); os.write(1, b'some words\\n' * 30_000)")
+    ended = []
+
+    def suspended() -> bool:
+        until = time.monotonic() + 10
+        while not ended and not ((folder / "pid").exists() and gone(folder / "pid")) and time.monotonic() < until:
+            time.sleep(0.01)
+        ended.append(time.monotonic() < until)
+        return False
+
+    with pytest.raises(LoadError, match="logs or status documents"):
+        load.run(random_write("nbd://x", time_s=0.01), folder, should_stop=suspended, margin_s=0.0, fio=fio)
+    assert ended[0], "its pipe was full"
+
+
 # a bad fio
 
 

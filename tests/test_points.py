@@ -112,6 +112,11 @@ def test_a_line_of_another_shape_gives_no_second(as_it_came):
     path = run / "fio/load/out.json"
     lines = path.read_text().splitlines()
     broken = ['{"t_ns": 1', '{"t_ns":1,"jobs":5}', "fio: something", '{"t_ns":"x","jobs":[]}', lines[3]]
+    far = json.loads(lines[3])
+    far["jobs"][0]["write"]["runtime"] = 1 << 62  # it would have begun before the clock
+    odd = json.loads(lines[3])
+    odd["jobs"][0]["job options"] = "none"
+    broken += [json.dumps(far), json.dumps(odd)]
     path.write_text("\n".join([*lines[:4], *broken, *lines[4:]]) + "\n")
     assert [fields["iops"] for fields, _ in live(read(emit(run)))] == IOPS
 

@@ -51,9 +51,9 @@ class Running:
         now, before = fiotext.totals(document), self._told
         span_ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
         moved, waited_ns = now["bytes"] - before["bytes"], now["lat_sum_ns"] - before["lat_sum_ns"]
-        if span_ms < LEAST_MS or min(ios, moved) < 0:
+        t_ns = int(document["t_ns"]) - span_ms * 1_000_000
+        if span_ms < LEAST_MS or min(ios, moved, t_ns) < 0:
             return None
         self._told = now
         lat_ns = round(waited_ns / ios) if ios and waited_ns > 0 else None
-        t_ns = int(document["t_ns"]) - span_ms * 1_000_000
         return Second(t_ns, round(1000 * ios / span_ms), round(1000 * moved / span_ms), lat_ns)

@@ -1,9 +1,12 @@
 """Run one fio step: write its job file, start it, watch it, end it, say what became of it.
 
 fio over nbd does not always stop when the drive dies or freezes: it can spin, print gigabytes and ignore SIGTERM. So
-its output passes through a pipe with a bound, a step that completes no I/O is ended, and fio dies with this process.
+its output passes through a pipe with a bound, a step that completes no I/O is ended, and fio dies with this process. A
+pipe that nobody reads makes fio give up ("stuck grabbing stat_sem"), so it is a large one: a minute of documents.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -27,6 +30,7 @@ MARGIN_S = 60.0
 GRACE_S = 5.0
 POLL_S = 0.1
 OUTPUT_BYTES = 4 << 20  # what fio may print at once, and
+PIPE_BYTES = 1 << 20  # the most that Linux gives without privileges
 OUTPUT_BYTES_PER_S = 64 << 10  # for each second it runs; a status document has 12 to 30 kB
 SYNC_S = 5.0
 DRIVE_GONE = re.compile(
@@ -207,17 +211,20 @@ class _Watch:
             )
             self.told = now
 
-    def verdict(self) -> str | None:
-        """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not."""
+    def verdict(self, more: bool) -> str | None:
+        """Why fio must end now: "output", "stalled", "late", "budget"; None if it need not. `more`: what it printed
+        may not all be read yet, for this process was suspended, or the disk hung: then its time is not judged."""
         now = time.monotonic()
         if self.printed > self.allowed():
             return "output"
+        if self.job.most_bytes is not None and self.last["bytes"] > self.job.most_bytes:
+            return "budget"
+        if more:
+            return None
         if now - self.progress_at > self.stall_s:
             return "stalled"
         if self.deadline is not None and now > self.deadline:
             return "late"
-        if self.job.most_bytes is not None and self.last["bytes"] > self.job.most_bytes:
-            return "budget"
         return None
 
     def allowed(self) -> int:
@@ -230,10 +237,13 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
     pipes = selectors.DefaultSelector()
     for stream, sink in ((process.stdout, out), (process.stderr, err)):
         os.set_blocking(stream.fileno(), False)
+        with contextlib.suppress(OSError):  # what this user may have in pipes is used up
+            fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         pipes.register(stream, selectors.EVENT_READ, sink)
     why, kill_at = None, 0.0
     while pipes.get_map() or process.poll() is None:
-        for key, _ in pipes.select(POLL_S) if pipes.get_map() else ():
+        readable = pipes.select(POLL_S) if pipes.get_map() else ()
+        for key, _ in readable:
             chunk = os.read(key.fd, 1 << 16)
             if not chunk:
                 pipes.unregister(key.fileobj)
@@ -246,11 +256,11 @@ def _follow(process, out, err, watch: _Watch, should_stop) -> str:
         if not pipes.get_map():
             time.sleep(0.01)
         if why is None:
-            why = "stopped" if should_stop() else watch.verdict()
+            why = "stopped" if should_stop() else watch.verdict(bool(readable))
             if why and why != "output":
                 process.send_signal(signal.SIGINT)
                 kill_at = time.monotonic() + GRACE_S
-        if why and (time.monotonic() > kill_at or watch.verdict() == "output"):
+        if why and (time.monotonic() > kill_at or watch.verdict(True) == "output"):
             _kill(process)
             break
     out.write(watch.end().encode())

@@ -96,6 +96,8 @@ def is_sound(document) -> bool:
             number(job.get(key, 0)) for key in ("job_runtime", "error", "usr_cpu", "sys_cpu")
         ):
             return False
+        if not isinstance(job.get("job options", {}), dict):
+            return False
         for name in DIRECTIONS:
             side = job.get(name) or {}
             if not isinstance(side, dict) or not all(
@@ -178,7 +180,7 @@ def _runtime_ms(job: dict) -> int:
     if longest:
         return int(longest)
     threads = str((job.get("job options") or {}).get("numjobs", 1))
-    return int(job.get("job_runtime", 0)) // max(1, int(threads) if threads.isdigit() else 1)
+    return int(job.get("job_runtime", 0)) // max(1, int(threads) if re.fullmatch("[0-9]{1,9}", threads) else 1)
 
 
 def rows(data: bytes) -> tuple[np.ndarray, int]:
