@@ -10,6 +10,7 @@ import numpy as np
 
 from ssdrig import wire
 
+MANY = 1024  # frames at once take 6 MB at most, 64 KiB of delimiters and single bytes would take 270
 FEW = 8  # frames, below which one by one is faster
 STEPS = 16  # codes that are followed before it is seen whether all chains have ended
 MOST_CODES = 512  # of a frame with more of them the chain is followed alone; 50 samples have some 150
@@ -21,6 +22,8 @@ def payloads(parts: list[bytes]) -> list[bytes | None]:
     body of a frame, its CRC checked and left out. None: it is no frame."""
     if len(parts) < FEW:
         return [_alone(part) for part in parts]
+    if len(parts) > MANY:
+        return [payload for i in range(0, len(parts), MANY) for payload in payloads(parts[i : i + MANY])]
     line = b"\x00".join(parts) + bytes(256)  # a code that points past the last delimiter ends there
     octets = np.frombuffer(line, np.uint8)
     steps = octets.astype(np.int64)
