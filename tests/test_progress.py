@@ -1,3 +1,8 @@
+import fcntl
+import os
+import struct
+import termios
+
 import pytest
 
 from ssdrig.progress import Part, Progress, fitted, sparkline
@@ -59,6 +64,29 @@ def test_no_line_fills_the_terminal_and_a_wide_one_gets_all():
     assert lines[-1] == "  ".join(part.text for part in PARTS)
     bars = len("  ".join(part.text for part in PARTS)) + 1
     assert "▁" * 16 not in fitted(PARTS, bars - 1) and "▂▃▄▅▆▇█▇" in fitted(PARTS, bars - 16)  # the newest are kept
+
+
+def on_terminal(monkeypatch, term, what) -> str:
+    """What a terminal of 40 columns behind stderr is sent, while stdout is none."""
+    ours, theirs = os.openpty()
+    os.set_blocking(ours, False)
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    with open(theirs, "w") as stream, monkeypatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        patch.setenv("TERM", term)
+        patch.setattr("sys.stderr", stream)
+        Progress().show(what)
+        sent = os.read(ours, 4096).decode()
+    os.close(ours)
+    return sent
+
+
+def test_the_width_is_that_of_stderrs_terminal_whatever_stdout_is(monkeypatch):
+    assert on_terminal(monkeypatch, "xterm", PARTS) == "\r\x1b[K" + fitted(PARTS, 40)
+
+
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch):
+    assert on_terminal(monkeypatch, "dumb", "x") == "x\r\n"
 
 
 def test_a_log_gets_all_parts_and_no_control_character(capsys):

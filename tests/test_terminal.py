@@ -81,6 +81,31 @@ def test_no_template_or_table_is_read_in_the_locale():
         assert ".read_text()" not in (HOST / "ssdrig" / name).read_text("utf-8"), name
 
 
+IN_BACKGROUND = """
+import os, signal, subprocess, sys, termios
+terminal = os.open(sys.argv[1], os.O_RDWR)  # a session without one gets it
+settings = termios.tcgetattr(terminal)
+settings[3] |= termios.TOSTOP
+termios.tcsetattr(terminal, termios.TCSANOW, settings)
+words = [sys.executable, "-m", "ssdrig", "plans", "show", "no-such-plan"]
+child = subprocess.Popen(words, stderr=terminal, process_group=0)
+status = os.waitpid(child.pid, os.WUNTRACED)[1]
+if os.WIFSTOPPED(status):
+    child.kill()
+os._exit(99 if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_words_of_a_run_in_the_background_do_not_stop_it():
+    """`stty tostop`: SIGTTOU to who writes to the terminal from the background. fio would go on, unread."""
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-c", IN_BACKGROUND, os.ttyname(theirs)]
+    done = subprocess.run(words, env=os.environ | {"PYTHONPATH": str(HOST)}, start_new_session=True, timeout=60)
+    assert done.returncode == 2 and b"no-such-plan" in os.read(ours, 4096)
+    for fd in (ours, theirs):
+        os.close(fd)
+
+
 @pytest.mark.parametrize("closed", [*(pytest.param(fds, marks=pytest.mark.slow) for fds in ((1,), (2,))), (0, 1, 2)])
 def test_closed_streams_are_never_a_file_of_the_run(tmp_path, closed):
     """Without stdout (`>&-`) the first file opened would be descriptor 1."""

@@ -7,6 +7,7 @@ import difflib
 import errno
 import importlib
 import os
+import signal
 import sys
 
 from ssdrig import __version__
@@ -59,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code (errors.exit_codes)."""
     argv = sys.argv[1:] if argv is None else argv
     fill_closed_streams()
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # in the background of a terminal of `stty tostop`, words stop no run
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
     parser = argparse.ArgumentParser(

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-import shutil
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from ssdrig.terminal import printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
+USUAL_COLUMNS = 80  # where the terminal does not say
 GAP = "  "  # between the parts of a line
 
 
@@ -51,7 +52,7 @@ class Progress:
             return
         parts = [Part(printable(part.text), *part[1:]) for part in ([Part(text)] if isinstance(text, str) else text)]
         if self.live:
-            _write(f"\r\x1b[K{fitted(parts, shutil.get_terminal_size().columns)}")
+            _write(f"\r\x1b[K{fitted(parts, _columns())}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
             _write(GAP.join(part.text for part in parts if part.text) + "\n")
@@ -85,9 +86,17 @@ def fitted(parts: Sequence[Part], columns: int) -> str:
     return GAP.join(part.text for part in kept)
 
 
+def _columns() -> int:
+    """Of the terminal behind stderr; stdout may be a file, or another one."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
+    return USUAL_COLUMNS
+
+
 def _is_terminal() -> bool:
+    """Whether stderr is one on which a line can be replaced."""
     try:
-        return sys.stderr.isatty()
+        return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     except (ValueError, AttributeError):  # closed, or None: there is no stderr
         return False
 
