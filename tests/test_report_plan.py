@@ -137,6 +137,19 @@ def test_the_steady_view_has_the_rule_in_numbers(tables):
     lacking.tables[0].verdicts.pop()
 
 
+def test_the_words_of_the_steady_view_stand_apart(tables):
+    """A fresh drive's first rounds are so high that 110 % and 90 % are 2 pixels from the average."""
+    each = tables["grid"]
+    kept = each.verdicts[0]
+    for before in ([10_000.0], [], [-10_000.0]):
+        each.verdicts[0] = dataclasses.replace(kept, values=[*before, *kept.verdict["rounds"]])
+        made = view(tables, "grid", view="steady", of="rounds")
+        found = [re.search(f'y="([0-9.]+)" class="[^"]*">{words}<', made) for words in ("110 %", "average", "90 %")]
+        top, middle, bottom = (float(each[1]) for each in found)
+        assert 20 <= top and top + 12 <= middle and middle + 12 <= bottom <= 258
+    each.verdicts[0] = kept
+
+
 def test_a_round_that_was_cut_short_is_left_out(tables):
     whole = tables["falling"]
     rows = [row for row in whole.rows if row.round != 6 or row.act.point["read"] == 100]

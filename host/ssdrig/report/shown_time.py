@@ -30,6 +30,7 @@ from ssdrig.rules import steady as rule
 STEPS = 160  # of time, of a picture of latencies
 PER_OCTAVE = 4
 BETWEEN = 0.02  # of a series, between two steps
+WORDS_PX = 13  # from one line of words in a plot to the next
 
 
 BY_SECOND = {  # what a figure is called where it is shown by the second
@@ -246,10 +247,16 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     plot = svg.Plot(title, 480, 300, (one.first - 0.4, last + 0.4), ((low - room) * scale, (high + room) * scale))
     plot.band(first - 0.4, last + 0.4)
     look = svg.look(0)
-    for share, style, words in ((1.1, "dashed", "110 %"), (1, "", "average"), (0.9, "dashed", "90 %")):
-        y = share * average * scale
+    limits = ((1.1, "dashed", "110 %"), (1, "", "average"), (0.9, "dashed", "90 %"))
+    heights = [plot.y(share * average * scale) for share, *_ in limits]
+    beside = [y - 4 for y in heights]
+    if heights[1] - heights[0] < WORDS_PX:  # no room between the lines: all above them, or all below
+        lowest = heights[0] - 8
+        lowest = lowest if lowest - 3 * WORDS_PX > plot.TOP else heights[2] + 4 + 3 * WORDS_PX
+        beside = [lowest - 2 * WORDS_PX, lowest - WORDS_PX, lowest]
+    for (_, style, words), y, at in zip(limits, [share * average * scale for share, *_ in limits], beside, strict=True):
         plot.line([(first - 0.4, y), (last + 0.4, y)], "stroke:var(--green)", style)
-        plot.words(plot.x(first - 0.4) + 3, plot.y(y) - 4, words, "soft")
+        plot.words(plot.x(last + 0.4) - 3, round(at, 1), words, "end soft halo")
     plot.line([(first, ends[0] * scale), (last, ends[1] * scale)], "stroke:var(--review);stroke-width:2")
     plot.line([(i, v * scale) for i, v in enumerate(values, one.first)], f"stroke:var({look['colour']})")
     for i, v in enumerate(values, one.first):
