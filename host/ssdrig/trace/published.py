@@ -27,18 +27,33 @@ class Bench(NamedTuple):
 
 BENCHES = {
     "bench-destroyer-like": Bench(
-        38_830_000, 10_980_000, 1583.02e9, 875.62e9, 67.0,
-        (6.0, 26.2, 3.1, 2.4, 1.7, 38.4, 18.0, 4.2), (50.0, 21.9, 4.1, 5.7, 8.8, 6.0, 2.1, 1.4),
-        "published statistics of AnandTech Storage Bench 2013, \"The Destroyer\" (rows recalled, not read again)",
+        38_830_000,
+        10_980_000,
+        1583.02e9,
+        875.62e9,
+        67.0,
+        (6.0, 26.2, 3.1, 2.4, 1.7, 38.4, 18.0, 4.2),
+        (50.0, 21.9, 4.1, 5.7, 8.8, 6.0, 2.1, 1.4),
+        'published statistics of AnandTech Storage Bench 2013, "The Destroyer" (rows recalled, not read again)',
     ),
     "bench-heavy-like": Bench(
-        2_170_000, 1_780_000, 48.63e9, 106.32e9, 43.0,
-        (7.8, 29.2, 3.5, 10.3, 10.8, 4.1, 21.7, 12.6), (63.5, 10.4, 5.1, 5.0, 6.4, 6.0, 3.2, 0.3),
+        2_170_000,
+        1_780_000,
+        48.63e9,
+        106.32e9,
+        43.0,
+        (7.8, 29.2, 3.5, 10.3, 10.8, 4.1, 21.7, 12.6),
+        (63.5, 10.4, 5.1, 5.0, 6.4, 6.0, 3.2, 0.3),
         "published statistics of AnandTech Storage Bench 2011/2015, Heavy (queue depths recalled, not read again)",
     ),
     "bench-light-like": Bench(
-        372_630, 459_709, 17.97e9, 23.25e9, 70.0,
-        (6.2, 27.6, 2.4, 8.0, 6.5, 4.8, 26.4, 18.1), (73.4, 16.8, 2.6, 2.3, 3.1, 1.5, 0.2, 0.2),
+        372_630,
+        459_709,
+        17.97e9,
+        23.25e9,
+        70.0,
+        (6.2, 27.6, 2.4, 8.0, 6.5, 4.8, 26.4, 18.1),
+        (73.4, 16.8, 2.6, 2.3, 3.1, 1.5, 0.2, 0.2),
         "published statistics of AnandTech Storage Bench 2011/2015, Light",
     ),
-}  # fmt: skip
+}
