@@ -1,105 +1,11 @@
-"""What plan/grammar.py and the modules it reads with say about broken plans: expected, seen with the place, do."""
+"""What plan/grammar.py and the modules it reads with say about broken plans: expected, seen with the place, do. Of
+values of a wrong type: test_plan_wrong_types.py."""
 
 import pytest
+from broken_plans import HEAD, LOAD, REPEAT, STEP, refused, steps
 
-from ssdrig.errors import UsageError
-from ssdrig.plan import document, grammar, shows
-from ssdrig.steps import KINDS
+from ssdrig.plan import grammar
 from ssdrig.words import do_you_mean
-
-HEAD = 'schema = 1\nname = "x"\ntitle = "X"\nsource = "none"\nabout = "A test."\n'
-LOAD = 'name = "load"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\n'
-STEP = f'[[step]]\n{LOAD}time = "60 s"\n'
-REPEAT = """
-[[step]]
-name = "rounds"
-do = "repeat"
-{0}
-  [[step.step]]
-  name = "point"
-  do = "load"
-  pattern = "random"
-  block = "4 KiB"
-  {1}
-"""
-
-
-def refused(text, variant=None, sets=None):
-    """The sentence of the UsageError that a text ends in, without the marks around names of keys."""
-    with pytest.raises(UsageError) as raised:
-        grammar.read(text, "my.toml", variant, sets)
-    words = str(raised.value)
-    assert words.isprintable() and len(words) < 1200, words
-    return words.replace("`", "")
-
-
-def steps(text):
-    return {step.path: step for step in grammar.every(grammar.read(HEAD + text, "my.toml").steps)}
-
-
-NOTHING = ("\x00", "\ufeff\ufeff", "\r", "x = 1979-05-27", "step = 3", "[step]", "step = []", "[[step]]\n" * 3, "")
-WRONG = (
-    "true",
-    "1.5",
-    "inf",
-    "-1",
-    "0x" + "f" * 900,
-    '"\\u001b[2J"',
-    "[]",
-    "[[]]",
-    "[{}]",
-    "{}",
-    '""',
-    "$x",
-    "07:32:00",
-)
-WRONG += ("{ a.b.c.d = 1 }", "[[[[[[[[[[1]]]]]]]]]]", "1979-05-27T07:32:00Z", '["load"]', '{ "load" = 1 }')
-KEYS = ("schema", "name", "title", "source", "about", "needs", "scaled", "param", "variant", "workload", "step", "show")
-
-
-@pytest.mark.parametrize("text", NOTHING)
-def test_what_is_no_plan_at_all(text):
-    refused(text)
-    refused(HEAD + text)
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_a_wrong_type_on_the_first_level(key):
-    lines = [line for line in HEAD.splitlines() if not line.startswith(f"{key} =")]
-    for value in WRONG:
-        text = "\n".join([*lines, f"{key} = {value}", STEP if key != "step" else ""])
-        try:
-            grammar.read(text)
-        except UsageError:
-            continue
-        assert (key, value) in {(k, "[]") for k in ("needs", "scaled", "show")} | {
-            (k, "{}") for k in ("param", "variant", "workload")
-        } | {("name", '"load"')}
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "replay", ["load"], None])
-def test_a_wrong_type_of_every_key_of_every_step(kind):
-    keys = getattr(KINDS.get(str(kind)), "KEYS", {"trace": None})
-    for key in (*keys, "name", "do", "use", "needs", "optional", "step"):
-        for value in WRONG:
-            said = f"{document.shown(key)} = {value}" if key not in ("name", "do") else ""
-            name = f"name = {value if key == 'name' else chr(34) + 'a' + chr(34)}"
-            do = f"do = {value}" if key == "do" else f"do = {document.shown(kind)}" if kind else ""
-            try:
-                grammar.read("\n".join([HEAD, "[[step]]", name, do, said]))
-            except UsageError as error:
-                assert str(error).isprintable()
-
-
-@pytest.mark.parametrize("view", [*shows.VIEWS, "nonsense"])
-def test_a_wrong_type_of_every_key_of_every_view(view):
-    for key in {key for each in shows.KEYS_OF.values() for key in (*each.required, *each.optional)} | {"view"}:
-        for value in WRONG[::4]:
-            table = {"view": f'"{view}"', "of": '"load"', "value": '"iops"', "by": '"read"', "rows": '"read"'} | {
-                key: value
-            }
-            show = "\n".join(f"{key} = {value}" for key, value in table.items())
-            refused(f"{HEAD}{STEP}[[show]]\n{show}")
 
 
 @pytest.mark.parametrize(
