@@ -1,10 +1,12 @@
 """plan/grammar.py on texts in which the value of one key is of a wrong type: every key, every type."""
 
+import re
+
 import pytest
 from broken_plans import HEAD, STEP, refused
 
 from ssdrig.errors import UsageError
-from ssdrig.plan import document, grammar, shows
+from ssdrig.plan import grammar, shows
 from ssdrig.steps import KINDS
 
 NOTHING = ("\x00", "\ufeff\ufeff", "\r", "x = 1979-05-27", "step = 3", "[step]", "step = []", "[[step]]\n" * 3, "")
@@ -47,18 +49,60 @@ def test_a_wrong_type_on_the_first_level(key):
         } | {("name", '"load"')}
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "replay", ["load"], None])
+SWEPT = """[[step]]
+name = "r"
+do = "repeat"
+times = 1
+  [[step.step]]
+  name = "s"
+  do = "load"
+  pattern = "random"
+  read = 0
+  block = "4 KiB"
+  over = [{ qd = [1, 4] }]
+  time = "1 s"
+"""
+# what a step of a kind must say
+SAYS = {
+    "load": {"pattern": '"random"', "read": "0", "block": '"4 KiB"', "time": '"60 s"'},
+    "repeat": {"times": "2"},
+    "choose": {"from": '"r/s"', "points": '[{ at = "max" }]'},
+    "idle": {"time": '"1 s"'},
+    "set": {"write_cache": '"on"'},
+    "ask": {"text": '"x"'},
+}
+OF_ALL = ("name", "do", "use", "needs", "optional", "step")
+RIGHT = {("needs", "[]"), ("optional", "true"), ("windows", "{}")}
+
+
+def one_step(kind, key=None, value=None) -> str:
+    """A plan whose last step is whole and right, but for one key's value."""
+    says = {"name": '"a"', "do": f'"{kind}"', **SAYS.get(kind, {})} | ({key: value} if key else {})
+    inside = '[[step.step]]\nname = "p"\ndo = "purge"\n' if kind == "repeat" and key != "step" else ""
+    lines = "".join(f"{name} = {said}\n" for name, said in says.items())
+    return f"{HEAD}{SWEPT if kind == 'choose' else ''}[[step]]\n{lines}{inside}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_type_of_every_key_of_every_step(kind):
-    keys = getattr(KINDS.get(str(kind)), "KEYS", {"trace": None})
-    for key in (*keys, "name", "do", "use", "needs", "optional", "step"):
+    """The sentence names the key; where that is no TOML, the line."""
+    grammar.read(one_step(kind))
+    for key in (*KINDS[kind].KEYS, *OF_ALL):
         for value in WRONG:
-            said = f"{document.shown(key)} = {value}" if key not in ("name", "do") else ""
-            name = f"name = {value if key == 'name' else chr(34) + 'a' + chr(34)}"
-            do = f"do = {value}" if key == "do" else f"do = {document.shown(kind)}" if kind else ""
-            try:
-                grammar.read("\n".join([HEAD, "[[step]]", name, do, said]))
-            except UsageError as error:
-                assert str(error).isprintable()
+            text = one_step(kind, key, value)
+            if (key, value) in RIGHT:
+                grammar.read(text)
+                continue
+            words = refused(text)
+            expected, seen, do = re.fullmatch(r"expected (.+?); seen (.+); do: (.+)", words).groups()
+            line = 1 + text[: text.rindex(f"{key} = {value}")].count("\n")
+            named = re.search(rf"\b{key}\b", f"{expected} {seen}") or f"(at line {line}, " in seen
+            assert named and "my.toml" in seen, (key, value, words)
+
+
+@pytest.mark.parametrize("do", ["", 'do = "replay"\n', 'do = ["load"]\n'])
+def test_a_step_of_no_kind(do):
+    assert re.search(r"\bdo\b|traces", refused(f'{HEAD}[[step]]\nname = "a"\n{do}'))
 
 
 @pytest.mark.parametrize("view", [*shows.VIEWS, "nonsense"])

@@ -70,19 +70,20 @@ def parse(text: str, where: str) -> dict:
 
 def check(document: dict, where: str) -> None:
     """Raises UsageError for what no plan says anywhere: deep nests, numbers beyond 64 bits, inf and nan."""
-    waiting: list[tuple[object, int]] = [(document, 0)]
+    waiting: list[tuple[str, object, int]] = [("", document, 0)]
     while waiting:
-        value, depth = waiting.pop()
+        key, value, depth = waiting.pop()
         if isinstance(value, (dict, list)):
             if depth > DEEPEST:
-                raise UsageError(
-                    f"tables and lists at most {DEEPEST} deep", f"deeper ones in {where}", "take them apart"
-                )
-            waiting += [(inner, depth + 1) for inner in (value.values() if isinstance(value, dict) else value)]
+                seen = f"deeper ones in {_key(key)} in {where}"
+                raise UsageError(f"tables and lists at most {DEEPEST} deep", printable(seen), "take them apart")
+            inside = value.items() if isinstance(value, dict) else ((key, inner) for inner in value)
+            waiting += [(of, inner, depth + 1) for of, inner in inside]
         elif (isinstance(value, int) and abs(value) >= LARGEST) or (
             isinstance(value, float) and not math.isfinite(value)
         ):
-            raise UsageError("numbers that fit in 64 bits", f"{shown(value)} in {where}", "correct it")
+            seen = f"{shown({key: value}).strip('{ }')} in {where}"
+            raise UsageError("numbers that fit in 64 bits", seen, "correct it")
 
 
 def shown(value) -> str:
