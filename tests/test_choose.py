@@ -4,7 +4,7 @@ import contextlib
 from types import SimpleNamespace
 
 import pytest
-from small_plans import DRIVE, HEAD
+from small_plans import DRIVE, FILL, HEAD, operating_points
 
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state, values
@@ -12,43 +12,15 @@ from ssdrig.rules import choose
 from ssdrig.run import dry_run, earlier, engine, prepare, standing
 from ssdrig.run.budget import Budget
 
-SWEEP = """
-[[step]]
-name = "fill"
-do = "fill"
-[[step]]
-name = "sweep"
-do = "repeat"
-times = 2
-  [[step.step]]
-  name = "point"
-  do = "load"
-  pattern = "random"
-  read = 0
-  block = "4 KiB"
-  over = [{ qd = [1, 8, 32] }]
-  time = "10 s"
-"""
-PICK = """
-[[step]]
-name = "pick"
-do = "choose"
-from = "sweep/point"
-points = [{ at = "max", where = "lat_mean < 2 ms" }, { at = "mid" }, { at = "min", qd = 1 }]
-"""
-AGAIN = """
-[[step]]
-name = "again"
-do = "repeat"
-over = [{ at = ["max", "mid", "min"] }]
-  [[step.step]]
-  name = "long"
-  do = "load"
-  pattern = "random"
-  read = 0
-  block = "4 KiB"
-  time = "60 s"
-"""
+SWEEP, PICK, AGAIN = operating_points(
+    qds="1, 8, 32",
+    time_s=10,
+    rounds=2,
+    points='{ at = "max", where = "lat_mean < 2 ms" }, { at = "mid" }, { at = "min", qd = 1 }',
+    picked='"max", "mid", "min"',
+    again_s=60,
+)
+PLAN = HEAD + FILL + SWEEP + PICK + AGAIN
 # by QD: IOPS, mean latency in µs
 SHOWN = {1: (8_000, 125.0), 8: (30_000, 260.0), 32: (40_000, 800.0)}
 
@@ -120,7 +92,7 @@ class Book:
         self.events.append({"kind": kind, **fields})
 
 
-def prepared(tmp_path, text=HEAD + SWEEP + PICK + AGAIN, drive=DRIVE):
+def prepared(tmp_path, text=PLAN, drive=DRIVE):
     path = tmp_path / "x.toml"
     path.write_text(text)
     return prepare.prepare(str(path), drive)
@@ -182,7 +154,7 @@ def test_a_limit_that_no_point_keeps_leaves_out_what_comes_later_with_the_reason
 
 
 def test_before_the_start_the_cost_is_that_of_any_of_the_points(tmp_path):
-    text = (HEAD + SWEEP + PICK + AGAIN).replace("over = [{ qd = [1, 8, 32] }]", 'over = [{ time = ["10 s", "90 s"] }]')
+    text = PLAN.replace("over = [{ qd = [1, 8, 32] }]", 'over = [{ time = ["10 s", "90 s"] }]')
     text = text.replace('time = "10 s"\n', "").replace('  time = "60 s"\n', "").replace(", qd = 1", "")
     made = prepared(tmp_path, text)
     act = next(act for act in made.acts if act.label == "again/long at=mid")
@@ -197,7 +169,7 @@ def test_before_the_start_the_cost_is_that_of_any_of_the_points(tmp_path):
 
 
 def test_a_point_that_reads_what_was_never_written_is_refused_whichever_is_picked(tmp_path):
-    text = (HEAD + SWEEP + PICK + AGAIN).replace("over = [{ qd = [1, 8, 32] }]", "over = [{ read = [0, 50] }]")
+    text = PLAN.replace("over = [{ qd = [1, 8, 32] }]", "over = [{ read = [0, 50] }]")
     text = text.replace("  read = 0\n", "").replace(", qd = 1", "")
     assert prepared(tmp_path, text)
     with pytest.raises(UsageError, match="data in all"):
@@ -207,7 +179,7 @@ def test_a_point_that_reads_what_was_never_written_is_refused_whichever_is_picke
 
 
 def test_points_that_the_drive_cannot_do_are_not_picked(tmp_path, monkeypatch):
-    text = (HEAD + SWEEP + PICK + AGAIN).replace("qd = [1, 8, 32]", 'block = ["512 B", "4 KiB"]')
+    text = PLAN.replace("qd = [1, 8, 32]", 'block = ["512 B", "4 KiB"]')
     text = text.replace('  block = "4 KiB"\n', "").replace("qd = 1 }", 'block = "512 B" }')
     acts = prepared(tmp_path, text).acts
     why = {act.label: act.not_run for act in acts if act.path == "again/long"}
@@ -241,7 +213,7 @@ def test_a_run_that_was_cut_short_picks_the_same_points_again(tmp_path, monkeypa
 
 
 def test_what_a_choose_step_that_was_left_out_would_have_set_is_left_out(tmp_path, monkeypatch):
-    text = HEAD + SWEEP + PICK + 'needs = ["write-cache"]\noptional = true\n' + AGAIN
+    text = HEAD + FILL + SWEEP + PICK + 'needs = ["write-cache"]\noptional = true\n' + AGAIN
     events, done = carry_out(monkeypatch, prepared(tmp_path, text).acts)
     assert "again/long" not in {path for path, _ in done}
     why = {event["step"]: event["why"] for event in of(events, "not_run")}

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import synthetic_plan
+from small_plans import HEAD, operating_points
 from synthetic_plan import Writer
 
 from ssdrig.analysis import table
@@ -211,41 +212,17 @@ def test_a_step_whose_logs_are_gone_says_so(tmp_path):
     assert "done: load: expected" in page and "not known" not in row.why_not("iops")
 
 
-PICKED = """schema = 1
-name = "demo"
-title = "Operating points"
-source = "a test"
-about = "Two queue depths, and the better one again."
-[[step]]
-name = "sweep"
-do = "repeat"
-times = 1
-  [[step.step]]
-  name = "point"
-  do = "load"
-  pattern = "random"
-  read = 0
-  block = "4 KiB"
-  over = [{ qd = [1, 4] }]
-  time = "2 s"
-[[step]]
-name = "pick"
-do = "choose"
-from = "sweep/point"
-points = [{ at = "max" }, { at = "min", where = "lat_mean < 1 us" }]
-[[step]]
-name = "again"
-do = "repeat"
-over = [{ at = ["max", "min"] }]
-  [[step.step]]
-  name = "long"
-  do = "load"
-  pattern = "random"
-  read = 0
-  block = "4 KiB"
-  time = "4 s"
-  windows = { late = "last 2 s" }
-"""
+PICKED = HEAD + "".join(
+    operating_points(
+        qds="1, 4",
+        time_s=2,
+        rounds=1,
+        points='{ at = "max" }, { at = "min", where = "lat_mean < 1 us" }',
+        picked='"max", "min"',
+        again_s=4,
+    )
+)
+PICKED += '  windows = { late = "last 2 s" }\n'
 
 
 def test_a_row_at_an_operating_point_has_what_was_picked(tmp_path):

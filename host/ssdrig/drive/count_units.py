@@ -221,9 +221,9 @@ def _fitting(findings: list[dict]) -> dict[str, int]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
-    )
+    from ssdrig.drive.target import confirm
+
+    confirm.add_arguments(parser)
     parser.add_argument(
         "--write",
         default="32GiB",
@@ -242,11 +242,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=60,
         metavar="S",
         help="seconds between the polls that wait for the counters to rest",
-    )
-    parser.add_argument(
-        "--destroy-data",
-        metavar="SERIAL",
-        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
     )
     parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 

@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 
 from ssdrig.drive.erase.purge import METHODS, ONLY_IF_ASKED, OTHER_INTERFACE, choose, methods, purge
-from ssdrig.drive.target import guard, inventory
+from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.target.confirm import confirmed
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
@@ -17,20 +17,13 @@ from ssdrig.words import clock, size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
-    )
+    confirm.add_arguments(parser)
     parser.add_argument(
         "--method",
         default="auto",
         choices=("auto", *METHODS),
         metavar="METHOD",
         help=f"auto (the best there is) or {', '.join(METHODS)}",
-    )
-    parser.add_argument(
-        "--destroy-data",
-        metavar="SERIAL",
-        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="only show what could be done and what stands against it"

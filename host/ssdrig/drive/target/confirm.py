@@ -1,11 +1,24 @@
 """The last question before data is destroyed."""
 
+import argparse
 import sys
 
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UnsafeTarget
 
 TAIL = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which drive is meant, and that its data may go."""
+    parser.add_argument(
+        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
+    )
+    parser.add_argument(
+        "--destroy-data",
+        metavar="SERIAL",
+        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
+    )
 
 
 def confirmed(drive: Drive, destroy_serial: str | None) -> str:
