@@ -134,6 +134,45 @@ def test_pts_lat_is_nine_points_at_queue_depth_one_then_twenty_minutes_of_writes
     assert (wipc.range_bytes, wipc.amount_bytes) == (192 << 30, 512 << 30)
 
 
+@pytest.mark.parametrize(("variant", "percent", "cache"), [(None, 100, "off"), ("client", 75, "on")])
+def test_pts_tp_fills_with_the_block_of_its_rounds(variant, percent, cache):
+    """Read, then write, one thread of 32, in order; each block size on a drive purged for it."""
+    found = acts("pts-tp", variant)
+    assert next(act for act in found if act.do == "set").keys == {"write_cache": cache}
+    for size in (1024, 128):
+        block = size << 10
+        fill = next(act for act in found if act.path == f"wipc-{size}")
+        assert (fill.keys["block"], fill.amount_bytes, fill.range_bytes) == (
+            block,
+            512 << 30,
+            (256 << 30) * percent // 100,
+        )
+        points = [act for act in found if act.path == f"rounds-{size}/point"]
+        assert [act.point["read"] for act in points] == [100, 0] and {act.keys["block"] for act in points} == {
+            ((block, 100),)
+        }
+        assert {(a.keys["pattern"], a.keys["qd"], a.keys["threads"], load.longest_s(a)) for a in points} == {
+            ("sequential", 32, 1, 60)
+        }
+        (ruled,) = points[0].repeat.until
+        assert ruled.track == ("MB/s read=0",) and (points[0].repeat.least, points[0].repeat.most) == (5, 25)
+    assert [act.path for act in found if act.do == "purge"] == ["purge-1024", "purge-128"]
+
+
+@pytest.mark.parametrize(("variant", "oio"), [(None, (4, 32)), ("client", (2, 16))])
+def test_pts_wsat_writes_a_purged_drive_until_it_is_saturated(variant, oio):
+    """4 times the capacity, 6 h, or the rule on minutes that are half an hour apart; no fill comes before."""
+    found = acts("pts-wsat", variant)
+    wsat, histogram = (act for act in found if act.do == "load")
+    assert [act.do for act in found] == ["purge", "set", "load", "load"]
+    rule, written, time = wsat.keys["until"]
+    assert (rule.rule, rule.record_s, rule.spaced_s, rule.after.fixed_bytes) == ("pts", 60, 1800, 1 << 20)
+    assert (written.written.times, time.time_s, load.longest_s(histogram)) == (4, 6 * 3600, 1200)
+    for act in (wsat, histogram):
+        assert (act.keys["threads"], act.keys["qd"]) == oio
+        assert (act.keys["read"], act.keys["block"]) == (0, ((4096, 100),))
+
+
 SMALL = """schema = 1
 name = "x"
 title = "x"

@@ -91,6 +91,14 @@ def test_a_rule_ends_between_the_least_it_needs_and_its_time():
     assert found.written_bytes[0] == pytest.approx(0.4e12)
 
 
+def test_an_amount_that_ends_a_load_is_the_most_that_is_expected():
+    load = next(act for act in shipped("pts-wsat") if act.path == "wsat")
+    found = cost.of(load, DRIVE)
+    assert found.written_bytes[1] == 4e12 and found.time_s[1] == 6 * 3600 + 1 + READING_S[1]
+    small = DRIVE | {"capacity_bytes": 10**9}  # 4 GB, at 2000 IOPS
+    assert cost.of(load, small).time_s[1] == pytest.approx(4e9 / (2000 * 4096) + 1 + READING_S[1])
+
+
 def test_rounds_are_counted_least_to_most():
     whole = cost.total(shipped("pts-iops"), DRIVE)
     assert whole.jobs == (1 + 5 * 56, 1 + 25 * 56)

@@ -21,6 +21,7 @@ VIRTUAL = ["--virtual", "sata-tlc", "--capacity", "512MiB"]
 LESS = {
     "pts-iops": ["--set", "most=6", "--set", "time=1 s"],
     "pts-lat": ["--set", "most=6"],
+    "pts-tp": ["--set", "most=6"],
     "trim-validation": ["--set", "torture=20 s"],
 }
 

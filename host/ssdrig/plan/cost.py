@@ -157,12 +157,20 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
     most = load.most_written_bytes(act, drive["interface"]) or 0
     written = (min(most, share * slow_Bps * time_s[0]), min(most, share * fast_Bps * time_s[1]))
     for entry in act.keys.get("until", ()):
+        if entry.written and share:  # looked at each second
+            amount = _bytes(entry.written, drive)
+            written = (min(written[0], amount), min(written[1], amount))
+            time_s = (time_s[0], min(time_s[1], max(time_s[0], amount / (share * slow_Bps))))
         if entry.after and entry.rule == "pts":
-            amount = entry.after.fixed_bytes or entry.after.times * drive["capacity_bytes"]
+            amount = _bytes(entry.after, drive)
             if share and (soonest := amount / (share * fast_Bps)) < time_s[1]:
                 time_s = (max(time_s[0], soonest), time_s[1])
                 written = (min(written[1], max(written[0], amount)), written[1])
     return Cost(time_s, written, most, (1, 1), _log_bytes(act, time_s))
+
+
+def _bytes(amount, drive: Mapping) -> float:
+    return amount.fixed_bytes or amount.times * drive["capacity_bytes"]
 
 
 def _mean_block_bytes(act: "Act") -> float:
