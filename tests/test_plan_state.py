@@ -9,8 +9,8 @@ from killed_runs import UNIT
 from ssdrig.errors import UsageError
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.plan.state import UNKNOWN, State
-from ssdrig.run import earlier, resume, standing
-from ssdrig.run.resume import Reading
+from ssdrig.run import cut_short, earlier, standing
+from ssdrig.run.cut_short import Reading
 from ssdrig.steps import load, speeds
 
 GIB = 1 << 30
@@ -217,17 +217,17 @@ BEFORE = Reading("F1", 1000 * UNIT, UNIT)
     ],
 )
 def test_what_is_left_of_a_state(now, ours, powered, kept, words):
-    state, void = resume.left(PAST, BEFORE, now, ours, powered)
+    state, void = cut_short.left(PAST, BEFORE, now, ours, powered)
     assert state == (PAST.state if kept else UNKNOWN) and words in "; ".join(void)
 
 
 def test_a_steady_state_never_survives_and_rest_needs_power():
     steady = replace(PAST, state=replace(PAST.state, steady=True), was_steady=True)
-    assert resume.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
+    assert cut_short.left(steady, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), True)[0].steady is False
     rested = replace(PAST, state=State("rested", 100, "l"))
-    state, void = resume.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)
+    state, void = cut_short.left(rested, BEFORE, Reading("F1", 1000 * UNIT, UNIT), (0, 0), False)
     assert state.name == "written" and any("supply" in words for words in void)
 
 
 def test_a_drive_of_which_nothing_is_known_has_nothing_to_lose():
-    assert resume.left(standing.Past(), None, Reading("F1", None, 0), (0, 0), True) == (UNKNOWN, ())
+    assert cut_short.left(standing.Past(), None, Reading("F1", None, 0), (0, 0), True) == (UNKNOWN, ())

@@ -12,17 +12,17 @@ from ssdrig import analysis, integrity, journal, parts, steps
 from ssdrig.drive import conditions
 from ssdrig.errors import JournalError
 from ssdrig.plan.state import UNKNOWN, State
-from ssdrig.run import prepare, resume, standing
+from ssdrig.run import cut_short, prepare, resume, standing
 
 
 def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(story):
     run = killed(story)
     assert journal.state(run) == "died"
-    found = resume.read(run)
+    found = cut_short.read(run)
     assert found.past.cut.label == "rounds/point" and found.past.rounds == 1 and found.past.jobs == 3
     assert found.plan.params == {"most": 6}
     assert found.before.firmware == "F1" and found.before.host_written_bytes == 101 * UNIT
-    assert found.ours == (10 << 20, (10 << 20) + resume.UNSEEN_S * (6 << 20))
+    assert found.ours == (10 << 20, (10 << 20) + cut_short.UNSEEN_S * (6 << 20))
     assert found.moved_bytes == 0  # of a round nothing counts
     prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
     assert prepared.seen == {"rounds/point": {1: MEAN}}
@@ -30,7 +30,7 @@ def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(s
 
 def test_a_run_that_goes_on_is_refused(story):
     with pytest.raises(JournalError, match="still writes it"):
-        resume.read(story.path)
+        cut_short.read(story.path)
     with pytest.raises(JournalError, match="still writes it"):
         parts.begin(story.path, {})
 
@@ -40,11 +40,11 @@ def test_a_run_without_a_plan_is_refused(tmp_path, story):
     header = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({key: value for key, value in header.items() if key != "plan"}))
     with pytest.raises(JournalError, match="the run of a plan"):
-        resume.read(run)
+        cut_short.read(run)
     header["plan"]["acts"][0] = "other"
     (run / "run.json").write_text(json.dumps(header))
     with pytest.raises(JournalError, match="read as when it began"):
-        resume.read(run)
+        cut_short.read(run)
 
 
 def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
@@ -58,7 +58,7 @@ def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
     assert book.path == run / "part-2" and parts.root(book.path) == run and parts.of(run) == [run, book.path]
     assert journal.lock_is_held(run) and journal.state(book.path) == "running"
     with pytest.raises(JournalError, match="still writes it"):
-        resume.read(run)
+        cut_short.read(run)
     assert parts.shown(run)[0] == run  # the part has no I/O yet
     book.event("load.first_io", step="rounds/point")
     book.close("complete")
@@ -68,7 +68,7 @@ def test_a_part_is_a_folder_of_its_own_and_the_first_stays_as_it_was(story):
     assert shown == book.path and "2 parts" in words
     data = analysis.load(run)
     assert data.header["run"] == run.name and data.state == "complete" and words in data.notes
-    story = resume.read(book.path)  # the part names its run
+    story = cut_short.read(book.path)  # the part names its run
     assert story.run == run and story.past.at == len(story.acts)
     third = parts.begin(run, header)
     assert third.path.name == "part-3"
@@ -172,7 +172,7 @@ def test_what_a_killed_part_had_set_is_put_back_by_the_next(tmp_path):
 
 
 def test_the_budget_is_of_all_parts(story):
-    found = resume.read(killed(story))
+    found = cut_short.read(killed(story))
     args = SimpleNamespace(budget="1 GB")
     budget = resume._budget(found, args, None)
     assert (budget.most_bytes, budget.written_bytes) == (10**9, (64 << 20) + 2 * (10 << 20))
@@ -207,7 +207,7 @@ def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
     book.event("step.start", step="wear")
     wrote(book, "wear", [20 << 20])
     killed(book)
-    found = resume.read(run)
+    found = cut_short.read(run)
     assert found.moved_bytes == 50 << 20
     todo = standing.todo(found.acts, found.past, found.past.state, (), found.moved_bytes)
     assert [act.path for act in todo.acts] == ["wear"] and todo.acts[0].amount_bytes == 78 << 20
@@ -215,5 +215,5 @@ def test_what_counts_of_an_act_that_was_cut_short_twice(tmp_path):
 
 def test_what_the_bench_could_do_when_the_run_began_still_counts():
     header = {"drive": {}, "plan": {"can": ["purge", "write-cache"]}, "rig": None}
-    assert resume._capabilities(header) == {"purge", "write-cache"}
-    assert resume._capabilities(header | {"plan": {}}) == prepare.REAL
+    assert cut_short._capabilities(header) == {"purge", "write-cache"}
+    assert cut_short._capabilities(header | {"plan": {}}) == prepare.REAL

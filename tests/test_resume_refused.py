@@ -15,7 +15,7 @@ from ssdrig import journal, parts
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.state import UNKNOWN
-from ssdrig.run import able, prepare, resume
+from ssdrig.run import able, cut_short, prepare, resume
 
 
 def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
@@ -27,21 +27,21 @@ def test_parts_that_cannot_be_are_refused_and_reports_say_so(story, tmp_path):
     with pytest.raises(JournalError, match="another process has gone on"):
         parts.begin(run, header | {"resumed": resumed | {"part": 3}})
     assert not journal.lock_is_held(run)
-    assert resume.read(run).past.at == 2
+    assert cut_short.read(run).past.at == 2
     lone = tmp_path / "elsewhere/part-3"
     shutil.copytree(run / "part-3", lone)
     with pytest.raises(JournalError, match="a later part of a run"):
-        resume.read(lone)
+        cut_short.read(lone)
     assert "a later part" in parts.shown(lone)[1]
     shutil.move(run / "part-2", tmp_path / "lost")
     with pytest.raises(JournalError, match="part 2 is missing"):
-        resume.read(run)
+        cut_short.read(run)
     assert "part 2 is missing" in parts.shown(run)[1]
     shutil.move(tmp_path / "lost", run / "part-2")
     file = run / "part-3/run.json"
     file.write_text(file.read_text().replace(run.name, "other"))
     with pytest.raises(JournalError, match="part-3 is of another run, other"):
-        resume.read(run)
+        cut_short.read(run)
 
 
 @pytest.mark.parametrize("wrong", [{"begins": 99}, {"begins": None}, {"round": 0}, {"state": {"x": 1}}])
@@ -51,7 +51,7 @@ def test_a_part_that_says_nonsense_is_refused(story, wrong):
     resumed = {"part": 2, "begins": 2, "round": 2, "state": vars(UNKNOWN)}
     killed(parts.begin(run, header | {"resumed": resumed | wrong}))
     with pytest.raises(JournalError, match="it is damaged"):
-        resume.read(run)
+        cut_short.read(run)
 
 
 def test_a_journal_that_lacks_lines_voids_all(story):
@@ -61,21 +61,21 @@ def test_a_journal_that_lacks_lines_voids_all(story):
     begun = next(i for i, line in enumerate(whole) if b'"round": 2' in line)
     for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
         file.write_bytes(b"".join(lines))
-        found = resume.read(run)
+        found = cut_short.read(run)
         _, todo = resume._prepared(found, DRIVE, found.past.state, ())
         assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
     file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
-    assert not resume.read(run).doubts
+    assert not cut_short.read(run).doubts
     file.write_bytes(b"".join(whole))
     book = parts.begin(run, {k: v for k, v in json.loads((run / "run.json").read_text()).items() if k != "started"})
     book.close("interrupted")
     (book.path / "run.json").write_text((book.path / "run.json").read_text().replace("S1", "S2"))
     with pytest.raises(JournalError, match="run.json: is damaged"):
-        resume.read(run)
+        cut_short.read(run)
 
 
 def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
-    found = resume.read(killed(story))
+    found = cut_short.read(killed(story))
     done = (64 << 20) + 2 * (10 << 20)
     prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
     args = SimpleNamespace(budget=f"{done} B", dry_run=True)
@@ -109,6 +109,6 @@ def test_a_rest_needs_the_bench_it_began_on(tmp_path):
 @pytest.mark.parametrize("key", ["point", "chosen", "mean"])
 def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key):
     story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
-    found = resume.read(killed(story))
+    found = cut_short.read(killed(story))
     assert any("1 damaged lines" in words for words in found.doubts)
     assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN

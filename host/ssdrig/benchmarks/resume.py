@@ -29,7 +29,7 @@ from ssdrig import integrity, journal, parts
 from ssdrig.analysis import timeline
 from ssdrig.benchmarks import Figure, at_most, exactly, in_turn
 from ssdrig.plan import expand, grammar
-from ssdrig.run import engine, prepare, resume
+from ssdrig.run import cut_short, engine, prepare, resume
 from ssdrig.steps.stage import Stage
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import SATA_TLC
@@ -186,12 +186,12 @@ def begun(runs: Path, kill_at: int | None, seed: int) -> Path:
 def gone_on(run: Path, kill_at: int | None, rebooted: bool = False) -> bool:
     """The next part of a run, killed or not, `rebooted`: on a host that has started anew, its drive without supply
     meanwhile. Returns whether there was something left to do."""
-    story = resume.read(run)
+    story = cut_short.read(run)
     if story.past.at >= len(story.acts):
         return False
     state = run.parent / "state.npz"
-    now = resume.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
-    found, void = resume.left(story.past, story.before, now, story.ours, not rebooted)
+    now = cut_short.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
+    found, void = cut_short.left(story.past, story.before, now, story.ours, not rebooted)
     prepared, todo = resume._prepared(story, DRIVE, found, void)
     resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
     header = {key: value for key, value in story.parts[-1][0].items() if key not in ("schema", "started")}

@@ -1,0 +1,207 @@
+"""A run that was cut short, as its folder tells it: what is done, what the drive's counters said last, what the run
+wrote since. What of the drive's state is left then: left(). How to go on: standing.py, resume.py."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ssdrig import journal, parts, words
+from ssdrig.drive.smart import counters
+from ssdrig.errors import JournalError
+from ssdrig.load import fiotext
+from ssdrig.plan import expand, grammar, state
+from ssdrig.plan.expand import Act
+from ssdrig.plan.state import UNKNOWN
+from ssdrig.run import prepare, standing
+from ssdrig.steps import speeds
+
+UNSEEN_S = 5  # of I/O that fio had done when it was killed and nobody had read of
+
+
+class Reading(NamedTuple):
+    """What a drive says of itself: None where it does not."""
+
+    firmware: str | None
+    host_written_bytes: int | None
+    unit_bytes: int
+
+
+@dataclass(frozen=True)
+class Story:
+    """A run that was cut short. `parts`: (run.json, events) of each; `folders`: theirs; `before`: the last reading of
+    the drive's counters, `ours`: the least and the most bytes that the run wrote since; `doubts`: why what the folder
+    says is not all that happened."""
+
+    run: Path
+    header: dict
+    folders: list[Path]
+    parts: list[tuple[dict, list[dict]]]
+    plan: grammar.Plan
+    acts: tuple[Act, ...]
+    past: standing.Past
+    before: Reading | None
+    ours: tuple[int, int]
+    moved_bytes: int
+    doubts: tuple[str, ...] = ()
+
+
+def read(folder: Path) -> Story:
+    """The story of a run folder. Raises JournalError for one that is no run of a plan, that still goes on, or whose
+    run.json or parts are not what the run wrote."""
+    folder = parts.root(folder)
+    try:
+        return _read(folder)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise JournalError(
+            f"a run folder {folder} as the run wrote it",
+            f"{type(error).__name__}: {error}",
+            "it is damaged: take it from a copy of the run",
+        ) from error
+
+
+def _read(folder: Path) -> Story:
+    header = journal.run_header(folder)
+    if journal.lock_is_held(folder):
+        raise JournalError(
+            f"a run that has ended: {folder}", "a process that still writes it", "wait for its end, or end it"
+        )
+    said = header.get("plan")
+    if not isinstance(said, dict) or not all(key in said for key in ("text", "acts", "params", "variant")):
+        raise JournalError(f"the run of a plan in {folder}", "a run.json without one", "begin the run anew")
+    if odd := parts.strange(folder):
+        raise JournalError(f"the run {folder} with all its parts", "; ".join(odd), "take it whole from a copy")
+    plan = grammar.of_run(said, str(folder / "run.json"))
+    acts = tuple(expand.expand(plan, header["drive"], _capabilities(header)))
+    if said.get("finish", "keep") != "keep":
+        acts += (prepare.last_act(said["finish"], header["drive"]),)
+    if [act.label for act in acts] != said["acts"]:
+        raise JournalError(
+            f"the plan of {folder} to be read as when it began",
+            "other steps",
+            "go on with the ssdrig that began it, or begin the run anew",
+        )
+    folders = parts.of(folder)
+    story = [(journal.open_run(part), journal.events(part)) for part in folders]
+    for resumed in filter(None, (header.get("resumed") for header, _ in story)):
+        if not (0 <= resumed["begins"] < len(acts) and resumed["round"] >= 1):
+            raise ValueError(f"resumed at act {resumed['begins']}, round {resumed['round']}")
+    doubts = parts.doubts(folders)
+    past = standing.past(acts, story)
+    if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
+        doubts.append(f"fio was started {jobs} times, events.jsonl tells of {past.jobs}")
+    before, ours = _since_reading(folders, past, str(header["drive"].get("interface")))
+    return Story(
+        folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
+    )
+
+
+def _capabilities(header: Mapping) -> frozenset[str]:
+    """What the bench could do when the run began."""
+    can = header["plan"].get("can")
+    if isinstance(can, list):
+        return frozenset(can)
+    if header["drive"].get("preset"):
+        return prepare.VIRTUAL
+    return prepare.REAL | ({"rig"} if header.get("rig") else set())
+
+
+def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[int, int], powered: bool):
+    """(State, words of what is void and why): what is left of the state of a run whose drive says `now`. `ours`: the
+    least and most bytes that the run wrote since the reading `before`; `powered`: the drive kept its supply."""
+    void = []
+    found = state.interrupted(past.state, powered)
+    if past.state == UNKNOWN:
+        return UNKNOWN, ()
+    if past.was_steady or past.rounds:
+        void.append("the steady state: an interruption ends it")
+    if past.state.name != found.name:
+        void.append("the rest of the drive: it lost its supply")
+    if before is None or before.host_written_bytes is None or now.host_written_bytes is None:
+        return UNKNOWN, (*void, "everything: no reading of the drive's counters says that nobody else wrote to it")
+    if before.firmware != now.firmware:
+        return UNKNOWN, (*void, f"everything: the firmware was {before.firmware}, now it is {now.firmware}")
+    counted = now.host_written_bytes - before.host_written_bytes
+    nearest = min(max(counted, ours[0]), ours[1])
+    if state.foreign(found, nearest, counted, max(before.unit_bytes, now.unit_bytes)) == UNKNOWN:
+        seen = f"{words.size(counted)} were written to the drive" if counted >= 0 else "its counter went back"
+        return UNKNOWN, (*void, f"everything: {seen} since its last reading, {words.size(nearest)} by the run")
+    return found, tuple(void)
+
+
+def _since_reading(folders: list[Path], past: standing.Past, interface: str) -> tuple[Reading | None, tuple[int, int]]:
+    """The last reading of the drive's counters in any part, and what the run wrote since."""
+    least = most = 0
+    for folder in reversed(folders):
+        snapshots = [snapshot for snapshot in _snapshots(folder) if snapshot["host_written_bytes"] is not None]
+        last = max(snapshots, key=lambda snapshot: snapshot["t_ns"], default=None)
+        cut = past.cut if folder == folders[-1] else None
+        more = written(folder, cut, last["t_ns"] if last else None, interface)
+        least, most = least + more[0], most + more[1]
+        if last:
+            return reading_of(last), (least, most)
+    return None, (least, most)
+
+
+def _snapshots(folder: Path) -> list[dict]:
+    found = []
+    for path in (folder / "smart").glob("*.json"):
+        try:
+            found.append(counters.snapshot(json.loads(path.read_bytes())))
+        except (OSError, ValueError, RecursionError):
+            continue
+    return [snapshot for snapshot in found if snapshot["t_ns"] is not None]
+
+
+def reading_of(snapshot: Mapping) -> Reading:
+    return Reading(snapshot["firmware"], snapshot["host_written_bytes"], int(snapshot["host_written_unit_bytes"] or 0))
+
+
+def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str) -> tuple[int, int]:
+    """The least and the most bytes that the fio jobs of a part wrote after `since_ns` (None: all of it). Of a job that
+    was killed what fio printed last is not all that it did."""
+    least = most = 0
+    jobs = sorted((_job(path) for path in (folder / "fio").rglob("start.json")), key=lambda job: job[0])
+    for i, (_, rows) in enumerate(jobs):
+        before = [size for t_ns, size in rows if since_ns is not None and t_ns <= since_ns]
+        after = [size for t_ns, size in rows if since_ns is None or t_ns > since_ns]
+        end = rows[-1][1]
+        most += end - (before[-1] if before else 0)
+        least += end - (after[0] if before and after else end if before else 0)
+        if cut and i == len(jobs) - 1 and (since_ns is None or rows[-1][0] >= since_ns or not after):
+            steps = [b - a for (_, a), (_, b) in zip(rows, rows[1:], strict=False)]
+            fastest = max(steps, default=0) or (
+                speeds.most_written_bytes(1, interface) if cut.keys.get("read") != 100 else 0
+            )
+            most += UNSEEN_S * fastest
+    return least, most
+
+
+def _moved(folders: list[Path], story: list[tuple[dict, list[dict]]], past: standing.Past) -> int:
+    """How many bytes the act that was cut short has moved, in all parts that went on with it."""
+    moved = 0
+    if past.cut and not past.cut.repeat:
+        for folder, (header, _) in zip(reversed(folders), reversed(story), strict=True):
+            moved += _job(folder / "fio" / past.cut.folder(None, 0) / "start.json", None)[1][-1][1]
+            if (header.get("resumed") or {}).get("begins") != past.at:
+                break
+    return moved
+
+
+def _job(start: Path, direction: str | None = "write") -> tuple[int, list[tuple[int, int]]]:
+    """When a fio job began, and what it had written (None: moved) by each of its documents: [(t_ns, bytes), …], 0
+    first."""
+    try:
+        t_ns = int(json.loads(start.read_bytes())["t_ns"])
+    except (OSError, ValueError, KeyError, TypeError):
+        t_ns = 0
+    try:
+        found, _ = fiotext.documents((start.parent / "out.json").read_text(errors="replace"))
+    except OSError:
+        found = []
+    rows = [(t_ns, 0)]
+    for each in found:  # the last, as fio printed it, has no time of ours
+        size = max(rows[-1][1], fiotext.totals(each, direction)["bytes"])
+        rows.append((int(each.get("t_ns", rows[-1][0])), size))
+    return t_ns, rows
