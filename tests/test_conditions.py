@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 
 import pytest
+from drives import a_drive
 from fake_tools import Tools
 
+from ssdrig import bench
 from ssdrig.drive import conditions
 from ssdrig.errors import DriveError
 from ssdrig.run import run
@@ -173,6 +175,14 @@ def test_all_that_an_nvme_drive_is_set_to_is_recorded(nvme, tmp_path, monkeypatc
     }
     assert read["unknown"] == {"nvme.tmt2_C": "not set: the drive's own limits hold"}
     assert any("--namespace-id=5" in call for call in nvme.calls())
+    page[16:24] = (77).to_bytes(8, "little")  # NUSE
+    (nvme.folder / "id-ns").write_bytes(page)
+    drive = a_drive(interface="NVMe", controller="/dev/nvme0", nsid=5)
+    monkeypatch.setattr(bench.collect, "poll", lambda drive, like: {"smartctl": {}})
+    assert bench.polled(drive)["used_bytes"] == 77 << 12
+    (nvme.folder / "id-ns").write_bytes(bytes(4096))
+    assert bench.polled(drive)["used_bytes"] is None
+    assert "used_bytes" not in bench.polled(a_drive(interface="SATA"))
     nvme.put("nvme", "echo 'NVMe status: Invalid Field in Command(0x4002)' >&2; exit 1")
     bare = conditions.read("nvme0n1", tmp_path, "/dev/nvme0", 5)
     assert all(bare["found"][key] is None for key in bare["unknown"]) and len(bare["unknown"]) == 7

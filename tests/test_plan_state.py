@@ -200,7 +200,7 @@ def test_classes_are_ranges():
 
 
 PAST = standing.Past(1, None, 3, State("written", 100, "l"))
-BEFORE = Reading("F1", 1000 * UNIT, UNIT)
+BEFORE = Reading("F1", 1000 * UNIT, UNIT, 8 << 30)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +214,10 @@ BEFORE = Reading("F1", 1000 * UNIT, UNIT)
         (Reading("F1", 900 * UNIT, UNIT), (0, 0), True, False, "went back"),
         (Reading("F2", 1100 * UNIT, UNIT), (100 * UNIT, 100 * UNIT), True, False, "the firmware was F1, now it is F2"),
         (Reading("F1", None, UNIT), (100 * UNIT, 100 * UNIT), True, False, "no reading"),
+        (Reading("F1", 1000 * UNIT, UNIT, 8 << 30), (0, 0), True, True, "steady"),
+        (Reading("F1", 1000 * UNIT, UNIT, (8 << 30) - (1 << 20)), (0, 0), True, True, "steady"),
+        (Reading("F1", 1000 * UNIT, UNIT, 7 << 30), (0, 0), True, False, "holds 1.07 GB less"),
+        (Reading("F1", 1000 * UNIT, UNIT, 9 << 30), (0, 0), True, True, "steady"),  # written since
     ],
 )
 def test_what_is_left_of_a_state(now, ours, powered, kept, words):

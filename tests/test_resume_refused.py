@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
-from killed_runs import DRIVE, PLAN, killed, story  # noqa: F401  fixture
+from drives import a_drive
+from killed_runs import DRIVE, PLAN, UNIT, killed, story  # noqa: F401  fixture
 from small_plans import FILLED
 
-from ssdrig import journal, parts
+from ssdrig import journal, parts, steps
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.state import UNKNOWN
@@ -112,3 +113,56 @@ def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key
     found = cut_short.read(killed(story))
     assert any("1 damaged lines" in words for words in found.doubts)
     assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN
+
+
+@pytest.mark.parametrize(("trims", "used", "known"), [(False, 5, 5), (False, True, None), (True, 5, None)])
+def test_how_much_the_drive_holds_is_compared_unless_the_run_trimmed_it_itself(story, trims, used, known):
+    path = story.path / "smart/002.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"used_bytes": used}))
+    if trims:
+        story.event("step.start", step="purge")
+    assert cut_short.read(killed(story)).before.used_bytes == known
+
+
+def test_another_ssdrig_goes_on_with_the_same_fio_jobs_only_and_says_so(story, capsys, monkeypatch):
+    run = killed(story)
+    from ssdrig.virtual.device import kept
+
+    monkeypatch.setattr(kept, "facts", lambda _: {"firmware": "F1", "host_written_bytes": 101 * UNIT + (10 << 20)})
+    monkeypatch.setattr(resume, "__version__", "0.3.0")
+    header = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.2.0"}))
+    args = SimpleNamespace(run=run, quiet=False, dry_run=True, json=False, jsonl=False, budget=None, faults=None)
+    assert resume.command(args) == 0
+    assert "ssdrig 0.2.0 began this run, 0.3.0 goes on" in capsys.readouterr().err
+    (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.3.0"}))
+    assert resume.command(args) == 0 and "began this run" not in capsys.readouterr().err
+    fill = steps.KINDS["fill"]
+    monkeypatch.setattr(fill, "job", lambda *args, own=fill.job: replace(own(*args), queue_depth=7))
+    with pytest.raises(UsageError, match="fio jobs that the run began with"):
+        resume.command(args)
+    del header["plan"]["jobs_crc"]  # an older ssdrig did not write it
+    (run / "run.json").write_text(json.dumps(header | {"ssdrig": "0.0.9"}))
+    assert resume.command(args) == 0 and "0.0.9 began" in capsys.readouterr().err
+
+
+def test_a_run_that_began_with_a_rig_goes_on_without_only_when_asked_to():
+    known = {"port": "/dev/ttyACM0", "simulated": False}
+    with pytest.raises(UsageError, match="/dev/ttyACM0.*--without-rig"):
+        able.same_rig(known, None, False)
+    able.same_rig(known, None, True)
+    able.same_rig(known, "/dev/ttyACM1", False)
+    able.same_rig(None, None, False)
+    with pytest.raises(UsageError, match="both"):
+        able.same_rig(known, "/dev/ttyACM1", True)
+
+
+def test_a_real_run_is_refused_without_its_rig_before_the_drive_is_asked(story, monkeypatch):
+    found = cut_short.read(killed(story))
+    drive = a_drive(model="SIMULATED", serial="S1", capacity_bytes=64 << 20, logical_block_bytes=4096)
+    monkeypatch.setattr(resume.inventory, "find", lambda serial: drive)
+    monkeypatch.setattr(resume.bench, "polled", lambda drive: pytest.fail("the drive was asked"))
+    part = found.parts[-1][0] | {"rig": {"port": "/dev/ttyACM0"}}
+    args = SimpleNamespace(drive=None, rig=None, without_rig=False)
+    with pytest.raises(UsageError, match="no --rig"):
+        resume._on_real(replace(found, parts=[(part, [])]), args, None, None, None)

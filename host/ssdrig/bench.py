@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ssdrig import parts
-from ssdrig.drive import conditions, witness
+from ssdrig.drive import conditions, features, witness
 from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import block, guard
@@ -138,7 +138,7 @@ def real(
             port,
             drive.simulated,
             purge_,
-            lambda like: collect.poll(drive, like=like),
+            lambda like: polled(drive, like),
             lambda: flush_cache(drive.node),
             held.recheck,
             lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
@@ -148,6 +148,14 @@ def real(
             lambda: conditions.read(drive.name, controller=drive.controller, nsid=drive.nsid),
             lambda: witness.read(drive.name),
         )
+
+
+def polled(drive: Drive, like: dict | None = None) -> dict:
+    """A SMART document, with `used_bytes` of an NVMe drive: how much of its namespace is not trimmed."""
+    document = collect.poll(drive, like=like)
+    if drive.controller and drive.interface.startswith("NVMe"):
+        document["used_bytes"] = features.used_bytes(drive.controller, drive.nsid)
+    return document
 
 
 def flush_cache(node: str | Path) -> None:

@@ -72,9 +72,22 @@ def _table(controller: str, timeout_s: float) -> tuple[list[list[int]] | None, s
     return [[i, entry >> 3 & 31, entry >> 8 & 0xFFFFFF] for i, entry in enumerate(entries) if entry >> 8], ""
 
 
+def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int | None:
+    """How much of a namespace is allocated, which a trim makes less (NUSE, bytes 16 to 23 of Identify Namespace). None
+    where the drive does not say; one that does not count gives its capacity at all times."""
+    page, _ = nvme_cli.identify_namespace(controller, nsid or 1, timeout_s)
+    if page is None or page[130 + 4 * _index(page)] < 9:  # no block is smaller than 512 bytes
+        return None
+    return int.from_bytes(page[16:24], "little") << page[130 + 4 * _index(page)]
+
+
+def _index(id_ns: bytes) -> int:
+    """Of the LBA format in use: FLBAS, byte 26."""
+    return id_ns[26] & 15 | (id_ns[26] >> 5 & 3) << 4
+
+
 def lba_format(id_ns: bytes) -> str:
-    """The format in use, of Identify Namespace: FLBAS (byte 26) says which of those from byte 128 on (MS, LBADS)."""
-    flbas = id_ns[26]
-    index = flbas & 15 | (flbas >> 5 & 3) << 4
+    """The format in use, of those that Identify Namespace has from byte 128 on (MS, LBADS)."""
+    index = _index(id_ns)
     entry = id_ns[128 + 4 * index : 132 + 4 * index]
     return f"{index}: {1 << entry[2]} B, metadata {int.from_bytes(entry[:2], 'little')} B"

@@ -35,6 +35,24 @@ def the_rest(plan: grammar.Plan, acts: Sequence[Act], drive: Mapping, can: froze
             raise UsageError(f"the bench that the run began on, for {act.path}", why, "give --rig PORT, or connect it")
 
 
+def same_jobs(said: str | None, crc: str) -> None:
+    """Raises UsageError where fio would be told otherwise than when the run began: `said` is the plan's jobs_crc in
+    run.json (None: of an older ssdrig, which did not write it), `crc` that of the same acts now."""
+    if said is not None and said != crc:
+        do = "go on with the ssdrig that began it and as the kernel was set (io_uring), or begin the run anew"
+        raise UsageError("the fio jobs that the run began with", "other ones", do)
+
+
+def same_rig(known: Mapping | None, rig: str | None, without: bool) -> None:
+    """Raises UsageError where a run that measured power would go on without, unless that is asked for. `known`: the rig
+    of its last part."""
+    if rig and without:
+        raise UsageError("--rig or --without-rig", "both", "leave one out")
+    if known and not rig and not without:
+        do = "give --rig PORT, or --without-rig: the rest then has no power and no energy"
+        raise UsageError(f"the rig of the run, which was at {known.get('port')}", "no --rig", do)
+
+
 def same_format(drive: Mapping, known: Mapping) -> None:
     """Raises UsageError for a drive that was formatted to another size since the run began."""
     for key in FORMAT:

@@ -2,7 +2,7 @@
 wrote since. What of the drive's state is left then: left(). How to go on: standing.py, resume.py."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from ssdrig.plan.state import UNKNOWN
 from ssdrig.run import prepare, standing
 from ssdrig.steps import speeds
 
+TRIM_SEEN_BYTES = 1 << 20  # less than that may be the drive's own rounding
 UNSEEN_S = 5  # of I/O that fio had done when it was killed and nobody had read of
 
 
@@ -26,6 +27,7 @@ class Reading(NamedTuple):
     firmware: str | None
     host_written_bytes: int | None
     unit_bytes: int
+    used_bytes: int | None = None  # NVMe: how much of the namespace is not trimmed
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _read(folder: Path) -> Story:
     past = standing.past(acts, story)
     if (jobs := sum(1 for part in folders for _ in (part / "fio").rglob("start.json"))) > past.jobs:
         doubts.append(f"fio was started {jobs} times, events.jsonl tells of {past.jobs}")
-    before, ours = _since_reading(folders, past, str(header["drive"].get("interface")))
+    before, ours = _since_reading(folders, past, str(header["drive"].get("interface")), acts)
     return Story(
         folder, header, folders, story, plan, acts, past, before, ours, _moved(folders, story, past), tuple(doubts)
     )
@@ -127,35 +129,60 @@ def left(past: standing.Past, before: Reading | None, now: Reading, ours: tuple[
     if state.foreign(found, nearest, counted, max(before.unit_bytes, now.unit_bytes)) == UNKNOWN:
         seen = f"{words.size(counted)} were written to the drive" if counted >= 0 else "its counter went back"
         return UNKNOWN, (*void, f"everything: {seen} since its last reading, {words.size(nearest)} by the run")
+    lost = 0 if None in (before.used_bytes, now.used_bytes) else (before.used_bytes or 0) - (now.used_bytes or 0)
+    if lost > TRIM_SEEN_BYTES:
+        return UNKNOWN, (
+            *void,
+            f"everything: the drive holds {words.size(lost)} less than when it was last read: a trim",
+        )
     return found, tuple(void)
 
 
-def _since_reading(folders: list[Path], past: standing.Past, interface: str) -> tuple[Reading | None, tuple[int, int]]:
+def _since_reading(
+    folders: list[Path], past: standing.Past, interface: str, acts: Sequence[Act]
+) -> tuple[Reading | None, tuple[int, int]]:
     """The last reading of the drive's counters in any part, and what the run wrote since."""
     least = most = 0
-    for folder in reversed(folders):
+    for i, folder in reversed(list(enumerate(folders))):
         snapshots = [snapshot for snapshot in _snapshots(folder) if snapshot["host_written_bytes"] is not None]
         last = max(snapshots, key=lambda snapshot: snapshot["t_ns"], default=None)
         cut = past.cut if folder == folders[-1] else None
         more = written(folder, cut, last["t_ns"] if last else None, interface)
         least, most = least + more[0], most + more[1]
         if last:
-            return reading_of(last), (least, most)
+            trimmed = any(_trims(part, acts, last["t_ns"] if part == folder else None) for part in folders[i:])
+            seen = reading_of(last)
+            return seen._replace(used_bytes=None) if trimmed else seen, (least, most)
     return None, (least, most)
+
+
+def _trims(folder: Path, acts: Sequence[Act], since_ns: int | None) -> bool:
+    """Whether a part began to trim or purge the drive itself after `since_ns` (None: ever)."""
+    own = {act.path for act in acts if act.do in ("trim", "purge")}
+    return any(
+        event["kind"] == "step.start" and event.get("step") in own and (since_ns is None or event["t_ns"] > since_ns)
+        for event in journal.events(folder)
+    )
+
+
+def snapshot_of(document: dict) -> dict:
+    used = document.get("used_bytes")
+    return counters.snapshot(document) | {"used_bytes": used if type(used) is int else None}
 
 
 def _snapshots(folder: Path) -> list[dict]:
     found = []
     for path in (folder / "smart").glob("*.json"):
         try:
-            found.append(counters.snapshot(json.loads(path.read_bytes())))
-        except (OSError, ValueError, RecursionError):
+            found.append(snapshot_of(json.loads(path.read_bytes())))
+        except (AttributeError, OSError, ValueError, RecursionError):
             continue
     return [snapshot for snapshot in found if snapshot["t_ns"] is not None]
 
 
 def reading_of(snapshot: Mapping) -> Reading:
-    return Reading(snapshot["firmware"], snapshot["host_written_bytes"], int(snapshot["host_written_unit_bytes"] or 0))
+    unit_bytes = int(snapshot["host_written_unit_bytes"] or 0)
+    return Reading(snapshot["firmware"], snapshot["host_written_bytes"], unit_bytes, snapshot["used_bytes"])
 
 
 def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str) -> tuple[int, int]:

@@ -2,8 +2,9 @@
 priced."""
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ssdrig import overprovisioning, steps, words
@@ -24,7 +25,7 @@ class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
-    `can`: what the bench can do, of grammar.CAPABILITIES."""
+    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc()."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -35,6 +36,7 @@ class Prepared:
     drive: Mapping
     seen: choose.Seen = field(default_factory=dict)
     can: frozenset[str] = frozenset()
+    jobs_crc: str | None = None
 
     @property
     def main(self) -> Act | None:
@@ -71,9 +73,7 @@ def prepare(
             _windows_fit(each)
     known = earlier.speeds(runs, plan, drive) if runs else {}
     prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive, can=capabilities)
-    for _, job in jobs(prepared, "checked"):
-        job_file(job)  # what fio would misread or refuse is said now
-    return prepared
+    return replace(prepared, jobs_crc=jobs_crc(prepared))  # what fio would misread or refuse is said now
 
 
 def last_act(do: str, drive: Mapping) -> Act:
@@ -93,6 +93,7 @@ def header(prepared: Prepared) -> dict:
         "text": plan.text,
         "acts": [act.label for act in prepared.acts],
         "can": sorted(prepared.can),
+        "jobs_crc": prepared.jobs_crc,
         "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
     return {"plan": said, "method": method(prepared)}
@@ -160,6 +161,14 @@ def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
             found.append((each, steps.KINDS[act.do].job(each, target, seed, prepared.drive["time_dilation"], *more)))
         seed += 1
     return found
+
+
+def jobs_crc(prepared: Prepared) -> str:
+    """CRC-32 of all its fio job files, in hexadecimal. Raises UsageError for one that fio would misread or refuse."""
+    crc, target = 0, "nbd://checked" if prepared.drive["interface"] == "nbd" else "checked"  # of NBD no host's engine
+    for _, job in jobs(prepared, target):
+        crc = zlib.crc32(job_file(job).encode(), crc)
+    return f"{crc:08x}"
 
 
 def as_json(prepared: Prepared) -> dict:

@@ -5,12 +5,11 @@ drive is in and what has to be done again: run/standing.py, as the folder tells 
 import argparse
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ssdrig import bench, journal, parts, words
-from ssdrig.drive.smart import collect, counters
+from ssdrig import __version__, bench, journal, parts, words
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
@@ -31,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
     add("--purge", metavar="METHOD", help="how to empty a real drive, where that has to be done again")
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive")
+    add("--without-rig", action="store_true", help="go on without the rig that the run began with: no power, no energy")
     add(
         "--budget", metavar="SIZE", help='as of ./ssdrig run, for all parts together (default: that of the run): "5 TB"'
     )
@@ -94,7 +94,8 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
             "connect it, or begin a run on this one",
         )
     able.same_format(asdict(drive), known)
-    now = cut_short.reading_of(counters.snapshot(collect.poll(drive)))._replace(firmware=drive.firmware)
+    able.same_rig(story.parts[-1][0].get("rig"), args.rig, args.without_rig)
+    now = cut_short.reading_of(cut_short.snapshot_of(bench.polled(drive)))._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == run.boot_id() is not None
     found, void = cut_short.left(story.past, before, now, story.ours, powered)
@@ -129,6 +130,8 @@ def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: S
 
     def begin(header: dict) -> journal.Journal:
         book = parts.begin(story.run, header | same | {"resumed": resumed})
+        if other := _other_version(story):
+            book.event("note", text=other)
         part.append(book.path)
         return book
 
@@ -155,6 +158,8 @@ def _prepared(
 def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: frozenset[str]) -> Budget:
     """The budget of a rest that this bench can carry out. Raises UsageError, which says what is lacking."""
     able.the_rest(story.plan, prepared.acts, story.header["drive"], can)
+    begun = replace(prepared, acts=story.acts, drive=story.header["drive"])
+    able.same_jobs(story.header["plan"].get("jobs_crc"), prepare.jobs_crc(begun))
     if not args.dry_run:
         able.terminal(prepared.acts)
     budget = _budget(story, args, rated_bytes)
@@ -170,6 +175,17 @@ def _budget(story: Story, args, rated_bytes: float | None) -> Budget:
     return Budget(most, written)
 
 
+def _other_version(story: Story) -> str | None:
+    """That another ssdrig began the run, in words. What it told fio is compared (able.same_jobs), what it reads a plan
+    as, too; how it measures beside that may differ."""
+    begun = str(story.header.get("ssdrig"))
+    if begun == __version__:
+        return None
+    return (
+        f"ssdrig {begun} began this run, {__version__} goes on: the same fio jobs, but its figures are of two versions"
+    )
+
+
 def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget, rated_bytes, show: Progress) -> None:
     cut, act = story.past.cut, story.acts[todo.begins]
     where = (
@@ -183,6 +199,8 @@ def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget,
     lines += [f"  void            {each}" for each in todo.void]
     lines += [f"  done again      {each}" for each in todo.redone]
     show.say("\n".join([*lines, *dry_run.table(prepared, budget, rated_bytes)]))
+    if other := _other_version(story):
+        show.warn(other)
     if args.dry_run and (args.json or args.jsonl):
         said: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
         said |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
