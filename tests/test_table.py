@@ -195,6 +195,8 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
         assert (whole["t0_s"], whole["t1_s"], whole["ios"], whole["iops_mean"]) == (3, 12, 450, 50)
         assert whole["energy_J"] == near(18) and whole["energy_uJ_per_io"] == near(18e6 / 450)
         assert row.windows["half"]["t0_s"] == 3 and row.windows["half"]["iops_mean"] == 50
+        assert (whole["cycles"], row.value("burst_iops")) == (3, 150) and row.value("pause_W") is None
+        assert row.why_not("pause_W").startswith("pauses of 2 s")
         assert row.why_not("host_cpu").startswith("fio says it of the first burst")
     assert table.together([one, swept])["iops_mean"] == 50
     assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssdrig.analysis import power, window_figures, witness
+from ssdrig.analysis import bursts, power, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fioclock, fiojob, fiotext
 from ssdrig.meter import samples
@@ -85,10 +85,21 @@ def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[
         span = windows.Window(WHOLE, begin, n, steady.of_seconds(data.iops[begin:n]))
         figures = window_figures.figures_in(data, span)
         row.notes += [*figures["notes"], "host_cpu_percent: fio says it of the first burst and the rest together"]
-        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")}
+        row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")} | _bursts(row, data, begin, n)
         cells = window_figures.lat_cells(data, span)
         row.lat = row.lat if cells is None else _together(cells)
     _windows(row, data, powers, begin)
+
+
+def _bursts(row: "Row", data: RunData, begin: int, end: int) -> dict:
+    """What bursts.of finds there; nothing of a load without pauses."""
+    on_s, off_s = row.act.keys.get("on"), row.act.keys.get("off")
+    if not on_s or not off_s:
+        return {}
+    first = math.ceil(fiojob.first_burst_s(on_s, off_s))
+    found, why = bursts.of(data, first, begin, end, on_s, off_s)
+    row.notes += [f"{', '.join(key for key in bursts.KEYS if found[key] is None)}: {why}"] if why else []
+    return found
 
 
 def _together(cells: np.ndarray) -> np.ndarray:
@@ -142,4 +153,5 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
         row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
         return None
     figures = window_figures.figures_in(data, windows.Window(name, begin, end, steady.of_seconds(data.iops[begin:end])))
-    return {key: value for key, value in figures.items() if key not in ("name", "label")}
+    kept = {key: value for key, value in figures.items() if key not in ("name", "label")}
+    return kept | _bursts(row, data, begin, end)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import fio, power, row_figures, smart, window_figures, witness
+from ssdrig.analysis import bursts, fio, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
@@ -64,8 +64,9 @@ class Row:
             return self.why or self.state
         if not self.windows:
             return "; ".join(self.notes) or "not known"
+        unknown = bursts.NONE if key in bursts.KEYS else "not known"
         split = (note.partition(": ") for note in self.notes)
-        return next((reason for keys, _, reason in split if key in keys.split(", ")), "not known")
+        return next((reason for keys, _, reason in split if key in keys.split(", ")), unknown)
 
     def latencies(self) -> tuple[np.ndarray, np.ndarray]:
         """Histogram of lat: (ms of drive time, rising; I/Os)."""
@@ -137,7 +138,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
     if len(found) < 2:
         return found[0] if found else {}
     out: dict[str, Any] = {}
-    for key in KEYS:
+    for key in (*KEYS, "burst_iops", "pause_mean_W"):
         seen = [f[key] for f in found if f.get(key) is not None]
         out[key] = sum(seen) / len(seen) if seen else None
     for key in ("temperature_max_C", "lat_max_us"):

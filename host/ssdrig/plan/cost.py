@@ -155,7 +155,8 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
         return Cost(time_s, (min(least, share * slow_Bps * longest_s), most), most, (1, 1), _log_bytes(act, time_s))
     time_s = _time(act)
     most = load.most_written_bytes(act, drive["interface"]) or 0
-    written = (min(most, share * slow_Bps * time_s[0]), min(most, share * fast_Bps * time_s[1]))
+    busy = load.busy_share(act)
+    written = (min(most, busy * share * slow_Bps * time_s[0]), min(most, busy * share * fast_Bps * time_s[1]))
     for entry in act.keys.get("until", ()):
         if entry.written and share:  # looked at each second
             amount = _bytes(entry.written, drive)

@@ -21,6 +21,8 @@ VALUES = {
     "uJ/IO": ("energy_uJ_per_io", "µJ"),
     "J/GB": ("energy_J_per_GB", "J/GB"),
     "iops/W": ("iops_per_W", "IOPS/W"),
+    "burst_iops": ("burst_iops", "IOPS"),
+    "pause_W": ("pause_mean_W", "W"),
     "lat_mean": ("lat_mean_us", "µs"),
     "lat_p99": ("lat_p99_us", "µs"),
     "lat_p99999": ("lat_p99999_us", "µs"),

@@ -20,7 +20,11 @@ AXES = {
     "threads": ("threads", ""),
     "range": ("range", ""),
 }
-WORDS = {"host_cpu": "CPU of the host that fio takes, 100 % for each core"}
+WORDS = {
+    "burst_iops": "IOPS within bursts",
+    "pause_W": "Mean power of the pauses",
+    "host_cpu": "CPU of the host that fio takes, 100 % for each core",
+}
 
 
 class Context(NamedTuple):

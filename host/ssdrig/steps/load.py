@@ -81,6 +81,14 @@ def begins_s(keys) -> float:
     return first_burst_s(keys.get("on", 0.0), keys.get("off", 0.0))
 
 
+def busy_share(act) -> float:
+    """Share of the load's time in which it does I/O: below 1 with pauses."""
+    keys = act.keys
+    if "cycles" not in keys:
+        return 1.0
+    return (begins_s(keys) + keys["cycles"] * keys["on"]) / (longest_s(act) or 1.0)
+
+
 def longest_s(act) -> float | None:
     """Seconds of drive time after which the load ends at the latest; None: an amount ends it."""
     keys = act.keys

@@ -1,0 +1,32 @@
+"""Bursts and pauses of a load with pauses, each for itself: what its bursts do a second, and what its pauses draw."""
+
+import numpy as np
+
+from ssdrig.analysis.rundata import RunData
+
+KEYS = ("burst_iops", "pause_mean_W", "cycles")
+NONE = "it is no load with pauses"
+EDGE_S = 1  # of a pause, at each end: I/O that drains, and what is late
+
+
+def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
+    """KEYS of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of `off_s` and the
+    burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole seconds of the drive;
+    I/Os of a cycle count for its burst, also those that complete late. `data` has its power on the grid."""
+    out: dict = dict.fromkeys(KEYS)
+    on, off = round(on_s), round(off_s)
+    if on != on_s or off != off_s:
+        return out, "bursts and pauses are not of whole seconds"
+    period = on + off
+    begin = first_s + -(-max(0, begin_s - first_s) // period) * period
+    count = max(0, end_s - begin) // period
+    if not count:
+        return out, "no whole pause with the burst behind it"
+    end = begin + count * period
+    out |= {"cycles": count, "burst_iops": float(data.iops[begin:end].sum()) / (count * on)}
+    if off <= 2 * EDGE_S:
+        return out, f"pauses of {off} s, of which {EDGE_S} s at each end does not count"
+    watts = data.power_mean_W[begin:end].reshape(count, period)[:, EDGE_S : off - EDGE_S]
+    if not np.isfinite(watts).all():
+        return out, "power samples do not cover all pauses"
+    return out | {"pause_mean_W": float(watts.mean())}, None

@@ -1,0 +1,55 @@
+"""analysis/bursts.py: what bursts do a second and what pauses draw, from a load of known seconds."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssdrig.analysis import bursts
+from ssdrig.steps import load as step
+
+FIRST, ON, OFF, CYCLES = 15, 5, 10, 6
+
+
+def load(off=OFF, watts=0.4):
+    """A first burst of on + off, then pauses at `watts` with an edge of 3 W on both sides, and bursts of 1000, 2000, …
+    IOPS at 4 W; a tenth of a burst's last second completes in the pause behind it."""
+    iops, power = [9000] * FIRST, [4.0] * FIRST
+    for cycle in range(1, CYCLES + 1):
+        iops += [0] * off + [1000 * cycle] * ON
+        power += [3.0] + [watts] * (off - 2) + [3.0] + [4.0] * ON
+    return SimpleNamespace(iops=np.array(iops, float), power_mean_W=np.array(power))
+
+
+def test_bursts_and_pauses_are_told_apart():
+    data = load()
+    found, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
+    assert why is None and found == {"cycles": 6, "burst_iops": 3500, "pause_mean_W": pytest.approx(0.4)}
+
+
+def test_a_window_counts_whole_cycles_only():
+    data, period = load(), ON + OFF
+    late = FIRST + 4 * period
+    assert bursts.of(data, FIRST, late - 3, late + 2 * period, ON, OFF)[0]["burst_iops"] == 5500
+    assert bursts.of(data, FIRST, late + 1, late + 2 * period, ON, OFF)[0]["burst_iops"] == 6000
+    assert bursts.of(data, FIRST, 0, FIRST + period, ON, OFF)[0]["burst_iops"] == 1000
+    found, why = bursts.of(data, FIRST, late + 1, late + 2 * period - 1, ON, OFF)
+    assert found == dict.fromkeys(bursts.KEYS) and why.startswith("no whole pause")
+
+
+def test_what_is_not_known_is_none_with_the_reason():
+    data = load()
+    data.power_mean_W[FIRST + 4] = np.nan
+    found, why = bursts.of(data, FIRST, FIRST, len(data.iops), ON, OFF)
+    assert found["burst_iops"] == 3500 and found["pause_mean_W"] is None and "do not cover" in why
+    assert bursts.of(data, FIRST, FIRST, len(data.iops), 0.5, OFF) == (
+        dict.fromkeys(bursts.KEYS),
+        "bursts and pauses are not of whole seconds",
+    )
+    assert bursts.of(load(2), FIRST, FIRST, len(load(2).iops), ON, 2)[1].startswith("pauses of 2 s")
+
+
+def test_a_load_with_pauses_is_priced_by_its_bursts():
+    act = SimpleNamespace(keys={"on": 5.0, "off": 50.0, "cycles": 2})
+    assert step.longest_s(act) == 3 * 55 and step.busy_share(act) == pytest.approx((55 + 2 * 5) / 165)
+    assert step.busy_share(SimpleNamespace(keys={"time": 60.0})) == 1
