@@ -1,14 +1,14 @@
-"""`ssdrig trace`: makes, shows and plays traces."""
+"""`ssdrig trace`: makes, converts, shows and plays traces."""
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from ssdrig.errors import UsageError
-from ssdrig.trace import form, generate, player, plays, shown
+from ssdrig.trace import convert, form, formats, generate, player, plays, shown
 from ssdrig.trace.published import BENCHES
 from ssdrig.words import clock, parse_bytes, parse_seconds, size
 
@@ -28,6 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument("--idle-cap", default="25ms", metavar="TIME", help="longest pause; full: none is shortened")
     make.add_argument("--block", default="512", metavar="BYTES", help="4096 for a drive that takes nothing smaller")
+    words = "make a trace of somebody else's: " + ", ".join(each.name for each in formats.FORMATS)
+    turn = actions.add_parser("convert", help=words, description=words)
+    turn.add_argument("source", metavar="SOURCE", type=Path, help="the file, also as .gz; its format is recognized")
+    turn.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
+    turn.add_argument("--device", default="", metavar="NAME", help="which, where the file has several")
+    turn.add_argument("--range", metavar="SIZE", help="what lies beyond it begins again at its beginning")
+    turn.add_argument("--block", default="512", metavar="BYTES", help="4096 for a drive that takes nothing smaller")
+    turn.add_argument("--ios", type=int, metavar="N", help="the first N only")
+    turn.add_argument("--no-trims", action="store_true", help="leave trims out")
+    turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
     show = actions.add_parser("show", help="what a trace is", description="What a trace is, measured from its rows.")
     show.add_argument("file", metavar="FILE", type=Path, help="a trace file")
     words = "play a trace on a drive at the trace's own times; THIS DESTROYS THE DRIVE'S DATA"
@@ -43,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play.add_argument("--closed", action="store_true", help="no times: as fast as possible at the trace's queue depths")
     play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O there")
     play.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done and what is against it")
-    for action in (make, show, play):
+    for action in (make, turn, show, play):
         action.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of what is raised."""
-    return {"make": _make, "show": _show, "play": _play}[args.action](args)
+    return {"make": _make, "convert": _convert, "show": _show, "play": _play}[args.action](args)
 
 
 def _make(args: argparse.Namespace) -> int:
@@ -58,10 +68,23 @@ def _make(args: argparse.Namespace) -> int:
         args.bench, args.seed, args.scale, parse_bytes(args.working_set), cap_ns, parse_bytes(args.block)
     )
     asked.check()
-    return _written(args, generate.generate(asked), asked.words())
+    return _written(args, generate.generate(asked), asked.words)
 
 
-def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: dict) -> int:
+def _convert(args: argparse.Namespace) -> int:
+    chosen = ((args.no_trims, form.TRIM), (args.no_flushes, form.FLUSH))
+    asked = convert.Asked(
+        args.device,
+        parse_bytes(args.range) if args.range else None,
+        parse_bytes(args.block),
+        args.ios,
+        tuple(op for left_out, op in chosen if left_out),
+    )
+    made = convert.Conversion(args.source, asked)
+    return _written(args, made.windows(), made.words)
+
+
+def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Callable[[], dict]) -> int:
     header = form.write(_new(args.file), windows, words)
     if args.json:
         print(json.dumps(header, ensure_ascii=False))
@@ -111,6 +134,8 @@ def _play(args: argparse.Namespace) -> int:
     cap_ns = round(parse_seconds(args.idle_cap) * 1e9) if args.idle_cap else None
     how = player.How(args.closed, args.speed, cap_ns)
     how.check()
+    if not (header.get("timed", True) or how.closed):
+        raise UsageError("a trace with times", f"none in {args.file}", "play it with --closed")
     if args.records:
         _new(args.records)
     asked = plays.Asked(args.file.name, header, rows, how, args.records)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,9 @@ T_MOST_NS = 10**18  # 30 years: times stay far from the end of an int64
 END_MOST_BYTES = 1 << 56
 
 
-def write(path: Path, windows: Iterable[np.ndarray], words: dict) -> dict:
-    """A trace file from its windows, whole or not at all. `words` are what else its header says. Returns the header.
+def write(path: Path, windows: Iterable[np.ndarray], words: Callable[[], dict]) -> dict:
+    """A trace file from its windows, whole or not at all. `words` gives what else its header says, when all
+    are made. Returns the header.
     Raises OSError, and what making a window raises."""
     digest, count, reach, last_ns = hashlib.sha256(), 0, 0, 0
     with replacing(path, durable=False) as f:
@@ -40,7 +41,7 @@ def write(path: Path, windows: Iterable[np.ndarray], words: dict) -> dict:
         header = {
             "format": FORMAT,
             "schema": SCHEMA,
-            **words,
+            **words(),
             "ios": count,
             "range_bytes": reach,
             "lasts_ns": last_ns,

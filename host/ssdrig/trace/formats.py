@@ -1,0 +1,149 @@
+"""Lines of other traces: what each says, and which format a file has. Pure.
+
+Sources: Alibaba's README of its block traces (2020); README of the MSR Cambridge traces; blkparse(1) and the kernel's
+blk_fill_rwbs(); fio's documentation, "Trace file format" (an iolog's times are microseconds, seen with fio 3.33);
+the lines of a JESD219A client trace as pynvme reads them. None of these files is ours: a person downloads them."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+
+SECTOR_BYTES = 512
+
+
+class Line(NamedTuple):
+    """What one line asks of one device; t_ns None where the format has no times."""
+
+    t_ns: int | None
+    op: int
+    offset_bytes: int
+    length_bytes: int
+    device: str
+
+
+class Format(NamedTuple):
+    """`parse` makes Lines of a line, none where it asks nothing of a drive, or None where it is no such line; `header`
+    is what the first line may be instead, `end` what the last lines begin with."""
+
+    name: str
+    example: str
+    timed: bool
+    parse: Callable[[str], tuple[Line, ...] | None]
+    header: re.Pattern[str] | None = None
+    end: re.Pattern[str] | None = None
+
+
+_ALIBABA = re.compile(r"(\d{1,10}),([RW]),(\d{1,20}),(\d{1,12}),(\d{1,17})", re.ASCII)
+_MSR = re.compile(r"(\d{1,19}),([^,\s]{1,64}),(\d{1,5}),(Read|Write),(\d{1,20}),(\d{1,12}),\d{1,19}", re.ASCII)
+_BLKPARSE = re.compile(
+    r"\s*(\d{1,4},\d{1,7})\s+\d+\s+\d+\s+(\d{1,9})\.(\d{9})\s+\d+\s+([A-Za-z]{1,2})\s+([A-Z]{1,8})"
+    r"(?:\s+(\d{1,20}) \+ (\d{1,12}))?(?:\s.*)?",
+    re.ASCII,
+)
+_MESSAGE = re.compile(r"\s*\d{1,4},\d{1,7}\s+\d+\s+\d+\s+\d{1,9}\.\d{9}\s+\d+\s+m\s.*", re.ASCII)
+_IOLOG = re.compile(r"(\S{1,1024}) (add|open|close|read|write|trim|sync|datasync)(?: (\d{1,20}) (\d{1,12}))?", re.ASCII)
+_IOLOG_TIMED = re.compile(r"(\d{1,15}) (.*)", re.ASCII)
+_JESD = re.compile(r"([es]) (\d{1,18}) (\d{1,10})|h", re.ASCII)
+_LETTERS = {"R": READ, "W": WRITE, "D": TRIM}
+_WORDS = {"read": READ, "write": WRITE, "trim": TRIM, "sync": FLUSH, "datasync": FLUSH}
+
+
+def alibaba(line: str) -> tuple[Line, ...] | None:
+    if not (found := _ALIBABA.fullmatch(line)):
+        return None
+    device, letter, offset, length, at_us = found.groups()
+    return (Line(int(at_us) * 1000, _LETTERS[letter], int(offset), int(length), device),)
+
+
+def msr(line: str) -> tuple[Line, ...] | None:
+    """Times are Windows file times, ticks of 100 ns."""
+    if not (found := _MSR.fullmatch(line)):
+        return None
+    ticks, host, disk, word, offset, length = found.groups()
+    return (Line(int(ticks) * 100, _LETTERS[word[0]], int(offset), int(length), f"{host}.{disk}"),)
+
+
+def blkparse(line: str) -> tuple[Line, ...] | None:
+    """What was queued (Q), as the program asked for it; other actions ask nothing more of the drive. A flush before
+    the data is a flush of its own; that a write is forced through (FUA) is not kept."""
+    if not (found := _BLKPARSE.fullmatch(line)):
+        return () if not line.strip() or _MESSAGE.fullmatch(line) else None
+    device, seconds, ns, action, letters, sector, sectors = found.groups()
+    if action != "Q":
+        return ()
+    t_ns, out = int(seconds) * 10**9 + int(ns), []
+    if letters[0] == "F":
+        letters = letters[1:]
+        out.append(Line(t_ns, FLUSH, 0, 0, device))
+    if letters and letters[0] in _LETTERS and sector and int(sectors):
+        out.append(Line(t_ns, _LETTERS[letters[0]], int(sector) * SECTOR_BYTES, int(sectors) * SECTOR_BYTES, device))
+    return tuple(out)
+
+
+def iolog3(line: str) -> tuple[Line, ...] | None:
+    found = _IOLOG_TIMED.fullmatch(line)
+    return _iolog(found[2], int(found[1]) * 1000) if found else None
+
+
+def iolog2(line: str) -> tuple[Line, ...] | None:
+    """Has no times but `wait`, whose unit is another in fio's documentation than in its code: refused."""
+    return _iolog(line, None)
+
+
+def _iolog(words: str, t_ns: int | None) -> tuple[Line, ...] | None:
+    if not (found := _IOLOG.fullmatch(words)):
+        return None
+    file, word, offset, length = found.groups()
+    if word not in _WORDS:
+        return ()
+    if _WORDS[word] == FLUSH:
+        return (Line(t_ns, FLUSH, 0, 0, file),)
+    return (Line(t_ns, _WORDS[word], int(offset), int(length), file),) if offset else None
+
+
+def jesd219(line: str) -> tuple[Line, ...] | None:
+    """`e` writes, `s` trims so many blocks of 512 bytes from a block on, `h` flushes."""
+    if not (found := _JESD.fullmatch(line)):
+        return None
+    if line == "h":
+        return (Line(None, FLUSH, 0, 0, ""),)
+    op = WRITE if found[1] == "e" else TRIM
+    return (Line(None, op, int(found[2]) * SECTOR_BYTES, int(found[3]) * SECTOR_BYTES, ""),)
+
+
+FORMATS = (
+    Format("Alibaba block trace 2020", "419,W,8792731648,16384,1577808144360767", True, alibaba),
+    Format(
+        "MSR Cambridge trace",
+        "128166372003061629,hm,1,Read,383496192,32768,413",
+        True,
+        msr,
+        header=re.compile(r"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"),
+    ),
+    Format(
+        "blkparse text",
+        "8,0    3       11     0.009507758   697  Q   W 223490 + 56 [kjournald]",
+        True,
+        blkparse,
+        end=re.compile(r"CPU\d+ \(|Total \(|Throughput \(|Events \("),
+    ),
+    Format(
+        "fio iolog version 3", "129 /dev/sdb read 61440 4096", True, iolog3, header=re.compile("fio version 3 iolog")
+    ),
+    Format("fio iolog version 2", "/dev/sdb read 61440 4096", False, iolog2, header=re.compile("fio version 2 iolog")),
+    Format("JESD219A client trace", "e 1024 8", False, jesd219),
+)
+
+
+def of(first: str) -> Format | None:
+    """The format of a file that begins with this line."""
+    for each in FORMATS:
+        if each.header and each.header.fullmatch(first):
+            return each
+    if first.startswith("fio version"):
+        return None
+    return next((each for each in FORMATS if "iolog" not in each.name and each.parse(first)), None) or (
+        FORMATS[2] if FORMATS[2].parse(first) is not None and first.strip() else None
+    )
