@@ -58,6 +58,7 @@ def test_snapshot_from_pages():
         "throttle_2_s": 14,
         "throttle_count": 2,
         "lifetime_energy_Wh": 1500,
+        "interval_power_W": 4.5,
         "uncorrectable_reads": 3,
         "soft_ecc_errors": 22,
         "xor_recoveries": 21,

@@ -18,7 +18,10 @@ def test_all_keys_are_there_and_are_json(tmp_path):
     _, f = run_of(tmp_path)
     assert tuple(f) == KEYS
     assert json.loads(json.dumps(f, allow_nan=False)) == f
-    assert other_notes(f) == ["fresh, 0–12 s: consistency: the standard deviation is 0"]
+    assert other_notes(f) == [
+        "own_power_ratio: the drive reports no energy or power of its own",
+        "fresh, 0–12 s: consistency: the standard deviation is 0",
+    ]
     assert {k for k in f if f[k] is None} == {
         "why",
         "idle_s",
@@ -38,6 +41,9 @@ def test_all_keys_are_there_and_are_json(tmp_path):
         "littles_qd",
         "littles_error_percent",
         "energy_uJ_per_io_above_idle",
+        "own_power_ratio",
+        "own_power_ratio_error",
+        "own_power_ratio_of",
     }
 
 

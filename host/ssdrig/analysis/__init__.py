@@ -6,14 +6,17 @@ host are one of the drive, and this is the one place where that is undone: one r
 count of I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
 """
 
+from functools import partial
 from pathlib import Path
 
 from ssdrig import integrity, journal, parts
+from ssdrig.analysis import own_report
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.analysis.smart import load_smart
+from ssdrig.meter import rails
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
@@ -25,8 +28,9 @@ def load(run_path) -> RunData:
     data = begin(run)
     data.notes += [resumed] if resumed else []
     load_fio(data, run)
-    load_power(data, run)
+    powers = load_power(data, run)
     load_smart(data, run)
+    own_report.place(data, partial(rails.steps_J, powers))
     load_events(data)
     return data
 

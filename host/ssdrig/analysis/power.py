@@ -20,11 +20,12 @@ COUNTS = {
 }
 
 
-def load_power(data: RunData, run: Path) -> None:
+def load_power(data: RunData, run: Path) -> list[samples.Power]:
+    """Returns the samples of each rail."""
     powers = read_powers(data, run)
     on_grid(data, powers)
     if not powers:
-        return
+        return powers
     _idle(data, powers)
     if data.t0_ns is not None and data.fill_s and data.fill_t0_ns is not None:
         fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)
@@ -32,6 +33,7 @@ def load_power(data: RunData, run: Path) -> None:
         _clipped(data, "fill", powers, *fill)
         if data.fill_energy_J is None:
             data.notes.append("fill_energy_J: power samples do not cover the fill")
+    return powers
 
 
 def read_powers(data: RunData, run: Path) -> list[samples.Power]:

@@ -87,6 +87,14 @@ class RunData:
     wa_value: np.ndarray = field(default_factory=_no_values)
     wa_error: np.ndarray = field(default_factory=_no_values)
     wa_settled: wa.WriteAmplification | None = None  # with what the drive wrote by itself afterwards
+    # the drive's own report at each reading that has one, and the rig's measurement then (own_report.py): int64 ns of
+    # the host; the drive's power and energy; lowest and highest mean that the rig saw; the rig's energy since the first
+    own_t_ns: np.ndarray = field(default_factory=_no_counts)
+    own_W: np.ndarray = field(default_factory=_no_values)
+    own_Wh: np.ndarray = field(default_factory=_no_values)
+    rig_low_W: np.ndarray = field(default_factory=_no_values)
+    rig_high_W: np.ndarray = field(default_factory=_no_values)
+    rig_J: np.ndarray = field(default_factory=_no_values)
     # what happened, for people
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
     marks: list[tuple[float, str]] = field(default_factory=list)

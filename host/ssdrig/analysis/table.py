@@ -4,6 +4,7 @@ A whole act has what fio counted from its first I/O to its end, and the power sa
 that the plan names within it are in whole seconds (windows.py). Figures have the keys of window_figures.py; what is not
 known is None, and the row's notes say why. `value` finds a figure by the plan's word for it (plan/shows.py)."""
 
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import bursts, fio, power, row_figures, smart, window_figures, witness
+from ssdrig.analysis import bursts, fio, own_report, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
@@ -186,6 +187,7 @@ def load(run_path) -> Table:
     plan, acts = planned(base.header)
     powers = power.read_powers(base, run)
     smart.read_polls(base, run)
+    own_report.place(base, functools.partial(rails.steps_J, powers))
     load_events(base)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]

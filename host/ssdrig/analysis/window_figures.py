@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.analysis import witness
+from ssdrig.analysis import own_report, witness
 from ssdrig.analysis.power import clipped_words
-from ssdrig.analysis.rundata import RunData
+from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.terms import terms
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
@@ -102,13 +102,16 @@ power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertai
     mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the
     shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the
     chip is unknown.
+own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
+    drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
+    drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
 clock_error_us | Largest clock error | µs | 0 | less | Upper limit of the difference between a sample's time and the
     host's clock, the largest in the window.
 """)
 KEYS = (
     *("name", "label", "t0_s", "t1_s", "steady_state"),
     *(term.key for term in TERMS),
-    *("wa_error", "wa_polls_s", "rails", "notes"),
+    *("wa_error", "wa_polls_s", "own_power_ratio_error", "own_power_ratio_of", "rails", "notes"),
 )
 
 
@@ -129,6 +132,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _latency(data, window, notes)
     out |= _littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
+    out |= own_power(data, window, out["power_uncertainty_percent"], notes)
     out |= wear(data, window, notes)
     out |= temperature(data, window, notes)
     notes += witness.verdicts(data, None, window)
@@ -311,6 +315,21 @@ def _rail(rail, window: Window) -> dict:
         "samples": int(rail.samples[cut].sum()),
         "samples_lost": int(rail.samples_lost[cut].sum()),
     }
+
+
+def own_power(data: RunData, window: Window, rig_percent: float | None, notes: list[str]) -> dict:
+    """The rig's power against the drive's own report of it."""
+    if data.t0_ns is None or not data.rails or not len(data.own_t_ns):
+        return {}
+    begin_ns, end_ns = (data.t0_ns + round(t_s * data.k * SECOND_NS) for t_s in (window.t0_s, window.t1_s))
+    found = own_report.compare(data, begin_ns, end_ns, rig_percent)
+    if found.ratio is None:
+        notes.append(f"own_power_ratio: {found.why}")
+        return {}
+    if abs(found.ratio - 1) > (found.error or 0):
+        notes.append(f"own_power_ratio: the drive's own report is off by {100 * (1 / found.ratio - 1):+.1f} %")
+    of = f"{found.of}, {found.readings} readings"
+    return {"own_power_ratio": found.ratio, "own_power_ratio_error": found.error, "own_power_ratio_of": of}
 
 
 def wear(data: RunData, window: Window, notes: list[str]) -> dict:

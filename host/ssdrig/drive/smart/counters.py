@@ -70,6 +70,7 @@ KEYS = (
     "throttle_2_s",
     "throttle_count",  # as its maker or OCP counts
     "lifetime_energy_Wh",
+    "interval_power_W",  # its own mean power of the last interval
     *plausible.ERROR_COUNTERS,
     "free_blocks_percent",
     "hard_disk",  # True: no wear figure of flash applies; None: the document does not say

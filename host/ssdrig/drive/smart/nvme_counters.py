@@ -28,6 +28,7 @@ HEALTH = (
     "host_written_bytes",
     "host_read_bytes",
     "lifetime_energy_Wh",
+    "interval_power_W",
 )
 FROM_C0H = {
     "uncorrectable_reads": "uncorrectable_reads",

@@ -65,6 +65,7 @@ BOUNDS = {  # lowest and highest value
     "power_cycles": (0, CYCLES_MOST),
     "unsafe_shutdowns": (0, CYCLES_MOST),
     "lifetime_energy_Wh": (0, ENERGY_MOST_W * HOURS_MOST),
+    "interval_power_W": (0, ENERGY_MOST_W),
 } | dict.fromkeys(("media_errors", "error_log_entries", *ERROR_COUNTERS), (0, 2**64 - 2))
 
 

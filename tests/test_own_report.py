@@ -1,0 +1,132 @@
+"""The meter against the drive's own report: in 100 runs of model time, and where it must say nothing."""
+
+import math
+
+import numpy as np
+import pytest
+from test_smartlog import HEALTH
+
+from ssdrig.analysis import own_report, window_figures
+from ssdrig.analysis.rundata import RunData
+from ssdrig.drive.smart import counters, nvme_pages
+from ssdrig.rules.windows import Window
+from ssdrig.virtual.device import smartlog
+
+S = 1_000_000_000
+RIG_PERCENT = 0.5  # k = 2
+STEP_NS = 10_000_000
+
+
+def snapshots(t_ns, energy_J, reported_s, says) -> list[dict]:
+    """What a drive says at t_ns: mean power of the second up to reported_s (drive's own ticks), energy until then."""
+    out = []
+    for at, tick in zip(t_ns, reported_s, strict=True):
+        until = round(tick * S)
+        joules = float(energy_J(until))
+        h = HEALTH | {
+            "energy_Wh": math.ceil(says * joules / 3600),
+            "interval_W": says * (joules - float(energy_J(until - S))),
+        }
+        page = nvme_pages.decode_02h(smartlog.log_02h(h))
+        out.append({"t_ns": int(at)} | {key: page[key] for key in ("interval_power_W", "lifetime_energy_Wh")})
+    return out
+
+
+def a_run(seed: int, says: float, length_s: int = 120, every_s: float = 10.0, changing: float = 0.1):
+    """(run, Found) of a load whose power wanders, in steps of 10 ms."""
+    rng = np.random.default_rng(seed)
+    n = (length_s + 10) * S // STEP_NS
+    level = rng.uniform(0.6, 6.0)
+    wander = np.interp(
+        np.arange(n), np.arange(0, n + 300, 300), rng.normal(0, changing, len(np.arange(0, n + 300, 300)))
+    )
+    watts = level * np.maximum(0.05, 1 + wander + rng.normal(0, 0.2, n))
+    done = rng.uniform(0, 1e5) + np.concatenate([[0.0], np.cumsum(watts * STEP_NS / S)])
+    edges = STEP_NS * np.arange(n + 1, dtype=np.int64)
+    energy_J = lambda t_ns: np.interp(t_ns, edges, done)
+    t_ns = ((np.arange(4, length_s, every_s) + rng.uniform(0, 0.9, len(np.arange(4, length_s, every_s)))) * S).astype(
+        np.int64
+    )
+    phase = rng.uniform(0, 1)
+    ticks = np.floor(t_ns / S - phase) + phase
+    gain = 1 + rng.normal(0, RIG_PERCENT / 200)
+    data = RunData({}, [], "complete", None, 1, t0_ns=0)
+    data.snapshots = snapshots(t_ns, energy_J, ticks, says)
+    own_report.place(data, lambda at: gain * np.diff(energy_J(at)))
+    return data, own_report.compare(data, 0, length_s * S, RIG_PERCENT)
+
+
+def test_an_honest_drive_is_found_honest_in_95_of_100_runs():
+    found = [a_run(seed, 1.0)[1] for seed in range(100)]
+    assert sum(abs(each.ratio - 1) <= each.error for each in found) >= 95
+    assert np.median([each.error for each in found]) < 0.05  # and it says something
+
+
+def test_a_drive_that_is_10_percent_off_is_found_in_the_first_run():
+    data, found = a_run(1, 0.9)
+    assert found.ratio - 1 > found.error and found.ratio == pytest.approx(1 / 0.9, abs=found.error)
+    assert found.of == "power" and found.readings == 12
+
+
+def test_by_the_energy_of_hours_where_there_is_no_power():
+    rng, inside = np.random.default_rng(3), 0
+    for _ in range(100):
+        joules, begin = rng.uniform(1e5, 3e5), rng.uniform(0, 3600)
+        counts = [math.ceil(e / 3600) for e in (begin, begin + joules)]
+        data = RunData({}, [], "complete", None, 10)
+        data.snapshots = [{"t_ns": t, "lifetime_energy_Wh": c} for t, c in zip((S, 9 * S), counts, strict=True)]
+        # a dilated drive: what the rig saw in the host's time is ten times its energy
+        own_report.place(data, lambda at: 10 * joules * (1 + rng.normal(0, 0.0025)) * np.diff(at) / (8 * S))
+        found = own_report.compare(data, 0, 10 * S, RIG_PERCENT)
+        assert found.of == "energy" and found.error < 0.05
+        inside += abs(found.ratio - 1) <= found.error
+    assert inside >= 95
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"interval_power_W": None, "lifetime_energy_Wh": None}, "no energy or power of its own"),
+        ({"interval_power_W": None, "lifetime_energy_Wh": 7}, "no reading of the drive's own power"),
+        ({"interval_power_W": 0.0}, "no reading of the drive's own power"),
+    ],
+)
+def test_where_the_drive_says_nothing(change, why):
+    data, _ = a_run(1, 1.0)
+    data.snapshots = [each | change for each in data.snapshots]
+    own_report.place(data, lambda at: np.diff(at) / S)
+    found = own_report.compare(data, 0, 120 * S, RIG_PERCENT)
+    assert found.ratio is None and why in found.why
+
+
+def test_what_would_say_nothing_is_null():
+    data, _ = a_run(1, 1.0)
+    assert "uncertainty of the rig" in own_report.compare(data, 0, 120 * S, None).why
+    assert "no reading" in own_report.compare(data, 0, 2 * S, 0.5).why
+    # bursts of a second: nobody knows which of them the drive's second held
+    own_report.place(data, lambda at: np.where(at[:-1] // S % 2 == 0, 9.0, 0.5) * np.diff(at) / S)
+    found = own_report.compare(data, 0, 20 * S, 0.5)
+    assert found.ratio is None and "over 20 %" in found.why
+
+
+def test_a_window_has_it_with_its_reason():
+    data, found = a_run(1, 0.9)
+    data.rails, notes = [object()], []
+    figures = window_figures.own_power(data, Window("all", 0, 120, {}), RIG_PERCENT, notes)
+    of = {"own_power_ratio_of": "power, 12 readings"}
+    assert figures == {"own_power_ratio": found.ratio, "own_power_ratio_error": found.error} | of
+    assert any("off by -10" in note or "off by -9" in note or "off by -11" in note for note in notes)
+    assert window_figures.own_power(data, Window("end", 119, 120, {}), RIG_PERCENT, notes) == {}
+    assert notes[-1].startswith("own_power_ratio: no reading of the drive's own power in it")
+    # of a drive that reports nothing the run says so, once
+    data.snapshots, data.header = [{"t_ns": S}], {"rig": {}}
+    own_report.place(data, lambda at: np.diff(at) / S)
+    assert data.notes == [f"own_power_ratio: {own_report.NOTHING}"]
+    assert window_figures.own_power(data, Window("all", 0, 120, {}), RIG_PERCENT, []) == {}
+
+
+def test_a_snapshot_has_both():
+    page = smartlog.log_02h(HEALTH | {"energy_Wh": 12, "interval_W": 1.25})
+    document = {"t_start_ns": 0, "t_end_ns": 1, "reason": "poll", "log_02h": page.hex()}
+    snapshot = counters.snapshot(document)
+    assert (snapshot["lifetime_energy_Wh"], snapshot["interval_power_W"]) == (12, 1.25)
