@@ -62,17 +62,25 @@ def converted(tmp_path, text: str | bytes, **more) -> list[tuple]:
 
 def test_each_format_says_what_its_lines_say(tmp_path):
     assert converted(tmp_path, ALIBABA, device="419") == [
-        (0, 8792731648, 16384, WRITE), (133_000, 0, 512, READ), (233_000, 512, 4096, READ),
-    ]  # fmt: skip
+        (0, 8792731648, 16384, WRITE),
+        (133_000, 0, 512, READ),
+        (233_000, 512, 4096, READ),
+    ]
     assert converted(tmp_path, MSR) == [(0, 383496192, 32768, READ), (1_332_052_600, 310983680, 512, WRITE)]
     assert converted(tmp_path, BLKPARSE) == [
-        (0, 223490 * 512, 4096, WRITE), (803, 0, 0, FLUSH), (1803, 0, 0, FLUSH), (1803, 51200, 4096, WRITE),
-        (2803, 1 << 20, 8192, TRIM), (3803, 4096, 4096, READ),
-    ]  # fmt: skip
+        (0, 223490 * 512, 4096, WRITE),
+        (803, 0, 0, FLUSH),
+        (1803, 0, 0, FLUSH),
+        (1803, 51200, 4096, WRITE),
+        (2803, 1 << 20, 8192, TRIM),
+        (3803, 4096, 4096, READ),
+    ]
     assert converted(tmp_path, IOLOG3) == [
-        (0, 61440, 4096, READ), (20_781_000, 491520, 4096, WRITE), (34_711_000, 0, 0, FLUSH),
+        (0, 61440, 4096, READ),
+        (20_781_000, 491520, 4096, WRITE),
+        (34_711_000, 0, 0, FLUSH),
         (67_711_000, 954368, 4096, TRIM),
-    ]  # fmt: skip
+    ]
     assert converted(tmp_path, IOLOG2) == [(0, 0, 4096, WRITE), (1, 0, 0, FLUSH)]
     assert converted(tmp_path, JESD) == [(0, 524288, 4096, WRITE), (1, 2097152, 32768, TRIM), (2, 0, 0, FLUSH)]
 
@@ -106,14 +114,25 @@ def test_lines_slightly_out_of_order_are_sorted_and_more_is_refused(tmp_path, mo
         converted(tmp_path, text + "1,R,0,4096,5\n")
 
 
-@pytest.mark.parametrize("text, seen", [
-    (ALIBABA, "one device.*'725' in line 2"), (ALIBABA + "419,X,0,1,2\n", "one device"),
-    (IOLOG2 + "/dev/sdb wait 1000 0\n", "line 6"), ("e 1 8\ne 1\n", "line 2"), ("e 1 0\n", "0 bytes.*line 1"),
-    ("h\ne 999999999999999999 8\n", "line 2"), (f"e 1 8\n{'9' * 5000}\n", "at most 4096 bytes.*line 2"),
-    ("", "none in line 0"), ("hello\n", "format that is known.*line 1"), (BLKPARSE.replace("CPU0", "?"), "line 11"),
-    ("1,R,0,4096,1\n1,R,0,4096,99999999999999999\n", "30 years"), (MSR.splitlines()[0], "I/Os; seen none"),
-    ("fio version 3 iolog\n5 /f read\n", "line 2"), ("e 1 8\n\x00\xff\n", "line 2"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, seen",
+    [
+        (ALIBABA, "one device.*'725' in line 2"),
+        (ALIBABA + "419,X,0,1,2\n", "one device"),
+        (IOLOG2 + "/dev/sdb wait 1000 0\n", "line 6"),
+        ("e 1 8\ne 1\n", "line 2"),
+        ("e 1 0\n", "0 bytes.*line 1"),
+        ("h\ne 999999999999999999 8\n", "line 2"),
+        (f"e 1 8\n{'9' * 5000}\n", "at most 4096 bytes.*line 2"),
+        ("", "none in line 0"),
+        ("hello\n", "format that is known.*line 1"),
+        (BLKPARSE.replace("CPU0", "?"), "line 11"),
+        ("1,R,0,4096,1\n1,R,0,4096,99999999999999999\n", "30 years"),
+        (MSR.splitlines()[0], "I/Os; seen none"),
+        ("fio version 3 iolog\n5 /f read\n", "line 2"),
+        ("e 1 8\n\x00\xff\n", "line 2"),
+    ],
+)
 def test_a_hostile_line_is_one_error_with_its_number(tmp_path, text, seen):
     with pytest.raises(UsageError, match=seen):
         converted(tmp_path, text)

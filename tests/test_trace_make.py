@@ -15,11 +15,14 @@ def made(bench, **more) -> np.ndarray:
     return np.concatenate(list(generate.generate(generate.Asked(bench, **more))))
 
 
-@pytest.mark.parametrize("bench, scales", [
-    ("bench-destroyer-like", (0.0005, 0.001, 0.002)),
-    ("bench-heavy-like", (0.005, 0.01, 0.02)),
-    ("bench-light-like", (0.02, 0.05, 0.1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bench, scales",
+    [
+        ("bench-destroyer-like", (0.0005, 0.001, 0.002)),
+        ("bench-heavy-like", (0.005, 0.01, 0.02)),
+        ("bench-light-like", (0.02, 0.05, 0.1)),
+    ],
+)
 def test_totals_and_rows_are_the_published_ones(bench, scales):
     source = BENCHES[bench]
     for seed in range(1, 6):
@@ -112,21 +115,37 @@ def test_a_file_is_made_and_shown(tmp_path, capsys):
         assert seen in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("more, seen", [
-    ({"bench": "bench-heavy"}, "bench-heavy-like"), ({"scale": 0.0}, "scale"), ({"scale": 1.1}, "scale"),
-    ({"scale": 1e-5}, "1000 I/Os"), ({"scale": float("nan")}, "scale"), ({"working_set_bytes": 1 << 20}, "working set"),
-    ({"seed": -1}, "seed"), ({"block_bytes": 1024}, "512 or 4096"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "more, seen",
+    [
+        ({"bench": "bench-heavy"}, "bench-heavy-like"),
+        ({"scale": 0.0}, "scale"),
+        ({"scale": 1.1}, "scale"),
+        ({"scale": 1e-5}, "1000 I/Os"),
+        ({"scale": float("nan")}, "scale"),
+        ({"working_set_bytes": 1 << 20}, "working set"),
+        ({"seed": -1}, "seed"),
+        ({"block_bytes": 1024}, "512 or 4096"),
+    ],
+)
 def test_what_cannot_be_made_is_refused(more, seen):
     with pytest.raises(UsageError, match=seen):
         next(generate.generate(generate.Asked(**{"bench": "bench-heavy-like"} | more)))
 
 
-@pytest.mark.parametrize("row, seen", [
-    ((-1, 0, 512, 0), "before that"), ((0, 100, 512, 0), "whole blocks"), ((0, 0, 0, 1), "moves nothing"),
-    ((0, 0, 512, 4), "no read"), ((0, 512, 0, 3), "flush"), ((0, -512, 512, 0), "on no drive"),
-    ((0, 0, 33 << 20, 0), "more than"), ((2 * 10**18, 0, 512, 0), "time"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "row, seen",
+    [
+        ((-1, 0, 512, 0), "before that"),
+        ((0, 100, 512, 0), "whole blocks"),
+        ((0, 0, 0, 1), "moves nothing"),
+        ((0, 0, 512, 4), "no read"),
+        ((0, 512, 0, 3), "flush"),
+        ((0, -512, 512, 0), "on no drive"),
+        ((0, 0, 33 << 20, 0), "more than"),
+        ((2 * 10**18, 0, 512, 0), "time"),
+    ],
+)
 def test_a_row_that_cannot_be_played_is_found(row, seen):
     rows = np.array([(0, 0, 512, 0), row], form.ROW)
     number, why = form.why_not(rows)

@@ -288,9 +288,16 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
     rows = bursts(20)
     form.write(tmp_path / "t", [rows], lambda: {"name": "mine"})
     drive = SimpleNamespace(
-        node=str(path), name="sdz", capacity_bytes=1 << 20, logical_block_bytes=512, model="Mine", serial="S1",
-        by_id=None, simulated=False, interface="SATA",
-    )  # fmt: skip
+        node=str(path),
+        name="sdz",
+        capacity_bytes=1 << 20,
+        logical_block_bytes=512,
+        model="Mine",
+        serial="S1",
+        by_id=None,
+        simulated=False,
+        interface="SATA",
+    )
     monkeypatch.setattr(plays.inventory, "find", lambda name: drive)
     held = []
 

@@ -165,7 +165,7 @@ def bars(context: Context) -> str:
                 for point_of in {row.act.label: row.act.point for row in rows}.values() or [{}]:
                     where = place(context.show) | dict(point_of)
                     value, why = value_at(each, path, where, word, context.show.get("window"))
-                    words = ", ".join([path, *(point(key, v) for key, v in point_of.items())])
+                    words = ", ".join([path, *(f"{axis(key)} {point(key, v)}" for key, v in point_of.items())])
                     found.append((words + name, value, why, svg.look(i)["colour"]))
         shown = unit(word, [value for _, value, *_ in found])
         top = context.show.get("top") or max((v for _, v, *_ in found if v is not None), default=0) or 1

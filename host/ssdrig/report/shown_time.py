@@ -29,6 +29,7 @@ from ssdrig.rules import steady as rule
 
 STEPS = 160  # of time, of a picture of latencies
 PER_OCTAVE = 4
+LETTER = 6.5  # px of a plot, widest
 BETWEEN = 0.02  # of a series, between two steps
 WORDS_PX = 13  # from one line of words in a plot to the next
 
@@ -168,7 +169,9 @@ def _series(context: Context, word: str, name: str, found: list, shown) -> str:
         if len(found) > 1:
             plot.band(begin, begin + length, "part")
             if length > 0.06 * end:
-                plot.words(plot.x(begin + length / 2), plot.TOP + 12, row.act.path, "mid soft")
+                room = (plot.x(begin + length) - plot.x(begin)) / LETTER
+                words = row.act.label if len(row.act.label) < room else row.act.path
+                plot.words(plot.x(begin + length / 2), plot.TOP + 12, words, "mid soft")
                 labels.append((begin + length / 2, f"{figure(length)} s"))
     axis_words = "one step after the other" if len(found) > 1 else "s since the first I/O"
     plot.axes(axis_words, axis_title(word, shown.name), labels or None)
