@@ -52,6 +52,10 @@ _running: list = []  # the process and our end of its socket
 
 
 def _zygote() -> socket.socket:
+    if _running and _running[0].poll() is not None:  # someone has ended it: that is no defect of the next test
+        print(f"the process that forks servers has ended: {_running[0].returncode}", file=sys.stderr)
+        _running.pop().close()
+        _running.clear()
     if not _running:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
