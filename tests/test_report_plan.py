@@ -161,7 +161,10 @@ def test_a_round_that_was_cut_short_is_left_out(tables):
 
 def test_a_repeat_has_a_bar_for_each_point_and_nothing_by_the_second(tables):
     made = view(tables, "grid", view="bars", of="rounds/point", where="read=0", value="iops")
-    assert re.findall(r"<span>(rounds/point[^<]*)<", made) == ["rounds/point, 0 %, 64 KiB", "rounds/point, 0 %, 4 KiB"]
+    assert re.findall(r"<span>(rounds/point[^<]*)<", made) == [
+        "rounds/point, read share 0 %, block size 64 KiB",
+        "rounds/point, read share 0 %, block size 4 KiB",
+    ]
     for name in ("series", "scatter"):
         made = view(tables, "grid", view=name, of="rounds/point", value="iops")
         assert "points of a repeat are kept as a whole" in made and "<svg" not in made
