@@ -104,3 +104,44 @@ def test_a_clock_that_went_back_has_no_gap_and_no_axis(run, tmp_path):
     file.write_text("".join(line for line in file.read_text().splitlines(True) if "clock.anchor" not in line))
     html = shown_parts.section(tmp_path / "run")
     assert shown_parts.BACK in html and "<svg" not in html and "no common axis" in html
+
+
+def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, tmp_path):
+    """Part 2 did not do `fill` and `clean` again; the report of it had lost both."""
+    first = synthetic_plan.Writer(tmp_path, synthetic_plan.STEPS, "quick", {"time": "4 s"}, name="run", utc_ns=UTC_NS)
+    first.load("fill", [1000, 1000], 3.0, block=131072)
+    first.load("clean", [2000] * 4, 2.0)
+    first.step("trim", 0.25, 1.0)
+    first.load("after", [3000] * 2, 1.0, ended=False)
+    first.end(state=None)
+    more = {"resumed": {"part": 2, "begins": 4, "round": 1}, "run": "run"}
+    rest = (tmp_path, synthetic_plan.STEPS, "quick", {"time": "4 s"})
+    second = synthetic_plan.Writer(*rest, name="run/part-2", utc_ns=UTC_NS + HOUR_NS, more=more)
+    second.load("after", [1000] * 4, 1.0)
+    second.event("load.first_io", step="after")
+    second.end()
+    found = table.load(tmp_path / "run")
+    assert [(row.act.path, row.state, row.value("iops")) for row in found.rows] == [
+        *(("fill", "done", 1000.0), ("clean", "done", 2000.0), ("trim", "done", None), ("after", "done", 1000.0))
+    ]
+    assert found.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < found.rows[3].t0_s < 3610
+    assert found.data.state == "complete" and ">clean<" in plan_page.render([found])
+    again = table.load(run)  # its part 2 went back to the fill
+    assert [row.act.path for row in again.rows] == ["fill", "clean", "trim", "rest", "after"]
+    header = json.loads((tmp_path / "run/part-2/run.json").read_text())
+    (tmp_path / "run/part-2/run.json").write_text(json.dumps(header | {"resumed": {"begins": "x"}}))
+    assert [row.act.path for row in table.load(tmp_path / "run").rows] == ["after"]
+
+
+@pytest.mark.parametrize(("ruled", "rounds"), [(False, [1, 2, 3]), (True, [2, 3])])
+def test_rounds_before_the_interruption_stand_where_no_rule_judges_them(tmp_path, ruled, rounds):
+    text = synthetic_plan.GRID.partition("[[show]]")[0]
+    text = text if ruled else re.sub("most = 7\nuntil.*", "times = 3", text)
+    for name, numbers, more in (("run", (1,), {}), ("run/part-2", (2, 3), {"resumed": {"begins": 0, "round": 2}})):
+        part = synthetic_plan.Writer(tmp_path, text, name=name, more=more | {"run": "run"})
+        for number in numbers:
+            folder, point = f"rounds/point/r{number:02}/p05", {"read": 0, "block": "4 KiB"}
+            part.load("rounds/point", [100] * 2, 1.0, folder=folder, round=number, point=point)
+            part.event("round", step="rounds", round=number, steady=False, tracked={}) if ruled else None
+        part.end(power=False)
+    assert [row.round for row in table.load(tmp_path / "run").rows if row.state == "done"] == rounds

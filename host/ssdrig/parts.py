@@ -75,12 +75,18 @@ def _same(part: Path, whole: dict) -> bool:
     return _said(part).get("run") == whole.get("run")
 
 
+def own(run: str | os.PathLike) -> list[Path]:
+    """The folders of a run, without those of another run that lie in it."""
+    run = Path(run)
+    whole = _said(run)
+    return [run, *(part for part in of(run)[1:] if _same(part, whole))]
+
+
 def shown(run: str | os.PathLike) -> tuple[Path, str | None]:
     """The folder whose figures stand for the run, and a note if that is not all of it: the last part that had I/O, for
     what was cut short before is done again there."""
     run = Path(run)
-    odd, whole = strange(run), _said(run)
-    found = [run, *(part for part in of(run)[1:] if _same(part, whole))]
+    odd, found = strange(run), own(run)
     if len(found) == 1:
         return run, "; ".join(odd) or None
     busy = [part for part in found if any(e["kind"] == "load.first_io" for e in journal.events(part))]

@@ -78,6 +78,11 @@ class Row:
         cells = self.data.hist if self.data is not None else self.lat[:0]
         return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
 
+    def later(self, by_s: float) -> "Row":
+        """The same on an axis that begins so much earlier."""
+        t0_s, t1_s = (None if at_s is None else at_s + by_s for at_s in (self.t0_s, self.t1_s))
+        return replace(self, t0_s=t0_s, t1_s=t1_s)
+
     def as_json(self) -> dict:
         return {
             "path": self.act.path,
@@ -180,10 +185,73 @@ def plan_of(run_path) -> str | None:
 
 
 def load(run_path) -> Table:
-    """Read the run folder of a plan. Raises JournalError if it is none, or if its plan cannot be read."""
-    run, resumed = parts.shown(run_path)
+    """Read the run folder of a plan, each step from the part that carried it out last. Raises JournalError if it is
+    none, or if its plan cannot be read."""
+    run, folders, tables = parts.shown(run_path)[0], parts.own(run_path), []
+    whole = _of_part(run)
+    if folders[1:]:
+        words = f"it has {len(folders)} parts, each step is of the last one that carried it out"
+        whole.data.notes.append(f"the run was cut short and resumed: {words}")
+    whole.data.notes += parts.strange(run_path)
+    for folder in folders:
+        try:
+            tables.append(whole if folder == run else _of_part(folder))
+        except JournalError as error:
+            whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
+    return _joined(tables, whole) if tables[1:] else whole
+
+
+def _joined(tables: Sequence[Table], whole: Table) -> Table:
+    """The table of a run of several parts: `whole`, that of the part that stands for it, with what the parts before it
+    have done and no later one did again. Times are since the start of the first part."""
+    places = {act.label: i for i, act in enumerate(whole.acts)}
+    begun_ns = tables[0].data.header["started"]["utc_ns"]
+    rows: list[tuple[Table, Row]] = []
+    for each in tables:
+        place = _went_on(each.data.header)
+        new = {(row.act.label, row.round) for row in each.rows}
+        rows = [
+            (of, row)
+            for of, row in rows
+            if (row.act.label, row.round) not in new and _stands(row, places, whole.acts, *place)
+        ]
+        later_s = (each.data.header["started"]["utc_ns"] - begun_ns) / SECOND_NS / each.data.k
+        rows += [(each, row.later(later_s)) for row in each.rows]
+    said = [event for each in tables for event in each.data.events if each is whole or _tells_of(event, each, rows)]
+    for each in tables:
+        if each is not whole and any(of is each for of, _ in rows):
+            whole.data.notes += [f"part {parts.number(each.path)}: {note}" for note in each.data.notes]
+    found = [row for _, row in rows]
+    return replace(whole, rows=found, verdicts=verdicts_of(said, found))
+
+
+def _went_on(header: Mapping) -> tuple[int, int]:
+    """Where a part went on: index of its first act, number of its first round; anything else reads as the beginning."""
+    resumed = header.get("resumed")
+    place = [resumed.get(key) if isinstance(resumed, Mapping) else None for key in ("begins", "round")]
+    begins, round_ = (at if type(at) is int else 0 for at in place)
+    return begins, round_
+
+
+def _stands(row: Row, places: Mapping[str, int], acts: Sequence[Act], begins: int, round_: int) -> bool:
+    """Whether a row is as it was left when the run went on at this act and round: it lies before that. Rounds that a
+    rule judges are of one part: an interruption ends the steady state."""
+    if row.state not in ("done", "not run"):
+        return False
+    here = acts[begins].repeat if 0 <= begins < len(acts) else None
+    if here and row.act.repeat and row.act.repeat.path == here.path:
+        return not here.ruled and (row.round or 0) < round_
+    return places.get(row.act.label, len(acts)) < begins
+
+
+def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) -> bool:
+    """Whether an event of a part is about a step whose rows stand."""
+    path = str(event.get("step"))
+    return any(of is part and f"{row.act.path}/".startswith(f"{path}/") for of, row in rows)
+
+
+def _of_part(run: Path) -> Table:
     base = analysis.begin(run)
-    base.notes += [resumed] if resumed else []
     plan, acts = planned(base.header)
     powers = power.read_powers(base, run)
     smart.read_polls(base, run)
