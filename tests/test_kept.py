@@ -1,7 +1,9 @@
 """virtual/device/kept.py: a drive that outlives its server. In process, with a small drive that answers at once."""
 
+import errno
 import fcntl
 import json
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -53,6 +55,14 @@ def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
     assert (second.serial, second.power_cycles) == ("SIM42", 3)
     second.close()  # nobody asked to keep it
     assert sorted(path.name for path in tmp_path.iterdir()) == [".drive.lock", "drive"]
+
+
+def test_a_full_disk_gets_back_what_was_half_kept(tmp_path, monkeypatch):
+    one = device()
+    monkeypatch.setattr(kept.np, "savez", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        kept.save(one, tmp_path / "drive")
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_that_is_no_longer_wanted_is_not_kept(tmp_path):

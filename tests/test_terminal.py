@@ -49,6 +49,17 @@ def test_wear_of_a_file(tmp_path, capsys, name):
     assert not [line for line in (out + err).splitlines() if line.startswith("fake line")]
 
 
+def test_a_run_folder_forges_no_line_of_the_list(tmp_path, capsys):
+    folder = tmp_path / "a\nfake line"
+    folder.mkdir()
+    drive = {"model": "M", "serial": "S", "time_dilation": 1}
+    header = {"schema": 1, "run": "r", "started": {"t_ns": 1, "utc_ns": 1}, "drive": drive, "method": {}}
+    (folder / "run.json").write_text(json.dumps(header | {"plan": {"name": EVIL}}))
+    assert cli.main(["runs", "--runs", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and "fake line" in lines[0] and "\\x0afake line" in lines[1]
+
+
 def test_an_error_with_a_hostile_name(capsys):
     assert cli.main(["run", "consistency", "--virtual", "x\x1b[2Jy"]) == 2
     assert "\x1b" not in capsys.readouterr().err

@@ -28,8 +28,8 @@ def command(args) -> int:
             print(json.dumps(row))
             continue
         drive = "damaged" if row["why"] and not row["plan"] else f"{row['model']} {row['serial']}"
-        print(f"{row['started'] or '-':16}  {row['plan'] or '-':28} {row['state']:11} {printable(drive)}")
-        print(f"{'':16}  {row['run']}")
+        print(f"{row['started'] or '-':16}  {printable(row['plan'] or '-'):28} {row['state']:11} {printable(drive)}")
+        print(f"{'':16}  {printable(row['run'])}")
     return 0
 
 

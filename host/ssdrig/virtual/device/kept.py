@@ -59,18 +59,22 @@ def save(device, folder: Path) -> None:
     half_made = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(half_made, ignore_errors=True)
     half_made.mkdir(parents=True)
-    device.drive.save(half_made / "flash.npz")
-    np.savez(half_made / "store.npz", checks=checks)
-    written = int(device.drive.ledger()["host_write_bytes"])
-    said = {
-        "simulator": kernels.DIGEST,
-        "preset": device.preset.name,
-        "drive_bytes": device.identity()["drive_bytes"],
-        "firmware": device.identity()["firmware"],
-        "host_written_bytes": written // UNIT_BYTES * UNIT_BYTES,
-        "counted": {name: getattr(device, name) for name in COUNTED},
-    }
-    write_atomically(half_made / "device.json", json.dumps(said, default=lambda number: number.item()).encode())
+    try:
+        device.drive.save(half_made / "flash.npz")
+        np.savez(half_made / "store.npz", checks=checks)
+        written = int(device.drive.ledger()["host_write_bytes"])
+        said = {
+            "simulator": kernels.DIGEST,
+            "preset": device.preset.name,
+            "drive_bytes": device.identity()["drive_bytes"],
+            "firmware": device.identity()["firmware"],
+            "host_written_bytes": written // UNIT_BYTES * UNIT_BYTES,
+            "counted": {name: getattr(device, name) for name in COUNTED},
+        }
+        write_atomically(half_made / "device.json", json.dumps(said, default=lambda number: number.item()).encode())
+    except BaseException:
+        shutil.rmtree(half_made, ignore_errors=True)  # what is left of the disk is the run's
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     half_made.rename(folder)
     fsync_folder(folder.parent)
