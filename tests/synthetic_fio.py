@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig.load.fiotext import plat_ns, thin
+
 HIST_BINS = 1856
 
 
@@ -39,9 +41,12 @@ def hist_windows(iops) -> list[tuple[int, int]]:
     return rows
 
 
-def step(folder: Path, started: dict, first_ns: int, iops, block: int, lat_ns: int, name: str) -> None:
+def step(
+    folder: Path, started: dict, first_ns: int, iops, block: int, lat_ns: int, name: str, logs: bool = True
+) -> None:
     """fio's files for one step: per-second logs without rows for idle seconds, cumulative JSON documents. started: t_ns
-    and utc_ns of one moment."""
+    and utc_ns of one moment. Without `logs` as of a long step: none, and of the documents what thin() leaves, with the
+    latencies, in a hundred bins, once a minute."""
     folder.mkdir(parents=True)
     (folder / "job.fio").write_text(f"[{name}]\n")
     (folder / "stderr.txt").write_text("")
@@ -55,12 +60,14 @@ def step(folder: Path, started: dict, first_ns: int, iops, block: int, lat_ns: i
                 rows[kind].append(f"{t}, {value}, 1, 0, 0")
     at = hist_bin(lat_ns)
     before, after = ", 0" * at, ", 0" * (HIST_BINS - at - 1)
-    rows["clat_hist"] = [f"{first_ms + t}, 1, {block}{before}, {count}{after}" for t, count in hist_windows(iops)]
-    for kind, lines in rows.items():
+    rows["clat_hist"] = logs and [
+        f"{first_ms + t}, 1, {block}{before}, {count}{after}" for t, count in hist_windows(iops)
+    ]
+    for kind, lines in rows.items() if logs else ():
         (folder / f"{name}_{kind}.1.log").write_text("".join(line + "\n" for line in lines))
     documents = []
-    for end in range(1, len(iops) + 1):
-        total, runtime = int(np.sum(iops[:end])), end * 1000
+    for end, total in enumerate(np.cumsum(iops, dtype=np.int64).tolist(), 1):
+        runtime = end * 1000
         bins = {str(lat_ns): total}
         write = {
             "io_bytes": total * block,
@@ -76,5 +83,11 @@ def step(folder: Path, started: dict, first_ns: int, iops, block: int, lat_ns: i
         }
         none = {"io_bytes": 0, "total_ios": 0, "runtime": 0, "clat_ns": {"N": 0, "bins": {}}}
         job = {"jobname": name, "error": 0, "job_runtime": runtime, "read": none, "write": write, "trim": none}
-        documents.append(json.dumps({"fio version": "fio-3.33", "timestamp_ms": utc_ms + runtime, "jobs": [job]}))
+        document = {"fio version": "fio-3.33", "timestamp_ms": utc_ms + runtime, "jobs": [job]}
+        if not logs:
+            wide = plat_ns(np.arange(at, at + 100)).tolist()
+            write["lat_ns"]["bins"] = {str(ns): total // 100 + (ns == wide[0]) * (total % 100) for ns in wide}
+        documents.append(
+            json.dumps(document) if logs else thin(document, first_ns + runtime * 1_000_000, end % 60 == 0)
+        )
     (folder / "out.json").write_text("\n".join(documents) + "\n")

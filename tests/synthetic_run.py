@@ -223,6 +223,7 @@ def write(
     edges: bool = True,
     queue_depth: int | None = None,
     idle_s: int = 0,
+    logs: bool = True,
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
@@ -296,7 +297,7 @@ def write(
         1_000_000,
         "fill",
     )
-    synthetic_fio.step(run / "fio" / "load", STARTED, first, iops, block, lat_ns, "load")
+    synthetic_fio.step(run / "fio" / "load", STARTED, first, iops, block, lat_ns, "load", logs)
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]

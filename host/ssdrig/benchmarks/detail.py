@@ -1,20 +1,26 @@
 """What a step of 24 h costs fio and the disk: its memory and its folder's growth, measured for a while on a real fio
-and carried on to 24 h, at the log detail that such a step gets."""
+and carried on to 24 h, at the log detail that such a step gets. And how long its report takes, of a folder with known
+content: the time is that of a clock on the wall, so the load of the machine stands beside it."""
 
+import json
+import os
 import shutil
 import sys
 import tempfile
+import time
+from argparse import ArgumentParser
 from pathlib import Path
 
 import numpy as np
 
-from ssdrig import progress, words
+from ssdrig import progress, report, words
 from ssdrig.benchmarks import Figure, at_least, at_most
 from ssdrig.load import fio
 
 SECONDS, WARM_S = 70, 8  # more than a minute, so that the minute's histogram is in it
 DAY_S = 86400.0
 SIZE = 64 << 20
+TESTS = Path(__file__).parents[3] / "tests"  # they write run folders with known content
 
 
 def growth(
@@ -48,6 +54,46 @@ def growth(
     return float(grown[-1, 1]), max(0.0, (grown[-1, 1] - grown[0, 1]) / span_s), disk
 
 
+def report_s(folder: Path, seconds: int, power: bool) -> float:
+    """Time to make the report of a run with so many seconds of load, 1000 power samples a second, SMART each 60 s."""
+    sys.path.insert(0, str(TESTS))
+    import synthetic_run
+
+    rng = np.random.default_rng(seconds)
+    run = synthetic_run.write(
+        folder,
+        np.rint(20_000 * rng.normal(1, 0.05, seconds)).astype(int),
+        watts=[(-100.0, 4.0), *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5, 0.2, seconds)))],
+        zoom_s=seconds // 2,
+        smart_every_s=60,
+        power=power,
+        logs=False,
+        name=f"run-{seconds}-{power}",
+    )
+    parser = ArgumentParser()
+    report.add_arguments(parser)
+    began = time.monotonic()
+    report.command(parser.parse_args([str(run), "--quiet"]))
+    took_s = time.monotonic() - began
+    found = json.loads((run / "figures.json").read_bytes())["windows"]["all"]
+    if found["t1_s"] != seconds or (found["power_mean_W"] is not None) != power:
+        raise RuntimeError(f"the report has {found['t1_s']} of {seconds} s, {found['power_mean_W']} W: {run}")
+    shutil.rmtree(run)
+    return took_s
+
+
+def _reports(folder: Path) -> list[Figure]:
+    hour_s = 3600
+    print("a run of 24 h and two of 1 h are written, and their reports made", file=sys.stderr)
+    day = report_s(folder, round(DAY_S), False)
+    of_power = max(0.0, report_s(folder, hour_s, True) - report_s(folder, hour_s, False)) * DAY_S / hour_s
+    load = f"load of the machine {os.getloadavg()[0]:.1f}"
+    return [
+        at_most(f"report of 24 h without a rig, {load}", day, "s", 10),
+        at_most("the same with 1000 power samples a second, carried on from 1 h", day + of_power, "s", 10),
+    ]
+
+
 def _detail() -> list[Figure]:
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-detail-", dir="/var/tmp"))
     try:
@@ -62,9 +108,10 @@ def _detail() -> list[Figure]:
             at_most("the step's folder after 24 h", disk_per_s * DAY_S / 1e6, "MB", 200),
             # the measurement must see what it is for: a histogram log each second does not fit
             at_least("fio's memory after 24 h with a log each second", second_per_s * DAY_S / 1e6, "MB", 200),
+            *_reports(folder),
         ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-BENCHES = {"detail": ("a load of 24 h fits into fio's memory and the disk", _detail)}
+BENCHES = {"detail": ("a load of 24 h: fio's memory, the disk, the time of its report", _detail)}

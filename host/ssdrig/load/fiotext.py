@@ -99,17 +99,23 @@ def is_sound(document) -> bool:
         if not isinstance(job.get("job options", {}), dict):
             return False
         for name in DIRECTIONS:
-            side = job.get(name) or {}
+            side = job.get(name)
+            if not side:
+                continue
             if not isinstance(side, dict) or not all(
                 number(side.get(k, 0)) for k in ("total_ios", "io_bytes", "runtime")
             ):
                 return False
             for kind in ("slat_ns", "clat_ns", "lat_ns"):
-                part = side.get(kind) or {}
+                part = side.get(kind)
+                if not part:
+                    continue
                 if not isinstance(part, dict) or not all(number(part.get(key, 0)) for key in ("N", "mean")):
                     return False
                 for table in ("percentile", "bins"):
-                    held = part.get(table) or {}
+                    held = part.get(table)
+                    if not held:
+                        continue
                     if not isinstance(held, dict) or not all(map(number, held.values())):
                         return False
                     if not all(re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", key) for key in held):
@@ -269,6 +275,7 @@ def bins(document: dict | None, direction: str | None, kind: str = "clat_ns") ->
     out = np.zeros(BINS, np.int64)
     for job in (document or {"jobs": []})["jobs"]:
         for side in DIRECTIONS if direction is None else (direction,):
-            held = ((job.get(side) or {}).get(kind) or {}).get("bins") or {}
-            np.add.at(out, plat_index([int(float(ns)) for ns in held]), list(map(int, held.values())))
+            held = ((job.get(side) or {}).get(kind) or {}).get("bins")
+            if held:
+                np.add.at(out, plat_index([int(float(ns)) for ns in held]), list(map(int, held.values())))
     return out

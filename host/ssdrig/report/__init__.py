@@ -133,6 +133,7 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
 
 def read(folders: list[Path]):
     """summary.load of each folder, in order; large ones on all cores."""
+    prctl.small_pages()
     cores = os.cpu_count() or 1
     with concurrent.futures.ThreadPoolExecutor(cores) as threads:
         kept = list(threads.map(summary.kept, folders))
@@ -152,7 +153,6 @@ def read(folders: list[Path]):
 def _keep_memory() -> None:
     """What this process has freed, its next array gets. glibc would give it back, and the kernel clear hundreds of MB
     anew for each run, which takes longer than to decode it."""
-    prctl.small_pages()
     with contextlib.suppress(AttributeError, OSError):  # another C library
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_MAX, 0)

@@ -82,9 +82,10 @@ def cliff(iops: np.ndarray) -> tuple[int | None, str | None]:
     of the rest of the load lie below it too: a stall, or a dip from which the drive comes back, is none. What falls
     from the start on has no plateau."""
     iops = np.asarray(iops, float)
-    n = len(iops)
+    n, level = len(iops), 0.0
     for end in range(PLATEAU_S, n - BEHIND_S + 1):
-        level = float(np.median(iops[: min(end, LEVEL_S)]))
+        if end <= LEVEL_S:  # from there on it is the same
+            level = float(np.median(iops[: min(end, LEVEL_S)]))
         if iops[end] >= DROP * level:
             continue
         low = iops[end:] < DROP * level
