@@ -265,6 +265,14 @@ def test_counts_of_documents_to_the_io():
     assert status((10, 1501)).iops.tolist() == [10, 0]  # a pause from the start
 
 
+@pytest.mark.parametrize("ios", [10**12, 3])
+def test_one_document_whose_count_is_damaged_is_left_out(ios):
+    """One that was too high became the load's total, and all behind it were left out."""
+    found = status((10, 1000), (ios, 2000), (30, 3000), (40, 4000))
+    assert found.iops.tolist() == [10, 20, 0, 10] and found.totals["ios"] == 40
+    assert found.notes == ("1 documents that do not follow the one before were not used",)
+
+
 def test_more_seconds_than_two_documents_explain():
     longest = 1000 * (4 + LONGEST_HANG_S) + 100
     assert len(status((5, 1000), (9, longest)).iops) == 4 + LONGEST_HANG_S

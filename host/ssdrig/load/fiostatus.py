@@ -56,16 +56,22 @@ def _kind(kept) -> str:
 
 def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
     """(totals, document) of those documents in which no count is less than in the one before, and how many others there
-    are."""
-    kept, left, before = [], 0, totals(None)
-    for document in found:
-        now = totals(document, direction)
-        if any(now[key] < before[key] for key in ("ios", "bytes", "runtime_ms")):
-            left += 1
-            continue
-        kept.append((now, document))
-        before = now
-    return kept, left
+    are. A damaged count that is too high is less than nothing before it, but more than all behind it: of the orders
+    from either end the one that keeps more documents is taken."""
+    each = [(totals(document, direction), document) for document in found]
+    forth = _rising(each, 1)
+    back = _rising(each[::-1], -1)[::-1]
+    kept = back if len(back) > len(forth) else forth
+    return kept, len(found) - len(kept)
+
+
+def _rising(each: list[tuple[dict, dict]], sign: int) -> list[tuple[dict, dict]]:
+    """Those of which no count is less (sign -1: more) than that of the one kept before."""
+    kept: list[tuple[dict, dict]] = []
+    for now in each:
+        if not kept or all(sign * (now[0][key] - kept[-1][0][key]) >= 0 for key in ("ios", "bytes", "runtime_ms")):
+            kept.append(now)
+    return kept
 
 
 def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> dict:
