@@ -53,3 +53,10 @@ def test_a_load_with_pauses_is_priced_by_its_bursts():
     act = SimpleNamespace(keys={"on": 5.0, "off": 50.0, "cycles": 2})
     assert step.longest_s(act) == 3 * 55 and step.busy_share(act) == pytest.approx((55 + 2 * 5) / 165)
     assert step.busy_share(SimpleNamespace(keys={"time": 60.0})) == 1
+
+
+@pytest.mark.parametrize(
+    ("lasted", "period", "end"), [(45, 15, 45), (55, 15, 45), (44, 15, 30), (29, 15, 29), (50, 2.5, 50)]
+)
+def test_a_pause_behind_the_last_burst_does_not_count(lasted, period, end):
+    assert bursts.end_s(lasted, 15, period) == end

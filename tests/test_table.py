@@ -183,7 +183,7 @@ value = "iops"
 def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
     """fio's first burst of 1 s takes the pause of 2 s, too (tests/data/fio-3.33-bursts)."""
     w = Writer(tmp_path, PAUSES)
-    iops = [300, 300, 300, *[0, 0, 150] * 3]
+    iops = [300, 300, 300, *[0, 0, 150] * 3, 0, 0]  # late for its end, it pauses once more
     w.load("one", iops, 2.0)
     for place, off in ((1, "2 s"), (2, "60 s")):
         w.load("wait/bursts", iops, 2.0, folder=f"wait/bursts/r01/p{place:02}", round=1, point={"off": off})

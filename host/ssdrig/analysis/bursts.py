@@ -9,6 +9,13 @@ NONE = "it is no load with pauses"
 EDGE_S = 1  # of a pause, at each end: I/O that drains, and what is late
 
 
+def end_s(lasted_s: int, first_s: int, period_s: float) -> int:
+    """Where the last whole cycle ends: fio that is late for the end of its time pauses once more."""
+    period = round(period_s)
+    whole = period == period_s and lasted_s - first_s >= period
+    return first_s + (lasted_s - first_s) // period * period if whole else lasted_s
+
+
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:
     """KEYS of the whole cycles within [begin_s, end_s), and why one is None. A cycle is a pause of `off_s` and the
     burst of `on_s` behind it; the first one begins `first_s` after the first I/O. Times in whole seconds of the drive;

@@ -70,7 +70,7 @@ def _witnessed(row: "Row", data: RunData) -> None:
 
 def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[samples.Power]) -> None:
     """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
-    n = len(data.iops)
+    n = bursts.end_s(len(data.iops), begin, row.act.keys["on"] + row.act.keys["off"])
     power.on_grid(data, powers)
     if data.totals.get("ios"):
         _witnessed(row, data)
@@ -88,7 +88,7 @@ def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[
         row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")} | _bursts(row, data, begin, n)
         cells = window_figures.lat_cells(data, span)
         row.lat = row.lat if cells is None else _together(cells)
-    _windows(row, data, powers, begin)
+    _windows(row, data, powers, begin, n)
 
 
 def _bursts(row: "Row", data: RunData, begin: int, end: int) -> dict:
@@ -109,8 +109,8 @@ def _together(cells: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
 
 
-def _windows(row: "Row", data: RunData, powers: list[samples.Power], begin: int = 0) -> None:
-    """The windows that the plan names; what lies before second `begin` belongs to none."""
+def _windows(row: "Row", data: RunData, powers: list[samples.Power], begin: int = 0, end: int | None = None) -> None:
+    """The windows that the plan names; what lies before second `begin` or from `end` on belongs to none."""
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")
     if judged and judged not in spans:
@@ -119,7 +119,7 @@ def _windows(row: "Row", data: RunData, powers: list[samples.Power], begin: int 
         power.on_grid(data, powers)
     for name, span in spans.items():
         if name != WHOLE:
-            row.windows[name] = _in_window(row, data, name, span, begin)
+            row.windows[name] = _in_window(row, data, name, span, begin, len(data.iops) if end is None else end)
     if row.round is not None:
         row.data = None  # of a thousand points a second by second view would fill the memory
 
@@ -142,9 +142,9 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     return out
 
 
-def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int) -> dict | None:
-    """The figures of a stretch of the load; None, with a note, where it has none such."""
-    n = len(data.iops)
+def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int, n: int) -> dict | None:
+    """The figures of a stretch of the load, which counts from second `first` to `n`; None, with a note, where it has
+    none such."""
     begin, why = max(first, round(ends.begins_s(span, n))), None
     end: int | None = n if span.to_s is None else min(n, round(span.to_s))
     if span.cliff:
