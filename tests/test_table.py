@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from html import escape
 
 import numpy as np
 import pytest
@@ -201,6 +202,8 @@ def test_figures_of_a_load_with_pauses_begin_behind_its_first_burst(tmp_path):
     assert table.together([one, swept])["iops_mean"] == 50
     assert short.windows["all"] is None and short.why_not("iops") == "the load ended 0 s behind its first burst"
     words = plan_page.render([found])
+    assert said(one) == ["figures from 3 s on, behind fio's long first burst"] and said(swept) == []
+    assert escape(said(one)[0]) in words
     assert words.count("all figures are of the seconds from 3 on") == 2 and "from 61 on" in words
 
 

@@ -89,4 +89,4 @@ def plans() -> list[Figure]:
     ]
 
 
-BENCHES = {"plans": ("the dry run of each plan against the ledger of the run, quick variants (about 25 min)", plans)}
+BENCHES = {"plans": ("the dry run of each plan against the ledger of the run, quick variants, two runs of each", plans)}

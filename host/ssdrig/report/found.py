@@ -1,16 +1,20 @@
-"""What a choose or an idle step has found, in words."""
+"""What a choose or an idle step has found, and from when on a load with pauses is measured, in words."""
 
 from collections.abc import Mapping
 
 from ssdrig import words
-from ssdrig.analysis.table import Row
+from ssdrig.analysis.table import WHOLE, Row
 from ssdrig.plan import grammar, shows
 from ssdrig.report.shown import figure
 
 
 def said(row: Row) -> list[str]:
-    """One line for each operating point; one or two for a rest; none for any other step."""
+    """One line for each operating point; one or two for a rest; one for a load whose figures begin behind its first
+    burst, but for points of a repeat, whose notes say so; none for any other step."""
     event = row.found
+    begin_s = (row.windows.get(WHOLE) or {}).get("t0_s")
+    if begin_s and row.round is None:
+        return [f"figures from {begin_s:g} s on, behind fio's long first burst"]
     if event.get("kind") == "choose":
         return [_point(point, event["value"]) for point in event.get("points") or []]
     if event.get("kind") == "rest":
