@@ -49,7 +49,21 @@ fio version 3 iolog
 """
 IOLOG2 = "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb write 0 4096\n/dev/sdb datasync 0 0\n"
 JESD = "e 1024 8\ns 4096 64\nh\n"
-FILES = {"alibaba": ALIBABA, "msr": MSR, "blkparse": BLKPARSE, "iolog3": IOLOG3, "iolog2": IOLOG2, "jesd": JESD}
+TRACEPOINT = """\
+              dd-29480   [000] ..... 15631.667038: block_bio_queue: 7,0 WS 0 + 128 [dd]
+              dd-29480   [000] .N... 15631.668035: block_bio_queue: 7,0 WS 128 + 128 [dd]
+              dd-29480   [000] ..... 15631.668107: block_bio_queue: 7,0 FWS 0 + 0 [dd]
+      blkdiscard-29484   [001] ..... 15631.686226: block_bio_queue: 7,0 RA 8064 + 8 [blkdiscard]
+"""  # a loop device, Linux 6.18
+FILES = {
+    "tracepoint": TRACEPOINT,
+    "alibaba": ALIBABA,
+    "msr": MSR,
+    "blkparse": BLKPARSE,
+    "iolog3": IOLOG3,
+    "iolog2": IOLOG2,
+    "jesd": JESD,
+}
 
 
 def converted(tmp_path, text: str | bytes, **more) -> list[tuple]:
@@ -81,6 +95,10 @@ def test_each_format_says_what_its_lines_say(tmp_path):
         (34_711_000, 0, 0, FLUSH),
         (67_711_000, 954368, 4096, TRIM),
     ]
+    assert converted(tmp_path, TRACEPOINT) == [
+        (0, 0, 65536, WRITE), (997_000, 65536, 65536, WRITE), (1_069_000, 0, 0, FLUSH),
+        (19_188_000, 8064 * 512, 4096, READ),
+    ]  # fmt: skip
     assert converted(tmp_path, IOLOG2) == [(0, 0, 4096, WRITE), (1, 0, 0, FLUSH)]
     assert converted(tmp_path, JESD) == [(0, 524288, 4096, WRITE), (1, 2097152, 32768, TRIM), (2, 0, 0, FLUSH)]
 
@@ -131,6 +149,7 @@ def test_lines_slightly_out_of_order_are_sorted_and_more_is_refused(tmp_path, mo
         (MSR.splitlines()[0], "I/Os; seen none"),
         ("fio version 3 iolog\n5 /f read\n", "line 2"),
         ("e 1 8\n\x00\xff\n", "line 2"),
+        (TRACEPOINT + "CPU:1 [LOST 12 EVENTS]\n", "LOST 12 EVENTS.*line 5"),
     ],
 )
 def test_a_hostile_line_is_one_error_with_its_number(tmp_path, text, seen):

@@ -44,7 +44,7 @@ COMMANDS = {
         "ssdrig.rig.command",
         "the rig: flash its firmware, show what it measures, calibrate it, switch the drive's supply",
     ),
-    "trace": ("ssdrig.trace.command", "make, convert, show and play traces: I/Os with their own times"),
+    "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
     "virtual": (

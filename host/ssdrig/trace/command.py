@@ -1,14 +1,17 @@
-"""`ssdrig trace`: makes, converts, shows and plays traces."""
+"""`ssdrig trace`: makes, converts, records, shows and plays traces."""
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from ssdrig.drive.target import inventory
 from ssdrig.errors import UsageError
-from ssdrig.trace import convert, form, formats, generate, player, plays, shown
+from ssdrig.progress import Progress
+from ssdrig.trace import convert, form, formats, generate, player, plays, record, shown
 from ssdrig.trace.published import BENCHES
 from ssdrig.words import clock, parse_bytes, parse_seconds, size
 
@@ -38,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     turn.add_argument("--ios", type=int, metavar="N", help="the first N only")
     turn.add_argument("--no-trims", action="store_true", help="leave trims out")
     turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
+    words = "record what a disk of this machine is asked for; nothing is written to it (root)"
+    record = actions.add_parser("record", help=words, description=words)
+    record.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
+    record.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
+    record.add_argument("--time", default="60s", metavar="TIME", help="how long; Ctrl-C ends it earlier")
     show = actions.add_parser("show", help="what a trace is", description="What a trace is, measured from its rows.")
     show.add_argument("file", metavar="FILE", type=Path, help="a trace file")
     words = "play a trace on a drive at the trace's own times; THIS DESTROYS THE DRIVE'S DATA"
@@ -53,13 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     play.add_argument("--closed", action="store_true", help="no times: as fast as possible at the trace's queue depths")
     play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O there")
     play.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done and what is against it")
-    for action in (make, turn, show, play):
+    for action in (make, turn, record, show, play):
         action.add_argument("--json", action="store_true", help="the result as JSON on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
     """0, or the exit code of what is raised."""
-    return {"make": _make, "convert": _convert, "show": _show, "play": _play}[args.action](args)
+    return {"make": _make, "convert": _convert, "record": _record, "show": _show, "play": _play}[args.action](args)
 
 
 def _make(args: argparse.Namespace) -> int:
@@ -82,6 +90,19 @@ def _convert(args: argparse.Namespace) -> int:
     )
     made = convert.Conversion(args.source, asked)
     return _written(args, made.windows(), made.words)
+
+
+def _record(args: argparse.Namespace) -> int:
+    drive, root, show = inventory.find(args.drive), record.tracefs(), Progress()
+    _new(args.file)
+    with tempfile.TemporaryDirectory(prefix="ssdrig-record-", dir="/var/tmp") as folder:
+        text = Path(folder) / f"recorded of {drive.model} {drive.serial}"
+        with open(text, "wb") as out:
+            say = f"{drive.node}: {{}} I/Os; Ctrl-C ends it"
+            seconds = parse_seconds(args.time)
+            record.record(drive.major, drive.minor, seconds, out, root, lambda lines: show.show(say.format(lines)))
+        made = convert.Conversion(text, convert.Asked())
+        return _written(args, made.windows(), made.words)
 
 
 def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Callable[[], dict]) -> int:

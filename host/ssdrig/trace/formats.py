@@ -43,6 +43,11 @@ _BLKPARSE = re.compile(
     re.ASCII,
 )
 _MESSAGE = re.compile(r"\s*\d{1,4},\d{1,7}\s+\d+\s+\d+\s+\d{1,9}\.\d{9}\s+\d+\s+m\s.*", re.ASCII)
+_TRACEPOINT = re.compile(
+    r"\s*.{1,64}-\d{1,10}\s+(?:\(.{1,20}\)\s+)?\[\d{1,5}\]\s+\S{4,6}\s+(\d{1,9})\.(\d{6}): block_bio_queue: "
+    r"(\d{1,4},\d{1,7}) ([A-Z]{1,8}) (\d{1,20}) \+ (\d{1,12}) \[.*\]",
+    re.ASCII,
+)
 _IOLOG = re.compile(r"(\S{1,1024}) (add|open|close|read|write|trim|sync|datasync)(?: (\d{1,20}) (\d{1,12}))?", re.ASCII)
 _IOLOG_TIMED = re.compile(r"(\d{1,15}) (.*)", re.ASCII)
 _JESD = re.compile(r"([es]) (\d{1,18}) (\d{1,10})|h", re.ASCII)
@@ -71,14 +76,25 @@ def blkparse(line: str) -> tuple[Line, ...] | None:
     if not (found := _BLKPARSE.fullmatch(line)):
         return () if not line.strip() or _MESSAGE.fullmatch(line) else None
     device, seconds, ns, action, letters, sector, sectors = found.groups()
-    if action != "Q":
-        return ()
-    t_ns, out = int(seconds) * 10**9 + int(ns), []
+    return _bio(int(seconds) * 10**9 + int(ns), device, letters, sector, sectors) if action == "Q" else ()
+
+
+def tracepoint(line: str) -> tuple[Line, ...] | None:
+    """As the kernel prints its tracepoint block_bio_queue; letters as blkparse's."""
+    if not (found := _TRACEPOINT.fullmatch(line)):
+        return None
+    seconds, us, device, letters, sector, sectors = found.groups()
+    return _bio(int(seconds) * 10**9 + int(us) * 1000, device, letters, sector, sectors)
+
+
+def _bio(t_ns: int, device: str, letters: str, sector: str | None, sectors: str | None) -> tuple[Line, ...]:
+    out = []
     if letters[0] == "F":
         letters = letters[1:]
         out.append(Line(t_ns, FLUSH, 0, 0, device))
-    if letters and letters[0] in _LETTERS and sector and int(sectors):
-        out.append(Line(t_ns, _LETTERS[letters[0]], int(sector) * SECTOR_BYTES, int(sectors) * SECTOR_BYTES, device))
+    if letters and letters[0] in _LETTERS and sector and sectors and int(sectors):
+        place, length = int(sector) * SECTOR_BYTES, int(sectors) * SECTOR_BYTES
+        out.append(Line(t_ns, _LETTERS[letters[0]], place, length, device))
     return tuple(out)
 
 
@@ -128,6 +144,12 @@ FORMATS = (
         True,
         blkparse,
         end=re.compile(r"CPU\d+ \(|Total \(|Throughput \(|Events \("),
+    ),
+    Format(
+        "tracepoint block_bio_queue",
+        "dd-29480   [000] .N... 15631.668035: block_bio_queue: 7,0 WS 128 + 128 [dd]",
+        True,
+        tracepoint,
     ),
     Format(
         "fio iolog version 3", "129 /dev/sdb read 61440 4096", True, iolog3, header=re.compile("fio version 3 iolog")

@@ -1,0 +1,62 @@
+"""A trace recorded by the real kernel of what a loop device is asked for."""
+
+import os
+import subprocess
+import threading
+
+import pytest
+from drives import a_drive
+from loop_device import loop_device
+
+from ssdrig import cli
+from ssdrig.errors import ToolMissing
+from ssdrig.trace import command, form, record
+from ssdrig.trace.form import FLUSH, READ, WRITE
+
+
+@pytest.fixture
+def tracing(tmp_path, monkeypatch):
+    root = tmp_path / "tracing"
+    root.mkdir()
+    if subprocess.run(["mount", "-t", "tracefs", "nodev", str(root)], capture_output=True, timeout=20).returncode:
+        pytest.skip("tracefs cannot be mounted: needs root, and a kernel that traces")
+    monkeypatch.setattr(record, "MOUNTED", (root,))
+    yield root
+    subprocess.run(["umount", str(root)], check=True, timeout=20)
+
+
+def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, capsys):
+    (tmp_path / "disk").write_bytes(bytes(1 << 20))
+    with loop_device(tmp_path / "disk") as node:
+        number = os.stat(node).st_rdev
+        drive = a_drive(node=node, major=os.major(number), minor=os.minor(number))
+        monkeypatch.setattr(command.inventory, "find", lambda name: drive)
+        words = ["dd", "if=/dev/zero", f"of={node}", "bs=8k", "seek=3", "count=2", "oflag=direct", "conv=fsync"]
+        use = threading.Timer(0.3, lambda: subprocess.run(words, check=True, capture_output=True, timeout=20))
+        looks = []
+
+        def until_used(fetch):
+            def fetched(pipe, out):
+                lines = fetch(pipe, out)
+                looks.append(lines)
+                if not use.is_alive() and len(looks) > 5:  # the clock of the test is the use, not a time
+                    monkeypatch.setattr(record, "_fetch", fetch)
+                    raise KeyboardInterrupt
+                return lines
+
+            return fetched
+
+        monkeypatch.setattr(record, "_fetch", until_used(record._fetch))
+        use.start()
+        assert cli.main(["trace", "record", "X", str(tmp_path / "t"), "--time", "60s"]) == 0
+    header, rows = form.read(tmp_path / "t")
+    ours = [tuple(row)[1:] for row in rows.tolist() if row[3] != READ]
+    assert ours == [(24576, 8192, WRITE), (32768, 8192, WRITE), (0, 0, FLUSH)]
+    assert header["timed"] and not header["scaled"] and drive.serial in header["name"]
+    assert not list((tracing / "instances").iterdir())
+
+
+def test_without_tracing_it_says_what_to_mount(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "MOUNTED", (tmp_path,))
+    with pytest.raises(ToolMissing, match="mount -t tracefs"):
+        record.tracefs()
