@@ -29,6 +29,7 @@ KEYS_OF: dict[str, View] = {
     "bars": View(("of", "value"), ("where", "window", "scale", "title", "top")),
     "histogram": View(("of",), ("where", "window", "scale", "title", "top")),
     "demand": View(("of", "by"), ("where", "window", "scale", "title", "top")),
+    "load-line": View(("of",), ("by", "where", "title", "top")),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
 VIEWS = tuple(KEYS_OF)

@@ -7,7 +7,7 @@ from ssdrig.analysis import witness
 from ssdrig.analysis.row_figures import FIRST_BURST
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.report import page, repeats, rows, shown_demand, shown_parts, shown_points, shown_time
+from ssdrig.report import page, repeats, rows, shown_demand, shown_line, shown_parts, shown_points, shown_time
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
 from ssdrig.report.terms import number
@@ -25,6 +25,7 @@ VIEWS: dict[str, View] = {
     "heat": shown_points.heat,
     "lines": shown_points.lines,
     "bars": shown_points.bars,
+    "load-line": shown_line.load_line_view,
     "figure": shown_points.by_formula,
 }
 COLUMNS = (  # of the steps: the plan's word, heading, unit

@@ -1,0 +1,174 @@
+"""The load line and the average power: closed forms, the model's own figures, and the view of a plan."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic_plan import Writer
+from test_power_states import MS, S, device
+
+from ssdrig.analysis import average_power, load_line, table
+from ssdrig.analysis.load_line import Point
+from ssdrig.drive.smart import nvme_pages
+from ssdrig.report import plan_page, shown_line
+from ssdrig.report.shown import Context
+from ssdrig.rules import quiet
+from ssdrig.virtual.device import smartlog
+from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import SATA_TLC
+
+RATES = [0.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 4000.0, 6000.0, 8000.0, 9000.0, 9500.0]
+P0, E = 1.25, 41.5e-6
+
+
+def test_an_exact_line_and_its_errors():
+    line = load_line.fit([Point(rate, P0 + E * rate) for rate in RATES])
+    assert (line.P0_W, line.e_uJ) == (pytest.approx(P0), pytest.approx(41.5)) and line.used == 11
+    assert line.P0_error_W < 1e-9 and line.e_error_uJ < 1e-9
+    rng = np.random.default_rng(1)
+    watts = P0 + E * np.array(RATES) + rng.normal(0, 0.01, 11)
+    line = load_line.fit([Point(*each) for each in zip(RATES, watts, strict=True)])
+    fitted, cov = np.polyfit(RATES, watts, 1, cov=True)
+    assert (line.e_uJ / 1e6, line.P0_W) == (pytest.approx(fitted[0]), pytest.approx(fitted[1]))
+    assert (line.e_error_uJ / 1e6, line.P0_error_W) == pytest.approx(np.sqrt(np.diag(cov)))
+
+
+def test_the_standard_errors_hold_the_truth_as_often_as_they_should():
+    rng, held = np.random.default_rng(2), [0, 0]
+    for _ in range(400):
+        line = load_line.fit([Point(r, P0 + E * r + rng.normal(0, 0.02)) for r in RATES])
+        held[0] += abs(line.P0_W - P0) <= 2.262 * line.P0_error_W  # Student, 9 degrees of freedom: 95 %
+        held[1] += abs(line.e_uJ * 1e-6 - E) <= 2.262 * line.e_error_uJ * 1e-6
+    assert all(370 <= each <= 390 for each in held)
+
+
+def test_points_that_did_not_reach_their_rate_are_left_out():
+    points = [Point(r, P0 + E * r, r) for r in RATES] + [Point(9600.0, 1.2, 20_000.0)]
+    line = load_line.fit(points)
+    assert (line.used, line.left_out) == (11, 1) and line.P0_W == pytest.approx(P0)
+    for few in (points[:2], [Point(5.0, 1.0)] * 5, points[-1:]):
+        assert load_line.fit(few).P0_W is None and "reached their rate" in load_line.fit(few).why
+
+
+def test_the_models_own_line_is_found_in_model_time():
+    """With a controller that draws nothing of its own, energy per read is that of the array and the bus."""
+    preset = replace(SATA_TLC, P_active_mW=0, power_states=())
+    drive = VirtualDrive(preset, capacity_bytes=1 << 28)
+    drive.precondition("seq", 1)
+    rng, points, begin = np.random.default_rng(3), [], 0
+    for rate in (0, 200, 500, 1000, 2000):
+        at = begin + np.sort(rng.uniform(0, S // 2, rng.poisson(rate / 2))).astype(np.int64)
+        for t in at.tolist():
+            drive.submit([0], [int(rng.integers(drive.pages))], [1], [0], t)
+        drive.advance(begin + S)
+        watts = drive.energy_between(begin, begin + S // 2 + 20 * MS) / 0.52
+        points.append(Point(len(at) / 0.52, watts))
+        begin += S
+    line = load_line.fit(points)
+    e_J = preset.P_read_mW * preset.t_R_ns * 1e-12 + preset.e_io_pJ_per_B * 4096e-12
+    assert line.P0_W == pytest.approx(preset.P_idle_mW / 1000, rel=0.01)
+    assert line.e_uJ == pytest.approx(1e6 * e_J, rel=0.01)
+
+
+def test_background_work_is_found_as_the_ledger_has_it():
+    it = device(SATA_TLC, idle_gc_share=0.5)
+    it.drive.precondition("random", 1.5)
+    it.drive.closed_loop(queue_depth=8, t_ns=0, duration_ns=S // 2)
+    begin = 9 * S // 10  # what the load left in the cache is on NAND, and idle collection begins in 0.1 s
+    it.drive.advance(begin)
+    first = it.drive.ledger()
+    nand_bytes = lambda: nvme_pages.decode_c0h(smartlog.log_c0h(it.health()))["nand_written_bytes"]
+    counted = nand_bytes()
+    for t in range(begin, begin + 30 * S, 10 * MS):
+        it.drive.advance(t)
+    power_W = [it.drive.energy_between(begin + i * S, begin + (i + 1) * S) for i in range(29)]
+    found = quiet.verdict(power_W, 20)
+    work = it.drive.ledger()
+    assert found.reached and found.floor_W == pytest.approx(0.05)
+    asleep_s = (int(it.drive.m[nand.S_ACTIVE_UNTIL]) - begin) / S + 2.001  # and two seconds until slumber
+    assert 0 <= found.after_s - asleep_s <= 1
+    spent = ("controller", "read", "program", "erase", "transfer")
+    above_J = sum(work[f"energy_{each}_J"] - first[f"energy_{each}_J"] for each in spent)
+    above_J += (SATA_TLC.P_idle_mW / 1000 - 0.05) * asleep_s
+    assert found.above_J == pytest.approx(above_J, rel=0.01)
+    wrote = {key: work[key] - first[key] for key in work if key.startswith("nand_") and key.endswith("_bytes")}
+    assert nand_bytes() - counted == wrote["nand_write_bytes"] == wrote["nand_idle_gc_bytes"] > 1e6
+
+
+# --- average power
+
+BENCH = average_power.Measured(6000.0, 3000.0, 800e9, 0.04, 90.0, 120.0, 500, 0.02)
+
+
+def test_average_power_is_the_closed_form_term_by_term():
+    found = average_power.average(BENCH, 40e9, "a heavy user")
+    period_s = 20 * 86_400.0
+    joules = 6000 + (90 + 0.04 * 120) + 500 * 0.02 + 0.04 * (period_s - 3000 - 120)
+    assert found.period_s == period_s and found.power_W == pytest.approx(joules / period_s)
+    assert found.energy_Wh_per_day == pytest.approx(joules / 3600 / 20)
+    assert sum(term.energy_J for term in found.terms) == pytest.approx(joules)
+    assert sum(term.share for term in found.terms) == pytest.approx(1)
+    lines = found.lines()
+    assert lines[0].startswith("average power 43.46 mW, 1.043 Wh a day") and "over 20 days" in lines[0]
+    assert [line for line in lines if line.startswith("assumed: a heavy user writes 40.0 GB a day")]
+    assert len(lines) == 1 + 4 + len(found.assumptions)
+    # without downtime it is the benchmark's own power
+    busy = average_power.Measured(6000.0, 3000.0, 800e9, 0.04)
+    assert average_power.average(busy, 800e9 * 86_400 / 3000).power_W == pytest.approx(2.0)
+
+
+def test_no_downtime_is_no_average():
+    found = average_power.average(BENCH, 800e9 * 86_400 / 3000)
+    assert found.power_W is None and "no downtime is left" in found.lines()[0]
+    for bad in (0, -1):
+        with pytest.raises(ValueError):
+            average_power.average(BENCH, bad)
+
+
+# --- the view
+
+PLAN = """schema = 1
+name = "demo"
+title = "Load line"
+source = "a test"
+about = "Power over rate."
+[[step]]
+name = "reads"
+do = "load"
+pattern = "random"
+read = 0
+block = "4 KiB"
+over = [{ rate = ["1 kIOPS", "2 kIOPS", "3 kIOPS", "9 kIOPS"] }]
+time = "2 s"
+[[show]]
+view = "load-line"
+of = "reads"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    w = Writer(tmp_path_factory.mktemp("line"), PLAN)
+    for number, (rate, done) in enumerate(((1000, 1000), (2000, 2000), (3000, 3000), (9000, 5000)), 1):
+        w.load(
+            "reads",
+            [done] * 2,
+            P0 + E * done if done == rate else 1.3,
+            folder=f"reads/p{number:02}",
+            point={"rate": f"{rate // 1000} kIOPS"},
+        )
+    return table.load(w.end(power=True))
+
+
+def test_the_view_says_what_the_line_is(run):
+    points = shown_line.measured(run, "reads", {})
+    assert [point.asked for point in points] == [1000, 2000, 3000, 9000]
+    line = load_line.fit(points)
+    assert (line.P0_W, line.e_uJ) == (pytest.approx(P0, rel=0.01), pytest.approx(41.5, rel=0.01))
+    made = shown_line.load_line_view(Context([run], ["x"], run.plan.shows[0]))
+    assert (
+        "1.25 W ±" in made and "41.5 µJ ±" in made and "by 3 points; 1 that did not reach their rate left out" in made
+    )
+    assert made in plan_page.render([run])
+    assert shown_line.in_words(load_line.fit([])).startswith("no line: 0 of 0 points")
