@@ -55,6 +55,7 @@ class Clone:
 
     def __init__(self, folder: Path, made: Path | None = None):
         self.root, self.bin, self.calls = folder / "my clone", folder / "bin", folder / "calls"
+        self.made = folder / "made"
         package = self.root / "host/ssdrig"
         (package / "setup").mkdir(parents=True)
         self.sbin = folder / "sbin"  # the machine's /usr/sbin
@@ -149,24 +150,24 @@ esac; done""",
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
+def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
+    """Nothing is copied here; what venv has made is put aside for others (see made)."""
+    clone = Clone(tmp_path_factory.mktemp("first"))
+    clone.script("keeping", f'"{sys._base_executable}" "$@" && exec /bin/cp -a "$4" "{clone.made}"')
+    clone.sets_up_with(clone.bin / "keeping")
+    return clone, clone.start("report", "a b", "--json")
+
+
+@pytest.fixture(scope="module")
+def made(first_start) -> Path:
     """An environment as venv makes it."""
-    folder = tmp_path_factory.mktemp("made") / "environment"
-    subprocess.run([sys._base_executable, "-I", "-m", "venv", str(folder)], check=True)
-    return folder
+    return first_start[0].made
 
 
 @pytest.fixture
 def clone(tmp_path, made) -> Clone:
     """A clone as it comes from git."""
     return Clone(tmp_path, made)
-
-
-@pytest.fixture(scope="module")
-def first_start(tmp_path_factory) -> tuple[Clone, subprocess.CompletedProcess]:
-    """Nothing is copied here."""
-    clone = Clone(tmp_path_factory.mktemp("first"))
-    return clone, clone.start("report", "a b", "--json")
 
 
 @pytest.fixture
