@@ -88,6 +88,13 @@ def test_the_page_has_latency_and_power_over_iops(run):
     assert made.count('class="line"') == 2 * len(THREADS)
 
 
+def test_a_line_breaks_at_a_point_that_is_not_known(tmp_path):
+    run = table.load(sweep(tmp_path, SHOW + 'where = "threads=8"\n', rounds=1, lacking=[(8, 8)]))
+    made = plan_page.render([run])
+    (path, _) = re.findall(r'<path class="line"[^>]* d="([^"]*)"', made)
+    assert [len(piece.split("L")) for piece in path.split("M")[1:]] == [2, 3], "32, 16; 4, 2, 1"
+
+
 def test_marks_that_lie_on_each_other_have_one_label(run):
     """8 threads at queue depth 1 do what 1 thread does at 8."""
     made = shown_demand.demand(Context([run], ["x"], run.plan.shows[0]))

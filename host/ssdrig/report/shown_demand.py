@@ -4,6 +4,7 @@ of SNIA PTS 2.0, CBW and DIRTH; power is ours). Up and to the left is worse: a l
 the drive can do, and only the time in its queue still grows."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -100,10 +101,10 @@ def _known(dots: Sequence[Dot], scale: float) -> list[tuple[Dot, float, float]]:
 
 
 def _draw(plot: svg.Plot, line: str, dots: Sequence[Dot], look: dict, shown: Unit) -> None:
-    """A line and its marks."""
-    known = _known(dots, shown.scale)
-    plot.line([(iops, value) for _, iops, value in known], f"stroke:var({look['colour']})")
-    for dot, iops, value in known:
+    """A line, which breaks where a point is not known, and its marks."""
+    known = {dot: (iops, value) for dot, iops, value in _known(dots, shown.scale)}
+    plot.line([known.get(dot, (0.0, math.nan)) for dot in dots], f"stroke:var({look['colour']})")
+    for dot, (iops, value) in known.items():
         words = ", ".join(filter(None, (line, dot.at)))
         plot.mark(iops, value, look, f"{words}: {figure(iops)} IOPS, {figure(value)} {shown.name}")
 
