@@ -299,9 +299,7 @@ def test_reasons_that_differ_in_a_number_only_are_one():
 def test_the_head_names_the_method_of_the_purge(tables):
     """As a PTS report has to."""
     each = tables["grid"]
-    purge = {"t_ns": 1, "kind": "purge", "method": "discard", "ok": True}
-    data = dataclasses.replace(each.data, events=[*each.data.events, purge, purge])
-    assert plan_page.head([dataclasses.replace(each, data=data)], ["x"]).count("purged by discard") == 1
+    assert plan_page.head([dataclasses.replace(each, purges=["discard"] * 2)], ["x"]).count("purged by discard") == 1
     assert "purged by" not in plan_page.head([each], ["x"])
 
 

@@ -112,6 +112,7 @@ def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, t
     first.load("fill", [1000, 1000], 3.0, block=131072)
     first.load("clean", [2000] * 4, 2.0)
     first.step("trim", 0.25, 1.0)
+    first.event("purge", method="block erase")
     first.load("after", [3000] * 2, 1.0, ended=False)
     first.end(state=None)
     more = {"resumed": {"part": 2, "begins": 4, "round": 1}, "run": "run"}
@@ -125,7 +126,12 @@ def test_steps_that_were_done_before_a_run_was_cut_short_are_in_its_table(run, t
         *(("fill", "done", 1000.0), ("clean", "done", 2000.0), ("trim", "done", None), ("after", "done", 1000.0))
     ]
     assert found.rows[1].value("W") == pytest.approx(2.0, rel=0.01) and 3600 < found.rows[3].t0_s < 3610
-    assert found.data.state == "complete" and ">clean<" in plan_page.render([found])
+    assert [row["part"] for row in found.as_json()["rows"]] == [1, 1, 1, 2]
+    page = plan_page.render([found])
+    assert found.data.state == "complete" and "purged by block erase" in page
+    assert re.findall(r'">(\w+) <span class="soft">(part \d)<', page) == [
+        *(("fill", "part 1"), ("clean", "part 1"), ("trim", "part 1"), ("after", "part 2"))
+    ]
     again = table.load(run)  # its part 2 went back to the fill
     assert [row.act.path for row in again.rows] == ["fill", "clean", "trim", "rest", "after"]
     header = json.loads((tmp_path / "run/part-2/run.json").read_text())

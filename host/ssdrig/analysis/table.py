@@ -37,7 +37,7 @@ class Row:
     plan names in it. `found`: the event of what a choose or an idle step has found. `notes`: figure keys and the
     reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its seconds, None in a repeat. `lat`: histogram of
     lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os. `kernel`: the kernel's own counts of an act
-    with I/O (witness.KEYS)."""
+    with I/O (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out."""
 
     act: Act
     round: int | None
@@ -53,6 +53,7 @@ class Row:
     data: RunData | None = None
     lat: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     kernel: dict | None = None
+    part: int | None = None
 
     def value(self, word: str, window: str = WHOLE) -> float | None:
         """The figure that a plan calls `word`, such as "uJ/IO"."""
@@ -78,10 +79,10 @@ class Row:
         cells = self.data.hist if self.data is not None else self.lat[:0]
         return cells[:, 0], fiotext.plat_ns(cells[:, 1]) / 1e6 / self.k, cells[:, 2]
 
-    def later(self, by_s: float) -> "Row":
-        """The same on an axis that begins so much earlier."""
+    def later(self, by_s: float, part: int) -> "Row":
+        """The same, of this part, on an axis that begins so much earlier."""
         t0_s, t1_s = (None if at_s is None else at_s + by_s for at_s in (self.t0_s, self.t1_s))
-        return replace(self, t0_s=t0_s, t1_s=t1_s)
+        return replace(self, t0_s=t0_s, t1_s=t1_s, part=part)
 
     def as_json(self) -> dict:
         return {
@@ -89,6 +90,7 @@ class Row:
             "do": self.act.do,
             "round": self.round,
             "point": dict(self.act.point),
+            "part": self.part,
             "state": self.state,
             "why": self.why,
             "t0_s": self.t0_s,
@@ -102,7 +104,8 @@ class Row:
 
 @dataclass
 class Table:
-    """A run of a plan. `data`: the run as a whole (no load on its axis, which begins with the run)."""
+    """A run of a plan. `data`: the run as a whole (no load on its axis, which begins with the run).
+    `purges`: how the drive was purged, each time, in all parts."""
 
     path: Path
     data: RunData
@@ -110,6 +113,7 @@ class Table:
     acts: list[Act]
     rows: list[Row]
     verdicts: list[Verdict]
+    purges: list[str] = field(default_factory=list)
 
     def of(self, path: str) -> list[Row]:
         """The rows of a step that ran to their end; of a repeat those of the steps in it."""
@@ -216,13 +220,14 @@ def _joined(tables: Sequence[Table], whole: Table) -> Table:
             if (row.act.label, row.round) not in new and _stands(row, places, whole.acts, *place)
         ]
         later_s = (each.data.header["started"]["utc_ns"] - begun_ns) / SECOND_NS / each.data.k
-        rows += [(each, row.later(later_s)) for row in each.rows]
+        rows += [(each, row.later(later_s, parts.number(each.path))) for row in each.rows]
     said = [event for each in tables for event in each.data.events if each is whole or _tells_of(event, each, rows)]
     for each in tables:
         if each is not whole and any(of is each for of, _ in rows):
             whole.data.notes += [f"part {parts.number(each.path)}: {note}" for note in each.data.notes]
     found = [row for _, row in rows]
-    return replace(whole, rows=found, verdicts=verdicts_of(said, found))
+    purges = [method for each in tables for method in each.purges]
+    return replace(whole, rows=found, verdicts=verdicts_of(said, found), purges=purges)
 
 
 def _went_on(header: Mapping) -> tuple[int, int]:
@@ -270,7 +275,8 @@ def _of_part(run: Path) -> Table:
     base.notes += witness.rounds(base)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
         row_figures.figures(row, joules, run / "fio" / row.folder, powers)
-    return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows))
+    purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
+    return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)
 
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:

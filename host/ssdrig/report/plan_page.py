@@ -116,7 +116,7 @@ def _run(each: Table, name: str) -> str:
         + (f", variant {each.plan.variant}" if each.plan.variant else "")
         + ", SCALED" * each.plan.scaled,
         params,
-        *dict.fromkeys(f"purged by {e['method']}" for e in data.events if e["kind"] == "purge" and e.get("method")),
+        *dict.fromkeys(f"purged by {method}" for method in each.purges),
         f"serial {drive.get('serial')}" + (f", firmware {drive['firmware']}" if drive.get("firmware") else ""),
         f"raw NAND assumed: {size(drive['raw_nand_bytes'])}" if drive.get("raw_nand_assumed") else "",
         f"SIMULATED preset {drive['preset']}" if drive.get("preset") else "",
@@ -178,10 +178,10 @@ def steps(each: Table, name: str, named: bool) -> str:
 
 def _step(row: Row) -> str:
     if row.act.do == "choose" and row.state == "done":
-        return _said(row.act.label, "", 2 + len(COLUMNS), "; ".join(said(row)))
+        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), "; ".join(said(row)))
     if row.state == "not run" or row.t0_s is None:
         why = ": ".join([row.state, *([row.why] if row.why else row.notes[:1])])
-        return _said(row.act.label, "", 2 + len(COLUMNS), why)
+        return _said(_named(row.act.label, [row]), "", 2 + len(COLUMNS), why)
     cells = "".join(
         f"<td>{figure(value)}</td>"
         if (value := row.value(word)) is not None
@@ -191,9 +191,8 @@ def _step(row: Row) -> str:
     words = said(row) if row.state == "done" else [row.state]
     state = f' <span class="state">{escape("; ".join(words))}</span>' if words else ""
     long = "–" if row.t1_s is None else figure(row.t1_s - row.t0_s)
-    return (
-        f'<tr><th scope="row">{escape(row.act.label)}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{cells}</tr>'
-    )
+    name = _named(row.act.label, [row])
+    return f'<tr><th scope="row">{name}{state}</th><td>{clock(row.t0_s)}</td><td>{long}</td>{cells}</tr>'
 
 
 def _repeat(path: str, rows: list[Row]) -> str:
@@ -212,7 +211,14 @@ def _repeat(path: str, rows: list[Row]) -> str:
     times = "<td>–</td><td>–</td>"
     if begin is not None and end is not None:
         times = f"<td>{clock(begin)}</td><td>{figure(end - begin)}</td>"
-    return _said(path, times, len(COLUMNS), said)
+    return _said(_named(path, ran), times, len(COLUMNS), said)
+
+
+def _named(name: str, rows: list[Row]) -> str:
+    """The name of a step, of a resumed run with the parts that carried it out."""
+    of = sorted({row.part for row in rows if row.part})
+    words = f"part{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
+    return escape(name) + (f' <span class="soft">{words}</span>' if of else "")
 
 
 def _count(number_of: int, word: str) -> str:
@@ -220,9 +226,9 @@ def _count(number_of: int, word: str) -> str:
 
 
 def _said(name: str, cells: str, columns: int, words: str) -> str:
-    """A row of the steps with words in place of figures."""
+    """A row of the steps with words in place of figures. `name` is HTML."""
     said = f'<td class="said" colspan="{columns}">{escape(words)}</td>'
-    return f'<tr><th scope="row">{escape(name)}</th>{cells}{said}</tr>'
+    return f'<tr><th scope="row">{name}</th>{cells}{said}</tr>'
 
 
 def notes(each: Table) -> list[str]:
