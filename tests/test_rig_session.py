@@ -94,6 +94,24 @@ def test_an_answer_is_waited_for_in_the_boards_time():
     assert rounds < 8 and end == "given up"
 
 
+def test_a_board_with_a_backlog_is_waited_for_while_it_answers_what_came_before(monkeypatch):
+    """On a busy machine a board was 6 s behind, at its full speed: its greeting came after the 5 s of a question."""
+    rig, now_s = Rig("none", Memory()), [100.0]
+    monkeypatch.setattr("ssdrig.rig.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+
+    def over(after_s, token):
+        now_s[0] = 100.0 + after_s
+        rig._account(wire.PONG, 0, struct.pack(wire.PONG_BODY, token, int(now_s[0] * 1e6), 0))
+        return rig._over(100.0, 100_000_000, 5.0)
+
+    rig._fence = 9
+    assert not over(0, 6) and not over(5.5, 7)
+    assert over(50.5, 8), "bounded"
+    assert not over(6, 9) and not over(10.9, 60) and over(11.1, 61)
+    rig._fence = 70
+    assert not over(17, 69) and over(17.1, 71), "its own pong was lost"
+
+
 def test_a_board_that_begins_anew_counts_from_there(monkeypatch):
     board = SlowBoard(monkeypatch)
     for kind, t_us in ((wire.SAMPLES, 900), (wire.PONG, 1000), (wire.PONG, 100), (wire.PONG, 500)):

@@ -54,6 +54,8 @@ class Rig:
         self._answers: deque[tuple[int, bytes]] = deque(maxlen=1000)  # (kind, body) of what ask() may wait for
         self._awaited: int | None = None  # token of await_us()'s ping, until a pong answers it or a later one
         self._fence: int | None = None  # token of the ping right before ask()'s command, until its pong comes
+        self._passed_at = 0.0  # when that pong came
+        self._ponged = 0  # token of the latest pong
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
@@ -249,10 +251,10 @@ class Rig:
                 self._next_index[rail] = index  # a fast rail: its accumulators were read instead of that conversion
         elif kind == wire.PONG:
             self._counts["pongs"] += 1
-            token, self._board_us, _ = struct.unpack_from(wire.PONG_BODY, body)
-            self._pong_at = now
+            self._ponged, self._board_us, _ = struct.unpack_from(wire.PONG_BODY, body)
+            token, self._pong_at = self._ponged, now
             if token == self._fence:
-                self._fence = None
+                self._fence, self._passed_at = None, now
             if self._awaited is not None and (token - self._awaited) & 0xFFFFFFFF < 1 << 31:
                 self._awaited = None
         elif kind == wire.HELLO:
@@ -354,15 +356,18 @@ class Rig:
 
     def _over(self, begun: float, board_begun_us: int, timeout_s: float) -> bool:
         now = time.monotonic()
-        if now - begun <= timeout_s:
+        if now - max(begun, self._passed_at) <= timeout_s:
             return False
         board_s = (self._board_us - board_begun_us) * 1e-6
-        lags = 0 <= board_s <= timeout_s and now - self._pong_at <= timeout_s  # below 0: the board was reset
+        # it answers in order: what came before the question is still on the line
+        queued = self._fence is not None and 0 < (self._fence - self._ponged) & 0xFFFFFFFF < 1 << 31
+        lags = queued or 0 <= board_s <= timeout_s  # below 0: the board was reset
+        lags = lags and now - self._pong_at <= timeout_s
         return not (board_begun_us and lags and now - begun <= SLOWEST * timeout_s)
 
     def _until(self, reached, timeout_s: float, expected: str) -> None:
-        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come, of the board's too: a busy
-        machine delays both. Raises RigError in the end, saying what came instead."""
+        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come, of the board's too, from the
+        pong ahead of a question on: a busy machine delays both. Raises RigError in the end, and says what came."""
         begun, board_begun_us = time.monotonic(), self._board_us
         with self._news:
             while not reached():
