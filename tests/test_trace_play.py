@@ -158,7 +158,9 @@ def test_a_drive_that_answers_no_more_ends_the_play(small_ring):
     assert len(out.getvalue()) == 32 * player.RECORD.itemsize  # two whole windows
 
 
-def test_figures_are_those_of_the_records():
+@pytest.mark.parametrize("at_once", (2, 1 << 20))
+def test_figures_are_those_of_the_records(monkeypatch, at_once):
+    monkeypatch.setattr(played, "AT_ONCE", at_once)
     rows = trace((0, 0, 4096, READ), (0, 0, 8192, WRITE), (5, 0, 0, FLUSH), (10, 0, 4096, READ))
     records = np.array([(0, 10, 20e6), (0, 10, 30e6 + 10), (50e6, 50e6, 51e6), (60e6, 62e6, 262e6)]).T.astype(np.int64)
     records = np.rec.fromarrays(records, player.RECORD)
@@ -171,6 +173,7 @@ def test_figures_are_those_of_the_records():
     assert found["all"]["p99_us"] is None and "3 I/Os" in found["not_known"]["all.p99_us"]
     half = played.figures(rows, records, 0, True, dilation=2)
     assert half["writes"]["mean_us"] == pytest.approx(15_000) and half["lag"] is None and "lag" in half["not_known"]
+    monkeypatch.setattr(played, "AT_ONCE", 7000)
     many = np.zeros(20_000, player.RECORD)
     many["done_ns"] = np.arange(20_000) * 1000
     every = played.figures(np.zeros(20_000, form.ROW), many, 0, True)["all"]

@@ -34,8 +34,8 @@ class Asked:
 
     def what(self) -> str:
         lasts_s = player.lasts_ns(form.windows(self.rows), self.how) / 1e9
-        time = "as fast as the drive can" if self.how.closed else f"{clock(lasts_s)} or longer"
-        return f"play of {self.name}, {len(self.rows)} I/Os in {time}"
+        time = "as fast as the drive can" if self.how.closed else f"in {clock(lasts_s)} or longer"
+        return f"play of {self.name}, {len(self.rows)} I/Os {time}"
 
     def written_bytes(self) -> int:
         parts = form.windows(self.rows)
