@@ -11,6 +11,7 @@ from ssdrig.analysis import average_power, load_line, table
 from ssdrig.analysis.load_line import Point
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.report import plan_page, shown_line
+from ssdrig.report.found import said
 from ssdrig.report.shown import Context
 from ssdrig.rules import quiet
 from ssdrig.virtual.device import smartlog
@@ -94,6 +95,28 @@ def test_background_work_is_found_as_the_ledger_has_it():
     assert found.above_J == pytest.approx(above_J, rel=0.01)
     wrote = {key: work[key] - first[key] for key in work if key.startswith("nand_") and key.endswith("_bytes")}
     assert nand_bytes() - counted == wrote["nand_write_bytes"] == wrote["nand_idle_gc_bytes"] > 1e6
+
+
+def test_a_rest_is_told_by_the_samples_of_the_step_itself(tmp_path):
+    """Live, a second of 1.4 W of the load before it was counted; the samples of the step have 3 s of 0.9 W."""
+    head = 'schema = 1\nname = "demo"\ntitle = "Rest"\nsource = "a test"\nabout = "A rest."\nneeds = ["rig"]\n'
+    w = Writer(
+        tmp_path, head + '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nleast = "6 s"\nmost = "1 min"\n'
+    )
+    w.event("step.start", step="rest")
+    for watts, seconds in ((0.9, 3), (0.05, 7)):
+        w._power(watts)
+        w.t_ns += seconds * S
+    w._power(0.5)
+    w.event("step.end", step="rest", ok=True)
+    live = quiet.verdict([1.4] + [0.9] * 3 + [0.05] * 6, 6)._asdict()
+    written = {"nand_written_bytes": 10**9, "host_written_bytes": 0, "nand_why": None}
+    w.event("quiet", step="rest", **live, lasted_s=10, **written)
+    (rest,) = table.load(w.end(power=True)).rows
+    assert (live["after_s"], live["above_J"]) == (4, pytest.approx(1.35 + 2.55))
+    assert (rest.found["after_s"], rest.found["above_J"]) == (3, pytest.approx(2.55, rel=0.01))
+    assert rest.found["energy_J"] == pytest.approx(3 * 0.9 + 7 * 0.05, rel=0.01) and rest.found["lasted_s"] == 10
+    assert said(rest) == ["quiet after 3 s at 0.0500 W; 2.55 J above that", "1.00 GB written to NAND, 2.55 J/GB"]
 
 
 # --- average power

@@ -257,9 +257,13 @@ def test_a_rest_says_how_long_the_drive_worked_and_what_it_wrote_by_itself(tmp_p
     w = Writer(tmp_path, head + fill + '[[step]]\nname = "rest"\ndo = "idle"\nuntil = "quiet"\nmost = "5 min"\n')
     w.load("fill", [1000, 1000], 3.0)
     w.poll("idle", 2**30, 2**30)
-    w.step("rest", 130, 0.7)
+    w.event("step.start", step="rest")
+    for watts, seconds in ((1.15, 40), (0.5, 90)):
+        w._power(watts)
+        w.t_ns += seconds * 1_000_000_000
+    w.event("step.end", step="rest", ok=True)
     w.poll("idle", 2**30, 2**30 + 500 * 10**6)
-    event = {"reached": True, "floor_W": 0.5, "after_s": 40, "lasted_s": 130, "energy_J": 91.0, "above_J": 26.0}
+    event = {"reached": True, "floor_W": 0.5, "after_s": 41, "lasted_s": 130, "energy_J": 93.5, "above_J": 28.5}
     written = {"nand_written_bytes": 500 * 10**6, "host_written_bytes": 0, "nand_why": None}
     w.event("quiet", step="rest", **event, band_W=0.01, why=None, **written)
     found = table.load(w.end())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import bursts, fio, own_report, power, row_figures, smart, window_figures, witness
+from ssdrig.analysis import bursts, fio, own_report, power, rest, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
@@ -275,6 +275,7 @@ def _of_part(run: Path) -> Table:
     base.notes += witness.rounds(base)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
         row_figures.figures(row, joules, run / "fio" / row.folder, powers)
+        rest.by_samples(row)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
     return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)
 
