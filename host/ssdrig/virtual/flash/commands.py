@@ -59,7 +59,7 @@ def host_page(d, lpn, t):
         d.cache[3 * slot + C_DURABLE] = FAR
         m[S_SEQ] += 1
     m[N_HOST] += 1
-    place(d, stream, lpn, t, True)
+    place(d, stream, lpn, t)
     if m[S_GC_ON]:
         if m[S_FREE] >= m[K_GC_HIGH]:
             m[S_GC_ON] = 0
@@ -193,6 +193,25 @@ def command(d, op, first, n, flags, t):
     return done if latency else t
 
 
+@inline
+def look_ahead(d, page, i):
+    """Bring what the writes after page[i] will change into the cache, a step at a time so that none waits for the one
+    before: the map entry; the row and the bits of the block that it names; the neighbours of that block in its list.
+    All pages must lie inside the drive."""
+    last = page.size - 1
+    prefetch(d.l2p, page[min(i + 24, last)])
+    old = d.l2p[page[min(i + 16, last)]]
+    if old != NONE:
+        b = block_of(d, old)
+        prefetch(d.blk, ROW * b)
+        prefetch(d.bits, b * d.m[K_WORDS] + ((np.int64(old) - b * d.m[K_NP]) >> 6))
+    old = d.l2p[page[min(i + 8, last)]]
+    if old != NONE:
+        b = block_of(d, old)
+        prefetch(d.blk, ROW * max(d.blk[ROW * b + NEXT], 0))
+        prefetch(d.blk, ROW * max(d.blk[ROW * b + PREV], 0))
+
+
 @jit
 def submit(arrays, op, page, npages, flags, t, done):
     """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it
@@ -200,14 +219,15 @@ def submit(arrays, op, page, npages, flags, t, done):
     d = bind(arrays)
     m = d.m
     refused = 0
-    seen = np.uint32(0)
+    inside = True  # a page outside is refused below; look_ahead would read there
     for i in range(op.size):
-        if i + 8 < op.size and 0 <= page[i + 8] < m[K_PAGES]:
-            seen ^= d.l2p[page[i + 8]]  # brings the map entry of a later command into the cache
+        inside &= 0 <= page[i] < m[K_PAGES]
+    for i in range(op.size):
+        if inside:
+            look_ahead(d, page, i)
         done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
         if done[i] < 0:
             refused += 1
-    m[S_SEEN] = seen
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
         deposit_batch(d, t)
     return refused

@@ -24,10 +24,6 @@ NONE = np.uint32(0xFFFFFFFF)
 VALID, PE, NEXT, PREV, STATE = range(5)
 ROW = 8  # words of a row of blk: a row never lies in two cache lines
 ONE = np.uint64(1)
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # Leiserson, Prokop, Randall 1998: the top six bits of its shifts differ
-SHIFT_OF = np.zeros(64, np.int64)
-for _i in range(64):
-    SHIFT_OF[((int(DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
 FAR = np.int64(1 << 62)
 C_PAGE, C_ACCEPTED, C_DURABLE = range(3)
@@ -56,10 +52,16 @@ def bucket_remove(d, b, v):
 
 
 @inline
+def block_of(d, ppn):
+    """ppn // NP, exact for ppn < 2**31 (Granlund, Montgomery 1994)."""
+    return (np.int64(ppn) * d.m[K_NP_MAGIC]) >> d.m[K_NP_SHIFT]
+
+
+@inline
 def invalidate(d, ppn):
     """The page at ppn holds no current data any more."""
     m = d.m
-    b = (np.int64(ppn) * m[K_NP_MAGIC]) >> m[K_NP_SHIFT]  # ppn // NP, exact for ppn < 2**31 (Granlund, Montgomery 1994)
+    b = block_of(d, ppn)
     pos = np.int64(ppn) - b * m[K_NP]
     d.bits[b * m[K_WORDS] + (pos >> 6)] &= ~(ONE << np.uint64(pos & 63))
     v = d.blk[ROW * b + VALID] - 1
@@ -155,8 +157,21 @@ def dispatch(d, stream, pad):
 
 
 @inline
-def place(d, stream, lpn, ready, host):
-    """Put logical page lpn at the frontier of the stream (which must be open); send and close what becomes full."""
+def advance_frontier(d, s, b, off, limit, unit):
+    """The open block b of the stream with words at s is full up to off: send and close what that makes full."""
+    m = d.m
+    m[S_OFF + s] = off
+    if off - m[S_START + s] >= unit or off == limit:
+        dispatch(d, s // STREAM_WORDS, False)
+    if off == limit:
+        m[S_BLOCK + s] = -1
+        if s == 0:
+            close_block(d, b)
+
+
+@inline
+def place(d, stream, lpn, ready):
+    """Put logical page lpn of the host at the frontier of the stream, which must be open."""
     m = d.m
     s = stream * STREAM_WORDS
     b = m[S_BLOCK + s]
@@ -166,22 +181,11 @@ def place(d, stream, lpn, ready, host):
     d.l2p[lpn] = np.uint32(ppn)
     d.bits[b * m[K_WORDS] + (off >> 6)] |= ONE << np.uint64(off & 63)
     d.blk[ROW * b + VALID] += 1
-    off += 1
-    m[S_OFF + s] = off
     if ready > m[S_READY + s]:
         m[S_READY + s] = ready
-    if host:
-        m[S_PENDING + s] += 1
-    else:
-        m[S_EXTRA + s] += 1
+    m[S_PENDING + s] += 1
     limit = m[K_SLC_NP] if stream else m[K_NP]
-    unit = m[K_PLANE_PAGES] if stream else m[K_PROG_PAGES]
-    if off - m[S_START + s] >= unit or off == limit:
-        dispatch(d, stream, False)
-    if off == limit:
-        m[S_BLOCK + s] = -1
-        if stream == 0:
-            close_block(d, b)
+    advance_frontier(d, s, b, off + 1, limit, m[K_PLANE_PAGES] if stream else m[K_PROG_PAGES])
 
 
 @jit
@@ -223,6 +227,8 @@ def pick_victim(d):
     m[S_VICTIM] = b
     m[S_GROUP] = -1
     v = np.int64(d.blk[ROW * b + VALID])
+    for i in range(b * np_, (b + 1) * np_, 16):  # a cache line holds 16
+        prefetch(d.p2l, i)
     m[S_VICTIM_RATE] = m[K_GC_PACE] * v // max(np_ - v, 1)
     return True
 
@@ -248,49 +254,93 @@ def give_back(d, b, t):
 
 
 @inline
-def relocate(d, b, pos, t):
-    """Read page pos of block b and program it at the main frontier. One read serves all pages of a NAND page. The
-    source's valid bit and the counts are left to the caller."""
+def mark(d, b, off, n):
+    """Pages off .. off + n - 1 of block b hold current data from now on."""
+    d.blk[ROW * b + VALID] += np.int32(n)
+    first = b * d.m[K_WORDS]
+    end = off + n
+    while off < end:
+        k = min(end - off, 64 - (off & 63))
+        d.bits[first + (off >> 6)] |= (~np.uint64(0) >> np.uint64(64 - k)) << np.uint64(off & 63)
+        off += k
+
+
+@jit
+def fetch(d, ppn, t):
+    """With the latency model: read page ppn for relocation, asked for at t. One read serves all pages of a multi-plane
+    page. Returns when it is in the buffer."""
     m = d.m
-    ppn = b * m[K_NP] + pos
-    if m[S_BLOCK] < 0:
-        open_block(d)
-        if m[S_BROKEN]:
-            return
-    group = ppn >> m[K_PLANE_SHIFT]
-    if group != m[S_GROUP]:
-        m[S_GROUP] = group
-        if m[K_LATENCY]:
-            m[S_GROUP_DIE] = nand.die_of(d, ppn)
+    if ppn >> m[K_PLANE_SHIFT] != m[S_GROUP]:
+        m[S_GROUP] = ppn >> m[K_PLANE_SHIFT]
+        m[S_GROUP_DIE] = nand.die_of(d, ppn)
         m[S_GROUP_READY] = nand.read(d, m[S_GROUP_DIE], t, True)
-    d.blk[ROW * b + VALID] -= 1
-    if m[K_LATENCY]:
-        t = nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
-    place(d, 0, np.int64(d.p2l[ppn]), t, False)
+    return nand.transfer_out(d, m[S_GROUP_DIE], t, m[S_GROUP_READY])
 
 
 @inline
 def relocate_block(d, b, limit, cause, t):
-    """Relocate the first `limit` valid pages of block b. Returns how many there were."""
+    """Read the first `limit` valid pages of block b and program them at the main frontier, in runs up to the end of a
+    program unit: what is counted is counted once a run. One read serves all pages of a multi-plane page. Returns how
+    many there were."""
     m = d.m
-    moved = 0
-    words = m[K_WORDS]
-    w = b * words
-    while d.blk[ROW * b + VALID] > 0 and moved < limit and m[S_BROKEN] == 0:
-        word = d.bits[w]
-        while word != 0 and moved < limit:
-            low = word & (~word + ONE)
-            pos = ((w - b * words) << 6) + SHIFT_OF[(low * DE_BRUIJN) >> np.uint64(58)]
-            relocate(d, b, pos, t)
-            word ^= low
-            moved += 1
-        d.bits[w] = word
-        w += 1
+    np_ = m[K_NP]
+    shift = m[K_PLANE_SHIFT]
+    latency = m[K_LATENCY]
+    todo = min(limit, np.int64(d.blk[ROW * b + VALID]))
+    first = b * np_
+    group = m[S_GROUP]
+    reads = moved = 0
+    w = b * m[K_WORDS]
+    word = d.bits[w]
+    while moved < todo:
+        if m[S_BLOCK] < 0:
+            open_block(d)
+            if m[S_BROKEN]:
+                break
+        to = m[S_BLOCK]
+        off = m[S_OFF]
+        n = min(todo - moved, min(m[K_PROG_PAGES] - (off - m[S_START]), np_ - off))
+        ready = t if latency == 0 else np.int64(0)
+        for at in range(to * np_ + off, to * np_ + off + n):
+            while word == 0:
+                d.bits[w] = word
+                w += 1
+                first += 64
+                word = d.bits[w]
+            ppn = first + trailing_zeros(word)
+            word &= word - ONE
+            reads += ppn >> shift != group
+            group = ppn >> shift
+            if latency:
+                ready = max(ready, fetch(d, ppn, t))
+            lpn = d.p2l[ppn]
+            d.p2l[at] = lpn
+            d.l2p[lpn] = np.uint32(at)
+        d.blk[ROW * b + VALID] -= np.int32(n)
+        mark(d, to, off, n)
+        moved += n
+        m[S_EXTRA] += n
+        m[S_READY] = max(m[S_READY], ready)
+        advance_frontier(d, 0, to, off + n, np_, m[K_PROG_PAGES])
+    if latency == 0:
+        m[S_GROUP] = group
+    d.bits[w] = word
+    # Paced collection moves the next pages a few host writes later: by then their map entries are in the cache.
+    for _ in range(min(moved, np.int64(d.blk[ROW * b + VALID]))):
+        while word == 0:
+            w += 1
+            first += 64
+            word = d.bits[w]
+        prefetch(d.l2p, np.int64(d.p2l[first + trailing_zeros(word)]))
+        word &= word - ONE
     m[cause] += moved
     m[N_NAND_READ_PAGES] += moved
     nJ = moved * (m[K_E_IO_PJ] // 1000)
     m[E_TRANSFER] += nJ
-    if m[K_LATENCY] == 0:
+    if latency == 0:
+        nand.reads_at_once(d, reads)
+        if reads:
+            m[S_GROUP_READY] = t
         m[S_BATCH_NJ] += nJ
     return moved
 

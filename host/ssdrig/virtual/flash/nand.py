@@ -18,6 +18,7 @@ pauses of real firmware.
 from collections import namedtuple
 
 import numpy as np
+from llvmlite.ir import Constant, FunctionType, IntType, VoidType
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -35,14 +36,14 @@ from ssdrig.virtual.kernels import inline, jit
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
- S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES, S_SEEN,
+ S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES,
  S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE, S_TABLE, S_IDLE_FROM, S_LAID_SINCE,
  S_BLOCK, S_OFF, S_START, S_READY, S_EXTRA, S_PENDING,                   # open block of the main stream
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_FUA_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
  N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ,
- E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(129)
+ E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(128)
 # fmt: on
 LEVELS, LEVEL_WORDS = 6, 4  # two tables of so many from K_LEVELS on, see power_states.py
 M_LENGTH = K_LEVELS + 2 * LEVELS * LEVEL_WORDS
@@ -70,6 +71,31 @@ def pointer_to(typingctx, array):
         return cgutils.create_struct_proxy(signature.args[0])(context, builder, args[0]).data
 
     return types.CPointer(array.dtype)(array), codegen
+
+
+@intrinsic
+def trailing_zeros(typingctx, word):
+    """Zero bits below the lowest set bit of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], Constant(IntType(1), 1))
+
+    return types.int64(word), codegen
+
+
+@intrinsic
+def prefetch(typingctx, pointer, i):
+    """Bring pointer[i] into the cache. A hint without effect: nothing waits for it."""
+
+    def codegen(context, builder, signature, args):
+        byte = builder.bitcast(builder.gep(args[0], [args[1]]), cgutils.voidptr_t)
+        words = [IntType(32)] * 3
+        kind = FunctionType(VoidType(), [byte.type, *words])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", (byte.type,), kind)
+        builder.call(hint, [byte, *(Constant(IntType(32), n) for n in (1, 3, 1))])  # to write, keep, data
+        return context.get_dummy_value()
+
+    return types.none(pointer, types.int64), codegen
 
 
 @jit
@@ -226,15 +252,24 @@ def transfer_out(d, k, t, ready):
     return out
 
 
+@inline
+def reads_at_once(d, n):
+    """Count n reads of multi-plane pages with the latency model off."""
+    m = d.m
+    m[N_READS] += n
+    m[E_READ] += n * m[K_E_READ]
+    m[S_BATCH_NJ] += n * m[K_E_READ]
+
+
 @jit
 def read(d, k, t, relocation):
     """Read one multi-plane page of die k, asked for at t. Returns when it is in the die's register."""
     m = d.m
+    if m[K_LATENCY] == 0:
+        reads_at_once(d, 1)
+        return t
     m[N_READS] += 1
     m[E_READ] += m[K_E_READ]
-    if m[K_LATENCY] == 0:
-        m[S_BATCH_NJ] += m[K_E_READ]
-        return t
     t_read = m[K_TR]
     if relocation:
         t_read += t_read * m[K_OVERHEAD_PERMILLE] // 1000

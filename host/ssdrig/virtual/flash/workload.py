@@ -6,7 +6,7 @@ Kernels take the drive's arrays, a tuple in the order of nand.Pointers, and `rng
 
 import numpy as np
 
-from ssdrig.virtual.flash.commands import READ, WRITE, background, command, host_page, unmap
+from ssdrig.virtual.flash.commands import READ, WRITE, background, command, host_page, look_ahead, unmap
 from ssdrig.virtual.flash.nand import N_WRITE_PAGES, S_BROKEN, bind
 from ssdrig.virtual.kernels import jit
 
@@ -27,12 +27,17 @@ def write_pages(arrays, rng, first, span, n, random):
     """Write n pages in [first, first + span): uniformly random, or one after the other. Time stands still."""
     d = bind(arrays)
     m = d.m
-    for i in range(n):
-        lpn = first + (draw(rng, span) if random else i % span)
-        m[N_WRITE_PAGES] += 1
-        host_page(d, lpn, np.int64(0))
-        if m[S_BROKEN]:
-            return
+    page = np.empty(4096, np.int64)
+    for begin in range(0, n, page.size):
+        page = page[: n - begin]
+        for i in range(page.size):
+            page[i] = first + (draw(rng, span) if random else (begin + i) % span)
+        for i in range(page.size):
+            look_ahead(d, page, i)
+            m[N_WRITE_PAGES] += 1
+            host_page(d, page[i], np.int64(0))
+            if m[S_BROKEN]:
+                return
 
 
 @jit
