@@ -273,6 +273,15 @@ def test_one_document_whose_count_is_damaged_is_left_out(ios):
     assert found.notes == ("1 documents that do not follow the one before were not used",)
 
 
+def test_documents_before_the_first_io_may_run_backwards():
+    """Of threads that begin one after the other; seen with fio 3.33 on a busy host, where it ended the load."""
+    found = status((0, 1279), (0, 858), (10, 1877), (20, 2900))
+    assert found.notes == () and found.totals["ios"] == 20 and int(found.iops.sum()) == 20
+    found = status((0, 1279), (10, 1000), (20, 2000))
+    assert found.notes == () and found.iops.tolist() == [10, 10]
+    assert status((5, 1279), (5, 858), (10, 1877)).notes  # with I/O it is damage
+
+
 def test_more_seconds_than_two_documents_explain():
     longest = 1000 * (4 + LONGEST_HANG_S) + 100
     assert len(status((5, 1000), (9, longest)).iops) == 4 + LONGEST_HANG_S

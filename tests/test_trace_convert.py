@@ -96,9 +96,11 @@ def test_each_format_says_what_its_lines_say(tmp_path):
         (67_711_000, 954368, 4096, TRIM),
     ]
     assert converted(tmp_path, TRACEPOINT) == [
-        (0, 0, 65536, WRITE), (997_000, 65536, 65536, WRITE), (1_069_000, 0, 0, FLUSH),
+        (0, 0, 65536, WRITE),
+        (997_000, 65536, 65536, WRITE),
+        (1_069_000, 0, 0, FLUSH),
         (19_188_000, 8064 * 512, 4096, READ),
-    ]  # fmt: skip
+    ]
     assert converted(tmp_path, IOLOG2) == [(0, 0, 4096, WRITE), (1, 0, 0, FLUSH)]
     assert converted(tmp_path, JESD) == [(0, 524288, 4096, WRITE), (1, 2097152, 32768, TRIM), (2, 0, 0, FLUSH)]
 

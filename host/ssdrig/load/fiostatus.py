@@ -57,12 +57,24 @@ def _kind(kept) -> str:
 def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
     """(totals, document) of those documents in which no count is less than in the one before, and how many others there
     are. A damaged count that is too high is less than nothing before it, but more than all behind it: of the orders
-    from either end the one that keeps more documents is taken."""
-    each = [(totals(document, direction), document) for document in found]
+    from either end the one that keeps more documents is taken. Documents before the first I/O do not count among the
+    others: of threads that begin one after the other the mean run time falls until all have begun."""
+    each = _begun([(totals(document, direction), document) for document in found])
     forth = _rising(each, 1)
     back = _rising(each[::-1], -1)[::-1]
     kept = back if len(back) > len(forth) else forth
-    return kept, len(found) - len(kept)
+    return kept, len(each) - len(kept)
+
+
+def _begun(each: list[tuple[dict, dict]]) -> list[tuple[dict, dict]]:
+    """Without those that have no I/O and a longer run time than a later one."""
+    kept: list[tuple[dict, dict]] = []
+    least = None
+    for now in reversed(each):
+        if now[0]["ios"] or least is None or now[0]["runtime_ms"] <= least:
+            kept.append(now)
+            least = now[0]["runtime_ms"] if least is None else min(least, now[0]["runtime_ms"])
+    return kept[::-1]
 
 
 def _rising(each: list[tuple[dict, dict]], sign: int) -> list[tuple[dict, dict]]:
