@@ -47,7 +47,7 @@ def test_the_table_has_a_row_for_each_rail(made):
 
 
 def test_the_terminal_says_each_rail(made):
-    lines = [line for line in made[1].splitlines() if "of it" in line]
+    lines = [line for line in made[1].splitlines() if "of it" in line and "W  " in line]
     assert [line.split("W  ")[0].strip() for line in lines] == ["of it 5V,", "of it 12V <b>,"]
     assert lines[0].split()[-2:] == ["2.500", "–"] and lines[1].split()[-2:] == ["4.384", "–"]
     assert "of rail 1 (12V <b>), so the sum is not known there" in made[1]
