@@ -10,7 +10,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from teardowns import DUTIES, LOST, NO_SPACE, carried_out, signals_at
+from teardowns import DUTIES, LOST, NO_SPACE, carried_out, heard, signals_at
 
 from ssdrig import journal
 from ssdrig.errors import JournalError, RigError
@@ -98,9 +98,9 @@ def test_a_defect_in_a_step_is_raised_after_the_teardown(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal(tmp_path, number):
-    with signals_at((0.06, number)):
+    with heard(number):
         out = carried_out(tmp_path, step_s=0.2)
-    assert not out.faults(["interrupted"]) and out.raised is None
+        assert not out.faults(["interrupted"]) and out.raised is None
     assert (out.end["exit_code"], out.end["why"]) == (130, f"stopped by {number.name}")
 
 
