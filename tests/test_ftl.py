@@ -206,6 +206,26 @@ def test_idle_collection_frees_blocks_without_host_writes(latency):
     check_books(drive, set(range(drive.pages)))
 
 
+@pytest.mark.parametrize("preset", [SATA_TLC, PLAIN, NVME_TLC])
+def test_a_run_of_writes_is_what_each_of_them_does(preset):
+    """Plain writes of a batch go in runs, counted once each; pages come twice in a run, and collection goes on."""
+    whole, single = (VirtualDrive(preset, capacity_bytes=1 << 29, latency=False) for _ in range(2))
+    rng = np.random.default_rng(3)
+    for drive in (whole, single):
+        drive.precondition("seq", 1)
+        drive.precondition("random", 1.0, 1)
+    for k in range(12):
+        page = rng.integers(0, 300 if k % 3 == 0 else whole.pages, 512)
+        op = rng.choice([WRITE, WRITE, WRITE, WRITE, TRIM, READ], 512) if k % 4 == 1 else np.full(512, WRITE)
+        ones, none = np.ones(512, np.int64), np.zeros(512, np.uint8)
+        assert (whole.submit(op, page, ones, none, 0) == 0).all()
+        for i in range(512):
+            single.submit(op[i : i + 1], page[i : i + 1], ones[:1], none[:1], 0)
+    assert all((one == other).all() for one, other in zip(whole._arrays, single._arrays, strict=True))
+    assert whole.m[nand.N_GC] > 0
+    check_books(whole, set(np.flatnonzero(whole.l2p != ftl.NONE)))
+
+
 def test_a_drive_that_runs_full_says_so():
     drive = plain_drive(200, 48, 0.2)
     drive.m[nand.S_FREE] = 0

@@ -19,6 +19,22 @@ FUA = 1
 
 
 @inline
+def pace(d, n, t):
+    """After n host pages: the relocations that keep the level, in pieces (a call per page would cost more than the
+    page)."""
+    m = d.m
+    if m[S_GC_ON]:
+        if m[S_FREE] >= m[K_GC_HIGH]:
+            m[S_GC_ON] = 0
+        else:
+            m[S_CREDIT] += n * (m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else 256)
+            moves = m[S_CREDIT] >> 8
+            if moves >= 16:
+                m[S_CREDIT] &= 255
+                collect(d, moves, m[K_GC_HIGH], N_GC, t)
+
+
+@inline
 def host_page(d, lpn, t):
     """Write one host page that has arrived at t. Returns when the write cache took it."""
     m = d.m
@@ -60,15 +76,7 @@ def host_page(d, lpn, t):
         m[S_SEQ] += 1
     m[N_HOST] += 1
     place(d, stream, lpn, t)
-    if m[S_GC_ON]:
-        if m[S_FREE] >= m[K_GC_HIGH]:
-            m[S_GC_ON] = 0
-        else:
-            m[S_CREDIT] += m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else 256
-            moves = m[S_CREDIT] >> 8
-            if moves >= 16:  # in pieces: a call per page would cost more than the page
-                m[S_CREDIT] &= 255
-                collect(d, moves, m[K_GC_HIGH], N_GC, t)
+    pace(d, 1, t)
     return t
 
 
@@ -195,9 +203,8 @@ def command(d, op, first, n, flags, t):
 
 @inline
 def look_ahead(d, page, i):
-    """Bring what the writes after page[i] will change into the cache, a step at a time so that none waits for the one
-    before: the map entry; the row and the bits of the block that it names; the neighbours of that block in its list.
-    All pages must lie inside the drive."""
+    """Bring what the writes after page[i] will change into the cache, in steps that do not wait for each other: the map
+    entry; the row and the bits of the block that it names; that block's neighbours. Pages must lie inside the drive."""
     last = page.size - 1
     prefetch(d.l2p, page[min(i + 24, last)])
     old = d.l2p[page[min(i + 16, last)]]
@@ -212,22 +219,74 @@ def look_ahead(d, page, i):
         prefetch(d.blk, ROW * max(d.blk[ROW * b + PREV], 0))
 
 
+@inline
+def host_run(d, op, page, npages, flags, t, done, i):
+    """Without the latency model: plain writes of a page from command i on that go to the open program unit before
+    anything else is due, each as command() would do it; what is counted is counted once a run. Returns how many."""
+    m = d.m
+    b = m[S_BLOCK]
+    slc = m[K_SLC_UNITS] and (m[S_BLOCK_SLC] >= 0 or m[S_SLC_COUNT] < m[K_SLC_UNITS])
+    if b < 0 or slc or m[S_STREAM] or m[S_BROKEN] or m[S_SLUMBER_FROM] < m[S_FILLED]:
+        return np.int64(0)
+    np_, off = m[K_NP], m[S_OFF]
+    n = min(op.size - i, min(m[K_PROG_PAGES] - (off - m[S_START]), np_ - off))
+    if m[S_GC_ON] and m[S_FREE] < m[K_GC_HIGH]:
+        rate = m[S_VICTIM_RATE] if m[S_VICTIM] >= 0 else np.int64(256)
+        if rate:
+            n = min(n, max((16 * 256 - m[S_CREDIT] + rate - 1) // rate, 1))
+    first, word = b * np_ + off, b * m[K_WORDS]
+    k = mapped = np.int64(0)
+    while k < n and op[i + k] == WRITE and npages[i + k] == 1 and flags[i + k] == 0:
+        look_ahead(d, page, i + k)
+        lpn = page[i + k]
+        old = d.l2p[lpn]
+        if old != NONE:
+            invalidate(d, old)
+        else:
+            mapped += 1
+        d.p2l[first + k] = np.uint32(lpn)
+        d.l2p[lpn] = np.uint32(first + k)
+        d.bits[word + ((off + k) >> 6)] |= ONE << np.uint64((off + k) & 63)  # it may be written again in this run
+        done[i + k] = t
+        k += 1
+    if k == 0:
+        return np.int64(0)
+    arrived = max(t, m[S_LINK]) + m[K_LINK_PAGE_NS]
+    d.blk[ROW * b + VALID] += np.int32(k)
+    m[S_LAST_HOST] = t
+    m[N_WRITE_CMDS] += k
+    m[N_WRITE_PAGES] += k
+    m[N_HOST] += k
+    m[S_MAPPED] += mapped
+    m[S_PENDING] += k
+    m[S_READY] = max(m[S_READY], arrived)
+    advance_frontier(d, 0, b, off + k, np_, m[K_PROG_PAGES])
+    pace(d, k, arrived)
+    return k
+
+
 @jit
 def submit(arrays, op, page, npages, flags, t, done):
-    """All commands of a batch that arrived at t, in order; completion times into `done`. Returns how many it
-    refused."""
+    """All commands of a batch that arrived at t, in order; their ends into `done`. Returns how many it refused."""
     d = bind(arrays)
     m = d.m
     refused = 0
-    inside = True  # a page outside is refused below; look_ahead would read there
+    least = most = np.int64(0)
     for i in range(op.size):
-        inside &= 0 <= page[i] < m[K_PAGES]
-    for i in range(op.size):
+        least, most = min(least, page[i]), max(most, page[i])
+    inside = least >= 0 and most < m[K_PAGES]  # a page outside is refused below; look_ahead would read there
+    i = 0
+    while i < op.size:
         if inside:
+            k = host_run(d, op, page, npages, flags, t, done, i) if m[K_LATENCY] == 0 else np.int64(0)
+            if k:
+                i += k
+                continue
             look_ahead(d, page, i)
         done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
         if done[i] < 0:
             refused += 1
+        i += 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
         deposit_batch(d, t)
     return refused
