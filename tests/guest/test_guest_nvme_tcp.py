@@ -214,7 +214,7 @@ def test_write_amplification_from_outside_agrees_with_the_ledger(drive, needs):
 
 def test_power_cut_and_return(drive, needs):
     """The cut is a lost connection to the kernel. It reconnects by itself and writes go on; what the drive had
-    confirmed as durable is there; an unsafe shutdown is counted."""
+    confirmed as durable is there; each unsafe shutdown is counted."""
     needs("fio", "smartctl")
     machine, before = drive.machine, drive.ledger()
     kept = ("--rw=write", "--bs=4k", "--iodepth=4", "--size=1m", "--verify=crc32c")
@@ -222,23 +222,26 @@ def test_power_cut_and_return(drive, needs):
     # most of them after the cut
     load = ("--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=128m", "--number_ios=3000")
     machine.start("load", "fio", "--name=load", f"--filename={drive.node}", "--direct=1", "--ioengine=libaio", *load)
-    written = drive.ledger()["host_write_commands"]
-    deadline = time.monotonic() + 60
-    while drive.ledger()["host_write_commands"] < written + 200:
-        assert time.monotonic() < deadline, machine.do("texts", "/run/guest/jobs/load.err")
-        time.sleep(0.05)
-    cut = drive.served.admin(op="power_cut")
-    assert cut["pages_lost"] > 0
     state = f"/sys/class/nvme/{drive.controller[5:]}/state"
-    machine.do("wait_for", state, "connecting")
-    drive.served.admin(op="power_on")
-    machine.do("wait_for", state, "live")
+    lost = cuts = 0
+    while not lost and cuts < 5:  # the cache of a drive that a starved host asks little may be empty just then
+        written = drive.ledger()["host_write_commands"]
+        deadline = time.monotonic() + 60
+        while drive.ledger()["host_write_commands"] < written + 200:
+            assert time.monotonic() < deadline, machine.do("texts", "/run/guest/jobs/load.err")
+            time.sleep(0.05)
+        lost = drive.served.admin(op="power_cut")["pages_lost"]
+        cuts += 1
+        machine.do("wait_for", state, "connecting")
+        drive.served.admin(op="power_on")
+        machine.do("wait_for", state, "live")
+    assert lost > 0
     ended = machine.ended("load")
     assert_fio_saw_the_cut(ended, machine.run("fio", "--version").stdout.strip() if ended.exit_code else "")
     drive.fio(*kept, "--verify_only")
     smart = machine.run("smartctl", "-A", "--json=cv", drive.controller).json()["nvme_smart_health_information_log"]
-    assert smart["unsafe_shutdowns"] == before["unsafe_shutdowns"] + 1
-    assert smart["power_cycles"] == before["power_cycles"] + 1
+    assert smart["unsafe_shutdowns"] == before["unsafe_shutdowns"] + cuts
+    assert smart["power_cycles"] == before["power_cycles"] + cuts
 
 
 ABORTED, FIO_THAT_FREES_TWICE = 128 + 6, "fio-3.33"
