@@ -202,18 +202,10 @@ class _Ended:
 
 
 @contextlib.contextmanager
-def signals_at(*moments):
-    """Send this process (seconds, signal) each, from a thread; those that are due after the block are not sent."""
+def beside(send):
+    """Run send(over) in a thread as long as the block lasts; `over` is set at its end."""
     over = threading.Event()
-
-    def send():
-        began = time.monotonic()
-        for at_s, number in sorted(moments):
-            if over.wait(max(0.0, at_s - (time.monotonic() - began))):
-                return
-            os.kill(os.getpid(), number)
-
-    thread = threading.Thread(target=send)
+    thread = threading.Thread(target=send, args=(over,))
     thread.start()
     try:
         yield
@@ -222,15 +214,27 @@ def signals_at(*moments):
         thread.join()
 
 
+def signals_at(*moments):
+    """Send this process (seconds, signal) each, from a thread; those that are due after the block are not sent."""
+
+    def send(over):
+        began = time.monotonic()
+        for at_s, number in sorted(moments):
+            if over.wait(max(0.0, at_s - (time.monotonic() - began))):
+                return
+            os.kill(os.getpid(), number)
+
+    return beside(send)
+
+
 @contextlib.contextmanager
 def heard(number):
     """Send this process a signal as soon as someone listens in the block, however late that is on a busy host."""
-    over = threading.Event()
 
     def deaf(*_):
         pass
 
-    def send():
+    def send(over):
         while signal.getsignal(number) is deaf:
             if over.wait(0.005):
                 return
@@ -238,13 +242,10 @@ def heard(number):
         os.kill(os.getpid(), number)
 
     before = signal.signal(number, deaf)
-    thread = threading.Thread(target=send)
-    thread.start()
     try:
-        yield
+        with beside(send):
+            yield
     finally:
-        over.set()
-        thread.join()
         signal.signal(number, before)
 
 
