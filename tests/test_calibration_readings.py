@@ -18,6 +18,11 @@ def test_still_or_moving():
     assert calibrate.is_still(steady) and calibrate.is_still(np.full(5000, 3.3))
     assert not calibrate.is_still(steady + np.linspace(0, 1e-3, 5000))
     assert not calibrate.is_still(np.full(5000, 3.3) + np.linspace(0, 3e-4, 5000))
+    # one conversion that holds an eighth of the load before: it moves the mean by five times its uncertainty
+    straddling = np.random.default_rng(1).normal(0.0, 327e-6, 1350)
+    assert calibrate.is_still(straddling)
+    straddling[0] += 0.06
+    assert not calibrate.is_still(straddling)
 
 
 def test_the_mean_of_a_wandering_reading_is_less_certain():

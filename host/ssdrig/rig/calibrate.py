@@ -192,15 +192,15 @@ def still(session: Session, rail: int, quantity: str, say: Callable[[str], None]
 
 def is_still(values: np.ndarray) -> bool:
     """Whether the means of BLOCKS blocks differ by no more than their own noise explains (5 standard errors) or
-    STILL_ppm."""
-    means = block_means(values, BLOCKS)
-    noise = float(values.std()) / math.sqrt(len(values) / BLOCKS)
-    return float(np.ptp(means)) <= max(5 * noise, STILL_ppm * 1e-6 * abs(float(values.mean())), 1e-9)
+    STILL_ppm. The noise is the median of the blocks', so that one sample of the load before does not hide itself."""
+    blocks = in_blocks(values, BLOCKS)
+    noise = float(np.median(blocks.std(axis=1))) / math.sqrt(blocks.shape[1])
+    return float(np.ptp(blocks.mean(axis=1))) <= max(5 * noise, STILL_ppm * 1e-6 * abs(float(values.mean())), 1e-9)
 
 
-def block_means(values: np.ndarray, blocks: int) -> np.ndarray:
-    """Means of `blocks` equal stretches of the values (a rest at the end is left out)."""
-    return values[: len(values) // blocks * blocks].reshape(blocks, -1).mean(axis=1)
+def in_blocks(values: np.ndarray, blocks: int) -> np.ndarray:
+    """The values as `blocks` rows of equal length (a rest at the end is left out)."""
+    return values[: len(values) // blocks * blocks].reshape(blocks, -1)
 
 
 def mean_of(values: np.ndarray, blocks: int) -> tuple[float, float]:
@@ -208,7 +208,7 @@ def mean_of(values: np.ndarray, blocks: int) -> tuple[float, float]:
     too."""
     if len(values) < 2 * blocks:
         raise RigError(f"at least {2 * blocks} samples", str(len(values)), "see ./ssdrig rig info")
-    by_blocks = float(block_means(values, blocks).std(ddof=1)) / math.sqrt(blocks)
+    by_blocks = float(in_blocks(values, blocks).mean(axis=1).std(ddof=1)) / math.sqrt(blocks)
     return float(values.mean()), max(by_blocks, float(values.std(ddof=1)) / math.sqrt(len(values)))
 
 
@@ -232,7 +232,7 @@ def noise(reading: Reading) -> dict:
         )
     out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": calibration.expected_noise(reading.rail)}
     for quantity, values in (("V", reading.raw_V), ("I", reading.raw_A)):
-        means = block_means(values, seconds)
+        means = in_blocks(values, seconds).mean(axis=1)
         out |= {
             f"{quantity}_mean": float(values.mean()),
             f"{quantity}_sd": float(values.std(ddof=1)),
