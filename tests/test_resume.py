@@ -24,7 +24,7 @@ def test_a_story_says_what_is_done_and_what_was_written_since_the_last_reading(s
     assert found.before.firmware == "F1" and found.before.host_written_bytes == 101 * UNIT
     assert found.ours == (10 << 20, (10 << 20) + cut_short.UNSEEN_S * (6 << 20))
     assert found.moved_bytes == 0  # of a round nothing counts
-    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
+    prepared, _ = resume.rest_of(found, DRIVE, found.past.state, ())
     assert prepared.seen == {"rounds/point": {1: MEAN}}
 
 

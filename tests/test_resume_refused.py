@@ -63,7 +63,7 @@ def test_a_journal_that_lacks_lines_voids_all(story):
     for lines, words in ((whole[:begun], "fio was started 3 times"), (whole[:2] + whole[3:], "1 lines are missing")):
         file.write_bytes(b"".join(lines))
         found = cut_short.read(run)
-        _, todo = resume._prepared(found, DRIVE, found.past.state, ())
+        _, todo = resume.rest_of(found, DRIVE, found.past.state, ())
         assert todo.kept == UNKNOWN and words in todo.void[-1] and todo.begins == 0
     file.write_bytes(b"".join(whole) + whole[0][:-9])  # what a kill may leave
     assert not cut_short.read(run).doubts
@@ -78,7 +78,7 @@ def test_a_journal_that_lacks_lines_voids_all(story):
 def test_what_the_rest_cannot_be_done_with_is_said_first(story, monkeypatch):
     found = cut_short.read(killed(story))
     done = (64 << 20) + 2 * (10 << 20)
-    prepared, _ = resume._prepared(found, DRIVE, found.past.state, ())
+    prepared, _ = resume.rest_of(found, DRIVE, found.past.state, ())
     args = SimpleNamespace(budget=f"{done} B", dry_run=True)
     with pytest.raises(UsageError, match="a budget of at least"):
         resume._able(found, args, prepared, None, prepare.VIRTUAL)
@@ -112,7 +112,7 @@ def test_an_event_of_another_kind_with_a_right_seal_is_a_damaged_line(story, key
     story.event("step.end", step="rounds/point", ok=True, round=2, **{key: "x"})
     found = cut_short.read(killed(story))
     assert any("1 damaged lines" in words for words in found.doubts)
-    assert resume._prepared(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN
+    assert resume.rest_of(found, DRIVE, found.past.state, ())[1].kept == UNKNOWN
 
 
 @pytest.mark.parametrize(("trims", "used", "known"), [(False, 5, 5), (False, True, None), (True, 5, None)])

@@ -20,7 +20,11 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = {
     "demo": ("ssdrig.demo", "run the standard test twice on a SIMULATED drive and make a report; no hardware needed"),
     "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
-    "resume": ("ssdrig.run.resume", "go on with a run that was killed, interrupted or rebooted"),
+    "resume": ("ssdrig.review.resume", "go on with a run or a review that was killed, interrupted or rebooted"),
+    "review": (
+        "ssdrig.review.command",
+        "test a drive with all plans of a level, one after the other, and make one page of it",
+    ),
     "plans": ("ssdrig.run.plans", "list the plans, what each takes and writes on a drive; show or check one"),
     "runs": ("ssdrig.run.runs", "list the run folders"),
     "drives": (

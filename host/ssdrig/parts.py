@@ -12,6 +12,26 @@ from ssdrig import integrity, journal
 from ssdrig.errors import JournalError
 
 DRIVE = "drive"  # in the run folder: what is kept of a SIMULATED drive until the run goes on
+REVIEW = "review.json"  # in the folder of a review, whose runs lie in it
+
+
+def all_runs(folder: str | os.PathLike) -> list[Path]:
+    """The run folders in a folder, those of its reviews included, the latest first. One that this user may not look
+    into is among them. Raises OSError."""
+    found = []
+    for path in Path(folder).iterdir():
+        if _has(path, "run.json"):
+            found.append(path)
+        elif _has(path, REVIEW):
+            found += [inner for inner in path.iterdir() if _has(inner, "run.json")]
+    return sorted(found, key=lambda path: path.name, reverse=True)
+
+
+def _has(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).is_file()
+    except OSError:
+        return name == "run.json"
 
 
 def of(run: str | os.PathLike) -> list[Path]:

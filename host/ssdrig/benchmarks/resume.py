@@ -192,7 +192,7 @@ def gone_on(run: Path, kill_at: int | None, rebooted: bool = False) -> bool:
     state = run.parent / "state.npz"
     now = cut_short.Reading("M1", written(VirtualDrive.load(state)), UNIT_BYTES)
     found, void = cut_short.left(story.past, story.before, now, story.ours, not rebooted)
-    prepared, todo = resume._prepared(story, DRIVE, found, void)
+    prepared, todo = resume.rest_of(story, DRIVE, found, void)
     resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
     header = {key: value for key, value in story.parts[-1][0].items() if key not in ("schema", "started")}
     if rebooted:

@@ -18,9 +18,18 @@ Ahead = Sequence[tuple[Repeat | None, Sequence[Act], int, int]]  # acts with the
 
 
 class Course:
-    """The acts of a run on a drive; `earlier`: see plan/cost.py. `budget` is the run's own: the engine counts in it."""
+    """The acts of a run on a drive; `earlier`: see plan/cost.py. `budget` is the run's own: the engine counts in it.
+    `after_s`: host seconds of what comes after the run, such as the other plans of a review (least, most)."""
 
-    def __init__(self, acts: Sequence[Act], drive: Mapping, earlier: Mapping[str, tuple[float, float]], budget: Budget):
+    def __init__(
+        self,
+        acts: Sequence[Act],
+        drive: Mapping,
+        earlier: Mapping[str, tuple[float, float]],
+        budget: Budget,
+        after_s: tuple[float, float] = (0.0, 0.0),
+    ):
+        self._after_s = after_s
         self._groups = [
             (repeat, list(grouped)) for repeat, grouped in itertools.groupby(acts, key=lambda act: act.repeat)
         ]
@@ -64,7 +73,8 @@ class Course:
         self._known[cost.READING] = (host_s / self.k, 0)
 
     def left_s(self, elapsed_s: float, share: float | None = None) -> tuple[float, float]:
-        """Host seconds to the end of the run's steps, or to where the budget ends them, (least, most). `elapsed_s`: of
+        """Host seconds to the end of the run's steps and of what comes after them, or to where the budget ends them,
+        (least, most). `elapsed_s`: of
         the act in work, host time; `share`: how much of its bytes is done, None where it is not bytes that end it. What
         a rule may end sooner than the plan says is not known in advance."""
         least, most = self._present.time_s
@@ -75,7 +85,9 @@ class Course:
             rest = (least * (1 - share), most * (1 - share))
         else:
             rest = (elapsed * (1 - share) / share,) * 2
-        return self.k * (rest[0] + self._behind_s[0]), self.k * (rest[1] + self._behind_s[1])
+        here = (self.k * (mine + behind) for mine, behind in zip(rest, self._behind_s, strict=True))
+        least_s, most_s = (s + after for s, after in zip(here, self._after_s, strict=True))
+        return least_s, most_s
 
     def written_bytes(self, moved_bytes: int = 0) -> int:
         """By the whole run, `moved_bytes` of it by the act in work."""

@@ -205,6 +205,11 @@ def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str)
     return least, most
 
 
+def written_by(folders: list[Path]) -> int:
+    """At least so many bytes were written by the parts of a run."""
+    return sum(written(folder, None, None, "")[0] for folder in folders)
+
+
 def _moved(folders: list[Path], story: list[tuple[dict, list[dict]]], past: standing.Past) -> int:
     """How many bytes the act that was cut short has moved, in all parts that went on with it."""
     moved = 0

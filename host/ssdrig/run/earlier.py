@@ -1,12 +1,11 @@
 """What the acts of a plan took in the latest complete run of the same plan on the same model, the best that is known
 before the start; and what the points of a run showed before it was cut short."""
 
-import os
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ssdrig import journal
+from ssdrig import journal, parts
 from ssdrig.errors import SsdrigError
 from ssdrig.plan import cost, formula, grammar
 from ssdrig.rules import choose
@@ -19,7 +18,7 @@ def speeds(runs: str | Path, plan: grammar.Plan, drive: Mapping) -> dict[str, tu
     where there was no such run. A folder that cannot be read is passed over."""
     wanted = {"name": plan.name, "params": plan.params}
     try:
-        folders = sorted((f for f in Path(runs).iterdir() if os.path.isfile(f / "run.json")), reverse=True)
+        folders = parts.all_runs(runs)
     except OSError:
         return {}
     for folder in folders[:MOST_RUNS]:

@@ -4,13 +4,13 @@ priced."""
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ssdrig import overprovisioning, steps, words
 from ssdrig.errors import UsageError
 from ssdrig.load.fiojob import Job, job_file
-from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.plan import cost, expand, grammar, history, state
 from ssdrig.plan.expand import Act
 from ssdrig.rules import choose, ends
 from ssdrig.run import earlier
@@ -25,7 +25,7 @@ class Prepared:
     """A plan for one drive. `acts`: see plan/expand.py; `seed`: of the first fio job; `cost`: of all, in drive time;
     `leaves`: the state of the drive after it; `earlier`: what acts took in an earlier run of this plan on this
     model; `seen`: what points showed before the run was cut short that goes on;
-    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc()."""
+    `can`: what the bench can do, of grammar.CAPABILITIES; `jobs_crc`: see jobs_crc(); `kept`: see leave_out()."""
 
     plan: grammar.Plan
     acts: tuple[Act, ...]
@@ -37,6 +37,7 @@ class Prepared:
     seen: choose.Seen = field(default_factory=dict)
     can: frozenset[str] = frozenset()
     jobs_crc: str | None = None
+    kept: Mapping | None = None
 
     @property
     def main(self) -> Act | None:
@@ -76,6 +77,25 @@ def prepare(
     return replace(prepared, jobs_crc=jobs_crc(prepared))  # what fio would misread or refuse is said now
 
 
+def leave_out(prepared: Prepared, count: int, by: str) -> Prepared:
+    """The same without its first `count` acts: the drive is in the state that they make (plan/history.py), left by the
+    run `by`. Conditions are set all the same. `kept` of run.json says so: {"acts", "state", "by"}."""
+    if not count:
+        return prepared
+    acts = prepared.acts
+    here = state.course(acts)[count]
+    why = f"the drive is {here.name}{', steady' if here.steady else ''}, as {by} has left it"
+    first = tuple(act if act.do in history.STAYS or act.not_run else replace(act, not_run=why) for act in acts[:count])
+    rest = (*first, *acts[count:])
+    return replace(
+        prepared,
+        acts=rest,
+        cost=cost.total(rest, prepared.drive, prepared.earlier),
+        leaves=state.prove(rest, here),
+        kept={"acts": count, "state": asdict(here), "by": by},
+    )
+
+
 def last_act(do: str, drive: Mapping) -> Act:
     """What --finish adds to a plan: "trim" or "purge", of the whole drive."""
     whole = overprovisioning.whole_MiB(drive["capacity_bytes"])
@@ -94,6 +114,7 @@ def header(prepared: Prepared) -> dict:
         "acts": [act.label for act in prepared.acts],
         "can": sorted(prepared.can),
         "jobs_crc": prepared.jobs_crc,
+        "kept": prepared.kept,
         "finish": finish.do if finish.path == "finish" != plan.steps[-1].path else "keep",
     }
     return {"plan": said, "method": method(prepared)}

@@ -64,7 +64,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
         found, void = cut_short.left(story.past, story.before, now, story.ours, True)
     else:
         found, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
-    prepared, todo = _prepared(story, drive, found, void)
+    prepared, todo = rest_of(story, drive, found, void)
     budget = _able(story, args, prepared, None, prepare.VIRTUAL)
     _describe(story, args, prepared, todo, budget, None, show)
     if args.dry_run:
@@ -81,7 +81,9 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
         part: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=part[0] / "truth" if part else None))
         here = bench.virtual(running)
-        return _carry_out(story, args, prepared, todo, here, show, stop, budget, part)
+        folder, end = carry_out(story, args, prepared, todo, here, show, stop, budget, part)
+        run.forget(here, end)
+        return folder, end
 
 
 def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
@@ -99,7 +101,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
     powered = story.parts[-1][0].get("host", {}).get("boot_id") == run.boot_id() is not None
     found, void = cut_short.left(story.past, before, now, story.ours, powered)
-    prepared, todo = _prepared(story, {**asdict(drive), **_of_run(known)}, found, void)
+    prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, found, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
     budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig))
@@ -114,7 +116,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
         held = bench.real(drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        return _carry_out(story, args, prepared, todo, here, show, stop, budget, [])
+        return carry_out(story, args, prepared, todo, here, show, stop, budget, [])
 
 
 def _of_run(known: Mapping) -> dict:
@@ -122,8 +124,19 @@ def _of_run(known: Mapping) -> dict:
     return {**kept, "time_dilation": 1}
 
 
-def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: Stop, budget: Budget, part: list[Path]):
-    """The rest of the run, in its next part, whose folder goes into `part`."""
+def carry_out(
+    story: Story,
+    args,
+    prepared,
+    todo,
+    here,
+    show: Progress,
+    stop: Stop,
+    budget: Budget,
+    part: list[Path],
+    after_s: tuple[float, float] = (0.0, 0.0),
+) -> tuple[Path, dict]:
+    """The rest of the run, in its next part, whose folder goes into `part`. See run.carry_out()."""
     resumed = {"part": len(story.folders) + 1, "begins": todo.begins, "round": todo.round, "state": asdict(todo.kept)}
     resumed |= {"void": list(todo.void), "redone": list(todo.redone)}
     same = {key: story.header[key] for key in ("run", "plan", "method")}
@@ -136,14 +149,12 @@ def _carry_out(story: Story, args, prepared, todo, here, show: Progress, stop: S
         return book
 
     changed = standing.changed(story.parts, run.boot_id())
-    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed)
-    run.forget(here, end)
+    folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s)
     return parts.root(folder), end
 
 
-def _prepared(
-    story: Story, drive: Mapping, now: State, void: tuple[str, ...]
-) -> tuple[prepare.Prepared, standing.Todo]:
+def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> tuple[prepare.Prepared, standing.Todo]:
+    """What is to be done to end a run on a drive in the state `now` (cut_short.left), priced."""
     if story.doubts:
         now, void = UNKNOWN, (*void, *(f"everything: {each}" for each in story.doubts))
     todo = standing.todo(story.acts, story.past, now, void, story.moved_bytes)
@@ -157,9 +168,7 @@ def _prepared(
 
 def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: frozenset[str]) -> Budget:
     """The budget of a rest that this bench can carry out. Raises UsageError, which says what is lacking."""
-    able.the_rest(story.plan, prepared.acts, story.header["drive"], can)
-    begun = replace(prepared, acts=story.acts, drive=story.header["drive"])
-    able.same_jobs(story.header["plan"].get("jobs_crc"), prepare.jobs_crc(begun))
+    fits(story, prepared, can)
     if not args.dry_run:
         able.terminal(prepared.acts)
     budget = _budget(story, args, rated_bytes)
@@ -167,12 +176,18 @@ def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: froz
     return budget
 
 
+def fits(story: Story, prepared: prepare.Prepared, can: frozenset[str]) -> None:
+    """Raises UsageError where this bench, or this ssdrig, cannot do the rest as it was begun."""
+    able.the_rest(story.plan, prepared.acts, story.header["drive"], can)
+    begun = replace(prepared, acts=story.acts, drive=story.header["drive"])
+    able.same_jobs(story.header["plan"].get("jobs_crc"), prepare.jobs_crc(begun))
+
+
 def _budget(story: Story, args, rated_bytes: float | None) -> Budget:
     """What may be written in all, and what was by now."""
     said = story.header.get("budget_bytes")
     most = budgets.parse(args.budget, rated_bytes).most_bytes if args.budget is not None else said
-    written = sum(cut_short.written(folder, None, None, "")[0] for folder in story.folders)
-    return Budget(most, written)
+    return Budget(most, cut_short.written_by(story.folders))
 
 
 def _other_version(story: Story) -> str | None:
@@ -187,6 +202,18 @@ def _other_version(story: Story) -> str | None:
 
 
 def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget, rated_bytes, show: Progress) -> None:
+    show.say("\n".join([*in_words(story, todo), *dry_run.table(prepared, budget, rated_bytes)]))
+    if other := _other_version(story):
+        show.warn(other)
+    if args.dry_run and (args.json or args.jsonl):
+        act = story.acts[todo.begins]
+        said: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
+        said |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
+        print(json.dumps({**prepare.as_json(prepared), "resume": said}, default=str), flush=True)
+
+
+def in_words(story: Story, todo: standing.Todo) -> list[str]:
+    """Where a run was cut short, where it goes on, what holds, what is void and what is done again."""
     cut, act = story.past.cut, story.acts[todo.begins]
     where = (
         f"in {cut.label}" + (f", round {story.past.rounds + 1}" if cut and cut.repeat else "")
@@ -198,10 +225,4 @@ def _describe(story: Story, args, prepared, todo: standing.Todo, budget: Budget,
     lines.append(f"  holds           the drive is {todo.kept.words()}")
     lines += [f"  void            {each}" for each in todo.void]
     lines += [f"  done again      {each}" for each in todo.redone]
-    show.say("\n".join([*lines, *dry_run.table(prepared, budget, rated_bytes)]))
-    if other := _other_version(story):
-        show.warn(other)
-    if args.dry_run and (args.json or args.jsonl):
-        said: dict[str, Any] = {"run": str(story.run), "part": len(story.folders) + 1, "begins": act.label}
-        said |= {"round": todo.round, "state": asdict(todo.kept), "void": todo.void, "redone": todo.redone}
-        print(json.dumps({**prepare.as_json(prepared), "resume": said}, default=str), flush=True)
+    return lines

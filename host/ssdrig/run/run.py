@@ -240,10 +240,12 @@ def carry_out(
     begin: Callable[[dict], journal.Journal] | None = None,
     jobs: int = 0,
     changed: Mapping[str, list[str]] | None = None,
+    after_s: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[Path, dict]:
     """All steps of one run. Returns its folder and its run.end event; errors of steps are in there, not raised. Signals
     are held when this is called. `begin` opens the journal of a run that is resumed, `jobs`: how many fio jobs it has
-    had, `changed`: what it has set and not put back (standing.changed)."""
+    had, `changed`: what it has set and not put back (standing.changed), `after_s`: how long what comes behind it takes
+    (host)."""
     end, pusher = _End(), None
     with Teardown(stop, show) as teardown:
         said = header(prepared, here, budget)
@@ -263,7 +265,7 @@ def carry_out(
             if rig:
                 teardown.push("stop the rig", rig.stop)
             budget = budget or Budget(None)
-            course = Course(prepared.acts, here.drive, prepared.earlier, budget)
+            course = Course(prepared.acts, here.drive, prepared.earlier, budget, after_s)
             live = Live(here, book, rig, show, args.jsonl, course)
             teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
             _check(here, book, rig, stop, teardown)

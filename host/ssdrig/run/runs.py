@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def command(args) -> int:
     root = Path(args.runs)
     try:
-        folders = sorted(filter(_is_run, root.iterdir()), reverse=True)
+        folders = parts.all_runs(root)
     except OSError as error:
         raise UsageError(f"a folder of runs {root}", error.strerror or str(error), "name it with --runs DIR") from error
     for row in map(row_of, folders):
@@ -31,14 +31,6 @@ def command(args) -> int:
         print(f"{row['started'] or '-':16}  {printable(row['plan'] or '-'):28} {row['state']:11} {printable(drive)}")
         print(f"{'':16}  {printable(row['run'])}")
     return 0
-
-
-def _is_run(folder: Path) -> bool:
-    """One that this user may not look into is listed, too."""
-    try:
-        return (folder / "run.json").is_file()
-    except OSError:
-        return True
 
 
 def row_of(folder: Path) -> dict:

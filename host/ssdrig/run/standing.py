@@ -55,7 +55,9 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
     index = {act.label: i for i, act in enumerate(acts)}
     found = Past(_runnable(acts, 0))
     for header, events in parts:
-        resumed = header.get("resumed")
+        resumed, kept = header.get("resumed"), (header.get("plan") or {}).get("kept")
+        if kept and not resumed:  # the plan before it left the drive as its first acts make it
+            found = replace(found, at=_runnable(acts, kept["acts"]), state=State(**kept["state"]))
         if resumed:
             left = State(**resumed["state"])
             found = replace(found, at=resumed["begins"], cut=None, rounds=resumed["round"] - 1, state=left)

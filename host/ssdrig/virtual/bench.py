@@ -52,9 +52,9 @@ class VirtualBench:
 
     def keep(self, folder: Path | None) -> None:
         """Have the drive outlive this bench in `folder`, however the bench ends (virtual/device/kept.py); None: no
-        longer, and what lies there is removed. Raises DriveError."""
+        longer. What lies where it was kept before is removed. Raises DriveError."""
         adminclient.ask(f"{self.drive['socket']}.truth", {"op": "keep", "folder": folder and str(folder.absolute())})
-        if folder is None and self.kept_in:
+        if self.kept_in and folder != self.kept_in:
             shutil.rmtree(self.kept_in, ignore_errors=True)
             self.kept_in.with_name(f".{self.kept_in.name}.lock").unlink(missing_ok=True)
         self.kept_in = folder

@@ -1,0 +1,86 @@
+"""The sections of a review and their plans: review.toml, read. Pure, but for reading that file."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+from ssdrig.plan import document, grammar
+
+TABLE = Path(__file__).with_name("review.toml")
+LEVELS = ("quick", "standard", "full")
+KEYS = ("plan", "level", "variant", "set", "quick")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A plan in a review. `level`: the lowest at which it is run; `variant`, `sets`: from level standard on; `quick`:
+    parameters at level quick, where the plan's variant of that name is run."""
+
+    plan: str
+    level: str
+    variant: str | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    quick: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of the plan and its variant, the same at each level: "consistency op25"."""
+        return f"{self.plan} {self.variant}" if self.variant else self.plan
+
+    def at(self, level: str) -> tuple[str | None, dict[str, str]]:
+        """The variant and the parameters at a level."""
+        return ("quick", dict(self.quick)) if level == "quick" else (self.variant, dict(self.sets))
+
+    def why_not(self, level: str) -> str | None:
+        """Why it is no part of a review at this level; None: it is."""
+        if self.plan not in grammar.shipped():
+            return "this ssdrig has no such plan yet"
+        if LEVELS.index(self.level) > LEVELS.index(level):
+            return f"level {level} leaves it out, level {self.level} has it"
+        return None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page."""
+
+    title: str
+    about: str
+    plans: tuple[Entry, ...]
+
+
+@functools.cache
+def sections() -> tuple[Section, ...]:
+    """All sections, in order. Raises UsageError where the table is wrong."""
+    return read(TABLE.read_text("utf-8"), TABLE.name)
+
+
+def read(text: str, where: str) -> tuple[Section, ...]:
+    """The sections of a table's text. Raises UsageError for an unknown key, a level that is none, and a plan that
+    stands twice."""
+    found = tuple(
+        Section(each["title"], each["about"], tuple(_entry(row, where) for row in each["plans"]))
+        for each in document.parse(text, where)["section"]
+    )
+    names = [entry.name for section in found for entry in section.plans]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise UsageError("each plan and variant once", f"{twice} twice in {where}", "leave one out")
+    return found
+
+
+def entries() -> list[Entry]:
+    """The plans of all sections, in order."""
+    return [entry for section in sections() for entry in section.plans]
+
+
+def _entry(row: Mapping, where: str) -> Entry:
+    if unknown := [key for key in row if key not in KEYS]:
+        raise UsageError(f"only {', '.join(KEYS)}", f"{unknown[0]} in {where}", "leave it out")
+    if row.get("level") not in LEVELS:
+        raise UsageError(
+            f"a level, {', '.join(LEVELS)}", f"{row.get('level')!r} of {row.get('plan')} in {where}", "name one"
+        )
+    return Entry(row["plan"], row["level"], row.get("variant"), row.get("set", {}), row.get("quick", {}))

@@ -1,0 +1,27 @@
+"""`ssdrig resume FOLDER`: go on with a run (run/resume.py), or with a review, whose runs it then carries out."""
+
+import argparse
+
+from ssdrig import parts
+from ssdrig.errors import UsageError
+from ssdrig.run import resume
+
+add_arguments = resume.add_arguments
+ALIKE = ("drive", "destroy_data", "rig", "budget", "influx", "faults", "dry_run", "json", "quiet")
+
+
+def command(args) -> int:
+    """Exit codes as of `run`."""
+    if not (args.run / parts.REVIEW).is_file():
+        return resume.command(args)
+    if args.purge or args.without_rig or args.jsonl:
+        raise UsageError(
+            "a review without --purge, --without-rig and --jsonl", "one of them", "leave it out: it goes on as it began"
+        )
+    from ssdrig.progress import Progress
+    from ssdrig.review import ended, perform
+
+    own = argparse.Namespace(**{key: getattr(args, key) for key in ALIKE}, virtual=None, level=None, runs=None)
+    show = Progress(args.quiet)
+    review, code = perform.go_on(args.run, own, show)
+    return code if review is None else ended.told(review, own, show, code)
