@@ -35,9 +35,9 @@ AREAS = {
         " test_lane",
     ),
     "meter": (
-        [f"host/ssdrig/meter/{name}.py" for name in ("frames", "clock", "power", "rails", "samples", "calibration")],
-        "test_clock test_frames test_limits test_samples_limits test_rails_grid test_calibration_limits test_samples"
-        " test_closure test_rails test_calibration test_analysis test_figures",
+        ["host/ssdrig/meter/*.py"],
+        "test_reduced test_clock test_frames test_limits test_samples_limits test_rails_grid test_calibration_limits"
+        " test_samples test_closure test_rails test_calibration test_analysis test_figures",
     ),
     "wear": (
         [

@@ -9,7 +9,7 @@ from test_window_figures import FACTS, exactly
 
 from ssdrig.analysis import power as part
 from ssdrig.errors import RigError
-from ssdrig.meter import rails, samples
+from ssdrig.meter import rails, reduced
 from ssdrig.meter.power import Closure
 
 
@@ -24,16 +24,16 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "name": f"r{number}",
         "watts": watts,
         "until_ns": round((until_s + 1) * SECOND),
-        "t_ns": np.array([SECOND]),
-        "err_ns": np.array([5.0]),
-        "V": np.array([5.0]),
+        "span_ns": (SECOND, SECOND),
+        "mean_V": 5.0,
         "facts": FACTS,
         "closure": closure(chip_clock_ppm=0.0, resolution_percent=0.0),
         "counts": {"unconverted": 0},
         "energy_filled_J": 0.0,
-        "gap": np.empty(0, int),
-        "gap_lost": np.empty(0, int),
-        "clipped": np.empty(0, int),
+        "gaps": SimpleNamespace(at=np.empty(0, int), lost=np.empty(0, int)),
+        "samples_before": lambda edges_ns: np.arange(len(edges_ns)),
+        "clipped_before": lambda edges_ns: np.zeros(len(edges_ns), int),
+        "largest_error_ns": lambda edges_ns: np.full(len(edges_ns) - 1, 5.0),
         "lost": [],
         "clipped_in": lambda begin_ns, end_ns: (0, 100),
     }
@@ -56,34 +56,36 @@ def loaded(tmp_path, monkeypatch):
             return None
         return sum(p.watts for p in powers) * (end_ns - begin_ns) / SECOND
 
-    def extremes(powers, t0_ns, n, step_ns):
-        assert t0_ns == SECOND and n == 3
-        watts = sum(p.watts for p in powers)
-        return np.full(n, watts - step_ns / SECOND), np.full(n, watts + step_ns / SECOND)
+    def extremes(powers, edges_ns):
+        assert edges_ns[0] == SECOND and len(edges_ns) == 4
+        watts, step_s = sum(p.watts for p in powers), np.diff(edges_ns) / SECOND
+        return watts - step_s, watts + step_s
 
     for name, stand_in in (
         ("known", known),
         ("steps_J", steps),
         ("energy_J", energy),
-        ("extremes_W", extremes),
         ("losses", lambda power: power.lost),
         ("uncertainty_W", lambda powers, watts: 0.01 * sum(watts)),
     ):
         monkeypatch.setattr(rails, name, stand_in)
+    monkeypatch.setattr(reduced, "extremes_W", extremes)
 
     def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
-        def load_rails(path):
+        def load_rails(path, edges_ns):
             if not powers:
                 raise RigError("samples", "none", "look")
+            steps = [e["t_ns"] for e in data.events if e.get("step") == "idle"]
+            assert {7, *(steps if len(steps) == 2 else ())} <= {*edges_ns.tolist()} and edges_ns.dtype == np.int64
             return list(powers)
 
-        monkeypatch.setattr(samples, "load_rails", load_rails)
+        monkeypatch.setattr(reduced, "load_rails", load_rails)
         data = run(list(events), k=k, t0_ns=t0_ns)
         data.header["rig"] = {} if rig else None
         data.iops = np.zeros(n)
         if fill:
             data.fill_t0_ns, data.fill_s = fill
-        part.load_power(data, tmp_path)
+        part.load_power(data, tmp_path, np.array([7]))
         return data
 
     return load
@@ -219,6 +221,6 @@ def test_what_each_rail_lacks_is_said(loaded):
     ]
     assert loaded(rail(), odd).notes == notes
     assert loaded(odd).notes == [note.replace(of, "") for note in notes]
-    silent = rail(1, facts=FACTS | {"chip": "?"}, t_ns=np.empty(0, np.int64), err_ns=np.empty(0), V=np.empty(0))
+    silent = rail(1, facts=FACTS | {"chip": "?"}, span_ns=None)
     data = loaded(rail(), silent)
     assert data.notes == [] and data.rails[1].facts is data.rails[1].volts_V is None

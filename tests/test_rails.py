@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import plain_rails
 import pytest
 import stream
 import synthetic_run
@@ -20,11 +21,16 @@ W = 25_600  # raw current of a watt at 5 V
 S = 10**9
 
 
-def interleaved(tmp_path, seconds, watts, periods_us=(1000, 740), gone=(), missed=()) -> list[samples.Power]:
-    """A run of two rails whose chips convert at their own pace; watts: a function of the time in s for each rail.
+def interleaved(tmp_path, *tape, **more) -> list[samples.Power]:
+    """The rails of a run with such a tape."""
+    return samples.load_rails(interleaved_tape(*tape, **more).run(tmp_path))
+
+
+def interleaved_tape(seconds, watts, periods_us=(1000, 740), gone=(), missed=()) -> stream.Tape:
+    """A tape of rails whose chips convert at their own pace; watts: a function of the time in s for each rail.
     Frames of rail 1 that end within `gone` (from, to) do not exist; missed: (rail, frame) that the host does not
     get."""
-    tape = stream.started(rails=(0, 1))
+    tape = stream.started(rails=tuple(range(len(watts))))
     frames = []
     for rail, period in enumerate(periods_us):
         t = stream.TICK0_US + period * np.arange(1, int(seconds * 1e6 / period) + 1)
@@ -46,7 +52,7 @@ def interleaved(tmp_path, seconds, watts, periods_us=(1000, 740), gone=(), misse
         tape.t_us = end_us
         tape.frame(wire.SAMPLES, stream.samples(index, t, [25_600] * len(t), raw, rail=rail), lost=lost)
         tape.ping()
-    return samples.load_rails(tape.run(tmp_path))
+    return tape
 
 
 def test_energy_is_the_sum_of_the_rails_integrals(tmp_path):
@@ -70,7 +76,7 @@ def test_a_rail_that_is_lost_makes_the_sum_unknown_there_not_low(tmp_path):
     assert both[[0, 1, 5]] == pytest.approx([5.0] * 3, rel=1e-3)
     assert rails.energy_J(powers, stream.T0_NS + S, stream.T0_NS + 7 * S) is None
     assert rails.energy_J(powers[:1], stream.T0_NS + S, stream.T0_NS + 7 * S) == pytest.approx(12, rel=1e-3)
-    low, high = rails.extremes_W(powers, stream.T0_NS + S, 6, S)
+    low, high = plain_rails.extremes_W(powers, stream.T0_NS + S, 6, S)
     assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, False, True, True, True, False]
     assert low[0] == pytest.approx(5.0, rel=1e-6) and high[5] == pytest.approx(5.0, rel=1e-6)
 
@@ -81,18 +87,18 @@ def test_a_short_gap_is_filled_and_its_cells_give_no_extremes(tmp_path):
     powers = interleaved(tmp_path, 3, (lambda t: 9.0 if 1.115 < t < 1.140 else 2.0, lambda t: 3.0), missed={(1, 30)})
     assert powers[1].lost == 50 and powers[0].lost == 0
     assert rails.energy_J(powers, stream.T0_NS + S, stream.T0_NS + 2 * S) == pytest.approx(5.0 + 7 * 0.025, abs=0.008)
-    low, high = rails.extremes_W(powers, stream.T0_NS + S, 1, S)
+    low, high = plain_rails.extremes_W(powers, stream.T0_NS + S, 1, S)
     assert (low[0], high[0]) == (pytest.approx(5.0, rel=1e-6), pytest.approx(5.0, rel=1e-6))
-    assert rails.extremes_W(powers[:1], stream.T0_NS + S, 1, S)[1][0] == pytest.approx(9.0)
+    assert plain_rails.extremes_W(powers[:1], stream.T0_NS + S, 1, S)[1][0] == pytest.approx(9.0)
 
 
 def test_the_highest_sum_is_not_the_sum_of_the_highest(tmp_path):
     """Peaks of 4 W that alternate between the rails never add up; where they coincide they do."""
     apart = (lambda t: 5.0 if 1.0 <= t % 2 < 1.5 else 1.0, lambda t: 5.0 if 1.5 <= t % 2 < 2.0 else 1.0)
-    low, high = rails.extremes_W(interleaved(tmp_path / "apart", 3, apart), stream.T0_NS + S, 1, S)
+    low, high = plain_rails.extremes_W(interleaved(tmp_path / "apart", 3, apart), stream.T0_NS + S, 1, S)
     assert high[0] == pytest.approx(6.0, rel=1e-6) and low[0] == pytest.approx(6.0, abs=4.001)
     together = (lambda t: 5.0 if 1.2 <= t < 1.3 else 1.0, lambda t: 4.0 if 1.25 <= t < 1.35 else 1.0)
-    low, high = rails.extremes_W(interleaved(tmp_path / "together", 3, together), stream.T0_NS + S, 1, S)
+    low, high = plain_rails.extremes_W(interleaved(tmp_path / "together", 3, together), stream.T0_NS + S, 1, S)
     assert high[0] == pytest.approx(9.0, rel=1e-6) and low[0] == pytest.approx(2.0, rel=1e-6)
 
 
@@ -102,8 +108,8 @@ def test_the_grid_is_the_slowest_rail_and_flattens_a_shorter_peak_of_another(tmp
     powers = interleaved(
         tmp_path, 3, (lambda t: 1.0, lambda t: 11.0 if 1.50045 < t < 1.50055 else 1.0), periods_us=(1000, 100)
     )
-    assert rails.extremes_W(powers, stream.T0_NS + S, 1, S)[1][0] == pytest.approx(1 + 1 + 1.0, rel=0.02)
-    assert rails.extremes_W(powers[1:], stream.T0_NS + S, 1, S)[1][0] == pytest.approx(11.0, rel=1e-6)
+    assert plain_rails.extremes_W(powers, stream.T0_NS + S, 1, S)[1][0] == pytest.approx(1 + 1 + 1.0, rel=0.02)
+    assert plain_rails.extremes_W(powers[1:], stream.T0_NS + S, 1, S)[1][0] == pytest.approx(11.0, rel=1e-6)
 
 
 def test_a_rail_that_never_sent_anything(tmp_path):
@@ -113,7 +119,7 @@ def test_a_rail_that_never_sent_anything(tmp_path):
     assert [(p.rail, len(p.t_ns)) for p in powers] == [(0, 3000), (3, 0)]
     assert rails.energy_J(powers[:1], stream.T0_NS + S, stream.T0_NS + 2 * S) == pytest.approx(1.0, rel=1e-3)
     assert rails.energy_J(powers, stream.T0_NS + S, stream.T0_NS + 2 * S) is None
-    assert np.isnan(rails.extremes_W(powers, stream.T0_NS + S, 1, S)).all()
+    assert np.isnan(plain_rails.extremes_W(powers, stream.T0_NS + S, 1, S)).all()
 
 
 def test_no_rail_with_a_sample_is_refused(tmp_path):
@@ -307,7 +313,7 @@ def test_the_sum_is_additive_whatever_is_lost(tmp_path_factory, lost, longest):
     assert both == pytest.approx(first + second, rel=1e-12, nan_ok=True)
     assert (np.isfinite(both) == (np.isfinite(first) & np.isfinite(second))).all()
     assert np.isfinite(both).sum() >= 10
-    low, high = rails.extremes_W(powers, int(edges[0]), 30, S // 10)
+    low, high = plain_rails.extremes_W(powers, int(edges[0]), 30, S // 10)
     some = np.isfinite(low)
     assert (low[some] <= high[some]).all() and not (some & ~np.isfinite(both)).any()
     assert (high[some] < 4 + 1.5 + 0.01).all() and (low[some] > 4 - 0.01).all()

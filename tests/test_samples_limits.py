@@ -19,7 +19,7 @@ def energy(t_ms, watts, at=(), lost=(), segment=(0,), period_ms=10):
     t_ns = (np.array(t_ms, float) * MS).astype(np.int64)
     arrays = (np.array(v, np.int64) for v in (at, lost, segment))
     at, lost, segment = arrays
-    return power._energy(t_ns, np.array(watts, float), at, lost, segment, np.full(len(segment), period_ms * 1e6))
+    return power.running_J(t_ns, np.array(watts, float), at, lost, segment, np.full(len(segment), period_ms * 1e6))
 
 
 def test_each_sample_stands_for_the_time_before_it():
@@ -63,7 +63,7 @@ def test_within_a_segment_the_number_counts():
 def test_each_segment_has_its_period():
     t_ns, segment = np.array([100, 110, 150, 160], np.int64) * MS, np.array([0, 2])
     at, lost, period = np.array([2]), np.array([0]), np.array([10e6, 20e6])
-    _, (_, lost, dark_ns, _) = power._energy(t_ns, np.ones(4), at, lost, segment, period)
+    _, (_, lost, dark_ns, _) = power.running_J(t_ns, np.ones(4), at, lost, segment, period)
     assert (lost.tolist(), dark_ns.tolist()) == ([1], [20 * MS])
 
 

@@ -37,6 +37,7 @@ class Records:
     next_offset: int  # where in rig.bin to go on reading
     left_bytes: int  # bytes behind next_offset that are no whole record (yet)
     skipped_bytes: int  # damaged, with whole records behind them
+    place: int = 0  # of data[0] in rig.bin
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -56,6 +57,7 @@ class Records:
             self.next_offset,
             self.left_bytes,
             self.skipped_bytes,
+            self.place,
         )
 
 
@@ -100,4 +102,5 @@ def decode(data: bytes, offset: int = 0) -> Records:
         offset + at,
         len(data) - at,
         skipped,
+        offset,
     )

@@ -28,8 +28,8 @@ def load(run_path) -> RunData:
     data = begin(run)
     data.notes += [resumed] if resumed else []
     load_fio(data, run)
-    powers = load_power(data, run)
     load_smart(data, run)
+    powers = load_power(data, run, own_report.edges_ns(data))
     own_report.place(data, partial(rails.steps_J, powers))
     load_events(data)
     return data

@@ -17,6 +17,8 @@ from ssdrig.analysis.rundata import SECOND_NS, RunData
 
 INTERVAL_S = 1.0
 PLACES = 5  # an interval may have ended at so many times, evenly spread over one interval before the reading
+WIDTH_NS = round(INTERVAL_S * SECOND_NS)
+QUARTER_NS = WIDTH_NS // (PLACES - 1)
 COARSEST_PERCENT = 20.0  # an error above this says nothing
 J_PER_WH = 3600.0
 COVERAGE = 2.0
@@ -33,11 +35,26 @@ class Found(NamedTuple):
     why: str | None = None
 
 
+def readings(data: RunData) -> list[dict]:
+    """The polls in which the drive reported any."""
+    return [s for s in data.snapshots if s.get("interval_power_W") is not None or s.get("lifetime_energy_Wh")]
+
+
+def edges_ns(data: RunData) -> np.ndarray:
+    """The host times of which place() will ask for the rig's energy, int64 ns."""
+    return np.array([ns for s in readings(data) for ns in (s["t_ns"], *_around_ns(s["t_ns"]).tolist())], np.int64)
+
+
+def _around_ns(t_ns: int) -> np.ndarray:
+    """Edges of the parts of all intervals that a report read then can be of."""
+    return t_ns - 2 * WIDTH_NS + QUARTER_NS * np.arange(2 * PLACES - 1, dtype=np.int64)
+
+
 def place(data: RunData, steps_J: Callable[[np.ndarray], np.ndarray]) -> None:
     """Give the run what the drive reported at each reading, and what the rig measured then (data.own_*). steps_J:
     energy of the host's time between edges (int64 ns), not-a-number where not known. A drive that reports nothing is
     said in `notes` once, not in each window."""
-    said = [s for s in data.snapshots if s.get("interval_power_W") is not None or s.get("lifetime_energy_Wh")]
+    said = readings(data)
     if data.snapshots and not said and data.header.get("rig") is not None:
         data.notes.append(f"own_power_ratio: {NOTHING}")
     data.own_t_ns = np.array([s["t_ns"] for s in said], np.int64)
@@ -45,15 +62,19 @@ def place(data: RunData, steps_J: Callable[[np.ndarray], np.ndarray]) -> None:
         np.array([np.nan if s.get(key) is None else s[key] for s in said], float)
         for key in ("interval_power_W", "lifetime_energy_Wh")
     )
-    n, width = len(said), round(INTERVAL_S * SECOND_NS)
+    n = len(said)
     data.rig_low_W, data.rig_high_W, data.rig_J = (np.full(n, np.nan) for _ in range(3))
-    quarter = width // (PLACES - 1)
     for i, t_ns in enumerate(data.own_t_ns.tolist()):
-        steps = steps_J(t_ns - 2 * width + quarter * np.arange(2 * PLACES - 1, dtype=np.int64))
-        means = np.convolve(steps, np.ones(PLACES - 1), "valid") / (quarter * (PLACES - 1) / SECOND_NS)
+        steps = steps_J(_around_ns(t_ns))
+        means = np.convolve(steps, np.ones(PLACES - 1), "valid") / (QUARTER_NS * (PLACES - 1) / SECOND_NS)
         data.rig_low_W[i], data.rig_high_W[i] = means.min(), means.max()
     if n:
         data.rig_J = np.concatenate([[0.0], np.cumsum(steps_J(data.own_t_ns))]) / data.k if n > 1 else np.zeros(1)
+
+
+def placed(data: RunData) -> dict:
+    """What place() has found, by the names of its fields."""
+    return {name: getattr(data, name) for name in ("own_t_ns", "own_W", "own_Wh", "rig_low_W", "rig_high_W", "rig_J")}
 
 
 def compare(data: RunData, begin_ns: int, end_ns: int, rig_percent: float | None) -> Found:

@@ -6,7 +6,8 @@ import numpy as np
 
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
-from ssdrig.meter import calibration, rails, samples
+from ssdrig.meter import calibration, rails, reduced
+from ssdrig.meter.reduced import Reduced
 
 COUNTS = {
     "frames_lost": "frames from the rig lost on the way",
@@ -20,15 +21,16 @@ COUNTS = {
 }
 
 
-def load_power(data: RunData, run: Path) -> list[samples.Power]:
-    """Returns the samples of each rail."""
-    powers = read_powers(data, run)
+def load_power(data: RunData, run: Path, more_edges_ns: np.ndarray) -> list[Reduced]:
+    """Returns the rails, reduced to the edges that are needed here and `more_edges_ns`."""
+    idle, fill = _idle_ns(data), _fill_ns(data)
+    powers = read_powers(data, run, np.concatenate([grid_ns(data), np.array([*idle, *fill], np.int64), more_edges_ns]))
     on_grid(data, powers)
     if not powers:
         return powers
-    _idle(data, powers)
-    if data.t0_ns is not None and data.fill_s and data.fill_t0_ns is not None:
-        fill = data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)
+    if idle:
+        _idle(data, powers, *idle)
+    if fill:
         data.fill_energy_J = _energy(data, powers, *fill)[0]
         _clipped(data, "fill", powers, *fill)
         if data.fill_energy_J is None:
@@ -36,13 +38,14 @@ def load_power(data: RunData, run: Path) -> list[samples.Power]:
     return powers
 
 
-def read_powers(data: RunData, run: Path) -> list[samples.Power]:
-    """The samples of each rail, [] where there are none; what came short is said in `notes`."""
+def read_powers(data: RunData, run: Path, edges_ns: np.ndarray) -> list[Reduced]:
+    """Each rail, reduced to these edges (int64 host ns, in any order), [] where there are no samples; what came short
+    is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
         return []
     try:
-        powers = samples.load_rails(run)
+        powers = reduced.load_rails(run, edges_ns)
     except RigError as error:
         data.notes.append(f"power: {error}")
         return []
@@ -51,7 +54,14 @@ def read_powers(data: RunData, run: Path) -> list[samples.Power]:
     return powers
 
 
-def on_grid(data: RunData, powers: list[samples.Power]) -> None:
+def grid_ns(data: RunData) -> np.ndarray:
+    """Edges of the seconds of the grid, int64 host ns; [] without a load."""
+    if data.t0_ns is None:
+        return np.empty(0, np.int64)
+    return data.t0_ns + data.k * SECOND_NS * np.arange(len(data.iops) + 1, dtype=np.int64)
+
+
+def on_grid(data: RunData, powers: list[Reduced]) -> None:
     """Power and energy of each second of the grid, of the rails together and of each."""
     k, n = data.k, len(data.iops)
     data.power_mean_W, data.power_min_W, data.power_max_W, data.energy_J = (np.full(n, np.nan) for _ in range(4))
@@ -60,36 +70,33 @@ def on_grid(data: RunData, powers: list[samples.Power]) -> None:
     ]
     if data.t0_ns is None or not powers:
         return
-    edges = data.t0_ns + k * SECOND_NS * np.arange(n + 1, dtype=np.int64)
+    edges = grid_ns(data)
     data.energy_J = rails.steps_J(powers, edges) / k
     data.power_mean_W = data.energy_J.copy()  # over one second of drive time
-    data.power_min_W, data.power_max_W = rails.extremes_W(powers, data.t0_ns, n, k * SECOND_NS)
+    data.power_min_W, data.power_max_W = reduced.extremes_W(powers, edges)
     for rail, power in zip(data.rails, powers, strict=True):
         if len(powers) == 1:
             rail.power_mean_W, rail.power_max_W = data.power_mean_W, data.power_max_W
         else:
             rail.power_mean_W = rails.steps_J([power], edges) / k
-            rail.power_max_W = rails.extremes_W([power], data.t0_ns, n, k * SECOND_NS)[1]
+            rail.power_max_W = reduced.extremes_W([power], edges)[1]
         _count(rail, power, edges)
 
 
-def _count(rail: Rail, power: samples.Power, edges_ns: np.ndarray) -> None:
+def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
     """Samples, those at the sensor's limit, conversions lost (in the second of the sample behind the gap) and the
     largest clock error of each second."""
-    n, cuts = len(edges_ns) - 1, np.searchsorted(power.t_ns, edges_ns)
-    rail.samples, rail.samples_lost, rail.clock_error_ns = np.diff(cuts), np.zeros(n, np.int64), np.zeros(n)
-    row = np.searchsorted(cuts, power.gap, "right") - 1
+    n, before = len(edges_ns) - 1, power.samples_before(edges_ns)
+    rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
+    rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
+    row = np.searchsorted(before, power.gaps.at, "right") - 1
     inside = (row >= 0) & (row < n)
-    np.add.at(rail.samples_lost, row[inside], power.gap_lost[inside])
-    rail.clipped = np.diff(np.searchsorted(power.clipped, cuts))
-    some = np.flatnonzero(rail.samples)
-    if len(some):
-        rail.clock_error_ns[some] = np.maximum.reduceat(power.err_ns[: cuts[-1]], cuts[some])
-    if len(power.V):
-        rail.facts, rail.volts_V = power.facts, float(power.V.mean())
+    np.add.at(rail.samples_lost, row[inside], power.gaps.lost[inside])
+    if power.span_ns is not None:
+        rail.facts, rail.volts_V = power.facts, power.mean_V
 
 
-def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
+def _energy(data: RunData, powers: list[Reduced], begin_ns: int, end_ns: int) -> tuple[float | None, list[float]]:
     """Energy of the rails together in J of drive time, and the mean power of each (W); None and [] where one is not
     known."""
     each = [joules for power in powers if (joules := rails.energy_J([power], begin_ns, end_ns)) is not None]
@@ -98,16 +105,26 @@ def _energy(data: RunData, powers: list[samples.Power], begin_ns: int, end_ns: i
     return sum(each) / data.k, [joules / ((end_ns - begin_ns) / SECOND_NS) for joules in each]
 
 
-def _idle(data: RunData, powers: list[samples.Power]) -> None:
-    """Mean power of the idle step, in which nothing asks the drive for anything, if there was one."""
+def _fill_ns(data: RunData) -> list[int]:
+    """Begin and end of the fill, host time; [] where there is none on the axis of a load."""
+    if data.t0_ns is None or not data.fill_s or data.fill_t0_ns is None:
+        return []
+    return [data.fill_t0_ns, data.fill_t0_ns + round(data.fill_s * data.k * SECOND_NS)]
+
+
+def _idle_ns(data: RunData) -> list[int]:
+    """Begin and end of the idle step, in which nothing asks the drive for anything, if there was one, whole."""
     edges = [
         e["t_ns"]
         for kind in ("step.start", "step.end")
         for e in data.events
         if e["kind"] == kind and e.get("step") == "idle"
     ]
-    if len(edges) != 2:
-        return
+    return edges if len(edges) == 2 else []
+
+
+def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:
+    """Mean power of the idle step."""
     for rail, power in zip(data.rails, powers, strict=True):
         for mean_W in _energy(data, [power], *edges)[1]:
             rail.idle_mean_W = mean_W
@@ -121,7 +138,7 @@ def _idle(data: RunData, powers: list[samples.Power]) -> None:
         data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, watts))
 
 
-def _clipped(data: RunData, step: str, powers: list[samples.Power], begin_ns: int, end_ns: int) -> bool:
+def _clipped(data: RunData, step: str, powers: list[Reduced], begin_ns: int, end_ns: int) -> bool:
     """Whether a sample of the step stands at the end of its sensor's range, which is said: what such samples make is a
     lower bound, whose distance from the truth nobody knows."""
     notes = []
@@ -144,7 +161,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _dark_rails(powers: list[samples.Power], edges_ns) -> str:
+def _dark_rails(powers: list[Reduced], edges_ns) -> str:
     """Names the rails of several that are not known over all the steps."""
     if len(powers) < 2:
         return ""
@@ -152,7 +169,7 @@ def _dark_rails(powers: list[samples.Power], edges_ns) -> str:
     return f" of rail {', '.join(dark)}, so the sum is not known there"
 
 
-def _note_power(data: RunData, powers: list[samples.Power]) -> None:
+def _note_power(data: RunData, powers: list[Reduced]) -> None:
     """Say what came short of the rig's data."""
     for name, words in COUNTS.items():
         count = sum(power.counts[name] for power in powers) if name == "unconverted" else powers[0].counts.get(name)
@@ -160,7 +177,7 @@ def _note_power(data: RunData, powers: list[samples.Power]) -> None:
             data.notes.append(f"power: {count} {words}")
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
-        if len(power.t_ns) and calibration.limits_raw(power.facts) is None:
+        if power.facts and power.span_ns and calibration.limits_raw(power.facts) is None:
             data.notes.append(
                 f"power_uncertainty_percent: the limits of chip {power.facts.get('chip')}{which} are not known"
             )

@@ -10,7 +10,7 @@ import numpy as np
 from ssdrig.analysis import bursts, power, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fioclock, fiojob, fiotext
-from ssdrig.meter import samples
+from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import values
 from ssdrig.rules import ends, steady, windows
 
@@ -27,7 +27,7 @@ WHOLE = "all"
 FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
 
 
-def figures(row: "Row", joules: float | None, folder: Path, powers: list[samples.Power]) -> None:
+def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced]) -> None:
     """The windows of a row."""
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
@@ -68,7 +68,7 @@ def _witnessed(row: "Row", data: RunData) -> None:
     row.notes += notes + witness.verdicts(data, said)
 
 
-def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[samples.Power]) -> None:
+def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
     """The windows of a load with pauses: whole cycles, each a pause and the burst behind it, from second `begin` on."""
     n = bursts.end_s(len(data.iops), begin, row.act.keys["on"] + row.act.keys["off"])
     power.on_grid(data, powers)
@@ -109,7 +109,7 @@ def _together(cells: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
 
 
-def _windows(row: "Row", data: RunData, powers: list[samples.Power], begin: int = 0, end: int | None = None) -> None:
+def _windows(row: "Row", data: RunData, powers: list[Reduced], begin: int = 0, end: int | None = None) -> None:
     """The windows that the plan names; what lies before second `begin` or from `end` on belongs to none."""
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")

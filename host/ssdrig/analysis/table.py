@@ -23,7 +23,8 @@ from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fiotext
-from ssdrig.meter import rails, samples
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
 
@@ -258,12 +259,14 @@ def _tells_of(event: Mapping, part: Table, rows: Sequence[tuple[Table, Row]]) ->
 def _of_part(run: Path) -> Table:
     base = analysis.begin(run)
     plan, acts = planned(base.header)
-    powers = power.read_powers(base, run)
     smart.read_polls(base, run)
-    own_report.place(base, functools.partial(rails.steps_J, powers))
-    load_events(base)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
+    powers = power.read_powers(base, run, np.concatenate([own_report.edges_ns(base), *map(_edges_ns, rows)]))
+    own_report.place(base, functools.partial(rails.steps_J, powers))
+    for row in rows:
+        row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
+    load_events(base)
     for event in base.events:
         if event["kind"] in ("choose", "quiet", "rest"):
             for row in rows:
@@ -371,12 +374,22 @@ def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
         smart.place_polls(data)
 
 
-def _energies_J(rows: Sequence[Row], powers: list[samples.Power], k: int) -> list[float | None]:
-    """Energy of each whole act (drive time), by one look at the samples; None where a rail is not known throughout."""
-    found: list[float | None] = [None] * len(rows)
-    timed = [i for i, row in enumerate(rows) if row.data is not None and row.data.t0_ns is not None]
-    edges = [ns for i in timed if (data := rows[i].data) for ns in (data.t0_ns or 0, _end_ns(data))]
-    if edges and powers:
-        for i, joules in zip(timed, (rails.steps_J(powers, np.array(edges, np.int64))[::2] / k).tolist(), strict=True):
-            found[i] = joules if np.isfinite(joules) else None
+def _edges_ns(row: Row) -> np.ndarray:
+    """The host times of which the energy is needed: begin and end of the act, and its seconds."""
+    if row.data is None or row.data.t0_ns is None:
+        return np.empty(0, np.int64)
+    return np.append(power.grid_ns(row.data), _whole_ns(row.data))
+
+
+def _whole_ns(data: RunData) -> list[int]:
+    return [data.t0_ns or 0, _end_ns(data)]
+
+
+def _energies_J(rows: Sequence[Row], powers: list[Reduced], k: int) -> list[float | None]:
+    """Energy of each whole act (drive time); None where a rail is not known throughout."""
+    found: list[float | None] = []
+    for row in rows:
+        timed = powers and row.data is not None and row.data.t0_ns is not None
+        joules = rails.energy_J(powers, *_whole_ns(row.data)) if timed and row.data else None
+        found.append(None if joules is None else joules / k)
     return found

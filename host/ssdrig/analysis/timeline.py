@@ -78,12 +78,12 @@ def _part(folder: Path, number: int) -> Part:
     found = Part(number, data.state, data.why, *_ends_ns(data.header, data.events, utc), begins)
     lines = [_job(start.parent, utc, data.k) for start in (folder / "fio").rglob("start.json")]
     found.iops = sorted((line for line in lines if line is not None), key=lambda line: line.utc_s[0])
-    powers = power.read_powers(data, folder)
     begin_ns = data.header["started"]["t_ns"]
-    seconds = (found.end_utc_ns - found.begin_utc_ns) // SECOND_NS
-    if powers and seconds > 0:
-        wide_s = -(-seconds // MOST_SECONDS)
-        edges = begin_ns + wide_s * SECOND_NS * np.arange(seconds // wide_s + 1, dtype=np.int64)
+    seconds = max(0, (found.end_utc_ns - found.begin_utc_ns) // SECOND_NS)
+    wide_s = max(1, -(-seconds // MOST_SECONDS))
+    edges = begin_ns + wide_s * SECOND_NS * np.arange(seconds // wide_s + 1, dtype=np.int64)
+    powers = power.read_powers(data, folder, edges)
+    if powers and seconds:
         watts = rails.steps_J(powers, edges) / wide_s
         found.watts = [Line(_utc_s((edges[:-1] + edges[1:]) // 2, utc), watts)]
     return found

@@ -7,7 +7,7 @@ or where a hello carries another boot id; it is named by its hello.
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class Boot:
 
 
 @dataclass
-class Frames:
-    """Samples frames of one rail, in order, and their samples back to back; int64 unless said."""
+class Heads:
+    """What samples frames of one rail say of themselves, in order; int64 (frames,)."""
 
     number: np.ndarray  # of the frame in the run, over all kinds
     boot: np.ndarray  # position in Decoder.boots
@@ -56,16 +56,33 @@ class Frames:
     missed: np.ndarray
     index: np.ndarray
     arrival_ns: np.ndarray
-    t_us: np.ndarray  # (samples,) board time at which each conversion was seen to be ready
+
+
+@dataclass
+class Frames(Heads):
+    """Frames, and their samples back to back."""
+
+    t_us: np.ndarray  # int64 (samples,) board time at which each conversion was seen to be ready
     vbus: np.ndarray  # (samples,) int32, raw
     current: np.ndarray  # (samples,) int32, raw
 
     def only(self, chosen: np.ndarray) -> "Frames":
         """The chosen frames (bool, one per frame) and their samples."""
         samples = np.repeat(chosen, self.n)
-        return Frames(
-            *(getattr(self, f)[samples if f in ("t_us", "vbus", "current") else chosen] for f in Frames.__annotations__)
-        )
+        of_sample = ("t_us", "vbus", "current")
+        return Frames(*(getattr(self, f.name)[samples if f.name in of_sample else chosen] for f in fields(Frames)))
+
+
+@dataclass
+class Places(Heads):
+    """Frames, and where their samples lie."""
+
+    t0_us: np.ndarray  # int64 (frames,) board time of the first
+    at: np.ndarray  # int64 (frames,) byte of rig.bin at which it begins
+
+    def only(self, chosen) -> "Places":
+        """The chosen frames (bool, one per frame, or a slice)."""
+        return Places(*(getattr(self, f.name)[chosen] for f in fields(Places)))
 
 
 ENERGY = np.dtype(
@@ -84,12 +101,14 @@ ENERGY = np.dtype(
 
 
 class Decoder:
-    """Feed it records in file order; then read `boots`, `frames(rail)`, `energies()` and the counts."""
+    """Feed it records in file order; then read `boots`, `frames(rail)`, `energies()` and the counts. `kind` Places: it
+    does not decode samples, it says where they lie."""
 
-    def __init__(self):
+    def __init__(self, kind: type[Frames] | type[Places] = Frames):
+        self._kind = kind
         self.boots: list[Boot] = [Boot()]
         self.counts = {"frames": 0, "frames_lost": 0, "repeated": 0, "damaged": 0, "malformed": 0, "resets": 0}
-        self._rails: dict[int, list[Frames]] = {}
+        self._rails: dict[int, list] = {}
         self._energies: list[np.ndarray] = []
         self._sent: dict[int, int] = {}  # token -> t1 of pings without an answer yet
         self._answers: list[tuple[int, Boot, int, int, int]] = []  # pongs whose ping has not been read yet
@@ -107,13 +126,12 @@ class Decoder:
             self._frames(records, rows)
         self._match_pongs(int(records.t_ns[-1]) if len(records) else 0)
 
-    def frames(self, rail: int) -> Frames:
-        """All samples frames of one rail so far (empty arrays if it has none)."""
-        parts = self._rails.get(rail) or [_EMPTY]
+    def frames(self, rail: int):
+        """All samples frames of one rail so far, of the decoder's kind (empty arrays if it has none)."""
+        parts = self._rails.get(rail) or [_EMPTY[self._kind]]
         if len(parts) > 1:
-            parts = self._rails[rail] = [
-                Frames(*(np.concatenate([getattr(p, f) for p in parts]) for f in Frames.__annotations__))
-            ]
+            columns = [np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(self._kind)]
+            parts = self._rails[rail] = [self._kind(*columns)]
         return parts[0]
 
     def keep(self, rail: int, chosen: np.ndarray) -> None:
@@ -160,7 +178,7 @@ class Decoder:
         self.counts["malformed"] += int(np.count_nonzero(keep & ~known))
 
         here = keep & (kind == wire.SAMPLES)
-        self._samples(data, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
+        self._samples(records, start[here], length[here], boot[here], number[here], records.t_ns[rows][here])
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
@@ -256,8 +274,8 @@ class Decoder:
         now.hello_frame = number if now.hello_frame is None else now.hello_frame
         now.rails |= rails
 
-    def _samples(self, data, start, length, boot, number, arrival_ns) -> None:
-        n = np.zeros(len(start), np.int64)
+    def _samples(self, records, start, length, boot, number, arrival_ns) -> None:
+        data, n = records.data, np.zeros(len(start), np.int64)
         headed = length >= wire.S_FIRST
         n[headed] = data[start[headed] + wire.S_N]
         headed[headed] = _sensible(_gather(data, start[headed] + wire.S_T0, 8))
@@ -269,21 +287,15 @@ class Decoder:
         for rail in np.unique(rails).tolist():
             here = rails == rail
             at, count = start[here], n[here]
-            t_us, vbus, current = _decode_samples(data, at + wire.S_FIRST, count, _gather(data, at + wire.S_T0, 8))
-            self._rails.setdefault(rail, []).append(
-                Frames(
-                    number[here],
-                    boot[here],
-                    data[at + wire.S_CONFIG].astype(np.int64),
-                    count,
-                    _gather(data, at + wire.S_MISSED, 4),
-                    _gather(data, at + wire.S_INDEX, 4),
-                    arrival_ns[here],
-                    t_us,
-                    vbus,
-                    current,
-                )
-            )
+            config, t0_us = data[at + wire.S_CONFIG].astype(np.int64), _gather(data, at + wire.S_T0, 8)
+            missed, index = _gather(data, at + wire.S_MISSED, 4), _gather(data, at + wire.S_INDEX, 4)
+            head, first = (number[here], boot[here], config, count, missed, index, arrival_ns[here]), at + wire.S_FIRST
+            found: Frames | Places
+            if self._kind is Places:
+                found = Places(*head, t0_us, first + records.place)
+            else:
+                found = Frames(*head, *decode_samples(data, first, count, t0_us))
+            self._rails.setdefault(rail, []).append(found)
 
     def _energy(self, data, start, length, boot) -> None:
         whole = length == wire.E_END
@@ -320,7 +332,7 @@ class Decoder:
             self._sent = {token: t for token, t in self._sent.items() if now_ns - t < PING_PATIENCE_NS}
 
 
-def _decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def decode_samples(data, at, n, t0_us) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Samples of frames whose first sample lies at data[at]: board time int64 us, vbus and current int32, back to
     back."""
     total = int(n.sum())
@@ -362,5 +374,6 @@ def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
     return value
 
 
-_NONE = np.empty(0, np.int64)
-_EMPTY = Frames(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE, np.empty(0, np.int32), np.empty(0, np.int32))
+_NONE, _NONE_32 = np.empty(0, np.int64), np.empty(0, np.int32)
+_HEADS = (_NONE,) * 7
+_EMPTY = {Frames: Frames(*_HEADS, _NONE, _NONE_32, _NONE_32), Places: Places(*_HEADS, _NONE, _NONE)}

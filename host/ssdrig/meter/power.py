@@ -12,16 +12,28 @@ period of its conversions, measured on the host's clock, with the nominal one.
 
 import struct
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from ssdrig import wire
 from ssdrig.meter import calibration, clock
-from ssdrig.meter.frames import Boot, Frames, unpacked
+from ssdrig.meter.closure import Closure, Stretch, brackets, closed
+from ssdrig.meter.frames import Boot, Frames, Heads, unpacked
 
 LATE_NS = 10**9  # taken as the longest time under way when a boot has no pings at all
 SAMPLES_AT_ONCE = 1 << 15  # new memory for the numbers in between of a long run would cost more than to compute them
-BEHIND_US = 5000  # an energy frame is read right after the conversion that it ends with
+
+
+class Gaps(NamedTuple):
+    """Gaps in a rail's samples: see power.Power; and the times of the samples before and behind each."""
+
+    at: np.ndarray  # int64: number of the sample behind it
+    lost: np.ndarray  # int64
+    ns: np.ndarray  # int64
+    J: np.ndarray  # float64
+    from_ns: np.ndarray  # int64
+    to_ns: np.ndarray  # int64
 
 
 @dataclass
@@ -54,12 +66,14 @@ class Power:
     clipped: (
         np.ndarray
     )  # int64 (clipped samples,): samples at the end of the sensor's range, which bound the truth only
-    closure: "Closure | None" = field(default=None)
+    closure: Closure | None = field(default=None)
 
     @property
     def facts(self) -> dict:
         """The rail's entry of the last hello that named it."""
-        return next(f for b in reversed(self.boots) for (r, _), f in reversed(list(b.rails.items())) if r == self.rail)
+        found = last_facts(self.boots, self.rail)
+        assert found
+        return found
 
     def uncertainty_W(self, watts: float) -> float:
         """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
@@ -76,6 +90,27 @@ class Power:
         return int(z - a), int(last - first)
 
     @property
+    def span_ns(self) -> tuple[int, int] | None:
+        """Times of the first and the last sample; None where there is none."""
+        return (int(self.t_ns[0]), int(self.t_ns[-1])) if len(self.t_ns) else None
+
+    @property
+    def mean_V(self) -> float:
+        return float(self.V.mean())
+
+    @property
+    def gaps(self) -> Gaps:
+        if not len(self.gap):
+            return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, self.gap, self.gap)
+        from_ns = np.where(
+            self.gap > 0, self.t_ns[self.gap - 1], 2 * self.t_ns[0] - self.t_ns[min(1, len(self.t_ns) - 1)]
+        )
+        return Gaps(self.gap, self.gap_lost, self.gap_ns, self.gap_J, from_ns, self.t_ns[self.gap])
+
+    def integral_J(self, t_ns) -> np.ndarray:
+        return integral_J(self, t_ns)
+
+    @property
     def lost(self) -> int:
         """Conversions that should be here and are not: by index, and by time across resets."""
         return int(self.gap_lost.sum())
@@ -89,19 +124,44 @@ class Power:
         return (float(self.energy_J[-1]) if len(self.energy_J) else 0.0) - self.energy_filled_J
 
 
-@dataclass(frozen=True)
-class Closure:
-    """The host's integral against the chip's own accumulator over the same conversions. Percent = 100 x (host/chip -
-    1)."""
+def last_facts(boots: list[Boot], rail: int) -> dict | None:
+    """A rail's entry of the last hello that named it; None: none did."""
+    named = (f for b in reversed(boots) for (r, _), f in reversed(list(b.rails.items())) if r == rail)
+    return next(named, None)
 
-    raw_percent: float
-    corrected_percent: float  # with the chip's oscillator taken out
-    chip_clock_ppm: float  # how much faster than nominal the chip converts
-    host_J: float
-    chip_J: float  # as the chip counts
-    seconds: float
-    resolution_percent: float  # what the chip's rounding of power and energy leaves open
-    instead: int = 0  # conversions of a fast rail that were not read because the accumulators were
+
+class Layout(NamedTuple):
+    """How the frames of one rail follow each other; int64, one per frame unless said."""
+
+    first: np.ndarray  # sample that each frame begins with
+    broken: np.ndarray  # (gaps,): frames behind a gap known by index, or that begin after a `go`
+    lost: np.ndarray  # (gaps,): conversions lost there, by index
+    starts: np.ndarray  # (segments,): first frame of each
+    missed: int  # conversions that the rig itself says it missed
+
+
+def layout(frames: Heads, boots: list[Boot]) -> Layout:
+    """Of frames that a hello explains."""
+    boot, n, index = frames.boot, frames.n, frames.index
+    first = np.cumsum(n) - n
+    same_boot = np.diff(boot, prepend=-1) == 0
+    jump = index - np.concatenate([[0], (index + n)[:-1]])  # conversions missing before each frame
+    go = ~same_boot | (jump < 0)  # first frame after a reset or a new `go`
+    hello_frame = np.array([b.hello_frame if b.hello_frame is not None else 0 for b in boots], np.int64)
+    ours = frames.number > hello_frame[boot] if len(boot) else np.zeros(0, bool)
+    jump[go] = np.where(ours[go], index[go], 0)  # an earlier host's stream has no beginning here
+    broken = np.flatnonzero((jump > 0) | go)
+    starts = np.flatnonzero(go | (np.diff(frames.config, prepend=-1) != 0))
+    missed = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
+    return Layout(first, broken, jump[broken], starts, missed)
+
+
+def period_ns(facts: dict, spread: int, lasted_ns: int) -> float:
+    """Of a segment's conversions: as measured over `spread` of them, where that is believable, else nominal."""
+    nominal = facts["conversion_ns"]
+    if spread >= 100 and 0.9 < (measured_ns := lasted_ns / spread) / nominal < 1.1:
+        return measured_ns
+    return nominal
 
 
 def assemble(
@@ -114,51 +174,35 @@ def assemble(
     known = explained(frames, boots, rail)
     counts = {**(counts or {}), "unconverted": int(frames.n[~known].sum())}
     frames = frames if known.all() else frames.only(known)
-    boot, config, n, index = frames.boot, frames.config, frames.n, frames.index
-    first = np.cumsum(n) - n  # sample that each frame begins with
+    first, broken, lost, starts, counts["missed"] = layout(frames, boots)
     total = len(frames.t_us)
-    same_boot = np.diff(boot, prepend=-1) == 0
-    jump = index - np.concatenate([[0], (index + n)[:-1]])  # conversions missing before each frame
-    go = ~same_boot | (jump < 0)  # first frame after a reset or a new `go`
-    hello_frame = np.array([b.hello_frame if b.hello_frame is not None else 0 for b in boots], np.int64)
-    ours = frames.number > hello_frame[boot] if len(boot) else np.zeros(0, bool)
-    jump[go] = np.where(ours[go], index[go], 0)  # an earlier host's stream has no beginning here
-    starts = go | (np.diff(config, prepend=-1) != 0)
-    counts["missed"] = int(frames.missed[np.concatenate([go[1:], [True]])].sum()) if len(n) else 0
-
     clocks, t_ns, err_ns = _host_time(frames, boots, first, recent_pings)
     sample_index = np.arange(total)
-    sample_index += np.repeat(index - first, n)
-    segment, segment_boot = first[starts], boot[starts]
+    sample_index += np.repeat(frames.index - first, frames.n)
+    segment, segment_boot, config = first[starts], frames.boot[starts], frames.config[starts]
     ends = np.append(segment[1:], total)
-    V, I, P, period_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
+    V, I, P, periods_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
     clipped = []
     raw_P = None  # made where a calibration or a negative current parts it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
-        facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
-        v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
-        clipped.append(a + np.flatnonzero(_at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
-        np.multiply(frames.vbus[a:z], v_scale, out=V[a:z])
-        np.multiply(frames.current[a:z], i_scale, out=I[a:z])
-        if facts.get("calibration"):
-            V[a:z] += v_offset
-            I[a:z] += i_offset
+        facts = boots[segment_boot[s]].rails[(rail, int(config[s]))]
+        clipped.append(a + np.flatnonzero(at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
+        convert(facts, frames.vbus[a:z], frames.current[a:z], V[a:z], I[a:z])
         if facts.get("calibration") or (frames.current[a:z] < 0).any():
             raw_P = np.zeros(total) if raw_P is None else raw_P
-        spread = int(sample_index[z - 1] - sample_index[a])
-        period_ns[s] = facts["conversion_ns"]
-        if spread >= 100 and 0.9 < (measured_ns := (t_ns[z - 1] - t_ns[a]) / spread) / period_ns[s] < 1.1:
-            period_ns[s] = measured_ns
+        fitted = clocks[segment_boot[s]]
+        assert fitted
+        first_ns, last_ns = fitted.t_ns(frames.t_us[[a, z - 1]]).tolist()
+        periods_ns[s] = period_ns(facts, int(sample_index[z - 1] - sample_index[a]), last_ns - first_ns)
     np.multiply(V, I, out=P)
-    broken = first[(jump > 0) | go], jump[(jump > 0) | go], segment, period_ns
-    energy_J, gaps = _energy(t_ns, P, *broken)
+    gaps_in = first[broken], lost, segment, periods_ns
+    energy_J, gaps = running_J(t_ns, P, *gaps_in)
     raw_J = energy_J
     if raw_P is not None:
-        for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):  # what the chip itself makes of its readings
-            facts = boots[segment_boot[s]].rails[(rail, int(config[starts][s]))]
-            lsb_W = facts["vbus_lsb_nV"] * 1e-9 * facts["current_lsb_pA"] * 1e-12
-            np.multiply(np.abs(frames.vbus[a:z].astype(np.int64) * frames.current[a:z]), lsb_W, out=raw_P[a:z])
-        raw_J = _energy(t_ns, raw_P, *broken)[0]
+        for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
+            facts = boots[segment_boot[s]].rails[(rail, int(config[s]))]
+            raw_P[a:z] = raw_W(facts, frames.vbus[a:z], frames.current[a:z])
+        raw_J = running_J(t_ns, raw_P, *gaps_in)[0]
     name = next((f["name"] for b in reversed(boots) for (r, _), f in b.rails.items() if r == rail), "")
     return Power(
         rail,
@@ -184,7 +228,17 @@ def assemble(
     )
 
 
-def _at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
+def convert(facts: dict, vbus: np.ndarray, current: np.ndarray, V: np.ndarray, I: np.ndarray) -> None:  # noqa: E741
+    """Readings (raw integers) -> volts and amperes (float64, in place)."""
+    v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+    np.multiply(vbus, v_scale, out=V)
+    np.multiply(current, i_scale, out=I)
+    if facts.get("calibration"):
+        np.add(V, v_offset, out=V)
+        np.add(I, i_offset, out=I)
+
+
+def at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
     """Which readings (raw integers) stand at the end of their register (bool)."""
     limits = calibration.limits_raw(facts)
     if limits is None:
@@ -192,10 +246,21 @@ def _at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
     return (np.abs(current) >= limits[0]) | (vbus >= limits[1])
 
 
-def explained(frames: Frames, boots: list[Boot], rail: int) -> np.ndarray:
+def raw_W(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
+    """What the chip itself makes of its readings (raw integers): without a calibration, as a magnitude."""
+    lsb_W = facts["vbus_lsb_nV"] * 1e-9 * facts["current_lsb_pA"] * 1e-12
+    return np.abs(vbus.astype(np.int64) * current) * lsb_W
+
+
+def explained(frames: Heads, boots: list[Boot], rail: int) -> np.ndarray:
     """Which frames can be converted (bool, one per frame): a hello names their boot and their configuration."""
     pairs, which = np.unique(frames.boot << 8 | frames.config, return_inverse=True)
     return np.array([(rail, p & 255) in boots[p >> 8].rails for p in pairs.tolist()], bool)[which]
+
+
+def arrivals(last_us: list[int], arrival_ns: list[int]) -> list[tuple[int, int, int, int]]:
+    """As pings, of a boot that has none: a frame's last sample is at most LATE_NS old when it comes."""
+    return [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last_us, arrival_ns, strict=True)]
 
 
 def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_pings: int | None):
@@ -208,9 +273,9 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         b = int(frames.boot[a])
         rows = slice(int(first[a]), int(first[z]) if z < len(first) else total)
         pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
-        if not pings:  # nothing but arrivals: a frame's last sample is at most LATE_NS old when it comes
+        if not pings:
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
-            pings = [(t4 - LATE_NS, tick, t4, 0) for tick, t4 in zip(last, frames.arrival_ns[a:z].tolist())]
+            pings = arrivals(last, frames.arrival_ns[a:z].tolist())
         fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
         for at in range(rows.start, rows.stop, SAMPLES_AT_ONCE):
             part = slice(at, min(at + SAMPLES_AT_ONCE, rows.stop))
@@ -221,7 +286,7 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
     return clocks, t_ns, err_ns
 
 
-def _energy(
+def running_J(
     t_ns, P, at, lost, segment, period_ns
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Running energy of each sample (J), and the gaps: sample behind it, conversions lost, ns, J. `at` are the samples
@@ -278,7 +343,7 @@ def clipped_samples(body: bytes, hello: dict | None) -> int:
     """How many samples of one samples frame's body stand at the end of the sensor's range; 0 if the hello does not know
     its configuration."""
     facts, vbus, current = _readings(body, hello)
-    return 0 if facts is None else int(np.count_nonzero(_at_limit(facts, vbus, current)))
+    return 0 if facts is None else int(np.count_nonzero(at_limit(facts, vbus, current)))
 
 
 def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray, np.ndarray]:
@@ -291,54 +356,15 @@ def _readings(body: bytes, hello: dict | None) -> tuple[dict | None, np.ndarray,
 
 
 def closure(power: Power, energies: np.ndarray) -> Closure | None:
-    """Host against chip, summed over all segments that hold at least two energy frames; None if none does.
-
-    energies: rows of frames.ENERGY of this rail. The register is 40 bits wide and may wrap between two frames."""
-    host_J = chip_J = corrected_J = nominal_s = seen_s = rounding_J = 0.0
-    instead = 0
-    ends = np.append(power.segment[1:], len(power.t_ns))
+    """Host against chip of one rail; energies: rows of frames.ENERGY of this rail (see closure.py)."""
+    ends, stretches = np.append(power.segment[1:], len(power.t_ns)), []
     for a, z, b in zip(power.segment.tolist(), ends.tolist(), power.segment_boot.tolist()):
-        mine = energies[
-            (energies["boot"] == b)
-            & (energies["t_us"] >= power.t_us[a])
-            & (energies["t_us"] <= power.t_us[z - 1] + BEHIND_US)
-        ]
-        holds = a + np.searchsorted(power.index[a:z], mine["index"]) - 1  # the last sample that each one holds
-        # 0: that sample is the last conversion it holds. 1 in all: a fast rail reads its accumulators instead of a
-        # sample; then the host's end and the chip's are both one conversion apart, at both ends of the interval.
-        apart = np.where(holds >= a, mine["index"] - 1 - power.index[holds], 2)
-        least = int(apart.min(initial=2)) % 2
-        exact = apart == least
-        instead += int(exact.sum()) * least
-        inside, holds = mine[exact], holds[exact]
-        if len(inside) < 2 or len(np.unique(inside["config"])) > 1:
-            continue
-        facts = power.boots[b].rails[(power.rail, int(inside["config"][0]))]
-        i0, i1 = int(holds[0]), int(holds[-1])
-        conversions, seconds = int(power.index[i1] - power.index[i0]), float(power.t_ns[i1] - power.t_ns[i0]) * 1e-9
-        if conversions < 1 or seconds <= 0:
-            continue
-        steps = np.diff(inside["energy"]) % (1 << 40)
-        if (steps > 1 << 39).any():  # it fell: the accumulator was reset without a `go`
-            continue
-        power_lsb_W = 3.2 * facts["current_lsb_pA"] * 1e-12
-        joules = float(steps.sum()) * 16 * power_lsb_W
-        nominal = conversions * facts["conversion_ns"] * 1e-9
-        host_J += float(power.raw_J[i1] - power.raw_J[i0])
-        chip_J += joules
-        corrected_J += joules * seconds / nominal
-        rounding_J += power_lsb_W * seconds + 16 * power_lsb_W
-        nominal_s += nominal
-        seen_s += float(seconds)
-    if chip_J <= 0:
-        return None
-    return Closure(
-        100 * (host_J / chip_J - 1),
-        100 * (host_J / corrected_J - 1),
-        1e6 * (nominal_s / seen_s - 1),
-        host_J,
-        chip_J,
-        seen_s,
-        100 * rounding_J / chip_J,
-        instead,
-    )
+
+        def holds(index: np.ndarray, a: int = a, z: int = z) -> tuple[np.ndarray, np.ndarray]:
+            there = a + np.searchsorted(power.index[a:z], index) - 1
+            return np.where(there >= a, there, -1), power.index[there]
+
+        stretches.append(Stretch(b, int(power.t_us[a]), int(power.t_us[z - 1]), holds))
+    found, instead = brackets(stretches, energies, power.rail, power.boots)
+    at = np.array([(one.first, one.last) for one in found], np.int64).reshape(-1, 2)
+    return closed(found, instead, power.t_ns[at], power.raw_J[at])

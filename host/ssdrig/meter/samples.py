@@ -12,7 +12,7 @@ import numpy as np
 
 from ssdrig import journal, rigbin
 from ssdrig.errors import RigError
-from ssdrig.meter.frames import Decoder
+from ssdrig.meter.frames import Decoder, Frames, Places
 from ssdrig.meter.power import Closure, Power, assemble, closure, explained, integral_J
 
 __all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
@@ -69,7 +69,7 @@ def load(run: str | os.PathLike, rail: int = 0) -> Power:
     """All samples of one rail of a run folder, clock fitted over the whole run, closure worked out.
 
     Raises JournalError without a run folder, RigError if no sample of that rail can be told from it."""
-    decoder, short = _decoded(run)
+    decoder, short = decoded(run)
     power = _power(decoder, rail, short)
     if not len(power.t_ns):
         raise RigError(
@@ -84,18 +84,28 @@ def load_rails(run: str | os.PathLike) -> list[Power]:
     """As load(), for every rail of the rig, ordered by number; a silent rail has empty arrays.
 
     Raises JournalError without a run folder, RigError if there is no sample of any rail."""
-    decoder, short = _decoded(run)
-    powers = [_power(decoder, rail, short) for rail in sorted({*decoder.rails(), *decoder.rail_names()})]
-    if not any(len(power.t_ns) for power in powers):
-        raise RigError(
-            f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl"
-        )
+    decoder, short = decoded(run)
+    powers = [_power(decoder, rail, short) for rail in rails_of(decoder)]
+    need_some(run, decoder, any(len(power.t_ns) for power in powers))
     return powers
 
 
-def _decoded(run: str | os.PathLike) -> tuple[Decoder, dict[str, int]]:
+def rails_of(decoder: Decoder) -> list[int]:
+    """Numbers of the rig's rails, those that are silent too."""
+    return sorted({*decoder.rails(), *decoder.rail_names()})
+
+
+def need_some(run: str | os.PathLike, decoder: Decoder, there: bool) -> None:
+    """Raises RigError if no sample of any rail is `there`."""
+    if not there:
+        raise RigError(
+            f"samples in {run}", f"{decoder.counts['frames']} frames without any", "see rig.lost in events.jsonl"
+        )
+
+
+def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) -> tuple[Decoder, dict[str, int]]:
     """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
-    decoder, at, skipped = Decoder(), 0, 0
+    decoder, at, skipped = Decoder(kind), 0, 0
     while True:
         records = journal.records(run, at, PIECE_BYTES)
         decoder.feed(records)

@@ -1,0 +1,154 @@
+"""The samples of one rail of a run of any length, a piece at a time, by the formulas of power.py.
+
+The heads of all frames are known beforehand (frames.Places): the clock needs the pings of the whole run, a gap what
+lies on both its sides. Times and watts are exactly those of power.assemble(); running energies are sums of the same
+terms in another order, and differ by the rounding of float64.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig import wire
+from ssdrig.errors import RigError
+from ssdrig.meter import clock, power
+from ssdrig.meter.closure import Stretch
+from ssdrig.meter.frames import Decoder, Places, decode_samples
+from ssdrig.meter.power import Gaps
+
+FRAMES_AT_ONCE = 500  # whose samples stay in a processor's cache while they are worked on
+
+
+class Piece(NamedTuple):
+    """Samples that follow each other, of one boot and configuration. Arrays `with_lead` begin with the last sample
+    before the piece; in the first piece with a point of time without energy, as long before the first sample as that
+    is before the second."""
+
+    number: int  # of its first sample in the run
+    t_us: np.ndarray  # int64
+    clock: clock.ClockMap
+    volts_sum_V: float
+    at_limit: np.ndarray  # int64: which of its samples stand at the end of the sensor's range
+    t_ns: np.ndarray  # int64, with lead
+    P: np.ndarray  # float64, with lead
+    J: np.ndarray  # float64, with lead: running energy of the run
+    raw_J: np.ndarray  # float64, with lead: see power.Power
+    gaps: Gaps
+
+
+class Stream:
+    """One rail of a run: what its frames say, and the pieces of its samples. `file`: descriptor of rig.bin."""
+
+    def __init__(self, file: int, decoder: Decoder, rail: int):
+        found: Places = decoder.frames(rail)
+        self._file, self._boots, self.rail = file, decoder.boots, rail
+        known = power.explained(found, self._boots, rail)
+        self._places = found if known.all() else found.only(known)
+        self._layout = power.layout(self._places, self._boots)
+        bounds = [*self._layout.starts.tolist(), len(self._places.n)]
+        self._segments = list(zip(bounds[:-1], bounds[1:], strict=True))  # frames from and to
+        self.samples = int(self._places.n.sum())
+        self.counts = {**decoder.counts, "unconverted": int(found.n[~known].sum()), "missed": self._layout.missed}
+        self._clocks: dict[int, clock.ClockMap] = {}
+        self._bounds_us = [(int(self._samples(a, a + 1)[0][0]), self._last_us(z)) for a, z in self._segments]
+
+    @property
+    def facts(self) -> dict | None:
+        """The rail's entry of the last hello that named it; None: none did."""
+        return power.last_facts(self._boots, self.rail)
+
+    def fit(self, clocks: dict[int, clock.ClockMap]) -> None:
+        """Fit the clock of each boot that has frames; `clocks` of the boots that have been fitted by their pings."""
+        for boot in np.unique(self._places.boot).tolist():
+            pings = self._boots[boot].pings
+            if pings and boot not in clocks:
+                clocks[boot] = clock.fit(*np.array(pings, np.int64).T)
+            self._clocks[boot] = clocks[boot] if pings else clock.fit(*np.array(self._arrivals(boot), np.int64).T)
+
+    def stretches(self) -> Iterator[Stretch]:
+        """Its segments, for closure.brackets."""
+        for (a, z), (first_us, last_us) in zip(self._segments, self._bounds_us, strict=True):
+
+            def holds(index: np.ndarray, a: int = a, z: int = z) -> tuple[np.ndarray, np.ndarray]:
+                begins, n = self._places.index[a:z], self._places.n[a:z]
+                frame = np.searchsorted(begins, index) - 1
+                into = np.minimum(index - 1 - begins[frame], n[frame] - 1)
+                there = self._layout.first[a + frame] + into
+                return np.where(frame >= 0, there, -1), begins[frame] + into
+
+            yield Stretch(int(self._places.boot[a]), first_us, last_us, holds)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All samples, in order. Raises RigError where rig.bin has become shorter."""
+        lead: tuple | None = None  # t_ns, P, raw P, J and raw J of the last sample
+        for (first, end), bounds_us in zip(self._segments, self._bounds_us, strict=True):
+            facts, fitted = self._facts(first), self._clocks[int(self._places.boot[first])]
+            begin_ns, end_ns = fitted.t_ns(bounds_us).tolist()
+            spread = int(self._places.index[end - 1] + self._places.n[end - 1] - 1 - self._places.index[first])
+            period = np.array([power.period_ns(facts, spread, end_ns - begin_ns)])
+            for a in range(first, end, FRAMES_AT_ONCE):
+                piece, lead = self._piece(a, min(a + FRAMES_AT_ONCE, end), first, facts, fitted, period, lead)
+                yield piece
+
+    def _piece(self, a: int, z: int, first: int, facts: dict, fitted, period: np.ndarray, lead: tuple | None):
+        layout, number = self._layout, int(self._layout.first[a])
+        t_us, vbus, current = self._samples(a, z)
+        n, behind = len(t_us), 0 if lead is None else 1  # what of the arrays is of the piece before
+        t_ns, V, I = np.empty(behind + n, np.int64), np.empty(n), np.empty(n)  # noqa: E741
+        t_ns[behind:] = fitted.t_ns(t_us)
+        power.convert(facts, vbus, current, V, I)
+        volts_sum_V = float(V.sum())
+        P = np.empty(behind + n)
+        np.multiply(V, I, out=P[behind:])
+        plain = not facts.get("calibration") and not (current < 0).any()
+        raw_P = P
+        if not plain or (lead and lead[1] != lead[2]):
+            raw_P = P.copy() if plain else np.append(P[:behind], power.raw_W(facts, vbus, current))
+        if lead:
+            t_ns[0], P[0] = lead[:2]
+            raw_P[0] = lead[2]
+        if (t_ns[1:] < t_ns[:-1]).any():
+            np.maximum.accumulate(t_ns, out=t_ns)
+        own = slice(*np.searchsorted(layout.broken, (a, z)))
+        broken = layout.first[layout.broken[own]] - number + behind
+        told = broken, layout.lost[own], np.array([layout.first[first] - number + behind]), period
+        J, (at, lost, dark_ns, filled_J) = power.running_J(t_ns, P, *told)
+        raw_J = J if raw_P is P else power.running_J(t_ns, raw_P, *told)[0]
+        if lead:
+            raw_J = raw_J + (lead[4] - raw_J[0])
+            J += lead[3] - J[0]
+        else:
+            start_ns = 2 * t_ns[0] - t_ns[min(1, n - 1)]
+            t_ns, P = np.append(start_ns, t_ns), np.append(np.nan, P)
+            J, raw_J, at = np.append(0.0, J), np.append(0.0, raw_J), at + 1
+        gaps = Gaps(at - 1 + number, lost, dark_ns, filled_J, t_ns[at - 1], t_ns[at])
+        at_limit = np.flatnonzero(power.at_limit(facts, vbus, current))
+        piece = Piece(number, t_us, fitted, volts_sum_V, at_limit, t_ns, P, J, raw_J, gaps)
+        return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
+
+    def _facts(self, frame: int) -> dict:
+        return self._boots[self._places.boot[frame]].rails[(self.rail, int(self._places.config[frame]))]
+
+    def _samples(self, a: int, z: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """t_us, vbus and current (see frames.Frames) of frames a to z - 1."""
+        at, n = self._places.at[a:z], self._places.n[a:z]
+        begin, end = int(at[0]), int(at[-1] + n[-1] * wire.SAMPLE_BYTES)
+        data = os.pread(self._file, end - begin, begin)
+        if len(data) < end - begin:
+            raise RigError(f"{end} bytes in rig.bin", "it has become shorter while it was read", "report the run again")
+        return decode_samples(data, at - begin, n, self._places.t0_us[a:z])
+
+    def _last_us(self, z: int) -> int:
+        """Board time of the last sample before frame z."""
+        return int(self._samples(z - 1, z)[0][-1])
+
+    def _arrivals(self, boot: int) -> list[tuple[int, int, int, int]]:
+        """See power.arrivals; of a boot without pings."""
+        frames = np.flatnonzero(self._places.boot == boot)
+        last_us = []
+        for a in range(frames[0], frames[-1] + 1, FRAMES_AT_ONCE):
+            z = min(a + FRAMES_AT_ONCE, int(frames[-1]) + 1)
+            last_us += self._samples(a, z)[0][np.cumsum(self._places.n[a:z]) - 1].tolist()
+        return power.arrivals(last_us, self._places.arrival_ns[frames].tolist())

@@ -1,0 +1,279 @@
+"""The rails of a run of any length, reduced while their samples are read to what lies between given host times: at each
+edge the running energy and the number of samples before it, in each step between two edges the extremes and the largest
+clock error. rig.bin is read twice, first for the heads of its frames, some hundred bytes for fifty samples; each sample
+is decoded once. What power.Power says of any edges, this says of those that it was made for.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.meter import rails, samples
+from ssdrig.meter.clock import ClockMap
+from ssdrig.meter.closure import Closure, brackets, closed
+from ssdrig.meter.frames import Decoder, Places
+from ssdrig.meter.pieces import Piece, Stream
+from ssdrig.meter.power import Gaps
+
+
+@dataclass
+class Reduced:
+    """One rail of one run, of these edges; others raise ValueError."""
+
+    rail: int
+    name: str
+    facts: dict | None  # the rail's entry of the last hello that named it
+    counts: dict  # see power.Power
+    edges_ns: np.ndarray  # int64 (edges,), rising
+    running_J: np.ndarray  # float64 (edges,)
+    before: np.ndarray  # int64 (edges,): samples before each
+    clipped: np.ndarray  # int64 (edges,): those of them at the end of the sensor's range
+    clock_error_ns: np.ndarray  # float64 (steps,): the largest; 0 without samples
+    own_W: "Extremes"
+    sum_W: "Extremes"  # of all rails together, on the grid of rails.py
+    gaps: Gaps
+    span_ns: tuple[int, int] | None = None  # times of the first and the last sample
+    mean_V: float = float("nan")
+    closure: Closure | None = None
+
+    @property
+    def energy_filled_J(self) -> float:
+        return float(self.gaps.J.sum())
+
+    def integral_J(self, edges_ns) -> np.ndarray:
+        """See power.integral_J."""
+        return self.running_J[self._at(edges_ns)]
+
+    def samples_before(self, edges_ns) -> np.ndarray:
+        """Number of samples before each edge."""
+        return self.before[self._at(edges_ns)]
+
+    def clipped_before(self, edges_ns) -> np.ndarray:
+        """Those of them at the end of the sensor's range."""
+        return self.clipped[self._at(edges_ns)]
+
+    def clipped_in(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """See power.Power."""
+        both = [begin_ns, end_ns]
+        return int(np.diff(self.clipped_before(both))[0]), int(np.diff(self.samples_before(both))[0])
+
+    def largest_error_ns(self, edges_ns) -> np.ndarray:
+        """Of the clock in each step; 0 without samples."""
+        return self._over(np.maximum, self.clock_error_ns, edges_ns)
+
+    def extremes_W(self, edges_ns, of_sum: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest power in each step, of this rail or of the sum; not-a-number where there is none."""
+        found = self.sum_W if of_sum else self.own_W
+        return self._over(np.fmin, found.lowest, edges_ns), self._over(np.fmax, found.highest, edges_ns)
+
+    def _at(self, edges_ns) -> np.ndarray:
+        wanted = np.asarray(edges_ns, np.int64)
+        at = np.searchsorted(self.edges_ns, wanted)
+        if len(wanted) and (at.max() >= len(self.edges_ns) or (self.edges_ns[at] != wanted).any()):
+            raise ValueError("the samples were not reduced to these edges")
+        return at
+
+    def _over(self, ufunc: np.ufunc, values: np.ndarray, edges_ns) -> np.ndarray:
+        at = self._at(edges_ns)
+        return ufunc.reduceat(values[: at[-1]], at[:-1]) if len(at) > 1 else np.empty(0)
+
+
+def extremes_W(powers: list[Reduced], edges_ns) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest power in each step of one rail, or of the sum of all; not-a-number where it is not known."""
+    seen = rails.known(powers, edges_ns)
+    lowest, highest = powers[0].extremes_W(edges_ns, of_sum=len(powers) > 1)
+    return np.where(seen, lowest, np.nan), np.where(seen, highest, np.nan)
+
+
+class Extremes:
+    """Lowest and highest value in each step between edges (float64), not-a-number without any."""
+
+    def __init__(self, edges_ns: np.ndarray):
+        self._edges_ns, steps = edges_ns, max(0, len(edges_ns) - 1)
+        self.lowest, self.highest = np.full(steps, np.nan), np.full(steps, np.nan)
+
+    def add(self, t_ns: np.ndarray, values: np.ndarray) -> None:
+        """Values at times that do not fall, nor lie before those of the last call; not-a-numbers count for nothing."""
+        steps, begins, end = cut(self._edges_ns, t_ns)
+        for ufunc, out in ((np.fmin, self.lowest), (np.fmax, self.highest)) if len(steps) else ():
+            out[steps] = ufunc(out[steps], ufunc.reduceat(values[:end], begins))
+
+
+def cut(edges_ns: np.ndarray, t_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Which steps some of these times (int64, one or more, not falling) lie in, the position of the first in each, and
+    the end of the last."""
+    first, last = (np.searchsorted(edges_ns, t_ns[[0, -1]], "right") - 1).tolist()
+    inner = np.searchsorted(t_ns, edges_ns[first + 1 : last + 1])
+    begins, ends = np.append(0, inner), np.append(inner, len(t_ns))
+    steps = np.arange(first, last + 1)
+    some = (begins < ends) & (steps >= 0) & (steps < len(edges_ns) - 1)
+    return steps[some], begins[some], int(ends[some].max(initial=0))
+
+
+def load_rails(run: str | os.PathLike, edges_ns) -> list[Reduced]:
+    """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). Raises what
+    samples.load_rails raises."""
+    decoder, short = samples.decoded(run, Places)
+    numbers = samples.rails_of(decoder)
+    edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
+    clocks: dict[int, ClockMap] = {}
+    with open(Path(run) / "rig.bin", "rb") as file:
+        for rail in numbers:
+            stream = Stream(file.fileno(), decoder, rail)
+            stream.fit(clocks)
+            made.append(_Rail(stream, decoder, edges))
+        samples.need_some(run, decoder, any(one.stream.samples for one in made))
+        sum_W = made[0].out.own_W if len(made) == 1 else Extremes(edges)
+        together = _Sum([one.stream.samples for one in made], sum_W)
+        for i, piece in _by_time([one.pieces() for one in made]):
+            together.take(i, piece)
+    for one in made:
+        one.end()
+        one.out.sum_W, one.out.counts = sum_W, one.out.counts | short
+    return [one.out for one in made]
+
+
+def _by_time(rails_pieces: list[Iterator[Piece]]) -> Iterator[tuple[int, Piece]]:
+    """All pieces with the position of their rail; next is always the rail that is the furthest behind."""
+    reached_ns = dict.fromkeys(range(len(rails_pieces)), 0)
+    while reached_ns:
+        i = min(reached_ns, key=reached_ns.__getitem__)
+        piece = next(rails_pieces[i], None)
+        if piece is None:
+            del reached_ns[i]
+        else:
+            reached_ns[i] = int(piece.t_ns[-1])
+            yield i, piece
+
+
+class _Rail:
+    """One rail in the making."""
+
+    def __init__(self, stream: Stream, decoder: Decoder, edges_ns: np.ndarray):
+        self.stream, n = stream, len(edges_ns)
+        self.out = Reduced(
+            stream.rail,
+            decoder.rail_names().get(stream.rail, ""),
+            stream.facts,
+            stream.counts,
+            edges_ns,
+            np.zeros(n),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(max(0, n - 1)),
+            Extremes(edges_ns),
+            Extremes(edges_ns[:0]),
+            Gaps(*[np.empty(0, np.int64)] * 6),
+        )
+        energies = decoder.energies()
+        mine = energies[energies["rail"] == stream.rail]
+        self._brackets, self._instead = brackets(stream.stretches(), mine, stream.rail, decoder.boots)
+        ends = np.array([(one.first, one.last) for one in self._brackets], np.int64)
+        self._asked = np.unique(ends)  # samples whose time and raw energy the closure needs
+        self._ends, self._asked_ns, self._asked_J = ends.reshape(-1, 2), [np.empty(0, np.int64)], [np.empty(0)]
+        self._counted = self._summed = self._answered = 0  # edges that are behind, and of the asked samples
+        self._volts_V, self._clipped, self._gaps, self._last_J = 0.0, 0, [self.out.gaps], 0.0
+
+    def pieces(self) -> Iterator[Piece]:
+        for piece in self.stream.pieces():
+            self._take(piece)
+            yield piece
+
+    def _take(self, piece: Piece) -> None:
+        out, edges, t_ns = self.out, self.out.edges_ns, piece.t_ns[1:]
+        steps, begins, end = cut(edges, t_ns)
+        if len(steps):
+            error_ns = np.maximum.reduceat(piece.clock.bound_ns(piece.t_us[:end]), begins).astype(np.float32)
+            out.clock_error_ns[steps] = np.maximum(out.clock_error_ns[steps], error_ns)
+        out.own_W.add(t_ns, piece.P[1:])
+        counted = slice(self._counted, int(np.searchsorted(edges, t_ns[-1], "right")))
+        into = np.searchsorted(t_ns, edges[counted])
+        out.before[counted] = piece.number + into
+        out.clipped[counted] = self._clipped + np.searchsorted(piece.at_limit, into)
+        summed = slice(self._summed, int(np.searchsorted(edges, t_ns[-1])))  # one at the last sample waits for the next
+        out.running_J[summed] = between_J(piece.t_ns, piece.J, edges[summed])
+        upto = piece.number + len(t_ns)
+        answered = slice(self._answered, int(np.searchsorted(self._asked, upto)))
+        asked = self._asked[answered] - piece.number + 1
+        self._asked_ns.append(piece.t_ns[asked])
+        self._asked_J.append(piece.raw_J[asked])
+        self._counted, self._summed, self._answered = counted.stop, summed.stop, answered.stop
+        self._volts_V += piece.volts_sum_V
+        self._clipped += len(piece.at_limit)
+        self._gaps.append(piece.gaps)
+        self._last_J = float(piece.J[-1])
+        first_ns = out.span_ns[0] if out.span_ns else int(t_ns[0])
+        out.span_ns = first_ns, int(t_ns[-1])
+
+    def end(self) -> None:
+        """No piece follows."""
+        out, n = self.out, self.stream.samples
+        out.before[self._counted :], out.clipped[self._counted :] = n, self._clipped
+        out.running_J[self._summed :] = self._last_J
+        out.gaps = Gaps(*map(np.concatenate, zip(*self._gaps, strict=True)))
+        if n:
+            out.mean_V = self._volts_V / n
+            at = np.searchsorted(self._asked, self._ends)
+            t_ns, raw_J = np.concatenate(self._asked_ns)[at], np.concatenate(self._asked_J)[at]
+            out.closure = closed(self._brackets, self._instead, t_ns, raw_J)
+
+
+def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) -> np.ndarray:
+    """Running energy at any times (int64), linear between samples; before the first that of it."""
+    behind = np.clip(np.searchsorted(sample_ns, t_ns, "right"), 1, len(sample_ns) - 1)
+    from_ns, to_ns, from_J, to_J = (of[at] for of in (sample_ns, running_J) for at in (behind - 1, behind))
+    share = np.clip((t_ns - from_ns) / np.maximum(to_ns - from_ns, 1), 0.0, 1.0)
+    return from_J + share * (to_J - from_J)
+
+
+class _Sum:
+    """The power of all rails together, as far as all of them have come."""
+
+    def __init__(self, samples_of: list[int], out: Extremes):
+        self._out, self._held = out, [_Held() for _ in samples_of]
+        self._slowest = int(np.argmin(samples_of))
+        self._silent = len(samples_of) == 1 or not all(samples_of)
+
+    def take(self, i: int, piece: Piece) -> None:
+        if self._silent:  # of a single rail its own; of a rail without any sample the sum is not known
+            return
+        self._held[i].add(piece)
+        if not all(len(held.t_ns) for held in self._held):
+            return
+        slow, reached_ns = self._held[self._slowest], min(int(held.t_ns[-1]) for held in self._held)
+        n = int(np.searchsorted(slow.t_ns, reached_ns, "right"))
+        if n > 1:
+            t_ns = slow.t_ns[:n]
+            joules = [between_J(held.t_ns, held.J, t_ns) for held in self._held if held is not slow]
+            gaps = [gap for held in self._held for gap in held.gaps]
+            spans = [(held.first_ns or 0, reached_ns) for held in self._held]
+            self._out.add(t_ns[1:], rails.sum_W(t_ns, slow.P[:n], joules, gaps, spans))
+            for held in self._held:
+                held.forget(int(t_ns[-1]))
+
+
+class _Held:
+    """Samples of one rail that the sum still needs."""
+
+    def __init__(self):
+        self.first_ns: int | None = None
+        self.t_ns, self.P, self.J = np.empty(0, np.int64), np.empty(0), np.empty(0)
+        self.gaps: list[tuple[int, int]] = []  # times of the samples before and behind
+
+    def add(self, piece: Piece) -> None:
+        self.first_ns = int(piece.t_ns[1]) if self.first_ns is None else self.first_ns
+        self.t_ns, self.P, self.J = (
+            np.concatenate([held, new[1:]])
+            for held, new in ((self.t_ns, piece.t_ns), (self.P, piece.P), (self.J, piece.J))
+        )
+        inside = piece.gaps.at > 0
+        self.gaps += zip(piece.gaps.from_ns[inside].tolist(), piece.gaps.to_ns[inside].tolist(), strict=True)
+
+    def forget(self, t_ns: int) -> None:
+        """What lies before the last sample up to this time."""
+        first = max(0, int(np.searchsorted(self.t_ns, t_ns, "right")) - 1)
+        self.t_ns, self.P, self.J = self.t_ns[first:], self.P[first:], self.J[first:]
+        self.gaps = [gap for gap in self.gaps if gap[1] > t_ns]
