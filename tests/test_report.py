@@ -165,12 +165,12 @@ def test_script_hashes_of_the_policy_are_those_of_the_scripts(made):
     import base64
 
     assert {base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts} == allowed
-    assert len(allowed) == 3
+    assert len(allowed) == 4
 
 
 def test_a_drives_name_cannot_become_markup(made):
     html = made[0].read_text()
-    assert "<img" not in html and html.count("</script>") == 4  # the data and the three scripts, each ended once
+    assert "<img" not in html and html.count("</script>") == 5  # the data and the four scripts, each ended once
     assert "&lt;/script&gt;&lt;img src=x onerror=boom()&gt;" in html
 
 

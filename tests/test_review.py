@@ -9,12 +9,12 @@ from killed_runs import DRIVE, UNIT, killed, smart
 from small_plans import FILLED, HEAD
 from test_review_order import BEGINS, STEADY, load
 
-from ssdrig import cli, journal, parts
+from ssdrig import cli, journal, parts, review_folder
 from ssdrig.bench import Bench
 from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.progress import Progress
-from ssdrig.review import book, carry
-from ssdrig.review.book import Planned
+from ssdrig.review import carry
+from ssdrig.review_folder import Planned
 from ssdrig.run import prepare, resume, run
 from ssdrig.run.budget import Budget
 from ssdrig.run.teardown import Stop
@@ -39,13 +39,13 @@ class Bench_:
             (tmp_path / f"{name}.toml").write_text(HEAD + text)
             plans.append(vars(Planned(name, str(tmp_path / f"{name}.toml"), None, {}, i)))
         said = {"level": "quick", "drive": DRIVE, "options": {}, "budget_bytes": None, "plans": plans}
-        self.review = book.create(tmp_path / "runs", said)
+        self.review = review_folder.create(tmp_path / "runs", said)
         monkeypatch.setattr(run, "carry_out", self._carry_out)
         monkeypatch.setattr(resume.able, "terminal", lambda acts: None)
 
     def __call__(self, budget=None) -> int:
         args = SimpleNamespace(runs=str(self.review.folder.parent), influx=None, jsonl=False, dry_run=False)
-        with book.held(self.review), Stop(QUIET) as stop, stop.held():
+        with review_folder.held(self.review), Stop(QUIET) as stop, stop.held():
             of = carry.Carrying(self.review, self.here, prepare.VIRTUAL, args, QUIET, stop, budget or Budget(None))
             return of.all()
 
@@ -87,7 +87,7 @@ def test_all_plans_are_runs_of_the_review(tmp_path, monkeypatch):
     bench = Bench_(tmp_path, monkeypatch, one=STEADY, two=BEGINS, three=OTHER)
     assert bench() == 0 and bench.names() == ["one", "two", "three"]
     assert bench.ran[1][1] == ["reads"], "what the first has left is not made again"
-    done = book.done(bench.review)
+    done = review_folder.done(bench.review)
     assert all(one.complete and one.run.parent == bench.review.folder for one in done.values())
     header = journal.run_header(done["two"].run)
     assert header["plan"]["kept"]["by"] == done["one"].run.name
@@ -101,12 +101,12 @@ def test_after_a_kill_it_goes_on_and_what_is_done_is_kept(tmp_path, monkeypatch,
     bench.ends = {cut: Killed}
     with pytest.raises(Killed):
         bench()
-    before = {name: one.run for name, one in book.done(bench.review).items() if one.complete}
-    assert len(before) == ["one", "two", "three"].index(cut) and book.done(bench.review)[cut].state == "died"
+    before = {name: one.run for name, one in review_folder.done(bench.review).items() if one.complete}
+    assert len(before) == ["one", "two", "three"].index(cut) and review_folder.done(bench.review)[cut].state == "died"
     bench.ran.clear()
     assert bench() == 0
     assert bench.names() == ["one", "two", "three"][len(before) :]
-    after = book.done(bench.review)
+    after = review_folder.done(bench.review)
     assert (
         all(one.complete for one in after.values()) and before.items() <= {n: o.run for n, o in after.items()}.items()
     )
@@ -137,7 +137,7 @@ def test_a_bench_that_is_lost_ends_the_review(tmp_path, monkeypatch):
     bench = Bench_(tmp_path, monkeypatch, one=OTHER, two=OTHER)
     bench.ends = {"one": RigError("a", "b", "c")}
     assert bench() == RigError.exit_code and bench.names() == ["one"]
-    assert book.done(bench.review)["two"].why == "the review ended before"
+    assert review_folder.done(bench.review)["two"].why == "the review ended before"
 
 
 def test_one_budget_for_all(tmp_path, monkeypatch):
@@ -147,7 +147,7 @@ def test_one_budget_for_all(tmp_path, monkeypatch):
 
 def test_a_review_that_goes_on_elsewhere_is_left_alone(tmp_path, monkeypatch):
     bench = Bench_(tmp_path, monkeypatch, one=OTHER)
-    with book.held(bench.review), pytest.raises(JournalError, match="still carries it out"):
+    with review_folder.held(bench.review), pytest.raises(JournalError, match="still carries it out"):
         bench()
 
 

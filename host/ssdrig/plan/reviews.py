@@ -10,6 +10,7 @@ from ssdrig.plan import document, grammar
 
 TABLE = Path(__file__).with_name("review.toml")
 LEVELS = ("quick", "standard", "full")
+FIGURE_KEYS = ("plan", "of", "where", "window", "value", "title")
 KEYS = ("plan", "level", "variant", "set", "quick")
 
 
@@ -43,12 +44,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """What of a plan is compared with earlier reviews: values of a step by the plan's words, `where` its points lie, in
+    a `window` (None: the whole step)."""
+
+    plan: str
+    of: str
+    title: str
+    value: tuple[str, ...]
+    where: Mapping[str, str] = field(default_factory=dict)
+    window: str | None = None
+
+
+@dataclass(frozen=True)
 class Section:
     """A section of the page."""
 
     title: str
     about: str
     plans: tuple[Entry, ...]
+    figures: tuple[Figure, ...] = ()
 
 
 @functools.cache
@@ -61,7 +76,12 @@ def read(text: str, where: str) -> tuple[Section, ...]:
     """The sections of a table's text. Raises UsageError for an unknown key, a level that is none, and a plan that
     stands twice."""
     found = tuple(
-        Section(each["title"], each["about"], tuple(_entry(row, where) for row in each["plans"]))
+        Section(
+            each["title"],
+            each["about"],
+            tuple(_entry(row, where) for row in each["plans"]),
+            tuple(_figure(row, where) for row in each.get("figures", [])),
+        )
         for each in document.parse(text, where)["section"]
     )
     names = [entry.name for section in found for entry in section.plans]
@@ -74,6 +94,13 @@ def read(text: str, where: str) -> tuple[Section, ...]:
 def entries() -> list[Entry]:
     """The plans of all sections, in order."""
     return [entry for section in sections() for entry in section.plans]
+
+
+def _figure(row: Mapping, where: str) -> Figure:
+    if unknown := [key for key in row if key not in FIGURE_KEYS]:
+        raise UsageError(f"only {', '.join(FIGURE_KEYS)}", f"{unknown[0]} in {where}", "leave it out")
+    points = dict(word.partition("=")[::2] for word in row.get("where", "").split())
+    return Figure(row["plan"], row["of"], row["title"], tuple(row["value"]), points, row.get("window"))
 
 
 def _entry(row: Mapping, where: str) -> Entry:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig import prctl
+from ssdrig import parts, prctl
 from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
@@ -54,6 +54,12 @@ def add_arguments(parser) -> None:
         help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model",
     )
     parser.add_argument(
+        "--against",
+        nargs="+",
+        metavar="RUN",
+        help="of a review: earlier runs and reviews to show it beside (default: all complete runs beside its folder)",
+    )
+    parser.add_argument(
         "--window",
         metavar="NAME=FROM:TO",
         action="append",
@@ -71,6 +77,10 @@ def command(args) -> int:
     folders = [Path(run) for run in args.runs]
     out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
     keep_others(out)
+    if any((folder / parts.REVIEW).is_file() for folder in folders):
+        return review_command(args, folders, out, show)
+    if args.against is not None:
+        raise UsageError("--against with the folder of a review", "none", "name several runs to compare them")
     if any(of_plan(folder) for folder in folders):
         return plan_command(args, folders, out, show)
     runs, figures = [], []
@@ -80,8 +90,8 @@ def command(args) -> int:
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
-    parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    html = page.render(runs, figures, chosen(args.review, figures), parts)
+    of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
+    html = page.render(runs, figures, chosen(args.review, figures), of_parts)
     if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:
             print(json.dumps(one))
@@ -99,6 +109,18 @@ def command(args) -> int:
 def of_plan(folder: Path) -> bool:
     """Whether a run is shown by the views of its plan."""
     return table.plan_of(folder) not in screen.OWN_PAGE
+
+
+def review_command(args, folders: list[Path], out: Path, show: Progress) -> int:
+    """The page of a review, which is one folder. Raises UsageError, JournalError."""
+    from ssdrig.report import review_page
+
+    if len(folders) > 1 or args.window or args.review or args.json:
+        seen = "another folder" if len(folders) > 1 else "--window, --review or --json"
+        raise UsageError("one review, and no more than --against and --out", seen, "name earlier ones with --against")
+    review_page.write(folders[0], None if args.against is None else list(map(Path, args.against)), out)
+    show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
+    return 0
 
 
 def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:

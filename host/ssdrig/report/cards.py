@@ -1,6 +1,8 @@
 """The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale."""
 
+from collections.abc import Sequence
 from html import escape
+from typing import NamedTuple
 
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
@@ -54,28 +56,51 @@ def cards(views: list[View], names: list, looks: list[dict], apart: list[str | N
     return "".join(out) + "</section>"
 
 
+class Bar(NamedTuple):
+    """A bar of a card. `run`: its number on the page; `text`: the value in words, `aside`: beside it; `apart`: why it
+    is not comparable with the reviewed run; `top`: it is the reviewed one."""
+
+    run: int
+    label: str
+    short: str
+    value: float | None
+    text: str
+    colour: str
+    glyph: str
+    aside: str = ""
+    apart: str | None = None
+    top: bool = False
+
+
 def _card(
     key: str, shown: words.Unit, figures: list[dict], names: list, looks: list[dict], apart: list, review: int
 ) -> str:
-    term, values = BY_KEY[key], [f[key] for f in figures]
-    top = max((v for v in values if v is not None), default=0) or 1
-    unit = f" <span class='unit'>{shown.name}</span>" if shown.name else ""
-    out = [f'<div class="card" data-key="{key}"><h3>{term.label}{unit}</h3>']
-    out.append(f'<p class="soft">{DIRECTIONS[term.better]}</p>')
-    for i, (value, f, (_, _, label, short)) in enumerate(zip(values, figures, names, strict=True)):
-        text = shown.text(value, f["wa_error"] if key == "wa" else None)
+    bars = []
+    for i, (f, (_, _, label, short)) in enumerate(zip(figures, names, strict=True)):
+        text = shown.text(f[key], f["wa_error"] if key == "wa" else None)
         aside = f"spread {number(spread(f), 1)} %" if key == "iops_mean" and spread(f) is not None else ""
-        width = 0 if value is None else max(0.0, 100 * value / top)
-        data = "" if value is None else f' data-value="{value!r}" data-better="{term.better}"'
         colour = "--review" if i == review else looks[i]["colour"]
-        kind = "row" + (" top" if i == review else "") + (" apart" if apart[i] else "")
-        why = f": not comparable, {apart[i]}" if apart[i] else ""
+        bars.append(Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i], i == review))
+    return card(key, BY_KEY[key].label, shown.name, BY_KEY[key].better, bars)
+
+
+def card(key: str, title: str, unit: str, better: str, bars: Sequence[Bar]) -> str:
+    """One figure of several runs, on one scale; `better`: "more", "less" or ""."""
+    top = max((bar.value for bar in bars if bar.value is not None), default=0) or 1
+    units = f" <span class='unit'>{unit}</span>" if unit else ""
+    out = [f'<div class="card" data-key="{key}"><h3>{title}{units}</h3>']
+    out.append(f'<p class="soft">{DIRECTIONS[better]}</p>')
+    for bar in bars:
+        width = 0 if bar.value is None else max(0.0, 100 * bar.value / top)
+        data = "" if bar.value is None else f' data-value="{bar.value!r}" data-better="{better}"'
+        kind = "row" + (" top" if bar.top else "") + (" apart" if bar.apart else "")
+        why = f": not comparable, {bar.apart}" if bar.apart else ""
         out.append(
-            f'<button type="button" class="{kind}" data-run="{i}"{data} data-aside="{aside}"'
-            f' style="--bar:var({colour})" aria-pressed="false"{" disabled" if value is None else ""}'
-            f' title="{escape(label + why)}"><span class="head"><span class="name"><i class="key" data-run="{i}"'
-            f' aria-hidden="true">{looks[i]["glyph"]}</i>{escape(short)}</span><span'
-            f' class="value">{text}</span></span><span class="track"><span class="fill"'
-            f' style="width:{width:.3f}%"></span></span><span class="percent">{aside}</span></button>'
+            f'<button type="button" class="{kind}" data-run="{bar.run}"{data} data-aside="{bar.aside}"'
+            f' style="--bar:var({bar.colour})" aria-pressed="false"{" disabled" if bar.value is None else ""}'
+            f' title="{escape(bar.label + why)}"><span class="head"><span class="name"><i class="key"'
+            f' data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
+            f' class="value">{bar.text}</span></span><span class="track"><span class="fill"'
+            f' style="width:{width:.3f}%"></span></span><span class="percent">{bar.aside}</span></button>'
         )
     return "".join(out) + "</div>"

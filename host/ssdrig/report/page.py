@@ -63,7 +63,9 @@ def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
     }
     # "</script>" in a drive's name must not end the block
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    scripts = [(HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "report.js")]
+    scripts = [
+        (HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "cards.js", "report.js")
+    ]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
     style += views.style(shown) + ((HERE / "plan.css").read_text("utf-8") if more else "")

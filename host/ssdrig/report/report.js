@@ -210,32 +210,11 @@ function report() {
     readout(time);
   }
 
-  function showPercent() {
-    for (const card of $$(".card")) {
-      const rows = $$(".row", card), ref = state.ref == null ? null : card.querySelector(`.row[data-run="${state.ref}"]`), base = ref && parseFloat(ref.dataset.value);
-      showBest(rows);
-      for (const row of rows) {
-        const out = row.querySelector(".percent"), value = parseFloat(row.dataset.value), { better, run } = row.dataset;
-        row.setAttribute("aria-pressed", String(row === ref));
-        if (!ref) out.textContent = DATA.apart[state.review][run] ? "not comparable" : row.dataset.aside;
-        else if (row === ref) out.textContent = "= 100 %";
-        else if (!comparable(run, state.ref)) out.textContent = "not comparable";
-        else if (Number.isNaN(value) || !base) out.textContent = "no comparison";
-        else {
-          const percent = ((value - base) / base) * 100, good = percent > 0 === (better === "more");
-          const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
-          out.textContent = `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
-        }
-      }
-    }
-  }
-  // The best of the visible runs that are comparable with the reviewed one, where they differ.
-  function showBest(rows) {
-    const ranked = rows.filter((row) => row.dataset.better && comparable(row.dataset.run, state.review) && page.visible(RUNS[row.dataset.run]));
-    const values = ranked.map((row) => parseFloat(row.dataset.value)), best = ranked[0]?.dataset.better === "more" ? Math.max(...values) : Math.min(...values);
-    const differ = values.some((v) => v !== best);
-    for (const row of rows) row.classList.toggle("best", differ && ranked.includes(row) && parseFloat(row.dataset.value) === best);
-  }
+  const showPercent = () => Cards.show(document, state.ref, {
+    apart: (row) => DATA.apart[state.review][row.dataset.run],
+    comparable: (row, other) => comparable(row.dataset.run, other ? other.dataset.run : state.review),
+    visible: (row) => page.visible(RUNS[row.dataset.run]),
+  });
 
   function toHash() {
     const parts = [];

@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig import journal, parts
+from ssdrig import journal, parts, review_folder
 from ssdrig.bench import Bench
 from ssdrig.errors import INTERRUPTED, DriveError, JournalError, RigError, SsdrigError
 from ssdrig.plan import history, state
 from ssdrig.plan.history import Left
 from ssdrig.plan.state import UNKNOWN
 from ssdrig.progress import Progress
-from ssdrig.review import book
-from ssdrig.review.book import Done, Review
 from ssdrig.review.order import Item, chained, host_s, item_of, on
+from ssdrig.review_folder import Done, Review
 from ssdrig.run import cut_short, prepare, resume, run
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -43,7 +42,7 @@ class Carrying:
     def all(self) -> int:
         """Every plan that is not complete, in order. Returns the exit code: 0, that of the first plan that failed, or
         that of the one with which the review ended."""
-        done, code = book.done(self.review), 0
+        done, code = review_folder.done(self.review), 0
         items = self._items(done)
         whole = sum(1 for each in self.review.plans if not each.why)
         for i, item in enumerate(items):

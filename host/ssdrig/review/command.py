@@ -32,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--faults", metavar="JSON", help="faults of the virtual board")
     add("--seed", type=int, default=4242, help="random seed of the first plan (default %(default)s)")
     add("--runs", metavar="DIR", default="runs", help="parent folder of the review's folder (default ./%(default)s)")
+    add(
+        "--against",
+        nargs="+",
+        metavar="RUN",
+        help="earlier runs and reviews to show it beside (default: all complete runs of the folder --runs)",
+    )
+    add("--out", metavar="FILE", help="the page (default: report.html in the review's folder)")
     add("--influx", metavar="URL", help="as of ./ssdrig run")
     add("--dry-run", "-n", action="store_true", help="print the order, time, bytes and share of the TBW; touch nothing")
     add("--json", action="store_true", help="print the result as one JSON object on stdout")

@@ -7,8 +7,8 @@ from ssdrig import words
 from ssdrig.plan import cost
 from ssdrig.progress import Progress
 from ssdrig.review import order
-from ssdrig.review.book import Review
 from ssdrig.review.order import Item
+from ssdrig.review_folder import Review
 from ssdrig.run import dry_run
 from ssdrig.run.budget import Budget
 from ssdrig.terminal import printable

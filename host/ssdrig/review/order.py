@@ -9,7 +9,7 @@ from pathlib import Path
 from ssdrig.errors import SsdrigError
 from ssdrig.plan import cost, history, reviews
 from ssdrig.plan.expand import Act
-from ssdrig.review.book import Planned
+from ssdrig.review_folder import Planned
 from ssdrig.run import prepare
 from ssdrig.run.options import SEEDS_EACH
 from ssdrig.run.prepare import Prepared

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ssdrig import bench, parts
+from ssdrig import bench, journal, parts, report, review_folder
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
 from ssdrig.progress import Progress
-from ssdrig.review import book, dry, order
-from ssdrig.review.book import Done, Planned, Review
+from ssdrig.review import dry, order
 from ssdrig.review.carry import Carrying
 from ssdrig.review.order import Item
+from ssdrig.review_folder import Done, Planned, Review
 from ssdrig.run import able, budget, cut_short, options, prepare
 from ssdrig.run.budget import Budget
 from ssdrig.run.teardown import Stop, Teardown
@@ -35,19 +35,32 @@ def of_run(args: argparse.Namespace) -> argparse.Namespace:
 
 def begin(args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]:
     """A new review: its folder (None for a dry run) and its exit code."""
+    _page_can_be_made(args)
     return _performed(args, show, of_run(args), None)
 
 
 def go_on(folder: Path, args: argparse.Namespace, show: Progress) -> tuple[Review | None, int]:
     """The rest of a review. Raises JournalError where the folder is none, or another process carries it out."""
-    review = book.read(folder)
+    review = review_folder.read(folder)
+    _page_can_be_made(args)
     for key in KEPT:
         setattr(args, key, review.said["options"].get(key))
     if args.virtual is None:
         args.drive = args.drive or review.said["drive"]["serial"]
     args.level, args.runs = review.said["level"], str(folder.absolute().parent)
-    with book.held(review):
+    with review_folder.held(review):
         return _performed(args, show, of_run(args), review)
+
+
+def _page_can_be_made(args: argparse.Namespace) -> None:
+    """Raises UsageError or JournalError for a page that could not be made at the end."""
+    if args.out is not None:
+        report.keep_others(Path(args.out))
+    for folder in map(Path, args.against or ()):
+        if (folder / parts.REVIEW).is_file():
+            review_folder.read(folder)
+        else:
+            journal.run_header(folder)
 
 
 def _performed(
@@ -81,10 +94,10 @@ def _on_virtual(
         folder: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(folder[0] / "truth" if folder else None))
         here = bench.virtual(running)
-        found = review or _created(args, here.drive, items, spent)
+        found = review or _created(args, here.drive, items, spent, rated_bytes)
         folder.append(found.folder)
         code = _carried(found, here, prepare.VIRTUAL, each, show, stop, spent)
-        if all(one.complete or one.run is None for one in book.done(found).values()) and not stop.count:
+        if all(one.complete or one.run is None for one in review_folder.done(found).values()) and not stop.count:
             here.keep(None)  # nothing is left to do on it
     return found, code
 
@@ -125,7 +138,7 @@ def _on_real(
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
-        found = review or _created(args, here.drive, items, spent)
+        found = review or _created(args, here.drive, items, spent, rated_bytes)
         return found, _carried(found, here, can, each, show, stop, spent)
 
 
@@ -136,7 +149,7 @@ def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | N
         items = order.of_level(args.level, drive, can, args.runs, args.seed)
         spent = Budget(None) if args.budget is None else budget.parse(args.budget, rated_bytes)
     else:
-        done = book.done(review)
+        done = review_folder.done(review)
         items = _left(review, done, drive, can, args.runs)
         most = review.said["budget_bytes"] if args.budget is None else budget.parse(args.budget, rated_bytes).most_bytes
         runs = [one.run for one in done.values() if one.run]
@@ -164,18 +177,19 @@ def _whys(items: Sequence[Item]) -> str:
     return "; ".join(f"{item.name}: {item.why}" for item in items)
 
 
-def _created(args, drive: dict, items: Sequence[Item], spent: Budget) -> Review:
+def _created(args, drive: dict, items: Sequence[Item], spent: Budget, rated_bytes: float | None) -> Review:
     plans = [
         Planned(i.name, i.plan, i.variant, dict(i.sets), i.prepared.seed if i.prepared else 0, i.why) for i in items
     ]
     said = {
         "level": args.level,
         "drive": drive,
+        "rated_bytes": rated_bytes,
         "options": {key: getattr(args, key) for key in KEPT},
         "budget_bytes": spent.most_bytes,
         "plans": [asdict(each) for each in plans],
     }
-    return book.create(args.runs, said)
+    return review_folder.create(args.runs, said)
 
 
 def _carried(review: Review, here, can, each, show: Progress, stop: Stop, spent: Budget) -> int:

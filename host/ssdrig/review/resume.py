@@ -7,6 +7,7 @@ from ssdrig.errors import UsageError
 from ssdrig.run import resume
 
 add_arguments = resume.add_arguments
+NOT_SAID = dict.fromkeys(("virtual", "level", "runs", "against", "out"))
 ALIKE = ("drive", "destroy_data", "rig", "budget", "influx", "faults", "dry_run", "json", "quiet")
 
 
@@ -21,7 +22,7 @@ def command(args) -> int:
     from ssdrig.progress import Progress
     from ssdrig.review import ended, perform
 
-    own = argparse.Namespace(**{key: getattr(args, key) for key in ALIKE}, virtual=None, level=None, runs=None)
+    own = argparse.Namespace(**{key: getattr(args, key) for key in ALIKE}, **NOT_SAID)
     show = Progress(args.quiet)
     review, code = perform.go_on(args.run, own, show)
     return code if review is None else ended.told(review, own, show, code)

@@ -1,0 +1,224 @@
+"""The library of a review: the same figures of earlier runs, in cards. A member is a drive at one over-provisioning: of
+the review itself, of an earlier one, or a run by itself."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from ssdrig import journal, parts, review_folder
+from ssdrig.analysis import table
+from ssdrig.analysis.table import Table
+from ssdrig.errors import JournalError, SsdrigError
+from ssdrig.plan import reviews, shows
+from ssdrig.report import page, words
+from ssdrig.report.cards import Bar, card
+from ssdrig.report.comparable import STATES
+from ssdrig.report.pack import look
+from ssdrig.report.shown import label, unit, value_at
+from ssdrig.report.terms import BY_KEY
+
+MOST_RUNS = 100  # of the library, the latest first
+
+
+@dataclass
+class Member:
+    """`where`: the folder of its review, or of the run itself; `tables`: of its runs by the plan's name; `own`: it is
+    of the review that the page is of."""
+
+    where: str
+    drive: str
+    op: str
+    began: str
+    tables: dict[str, Table]
+    own: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.drive}, {self.op}"
+
+
+def members(tables: Sequence[tuple[str, Table]], own: str) -> list[Member]:
+    """The members that runs (the folder they belong to, the run) make, those of the folder `own` first, the latest of
+    the others next."""
+    found: dict[tuple[str, str], Member] = {}
+    for where, each in tables:
+        op = op_of(each)
+        member = found.get((where, op))
+        if member is None:
+            drive = str(each.data.header["drive"].get("model") or "unknown drive")
+            member = found[where, op] = Member(where, drive, op, page.started(each.data), {}, where == own)
+        member.tables.setdefault(each.plan.name, each)
+    return sorted(
+        sorted(found.values(), key=lambda each: each.began, reverse=True),
+        key=lambda each: (not each.own, each.op != "default OP" if each.own else False),
+    )
+
+
+def op_of(each: Table) -> str:
+    """Over-provisioning of a run in words; of plans that test ranges of their own only what is of raw NAND."""
+    header = each.data.header
+    method, drive = header["method"], header["drive"]
+    tested, capacity = method.get("tested_bytes"), drive.get("capacity_bytes")
+    of_user = 100 * (1 - tested / capacity) if tested and capacity else None
+    asked = {
+        "op_percent": method.get("op_percent"),
+        "op_user_percent": of_user if each.plan.name == "consistency" else None,
+        "raw_nand_assumed": bool(drive.get("raw_nand_assumed")),
+    }
+    return words.op(asked)
+
+
+def read(review: Path, against: Sequence[Path] | None) -> tuple[list[tuple[str, Table]], list[str]]:
+    """The runs of the library with the folder that each belongs to, and why some are left out. `against`: run folders
+    and folders of reviews; None: all complete runs beside the review."""
+    wanted = {figure.plan for section in reviews.sections() for figure in section.figures}
+    notes, found = [], []
+    for folder in _folders(review, against):
+        try:
+            header = journal.run_header(folder)
+            plan = (header.get("plan") or {}).get("name")
+            if plan not in wanted or (against is None and journal.state(parts.of(folder)[-1]) != "complete"):
+                continue
+            of_review = folder.parent if (folder.parent / parts.REVIEW).is_file() else folder
+            found.append((of_review.name, table.load(folder)))
+        except SsdrigError as error:
+            notes.append(f"{folder} is left out of the library: {error}")
+    return found, notes
+
+
+def _folders(review: Path, against: Sequence[Path] | None) -> list[Path]:
+    """Raises JournalError for what is asked for and is no run."""
+    if against is None:
+        try:
+            runs = parts.all_runs(review.absolute().parent)
+        except OSError:
+            return []
+        return [run for run in runs if run.parent.name != review.name][:MOST_RUNS]
+    out: list[Path] = []
+    for folder in against:
+        if (folder / parts.REVIEW).is_file():
+            out += [one.run for one in review_folder.done(review_folder.read(folder)).values() if one.run]
+        elif (folder / "run.json").is_file():
+            out.append(folder)
+        else:
+            do = "name run folders, or folders of reviews"
+            raise JournalError(f"a run or a review in {folder}, for --against", "neither", do)
+    return [run for run in out if run.absolute().parent != review.absolute()]
+
+
+def apart(each: Table, reviewed: Table) -> str | None:
+    """Why a run cannot be ranked beside the reviewed one; None if it can."""
+    if each.data.state != "complete" or each.data.why:
+        return f"{STATES.get(each.data.state, each.data.state)}{f', {each.data.why}' if each.data.why else ''}"
+    if each.plan.text != reviewed.plan.text:
+        return "of another version of the plan"
+    own, other = dict(reviewed.plan.params), dict(each.plan.params)
+    for key in ("range", "after"):  # what makes another over-provisioning
+        own.pop(key, None)
+    if unlike := [key for key in own if own[key] != other.get(key)]:
+        return "; ".join(f"{key} {other.get(key)}, reviewed run {own[key]}" for key in unlike)
+    return None
+
+
+def cards(section: reviews.Section, found: Sequence[Member]) -> str:
+    """The cards of a section: for each figure a bar for each member that has it, the best first, those that cannot be
+    ranked last."""
+    out = []
+    for each in section.figures:
+        for word in each.value:
+            out.append(_card(each, word, found))
+    return f'<div class="cards">{"".join(out)}</div>' if any(out) else ""
+
+
+def _card(of: reviews.Figure, word: str, found: Sequence[Member]) -> str:
+    reviewed = next((m.tables[of.plan] for m in found if m.own and of.plan in m.tables), None)
+    if reviewed is None:
+        return ""
+    seen = []
+    for i, member in enumerate(found):
+        if of.plan in member.tables:
+            value, why = value_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
+            seen.append((i, member, value, why, apart(member.tables[of.plan], reviewed)))
+    if all(value is None for _, _, value, *_ in seen):
+        return ""
+    shown = unit(word, [value for _, _, value, *_ in seen])
+    term = BY_KEY.get(shows.VALUES[word][0])
+    better = term.better if term else ""
+    sign = -1 if better == "more" else 1
+    seen.sort(key=lambda each: (each[2] is None, each[4] is not None, sign * (each[2] or 0)))
+    bars = []
+    for i, member, value, why, unlike in seen:
+        glyph, colour = look(i)["glyph"], "--review" if member.own else look(i)["colour"]
+        text, named = shown.text(value), member.label + ("" if member.own else f", {member.began}")
+        aside = "" if value is not None else escape(why)
+        bars.append(Bar(i, named, short(found, i), value, text, colour, glyph, aside, unlike, member.own))
+    return card(f"{of.plan}-{word}", f"{escape(of.title)}: {label(word)}", shown.name, better, bars)
+
+
+def short(found: Sequence[Member], i: int) -> str:
+    """What a member is called in a bar: without SIMULATED, which the page's head says, numbered where two are alike."""
+    label_of = [each.label.removeprefix("SIMULATED ") for each in found]
+    alike = label_of.count(label_of[i])
+    return f"{label_of[i]} ({label_of[: i + 1].count(label_of[i])})" if alike > 1 else label_of[i]
+
+
+def controls(found: Sequence[Member]) -> str:
+    """Which drives and which over-provisioning are shown: chosen independently."""
+    drives, ops = (list(dict.fromkeys(getattr(each, key) for each in found)) for key in ("drive", "op"))
+    return (
+        '<form class="controls" aria-label="What is shown">'
+        + page.group("drive", "Drive", drives)
+        + page.group("op", "Over-provisioning", ops)
+        + "</form>"
+    )
+
+
+def data(found: Sequence[Member]) -> dict:
+    """What review.js needs: of each member the numbers of its drive and of its over-provisioning."""
+    drives, ops = (list(dict.fromkeys(getattr(each, key) for each in found)) for key in ("drive", "op"))
+    return {"members": [[drives.index(each.drive), ops.index(each.op)] for each in found]}
+
+
+def listed(found: Sequence[Member], notes: Sequence[str]) -> str:
+    """What the library consists of."""
+    rows = "".join(
+        f'<tr data-run="{i}"><th scope="row">{escape(short(found, i))}'
+        f"{' <span class=review>reviewed</span>' if each.own else ''}</th><td>{escape(each.began)}</td>"
+        f"<td>{escape(', '.join(each.tables))}</td><td><code>{escape(each.where)}</code></td></tr>"
+        for i, each in enumerate(found)
+    )
+    heads = "".join(f'<th scope="col">{words}</th>' for words in ("Drive", "Began", "Plans compared", "Folder"))
+    said = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
+    return (
+        f'<div class="scroll"><table class="facts library"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+        f"</div>{said}"
+    )
+
+
+def sentence(section: reviews.Section, found: Sequence[Member]) -> str:
+    """The figures of a section in words: "25 % OP: Steady random writes 21 600 IOPS, …"; "" where it has none."""
+    out = []
+    for member in (each for each in found if each.own):
+        each_figure: dict[str, list[str]] = {}
+        for of in section.figures:
+            if of.plan not in member.tables:
+                continue
+            for word in of.value:
+                value, _ = value_at(member.tables[of.plan], of.of, dict(of.where), word, of.window)
+                if value is not None:
+                    shown = unit(word, [value])
+                    text = f"{shown.text(value)} {shown.name}".strip()
+                    named = text if shown.name in ("IOPS", "MB/s", "W") else f"{_inner(label(word))} {text}"
+                    each_figure.setdefault(of.title, []).append(named)
+        if each_figure:
+            told = "; ".join(f"{_inner(title)} {', '.join(texts)}" for title, texts in each_figure.items())
+            out.append((member.op, told))
+    if len(out) == 1:
+        return f"{out[0][1][:1].upper()}{out[0][1][1:]}."
+    return " ".join(f"{op[:1].upper()}{op[1:]}: {told}." for op, told in out)
+
+
+def _inner(title: str) -> str:
+    """A title within a sentence: "Mean power" as "mean power", "P99 latency" as it is."""
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title

@@ -1,0 +1,225 @@
+"""The page of a review: what the drive is, verdicts in sentences, then a section for each part of the table
+(plan/review.toml) with the library's cards and the views of its plans. Made from the folders of its runs alone."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+from ssdrig import review_folder
+from ssdrig.analysis import table
+from ssdrig.analysis.table import Table
+from ssdrig.errors import JournalError, SsdrigError
+from ssdrig.files import write_atomically
+from ssdrig.plan import reviews
+from ssdrig.report import library, page, plan_page, review_says, shown_parts
+from ssdrig.report.library import Member
+from ssdrig.report.shown import Context
+from ssdrig.review_folder import Done, Review
+from ssdrig.words import size
+
+POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do
+
+
+def render(folder: Path, against: Sequence[Path] | None = None) -> str:
+    """The page of a review folder. `against`: the library, run folders and folders of reviews; None: all complete runs
+    beside the review. Raises JournalError for a folder that is no review, or for what `against` names."""
+    review = review_folder.read(folder)
+    done = dict(review_folder.done(review))
+    tables: dict[str, Table] = {}
+    for name, one in done.items():
+        if one.run:
+            try:
+                tables[name] = table.load(one.run)
+            except SsdrigError as error:
+                done[name] = Done(None, why=str(error))
+    others, notes = library.read(folder, against)
+    members = library.members([(folder.name, each) for each in tables.values()] + others, folder.name)
+    scripts = [(page.HERE / name).read_text("utf-8") for name in ("cards.js", "review.js")]
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    style = "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css", "review.css"))
+    text = json.dumps(library.data(members), separators=(",", ":")).replace("<", "\\u003c")
+    title = f"Review: {review.said['drive'].get('model') or 'unknown drive'}"
+    out = [
+        page.OPENING + hashes[1:],
+        "; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">",
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme"'
+        f' content="light dark"><title>{escape(title)}</title><style>{style}</style></head><body>',
+        head(title, review, tables),
+        "<main>",
+        in_short(review, tables, members),
+        library_section(members, notes),
+        *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
+        gaps(tables),
+        "</main>",
+        footer(tables),
+        f'<script type="application/json" id="data">{text}</script>',
+        *[f"<script>{script}</script>" for script in scripts],
+        "</body></html>\n",
+    ]
+    return "".join(out)
+
+
+def write(folder: Path, against: Sequence[Path] | None, out: Path) -> None:
+    """render() into a file, whole or not at all. Raises JournalError."""
+    text = render(folder, against)
+    try:
+        write_atomically(out, text.encode())
+    except OSError as error:
+        do = "name another file with --out FILE, or make room"
+        raise JournalError(f"to write {out}", error.strerror or str(error), do) from error
+
+
+def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
+    """What the drive is, and how it was tested."""
+    drive = review.said["drive"]
+    host: Mapping = next((each.data.header.get("host", {}) for each in tables.values()), {})
+    rig = next((each.data.header["rig"] for each in tables.values() if each.data.header.get("rig")), None)
+    first = next(iter(tables.values()), None)
+    facts = [
+        ("Drive", drive.get("model")),
+        ("Serial, firmware", ", ".join(str(drive[key]) for key in ("serial", "firmware") if drive.get(key))),
+        ("Capacity", size(drive["capacity_bytes"])),
+        ("Raw NAND", _raw(drive)),
+        ("Interface", drive.get("link") or drive.get("interface")),
+        ("Rated endurance", _rated(review)),
+        ("SIMULATED preset", drive.get("preset")),
+        ("Time-dilated", f"1 s of drive time took {drive['time_dilation']} s; all figures are in drive time")
+        if drive.get("time_dilation", 1) != 1
+        else ("", None),
+        (
+            "Power",
+            "measured by the rig" + " (SIMULATED)" * bool(rig.get("simulated")) if rig else "not measured: no rig",
+        ),
+        ("Level", f"{review.said['level']}, begun {page.started(first.data)}" if first else review.said["level"]),
+        ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
+    ]
+    rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)
+    out = [f'<header><div class="title"><h1>{escape(title)}</h1>']
+    if any(each.data.header.get("simulated") for each in tables.values()):
+        out.append('<strong class="badge">SIMULATED</strong>')
+    if any(each.plan.scaled for each in tables.values()):
+        out.append('<strong class="badge">SCALED</strong>')
+    out.append("</div>")
+    if any(each.plan.scaled for each in tables.values()):
+        out.append(
+            '<p class="warn">SCALED: shortened for a small virtual drive. The figures show that the tests work; they'
+            " are not those of the full tests.</p>"
+        )
+    return "".join(out) + f'<div class="scroll"><table class="about">{rows}</table></div></header>'
+
+
+def _raw(drive: Mapping) -> str | None:
+    raw = drive.get("raw_nand_bytes")
+    return f"{size(raw)}{' (assumed)' if drive.get('raw_nand_assumed') else ''}" if raw else None
+
+
+def _rated(review: Review) -> str | None:
+    rated, scaled = review.said.get("rated_bytes"), review.said["drive"].get("preset")
+    return f"{size(rated)}{', scaled with the capacity' if scaled else ''}" if rated else None
+
+
+def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Member]) -> str:
+    """The verdicts in sentences, one for each section that has measured something."""
+    out = ['<section aria-labelledby="short-h"><h2 id="short-h">In short</h2><ul class="short">']
+    for i, each in enumerate(reviews.sections()):
+        sentence = library.sentence(each, members)
+        failed = [
+            f"{entry.name}: {line}"
+            for entry in each.plans
+            if entry.name in tables
+            for line in review_says.of_plan(tables[entry.name])
+            if "NOT ACHIEVED" in line
+        ]
+        if each.title == ENDURANCE:
+            sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
+            sentence = f"{sentence[:1].upper()}{sentence[1:]}."
+        if sentence or failed:
+            warn = "".join(f' <span class="state">{escape(line)}</span>' for line in failed)
+            out.append(f'<li><a href="#s{i}">{escape(each.title)}</a>: {escape(sentence)}{warn}</li>')
+    return "".join(out) + "</ul></section>"
+
+
+def _rating(review: Review) -> tuple[float | None, str]:
+    rated = review.said.get("rated_bytes")
+    return rated, f"its rated {size(rated)}" if rated else ""
+
+
+def library_section(members: Sequence[Member], notes: Sequence[str]) -> str:
+    """What the cards compare."""
+    return (
+        '<section aria-labelledby="library-h"><h2 id="library-h">Beside</h2><p class="soft"><span class="screen">Click'
+        " a bar of any card to compare all with it. </span>★ is the best of the comparable; hatched bars are not"
+        f" comparable with the reviewed drive.</p>{library.controls(members)}{library.listed(members, notes)}</section>"
+    )
+
+
+def section(
+    number: int,
+    each: reviews.Section,
+    review: Review,
+    done: Mapping[str, Done],
+    tables: Mapping[str, Table],
+    members: Sequence[Member],
+) -> str:
+    """A section: its cards, then each plan with its views, then what is not there and why."""
+    out = [f'<section aria-labelledby="s{number}"><h2 id="s{number}">{escape(each.title)}</h2>']
+    out.append(f'<p class="soft">{escape(each.about)}</p>')
+    out.append(library.cards(each, members))
+    for name in dict.fromkeys(entry.plan for entry in each.plans):
+        entries = [entry for entry in each.plans if entry.plan == name and entry.name in tables]
+        if entries:
+            out.append(plan([tables[entry.name] for entry in entries], [done[entry.name] for entry in entries]))
+    by_name = {one.plan.name: one for one in tables.values()}
+    if each.title == POWER:
+        out.append(f"<h3>Average power with downtime</h3>{review_says.items(review_says.average(by_name))}")
+    if each.title == ENDURANCE:
+        out.append(review_says.items(review_says.endurance(list(tables.values()), *_rating(review))))
+    whys: dict[str, list[str]] = {}
+    for entry in each.plans:
+        if entry.name not in tables:
+            one = done.get(entry.name, Done(None, why="the review began before its table had it"))
+            whys.setdefault(str(one.why), []).append(entry.name)
+    out += [f'<p class="soft">Not run: {escape(", ".join(names))}: {escape(why)}.</p>' for why, names in whys.items()]
+    return "".join(out) + "</section>"
+
+
+def plan(tables: Sequence[Table], done: Sequence[Done]) -> str:
+    """The runs of one plan, several over-provisionings beside each other."""
+    first = tables[0].plan
+    names = [library.op_of(each) for each in tables] if len(tables) > 1 else [""]
+    out = [f'<article><h3 class="plan">{escape(first.title)}</h3><p class="soft">{escape(first.about)} <code>']
+    variant = f" --variant {first.variant}" if first.variant else ""
+    out.append(f"{escape(first.name + variant)}</code> · {escape(first.source)}</p>")
+    for each, one, name in zip(tables, done, names, strict=True):
+        if not one.complete:
+            said = f"{name}: " * bool(name) + f"{one.state}. {one.why or 'No reason was recorded'}"
+            out.append(f'<p class="warn">{escape(said)}. The figures cover the recorded part only.</p>')
+        out.append(review_says.items([f"{name}: {line}" if name else line for line in review_says.of_plan(each)]))
+    out.append('<div class="plots">')
+    out += [plan_page.VIEWS[show["view"]](Context(tables, names, show)) for show in first.shows]
+    out.append("</div>")
+    out += [shown_parts.section(each.path, name) for each, name in zip(tables, names, strict=True)]
+    steps = "".join(plan_page.steps(each, name, bool(name)) for each, name in zip(tables, names, strict=True))
+    return "".join(out) + f"<details><summary>Steps</summary>{steps}</details></article>"
+
+
+def gaps(tables: Mapping[str, Table]) -> str:
+    """Why a figure is not known, or limited, of each plan."""
+    out = ['<section aria-labelledby="gaps-h"><h2 id="gaps-h">Gaps and limits</h2>']
+    for name, each in tables.items():
+        found = list(dict.fromkeys(plan_page.notes(each)))
+        if found:
+            head = f"{escape(name)} <span class='soft'>{len(found)} notes</span>"
+            out.append(f"<details><summary>{head}</summary>{review_says.items(found)}</details>")
+    return "".join(out) + "</section>"
+
+
+def footer(tables: Mapping[str, Table]) -> str:
+    versions = ", ".join(sorted({str(each.data.header.get("ssdrig")) for each in tables.values()}))
+    return (
+        f"<footer class='soft'>Made by ssdrig {escape(versions)} from the folders of the runs alone. Point at a cell"
+        " for its rounds, or for the reason why it is empty. No part of this page is fetched from a network.</footer>"
+    )

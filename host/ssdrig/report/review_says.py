@@ -1,0 +1,132 @@
+"""What the page of a review says in sentences: verdicts of its plans, average power, endurance. Pure, from the tables
+of its runs."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ssdrig import words
+from ssdrig.analysis import average_power, load_line
+from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.verdicts import Verdict
+from ssdrig.drive.wear import wa
+from ssdrig.plan import formula
+from ssdrig.report import shown_line
+from ssdrig.report.found import said
+from ssdrig.report.shown import figure, value_at
+from ssdrig.report.terms import number
+
+IDLE = (("load-line", "rest"), ("background", "after-again"), ("consistency", "idle"))  # where rest is measured
+WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made
+
+
+def of_plan(each: Table) -> list[str]:
+    """What a run of a plan came to beside its figures: its own formulas, lines through points, what rests have found,
+    and whether what should be steady is."""
+    out = []
+    for show in each.plan.shows:
+        if show["view"] == "figure":
+            value, why = formula.evaluate(
+                formula.parse(show["formula"]), lambda path, word: value_at(each, path, {}, word)[0]
+            )
+            percent = show.get("unit") == "%"
+            text = "not known" if value is None else f"{number(100 * value, 1)} %" if percent else figure(value)
+            out.append(f"{show.get('title', show['name'])}: {text}{f' ({why})' if why else ''}")
+        elif show["view"] == "load-line":
+            paths = show["of"] if isinstance(show["of"], list) else [show["of"]]
+            out += [f"{path}: {shown_line.in_words(line_of(each, path))}" for path in paths]
+    out += [f"{row.act.label}: {line}" for row in each.rows if row.state == "done" for line in said(row)]
+    failed = [one for one in each.verdicts if not one.verdict["passed"]]
+    held = [one for one in each.verdicts if one.verdict["passed"]]
+    if held:
+        out.append(f"Steady state reached by {', '.join(map(_named, held))}")
+    return out + [f"STEADY STATE NOT ACHIEVED by {_named(one)}" for one in failed]
+
+
+def _named(one: Verdict) -> str:
+    untested = f"; not tested: {one.verdict['why']}" if one.verdict["passed"] is None else ""
+    return f"{one.path.partition(' ')[0]} ({one.words}{untested})"
+
+
+def line_of(each: Table, path: str) -> load_line.Line:
+    """Power over rate of the points of a step."""
+    return load_line.fit(shown_line.measured(each, path, {}))
+
+
+def average(tables: Mapping[str, Table]) -> list[str]:
+    """Average power with realistic downtime, for a day of each kind of user, with its terms and assumptions; or the
+    reason why it is not known. `tables`: by the plan's name."""
+    work = next(((name, row) for name in WORK if name in tables and (row := _work(tables[name]))), None)
+    idle = next((watts for name, path in IDLE if (watts := _at_rest(tables, name, path)) is not None), None)
+    if work is None or idle is None:
+        lacks = "no plan of the review has measured the energy of a work" if work is None else "no plan measured a rest"
+        return [f"average power with downtime: not known, {lacks} with the rig"]
+    name, row = work
+    figures, lasted_s = row.windows["all"] or {}, (row.t1_s or 0.0) - (row.t0_s or 0.0)
+    written = figures["bw_mean_MBps"] * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
+    background = _quiet(tables.get("background"))
+    measured = average_power.Measured(
+        figures["energy_J"],
+        lasted_s,
+        written,
+        idle,
+        background_above_J=background.get("above_J") or 0.0,
+        background_s=background.get("after_s") or 0.0,
+    )
+    out = [f"the work: {row.act.path} of {name}; power at rest and background work as the other plans measured them"]
+    for who, bytes_per_day in average_power.PROFILES_BYTES.items():
+        out += average_power.average(measured, bytes_per_day, f"the {who} user").lines()
+    return out
+
+
+def _work(each: Table) -> Row | None:
+    """The longest load of a run with known energy that writes."""
+    rows = []
+    for row in each.rows:
+        writes = row.act.do not in ("fill", "idle") and row.act.keys.get("read", 0) < 100 and row.act.repeat is None
+        if writes and row.state == "done" and (row.windows.get("all") or {}).get("energy_J"):
+            rows.append(row)
+    return max(rows, key=lambda row: (row.t1_s or 0) - (row.t0_s or 0), default=None)
+
+
+def _at_rest(tables: Mapping[str, Table], name: str, path: str) -> float | None:
+    if name not in tables:
+        return None
+    if floor := _quiet(tables[name]).get("floor_W"):
+        return floor
+    return value_at(tables[name], path, {}, "W")[0]
+
+
+def _quiet(each: Table | None) -> dict[str, Any]:
+    """The last rest that became quiet."""
+    rows = each.rows if each else []
+    found = [row.found for row in rows if row.found.get("kind") == "quiet" and row.found.get("reached")]
+    return found[-1] if found else {}
+
+
+def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: str) -> list[str]:
+    """What the review has written to the drive by the drive's own counters, its write amplification, and the share of
+    the rated endurance."""
+    seen = sorted((s for each in tables for s in each.data.snapshots), key=lambda each: each["t_start_ns"])
+    known = [snapshot for snapshot in seen if snapshot["host_written_bytes"] is not None]
+    if len(known) < 2:
+        return ["the drive's counters do not say what was written"]
+    first, last = known[0], known[-1]
+    host_bytes = last["host_written_bytes"] - first["host_written_bytes"]
+    found = wa.between(first, last)
+    share = f", {100 * host_bytes / rated_bytes:.3g} % of {rated_words}" if rated_bytes else ""
+    out = [f"the review wrote {words.size(host_bytes)} to the drive{share}; write amplification {wa.words(found)}"]
+    if rated_bytes:
+        left = rated_bytes - last["host_written_bytes"]
+        life = f"{words.size(last['host_written_bytes'])} were written to it in its life"
+        out.append(f"{life}, {words.size(max(0, left))} are left of {rated_words}")
+    else:
+        out.append("the rated endurance of this model is not known: give it in warranty.toml")
+    if last.get("percentage_used") is not None:
+        out.append(f"percentage used, as the drive says: {last['percentage_used']} %")
+    return out
+
+
+def items(lines: Sequence[str]) -> str:
+    """As a list of the page."""
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
