@@ -6,6 +6,8 @@ into them."""
 import os
 from pathlib import Path
 
+from ssdrig.drive.target import sysfs
+
 
 def identify_page(serial: str, firmware: str, model: str, sata_word: int = 0x000E) -> bytes:
     """VPD page 89h as libata makes it (ata_scsiop_inq_89): IDENTIFY data at byte 60, text with swapped bytes."""
@@ -315,7 +317,7 @@ class DiskTree:
 
     def node_number(self, path):
         """In the place of sysfs.node_number: the nodes of this tree are files, which have no device number."""
-        real = os.path.realpath(path)
+        real = sysfs.real(path)
         inside = os.path.relpath(real, self.root.resolve())
         if not os.path.exists(real):
             return "", ""

@@ -10,9 +10,23 @@ import pytest
 from drives import a_drive
 from guarding import SERIAL, tree  # noqa: F401  fixture
 
-from ssdrig.drive.target import guard, layers, lock, mounts, uses
+from ssdrig.drive.target import guard, layers, lock, mounts, sysfs, uses
 from ssdrig.drive.target.inventory import find
 from ssdrig.drive.target.mounts import Mount
+
+
+def test_a_link_that_vanishes_while_it_is_read(tmp_path, monkeypatch):
+    """A drive is pulled between the look at its link and the reading of it."""
+    link = tmp_path / "sda"
+    link.symlink_to("gone")
+    read = os.readlink
+
+    def vanishing(path, **options):
+        link.unlink(missing_ok=True)
+        return read(path, **options)
+
+    monkeypatch.setattr(os, "readlink", vanishing)
+    assert sysfs.real(str(link)) == str(link) and not link.is_symlink()
 
 
 def test_numbers_of_a_loop_device(monkeypatch, tmp_path):

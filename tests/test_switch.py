@@ -114,11 +114,11 @@ def test_tokens(tmp_path):
 
 
 def test_firmware_that_hangs_while_the_rail_is_off_is_reset_and_the_rail_is_on(tmp_path):
-    with Board(tmp_path, 2.5, {"rail": SLOW, "stalls": [[2.5, 60_000]]}) as b:
+    with Board(tmp_path, 2.5, {"rail": SLOW, "stalls": [[4.0, 60_000]]}) as b:
         streaming(b)
         assert cut(b, residual_ms=20)["ok"]
-        assert [p for _, p in b.truth()[0]["power"]] == [False]
         b.until(lambda: len(b.truth()) == 2)
+        assert [p for _, p in b.truth()[0]["power"]] == [False]
         b.frames.clear()
         assert b.hello()["switch"]["off"] == []
 

@@ -35,7 +35,7 @@ def _nvme_targets(root) -> list[Claim]:
             out.append(Claim(device, "export", f"NVMe target {nqn} exports {device}"))
         controller = os.path.basename(_path(subsystem, "passthru/device_path"))
         if re.fullmatch(r"nvme\d+", controller):
-            here = os.path.realpath(sysfs.within(root, "sys/class/nvme", controller))
+            here = sysfs.real(sysfs.within(root, "sys/class/nvme", controller))
             for device in openers.behind_character_device(here):
                 out.append(Claim(device, "export", f"NVMe target {nqn} exports {controller}"))
     return out
@@ -75,7 +75,7 @@ def _usb_gadgets(root) -> list[Claim]:
 def _rnbd(root) -> list[Claim]:
     out = []
     for entry in _folders(root, "sys/class/rnbd-server/ctl/devices"):
-        device = os.path.basename(os.path.realpath(os.path.join(entry, "block_dev")))
+        device = os.path.basename(sysfs.real(os.path.join(entry, "block_dev")))
         out.append(Claim(device, "export", f"RNBD server exports {device}"))
     return out
 
@@ -111,7 +111,7 @@ def _bcachefs(root) -> list[Claim]:
     out = []
     for pool in _folders(root, "sys/fs/bcachefs"):
         for member in (folder for folder in _folders(pool) if os.path.exists(os.path.join(folder, "block"))):
-            device = os.path.basename(os.path.realpath(os.path.join(member, "block")))
+            device = os.path.basename(sysfs.real(os.path.join(member, "block")))
             out.append(Claim(device, "holder", f"bcachefs {os.path.basename(pool)} uses {device}"))
     return out
 

@@ -18,6 +18,7 @@ from ssdrig.drive.target.sysfs import (
     number,
     parents,
     raw,
+    real,
     text,
     within,
 )
@@ -113,7 +114,7 @@ def find(word: str, root: str | os.PathLike = "/") -> Drive:
         return same[0]
     if same:
         raise UsageError(f"one drive of serial {word}", f"{len(same)}: {_choice(same)}", "name it by its by-id path")
-    name = os.path.basename(os.path.realpath(within(root, word))) if word.startswith("/") else word
+    name = os.path.basename(real(within(root, word))) if word.startswith("/") else word
     disk = _whole_disk(name, root)
     meant = next((d for d in drives if d.name == disk), None)
     if meant:
@@ -191,7 +192,7 @@ def _read(name: str, root, by_id: str | None) -> Drive:
 
 
 def _nvme(here: str) -> dict:
-    above = os.path.realpath(os.path.join(here, "device"))
+    above = real(os.path.join(here, "device"))
     if CONTROLLER.match(os.path.basename(above)):
         controllers = [above]
     else:  # native multipath: `device` is the subsystem, which links to its controllers
@@ -330,7 +331,7 @@ def _links_of_disks(root) -> dict[str, str]:
     """{kernel name of a whole disk: its best by-id link}"""
     out: dict[str, list[str]] = {}
     for link in listing(within(root, BY_ID)):
-        out.setdefault(os.path.basename(os.path.realpath(within(root, BY_ID, link))), []).append(link)
+        out.setdefault(os.path.basename(real(within(root, BY_ID, link))), []).append(link)
 
     def rank(link):
         kind = next((i for i, prefix in enumerate(LINK_ORDER) if link.startswith(prefix)), len(LINK_ORDER))
@@ -342,7 +343,7 @@ def _links_of_disks(root) -> dict[str, str]:
 def _by_link(path: str, drives: list[Drive], root) -> Drive:
     if not os.path.lexists(within(root, path)):
         raise UsageError("a link in /dev/disk/by-id", f"no {path}", f"choose one: {_choice(drives)}")
-    name = os.path.basename(os.path.realpath(within(root, path)))
+    name = os.path.basename(real(within(root, path)))
     disk = _whole_disk(name, root)
     drive = next((d for d in drives if d.name == disk), None)
     if drive is None:
@@ -360,11 +361,7 @@ def _whole_disk(name: str, root) -> str | None:
     here = within(root, "sys/class/block", name)
     if os.path.isdir(within(root, "sys/block", name)):
         return name
-    return (
-        os.path.basename(os.path.dirname(os.path.realpath(here)))
-        if os.path.exists(os.path.join(here, "partition"))
-        else None
-    )
+    return os.path.basename(os.path.dirname(real(here))) if os.path.exists(os.path.join(here, "partition")) else None
 
 
 def _best_name(drive: Drive) -> str:

@@ -15,7 +15,7 @@ LOOP_INFO_BYTES = 232
 def name_of_number(number: str, root: str | os.PathLike) -> str:
     """ "8:1" -> "sda1"; "" for a number that no block device has."""
     here = sysfs.within(root, "sys/dev/block", number)
-    return os.path.basename(os.path.realpath(here)) if number and os.path.exists(here) else ""
+    return os.path.basename(sysfs.real(here)) if number and os.path.exists(here) else ""
 
 
 def name_of(path: str, root: str | os.PathLike) -> str:
@@ -24,7 +24,7 @@ def name_of(path: str, root: str | os.PathLike) -> str:
     try:
         where = sysfs.within(root, path)
         kind, number = sysfs.node_number(where)
-        name = name_of_number(number, root) if kind == "block" else os.path.basename(os.path.realpath(where))
+        name = name_of_number(number, root) if kind == "block" else os.path.basename(sysfs.real(where))
         return name if name and os.path.isdir(sysfs.within(root, "sys/class/block", name)) else ""
     except (OSError, ValueError):
         return ""
@@ -42,7 +42,7 @@ def disks_below(device: str, root: str | os.PathLike, loops: Mapping[str, Iterab
             continue
         seen.add(name)
         if os.path.exists(os.path.join(here, "partition")):
-            todo.append(os.path.basename(os.path.dirname(os.path.realpath(here))))
+            todo.append(os.path.basename(os.path.dirname(sysfs.real(here))))
         else:
             out.add(name)
             todo += [*sysfs.listing(os.path.join(here, "slaves")), *loops.get(name, ())]

@@ -101,7 +101,7 @@ def _disks_at(file: str, root) -> list[str]:
     kind, number = sysfs.node_number(file)
     if not kind:
         return []
-    here = os.path.realpath(sysfs.within(root, "sys/dev", kind, number))
+    here = sysfs.real(sysfs.within(root, "sys/dev", kind, number))
     if kind == "block":
         return [os.path.basename(here)]
     return behind_character_device(here)

@@ -13,6 +13,14 @@ def within(root: str | os.PathLike, *parts: str) -> str:
     return os.path.join(os.fspath(root), *(part.lstrip("/") for part in parts))
 
 
+def real(path: str) -> str:
+    """The path with all links followed. One that vanishes meanwhile, since its drive is pulled, counts as no link."""
+    try:
+        return os.path.realpath(path)
+    except OSError:  # Python 3.11 looks at a link and then reads it
+        return os.path.abspath(path)
+
+
 def listing(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
@@ -73,10 +81,10 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 def parents(path: str, root: str | os.PathLike) -> list[str]:
     """The real folder of a sysfs entry and all above it that are below /sys/devices, nearest first."""
-    top = os.path.realpath(within(root, "sys/devices")) + os.sep
-    real = os.path.realpath(path)
+    top = real(within(root, "sys/devices")) + os.sep
+    here = real(path)
     out = []
-    while real.startswith(top):
-        out.append(real)
-        real = os.path.dirname(real)
+    while here.startswith(top):
+        out.append(here)
+        here = os.path.dirname(here)
     return out
