@@ -4,6 +4,7 @@ One board is started once and streams of each set of rails in turn, for more tha
 heap locked; the tests look at what came of it."""
 
 import bisect
+import itertools
 import json
 import struct
 import subprocess
@@ -97,7 +98,8 @@ def test_nothing_is_lost(seen, name, rails, rate):
         ends = [body for body in emulated.bodies(frames, wire.ENERGY) if body[0] == rail]
         given_up = len(ends) - 1 if name == "fast rail" else 0
         assert len(ends) >= 2
-        assert emulated.missed(frames, rail) == given_up == samples[-1][0] + 1 - len(samples)
+        gaps = [(a[:2], b[:2]) for a, b in itertools.pairwise(samples) if b[0] != a[0] + 1]
+        assert emulated.missed(frames, rail) == given_up == samples[-1][0] + 1 - len(samples), gaps
         last, first = samples[-1], samples[0]
         assert first[0] == 0 and last[1] - first[1] > 1_000_000
         assert (last[0] - first[0]) / (last[1] - first[1]) * 1e6 >= rate
