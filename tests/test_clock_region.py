@@ -52,7 +52,7 @@ def test_corners_are_the_tightest_of_all_pings(seed):
     x = np.sort(dice.uniform(-2e6, 2e6, 12))
     low = dice.uniform(-1e6, 1e6, 12)
     high = low + dice.uniform(0, 1e6, 12)
-    b, top, bottom = clock._corners(x, low, high)
+    b, top, bottom = clock._corners(x, low, x, high)
     assert (b[0], b[-1]) == (-1, 1) and (np.diff(b) > 0).all()
     for at in range(len(b)):
         assert top[at] == pytest.approx((high - b[at] * x).min())
@@ -139,3 +139,22 @@ def test_the_usual_ping_is_the_median():
         rows = [(s * 10**9, (s + (off_us if s < 2 else 0) + 10_000) * 10**6, s * 10**9 + 1000) for s in range(5)]
         made = clock.fit(*np.array(rows, np.int64).T)
         assert made.outliers == 2 and made.base_us == 10_002 * 10**6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_points_that_no_hull_needs_change_no_clock(seed, monkeypatch):
+    """Nine minutes of pings, some at the same tick, some contradicting the others, with a pause of two minutes."""
+    dice = np.random.default_rng(seed)
+    tick_us = np.sort(dice.integers(0, 540_000_000, 2000) // 50_000 * 50_000)
+    tick_us = tick_us[(tick_us < 200_000_000) | (tick_us > 320_000_000)]
+    true_ns = tick_us * 1000 * (1 + 80e-6) + 1e12
+    t1_ns, t4_ns = ((true_ns + sign * dice.exponential(60_000, len(true_ns))).astype(np.int64) for sign in (-1, 1))
+    t1_ns[::97] += 300_000
+    t4_ns[::97] += 300_000
+    fast = clock.fit(t1_ns, tick_us, t4_ns)
+    monkeypatch.setattr(clock, "_may_turn", lambda x, y, block: np.ones(len(x), bool))
+    plain = clock.fit(t1_ns, tick_us, t4_ns)
+    assert fast.tick_us.tolist() == plain.tick_us.tolist()
+    assert fast.offset_ns == pytest.approx(plain.offset_ns, abs=1e-5)
+    assert fast.knot_bound_ns == pytest.approx(plain.knot_bound_ns, abs=1e-5)
+    assert (fast.outliers, fast.strained) == (plain.outliers, plain.strained)

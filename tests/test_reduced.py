@@ -185,3 +185,10 @@ def test_a_file_that_becomes_shorter_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "decoded", cut_behind)
     with pytest.raises(RigError, match="become shorter"):
         reduced.load_rails(run, [])
+
+
+def test_a_run_without_the_file_is_said(tmp_path):
+    run = stream.started().run(tmp_path)
+    (run / "rig.bin").unlink()
+    with pytest.raises(RigError, match="0 frames without any"):
+        reduced.load_rails(run, [])

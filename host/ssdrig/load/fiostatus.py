@@ -50,8 +50,11 @@ def from_status(found: list[dict], start_ms: int | None, direction: str | None, 
 
 def _kind(kept) -> str:
     """The histograms that documents have: "lat_ns", which our own status lines keep, else "clat_ns"."""
-    sides = [(job.get(d) or {}) for _, document in kept for job in document["jobs"] for d in DIRECTIONS]
-    return "lat_ns" if any((side.get("lat_ns") or {}).get("bins") for side in sides) else "clat_ns"
+    return "lat_ns" if any(_has_bins(document, "lat_ns") for _, document in kept) else "clat_ns"
+
+
+def _has_bins(document: dict, kind: str) -> bool:
+    return any(((job.get(d) or {}).get(kind) or {}).get("bins") for job in document["jobs"] for d in DIRECTIONS)
 
 
 def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict, dict]], int]:
@@ -61,7 +64,7 @@ def _in_order(found: list[dict], direction: str | None) -> tuple[list[tuple[dict
     others: of threads that begin one after the other the mean run time falls until all have begun."""
     each = _begun([(totals(document, direction), document) for document in found])
     forth = _rising(each, 1)
-    back = _rising(each[::-1], -1)[::-1]
+    back = _rising(each[::-1], -1)[::-1] if len(forth) < len(each) else forth
     kept = back if len(back) > len(forth) else forth
     return kept, len(each) - len(kept)
 
@@ -91,6 +94,8 @@ def _status_quantiles(kept, direction: str | None, middles_ms: np.ndarray) -> di
     of documents."""
     held, kind = [(0, np.zeros(BINS, np.int64))], _kind(kept)
     for now, document in kept:
+        if not _has_bins(document, kind):
+            continue
         counts = bins(document, direction, kind)
         if counts.any() and (counts >= held[-1][1]).all():
             held.append((now["runtime_ms"], counts))

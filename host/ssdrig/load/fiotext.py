@@ -6,6 +6,7 @@ the bin is 2^e ns wide and starts at 2^(e+6) + (i % 64) 2^e; its value is the mi
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ HIST_COLUMNS = 3 + BINS  # time, direction, block size, then the bins
 DIRECTIONS = ("read", "write", "trim")
 PARSE_BYTES = 1 << 18
 MOST_DIGITS = 18  # of a number in a log: it fits into an int64
+_LATENCY = re.compile(r"[0-9]{1,18}(\.[0-9]{1,6})?")  # the key of a percentile or a bin
 _OPENING = re.compile("^\ufeff?{", re.MULTILINE)  # of a document, also behind a byte order mark
 
 
@@ -83,43 +85,46 @@ def parsed(text: str) -> tuple[list[dict], str, int]:
 
 def is_sound(document) -> bool:
     """Whether a parsed document has the shape that `totals` and `bins` rely on: damage must not look like a figure."""
-
-    def number(value) -> bool:
-        return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 63
-
     if not isinstance(document, dict) or not isinstance(document.get("jobs"), list):
         return False
-    if not all(number(document.get(key, 0)) for key in ("timestamp_ms", "t_ns")):
+    if not _are_numbers((document.get("timestamp_ms", 0), document.get("t_ns", 0))):
         return False
     for job in document["jobs"]:
-        if not isinstance(job, dict) or not all(
-            number(job.get(key, 0)) for key in ("job_runtime", "error", "usr_cpu", "sys_cpu")
-        ):
+        if not isinstance(job, dict) or not isinstance(job.get("job options", {}), dict):
             return False
-        if not isinstance(job.get("job options", {}), dict):
+        if not _are_numbers([job[key] for key in ("job_runtime", "error", "usr_cpu", "sys_cpu") if key in job]):
             return False
         for name in DIRECTIONS:
             side = job.get(name)
             if not side:
                 continue
-            if not isinstance(side, dict) or not all(
-                number(side.get(k, 0)) for k in ("total_ios", "io_bytes", "runtime")
-            ):
+            if not isinstance(side, dict):
+                return False
+            if not _are_numbers([side[key] for key in ("total_ios", "io_bytes", "runtime") if key in side]):
                 return False
             for kind in ("slat_ns", "clat_ns", "lat_ns"):
                 part = side.get(kind)
                 if not part:
                     continue
-                if not isinstance(part, dict) or not all(number(part.get(key, 0)) for key in ("N", "mean")):
+                if not isinstance(part, dict) or not _are_numbers([part[key] for key in ("N", "mean") if key in part]):
                     return False
                 for table in ("percentile", "bins"):
                     held = part.get(table)
                     if not held:
                         continue
-                    if not isinstance(held, dict) or not all(map(number, held.values())):
+                    if not isinstance(held, dict) or not _are_numbers(held.values()):
                         return False
-                    if not all(re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,6})?", key) for key in held):
+                    if not all(map(_LATENCY.fullmatch, held)):
                         return False
+    return True
+
+
+def _are_numbers(values: Iterable) -> bool:
+    """Whether all values, as JSON gives them, are numbers that an int64 holds, none below 0."""
+    for value in values:
+        kind = type(value)
+        if kind is not int and kind is not float or not 0 <= value < 1 << 63:
+            return False
     return True
 
 

@@ -94,6 +94,8 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
     x = x.astype(float)
     knots = np.arange(0.0, x[-1] + KNOT_US, KNOT_US)
     knots[-1] = max(x[-1], 1.0)
+    block = np.floor(x / (WINDOW_S * 0.5e6))  # windows are made of whole ones
+    for_high, for_low = _may_turn(x, high, block), _may_turn(x, -low, block)
     estimate = _Envelope(len(knots))
     dropped, strained = np.zeros(len(x), bool), 0
     length, hop = WINDOW_S * 1e6, WINDOW_S * 0.5e6
@@ -105,7 +107,7 @@ def fit(t1_ns, tick_us, t4_ns, held_us=None) -> ClockMap:
             rows = slice(rows.start, len(x))
         if rows.stop == rows.start:
             continue
-        region = _region(x[rows], low[rows], high[rows])
+        region = _region(x[rows], low[rows], high[rows], for_low[rows], for_high[rows])
         dropped[rows] |= ~region.keep
         strained += region.strained
         span = slice(*np.searchsorted(knots, (x[rows][0] - KNOT_US, x[rows][-1] + KNOT_US)))
@@ -173,15 +175,16 @@ class _Region:
         )
 
 
-def _region(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> _Region:
-    """All lines with low - e <= line <= high + e at every x (float64, us and ns), e being the stated allowance."""
+def _region(x: np.ndarray, low: np.ndarray, high: np.ndarray, for_low=..., for_high=...) -> _Region:
+    """All lines with low - e <= line <= high + e at every x (float64, us and ns), e being the stated allowance.
+    for_low, for_high (bool): the points at which their hulls can turn."""
     allowance = STEADY_PPM * 1e-3 * (x[-1] - x[0]) / 2
     keep = np.ones(len(x), bool)
     x0 = (x[0] + x[-1]) / 2
-    b, top, bottom = _corners(x - x0, low, high)
+    b, top, bottom = _corners((x - x0)[for_low], low[for_low], (x - x0)[for_high], high[for_high])
     if (top - bottom).max() + 2 * allowance < 0:
         keep = _consistent(x, low, high)
-        b, top, bottom = _corners(x[keep] - x0, low[keep], high[keep])
+        b, top, bottom = _corners(x[keep] - x0, low[keep], x[keep] - x0, high[keep])
     slack = (top - bottom).max() + 2 * allowance
     strained = slack < 0
     if strained:
@@ -190,11 +193,11 @@ def _region(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> _Region:
     return _Region(x0, b, top, bottom, allowance, keep, bool(strained))
 
 
-def _corners(x, low, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _corners(x_low, low, x_high, high) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slopes b at which the region can turn (NOMINAL_PPM at both ends), with the highest and lowest intercept there:
     top(b) = min(high - b x), bottom(b) = max(low - b x), both piecewise linear in b."""
-    xh, yh = _lower_hull(x, high)
-    xl, yl = _lower_hull(x, -low)
+    xh, yh = _lower_hull(x_high, high)
+    xl, yl = _lower_hull(x_low, -low)
     slopes_high, slopes_low = np.diff(yh) / np.diff(xh), np.diff(yl) / np.diff(xl)
     b = np.unique(np.concatenate([[-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3], slopes_high, -slopes_low]))
     b = b[np.abs(b) <= NOMINAL_PPM * 1e-3]
@@ -216,6 +219,22 @@ def _feasible(b, top, bottom) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             parts.insert(0 if front else len(parts), (cut[0], cut[1], cut[2]))
     corners = [np.concatenate([part[i] for part in parts]) for i in range(3)]
     return corners[0], corners[1], corners[2]
+
+
+def _may_turn(x: np.ndarray, y: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """Points (bool) at which the lower hull of whole blocks that follow each other may have a corner: not those above
+    the chord of two neighbours in their block. Of all blocks at once: the hulls of thousands of windows then have a few
+    points each."""
+    kept = np.arange(len(x))
+    while len(kept) > 2:
+        dx, dy = np.diff(x[kept]), np.diff(y[kept])
+        inner = (block[kept][:-2] == block[kept][2:]) & (dx[:-1] * dy[1:] < dx[1:] * dy[:-1])
+        if np.count_nonzero(inner) <= len(kept) // 50:  # few: the hull of a window drops the rest
+            break
+        kept = kept[np.concatenate([[True], ~inner, [True]])]
+    out = np.zeros(len(x), bool)
+    out[kept] = True
+    return out
 
 
 def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -314,13 +314,8 @@ class Decoder:
     def _match_pongs(self, now_ns: int) -> None:
         """Pair pongs with their pings; either may have been written first."""
         done = 0
-        for (
-            token,
-            boot,
-            tick,
-            t4_ns,
-            held_us,
-        ) in self._answers:  # strictly in order, so that it does not matter how the file was cut
+        # strictly in order, so that it does not matter how the file was cut
+        for token, boot, tick, t4_ns, held_us in self._answers:
             t1_ns = self._sent.get(token)
             if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
                 break  # the ping's record may come right behind

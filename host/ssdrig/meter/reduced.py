@@ -120,6 +120,7 @@ def load_rails(run: str | os.PathLike, edges_ns) -> list[Reduced]:
     numbers = samples.rails_of(decoder)
     edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
     clocks: dict[int, ClockMap] = {}
+    samples.need_some(run, decoder, any(len(decoder.frames(rail).n) for rail in numbers))  # there may be no file
     with open(Path(run) / "rig.bin", "rb") as file:
         for rail in numbers:
             stream = Stream(file.fileno(), decoder, rail)
@@ -186,7 +187,7 @@ class _Rail:
         out, edges, t_ns = self.out, self.out.edges_ns, piece.t_ns[1:]
         steps, begins, end = cut(edges, t_ns)
         if len(steps):
-            error_ns = np.maximum.reduceat(piece.clock.bound_ns(piece.t_us[:end]), begins).astype(np.float32)
+            error_ns = largest_bound_ns(piece, begins, end).astype(np.float32)
             out.clock_error_ns[steps] = np.maximum(out.clock_error_ns[steps], error_ns)
         out.own_W.add(t_ns, piece.P[1:])
         counted = slice(self._counted, int(np.searchsorted(edges, t_ns[-1], "right")))
@@ -219,6 +220,18 @@ class _Rail:
             at = np.searchsorted(self._asked, self._ends)
             t_ns, raw_J = np.concatenate(self._asked_ns)[at], np.concatenate(self._asked_J)[at]
             out.closure = closed(self._brackets, self._instead, t_ns, raw_J)
+
+
+def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
+    """The largest clock error of the samples from each of these positions to the next, of the last to `end`. It is
+    linear between the knots of the clock: where ticks do not fall, samples beside knots and borders tell it."""
+    t_us, knots_us = piece.t_us[:end], piece.clock.tick_us + piece.clock.base_us
+    first, last = np.searchsorted(knots_us, t_us[[0, -1]])
+    borders = np.concatenate([begins, [end], np.searchsorted(t_us, knots_us[first:last])])
+    at = np.unique(np.clip(np.concatenate([borders - 1, borders]), begins[0], end - 1))
+    if (t_us[1:] < t_us[:-1]).any():
+        at = np.arange(begins[0], end)
+    return np.maximum.reduceat(piece.clock.bound_ns(t_us[at]), np.searchsorted(at, begins))
 
 
 def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) -> np.ndarray:
