@@ -98,15 +98,24 @@ def rail_events(
 
 
 def rig_bin(
-    t0_ns: int, first_ns: int, end_ns: int, watts, drift_ppm: float, lose_frames=(), boot: int = 77, more_rails=()
+    t0_ns: int,
+    first_ns: int,
+    end_ns: int,
+    watts,
+    drift_ppm: float,
+    lose_frames=(),
+    boot: int = 77,
+    more_rails=(),
+    conversion_ns: int = CONVERSION_NS,
+    ping_ns: int = 100_000_000,
 ) -> bytes:
-    """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, ten pongs a second.
-    more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
+    """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, a pong for each ping, one each
+    ping_ns. more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
 
     def tick(t_ns):
         return TICK0_US + (np.asarray(t_ns, float) - t0_ns) * (1 + drift_ppm * 1e-6) / 1000
 
-    rails = [("5V", watts, CONVERSION_NS, None), *more_rails]
+    rails = [("5V", watts, conversion_ns, None), *more_rails]
     hello = {
         "protocol": 1,
         "boot": boot,
@@ -134,7 +143,7 @@ def rig_bin(
         events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick)
     rng = np.random.default_rng(1)
     sent = {}
-    for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, 100_000_000)):
+    for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, ping_ns)):
         there = int(t1) + 60_000 + int(rng.exponential(40_000))
         sent[there] = int(t1)
         events.append((there, "P", wire.PONG, struct.pack(wire.PONG_BODY, token, int(tick(there)), 0)))

@@ -1,8 +1,11 @@
 """Bursts and pauses of a load with pauses, each for itself: what its bursts do a second, and what its pauses draw."""
 
+import math
+
 import numpy as np
 
 from ssdrig.analysis.rundata import RunData
+from ssdrig.load import fiojob
 
 KEYS = ("burst_iops", "pause_mean_W", "cycles")
 NONE = "it is no load with pauses"
@@ -14,6 +17,15 @@ def end_s(lasted_s: int, first_s: int, period_s: float) -> int:
     period = round(period_s)
     whole = period == period_s and lasted_s - first_s >= period
     return first_s + (lasted_s - first_s) // period * period if whole else lasted_s
+
+
+def whole(on_s: float, off_s: float, begin_s: int, end_s: int) -> tuple[int, int]:
+    """The whole cycles within a stretch, from its begin to its end; the stretch itself where it holds none, or where
+    they are not of whole seconds."""
+    first, period = math.ceil(fiojob.first_burst_s(on_s, off_s)), round(on_s + off_s)
+    begin = first + -(-max(0, begin_s - first) // period) * period
+    count = (end_s - begin) // period
+    return (begin, begin + count * period) if period == on_s + off_s and count > 0 else (begin_s, end_s)
 
 
 def of(data: RunData, first_s: int, begin_s: int, end_s: int, on_s: float, off_s: float) -> tuple[dict, str | None]:

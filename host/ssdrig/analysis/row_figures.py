@@ -149,6 +149,8 @@ def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: i
     end: int | None = n if span.to_s is None else min(n, round(span.to_s))
     if span.cliff:
         end, why = windows.cliff(data.iops)
+    if row.act.keys.get("off") and end is not None:
+        begin, end = bursts.whole(row.act.keys["on"], row.act.keys["off"], begin, end)
     if end is None or end - begin < windows.FEWEST_S:
         row.notes.append(f"window {name}: {why or f'the step lasted {n} whole seconds'}")
         return None

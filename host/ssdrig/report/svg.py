@@ -21,21 +21,27 @@ MARKS = {
     "right": "M1.2 0L-.9 -1.2V1.2z",
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LEAST_TICKS = 3
 MOST_DOTS = 6000  # beyond this a series of seconds is drawn as its lowest and highest in each step
 
 
 def ticks(low: float, high: float, log: bool, most: int = 6) -> list[float]:
     """Round numbers within low to high: 1, 2 or 5 times a power of ten; on a log axis powers of ten, and 2 and 5 times
-    them where the axis is short."""
+    them where the axis is short, but those of a linear one where only one or two of them lie on it."""
     if log:
         decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         every = -(-len(decades) // most)
         factors = (1, 2, 5) if len(decades) <= 4 else (1,)
         found = [f * 10.0**d for d in decades if (d - decades[0]) % every == 0 for f in factors]
-    else:
+        found = _within(found, low, high)
+    if not log or len(found) < LEAST_TICKS:
         step = 10 ** math.floor(math.log10((high - low) / most))
         step = next(f * step for f in (1, 2, 5, 10) if (high - low) / (f * step) <= most)
         found = [i * step for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    return _within(found, low, high)
+
+
+def _within(found: Sequence[float], low: float, high: float) -> list[float]:
     return [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9) or value == 0 >= low]
 
 
