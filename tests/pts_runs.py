@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from synthetic_pts import Put, Run, steady_load
 
+from ssdrig.analysis import table
 from ssdrig.rules import ends, steady
 
 ROUNDS = 6  # the first is far off: the rule and all tables are of the last five
@@ -220,3 +221,12 @@ ALL = {
     "pts-xsr": xsr,
     "pts-dirth": dirth,
 }
+_made: dict[str, tuple[Run, table.Table]] = {}
+
+
+def made(factory, name: str) -> tuple[Run, table.Table]:
+    """What was put in and the run as the analysis reads it, once a process. factory: pytest's tmp_path_factory."""
+    if name not in _made:
+        w = ALL[name](factory.mktemp("pts"))
+        _made[name] = w, table.load(w.end())
+    return _made[name]

@@ -81,6 +81,8 @@ def document(put: Put, second: int, threads: int, first_ns: int, last: bool) -> 
     if last:
         job |= {"usr_cpu": 0.75 * put.cpu, "sys_cpu": 0.25 * put.cpu}
     held = dict(put.hist) if last else {}
+    if len(put.hist) == 1:
+        held = dict.fromkeys(put.hist, sum(put.reads[: second + 1]) + sum(put.writes[: second + 1]))
     for name, counts, ns in (("read", put.reads, put.read_ns), ("write", put.writes, put.write_ns)):
         n = sum(counts[: second + 1])
         if n:
@@ -105,8 +107,9 @@ class Run(Writer):
         every = expand.expand(self.plan, self.drive, frozenset(grammar.CAPABILITIES))
         self.acts = {act.label: act for act in every}
         self.put: dict[tuple[str, int | None], Put] = {}
+        self.gaps: dict[str, float] = {}  # s between loads, of those for which it was said
 
-    def does(self, label: str, put: Put, round_: int | None = None, chosen=None, gap_ns: int = GAP_NS) -> None:
+    def does(self, label: str, put: Put, round_: int | None = None, chosen=None, gap_ns=None) -> None:
         """Carry out a load: from its first I/O on what was put in, `gap_ns` behind the one before."""
         act = self.acts[label]
         of = [each for each in self.acts.values() if each.repeat == act.repeat]
@@ -115,6 +118,9 @@ class Run(Writer):
         more |= ({"point": dict(act.point)} if act.point else {}) | ({"chosen": chosen} if chosen else {})
         self.put[label, round_] = put
         self.event("step.start", step=act.path, **more)
+        if gap_ns is not None:
+            self.gaps[label] = gap_ns / 1e9
+        gap_ns = gap_ns or GAP_NS
         self.t_ns += gap_ns // 2
         self._power(put.watts[0])  # and not before: no conversion holds both
         self.t_ns += gap_ns - gap_ns // 2

@@ -85,20 +85,22 @@ def test_the_page_has_latency_and_power_over_iops(run):
     assert made.count(words) == 2
     assert "threads 1, queue depth 1: 7\u202f990 IOPS, 0.125 ms" in made, "what a pointer reads"
     assert "threads 8, queue depth 4: 35\u202f200 IOPS, 1.88 W" in made
-    assert made.count('class="line"') == 2 * len(THREADS)
+    assert made.count('class="line"') == 3 * len(THREADS) and "IOPS over I/Os in flight</b>" in made
+    assert "threads 32, 512 in flight: 38" in made and "threads 1, 2 in flight: " in made
 
 
 def test_a_line_breaks_at_a_point_that_is_not_known(tmp_path):
     run = table.load(sweep(tmp_path, SHOW + 'where = "threads=8"\n', rounds=1, lacking=[(8, 8)]))
     made = plan_page.render([run])
-    (path, _) = re.findall(r'<path class="line"[^>]* d="([^"]*)"', made)
+    path, *others = re.findall(r'<path class="line"[^>]* d="([^"]*)"', made)
     assert [len(piece.split("L")) for piece in path.split("M")[1:]] == [2, 3], "32, 16; 4, 2, 1"
+    assert len(others) == 2
 
 
 def test_marks_that_lie_on_each_other_have_one_label(run):
     """8 threads at queue depth 1 do what 1 thread does at 8."""
     made = shown_demand.demand(Context([run], ["x"], run.plan.shows[0]))
-    for plot in made.split("<svg")[1:]:
+    for plot in made.split("<svg")[1::2]:  # of latency and of power
         labels = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="soft small">(\d+)<', plot)
         boxes = [(float(x), float(y), len(words)) for x, y, words in labels]
         near = [(a, b) for a in boxes for b in boxes if a != b and abs(a[1] - b[1]) < 9 and 0 <= b[0] - a[0] < 6 * a[2]]
@@ -115,7 +117,7 @@ def test_where_picks_one_line_and_the_plan_names_scale_and_title(tmp_path):
     run = table.load(sweep(tmp_path, show, rounds=1))
     assert list(shown_demand.lines(run, "demand/point", run.plan.shows[0], "W")) == ["threads 8"]
     made = plan_page.render([run])
-    assert "How deep</b>" in made and made.count('class="line"') == 2
+    assert "How deep</b>" in made and made.count('class="line"') == 3
 
 
 def test_a_sweep_of_one_key_is_dots_each_a_line_of_its_own(run):

@@ -184,7 +184,7 @@ def test_littles_law():
         assert noted(out, "littles_qd: ") == said
     exact = {"iops_mean": 1020.0, "lat_mean_us": 100_000.0}  # 2 % more than 100
     notes = []
-    assert window_figures._littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == 2
+    assert window_figures.littles(run([1], queue_depth=100), exact, notes)["littles_error_percent"] == 2
     assert notes == []
     assert figures(run([0, 0], queue_depth=32))["littles_qd"] is None
 

@@ -2,12 +2,13 @@
 What is not known is None, and the row's notes say why."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssdrig.analysis import bursts, power, window_figures, witness
+from ssdrig.analysis import bursts, minutes, power, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fioclock, fiojob, fiotext
 from ssdrig.meter.reduced import Reduced
@@ -22,13 +23,21 @@ IO_KEYS = ("ios", "iops_mean", "bw_mean_MBps", "lat_mean_us", *LAT_KEYS, "host_c
 PER_IO = ("energy_uJ_per_io", "energy_J_per_GB", "iops_per_W")
 POWER_KEYS = ("power_mean_W", "energy_J", *PER_IO)
 WEAR_KEYS = ("wa", "wa_error", "temperature_max_C")
-KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS)  # of a whole act, beside t0_s, t1_s and the other percentiles
+LITTLE_KEYS = ("littles_qd", "littles_error_percent")
+# of a whole act, beside t0_s, t1_s and the other percentiles
+KEYS = (*IO_KEYS, *POWER_KEYS, *WEAR_KEYS, *LITTLE_KEYS, "lat_mean_most_us", "gap_s")
 WHOLE = "all"
+WHY_NOT = {  # where a figure is not known and no note says why
+    "burst_iops": bursts.NONE,
+    "pause_mean_W": bursts.NONE,
+    "gap_s": "no load came right before it",
+    "lat_mean_most_us": "it has no whole minute of I/O",
+}
 FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
 
 
-def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced]) -> None:
-    """The windows of a row."""
+def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
+    """The windows of a row. `by_second`: its seconds stay and have their power."""
     data = row.data
     if data is None or row.t0_s is None or row.act.do == "choose":
         return
@@ -37,9 +46,12 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
     first_s = fiojob.first_burst_s(row.act.keys.get("on", 0.0), row.act.keys.get("off", 0.0))
     if first_s:
         _behind_the_first_burst(row, data, math.ceil(first_s), powers)
+        if not by_second:
+            row.data = None
         return
     if ios and data.load_s:
         whole |= _io(row, data, ios, moved or 0, folder)
+        whole |= window_figures.littles(data, whole, row.notes)
     elif row.act.do in ("fill", "load"):
         row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
     else:
@@ -59,7 +71,25 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
     if ios:
         _witnessed(row, data)
     row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
-    _windows(row, data, powers)
+    if by_second or set(row.act.keys.get("windows", {})) - {WHOLE} or row.act.keys.get("judge"):
+        power.on_grid(data, powers)
+    _windows(row, data)
+    if not by_second:
+        row.data = None  # of a thousand points a second by second view would fill the memory
+
+
+def gaps(rows: "Sequence[Row]") -> None:
+    """How long the drive rested before each load that came right behind another: from fio's end to the next one's
+    first I/O, by fio's own clocks."""
+    ended_s: float | None = None
+    for row in rows:
+        if row.state == "not run":
+            continue
+        with_io = row.act.do in ("fill", "load") and row.t0_s is not None
+        whole = row.windows.get(WHOLE)
+        if with_io and whole and row.t0_s is not None:
+            whole["gap_s"] = None if ended_s is None else row.t0_s - ended_s
+        ended_s = row.t1_s if with_io else None
 
 
 def _witnessed(row: "Row", data: RunData) -> None:
@@ -88,7 +118,7 @@ def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[
         row.windows[WHOLE] = {key: figures.get(key) for key in (*KEYS, "t0_s", "t1_s")} | _bursts(row, data, begin, n)
         cells = window_figures.lat_cells(data, span)
         row.lat = row.lat if cells is None else _together(cells)
-    _windows(row, data, powers, begin, n)
+    _windows(row, data, begin, n)
 
 
 def _bursts(row: "Row", data: RunData, begin: int, end: int) -> dict:
@@ -109,19 +139,16 @@ def _together(cells: np.ndarray) -> np.ndarray:
     return np.stack([np.zeros(len(at), np.int64), at, counts], axis=1)
 
 
-def _windows(row: "Row", data: RunData, powers: list[Reduced], begin: int = 0, end: int | None = None) -> None:
-    """The windows that the plan names; what lies before second `begin` or from `end` on belongs to none."""
+def _windows(row: "Row", data: RunData, begin: int = 0, end: int | None = None) -> None:
+    """The windows that the plan names, of a load with its power by the second; what lies before second `begin` or from
+    `end` on belongs to none."""
     spans = dict(row.act.keys.get("windows", {}))
     judged = row.act.keys.get("judge", {}).get("window")
     if judged and judged not in spans:
         spans[judged] = values.span(judged)
-    if row.round is None or set(spans) - {WHOLE}:
-        power.on_grid(data, powers)
     for name, span in spans.items():
         if name != WHOLE:
             row.windows[name] = _in_window(row, data, name, span, begin, len(data.iops) if end is None else end)
-    if row.round is not None:
-        row.data = None  # of a thousand points a second by second view would fill the memory
 
 
 def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
@@ -129,6 +156,8 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     seconds, k = data.load_s, data.k
     out: dict[str, Any] = {"ios": ios, "iops_mean": ios / seconds, "bw_mean_MBps": moved / seconds / 1e6}
     out["lat_mean_us"] = data.totals["lat_sum_ns"] / ios / 1000 / k
+    by_minute = minutes.of(data).lat_mean_us
+    out["lat_mean_most_us"] = float(np.nanmax(by_minute)) if np.isfinite(by_minute).any() else None
     out["host_cpu_percent"] = data.totals.get("cpu_percent")
     if out["host_cpu_percent"] is None:
         row.notes.append("host_cpu_percent: fio's last document does not say")

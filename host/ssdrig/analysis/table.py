@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import bursts, fio, own_report, power, rest, row_figures, smart, window_figures, witness
+from ssdrig.analysis import fio, little, own_report, power, rest, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
@@ -28,6 +28,7 @@ from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
 
+MOST_BY_SECOND = 12
 FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 
 
@@ -67,7 +68,7 @@ class Row:
             return self.why or self.state
         if not self.windows:
             return "; ".join(self.notes) or "not known"
-        unknown = bursts.NONE if key in bursts.KEYS else "not known"
+        unknown = row_figures.WHY_NOT.get(key, "not known")
         split = (note.partition(": ") for note in self.notes)
         return next((reason for keys, _, reason in split if key in keys.split(", ")), unknown)
 
@@ -137,6 +138,7 @@ class Table:
             "plan": {key: said.get(key) for key in ("name", "variant", "scaled", "params")},
             "rows": [row.as_json() for row in self.rows],
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
+            "little": little.summary(self.rows),
             "notes": self.data.notes,
         }
 
@@ -160,6 +162,9 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
         out["ios"] = sum(f["ios"] for f in found)
         out["iops_mean"] = out["ios"] / sum(seconds)
         out["lat_mean_us"] = sum(f["ios"] * f["lat_mean_us"] for f in found) / out["ios"]
+        for key in row_figures.LITTLE_KEYS:  # of all the time together
+            known = all(f.get(key) is not None for f in found)
+            out[key] = sum(f[key] * s for f, s in zip(found, seconds, strict=True)) / sum(seconds) if known else None
         moved = [f["bw_mean_MBps"] * 1e6 * s for f, s in zip(found, seconds, strict=True)]
         out["bw_mean_MBps"] = sum(moved) / sum(seconds) / 1e6
         powered = [i for i, f in enumerate(found) if f.get("energy_J")]
@@ -274,13 +279,23 @@ def _of_part(run: Path) -> Table:
     for row in rows:
         if row.state == "running" and base.state != "running":
             row.state, row.why = "cut short", base.why
+    shown = _by_second(plan, rows)
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
     for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
-        row_figures.figures(row, joules, run / "fio" / row.folder, powers)
+        by_second = row.round is None or row.act.path in shown
+        row_figures.figures(row, joules, run / "fio" / row.folder, powers, by_second)
         rest.by_samples(row)
+    row_figures.gaps(rows)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
     return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)
+
+
+def _by_second(plan: grammar.Plan, rows: Sequence[Row]) -> set[str]:
+    """The steps of repeats that are carried out a few times only, and that a view shows by the second."""
+    views = [show for show in plan.shows if show["view"] in ("series", "scatter", "histogram")]
+    named = {path for show in views for path in shows.listed(show["of"])}
+    return {path for path in named if sum(row.act.path == path for row in rows) <= MOST_BY_SECOND}
 
 
 def planned(header: Mapping) -> tuple[grammar.Plan, list[Act]]:

@@ -5,6 +5,7 @@ IOPS statistics follow the reviews (AnandTech 2015, 2016): mean and standard dev
 consistency = mean / sd; seconds without I/O count as 0. Percentiles of seconds interpolate linearly, percentiles of
 latencies are of the nearest rank, as fio's are, from fio's histogram (its bins are 1.6 % wide)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -130,7 +131,7 @@ def figures_in(data: RunData, window: Window) -> dict:
     out |= _drive_writes(data, window)
     out |= _iops(data, window, notes)
     out |= _latency(data, window, notes)
-    out |= _littles(data, out, notes)
+    out |= littles(data, out, notes)
     out |= _energy(data, window, out["ios"], notes)
     out |= own_power(data, window, out["power_uncertainty_percent"], notes)
     out |= wear(data, window, notes)
@@ -224,10 +225,11 @@ def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
     return out
 
 
-def _littles(data: RunData, out: dict, notes: list[str]) -> dict:
-    """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth."""
+def littles(data: RunData, out: Mapping, notes: list[str]) -> dict:
+    """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth. `out`: the figures
+    so far, of a window or of a whole load."""
     depth = data.asked("queue_depth")
-    if not depth or out["lat_mean_us"] is None:
+    if not depth or not out["iops_mean"] or out["lat_mean_us"] is None:
         return {}
     in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
     error = 100 * (in_flight - depth) / depth

@@ -2,7 +2,7 @@
 
     formula = product (("+" | "-") product)*
     product = factor (("*" | "/") factor)*
-    factor  = "-" factor | "(" formula ")" | number | step "." value
+    factor  = "-" factor | "(" formula ")" | number | step ["@" window] "." value
 
 A value's name may hold a "/" ("MB/s"): the longest name wins, so "a.iops/W" is IOPS per watt and "a.iops / b.W" a
 quotient. A step's name may hold a "-": spaces around a minus keep it apart. Parsed, never eval'd. Pure.
@@ -24,12 +24,14 @@ VALUES = {
     "burst_iops": ("burst_iops", "IOPS"),
     "pause_W": ("pause_mean_W", "W"),
     "lat_mean": ("lat_mean_us", "µs"),
+    "lat_mean_most": ("lat_mean_most_us", "µs"),
     "lat_p99": ("lat_p99_us", "µs"),
     "lat_p99999": ("lat_p99999_us", "µs"),
     "lat_max": ("lat_max_us", "µs"),
     "wa": ("wa", ""),
     "C": ("temperature_max_C", "°C"),
     "host_cpu": ("host_cpu_percent", "%"),
+    "gap": ("gap_s", "s"),
 }
 AT_ONCE = ("iops", "MB/s", "lat_mean")  # known as soon as a step has ended; the others need the analysis
 LONGEST = 400  # characters
@@ -37,7 +39,7 @@ DEEPEST = 20  # parentheses and signs inside of each other
 _VALUE = "|".join(re.escape(name) for name in sorted(VALUES, key=len, reverse=True))
 _TOKEN = re.compile(
     r" *(?:"
-    rf"(?P<path>[a-z0-9][a-z0-9-]*(?:/[a-z0-9][a-z0-9-]*)?)\.(?P<value>(?:{_VALUE})(?![\w.])|[A-Za-z_]\w*)"
+    rf"(?P<path>[a-z0-9][a-z0-9-]*(?:/[a-z0-9][a-z0-9-]*)?)(?:@(?P<window>[a-z0-9][a-z0-9-]*))?\.(?P<value>(?:{_VALUE})(?![\w.])|[A-Za-z_]\w*)"
     r"|(?P<number>[0-9]{1,15}(?:\.[0-9]{1,15})?)(?![\w.])"
     r"|(?P<sign>[-+*/()]))"
 )
@@ -45,13 +47,14 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Name:
-    """A value of a step: "clean.MB/s"."""
+    """A value of a step, "clean.MB/s", or of one of its windows, "clean@end.MB/s"."""
 
     path: str
     value: str
+    window: str = ""
 
     def __str__(self) -> str:
-        return f"{self.path}.{self.value}"
+        return f"{self.path}{'@' * bool(self.window)}{self.window}.{self.value}"
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,11 @@ def names(node: Node) -> Iterator[Name]:
         yield from names(node.right)
 
 
-def evaluate(node: Node, lookup: Callable[[str, str], float | None]) -> tuple[float | None, str | None]:
-    """The value, None; or None and the reason. `lookup` gives a step's value by path and name (VALUES), None where it
-    is unknown."""
+def evaluate(node: Node, lookup: Callable[..., float | None]) -> tuple[float | None, str | None]:
+    """The value, None; or None and the reason. `lookup` gives a step's value by path, name (VALUES) and, where one is
+    named, window; None where it is unknown."""
     if isinstance(node, Name):
-        found = lookup(node.path, node.value)
+        found = lookup(node.path, node.value, node.window) if node.window else lookup(node.path, node.value)
         if found is None or not math.isfinite(found):
             return None, f"{node} is unknown"
         return float(found), None
@@ -135,7 +138,7 @@ class _Parser:
             if match["value"] not in VALUES:
                 near = f"; a step has {', '.join(VALUES)}"
                 raise ValueError(f"{match['path']}.{match['value']} is not a value of a step{near}")
-            self.operand = Name(match["path"], match["value"])
+            self.operand = Name(match["path"], match["value"], match["window"] or "")
         elif match["number"]:
             self.operand = float(match["number"])
         else:

@@ -19,21 +19,24 @@ class View(NamedTuple):
 
 
 KEYS_OF: dict[str, View] = {
-    "scatter": View(("of",), ("value", "window", "where", "scale", "title", "top")),
-    "series": View(("of", "value"), ("window", "where", "scale", "title", "top")),
-    "rounds": View(("of", "value", "by"), ("where", "scale", "title", "top")),
+    "scatter": View(("of",), ("value", "window", "where", "along", "scale", "title", "top")),
+    "series": View(("of", "value"), ("window", "where", "along", "scale", "title", "top")),
+    "rounds": View(("of", "value"), ("by", "where", "scale", "title", "top")),
     "steady": View(("of",), ("scale", "title", "top")),
     "matrix": View(("of", "rows", "columns", "value"), ("where", "window", "title")),
     "lines": View(("of", "x", "value"), ("by", "where", "window", "scale", "title", "top")),
     "heat": View(("of", "rows", "columns", "value"), ("where", "window", "title", "top")),
+    "table": View(("of", "value"), ("where", "window", "title")),
     "bars": View(("of", "value"), ("where", "window", "scale", "title", "top")),
     "histogram": View(("of",), ("where", "window", "scale", "title", "top")),
     "demand": View(("of", "by"), ("where", "window", "scale", "title", "top")),
+    "recovery": View(("of", "against"), ("title",)),
     "load-line": View(("of",), ("by", "where", "title", "top")),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
 VIEWS = tuple(KEYS_OF)
 SCALES = ("linear", "log")
+ALONGS = ("time", "minutes", "written", "fills")  # the axis of a load by the second: see schemas/plan.md
 AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
 
 
@@ -58,6 +61,8 @@ def check(plan, where: str) -> None:
             for path in _texts(show["of"], "of"):
                 values.one_of(path, paths, "of")
                 _view(show, view, paths[path], axes[path])
+            if view == "recovery":
+                values.one_of(show["against"], paths, "against")
         except values.Wrong as error:
             raise UsageError(error.expected, f"{error.seen} in {place}", error.do) from error
 
@@ -87,6 +92,8 @@ def _keys(show: Mapping, view: str) -> None:
             raise values.Wrong(f"`{key}` in the view {view}", f"no {key}", f"add {key} = …")
     if "scale" in show:
         values.one_of(show["scale"], SCALES, "scale")
+    if "along" in show:
+        values.one_of(show["along"], ALONGS, "along")
     if "title" in show:
         values.text(show["title"], "title")
     if "top" in show and (type(show["top"]) not in (int, float) or show["top"] <= 0):
@@ -145,6 +152,8 @@ def _figure(show: Mapping, paths: Mapping[str, Step], figures: list[str]) -> Non
     for each in formula.names(node):
         if each.path not in paths:
             raise values.Wrong("paths of steps in formula", shown(str(each)), do_you_mean(each.path, paths))
+        if each.window:
+            values.one_of(each.window, paths[each.path].keys.get("windows", {}), f"window of {each.path}")
         if paths[each.path].axes or "/" in each.path:
             raise values.Wrong(
                 "steps in formula that have one value each", f"{each}, which has many points", "show it in a matrix"

@@ -7,7 +7,19 @@ from ssdrig.analysis import witness
 from ssdrig.analysis.row_figures import FIRST_BURST
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.report import page, repeats, rows, shown_demand, shown_line, shown_parts, shown_points, shown_time
+from ssdrig.report import (
+    little,
+    page,
+    repeats,
+    rows,
+    shown_demand,
+    shown_latency,
+    shown_line,
+    shown_parts,
+    shown_points,
+    shown_table,
+    shown_time,
+)
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
 from ssdrig.report.terms import number
@@ -19,12 +31,14 @@ VIEWS: dict[str, View] = {
     "series": shown_time.series,
     "rounds": shown_time.rounds,
     "steady": shown_time.steady,
-    "histogram": shown_time.histogram,
+    "histogram": shown_latency.histogram,
     "demand": shown_demand.demand,
     "matrix": shown_points.matrix,
     "heat": shown_points.heat,
     "lines": shown_points.lines,
     "bars": shown_points.bars,
+    "table": shown_table.table,
+    "recovery": shown_table.recovery,
     "load-line": shown_line.load_line_view,
     "figure": shown_points.by_formula,
 }
@@ -64,6 +78,7 @@ def render(tables: list[Table]) -> str:
             for each, name in zip(tables, names, strict=True)
         ],
         repeats.section([t.data.header for t in tables], [list(rows.of_plan(t)) for t in tables], names),
+        *[little.section(each.rows, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
         *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
         page.notes(
             [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig import analysis, overprovisioning
-from ssdrig.analysis import table, witness
+from ssdrig.analysis import little, table, witness
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
@@ -95,6 +95,7 @@ def of_plan(each: Table) -> list[str]:
     for one in each.verdicts:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
+    out += [f"  {said}" for said in [little.words(each.rows)] if said]
     drive = each.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}

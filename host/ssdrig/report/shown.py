@@ -12,6 +12,7 @@ from ssdrig.plan import shows
 from ssdrig.plan.step import every, told
 from ssdrig.report.terms import BY_KEY, number
 
+TIME = "time"  # the axis of a view by the second, unless the plan says another
 ROUNDS = 5  # of the steady state's window
 AXES = {
     "read": ("read share", " %"),
@@ -24,6 +25,8 @@ WORDS = {
     "burst_iops": "IOPS within bursts",
     "pause_W": "Mean power of the pauses",
     "host_cpu": "CPU of the host that fio takes, 100 % for each core",
+    "lat_mean_most": "Highest mean latency of a minute",
+    "gap": "Rest since the load before",
 }
 
 
@@ -40,6 +43,11 @@ class Context(NamedTuple):
 
     def words(self, *default: str) -> list[str]:
         return shows.listed(self.show.get("value")) or list(default)
+
+    @property
+    def along(self) -> str:
+        """What the axis of a view by the second counts (plan.shows.ALONGS)."""
+        return str(self.show.get("along", TIME))
 
     @property
     def log(self) -> bool:

@@ -37,6 +37,8 @@ def demand(context: Context) -> str:
             found = [lines(each, path, context.show, word) for each in context.tables]
             if word == LATENCY or any(dot.value is not None for of in found for dot in itertools.chain(*of.values())):
                 out += _panels(context, path, word, list(zip(context.tables, names, found, strict=True)))
+            if word == LATENCY:
+                out += _outstanding(context, path, list(zip(context.tables, names, found, strict=True)))
     return "".join(out)
 
 
@@ -94,6 +96,36 @@ def _panels(context: Context, path: str, word: str, found: Sequence[tuple]) -> l
         ).strip()
         out.append(panel(title, plot.text() + svg.legend(list(of), looks), soft))
     return out
+
+
+def _outstanding(context: Context, path: str, found: Sequence[tuple]) -> list[str]:
+    """IOPS over the I/Os in flight, threads x queue depth, where these two are swept."""
+    by, out = context.show["by"], []
+    if set(swept(found[0][0], path)) != {"threads", "qd"}:
+        return []
+    dots = [(name, _in_flight(of)) for _, name, of in found]
+    x = svg.extent([float(at) for _, of in dots for line in of.values() for at, _ in line], True)
+    y = svg.extent([iops for _, of in dots for line in of.values() for _, iops in line], False)
+    for name, of in dots:
+        title = context.title("IOPS over I/Os in flight") + name
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True)
+        looks = [svg.look(i) for i in range(len(of))]
+        for (line, points_of), look in zip(of.items(), looks, strict=True):
+            plot.line(points_of, f"stroke:var({look['colour']})")
+            for at, iops in points_of:
+                plot.mark(at, iops, look, f"{line}, {at} in flight: {figure(iops)} IOPS")
+        plot.axes("I/Os in flight: threads × queue depth", "IOPS")
+        out.append(panel(title, plot.text() + svg.legend(list(of), looks), f"A line for each {axis(by)}."))
+    return out
+
+
+def _in_flight(of: dict[str, list[Dot]]) -> dict[str, list[tuple[int, float]]]:
+    """{line: [(threads x queue depth, IOPS)]} of the dots that are known."""
+    depth = {line: int(line.rpartition(" ")[2]) for line in of}
+    return {
+        line: [(depth[line] * int(dot.at.rpartition(" ")[2]), dot.iops) for dot in dots if dot.iops is not None]
+        for line, dots in of.items()
+    }
 
 
 def _known(dots: Sequence[Dot], scale: float) -> list[tuple[Dot, float, float]]:

@@ -190,8 +190,8 @@ def by_formula(context: Context) -> str:
     percent = show.get("unit") == "%"
     for each, name in context.runs():
 
-        def lookup(path: str, word: str, of=each) -> float | None:
-            return value_at(of, path, {}, word)[0]
+        def lookup(path: str, word: str, window: str | None = None, of=each) -> float | None:
+            return value_at(of, path, {}, word, window)[0]
 
         value, why = formula.evaluate(node, lookup)
         text = "–" if value is None else number(100 * value, 1) if percent else figure(value)

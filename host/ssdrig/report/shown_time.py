@@ -1,15 +1,15 @@
-"""Views of time and of rounds: scatter, series, rounds, steady, histogram."""
+"""Views of time and of rounds: scatter, series, rounds, steady."""
 
 import math
 
-import numpy as np
-
-from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.table import Table
 from ssdrig.analysis.verdicts import Verdict
-from ssdrig.plan.step import told
-from ssdrig.report import svg
+from ssdrig.plan.step import every, told
+from ssdrig.report import shown_along, svg
+from ssdrig.report.by_second import axis_title, seconds, timed
 from ssdrig.report.shown import (
     ROUNDS,
+    TIME,
     Context,
     Unit,
     axis,
@@ -21,66 +21,20 @@ from ssdrig.report.shown import (
     point,
     points,
     rounds_in_words,
-    rows_at,
     unit,
 )
 from ssdrig.report.terms import number
 from ssdrig.rules import steady as rule
 
-STEPS = 160  # of time, of a picture of latencies
-PER_OCTAVE = 4
 LETTER = 6.5  # px of a plot, widest
 BETWEEN = 0.02  # of a series, between two steps
 WORDS_PX = 13  # from one line of words in a plot to the next
 
 
-BY_SECOND = {  # what a figure is called where it is shown by the second
-    "iops": "IOPS",
-    "W": "Power",
-    "lat_p99": "P99 of completion time (clat)",
-    "wa": "Write amplification since the start of the step",
-    "C": "Temperature that the drive reports",
-}
-
-
-def timed(word: str) -> str:
-    return BY_SECOND.get(word) or label(word)
-
-
-def axis_title(word: str, name: str) -> str:
-    words = {"wa": "NAND / host bytes", "C": "Temperature", "lat_p99": "P99 (clat)"}.get(word) or timed(word)
-    return f"{words}, {name}" if name and name not in words else words
-
-
-def seconds(row: Row, word: str) -> tuple[np.ndarray, np.ndarray]:
-    """A figure of each second of a step: (s since its first I/O, value); of SMART at each poll. P99 is of clat there
-    (analysis.RunData), also where that of a whole step is of lat."""
-    data = row.data
-    if data is None:
-        return np.zeros(0), np.zeros(0)
-    middle = np.arange(len(data.iops)) + 0.5
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = {
-            "iops": data.iops,
-            "MB/s": data.bw_Bps / 1e6,
-            "W": data.power_mean_W,
-            "uJ/IO": np.where(data.iops > 0, 1e6 * data.energy_J / data.iops, np.nan),
-            "J/GB": np.where(data.bw_Bps > 0, 1e9 * data.energy_J / data.bw_Bps, np.nan),
-            "iops/W": data.iops / data.energy_J,
-            "lat_mean": data.lat_mean_us,
-            "lat_p99": data.lat_p99_us,
-        }
-    if word == "wa":
-        return data.wa_t_s, data.wa_value
-    if word == "C":
-        return data.temp_t_s, data.temperature_C
-    if word not in values:
-        return np.zeros(0), np.zeros(0)
-    return middle, values[word]
-
-
 def scatter(context: Context) -> str:
     """Each second of a step as a point; a window alone where the plan names one."""
+    if context.along != TIME:
+        return shown_along.drawn(context)
     out, window = [], context.show.get("window")
     for word in context.words("iops"):
         for path in context.paths:
@@ -128,6 +82,8 @@ def _none_by_second(context: Context) -> str:
 
 def series(context: Context) -> str:
     """Figures by the second of one or several steps, one after the other, a plot for each figure."""
+    if context.along != TIME:
+        return shown_along.drawn(context)
     out = []
     for word in context.words("MB/s", "W"):
         for each, name in context.runs():
@@ -196,18 +152,18 @@ def rounds(context: Context) -> str:
 
 def _by_round(context: Context, each: Table, path: str, word: str) -> list[tuple]:
     """(point, [(round, value), …]) of each line."""
-    by, where = context.show["by"], place(context.show)
+    by, where = context.show.get("by"), place(context.show)
     rows = [r for r in each.of(path) if all(told(r.act.point.get(k)) == told(v) for k, v in where.items())]
     lines = []
-    for p in points(each, path, by):
-        of = [(r.round or 1, r.value(word)) for r in rows if r.act.point.get(by) == p]
+    for p in points(each, path, by) if by else [None]:
+        of = [(r.round or 1, r.value(word)) for r in rows if not by or r.act.point.get(by) == p]
         if of:
             lines.append((p, [(n, v) for n, v in of if v is not None]))
     return lines
 
 
 def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple], shown, reach, last: int) -> str:
-    by, words = context.show["by"], f", {context.show['where']}" if context.show.get("where") else ""
+    by, words = context.show.get("by"), f", {context.show['where']}" if context.show.get("where") else ""
     title = context.title(f"{label(shown.word)} by the round{words}", shown.word, path) + name
     plot = svg.Plot(title, 480, 300, (0.6, last + 0.4), reach, y_log=context.log)
     kept = last_rounds(each, path)
@@ -218,9 +174,10 @@ def _rounds(context: Context, each: Table, path: str, name: str, of: list[tuple]
         dots = [(n, v * shown.scale) for n, v in line]
         plot.line(dots, f"stroke:var({look['colour']})")
         for n, v in dots:
-            plot.mark(n, v, look, f"round {n}, {point(by, p)}: {figure(v)} {shown.name}", 3)
+            of_line = f", {point(by, p)}" if by else ""
+            plot.mark(n, v, look, f"round {n}{of_line}: {figure(v)} {shown.name}", 3)
     plot.axes("round", shown.title, svg.counted(last))
-    names = [f"{axis(by)} {point(by, p)}" for p, _ in of]
+    names = [f"{axis(by)} {point(by, p)}" for p, _ in of] if by else []
     return panel(title, plot.text() + svg.legend(names, looks), rounds_in_words(each, path))
 
 
@@ -231,8 +188,17 @@ def steady(context: Context) -> str:
         for path in context.paths:
             out += [_steady(context, each, v, name) for v in each.verdicts if v.path.partition(" ")[0] == path]
     if not out:
-        return panel(context.title("Steady state"), "", "The run ended before the rule could be applied.")
+        why = "The run ended before the rule could be applied."
+        if all(_never(each, path) for each in context.tables for path in context.paths):
+            why = "This variant asks for no steady state: the rule ended nothing."
+        return panel(context.title("Steady state", path=", ".join(context.paths)), "", why)
     return "".join(out)
+
+
+def _never(of: Table, path: str) -> bool:
+    """Whether the rule of a step never holds, in this variant."""
+    until = (entry for step in every(of.plan.steps) if step.path == path for entry in step.keys.get("until", ()))
+    return any(entry.rule == "never" for entry in until)
 
 
 def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
@@ -283,51 +249,3 @@ def numbers(verdict: dict, shown: Unit) -> str:
     ]
     body = "".join(f'<tr><th scope="row">{a}</th><td>{b}</td><td class="soft">{c}</td></tr>' for a, b, c in rows)
     return f'<table class="numbers"><tbody>{body}</tbody></table>'
-
-
-def histogram(context: Context) -> str:
-    """Which share of the I/Os took longer than a time; and for each load how its latencies changed with time."""
-    out = []
-    for each, name in context.runs():
-        rows = [row for path in context.paths for row in rows_at(each, path, place(context.show)) if len(row.lat)]
-        title = context.title("Latency: the share of I/Os that took longer") + name
-        out.append(_slower(title, rows) if rows else panel(title, "", "No figures: fio left no histogram of lat."))
-        for path in context.paths:
-            out += [_over_time(row, name) for row in each.of(path) if row.data is not None and len(row.data.hist)]
-    return "".join(out)
-
-
-def _slower(title: str, rows: list[Row]) -> str:
-    found = [(row.act.label + (f", round {row.round}" if row.round else ""), *row.latencies()) for row in rows]
-    most = max(int(count.sum()) for *_, count in found)
-    low, high = min(float(ms[0]) for _, ms, _ in found), max(float(ms[-1]) for _, ms, _ in found)
-    plot = svg.Plot(title, 480, 300, (low, max(high, 1.01 * low)), (0.5 / most, 1.0), x_log=True, y_log=True)
-    looks = [svg.look(i) for i in range(len(found))]
-    for (_, ms, count), look in zip(found, looks, strict=True):
-        slower = (count.sum() - np.cumsum(count)) / count.sum()
-        kept = [(a, s) for a, s in zip(ms.tolist(), slower.tolist(), strict=True) if s > 0]
-        plot.line([(float(ms[0]), 1.0), *kept], f"stroke:var({look['colour']})")
-    plot.axes("ms, submission included (lat)", "share of the I/Os")
-    return panel(title, plot.text() + svg.legend([words for words, *_ in found], looks))
-
-
-def _over_time(row: Row, name: str) -> str:
-    """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling."""
-    second, ms, ios = row.latencies_by_second()
-    n = int(second.max()) + 1
-    wide = -(-n // STEPS)
-    octave = np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
-    cells, of = np.unique(np.stack([second // wide, octave], axis=1), axis=0, return_inverse=True)
-    counts = np.bincount(of.ravel(), ios).astype(float)
-    edge = 2 ** (np.array([octave.min(), octave.max() + 1]) / PER_OCTAVE)
-    title = f"Latency by the second, {row.act.label}{name}"
-    plot = svg.Plot(title, 960, 300, (0, wide * -(-n // wide)), (float(edge[0]), float(edge[1])), y_log=True)
-    top = math.log1p(counts.max())
-    for (at, step), count in zip(cells.tolist(), counts.tolist(), strict=True):
-        part = math.log1p(count) / top
-        low, high = 2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE)
-        plot.cell(at * wide, (at + 1) * wide, low, high, f"fill:var(--blue);opacity:{part:.2f}")
-    kind = row.data.hist_of if row.data is not None else "lat"
-    plot.axes("s since the first I/O", f"ms ({kind})")
-    since = "when the drive was given the I/O" if kind == "clat" else "submission"
-    return panel(title, plot.text(), f"Time from {since} ({kind}). The darker, the more I/Os (logarithmic).", "wide")
