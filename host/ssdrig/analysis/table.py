@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import fio, little, own_report, power, rest, row_figures, smart, window_figures, witness
+from ssdrig.analysis import (
+    act_energy,
+    fio,
+    little,
+    own_report,
+    power,
+    rest,
+    row_figures,
+    smart,
+    window_figures,
+    witness,
+)
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
@@ -24,7 +35,6 @@ from ssdrig.analysis.verdicts import Verdict, verdicts_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fiotext
 from ssdrig.meter import rails
-from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import expand, grammar, shows
 from ssdrig.plan.expand import Act
 
@@ -267,7 +277,9 @@ def _of_part(run: Path) -> Table:
     smart.read_polls(base, run)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
-    powers = power.read_powers(base, run, np.concatenate([own_report.edges_ns(base), *map(_edges_ns, rows)]))
+    powers = power.read_powers(
+        base, run, np.concatenate([own_report.edges_ns(base), *(act_energy.edges_ns(row.data) for row in rows)])
+    )
     own_report.place(base, functools.partial(rails.steps_J, powers))
     for row in rows:
         row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
@@ -282,7 +294,7 @@ def _of_part(run: Path) -> Table:
     shown = _by_second(plan, rows)
     _place_polls(base, rows)
     base.notes += witness.rounds(base)
-    for row, joules in zip(rows, _energies_J(rows, powers, base.k), strict=True):
+    for row, joules in zip(rows, act_energy.whole_J([row.data for row in rows], powers), strict=True):
         by_second = row.round is None or row.act.path in shown
         row_figures.figures(row, joules, run / "fio" / row.folder, powers, by_second)
         rest.by_samples(row)
@@ -370,41 +382,17 @@ def _method(act: Act) -> dict:
     }
 
 
-def _end_ns(data: RunData) -> int:
-    assert data.t0_ns is not None
-    return data.t0_ns + round(data.load_s * SECOND_NS * data.k)
-
-
 def _place_polls(base: RunData, rows: Sequence[Row]) -> None:
     """Gives each act with I/O its SMART polls: those under it, the last before it, and the first behind it, as long as
     no other I/O lies in between."""
     busy = [row.data for row in rows if row.data is not None and row.data.totals and row.data.t0_ns is not None]
     begins = [data.t0_ns or 0 for data in busy]
-    for data, before_ns, behind_ns in zip(busy, [0, *map(_end_ns, busy)], [*begins[1:], 1 << 62], strict=False):
-        first, last = data.t0_ns or 0, _end_ns(data)
+    for data, before_ns, behind_ns in zip(
+        busy, [0, *map(act_energy.end_ns, busy)], [*begins[1:], 1 << 62], strict=False
+    ):
+        first, last = data.t0_ns or 0, act_energy.end_ns(data)
         before = [{**s, "reason": "before"} for s in base.snapshots if before_ns <= s["t_start_ns"] <= first]
         under = [s for s in base.snapshots if first < s["t_start_ns"] <= last and s["reason"] in smart.UNDER_LOAD]
         behind = [{**s, "reason": "after"} for s in base.snapshots if last < s["t_start_ns"] < behind_ns]
         data.snapshots = [*before[-1:], *under, *behind[:1]]
         smart.place_polls(data)
-
-
-def _edges_ns(row: Row) -> np.ndarray:
-    """The host times of which the energy is needed: begin and end of the act, and its seconds."""
-    if row.data is None or row.data.t0_ns is None:
-        return np.empty(0, np.int64)
-    return np.append(power.grid_ns(row.data), _whole_ns(row.data))
-
-
-def _whole_ns(data: RunData) -> list[int]:
-    return [data.t0_ns or 0, _end_ns(data)]
-
-
-def _energies_J(rows: Sequence[Row], powers: list[Reduced], k: int) -> list[float | None]:
-    """Energy of each whole act (drive time); None where a rail is not known throughout."""
-    found: list[float | None] = []
-    for row in rows:
-        timed = powers and row.data is not None and row.data.t0_ns is not None
-        joules = rails.energy_J(powers, *_whole_ns(row.data)) if timed and row.data else None
-        found.append(None if joules is None else joules / k)
-    return found
