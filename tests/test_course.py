@@ -131,3 +131,9 @@ def test_bytes_written_are_counted_with_those_of_the_act_in_work():
 def test_a_range_is_one_time_where_both_ends_read_alike():
     assert range_words((130, 67200)) == "2:10…18:40:00"
     assert range_words((129.6, 130.4)) == "2:10"
+
+
+def test_what_comes_behind_the_run_is_in_what_is_left():
+    made = Course(ACTS, {**DRIVE, "time_dilation": 10}, {}, Budget(None), (7.0, 700.0))
+    made.begin(ACTS[3])
+    assert made.left_s(2000) == (7, 700)

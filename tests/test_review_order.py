@@ -69,6 +69,11 @@ def test_what_only_reads_passes_on_what_it_found(tmp_path):
         (STEADY.replace('"4 KiB"', '"8 KiB"'), "other writes"),
         (STEADY.replace(UNTIL, 'time = "60 s"'), "no rule has shown it"),
         (STEADY + '[[step]]\nname = "rest"\ndo = "idle"\ntime = "61 s"\n', "a rest"),
+        (STEADY + '[[step]]\nname = "rest"\ndo = "idle"\ntime = "9 s"\n', "a short rest: work in the background"),
+        (
+            STEADY + '[[step]]\nname = "rest"\ndo = "idle"\ntime = "61 s"\n' + load("reads", 'time = "1 s"', 100),
+            "a rest, and reads behind it",
+        ),
         (STEADY + load("more", 'time = "1 s"', 50), "writes since"),
         (STEADY + '[[step]]\nname = "trim"\ndo = "trim"\n', "a trim"),
         (FILLED + '[[step]]\nname = "r"\ndo = "repeat"\ntimes = 2\n[[step.step]]\n' + load("x", UNTIL)[9:], "a repeat"),

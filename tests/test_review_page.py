@@ -4,6 +4,7 @@ what can be clicked."""
 import json
 import re
 from argparse import ArgumentParser
+from pathlib import Path
 
 import browser
 import pytest
@@ -12,6 +13,7 @@ from synthetic_plan import DRIVE, Writer
 from ssdrig import parts, report
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.plan import grammar, reviews
+from ssdrig.report import page as pages
 from ssdrig.report import review_page
 
 OP = {"range": "raw 75 %"}
@@ -145,6 +147,22 @@ def test_the_library_is_what_was_asked_for(runs, tmp_path):
 def test_what_a_review_has_not_is_refused(runs, words):
     with pytest.raises(UsageError, match="one review"):
         reported(runs / "20261122T180000Z-review-x-0001", *words)
+
+
+def test_a_run_of_another_version_of_the_plan_is_not_ranked(runs, tmp_path):
+    other = run(tmp_path, "four-states", iops=5000)
+    said = json.loads((other / "run.json").read_text())
+    said["plan"]["text"] += "\n# another version\n"
+    (other / "run.json").write_text(json.dumps(said))
+    html = review_page.render(runs / "20261122T180000Z-review-x-0001", [other])
+    assert card(html, "Random writes, fresh")[-1][2] and "of another version of the plan" in html
+
+
+def test_the_example_is_a_page_of_the_tool():
+    """python host/docs/make_review.py makes it anew."""
+    html = (Path(__file__).parents[1] / "host/docs/example-review.html").read_text()
+    assert html.startswith(pages.OPENING) and len(html.encode()) <= 1_500_000 and "SIMULATED" in html
+    assert "Performance consistency" in html and "average power" in html and not re.search(r'(src|href)="(?!#)', html)
 
 
 def test_against_is_of_reviews(runs):
