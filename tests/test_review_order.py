@@ -7,7 +7,7 @@ import pytest
 from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig.errors import UsageError
-from ssdrig.plan import expand, grammar, history, reviews, state
+from ssdrig.plan import expand, grammar, history, reviews, shows, state
 from ssdrig.review import dry, order
 from ssdrig.review.order import Item
 from ssdrig.run import prepare, standing
@@ -133,8 +133,9 @@ def test_conditions_are_set_in_every_run(tmp_path):
 
 @pytest.mark.parametrize("level", reviews.LEVELS)
 def test_each_plan_of_the_table_is_one_or_is_said_to_be_missing(level):
-    """All that there are run on some bench, with the parameters that the table has for this level."""
-    found = order.of_level(level, DRIVE, ALL, "nowhere", 1)
+    """All that there are run on a large drive of some bench, with the parameters that the table has for this level."""
+    large = {**DRIVE, "capacity_bytes": 1 << 38, "raw_nand_bytes": 1 << 38}
+    found = order.of_level(level, large, frozenset(grammar.CAPABILITIES), "nowhere", 1)
     assert sorted(names(found)) == sorted(entry.name for entry in reviews.entries())
     shipped = grammar.shipped()
     for each in found:
@@ -144,6 +145,16 @@ def test_each_plan_of_the_table_is_one_or_is_said_to_be_missing(level):
             missing = each.plan not in shipped
             assert each.why == "this ssdrig has no such plan yet" if missing else "leaves it out" in each.why, each
     assert [each for each in found if each.prepared]
+
+
+def test_the_figures_of_the_library_are_those_of_the_plans():
+    """Of each that there is: its step, its window, the keys of its points."""
+    for figure in (figure for section in reviews.sections() for figure in section.figures):
+        if figure.plan in grammar.shipped():
+            plan = grammar.read(*grammar.find(figure.plan))
+            step = {step.path: step for step in grammar.every(plan.steps)}[figure.of]
+            assert figure.where.keys() <= {*step.axes} and set(figure.value) <= shows.VALUES.keys(), figure
+            assert figure.window is None or figure.window in step.keys["windows"]
 
 
 def test_a_table_that_is_wrong_is_refused():

@@ -174,7 +174,7 @@ def section(
             out.append(plan([tables[entry.name] for entry in entries], [done[entry.name] for entry in entries]))
     by_name = {one.plan.name: one for one in tables.values()}
     if each.title == POWER:
-        out.append(f"<h3>Average power with downtime</h3>{review_says.items(review_says.average(by_name))}")
+        out.append(f"<h3>Average power with downtime</h3>{review_says.nested(review_says.average(by_name))}")
     if each.title == ENDURANCE:
         out.append(review_says.items(review_says.endurance(list(tables.values()), *_rating(review))))
     whys: dict[str, list[str]] = {}

@@ -16,7 +16,7 @@ from ssdrig.report.found import said
 from ssdrig.report.shown import figure, value_at
 from ssdrig.report.terms import number
 
-IDLE = (("load-line", "rest"), ("background", "after-again"), ("consistency", "idle"))  # where rest is measured
+IDLE = (("background", "after-again"), ("load-line", "rest"), ("consistency", "idle"))  # where rest is measured
 WORK = ("bench-light-like", "bench-heavy-like", "bench-destroyer-like", "consistency")  # of which days are made
 
 
@@ -53,14 +53,14 @@ def line_of(each: Table, path: str) -> load_line.Line:
     return load_line.fit(shown_line.measured(each, path, {}))
 
 
-def average(tables: Mapping[str, Table]) -> list[str]:
-    """Average power with realistic downtime, for a day of each kind of user, with its terms and assumptions; or the
+def average(tables: Mapping[str, Table]) -> dict[str, list[str]]:
+    """Average power with realistic downtime, of each kind of user in a line, with its terms and assumptions; or the
     reason why it is not known. `tables`: by the plan's name."""
     work = next(((name, row) for name in WORK if name in tables and (row := _work(tables[name]))), None)
     idle = next((watts for name, path in IDLE if (watts := _at_rest(tables, name, path)) is not None), None)
     if work is None or idle is None:
         lacks = "no plan of the review has measured the energy of a work" if work is None else "no plan measured a rest"
-        return [f"average power with downtime: not known, {lacks} with the rig"]
+        return {f"average power with downtime: not known, {lacks} with the rig": []}
     name, row = work
     figures, lasted_s = row.windows["all"] or {}, (row.t1_s or 0.0) - (row.t0_s or 0.0)
     written = figures["bw_mean_MBps"] * 1e6 * lasted_s * (1 - row.act.keys.get("read", 0) / 100)
@@ -73,9 +73,11 @@ def average(tables: Mapping[str, Table]) -> list[str]:
         background_above_J=background.get("above_J") or 0.0,
         background_s=background.get("after_s") or 0.0,
     )
-    out = [f"the work: {row.act.path} of {name}; power at rest and background work as the other plans measured them"]
+    work_words = f"the work is {row.act.path} of {name}; rest and background work are as the other plans measured them"
+    out: dict[str, list[str]] = {}
     for who, bytes_per_day in average_power.PROFILES_BYTES.items():
-        out += average_power.average(measured, bytes_per_day, f"the {who} user").lines()
+        first, *rest = average_power.average(measured, bytes_per_day, f"the {who} user").lines()
+        out[f"{who} user, {words.size(bytes_per_day)} written a day: {first}"] = [*rest, f"assumed: {work_words}"]
     return out
 
 
@@ -125,6 +127,11 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     if last.get("percentage_used") is not None:
         out.append(f"percentage used, as the drive says: {last['percentage_used']} %")
     return out
+
+
+def nested(lines: Mapping[str, Sequence[str]]) -> str:
+    """The same, each line with those that explain it."""
+    return f"<ul>{''.join(f'<li>{escape(line)}{items(below)}</li>' for line, below in lines.items())}</ul>"
 
 
 def items(lines: Sequence[str]) -> str:
