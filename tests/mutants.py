@@ -60,6 +60,10 @@ AREAS = {
         "test_guard_bounds test_guard_layers test_confirm test_guard test_holders test_latch test_purge test_drives"
         " test_inventory",
     ),
+    "powerloss": (
+        [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict")],
+        "test_powerloss",
+    ),
     "journal": (
         [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",

@@ -1,0 +1,45 @@
+"""What can be wrong with a block after a cut, one class each; the words of a report. A certain finding is a broken
+promise. A suspicion says what would make it certain, and never counts as a failure."""
+
+from typing import NamedTuple
+
+
+class Class(NamedTuple):
+    name: str
+    certain: bool
+    words: str
+
+
+CLASSES = (
+    Class("OK", True, "what the promise allows"),
+    Class("LOST_FUA", True, "a write that was acknowledged with FUA is gone"),
+    Class("LOST_FLUSHED", True, "a write that an acknowledged FLUSH covers is gone"),
+    Class("LOST_ACKED", True, "an acknowledged write is gone, of a drive without a volatile cache"),
+    Class("TRIM_UNDONE", True, "a block that had read as trimmed, and was flushed, holds data again"),
+    Class("STALE", True, "a block shows older content than was read after the cut before, and nobody wrote it"),
+    Class("GHOST", True, "a write that was under way at an earlier cut, and was then absent, has appeared"),
+    Class("TORN_LB", True, "one logical block holds parts of several commands"),
+    Class("TORN_ATOMIC", True, "a write within the drive's atomic limit is there in part"),
+    Class("COLLATERAL", True, "a block beside a write under way, itself not written, has changed"),
+    Class("MISDIRECTED", True, "the block holds what was written to another address"),
+    Class("CORRUPT", True, "the block holds what nobody has written"),
+    Class("UNREADABLE", True, "the block cannot be read"),
+    Class("METADATA", True, "many blocks that nobody wrote, or a canary, have changed"),
+    Class(
+        "GHOST_UNSURE",
+        False,
+        "a write that was under way at an earlier cut has appeared; certain where the drive's queues were deleted",
+    ),
+    Class(
+        "TRIM_KEPT",
+        False,
+        "a trimmed and flushed block holds data; certain where it had been read as trimmed before the flush",
+    ),
+    Class(
+        "UNRECORDED",
+        False,
+        "the block holds a command of this session that the history does not have: the harness is incomplete",
+    ),
+)
+NAMES = tuple(each.name for each in CLASSES)
+NUMBER = {name: i for i, name in enumerate(NAMES)}

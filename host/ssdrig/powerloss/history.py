@@ -1,0 +1,77 @@
+"""The history of a campaign: one row for each command, in a file of the run folder that is mapped into memory.
+
+The writer takes `submit_ns` before the system call that submits and `done_ns` after the one that returned, so a command
+x with x.done_ns < y.submit_ns was completed before the drive could see y. Nothing is synced for each command: only the
+drive loses power, and what a killed process has put into a mapped file stays in the kernel. Where the host itself dies,
+rows since the last sync() are missing: such a session is not judged.
+"""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4  # BLANK: a read that found what the drive promises of trimmed blocks
+KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
+FUA = 1  # flags
+NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
+ROW = np.dtype(
+    [
+        ("seq", "<u8"),  # 1 and up, in the order of submission; 0: no row
+        ("lba", "<u8"),  # logical blocks
+        ("n", "<u4"),
+        ("kind", "u1"),
+        ("flags", "u1"),
+        ("status", "<i2"),  # 0: done; an errno with its sign
+        ("submit_ns", "<i8"),
+        ("done_ns", "<i8"),
+    ]
+)
+ROOM = 1 << 16  # rows by which the file grows
+
+
+class History:
+    """The file being written, by one process. Raises FileExistsError for one that is there, and OSError."""
+
+    def __init__(self, path: str | os.PathLike, first_seq: int = 1):
+        self._file = open(path, "x+b")
+        self._first_seq, self._count = first_seq, 0
+        self._grow()
+
+    def _grow(self) -> None:
+        os.ftruncate(self._file.fileno(), (self._count + ROOM) * ROW.itemsize)
+        self._rows = np.memmap(self._file, ROW, "r+", shape=(self._count + ROOM,))
+
+    def submitted(self, kind: int, lba: int, n: int, t_ns: int, flags: int = 0) -> int:
+        """A command is about to be submitted: its seq. A process that is killed meanwhile leaves no half of a row: seq
+        comes last."""
+        if self._count == len(self._rows):
+            self._grow()
+        seq = self._first_seq + self._count
+        self._rows[self._count] = (0, lba, n, kind, flags, 0, t_ns, NEVER)
+        self._rows["seq"][self._count] = seq
+        self._count += 1
+        return seq
+
+    def returned(self, seq: int, t_ns: int, status: int = 0) -> None:
+        row = self._rows[seq - self._first_seq]
+        row["status"], row["done_ns"] = status, t_ns
+
+    def sync(self) -> None:
+        """After this the rows survive the host's own loss of power. Raises OSError."""
+        self._rows.flush()
+        os.fdatasync(self._file.fileno())
+
+    def close(self) -> None:
+        """Raises OSError."""
+        self.sync()
+        del self._rows
+        os.ftruncate(self._file.fileno(), self._count * ROW.itemsize)
+        self._file.close()
+
+
+def read(path: str | os.PathLike) -> np.ndarray:
+    """The rows of a history, ROW[n], also of one whose writer was killed. Raises OSError."""
+    data = Path(path).read_bytes()
+    rows = np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
+    return rows[: int((np.append(rows["seq"], 0) == 0).argmax())]

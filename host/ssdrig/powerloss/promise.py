@@ -1,0 +1,88 @@
+"""What a drive promises about a loss of power, from its own pages and from what the kernel passes on. Pure.
+
+Sources: NVM Express Base Specification 1.4 and 2.0 (Identify Controller: VWC byte 525, AWUPF 528; Identify Namespace:
+NSFEAT 24, NAWUPF 36, NABO 42, NABSPF 44; feature 06h; 6.4 atomicity), with NABSPF counted from 0 as Linux does
+(drivers/nvme/host/core.c); ATA Command Set 4, IDENTIFY DEVICE words 82, 85, 106, 117; Linux
+Documentation/block/writeback_cache_control.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ssdrig.drive.erase import ata_security, nvme_erase
+from ssdrig.errors import DriveError
+
+FLUSH, ACK = "flush", "ack"  # kept after a FLUSH or with FUA; kept once acknowledged
+ATA_BLOCK_BYTES = 512
+
+
+class Promise(NamedTuple):
+    """What is held against the drive. Blocks are logical blocks."""
+
+    mode: str  # FLUSH or ACK
+    block_bytes: int
+    atomic_blocks: int  # the longest write that is all old or all new after a loss of power, 1 at least
+    boundary_blocks: int  # such a write crosses no multiple of this; 0: no boundaries
+    boundary_offset: int  # of the first boundary
+    after_trim: str | None  # "zeros", "ones"; None: the drive does not say how trimmed blocks read
+    own: bool  # the drive says so itself; False: somebody claims ACK for it
+    why: str
+
+
+def nvme(id_ctrl: bytes, id_ns: bytes, cache_on: bool | None, claimed: bool = False) -> Promise:
+    """From Identify Controller and Namespace and feature 06h (None: not known). `claimed`: someone says that the drive
+    keeps all that it acknowledges. Raises DriveError for other pages."""
+    nvme_erase.decode_controller(id_ctrl)
+    namespace = nvme_erase.decode_namespace(id_ns)
+    present = bool(id_ctrl[525] & 1)
+    mode, own, why = _mode(present, cache_on, claimed)
+    of_namespace = id_ns[24] & 2  # NSFEAT: the namespace has limits of its own
+    limit = int.from_bytes(id_ns[36:38] if of_namespace else id_ctrl[528:530], "little")
+    boundary = int.from_bytes(id_ns[44:46], "little") if of_namespace else 0
+    return Promise(
+        mode,
+        1 << id_ns[130 + 4 * namespace.lba_format],
+        limit + 1,
+        boundary + 1 if boundary else 0,
+        int.from_bytes(id_ns[42:44], "little") if of_namespace else 0,
+        namespace.reads_after_discard,
+        own,
+        why,
+    )
+
+
+def ata(words: list[int], claimed: bool = False) -> Promise:
+    """From the 256 words of IDENTIFY DEVICE. No ATA drive promises that more than one block is atomic. Raises
+    DriveError for another count."""
+    zeros = ata_security.decode(words).zeros_after_trim
+    said = words[83] >> 14 == 1  # else words 82 and 85 mean nothing
+    present = not said or bool(words[82] >> 5 & 1)
+    mode, own, why = _mode(present, bool(words[85] >> 5 & 1) if said else None, claimed)
+    longer = words[106] >> 14 == 1 and words[106] >> 12 & 1
+    block = 2 * (words[117] | words[118] << 16) if longer else ATA_BLOCK_BYTES
+    return Promise(mode, block, 1, 0, 0, "zeros" if zeros else None, own, why)
+
+
+def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, bool, str]:
+    if not present:
+        return ACK, True, "the drive has no volatile write cache: what it acknowledges is kept"
+    if cache_on is False:
+        return ACK, True, "the drive's write cache is off: what it acknowledges is kept"
+    if claimed:
+        return ACK, False, "someone claims that the drive keeps all that it acknowledges; the drive does not say so"
+    return FLUSH, True, "the drive's write cache is volatile: what FLUSH or FUA covers is kept"
+
+
+def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
+    """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, max_sectors_kb, nomerges as
+    text). Raises DriveError where the kernel would drop every FLUSH: the drive would be blamed for the host."""
+    if promise.mode == FLUSH and queue.get("write_cache", "").strip() != "write back":
+        raise DriveError(
+            "a kernel that passes FLUSH and FUA on, the drive's write cache being volatile",
+            f"queue/write_cache is {queue.get('write_cache')!r}",
+            "write 'write back' to /sys/block/X/queue/write_cache, or switch the drive's cache off",
+        )
+    one_command = int(queue.get("max_sectors_kb") or 0) * 1024 // promise.block_bytes
+    if queue.get("nomerges", "").strip() != "2":
+        one_command = 1  # the kernel may make one command of two
+    return promise._replace(atomic_blocks=max(1, min(promise.atomic_blocks, one_command)))

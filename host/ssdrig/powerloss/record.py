@@ -1,0 +1,145 @@
+"""Stamped records: every 512 bytes that are written say whose they are. Compiled; no I/O.
+
+A record is a header of 64 bytes and a payload of 448 that is a function of run, address and command, so what is read
+back is compared with what was written, not with a sum of it; it cannot be compressed, and no two records are alike.
+Its size does not depend on the drive's logical block: a block of 4096 bytes holds eight.
+"""
+
+import numba
+import numpy as np
+
+BYTES = 512
+WORDS = BYTES // 8
+# little endian; a record as it lies on the drive
+HEADER = np.dtype(
+    [
+        ("run", "<u4"),
+        ("magic", "<u4"),
+        ("lba512", "<u8"),  # where it belongs, in units of 512 bytes
+        ("seq", "<u8"),  # the command that wrote it, 1 and up in the campaign; 0: the fill before it
+        ("session", "<u4"),
+        ("index", "<u2"),  # of the record in its command
+        ("length", "<u2"),  # records of that command
+        ("first_lba512", "<u8"),
+        ("prev_seq", "<u8"),  # the command whose content the host believed to be here
+        ("t_submit_ns", "<i8"),
+        ("hash", "<u8"),  # of the 56 bytes before
+    ]
+)
+MAGIC = 0x31474952  # "RIG1"
+HEADER_WORDS = HEADER.itemsize // 8
+
+# what a record, and then a block, is when it does not hold the content of one command (that one is its seq, >= 0)
+ZEROS, ONES, FOREIGN, TORN, MISDIRECTED, CORRUPT, UNREADABLE, UNKNOWN = range(-1, -9, -1)
+WORDS_OF = {
+    ZEROS: "zeros",
+    ONES: "ones",
+    FOREIGN: "a record of another run",
+    TORN: "records of different commands inside one logical block",
+    MISDIRECTED: "a record that belongs to another address",
+    CORRUPT: "bytes that no command has written",
+    UNREADABLE: "nothing: the drive refuses to read it",
+    UNKNOWN: "not known",
+}
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio, as in SplitMix64 (Steele, Lea, Flood 2014)
+_MIX = np.uint64(0xBF58476D1CE4E5B9)  # its first multiplier
+_RUN = np.uint64(MAGIC << 32)
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@numba.njit(cache=True, inline="always")
+def _mixed(word):
+    word = (word ^ (word >> np.uint64(30))) * _MIX
+    return word ^ (word >> np.uint64(31))
+
+
+@numba.njit(cache=True)
+def _hash(record):
+    out = _ODD
+    for i in range(HEADER_WORDS - 1):
+        out = _mixed(out ^ record[i]) + _ODD
+    return out
+
+
+@numba.njit(cache=True)
+def _key(run, lba512, seq):
+    return _mixed(_mixed(run + _ODD) ^ _mixed(lba512 * _ODD) ^ (seq * _MIX))
+
+
+@numba.njit(cache=True)
+def _fill(records):
+    for n in range(len(records)):
+        record = records[n]
+        record[HEADER_WORDS - 1] = _hash(record)
+        key = _key(record[0] ^ _RUN, record[1], record[2])
+        for j in range(HEADER_WORDS, WORDS):
+            record[j] = _mixed(key + np.uint64(j) * _ODD)
+
+
+@numba.njit(cache=True)
+def _classify(records, lba512, run, out):
+    for n in range(len(records)):
+        record = records[n]
+        own_run = record[0] ^ _RUN
+        if own_run >> np.uint64(32) or record[HEADER_WORDS - 1] != _hash(record):
+            low, high = np.uint64(0), _ALL
+            for j in range(WORDS):
+                low |= record[j]
+                high &= record[j]
+            out[n] = ZEROS if low == np.uint64(0) else ONES if high == _ALL else CORRUPT
+            continue
+        key = _key(own_run, record[1], record[2])
+        wrong = np.uint64(0)
+        for j in range(HEADER_WORDS, WORDS):
+            wrong |= record[j] ^ _mixed(key + np.uint64(j) * _ODD)
+        if wrong:
+            out[n] = CORRUPT
+        elif own_run != run:
+            out[n] = FOREIGN
+        elif record[1] != np.uint64(lba512[n]):
+            out[n] = MISDIRECTED
+        else:
+            out[n] = np.int64(record[2])
+
+
+def fill(data: np.ndarray, run: int, seq: int, lba512: int, session: int = 0, prev_seq: int = 0, t_submit_ns: int = 0):
+    """Stamp `data` (uint8, n * 512, contiguous) with the n <= 65535 records of one command at lba512. `run` has 32
+    bits. Raises ValueError for another size."""
+    if not 0 < len(data) // BYTES < 1 << 16 or len(data) % BYTES:
+        raise ValueError(f"1 to 65535 records of {BYTES} bytes, not {len(data)} bytes")
+    n = len(data) // BYTES
+    header = data.reshape(n, BYTES)[:, : HEADER.itemsize].view(HEADER)[:, 0]
+    header["run"], header["magic"], header["seq"], header["session"] = run, MAGIC, seq, session
+    header["index"], header["length"] = np.arange(n), n
+    header["lba512"], header["first_lba512"] = lba512 + np.arange(n), lba512
+    header["prev_seq"], header["t_submit_ns"] = prev_seq, t_submit_ns
+    _fill(data.view(np.uint64).reshape(n, WORDS))
+
+
+def classify(data: np.ndarray, run: int, lba512: np.ndarray, block_bytes: int = BYTES) -> np.ndarray:
+    """What blocks hold: int64[m], the seq of the command that wrote all of a block, or one of the codes above. `data`:
+    uint8, m * block_bytes; `lba512`: int64[m], where each block was read."""
+    per_block = block_bytes // BYTES
+    records = data.view(np.uint64).reshape(-1, WORDS)
+    out = np.empty(len(records), np.int64)
+    if per_block == 1:
+        _classify(records, np.asarray(lba512, np.int64), np.uint64(run), out)
+        return out
+    each = (np.asarray(lba512, np.int64)[:, None] + np.arange(per_block)).reshape(-1)
+    _classify(records, each, np.uint64(run), out)
+    parts = out.reshape(-1, per_block)
+    whole = parts[:, 0].copy()
+    whole[(parts != whole[:, None]).any(axis=1)] = TORN
+    for worst in (MISDIRECTED, CORRUPT):
+        whole[(parts == worst).any(axis=1)] = worst
+    return whole
+
+
+def header(record: bytes) -> dict | None:
+    """What a record says of itself, as numbers; None where it is none of any run."""
+    words = np.frombuffer(record[:BYTES], np.uint64)
+    found = np.frombuffer(record[: HEADER.itemsize], HEADER)[0]
+    if found["magic"] != MAGIC or _hash(words) != words[HEADER_WORDS - 1]:
+        return None
+    return {name: int(found[name]) for name in HEADER.fields or () if name not in ("magic", "hash")}

@@ -1,0 +1,235 @@
+"""The exact verdict after a cut: what each block may hold, by the contract of NVMe and ATA, and what is wrong. Pure.
+
+A power session goes from "ready" to the cut. x -> y means that x was completed before y was submitted:
+done(x) < submit(y).
+
+    counts(x)  = status ok and done(x) < the time when power returned, else done(x) is infinite                    (R1)
+    F*         = the latest submission of a FLUSH that counts
+    durable(x) = counts(x) and (mode ACK, or x has FUA, or done(x) <= F*); of trims only those read back as trimmed
+    D_b        = the latest submission of a durable x on block b
+    legal(b)   = {x on b: done(x) >= D_b}, and the content from before the session where nothing durable is on b
+
+This is sound and complete: the medium holds what the cache held at a time not before the last forced write-out of the
+block, and blocks are written out independently, so legal images are the product of the legal(b) and nothing has to be
+searched (`bench powerloss-verdict` compares with a machine that is searched).
+
+R1: a drive without power acknowledges nothing, so a success seen before power returned was given before the loss. A
+later one is unknown: Linux repeats a FLUSH across the outage (libata-eh.c, ata_eh_maybe_retry_flush; nvme/host/core.c)
+and would accuse an innocent drive. R2: blocks are read only when no command is outstanding any more. R3: a glitch that
+was no proven reset does not end the session; what returned after its earliest time is unknown.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.powerloss import record
+from ssdrig.powerloss.findings import CLASSES, NUMBER
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE
+from ssdrig.powerloss.promise import ACK, Promise
+
+NONE = -NEVER  # before everything
+METADATA_BLOCKS = 64  # violating blocks outside the session's writes that are one finding
+NEAR_BYTES = 65536  # two blocks of one such piece may share a word line or a read-modify-write
+BAD = (record.TORN, record.MISDIRECTED, record.CORRUPT, record.UNREADABLE)  # never legal
+BLANKS = {"zeros": (record.ZEROS,), "ones": (record.ONES,), None: (record.ZEROS, record.ONES)}
+
+
+class Session(NamedTuple):
+    """One power session. Times: ns of one clock."""
+
+    rows: np.ndarray  # history.ROW[k]
+    cut_ns: int  # the edge
+    on_ns: int  # the earliest time at which power may have returned: the bound of the clock is taken off
+    settled_ns: int | None  # since when no command was outstanding; None: never
+    verify_ns: int  # when the first block was read
+    glitches_ns: tuple[int, ...] = ()  # the earliest time of each glitch that was no proven reset
+    queues_deleted: bool = True  # the drive cannot know a command of an earlier session: its queues were made anew
+
+
+class Blocks(NamedTuple):
+    """What was read after the cut: arrays of one length, sorted by lba. Contents are seq or a code of record."""
+
+    lba: np.ndarray  # int64, logical blocks
+    base: np.ndarray  # int64, before the session: what the verification before had read
+    seen: np.ndarray  # int64
+    canary: np.ndarray  # bool: never written in the campaign
+
+
+class Verdict(NamedTuple):
+    """`why_not` is "" where the session could be judged; else nothing is accused. Row numbers are -1 where there is
+    none."""
+
+    finding: np.ndarray  # uint8[m], of findings.CLASSES
+    seen_row: np.ndarray  # int64[m], the command whose content was seen
+    durable_row: np.ndarray  # int64[m], the command that a legal content must not be older than
+    torn_row: np.ndarray  # int64[m], of TORN_ATOMIC
+    lost_volatile: np.ndarray  # int64, rows that were acknowledged and are gone, as the promise allows
+    why_not: str
+
+    def failed(self) -> np.ndarray:
+        """Indices of the blocks that break a promise."""
+        return np.flatnonzero(_CERTAIN[self.finding])
+
+
+_CERTAIN = np.array([each.certain and each.name != "OK" for each in CLASSES])
+
+
+def counts(session: Session) -> np.ndarray:
+    """bool[k]: the acknowledgements that the drive must stand by (R1, R3)."""
+    until_ns = min(session.on_ns, *session.glitches_ns, NEVER)
+    return (session.rows["status"] == 0) & (session.rows["done_ns"] < until_ns)
+
+
+def durable(session: Session, promise: Promise) -> np.ndarray:
+    """bool[k]: the commands whose effect must survive the cut."""
+    rows, counted = session.rows, counts(session)
+    flushes = rows["submit_ns"][counted & (rows["kind"] == FLUSH)]
+    kept = rows["done_ns"] <= (flushes.max() if len(flushes) else NONE)
+    if promise.mode == ACK:
+        kept[:] = True
+    write = (rows["kind"] == WRITE) & (kept | (rows["flags"] & FUA > 0))
+    blank = (rows["kind"] == BLANK) & kept & (promise.after_trim is not None)
+    return counted & (write | blank)
+
+
+def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
+    """The verdict on every block read. The same block may be asked for several times with other contents, but for
+    atomic writes."""
+    m = len(blocks.lba)
+    empty = np.full(m, -1, np.int64)
+    if session.settled_ns is None or session.settled_ns > session.verify_ns:
+        why = "blocks were read while commands were outstanding"
+        return Verdict(np.zeros(m, np.uint8), empty, empty, empty, empty[:0], why)
+    rows, kind = session.rows, session.rows["kind"]
+    counted, kept = counts(session), durable(session, promise)
+    done_ns = np.where(counted, rows["done_ns"], NEVER)
+    submit_ns = rows["submit_ns"]
+    block, row = _pairs(rows, blocks.lba)
+    pair_kind = kind[row]
+    changes = pair_kind != BLANK
+    written = _any(block[changes], m)
+
+    # the content that was seen, and when it was complete at the latest
+    blank = np.isin(blocks.seen, BLANKS[promise.after_trim])
+    base = blocks.base
+    if promise.after_trim is None:
+        base = np.where(np.isin(base, BLANKS[None]), record.UNKNOWN, base)
+    is_base = (base == blocks.seen) | (base == record.UNKNOWN)
+    seen_row = empty.copy()
+    seq = rows["seq"].astype(np.int64)
+    hit = (pair_kind == WRITE) & (seq[row] == blocks.seen[block])
+    seen_row[block[hit]] = row[hit]
+    hit = (pair_kind == TRIM) & blank[block]
+    order = np.argsort(done_ns[row[hit]], kind="stable")
+    seen_row[block[hit][order]] = row[hit][order]
+    found = seen_row >= 0
+    seen_ns = np.where(found, done_ns[seen_row] if len(rows) else NONE, NONE)
+
+    # what it must not be older than; that zeros were read does not make zeros older
+    must = kept[row] & ~((pair_kind == BLANK) & blank[block])
+    least_ns = np.full(m, NONE)
+    np.maximum.at(least_ns, block[must], submit_ns[row[must]])
+    durable_row = empty.copy()
+    sets = must & (submit_ns[row] == least_ns[block])
+    durable_row[block[sets]] = row[sets]
+    free = durable_row < 0
+
+    legal = (found & (seen_ns >= least_ns)) | (is_base & free)
+    finding = np.zeros(m, np.uint8)
+    if len(rows):
+        finding[~found & (blocks.seen >= seq.min())] = NUMBER["UNRECORDED"]
+
+    def say(name: str, where: np.ndarray) -> None:
+        finding[where & (finding == 0) & ~legal] = NUMBER[name]
+
+    for code, name in zip(BAD, ("TORN_LB", "MISDIRECTED", "CORRUPT", "UNREADABLE")):
+        say(name, blocks.seen == code)
+    setter = durable_row  # index -1 is never used: these blocks have one
+    if len(rows):
+        say("TRIM_UNDONE", ~free & (kind[setter] == BLANK))
+        if promise.mode == ACK:
+            say("LOST_ACKED", ~free)
+        say("LOST_FUA", ~free & (rows["flags"][setter] & FUA > 0))
+        say("LOST_FLUSHED", ~free)
+    newer = (blocks.base >= 0) & (blocks.seen > blocks.base)
+    say("GHOST" if session.queues_deleted else "GHOST_UNSURE", newer)
+    say("STALE", np.ones(m, bool))
+
+    if promise.atomic_blocks > 1:
+        torn_row = _torn(rows, promise, block, row, seen_row, seen_ns, legal & ~np.isin(blocks.seen, BAD))
+        finding[torn_row >= 0] = NUMBER["TORN_ATOMIC"]
+    else:
+        torn_row = empty
+
+    # what points at the cause: beside a write under way; many at once
+    beside = np.isin(finding, [NUMBER[name] for name in ("STALE", "CORRUPT", "UNREADABLE")]) & ~written
+    near = _near(rows[(kind == WRITE) & ~counted], blocks.lba, max(1, NEAR_BYTES // promise.block_bytes))
+    finding[beside & near] = NUMBER["COLLATERAL"]
+    outside = _CERTAIN[finding] & ~written
+    if outside.sum() >= METADATA_BLOCKS or (outside & blocks.canary).any():
+        finding[outside] = NUMBER["METADATA"]
+
+    if promise.after_trim is not None:
+        flushed = durable(session._replace(rows=_as_writes(rows)), promise)
+        older = legal[block] & (blocks.seen[block] >= 0) & (seen_ns[block] < submit_ns[row])
+        kept_data = _any(block[(pair_kind == TRIM) & flushed[row] & older], m)
+        finding[kept_data & (finding == 0)] = NUMBER["TRIM_KEPT"]
+    gone = (pair_kind == WRITE) & counted[row] & ~kept[row] & legal[block] & (seen_ns[block] < submit_ns[row])
+    return Verdict(finding, seen_row, durable_row, torn_row, np.unique(row[gone]), "")
+
+
+def next_base(blocks: Blocks) -> np.ndarray:
+    """What the next session starts from, int64[m]: an error is counted once, and its block then may hold anything until
+    a durable write."""
+    return np.where(np.isin(blocks.seen, BAD), record.UNKNOWN, blocks.seen)
+
+
+def _pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(index into lba, index into rows) of each block that each command covers, in the order of rows."""
+    first = rows["lba"].astype(np.int64)
+    low = np.searchsorted(lba, first)
+    n = np.searchsorted(lba, first + rows["n"]) - low
+    n[rows["kind"] == FLUSH] = 0
+    row = np.repeat(np.arange(len(rows)), n)
+    return np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n) + low[row], row
+
+
+def _any(at: np.ndarray, m: int) -> np.ndarray:
+    out = np.zeros(m, bool)
+    out[at] = True
+    return out
+
+
+def _as_writes(rows: np.ndarray) -> np.ndarray:
+    """With trims as if they were plain writes."""
+    out = rows.copy()
+    out["kind"][rows["kind"] == TRIM] = WRITE
+    return out
+
+
+def _torn(rows, promise, block, row, seen_row, seen_ns, whole) -> np.ndarray:
+    """int64[m]: the write within the atomic limit that is seen elsewhere while this block holds something strictly
+    older; -1 where there is none."""
+    lba, n = rows["lba"].astype(np.int64), rows["n"].astype(np.int64)
+    atomic = (rows["kind"] == WRITE) & (n >= 2) & (n <= promise.atomic_blocks)
+    if promise.boundary_blocks:
+        piece = lambda at: (at - promise.boundary_offset) // promise.boundary_blocks
+        atomic &= piece(lba) == piece(lba + n - 1)
+    seen = _any(row[seen_row[block] == row], len(rows))
+    old = whole[block] & (seen_row[block] != row) & (seen_ns[block] < rows["submit_ns"][row])
+    hit = (atomic & seen)[row] & old
+    out = np.full(len(seen_row), -1, np.int64)
+    out[block[hit]] = row[hit]
+    return out
+
+
+def _near(rows: np.ndarray, lba: np.ndarray, blocks: int) -> np.ndarray:
+    """bool[m]: blocks in the same aligned piece of `blocks` as one of these commands."""
+    first = rows["lba"].astype(np.int64)
+    low = np.searchsorted(lba, first // blocks * blocks)
+    high = np.searchsorted(lba, -(-(first + rows["n"]) // blocks) * blocks)
+    steps = np.zeros(len(lba) + 1, np.int64)
+    np.add.at(steps, low, 1)
+    np.add.at(steps, high, -1)
+    return np.cumsum(steps[:-1]) > 0

@@ -1,0 +1,61 @@
+"""The history of commands: what a killed writer leaves, and nothing that it did not."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from ssdrig.powerloss import history
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER, WRITE, History
+
+
+def test_rows_come_back_as_they_were_given(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "ROOM", 2)  # the file grows twice
+    book = History(tmp_path / "h", first_seq=70)
+    for i in range(5):
+        assert book.submitted(WRITE, 8 * i, 2, 100 + i, FUA * (i == 4)) == 70 + i
+    book.returned(71, 500)
+    book.returned(72, 600, -5)
+    flush = book.submitted(FLUSH, 0, 0, 700)
+    book.returned(flush, 800)
+    open_rows = history.read(tmp_path / "h").tolist()
+    book.close()
+    assert open_rows == history.read(tmp_path / "h").tolist()
+    assert open_rows == [
+        (70, 0, 2, WRITE, 0, 0, 100, NEVER),
+        (71, 8, 2, WRITE, 0, 0, 101, 500),
+        (72, 16, 2, WRITE, 0, -5, 102, 600),
+        (73, 24, 2, WRITE, 0, 0, 103, NEVER),
+        (74, 32, 2, WRITE, FUA, 0, 104, NEVER),
+        (75, 0, 0, FLUSH, 0, 0, 700, 800),
+    ]
+    assert (tmp_path / "h").stat().st_size == 6 * history.ROW.itemsize == 240
+    with pytest.raises(FileExistsError):
+        History(tmp_path / "h")
+
+
+def test_a_killed_writer_loses_no_row(tmp_path):
+    code = """if 1:
+        import os, signal, sys
+        from ssdrig.powerloss.history import History, WRITE
+        book = History(sys.argv[1])
+        for i in range(1000):
+            book.returned(book.submitted(WRITE, i, 1, 2 * i), 2 * i + 1)
+        book.submitted(WRITE, 7, 1, 5000)
+        os.kill(os.getpid(), signal.SIGKILL)"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "h")], env=os.environ)
+    rows = history.read(tmp_path / "h")
+    assert done.returncode == -signal.SIGKILL and len(rows) == 1001
+    assert rows["done_ns"][:1000].tolist() == list(range(1, 2000, 2)) and rows["done_ns"][1000] == NEVER
+
+
+def test_half_of_a_row_is_none(tmp_path):
+    book = History(tmp_path / "h")
+    book.submitted(WRITE, 1, 1, 1)
+    book._rows["lba"][1] = 9  # killed before its seq was written
+    book.sync()
+    assert history.read(tmp_path / "h")["lba"].tolist() == [1]
+    (tmp_path / "cut").write_bytes((tmp_path / "h").read_bytes()[:39])
+    assert len(history.read(tmp_path / "cut")) == 0

@@ -1,0 +1,82 @@
+"""What a drive promises, and what the kernel lets be tested of it."""
+
+import pytest
+
+from ssdrig.benchmarks.powerloss_scenes import KEPT, pages
+from ssdrig.errors import DriveError
+from ssdrig.powerloss import promise
+from ssdrig.powerloss.promise import ACK, FLUSH
+
+QUEUE = {"write_cache": "write back", "max_sectors_kb": "1280", "nomerges": "2"}
+
+
+@pytest.mark.parametrize(
+    "vwc, cache_on, claimed, mode, own",
+    [
+        (1, True, False, FLUSH, True),
+        (1, None, False, FLUSH, True),  # not known: nothing is promised that might not be
+        (1, False, False, ACK, True),
+        (0, None, False, ACK, True),
+        (0, True, True, ACK, True),
+        (1, True, True, ACK, False),
+        (6, True, False, ACK, True),  # bits 2:1 say which namespaces a FLUSH reaches
+    ],
+)
+def test_when_an_acknowledgement_is_a_promise(vwc, cache_on, claimed, mode, own):
+    found = promise.nvme(*pages(vwc=vwc), cache_on, claimed)
+    assert (found.mode, found.own) == (mode, own)
+    assert ("claims" in found.why) is not own
+
+
+def test_the_atomic_limit_is_counted_from_0():
+    found = promise.nvme(*pages(nawupf=7, nabspf=15), True)
+    assert found[:7] == KEPT[:7] and (found.atomic_blocks, found.boundary_blocks) == (8, 16)
+    assert promise.nvme(*pages(nawupf=0, nabspf=0), True)[2:5] == (1, 0, 0)
+    assert promise.nvme(*pages(nsfeat=0), True)[2:5] == (4, 0, 0)  # AWUPF of the controller
+    id_ctrl, id_ns = pages()
+    moved = id_ns[:42] + (4).to_bytes(2, "little") + id_ns[44:]
+    assert promise.nvme(id_ctrl, moved, True).boundary_offset == 4
+
+
+def words(**put):
+    out = [0] * 256
+    for at, value in {"w83": 1 << 14, "w82": 1 << 5, "w85": 1 << 5, **put}.items():
+        out[int(at[1:])] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    "put, mode",
+    [
+        ({}, FLUSH),
+        ({"w85": 0}, ACK),
+        ({"w82": 0, "w85": 0}, ACK),
+        ({"w83": 0, "w82": 0, "w85": 0}, FLUSH),  # nothing said
+        ({"w83": 0xFFFF, "w85": 0}, FLUSH),
+    ],
+)
+def test_the_cache_of_an_ata_drive(put, mode):
+    found = promise.ata(words(**put))
+    assert (found.mode, found.block_bytes, found.atomic_blocks, found.after_trim) == (mode, 512, 1, None)
+
+
+def test_blocks_and_trim_of_an_ata_drive():
+    found = promise.ata(words(w106=0x5000, w117=2048, w69=1 << 14 | 1 << 5, w169=1))
+    assert (found.block_bytes, found.after_trim) == (4096, "zeros")
+    assert promise.ata(words(w69=1 << 5, w169=1)).after_trim is None  # not deterministic
+    assert promise.ata(words(), claimed=True).own is False
+    with pytest.raises(DriveError, match="256 words"):
+        promise.ata([0] * 255)
+
+
+def test_what_the_kernel_splits_or_merges_is_not_atomic():
+    assert promise.heard(KEPT, QUEUE) == KEPT
+    assert promise.heard(KEPT, QUEUE | {"max_sectors_kb": "16"}).atomic_blocks == 4
+    assert promise.heard(KEPT, QUEUE | {"nomerges": "0"}).atomic_blocks == 1
+    assert promise.heard(KEPT, {"write_cache": "write back"}).atomic_blocks == 1
+
+
+def test_a_kernel_that_drops_flushes_is_refused():
+    with pytest.raises(DriveError, match="write through"):
+        promise.heard(KEPT, QUEUE | {"write_cache": "write through"})
+    assert promise.heard(KEPT._replace(mode=ACK), QUEUE | {"write_cache": "write through"}).mode == ACK
