@@ -61,7 +61,7 @@ AREAS = {
         " test_inventory",
     ),
     "powerloss": (
-        [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict")],
+        [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "proof")],
         "test_powerloss",
     ),
     "journal": (

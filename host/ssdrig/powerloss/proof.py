@@ -1,0 +1,129 @@
+"""The proof of an accusation: all that somebody else needs to come to the same verdict on one block, as data and in
+sentences. Pure."""
+
+import numpy as np
+
+from ssdrig.powerloss import record
+from ssdrig.powerloss.findings import CLASSES, NAMES
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, KINDS, NEVER
+from ssdrig.powerloss.promise import ACK, Promise
+from ssdrig.powerloss.verdict import Blocks, Session, Verdict, counts
+
+MOST_ROWS = 64  # of the block's commands; those that the verdict names are always among them
+
+
+def proof(
+    session: Session, blocks: Blocks, promise: Promise, verdict: Verdict, i: int, data: bytes | None = None
+) -> dict:
+    """Of block i of `blocks`: {"class", "certain", "lba", "found", "base", "durable", "flush", "torn", "rows",
+    "left_out", "promise", "cut_ns", "on_ns", "before_cut_us", "commands_before_cut", "headers", "hex", "sentences"}.
+
+    found, base: a command's seq or a code of record; durable, flush, torn: the seq of the command that must have
+    survived, of the FLUSH that covers it, of the torn write, or None; rows: the block's commands, each with "counts"
+    (verdict.counts); before_cut_us and commands_before_cut: from the acknowledgement of what was lost to the cut;
+    headers: what each 512 bytes of `data`, the block as it was read, say of themselves."""
+    rows, counted = session.rows, counts(session)
+    lba = int(blocks.lba[i])
+    first = rows["lba"].astype(np.int64)
+    of_block = np.flatnonzero((first <= lba) & (lba < first + rows["n"]) & (rows["kind"] != FLUSH))
+    durable, torn = int(verdict.durable_row[i]), int(verdict.torn_row[i])
+    lost = torn if torn >= 0 else durable
+    flush = _flush(session, counted, durable) if durable >= 0 and not _by_itself(rows[durable], promise) else -1
+    named = [each for each in (durable, flush, torn, int(verdict.seen_row[i])) if each >= 0]
+    shown = np.union1d(of_block[-MOST_ROWS:], np.array(named, np.int64))
+    before_us = None
+    after = 0
+    if lost >= 0 and counted[lost]:
+        before_us = (session.cut_ns - int(rows["done_ns"][lost])) / 1e3
+        after = int((rows["submit_ns"] > rows["done_ns"][lost]).sum())
+    out = {
+        "class": NAMES[verdict.finding[i]],
+        "certain": CLASSES[verdict.finding[i]].certain,
+        "lba": lba,
+        "found": int(blocks.seen[i]),
+        "base": int(blocks.base[i]),
+        "durable": _seq(rows, durable),
+        "flush": _seq(rows, flush),
+        "torn": _seq(rows, torn),
+        "rows": [_row(rows[n], bool(counted[n])) for n in shown],
+        "left_out": len(np.setdiff1d(of_block, shown)),
+        "promise": promise._asdict(),
+        "cut_ns": session.cut_ns,
+        "on_ns": session.on_ns,
+        "before_cut_us": before_us,
+        "commands_before_cut": after if before_us is not None else None,
+        "headers": data and [record.header(data[at : at + record.BYTES]) for at in range(0, len(data), record.BYTES)],
+        "hex": data and data.hex(),
+    }
+    return out | {"sentences": _sentences(out, rows, durable, int(verdict.seen_row[i]))}
+
+
+def _by_itself(row: np.void, promise: Promise) -> bool:
+    """Whether it is durable without a FLUSH."""
+    return promise.mode == ACK or bool(row["flags"] & FUA and row["kind"] != BLANK)
+
+
+def _flush(session: Session, counted: np.ndarray, durable: int) -> int:
+    """The first FLUSH that covers the command."""
+    rows = session.rows
+    covers = counted & (rows["kind"] == FLUSH) & (rows["submit_ns"] >= rows["done_ns"][durable])
+    found = np.flatnonzero(covers)
+    return int(found[np.argmin(rows["submit_ns"][found])])
+
+
+def _seq(rows: np.ndarray, row: int) -> int | None:
+    return int(rows["seq"][row]) if row >= 0 else None
+
+
+def _row(row: np.void, counted: bool) -> dict:
+    out = {name: int(row[name]) for name in ("seq", "lba", "n", "status", "submit_ns")}
+    done_ns = None if row["done_ns"] == NEVER else int(row["done_ns"])
+    return out | {
+        "done_ns": done_ns,
+        "kind": KINDS[int(row["kind"])],
+        "fua": bool(row["flags"] & FUA),
+        "counts": counted,
+    }
+
+
+def _content(code: int) -> str:
+    if code < 0:
+        return record.WORDS_OF[code]
+    return f"the content of command {code}" if code else "the content of the fill"
+
+
+def _sentences(proof: dict, rows: np.ndarray, durable: int, seen_row: int) -> list[str]:
+    """What happened, what was found, why that is not allowed."""
+    block, found = f"block {proof['lba']}", _content(proof["found"])
+    when = ""
+    if proof["before_cut_us"] is not None:
+        us = proof["before_cut_us"]
+        when = f" {abs(us) / 1e3:.3f} ms {'before' if us >= 0 else 'after'} the cut"
+    out = []
+    if proof["torn"] is not None:
+        n = next(row["n"] for row in proof["rows"] if row["seq"] == proof["torn"])
+        limit = proof["promise"]["atomic_blocks"]
+        out.append(f"Command {proof['torn']} wrote {n} blocks; the drive promises that up to {limit} are atomic.")
+        out.append(f"Another of its blocks holds it, but {block} holds {found}, which is older.")
+    elif proof["durable"] is not None:
+        did = "read it as trimmed" if rows["kind"][durable] == BLANK else "wrote it"
+        how = ""
+        if proof["flush"] is not None:
+            how = f", and the acknowledged FLUSH {proof['flush']} was submitted after that"
+        elif rows["flags"][durable] & FUA:
+            did += " with FUA"
+        else:
+            how = ": " + proof["promise"]["why"]
+        out.append(f"{block.capitalize()}: command {proof['durable']} {did} and was acknowledged{when}{how}.")
+        older = ""
+        if seen_row >= 0:
+            older = f", which was complete before command {proof['durable']} was submitted"
+        elif proof["found"] == proof["base"]:
+            older = ", which it held before this session"
+        out.append(f"Found: {found}{older}.")
+    else:
+        out.append(f"{block.capitalize()}: nothing in this session had to survive there.")
+        out.append(f"Found: {found}; before this session: {_content(proof['base'])}.")
+    words = next(each.words for each in CLASSES if each.name == proof["class"])
+    out.append(f"{'This breaks the promise' if proof['certain'] else 'Suspected'}: {words}.")
+    return out
