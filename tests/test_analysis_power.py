@@ -72,7 +72,7 @@ def loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(reduced, "extremes_W", extremes)
 
     def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
-        def load_rails(path, edges_ns):
+        def load_rails(path, edges_ns, heads):
             if not powers:
                 raise RigError("samples", "none", "look")
             steps = [e["t_ns"] for e in data.events if e.get("step") == "idle"]

@@ -5,6 +5,8 @@ import hashlib
 import io
 import json
 import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -55,6 +57,19 @@ def test_gives_what_the_run_gives_without_reading_it(run, reads):
     assert integrity.damage(run) == []  # it is no file that does not belong there
     (run / integrity.SUMMARY).unlink()
     assert same(list(summary.load(run)), [want, figures_of(want)]) and reads
+
+
+def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):
+    want = analysis.load(run)
+    monkeypatch.setattr(analysis, "BESIDE_BYTES", 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    # a thread in its place, for the server of forks would outlive the tests; what it is given and gives is pickled
+    monkeypatch.setattr(analysis, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
+    rest = analysis._load_rest
+    monkeypatch.setattr(
+        analysis, "_load_rest", lambda *of: pickle.loads(pickle.dumps(rest(*pickle.loads(pickle.dumps(of)))))
+    )
+    assert same(analysis.load(run), want)
 
 
 def test_one_that_is_damaged_is_made_anew(run, reads):

@@ -6,6 +6,9 @@ host are one of the drive, and this is the one place where that is undone: one r
 count of I/O is the drive's IOPS, times and energies are divided by k, watts stay as they are.
 """
 
+import multiprocessing
+import os
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -16,22 +19,45 @@ from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.analysis.smart import load_smart
-from ssdrig.meter import rails
+from ssdrig.meter import rails, reduced
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
+
+BESIDE_BYTES = 100_000_000  # a rig.bin from which on fio and SMART are read by a process of their own
 
 
 def load(run_path) -> RunData:
     """Read a run folder; of a run that was resumed, the part that has its figures. Raises JournalError if it is none;
     what else is missing is said in `notes`."""
     run, resumed = parts.shown(run_path)
-    data = begin(run)
+    data, heads = begin(run), None
     data.notes += [resumed] if resumed else []
-    load_fio(data, run)
-    load_smart(data, run)
-    powers = load_power(data, run, own_report.edges_ns(data))
+    if _is_long(run):
+        # a fork would copy threads' locks; a daemon's or a pool's process makes no more
+        with ProcessPoolExecutor(1, multiprocessing.get_context("forkserver")) as beside:
+            rest = beside.submit(_load_rest, data, run)
+            heads = reduced.heads(run)
+            data = rest.result()
+    else:
+        data = _load_rest(data, run)
+    powers = load_power(data, run, own_report.edges_ns(data), heads)
     own_report.place(data, partial(rails.steps_J, powers))
     load_events(data)
+    return data
+
+
+def _is_long(run: Path) -> bool:
+    try:
+        size = (run / "rig.bin").stat().st_size
+    except OSError:
+        return False
+    return size >= BESIDE_BYTES and multiprocessing.parent_process() is None and (os.cpu_count() or 1) > 1
+
+
+def _load_rest(data: RunData, run: Path) -> RunData:
+    """What is not the rig's."""
+    load_fio(data, run)
+    load_smart(data, run)
     return data
 
 

@@ -21,10 +21,15 @@ COUNTS = {
 }
 
 
-def load_power(data: RunData, run: Path, more_edges_ns: np.ndarray) -> list[Reduced]:
-    """Returns the rails, reduced to the edges that are needed here and `more_edges_ns`."""
+def load_power(
+    data: RunData, run: Path, more_edges_ns: np.ndarray, heads: reduced.Heads | None = None
+) -> list[Reduced]:
+    """Returns the rails, reduced to the edges that are needed here and `more_edges_ns`. heads: of its rig.bin, where
+    they have been read."""
     idle, fill = _idle_ns(data), _fill_ns(data)
-    powers = read_powers(data, run, np.concatenate([grid_ns(data), np.array([*idle, *fill], np.int64), more_edges_ns]))
+    powers = read_powers(
+        data, run, np.concatenate([grid_ns(data), np.array([*idle, *fill], np.int64), more_edges_ns]), heads
+    )
     on_grid(data, powers)
     if not powers:
         return powers
@@ -38,14 +43,14 @@ def load_power(data: RunData, run: Path, more_edges_ns: np.ndarray) -> list[Redu
     return powers
 
 
-def read_powers(data: RunData, run: Path, edges_ns: np.ndarray) -> list[Reduced]:
+def read_powers(data: RunData, run: Path, edges_ns: np.ndarray, heads: reduced.Heads | None = None) -> list[Reduced]:
     """Each rail, reduced to these edges (int64 host ns, in any order), [] where there are no samples; what came short
     is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
         return []
     try:
-        powers = reduced.load_rails(run, edges_ns)
+        powers = reduced.load_rails(run, edges_ns, heads)
     except RigError as error:
         data.notes.append(f"power: {error}")
         return []

@@ -18,6 +18,8 @@ from ssdrig.meter.frames import Decoder, Places
 from ssdrig.meter.pieces import Piece, Stream
 from ssdrig.meter.power import Gaps
 
+Heads = tuple[Decoder, dict[str, int]]  # see samples.decoded
+
 
 @dataclass
 class Reduced:
@@ -113,10 +115,15 @@ def cut(edges_ns: np.ndarray, t_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return steps[some], begins[some], int(ends[some].max(initial=0))
 
 
-def load_rails(run: str | os.PathLike, edges_ns) -> list[Reduced]:
-    """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). Raises what
-    samples.load_rails raises."""
-    decoder, short = samples.decoded(run, Places)
+def heads(run: str | os.PathLike) -> Heads:
+    """What the frames of a run folder say but for their samples. Raises JournalError without a run folder."""
+    return samples.decoded(run, Places)
+
+
+def load_rails(run: str | os.PathLike, edges_ns, found: Heads | None = None) -> list[Reduced]:
+    """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). found: heads() of the
+    run, where they have been read. Raises what samples.load_rails raises."""
+    decoder, short = found or heads(run)
     numbers = samples.rails_of(decoder)
     edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
     clocks: dict[int, ClockMap] = {}
