@@ -82,7 +82,7 @@ def test_values(kind, value, expected):
         ("until", [{"time": 6}], 'time in x to be|do you mean "6 s"?'),
         ("until", [{"time": "6 h", "record": "1 s"}], "keys of time in x"),
         ("until", [{"cliff": 1}], "cliff in x to be true"),
-        ("until", [{"steady": "aw", "value": "iops"}], "one of pts, never"),
+        ("until", [{"steady": "aw", "value": "iops"}], "one of pts, wa, never"),
         ("until", [{"steady": "pts"}], "either value (in a load) or track"),
         ("until", [{"steady": "pts", "value": "iops", "track": ["iops"]}], "either value (in a load) or track"),
         ("until", [{"steady": "pts", "track": "iops"}], "a list of points"),

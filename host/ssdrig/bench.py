@@ -15,6 +15,7 @@ from ssdrig.drive.erase import purge
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import block, guard
 from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
@@ -29,6 +30,10 @@ def _cannot_trim(range_bytes: int) -> None:
     raise DriveError("a drive that can trim", "one that cannot", "leave the step out")
 
 
+def _cannot_write(*_) -> NoReturn:
+    raise DriveError("a drive whose blocks can be read and written", "one that cannot", "leave the step out")
+
+
 def _cannot_change(key: str, *_) -> NoReturn:
     raise DriveError(f"a drive whose {key} can be set", "one that has no such thing", "leave the step out")
 
@@ -39,8 +44,10 @@ class Bench:
     and its verified effect, `poll` makes a SMART document (given an earlier one, it asks only that one's sources
     again), `check` verifies that the target is still this drive, `trim` discards so many bytes from its beginning,
     `setting` says what a condition is, `change` sets it, `put_back` takes what `setting` said, `conditions` reads all,
-    `witness` reads the kernel's own counts of its I/O, `keep` has a SIMULATED drive outlive the bench in the folder of
-    a run. `port` None: power is not measured."""
+    `witness` reads the kernel's own counts of its I/O, `write_blocks` writes blocks of 4 KiB {byte offset: content} and
+    flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` says what a block that was written
+    reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench in the folder
+    of a run. `port` None: power is not measured."""
 
     drive: dict
     fio_target: str
@@ -57,11 +64,15 @@ class Bench:
     conditions: Callable[[], dict] = conditions.host
     witness: Callable[[], dict] = lambda: witness.read(None)
     keep: Callable[[Path | None], None] = lambda run: None
+    write_blocks: Callable[[dict[int, bytes]], None] = _cannot_write
+    read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
+    reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
 
 
 def virtual(running: VirtualBench) -> Bench:
     """The virtual bench that runs as `running`."""
-    from ssdrig.virtual.nbdclient import NbdClient  # imports numba, which a run on a real drive does not need
+    from ssdrig.virtual.device import store
+    from ssdrig.virtual.nbdclient import NbdClient, NbdError  # import numba, which a run on a real drive does not need
 
     admin, socket, capacity = running.drive["admin"], running.drive["socket"], running.drive["capacity_bytes"]
 
@@ -88,6 +99,22 @@ def virtual(running: VirtualBench) -> Bench:
             for offset in range(0, range_bytes, TRIM_BYTES):
                 nbd.trim(offset, min(TRIM_BYTES, range_bytes - offset))
 
+    def write_blocks(blocks: dict[int, bytes]) -> None:
+        with NbdClient(socket) as nbd:
+            for offset, content in blocks.items():
+                nbd.write(offset, content)
+            nbd.flush()
+
+    def read_blocks(offsets: list[int]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        with NbdClient(socket) as nbd:
+            for offset in offsets:
+                try:
+                    found.append(nbd.read(offset, EFFECT_PROBE_BYTES))
+                except NbdError:
+                    found.append(None)
+        return found
+
     drive = {
         "interface": "nbd",
         "logical_block_bytes": 4096,
@@ -104,6 +131,9 @@ def virtual(running: VirtualBench) -> Bench:
         lambda: None,
         trim,
         keep=lambda run: running.keep(run and run / parts.DRIVE),
+        write_blocks=write_blocks,
+        read_blocks=read_blocks,
+        reads_as=store.reads_as,
     )
 
 
@@ -123,8 +153,7 @@ def real(
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
             "raw_nand_assumed": raw_nand_assumed,
-            "rated_tbw_TB": limits.tbw_TB if limits else None,
-            "rated_pe_cycles": limits.pe_cycles if limits else None,
+            **rating(limits),
             "time_dilation": 1,
         }
 
@@ -147,7 +176,21 @@ def real(
             lambda key, before: conditions.put_back(key, before, drive.name, controller=drive.controller),
             lambda: conditions.read(drive.name, controller=drive.controller, nsid=drive.nsid),
             lambda: witness.read(drive.name),
+            write_blocks=lambda blocks: block.write(drive.node, blocks),
+            read_blocks=lambda offsets: block.read(drive.node, offsets),
         )
+
+
+def rating(limits: Limits | None) -> dict:
+    """What the maker of a real drive rates, for its part of run.json; None where no table has it."""
+    limits = limits or Limits()
+    return {
+        "rated_tbw_TB": limits.tbw_TB,
+        "rated_write_bytes": warranty.rated_bytes(limits),
+        "rated_pe_cycles": limits.pe_cycles,
+        "rated_years": limits.years,
+        "rated_class": limits.drive_class,
+    }
 
 
 def polled(drive: Drive, like: dict | None = None) -> dict:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ssdrig.analysis import bursts, minutes, power, window_figures, witness
+from ssdrig.analysis import bursts, minutes, power, wear_run, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.load import fioclock, fiojob, fiotext
 from ssdrig.meter.reduced import Reduced
@@ -52,6 +52,8 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
     if ios and data.load_s:
         whole |= _io(row, data, ios, moved or 0, folder)
         whole |= window_figures.littles(data, whole, row.notes)
+    elif row.act.do == "wear":
+        ios, moved = _wear(row, data, whole)
     elif row.act.do in ("fill", "load"):
         row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
     else:
@@ -62,6 +64,10 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
         why = "power samples do not cover it" if powers else "the run has no power samples"
         row.notes.append(f"{', '.join(POWER_KEYS)}: {why}")
     n = len(data.iops)
+    if row.act.do == "wear":
+        row.windows[WHOLE] = whole | {"t0_s": 0.0, "t1_s": data.load_s}
+        row.data = row.data if by_second else None
+        return
     if ios and n:
         span = windows.Window(WHOLE, 0, n, {})
         for of_drive in (window_figures.wear, window_figures.temperature):
@@ -90,6 +96,21 @@ def gaps(rows: "Sequence[Row]") -> None:
         if with_io and whole and row.t0_s is not None:
             whole["gap_s"] = None if ended_s is None else row.t0_s - ended_s
         ended_s = row.t1_s if with_io else None
+
+
+def _wear(row: "Row", data: RunData, whole: dict[str, Any]) -> tuple[int, int]:
+    """Rates of a wear step while fio wrote; its energy is of all of it, the reading of its samples included. Returns
+    I/Os and bytes."""
+    did, path = wear_run.did(data.events, row.act.path), row.act.path
+    seconds = did["io_s"]
+    if seconds:
+        whole |= {"ios": did["ios"], "iops_mean": did["ios"] / seconds, "bw_mean_MBps": did["bytes"] / seconds / 1e6}
+    whole["wa"] = wear_run.course(data.events, path)["wa"]
+    warmest = [each.temperature_C for each in wear_run.slices(data.events, path) if each.temperature_C is not None]
+    whole["temperature_max_C"] = max(warmest, default=None)
+    lacking = [key for key in (*IO_KEYS, "wa", "temperature_max_C") if whole[key] is None]
+    row.notes.append(f"{', '.join(lacking)}: not kept of slices, or the drive does not say")
+    return int(did["ios"]), int(did["bytes"])
 
 
 def _witnessed(row: "Row", data: RunData) -> None:

@@ -14,24 +14,16 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, journal, parts
-from ssdrig.analysis import (
-    act_energy,
-    fio,
-    little,
-    own_report,
-    power,
-    rest,
-    row_figures,
-    smart,
-    window_figures,
-    witness,
-)
+from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
+from ssdrig.analysis.rated_life import lives
+from ssdrig.analysis.rest import by_samples
 from ssdrig.analysis.row_figures import KEYS as KEYS
 from ssdrig.analysis.row_figures import LAT_KEYS
 from ssdrig.analysis.row_figures import WHOLE as WHOLE
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
+from ssdrig.analysis.wear_run import wear_found
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.load import fiotext
 from ssdrig.meter import rails
@@ -149,6 +141,7 @@ class Table:
             "rows": [row.as_json() for row in self.rows],
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
             "little": little.summary(self.rows),
+            "life": [{"of": path} | life._asdict() for path, life in lives(self)],
             "notes": self.data.notes,
         }
 
@@ -218,7 +211,7 @@ def load(run_path) -> Table:
             tables.append(whole if folder == run else _of_part(folder))
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
-    return _joined(tables, whole) if tables[1:] else whole
+    return wear_found(_joined(tables, whole) if tables[1:] else whole, tables)
 
 
 def _joined(tables: Sequence[Table], whole: Table) -> Table:
@@ -297,7 +290,7 @@ def _of_part(run: Path) -> Table:
     for row, joules in zip(rows, act_energy.whole_J([row.data for row in rows], powers), strict=True):
         by_second = row.round is None or row.act.path in shown
         row_figures.figures(row, joules, run / "fio" / row.folder, powers, by_second)
-        rest.by_samples(row)
+        by_samples(row)
     row_figures.gaps(rows)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
     return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)

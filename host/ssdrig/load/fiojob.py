@@ -10,6 +10,7 @@ RECOVERY_S = 35.0  # and a drive that comes back has until then
 LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread and direction (./ssdrig bench detail)
 LOG_BYTES = 170 << 20  # how much of that it may hold
 SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
+ALIGNED_BYTES = 4096
 BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf")}  # detail -> time between status lines with histograms
 
 
@@ -166,7 +167,7 @@ def _mix(job: Job) -> Options:
         options.append(("rwmixread", job.read_percent))
     if job.blocks:
         split = ":".join(f"{size}/{percent}" for size, percent in job.blocks)
-        options += [("bssplit", split), ("blockalign", job.block_bytes)]
+        options += [("bssplit", split), ("blockalign", _alignment(job))]
     if job.zones:
         options.append(("random_distribution", "zoned:" + ":".join(f"{ios}/{size}" for ios, size in job.zones)))
     if job.rate_iops is not None:
@@ -178,6 +179,14 @@ def _mix(job: Job) -> Options:
         if job.poisson:
             options.append(("rate_process", "poisson"))
     return options
+
+
+def _alignment(job: Job) -> int:
+    """Where the I/Os of a mix begin: at multiples of its smallest block; with smaller and larger ones than 4 KiB at
+    multiples of 4 KiB, as JESD219 has it (fio's examples/jesd219.fio), or most of the larger ones would lie across two
+    pages of the flash."""
+    smaller = job.block_bytes < ALIGNED_BYTES <= max(size for size, _ in job.blocks)
+    return ALIGNED_BYTES if smaller else job.block_bytes
 
 
 def detail(job: Job) -> str:

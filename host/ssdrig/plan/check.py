@@ -2,7 +2,7 @@
 exist. Pure; each raises UsageError."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ssdrig import steps
 from ssdrig.errors import UsageError
@@ -129,16 +129,16 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
                 f"another end in {where}",
                 'write until = [{ steady = "pts", track = [ … ] }]; most limits the rounds',
             )
-    needed = max((rule.judged - 1 + steady.ROUNDS for rule in rules if rule.rule == "pts"), default=1)
+    needed = max((rule.judged - 1 + steady.ROUNDS for rule in rules if rule.rule != "never"), default=1)
     if found.keys.get("most", needed) < needed:
         expected = f"at least {needed} rounds, which the rule needs"
         raise UsageError(expected, f"most = {found.keys['most']} in {where}", "allow more rounds")
     for rule in rules:
         for words in rule.track:
-            _track(found, words, where)
+            _track(found, words, where, ("wa",) if rule.rule == "wa" else AT_ONCE)
     for child in found.steps:
-        if child.do == "choose":
-            raise UsageError("choose on the first level", f"one in {where}", "put it behind the repeat")
+        if child.do in ("choose", "wear"):
+            raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it behind the repeat")
     for key, points in found.axes.items():
         children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]
         if key == "off" and not any("on" in {**child.keys, **child.axes} for child in children):
@@ -153,14 +153,14 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
             _points(child.do, {key: points}, where)
 
 
-def _track(found: Step, words: str, where: str) -> None:
-    """ "iops read=0 block=4KiB": a value, then the point: each key that one load inside sweeps, with one of its
-    values."""
+def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> None:
+    """ "iops read=0 block=4KiB": one of these values, then the point: each key that one load inside sweeps, with one of
+    its values."""
     value, *pairs = words.split()
     place = f"{shown(words)} of track in {where}"
-    if value not in AT_ONCE:
-        expected = f"track to begin with one of {', '.join(AT_ONCE)}, which are known when a round ends"
-        raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, AT_ONCE))
+    if value not in known_values:
+        expected = f"track to begin with one of {', '.join(known_values)}, which are known when a round ends"
+        raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, known_values))
     point = dict(pair.partition("=")[::2] for pair in pairs)
     loads = [child for child in found.steps if child.do == "load"]
     known = {key for child in loads for key in child.axes}

@@ -72,6 +72,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
         read = reading(drive, earlier).times(2, 1 + len(speeds.SETTLE_S))
         return read + Cost((min(speeds.SETTLE_S[0], act.keys["most"]), act.keys["most"]))
     known, k = (earlier or {}).get(act.label), drive.get("time_dilation") or 1
+    if act.do == "wear":
+        return _of_wear(act, drive, known)
     if act.do not in ("fill", "load"):
         least, most = speeds.ERASE_S.get(act.do, (0.0, 0.0))
         most = min(most, speeds.MOST_ERASE_S) if drive["interface"] == speeds.VIRTUAL else most
@@ -110,6 +112,21 @@ def _as_before(act: "Act", drive: Mapping, cost: Cost, seconds: float, size: flo
 def _longest_s(act: "Act") -> float:
     """After how long a fill or a load ends at the latest."""
     return (load.longest_s(act) if act.do == "load" else None) or math.inf
+
+
+def _of_wear(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
+    """At least a slice, at most all of it; the drive may be worn before. From an earlier run: what it was then."""
+    k, size, amount = drive.get("time_dilation") or 1, act.keys["slice_bytes"], act.amount_bytes or 0
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops) = speeds.of(drive["interface"])[:2]
+    mean, each_s = _mean_block_bytes(act), reading(drive).time_s
+    written = (float(min(size, amount)), float(amount))
+    if known:
+        written = (min((1 - SPREAD) * known[1], amount), min((1 + SPREAD) * known[1], amount))
+    jobs = (-(-int(written[0]) // size), -(-int(written[1]) // size))
+    least_s = written[0] / (k * min(fast_iops * mean, fast_Bps)) + jobs[0] * (each_s[0] + JOB_S[0] / k)
+    most_s = written[1] / (k * min(slow_iops * mean, slow_Bps)) + jobs[1] * (each_s[1] + JOB_S[1] / k)
+    time_s = ((1 - SPREAD) * known[0], (1 + SPREAD) * known[0]) if known else (least_s, most_s)
+    return Cost(time_s, written, amount, jobs, _log_bytes(act, time_s))
 
 
 def _any(costs: Iterable[Cost]) -> Cost:

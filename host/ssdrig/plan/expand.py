@@ -12,6 +12,7 @@ from ssdrig.overprovisioning import MIB, own_percent, whole_MiB
 from ssdrig.plan import grammar, quantity, values
 
 LEAST_BYTES = 16 * MIB
+WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
 STEADY_ROUNDS = 5  # the rule's window
 
 
@@ -36,8 +37,13 @@ class Repeat:
 
     @property
     def ruled(self) -> bool:
-        """Whether the steady-state rule ends it."""
-        return any(entry.rule == "pts" for entry in self.until)
+        """Whether a steady-state rule ends it."""
+        return self.rule is not None
+
+    @property
+    def rule(self) -> str | None:
+        """Which one, of values.RULES; None: so many rounds, or each point of `over`."""
+        return next((entry.rule for entry in self.until if entry.rule not in (None, "never")), None)
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,8 @@ def _sized(act: Act, drive: Mapping) -> Act:
     if "range" not in keys:
         return act
     size = tested_bytes(keys["range"], drive)
+    if act.do == "wear":
+        return _of_wear(replace(act, range_bytes=size), drive)
     amount = keys.get("amount")
     bytes_ = None
     if amount is not None:
@@ -247,6 +255,43 @@ def _sized(act: Act, drive: Mapping) -> Act:
             "write more, in smaller blocks, or from fewer threads",
         )
     return replace(act, range_bytes=size, amount_bytes=bytes_)
+
+
+def _of_wear(act: Act, drive: Mapping) -> Act:
+    """A wear step with its sizes: `slice_bytes`, `total_bytes`, `samples_bytes`."""
+    keys, wear = act.keys, steps.KINDS["wear"]
+    part = keys["samples"]
+    samples = part.fixed_bytes or int(drive["capacity_bytes"] * (part.percent or 0) / 100)
+    sizes = {f"{key}_bytes": _wear_bytes(keys[key], drive, act.path) for key in ("slice", "total")}
+    found = replace(act, keys={**keys, **sizes, "samples_bytes": samples}, amount_bytes=sizes["total_bytes"])
+    if part.raw or sizes["slice_bytes"] > sizes["total_bytes"] or sizes["slice_bytes"] < wear.smallest_bytes(found):
+        least = words.exact_size(wear.smallest_bytes(found))
+        raise UsageError(
+            f"a slice of at least {least}, a block for each thread, and at most the total of {act.path}; samples of the"
+            " user capacity",
+            f"a slice of {words.size(sizes['slice_bytes'])}, a total of {words.size(sizes['total_bytes'])}",
+            "correct slice, total or samples",
+        )
+    if why := _unfit(found, drive, frozenset()):
+        raise UsageError(f"blocks for {act.path} that the drive has", why, "use other sizes, or another drive")
+    try:
+        wear.layout(found, 0)
+    except ValueError as error:
+        seen = f"{words.size(samples)} of {words.size(act.range_bytes)}"
+        raise UsageError(f"{error} of {act.path}", seen, "ask for fewer samples") from None
+    return found
+
+
+def _wear_bytes(amount: quantity.Wear, drive: Mapping, path: str) -> int:
+    if amount.percent is None:
+        return amount.fixed_bytes or int((amount.times or 0) * drive["capacity_bytes"])
+    if not drive.get("rated_write_bytes"):
+        raise UsageError(
+            f"a drive whose rated endurance is known, for {path}",
+            "no TBW of this model",
+            'add it to warranty.toml, or write bytes: --set slice="600 GB" --set total="600 TB"',
+        )
+    return int(amount.percent / 100 * drive["rated_write_bytes"])
 
 
 def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:

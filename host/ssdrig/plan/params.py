@@ -15,7 +15,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 # for a count
 FAMILIES = (
     frozenset({"count", "index", "percent"}),
-    frozenset({"bytes", "block", "amount", "range", "blocks"}),
+    frozenset({"bytes", "block", "amount", "range", "wear", "blocks"}),
     frozenset({"time", "pause", "smart"}),
     frozenset({"rate"}),
     frozenset({"word"}),

@@ -6,6 +6,7 @@
     pause   "60 s" "0 s"                float, seconds; 0: none
     amount  "2 x" "10 GiB"              Amount: times the capacity of the drive, or bytes
     range   "75 %" "raw 75 %" "10 GiB"  Range: share of the user capacity or of the raw NAND, or bytes
+    wear    "0.1 %" "2 x" "10 GiB"      Wear: share of the rated endurance, times the capacity, or bytes
     rate    "20 kIOPS"                  float, I/Os per second
     count   32                          int, at least 1
     index   0                           int, at least 0
@@ -30,6 +31,7 @@ EXPECTED = {
     "pause": 'a time such as "60 s", or "0 s" for none',
     "amount": 'an amount such as "2 x", which is twice the capacity, or "10 GiB"',
     "range": 'a part of the drive such as "75 %", "raw 75 %" or "10 GiB"',
+    "wear": 'an amount such as "0.1 %" of the rated endurance, "0.25 x", a share of the capacity, or "10 GiB"',
     "rate": 'a rate such as "20 kIOPS"',
     "count": "a whole number from 1, such as 32",
     "index": "a whole number from 0, such as 3",
@@ -43,6 +45,7 @@ LIMITS = {
     "pause": "up to 10000000 s",
     "amount": "above 0 x and up to 1000 x",
     "range": "above 0 % and up to 100 %",
+    "wear": "above 0 % and up to 1000 %",
     "rate": "above 0 IOPS and up to 1000000 kIOPS",
     "count": "from 1 to 2147483648",
     "index": "from 0 to 2147483648",
@@ -52,6 +55,7 @@ UNITS: dict[str, dict] = {
     **dict.fromkeys(("bytes", "block"), BYTES),
     **dict.fromkeys(("time", "pause"), SECONDS),
     **{"amount": {"x": 1, **BYTES}, "range": {"%": 1, **BYTES}, "rate": IOPS},
+    "wear": {"%": 1, "x": 1, **BYTES},
 }
 INTEGERS = {"count": (1, 1 << 31), "index": (0, 1 << 31), "percent": (0, 100)}
 SHORTEST_S, LONGEST_S = 0.001, 10_000_000  # fio takes a runtime of 0 ms as endless; 116 days
@@ -84,6 +88,14 @@ class Range(NamedTuple):
     fixed_bytes: int | None
 
 
+class Wear(NamedTuple):
+    """How much is written: `percent` of the drive's rated endurance, `times` the user capacity, or `fixed_bytes`."""
+
+    percent: float | None
+    times: float | None
+    fixed_bytes: int | None
+
+
 def parse(value, kind: str):
     """`value` of a plan (str or int) as a quantity of `kind`. Raises ValueError with what was expected."""
     if kind in INTEGERS:
@@ -113,6 +125,10 @@ def _measured(number: Fraction, unit: str, kind: str, raw: bool):
         return seconds if least_s <= seconds <= LONGEST_S else None
     if kind == "rate":
         return float(number * IOPS[unit]) if 0 < number * IOPS[unit] <= 10**9 else None
+    if kind == "wear" and unit in ("%", "x"):
+        if not 0 < number <= 1000:
+            return None
+        return Wear(float(number), None, None) if unit == "%" else Wear(None, float(number), None)
     if unit == "%":
         return Range(float(number), raw, None) if 0 < number <= 100 else None
     if unit == "x":
@@ -122,7 +138,8 @@ def _measured(number: Fraction, unit: str, kind: str, raw: bool):
         return None
     if kind == "block" and (size % SECTOR_BYTES or size > MOST_BLOCK_BYTES):
         return None
-    return {"amount": Amount(None, int(size)), "range": Range(None, False, int(size))}.get(kind, int(size))
+    known = {"amount": Amount(None, int(size)), "range": Range(None, False, int(size))}
+    return (known | {"wear": Wear(None, None, int(size))}).get(kind, int(size))
 
 
 def advice(value, kind: str) -> str:

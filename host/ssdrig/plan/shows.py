@@ -32,6 +32,8 @@ KEYS_OF: dict[str, View] = {
     "demand": View(("of", "by"), ("where", "window", "scale", "title", "top")),
     "recovery": View(("of", "against"), ("title",)),
     "load-line": View(("of",), ("by", "where", "title", "top")),
+    "life": View(("of",), ("title",)),
+    "wear": View(("of",), ("title",)),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
 VIEWS = tuple(KEYS_OF)
@@ -115,6 +117,8 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
     rules = [entry for entry in step.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
     if view == "steady" and not rules:
         raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
+    if view == "wear" and step.do != "wear":
+        raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
     if view == "rounds" and "/" not in step.path:
         raise values.Wrong("a step inside a repeat", f"of = {shown(step.path)}", "name it as in rounds/point")
 

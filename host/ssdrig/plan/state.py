@@ -52,6 +52,8 @@ def after(state: State, act: Act) -> State:
         whole = (act.amount_bytes or 0) >= act.range_bytes
         valid_bytes = max(state.valid_bytes, act.range_bytes if whole else 0)
         return State("filled", valid_bytes, act.path)
+    if act.do == "wear":
+        return State("written", state.valid_bytes, act.path)
     if act.do == "load":
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
         if act.keys["read"] == 100:
@@ -103,7 +105,7 @@ def cut_short(state: State, act: Act) -> State:
     if act.do == "fill":  # it only adds data, but the drive is neither what it was nor filled
         return State(valid_bytes=state.valid_bytes)
     left = replace(state, steady=False)
-    if act.do == "load" and act.keys["read"] != 100:
+    if act.do == "wear" or act.do == "load" and act.keys["read"] != 100:
         return replace(left, name="written", workload=act.path)
     return left
 

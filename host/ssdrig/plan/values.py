@@ -10,7 +10,8 @@ from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES
 from ssdrig.words import do_you_mean
 
-RULES = ("pts", "never")  # "never": a variant that has no rule says so, and its time ends it
+RULES = ("pts", "wa", "never")  # "never": a variant that has no rule says so, and its time ends it
+JUDGED = ("pts", "never")  # what may be said of a window
 RULED = ("iops",)  # what a rule that ends a load can watch
 ENDS = ("steady", "written", "ios", "time", "cliff")
 OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after")
@@ -223,6 +224,8 @@ def _rule(entry: dict, key: str) -> Until:
     times = {k: read(entry[k], "time", f"{k} in {key}") for k in ("record", "spaced") if k in entry}
     after = read(entry["after"], "amount", f"after in {key}") if "after" in entry else None
     if "value" in entry:
+        if rule == "wa":
+            raise wrong("pts or never beside value", rule, f"steady in {key}", 'write track = ["wa"], in a repeat')
         if "from" in entry:
             raise wrong("no from beside value", entry["from"], f"from in {key}", "it is of a repeat: the first round")
         if times.get("spaced", math.inf) < times.get("record", 60.0):
@@ -281,7 +284,7 @@ def judge(value, key: str) -> dict[str, str]:
     """{ window = "steady", rule = "pts" }: judged and printed, ends nothing."""
     if not isinstance(value, dict) or set(value) != {"window", "rule"}:
         raise wrong('a table such as { window = "steady", rule = "pts" }', value, key)
-    one_of(value["rule"], RULES, f"rule in {key}")
+    one_of(value["rule"], JUDGED, f"rule in {key}")
     if not isinstance(value["window"], str):
         raise wrong('the name of a window, or a stretch such as "last 20 %"', value["window"], f"window in {key}")
     return value

@@ -14,11 +14,13 @@ from ssdrig.report import (
     rows,
     shown_demand,
     shown_latency,
+    shown_life,
     shown_line,
     shown_parts,
     shown_points,
     shown_table,
     shown_time,
+    shown_wear,
 )
 from ssdrig.report.found import said
 from ssdrig.report.shown import Context, View, figure, last_rounds
@@ -40,6 +42,8 @@ VIEWS: dict[str, View] = {
     "table": shown_table.table,
     "recovery": shown_table.recovery,
     "load-line": shown_line.load_line_view,
+    "life": shown_life.life_view,
+    "wear": shown_wear.wear_view,
     "figure": shown_points.by_formula,
 }
 COLUMNS = (  # of the steps: the plan's word, heading, unit
@@ -165,8 +169,16 @@ def _said_of(one: Verdict) -> str:
     verdict, of = one.verdict, f"{one.path.partition(' ')[0]}, {one.words}"
     if verdict["passed"] is None:
         return f"{of} (not tested: {verdict['why']})"
-    spread, slope = number(verdict["range_percent"], 1), number(verdict["slope_percent"], 1)
-    return f"{of} (range {spread} %, at most {rule.RANGE_PERCENT}; slope {slope} %, at most {rule.SLOPE_PERCENT})"
+    spread, slope, limits = (
+        number(verdict["range_percent"], 1),
+        number(verdict["slope_percent"], 1),
+        rule.limits_of(verdict),
+    )
+    said = [f"range {spread} %, at most {limits.range_percent:g}"]
+    said += [f"slope {slope} %, at most {limits.slope_percent:g}"] if limits.slope_percent else []
+    if verdict.get("error_percent") is not None:
+        said.append(f"or known to {number(verdict['error_percent'], 1)} %, at most {verdict['error_limit_percent']:g}")
+    return f"{of} ({'; '.join(said)})"
 
 
 def steps(each: Table, name: str, named: bool) -> str:

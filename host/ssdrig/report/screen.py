@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig import analysis, overprovisioning
-from ssdrig.analysis import little, table, witness
+from ssdrig.analysis import little, rated_life, table, witness
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
-from ssdrig.report import found, over_op, phases, repeats, rows
+from ssdrig.report import found, over_op, phases, repeats, rows, shown_wear
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
@@ -96,6 +96,12 @@ def of_plan(each: Table) -> list[str]:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
     out += [f"  {said}" for said in [little.words(each.rows)] if said]
+    for _, life in rated_life.lives(each):
+        out += [f"  {what}: {value}" for what, value in rated_life.lines(life)]
+        out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]
+    for row in each.rows:
+        if row.found.get("slices"):
+            out += [f"  {row.act.path}: {line}" for line in shown_wear.lines(each, row)]
     drive = each.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}

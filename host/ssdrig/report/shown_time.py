@@ -216,7 +216,13 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
     plot = svg.Plot(title, 480, 300, (one.first - 0.4, last + 0.4), ((low - room) * scale, (high + room) * scale))
     plot.band(first - 0.4, last + 0.4)
     look = svg.look(0)
-    limits = ((1.1, "dashed", "110 %"), (1, "", "average"), (0.9, "dashed", "90 %"))
+    held = rule.limits_of(verdict)
+    off = held.range_percent / 200
+    limits = (
+        (1 + off, "dashed", f"{100 * (1 + off):g} %"),
+        (1, "", "average"),
+        (1 - off, "dashed", f"{100 * (1 - off):g} %"),
+    )
     heights = [plot.y(share * average * scale) for share, *_ in limits]
     beside = [y - 4 for y in heights]
     if heights[1] - heights[0] < WORDS_PX:  # no room between the lines: all above them, or all below
@@ -232,7 +238,8 @@ def _steady(context: Context, each: Table, one: Verdict, name: str) -> str:
         plot.mark(i, v * scale, look, f"round {i}: {figure(v * scale)} {shown.name}")
     plot.axes("round", shown.title, svg.counted(last, one.first))
     said = "Steady state reached." if verdict["passed"] else "STEADY STATE NOT ACHIEVED."
-    soft = f"{said} Shaded: the five rounds of SNIA PTS 2.0.2, 2.1.24. Orange: their least-squares line."
+    source = "SNIA PTS 2.0.2, 2.1.24" if held.slope_percent else "the rule"
+    soft = f"{said} Shaded: the five rounds of {source}. Orange: their least-squares line."
     return panel(title, plot.text() + numbers(verdict, shown), soft)
 
 
@@ -240,12 +247,20 @@ def numbers(verdict: dict, shown: Unit) -> str:
     """The rule's numbers as a table; its line is over n = 1 to 5, the rounds of the window."""
     sign = "+" if verdict["m"] >= 0 else "−"
     r = "–" if verdict["r"] is None else number(verdict["r"], 3)
+    held = rule.limits_of(verdict)
     rows = [
         ("Average", f"{shown.text(verdict['average'])} {shown.name}", ""),
-        ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {rule.RANGE_PERCENT} %"),
-        ("Slope, first to last", f"{number(verdict['slope_percent'], 1)} %", f"at most {rule.SLOPE_PERCENT} %"),
+        ("Range", f"{number(verdict['range_percent'], 1)} %", f"at most {held.range_percent:g} %"),
+        (
+            "Slope, first to last",
+            f"{number(verdict['slope_percent'], 1)} %",
+            f"at most {held.slope_percent:g} %" if held.slope_percent else "",
+        ),
         ("Line", f"{shown.text(verdict['b'])} {sign} {shown.text(abs(verdict['m']))} × n", f"r = {r}"),
         ("Steady state", "yes" if verdict["passed"] else "no", ""),
     ]
+    if verdict.get("error_percent") is not None:
+        bar, most = verdict["error_percent"], verdict["error_limit_percent"]
+        rows.insert(3, ("Average of all rounds known to", f"{number(bar, 1)} %", f"or at most {most:g} %"))
     body = "".join(f'<tr><th scope="row">{a}</th><td>{b}</td><td class="soft">{c}</td></tr>' for a, b, c in rows)
     return f'<table class="numbers"><tbody>{body}</tbody></table>'

@@ -4,7 +4,7 @@ steady.py (SNIA PTS 2.0.2, clause 2.1.24)."""
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ssdrig.rules import steady, windows
+from ssdrig.rules import steady, steady_wa, windows
 from ssdrig.words import size
 
 if TYPE_CHECKING:
@@ -96,13 +96,16 @@ class Watch:
         return amount.fixed_bytes or amount.times * self.capacity_bytes
 
 
-def tracked(rounds: Mapping[str, Sequence[float]]) -> dict[str, dict]:
+def tracked(rounds: Mapping[str, Sequence[float]], rule: str = "pts") -> dict[str, dict]:
     """The rule on the last five rounds of each tracked value: {words: verdict}; a repeat is steady when all pass."""
-    few = f"the rule needs {steady.ROUNDS} rounds"
-    return {
-        words: steady.verdict(seen[-steady.ROUNDS :]) if len(seen) >= steady.ROUNDS else steady.untested(few)
-        for words, seen in rounds.items()
-    }
+    few, limits = f"the rule needs {steady.ROUNDS} rounds", steady_wa.LIMITS if rule == "wa" else steady.PTS
+
+    def verdict(seen: Sequence[float]) -> dict:
+        if len(seen) < steady.ROUNDS:
+            return steady.untested(few, limits)
+        return steady_wa.verdict(seen) if rule == "wa" else steady.verdict(seen[-steady.ROUNDS :])
+
+    return {words: verdict(seen) for words, seen in rounds.items()}
 
 
 def far(verdicts: Mapping[str, dict]) -> str:

@@ -5,6 +5,7 @@ line y = m x + b over x = 1 to 5 rises or falls by at most 10 % of the average f
 round is a minute; here a round is a fifth of the window, and `round_s` says how long that is."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,21 +19,34 @@ RULE = (
 DIGITS = 9  # exactly 20 % passes whatever the order of the sum
 
 
-def verdict(rounds) -> dict:
+class Limits(NamedTuple):
+    """What a rule allows, in percent of the average; slope None: any."""
+
+    rule: str
+    range_percent: float
+    slope_percent: float | None
+
+
+PTS = Limits(RULE, RANGE_PERCENT, SLOPE_PERCENT)
+
+
+def verdict(rounds, limits: Limits = PTS) -> dict:
     """The rule applied to five means, oldest first: {"rule", "passed", "why", "average", "range_percent",
-    "slope_percent", "m", "b", "r", "rounds"}. Without any I/O the rule says nothing: passed is None, `why` says it."""
+    "slope_percent", "m", "b", "r", "rounds", and the limits "range_limit_percent", "slope_limit_percent"}. Without any
+    I/O the rule says nothing: passed is None, `why` says it."""
     y = np.asarray(rounds, float)
     if len(y) != ROUNDS or not np.isfinite(y).all() or y.mean() <= 0:
-        return untested("the rule needs five rounds with I/O") | {"rounds": y.tolist()}
+        return untested("the rule needs five rounds with I/O", limits) | {"rounds": y.tolist()}
     x = np.arange(1, ROUNDS + 1)
     average, spread = float(y.mean()), float(y.max() - y.min())
     dx, dy = x - x.mean(), y - average
     m = float((dx * dy).sum() / (dx * dx).sum())
     r = float((dx * dy).sum() / math.sqrt((dx * dx).sum() * (dy * dy).sum())) if spread else None
     range_percent, slope_percent = 100 * spread / average, 100 * abs(m) * (ROUNDS - 1) / average
+    flat = limits.slope_percent is None or round(slope_percent, DIGITS) <= limits.slope_percent
     return {
-        "rule": RULE,
-        "passed": round(range_percent, DIGITS) <= RANGE_PERCENT and round(slope_percent, DIGITS) <= SLOPE_PERCENT,
+        "rule": limits.rule,
+        "passed": round(range_percent, DIGITS) <= limits.range_percent and flat,
         "why": None,
         "average": average,
         "range_percent": range_percent,
@@ -41,28 +55,43 @@ def verdict(rounds) -> dict:
         "b": average - m * float(x.mean()),
         "r": r,
         "rounds": y.tolist(),
+        **_said(limits),
     }
 
 
-def untested(why: str) -> dict:
+def _said(limits: Limits) -> dict:
+    return {"range_limit_percent": limits.range_percent, "slope_limit_percent": limits.slope_percent}
+
+
+def untested(why: str, limits: Limits = PTS) -> dict:
     """The verdict where the rule was not tested."""
     nothing = dict.fromkeys(("average", "range_percent", "slope_percent", "m", "b", "r"))
-    return {"rule": RULE, "passed": None, "why": why, **nothing, "rounds": []}
+    return {"rule": limits.rule, "passed": None, "why": why, **nothing, "rounds": [], **_said(limits)}
+
+
+def limits_of(verdict: dict) -> Limits:
+    """What a verdict was held against; one of an older run, which does not say, against the PTS."""
+    if verdict.get("range_limit_percent") is None:
+        return PTS
+    return Limits(verdict["rule"], verdict["range_limit_percent"], verdict["slope_limit_percent"])
 
 
 def words(verdict: dict) -> str:
     """How far the rule is: "range 12 % of 20 %, slope 3 % of 10 %"; "" where it was not tested."""
     if verdict["range_percent"] is None:
         return ""
-    spread, slope = verdict["range_percent"], verdict["slope_percent"]
-    return f"range {spread:.0f} % of {RANGE_PERCENT} %, slope {slope:.0f} % of {SLOPE_PERCENT} %"
+    spread, slope, limits = verdict["range_percent"], verdict["slope_percent"], limits_of(verdict)
+    said = f"range {spread:.0f} % of {limits.range_percent:g} %"
+    return said + (f", slope {slope:.0f} % of {limits.slope_percent:g} %" if limits.slope_percent else "")
 
 
 def excess(verdict: dict) -> float:
     """How far a verdict is from passing, as a share of the limits: at most 1 passes; 0 where nothing was tested."""
     if verdict["range_percent"] is None:
         return 0.0
-    return max(verdict["range_percent"] / RANGE_PERCENT, verdict["slope_percent"] / SLOPE_PERCENT)
+    limits = limits_of(verdict)
+    slope = verdict["slope_percent"] / limits.slope_percent if limits.slope_percent else 0.0
+    return max(verdict["range_percent"] / limits.range_percent, slope)
 
 
 def of_seconds(counts) -> dict:

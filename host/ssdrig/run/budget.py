@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ssdrig import words
 from ssdrig.errors import UsageError
 from ssdrig.plan import quantity
-from ssdrig.plan.expand import Act
+from ssdrig.plan.expand import WRITES, Act
 
 
 @dataclass
@@ -18,9 +18,10 @@ class Budget:
 
     def why_not(self, act: Act) -> str | None:
         """Why an act must not begin; None: it may."""
-        if self.most_bytes is None or act.do not in ("fill", "load") or act.keys.get("read") == 100:
+        if self.most_bytes is None or act.do not in WRITES or act.keys.get("read") == 100:
             return None
-        least_bytes = (act.amount_bytes or 0) * (1 - act.keys.get("read", 0) / 100)
+        amount = act.keys["slice_bytes"] if act.do == "wear" else act.amount_bytes or 0  # it ends between two slices
+        least_bytes = amount * (1 - act.keys.get("read", 0) / 100)
         if self.written_bytes >= self.most_bytes or self.written_bytes + least_bytes > self.most_bytes:
             return (
                 f"the budget of {words.size(self.most_bytes)}: {words.size(self.written_bytes)} are written, and"
@@ -35,7 +36,7 @@ class Budget:
     @staticmethod
     def share(act: Act, size: int) -> int:
         """How many of the bytes that an act has moved were written."""
-        return int(size * (1 - act.keys.get("read", 0) / 100)) if act.do in ("fill", "load") else 0
+        return int(size * (1 - act.keys.get("read", 0) / 100)) if act.do in WRITES else 0
 
     def left_bytes(self) -> int | None:
         """What may still be written; None: without end."""

@@ -147,13 +147,20 @@ def _since_reading(
         snapshots = [snapshot for snapshot in _snapshots(folder) if snapshot["host_written_bytes"] is not None]
         last = max(snapshots, key=lambda snapshot: snapshot["t_ns"], default=None)
         cut = past.cut if folder == folders[-1] else None
-        more = written(folder, cut, last["t_ns"] if last else None, interface)
-        least, most = least + more[0], most + more[1]
+        since_ns = last["t_ns"] if last else None
+        more = written(folder, cut, since_ns, interface)
+        least, most = least + more[0], most + more[1] + _stamped(folder, since_ns)
         if last:
             trimmed = any(_trims(part, acts, last["t_ns"] if part == folder else None) for part in folders[i:])
             seen = reading_of(last)
             return seen._replace(used_bytes=None) if trimmed else seen, (least, most)
     return None, (least, most)
+
+
+def _stamped(folder: Path, since_ns: int | None) -> int:
+    """How many bytes of sample blocks a part may have written after `since_ns` (None: in all)."""
+    events = [event for event in journal.events(folder) if event["kind"] == "stamp"]
+    return sum(event["bytes"] for event in events if since_ns is None or event["t_ns"] > since_ns)
 
 
 def _trims(folder: Path, acts: Sequence[Act], since_ns: int | None) -> bool:
@@ -215,7 +222,8 @@ def _moved(folders: list[Path], story: list[tuple[dict, list[dict]]], past: stan
     moved = 0
     if past.cut and not past.cut.repeat:
         for folder, (header, _) in zip(reversed(folders), reversed(story), strict=True):
-            moved += _job(folder / "fio" / past.cut.folder(None, 0) / "start.json", None)[1][-1][1]
+            jobs = (folder / "fio" / past.cut.folder(None, 0)).rglob("start.json")  # of a wear step one for each slice
+            moved += sum(_job(start, None)[1][-1][1] for start in jobs)
             if (header.get("resumed") or {}).get("begins") != past.at:
                 break
     return moved

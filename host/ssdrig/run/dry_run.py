@@ -104,6 +104,9 @@ def _what(acts: Sequence[Act]) -> str:
         until = " until steady" if any(entry.rule == "pts" for entry in keys.get("until", ())) else ""
         ios = f", {most_ios} I/Os" if (most_ios := steps.KINDS["load"].most_ios(keys)) else ""
         return f"{_load(act)}, {words.size(act.range_bytes)}{until}{ios}"
+    if act.do == "wear":
+        slices = max(1, round(keys["total_bytes"] / keys["slice_bytes"]))
+        return f"{slices} slices of {words.size(keys['slice_bytes'])} until worn, RND {keys['threads']}x{keys['qd']}"
     if act.do == "idle" and "until" in keys:
         return f"until quiet, {_range(*steps.KINDS['idle'].span_s(keys))} s"
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))

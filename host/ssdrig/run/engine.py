@@ -4,10 +4,13 @@ the reason. The check before and the teardown after are run.py's."""
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isnan
 
 from ssdrig import steps
-from ssdrig.plan.expand import Act, Repeat, tracked
+from ssdrig.drive.wear import wa
+from ssdrig.plan.expand import WRITES, Act, Repeat, tracked
 from ssdrig.rules import choose, ends
+from ssdrig.rules.steady import ROUNDS
 from ssdrig.run.budget import Budget
 from ssdrig.run.live import Pace
 from ssdrig.steps.stage import Stage, step
@@ -15,7 +18,7 @@ from ssdrig.steps.stage import Stage, step
 
 def carry_out(acts: Sequence[Act], stage: Stage, budget: Budget | None = None) -> str | None:
     """All acts. Returns None, or why it ended before the last one (the budget). Raises what a step raises."""
-    budget = budget or Budget(None)
+    stage.budget = budget = budget or Budget(None)
     for repeat, grouped in itertools.groupby(acts, key=lambda act: act.repeat):
         group = list(grouped)
         ended = _rounds(repeat, group, stage, budget) if repeat else _once(group, stage, budget)
@@ -40,7 +43,7 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["point"] = dict(act.point)
         if act.chosen:
             more["chosen"] = dict(act.chosen)
-        if act.do in ("fill", "load"):
+        if act.do in WRITES:
             more["fio"] = act.folder(stage.round, number)
         stage.live.act(act, stage.round, number, len(acts))
         kind = steps.KINDS[act.do]
@@ -73,30 +76,49 @@ def _rounds(repeat: Repeat, acts: Sequence[Act], stage: Stage, budget: Budget) -
     """Rounds until the rule holds for every tracked value, or the most there are."""
     wanted = [words for entry in repeat.until if repeat.ruled for words in entry.track if _tracked(words, acts)]
     seen: dict[str, list[float]] = {words: [] for words in wanted}
+    of_wear = repeat.rule == "wa"
+    after = None
     try:
         for number in range(repeat.first, repeat.last + 1):
             stage.round = number
-            with stage.stop.second_raises():  # should the run have to be resumed: what was written since
-                stage.live.begin(Pace(repeat.path))
-                stage.live.poll_smart("round")
+            before = after or _counted(repeat, stage)  # should the run have to be resumed: what was written since
             ended = _once(acts, stage, budget)
             if ended:
                 return ended
+            after = _counted(repeat, stage) if of_wear else None
             for words in wanted if number >= repeat.judged else ():
-                seen[words].append(_value(words, acts, stage))
-            verdicts = ends.tracked(seen)
+                seen[words].append(_wa(before, after) if of_wear else _value(words, acts, stage))
+            verdicts = ends.tracked(seen, repeat.rule or "pts")
             passed = bool(verdicts) and all(verdict["passed"] for verdict in verdicts.values())
             stage.live.rule_words = ends.far(verdicts)
             if repeat.until:
                 stage.book.event("round", step=repeat.path, round=number, steady=passed, tracked=verdicts)
             if passed:
                 return None
+            if of_wear and number >= repeat.judged + ROUNDS - 1 and all(isnan(value) for value in seen[wanted[0]]):
+                stage.book.event(
+                    "note", text=f"{repeat.path}: its rule needs NAND bytes, which the drive does not count"
+                )
+                break  # further rounds would wear it and show nothing
     finally:
         stage.round = None
         stage.live.rule_words = ""
     if wanted:
-        stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {repeat.last} rounds")
+        stage.book.event("note", text=f"{repeat.path}: STEADY STATE NOT ACHIEVED in {number} rounds")
     return None
+
+
+def _counted(repeat: Repeat, stage: Stage) -> dict | None:
+    """What the drive has counted by now."""
+    with stage.stop.second_raises():
+        stage.live.begin(Pace(repeat.path))
+        return stage.live.poll_smart("round")
+
+
+def _wa(before: dict | None, after: dict | None) -> float:
+    """Write amplification of a round."""
+    found = wa.between(before, after).value if before and after else None
+    return float("nan") if found is None else found
 
 
 def _tracked(words: str, acts: Sequence[Act]) -> Act | None:

@@ -98,7 +98,8 @@ class Live:
             self._poll_in_load(now)
         self._each_second()
         pace = self._pace
-        share = now["total_bytes"] / pace.bytes_to_do if pace.bytes_to_do else elapsed_s / (pace.time_s or math.inf)
+        done = pace.begun_bytes + now["total_bytes"]
+        share = done / pace.bytes_to_do if pace.bytes_to_do else elapsed_s / (pace.time_s or math.inf)
         share = min(1.0, share)
         moved = int(now["total_bytes"])
         left_s = self._course.left_s(elapsed_s * self._k, share if pace.bytes_to_do else None)

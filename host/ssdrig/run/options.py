@@ -232,6 +232,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
         "logical_block_bytes": 4096,
         "capacity_bytes": whole_MiB(pages * 4096),
         "raw_nand_bytes": raw_nand_bytes,
+        "rated_write_bytes": preset.rated_write_bytes(pages * 4096),
         "time_dilation": preset.time_dilation,
     }
 

@@ -164,9 +164,9 @@ def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> B
 
 def fits(found: Budget, acts: Iterable[Act], text: str) -> None:
     """Raises UsageError where not even the first writes fit into what is left of a budget."""
-    first = next((act for act in acts if act.do in ("fill", "load") and not act.not_run), None)
+    first = next((act for act in acts if act.do in expand.WRITES and not act.not_run), None)
     if first and found.why_not(first):
-        least_bytes = found.written_bytes + (first.amount_bytes or 1)
+        least_bytes = found.written_bytes + (first.keys.get("slice_bytes") or first.amount_bytes or 1)
         raise UsageError(f"a budget of at least {words.size(least_bytes)}, for {first.path}", text, "allow more")
 
 
@@ -175,7 +175,7 @@ def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
     a look at what fio will be told."""
     found, seed = [], prepared.seed
     for act in prepared.acts:
-        if act.not_run or act.do not in ("fill", "load"):
+        if act.not_run or act.do not in expand.WRITES:
             continue
         more = (prepared.drive["interface"],) if act.do == "load" else ()
         for each in act.choices or (act,):

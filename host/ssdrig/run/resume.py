@@ -120,7 +120,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
 
 
 def _of_run(known: Mapping) -> dict:
-    kept = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed")}
+    kept = {key: known.get(key) for key in ("raw_nand_bytes", "raw_nand_assumed", "rated_write_bytes")}
     return {**kept, "time_dilation": 1}
 
 

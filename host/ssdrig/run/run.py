@@ -167,8 +167,9 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
             "no --raw-nand",
             "take it from the data sheet, or use --op-of-user",
         )
-    known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+    known = {**asdict(drive), **bench.rating(limits)}
+    known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     rated_bytes = warranty.rated_bytes(limits)
     prepared, budget = _prepared(args, known, able.of_real(drive, args.rig), rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)

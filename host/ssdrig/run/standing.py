@@ -72,6 +72,8 @@ def past(acts: Sequence[Act], parts: Iterable[tuple[Mapping, Sequence[Mapping]]]
                 found = _begun(acts, found, i, event)
             elif kind == "step.end" and i >= 0 and event.get("ok") and found.cut is acts[i]:
                 found = _ended(acts, found, i, event, last)
+            elif kind == "slice.start" and found.cut:  # each slice of a wear step is a fio job
+                found = replace(found, jobs=found.jobs + 1)
             elif kind == "round":
                 found = _judged(acts, found, event, last)
             elif kind == "run.end" and event.get("state") == "complete" and event.get("why") is None:
@@ -111,7 +113,11 @@ def todo(acts: Sequence[Act], done: Past, now: State, void: Sequence[str] = (), 
         begins, number = 0, 1
         found = _from(acts, 0, 1, done)
     act = acts[begins]
-    if act is done.cut and act.keys.get("resume") == "continue" and act.amount_bytes and now.workload == act.path:
+    if act is done.cut and act.do == "wear" and now.workload == act.path:
+        keys = {**act.keys, "done_bytes": moved_bytes}
+        rest = replace(act, keys=keys, amount_bytes=max(0, (act.amount_bytes or 0) - moved_bytes))
+        found = tuple(rest if a is act else a for a in found)
+    elif act is done.cut and act.keys.get("resume") == "continue" and act.amount_bytes and now.workload == act.path:
         block_bytes = max(size for size, _ in act.keys["block"])
         rest_bytes = max(act.keys["threads"] * block_bytes, act.amount_bytes - moved_bytes // block_bytes * block_bytes)
         found = tuple(replace(a, amount_bytes=rest_bytes) if a is act else a for a in found)
@@ -122,7 +128,8 @@ def _place(acts: Sequence[Act], done: Past, now: State) -> tuple[int, int]:
     """The index of the act to go on with, and the number of its round."""
     wanted = _wanted(acts)
     act = acts[done.at]
-    word = act.repeat.resume if act.repeat else act.keys.get("resume", "restart")
+    usual = "continue" if act.do == "wear" else "restart"
+    word = act.repeat.resume if act.repeat else act.keys.get("resume", usual)
     if word == "plan":
         return 0, 1
     first, end = _group(acts, done.at)

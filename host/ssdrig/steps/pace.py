@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 
 class Pace(NamedTuple):
-    """How a step goes: it ends after `bytes_to_do` or after `time_s` of drive time. `polled`: SMART is read during it,
-    at its windows' `edges_s` and, where given, every `smart_s`. `rule`: says how far the rule is that
-    may end it sooner."""
+    """How a step goes: it ends after `bytes_to_do`, of which `begun_bytes` are done, or after `time_s` of drive time.
+    `polled`: SMART is read during it, at its windows' `edges_s` and, where given, every `smart_s`. `rule`: says how far
+    the rule is that may end it sooner."""
 
     step: str
     bytes_to_do: int | None = None
@@ -16,3 +16,4 @@ class Pace(NamedTuple):
     edges_s: tuple[float, ...] = ()
     smart_s: float | None = None
     rule: Callable[[], str] = str
+    begun_bytes: int = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssdrig.errors import JournalError, UsageError, words_of
+from ssdrig.words import size
 
 if TYPE_CHECKING:
     from ssdrig.bench import Bench
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from ssdrig.plan.expand import Act
     from ssdrig.progress import Progress
     from ssdrig.rules.choose import Pick, Seen
+    from ssdrig.run.budget import Budget
     from ssdrig.run.live import Live
     from ssdrig.run.teardown import Stop, Teardown
     from ssdrig.steps.pace import Pace
@@ -41,6 +43,7 @@ class Stage:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
     seen: "Seen" = field(default_factory=dict)
     picked: "Mapping[str, Pick]" = field(default_factory=dict)
+    budget: "Budget | None" = None
 
     @property
     def dilation(self) -> int:
@@ -61,11 +64,24 @@ class Stage:
     def folder(self, act: "Act", number: int = 0) -> Path:
         return self.book.path / "fio" / act.folder(self.round, number)
 
+    def over_budget(self, written_bytes: int, next_bytes: int) -> str | None:
+        """Why an act that has written so much must not write so much more; None: it may."""
+        left = self.budget.left_bytes() if self.budget else None
+        if left is None or written_bytes + next_bytes <= left:
+            return None
+        return f"the budget: {size(left - written_bytes)} are left of it, and {size(next_bytes)} come next"
+
     def fio(
-        self, act: "Act", job: "Job", pace: "Pace", number: int = 0, met=lambda iops, moved_bytes: False
+        self,
+        act: "Act",
+        job: "Job",
+        pace: "Pace",
+        number: int = 0,
+        met=lambda iops, moved_bytes: False,
+        within: str = "",
     ) -> "Result":
-        """Carry out one fio job. `met(iops, moved_bytes)`, asked each second with the I/Os of each second of drive
-        time and what was read and written so far, ends it."""
+        """Carry out one fio job, `within` a folder of the act's where it has several. `met(iops, moved_bytes)`, asked
+        each second with the I/Os of each second of drive time and what was read and written so far, ends it."""
         from ssdrig.drive import witness
         from ssdrig.load import fio
 
@@ -85,7 +101,7 @@ class Stage:
         self.means.pop(act.label, None)
         before = self.bench.witness()
         result = fio.run(
-            job, self.folder(act, number), on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
+            job, self.folder(act, number) / within, on_second=second, should_stop=lambda: ended[0] or self.stop.asked()
         )
         counted = witness.between(before, self.bench.witness())
         more = {"round": self.round} if self.round else {}

@@ -172,6 +172,9 @@ class Device:
             "more_rails": [list(rail) for rail in p.more_rails],
             "rated_pe_cycles": p.rated_pe_cycles,
             "rated_tbw_TB": p.rated_tbw_TB,
+            "rated_write_bytes": p.rated_write_bytes(self.drive.capacity_bytes),
+            "rated_years": p.rated_years,
+            "rated_class": "enterprise" if p.plp else "client",
             "write_cache_bytes": p.cache_bytes,
             "plp": bool(p.plp),
             "power_states": [
@@ -197,7 +200,6 @@ class Device:
             "nand_read_bytes",
         )
         p = self.preset
-        rated = p.rated_tbw_TB * 1e12 * self.drive.capacity_bytes / p.full_capacity_bytes  # scaled down as the drive is
         return {name: int(ledger[name]) for name in names} | {
             **self.thermal,
             "energy_Wh": math.ceil(self.reported_J / 3600 - 1e-9),
@@ -219,7 +221,7 @@ class Device:
             "over_C": self.over_C,
             "under_C": self.under_C,
             "unaligned_commands": self.unaligned_commands,
-            "rated_write_bytes": int(rated),
+            "rated_write_bytes": p.rated_write_bytes(self.drive.capacity_bytes),
         }
 
     def truth(self, t_ns: int) -> dict:

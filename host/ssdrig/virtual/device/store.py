@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 import stat
+import struct
 import tempfile
 import zlib
 
@@ -170,6 +171,11 @@ class ByteStore:
     def close(self) -> None:
         self.bytes = np.empty(0, np.uint8)  # the map goes with it
         os.close(self.fd)
+
+
+def reads_as(offset: int, content: bytes) -> bytes:
+    """What a page with this content reads as from a drive that keeps checks (CheckStore)."""
+    return struct.pack("<QII", offset // PAGE_BYTES, zlib.crc32(content) or 1, 0) * (PAGE_BYTES // 16)
 
 
 class CheckStore:

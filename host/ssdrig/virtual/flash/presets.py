@@ -81,6 +81,7 @@ class Preset:
     thermal_tau_s: float = 40.0
     throttle_shares: tuple[float, float] = (0.6, 0.15)  # of its speed when warm and when hot (assumed)
     energy_report: float = 1.0  # what the drive says that it draws, as a multiple of what it draws
+    rated_years: float = 5.0  # of warranty: assumed
     more_rails: tuple[
         tuple[str, float, float], ...
     ] = ()  # name, V, share of the drive's power that it draws there and not at rail_V
@@ -90,6 +91,10 @@ class Preset:
         object.__setattr__(self, "throttle_shares", tuple(self.throttle_shares))
         known = (state if isinstance(state, PowerState) else PowerState(**state) for state in self.power_states)
         object.__setattr__(self, "power_states", tuple(known))
+
+    def rated_write_bytes(self, capacity_bytes: int) -> int:
+        """Host bytes that a drive of this capacity is rated for: scaled down as the drive is."""
+        return int(self.rated_tbw_TB * 1e12 * capacity_bytes / self.full_capacity_bytes)
 
     @property
     def program_pages(self) -> int:
@@ -309,6 +314,19 @@ ENTERPRISE_PLP = Preset(
     gc_pace=1.02,
 )
 
+ENTERPRISE_50 = replace(
+    ENTERPRISE_PLP,
+    name="enterprise-50",
+    model="SIMULATED SATA DC MLC PLP 400 GB, 50 cycles",
+    source=ENTERPRISE_PLP.source + "; as enterprise-plp, but rated for 50 cycles, to be worn to its end in minutes, and"
+    " with as few free blocks as a small drive can spare",
+    rated_tbw_TB=12,
+    rated_pe_cycles=50,
+    capacity_bytes=512 * MiB,
+    gc_low=4,
+    gc_high=8,
+)
+
 U2_TLC = replace(
     NVME_TLC,
     name="u2-tlc",
@@ -328,4 +346,4 @@ NVME_TLC_BOASTS = replace(
     energy_report=0.9,
 )
 
-PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, U2_TLC, NVME_TLC_BOASTS)}
+PRESETS = {p.name: p for p in (SATA_MLC, SATA_TLC, NVME_TLC, ENTERPRISE_PLP, ENTERPRISE_50, U2_TLC, NVME_TLC_BOASTS)}
