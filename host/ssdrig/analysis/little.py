@@ -17,8 +17,8 @@ FEW_LATENCIES = 50  # of a load, at 2 %: its beginning and its end are up to hal
 
 
 class Load(NamedTuple):
-    """A load of a closed loop: I/Os in flight by its figures, how many were asked for, by how much that is off, and how
-    many of its mean latencies it lasted."""
+    """A load of a closed loop: I/Os in flight by its figures, how many were asked for, by how much that is off, how
+    many of its mean latencies it lasted, and what of its kind takes I/Os out of flight ("": nothing that is known)."""
 
     label: str
     round: int | None
@@ -26,6 +26,7 @@ class Load(NamedTuple):
     asked: float
     error_percent: float
     latencies: float
+    why: str = ""
 
 
 def loads(rows: "Sequence[Row]") -> list[Load]:
@@ -38,8 +39,18 @@ def loads(rows: "Sequence[Row]") -> list[Load]:
             lasted_us = 1e6 * (figures["t1_s"] - figures["t0_s"])
             asked = in_flight / (1 + error / 100)
             latencies = lasted_us / figures["lat_mean_us"]
-            found.append(Load(row.act.label, row.round, in_flight, asked, error, latencies))
+            why = _why(row, asked, latencies)
+            found.append(Load(row.act.label, row.round, in_flight, asked, error, latencies, why))
     return found
+
+
+def _why(row: "Row", asked: float, latencies: float) -> str:
+    keys = row.act.keys
+    if latencies < FEW_LATENCIES:
+        return "too short: its beginning and its end count"
+    if keys["threads"] > 1 and any(entry.ios for entry in keys.get("until", ())):
+        return "a number of I/Os ends it: its threads end one after the other"
+    return "one I/O at a time: fio needs time between two" if round(asked) == 1 else ""
 
 
 def beyond(found: Sequence[Load]) -> list[Load]:

@@ -9,7 +9,7 @@ from ssdrig.report.shown import figure
 from ssdrig.report.terms import number
 
 MOST = 20  # loads in the table
-HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Lasted, mean latencies")
+HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Lasted, mean latencies", "By its kind")
 
 
 def section(rows: Sequence[Row], name: str = "") -> str:
@@ -21,16 +21,14 @@ def section(rows: Sequence[Row], name: str = "") -> str:
     out = [f"<section><h2>{escape(title)}</h2><p>{escape(little.words(rows))}.</p>"]
     beyond = little.beyond(found)
     if beyond:
-        short = sum(load.latencies < little.FEW_LATENCIES for load in beyond)
-        why = f" {short} of them lasted less than {little.FEW_LATENCIES} mean latencies: too short." if short else ""
         more = f" The {MOST} worst:" if len(beyond) > MOST else ""
-        out.append(f'<p class="warn">{len(beyond)} beyond {little.LITTLE_PERCENT:g} %.{why}{more}</p>')
+        out.append(f'<p class="warn">{len(beyond)} beyond {little.LITTLE_PERCENT:g} %.{more}</p>')
         head = "".join(f'<th scope="col">{words}</th>' for words in HEADS)
         out.append(f'<div class="scroll"><table class="steps"><thead><tr>{head}</tr></thead><tbody>')
         for load in beyond[:MOST]:
             cells = [str(load.round or "–"), number(load.in_flight, 2), number(load.asked, 0)]
             cells += [f"{load.error_percent:+.2f}".replace("-", "−"), figure(load.latencies)]
-            body = "".join(f"<td>{cell}</td>" for cell in cells)
+            body = "".join(f"<td>{cell}</td>" for cell in cells) + f'<td class="said">{escape(load.why)}</td>'
             out.append(f'<tr><th scope="row">{escape(load.label)}</th>{body}</tr>')
         out.append("</tbody></table></div>")
     return "".join(out) + "</section>"
