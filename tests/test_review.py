@@ -11,9 +11,9 @@ from test_review_order import BEGINS, STEADY, load
 
 from ssdrig import cli, journal, parts, review_folder
 from ssdrig.bench import Bench
-from ssdrig.errors import JournalError, LoadError, RigError
+from ssdrig.errors import JournalError, LoadError, RigError, UsageError
 from ssdrig.progress import Progress
-from ssdrig.review import carry
+from ssdrig.review import carry, perform
 from ssdrig.review_folder import Planned
 from ssdrig.run import prepare, resume, run
 from ssdrig.run.budget import Budget
@@ -38,7 +38,8 @@ class Bench_:
         for i, (name, text) in enumerate(texts.items()):
             (tmp_path / f"{name}.toml").write_text(HEAD + text)
             plans.append(vars(Planned(name, str(tmp_path / f"{name}.toml"), None, {}, i)))
-        said = {"level": "quick", "drive": DRIVE, "options": {}, "budget_bytes": None, "plans": plans}
+        options = {"virtual": "sata-tlc", "capacity": "512MiB", "seed": 1}
+        said = {"level": "quick", "drive": DRIVE, "options": options, "budget_bytes": None, "plans": plans}
         self.review = review_folder.create(tmp_path / "runs", said)
         monkeypatch.setattr(run, "carry_out", self._carry_out)
         monkeypatch.setattr(resume.able, "terminal", lambda acts: None)
@@ -149,6 +150,27 @@ def test_a_review_that_goes_on_elsewhere_is_left_alone(tmp_path, monkeypatch):
     bench = Bench_(tmp_path, monkeypatch, one=OTHER)
     with review_folder.held(bench.review), pytest.raises(JournalError, match="still carries it out"):
         bench()
+
+
+@pytest.mark.parametrize("words", [["review", "--resume"], ["resume"]])
+def test_a_review_that_is_complete_starts_nothing(tmp_path, monkeypatch, words, capsys):
+    bench = Bench_(tmp_path, monkeypatch, one=OTHER)
+    bench()
+    monkeypatch.setattr("ssdrig.virtual.bench.start", lambda *_, **more: pytest.fail("a bench is started"))
+    assert cli.main([*words, str(bench.review.folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["plans"][0]["state"] == "complete" and "complete: 1 plans" in err
+
+
+def test_a_review_with_a_rig_does_not_go_on_without(tmp_path, monkeypatch):
+    bench = Bench_(tmp_path, monkeypatch, one=OTHER)
+    bench()
+    perform._same_rig(bench.review, None)
+    header = review_folder.done(bench.review)["one"].run / "run.json"
+    header.write_text(header.read_text().replace('"rig": null', '"rig": {"port": "/dev/x"}'))
+    perform._same_rig(bench.review, "/dev/y")
+    with pytest.raises(UsageError, match="the rig of the review, which was at /dev/x"):
+        perform._same_rig(bench.review, None)
 
 
 def test_run_folders_of_reviews_are_listed(tmp_path, monkeypatch, capsys):

@@ -84,6 +84,8 @@ def _on_virtual(
     dry.describe(args, review, drive, items, spent, rated_bytes, show)
     if args.dry_run:
         return None, 0
+    if review and not any(item.prepared for item in items):
+        return review, 0
     kept = _kept(review)
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED), one for all plans")
     with stop.held():
@@ -121,6 +123,7 @@ def _on_real(
             do = "connect it, or begin a review of this one"
             raise UsageError(f"the drive of the review, {known['model']} {known['serial']}", seen, do)
         able.same_format(asdict(drive), known)
+        _same_rig(review, args.rig)
     raw, assumed = options.raw_nand(each, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
@@ -132,6 +135,8 @@ def _on_real(
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, 0
+    if review and not any(item.prepared for item in items):
+        return review, 0
     able.terminal(act for item in items if item.prepared for act in item.prepared.acts)
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
@@ -140,6 +145,14 @@ def _on_real(
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         found = review or _created(args, here.drive, items, spent, rated_bytes)
         return found, _carried(found, here, can, each, show, stop, spent)
+
+
+def _same_rig(review: Review, rig: str | None) -> None:
+    """Raises UsageError where a review that measured power would go on without."""
+    runs = [one.run for one in review_folder.done(review).values() if one.run]
+    port = next((known["port"] for run in runs if (known := journal.run_header(run).get("rig"))), None)
+    if port and not rig:
+        raise UsageError(f"the rig of the review, which was at {port}", "no --rig", "give --rig PORT")
 
 
 def _items(args, review: Review | None, drive: dict, can, rated_bytes: float | None) -> tuple[list[Item], Budget]:
