@@ -108,6 +108,8 @@ def test_a_claim_that_is_not_the_drives_own_is_said():
 def test_distance_to_the_cut_in_commands():
     (out,) = proofs(Scene("", [(*W0, FUA), (WRITE, 5, 1, 15, 30), (WRITE, 5, 1, 21, 30)], {0: (7, 7, "")}))
     assert (out["before_cut_us"], out["commands_before_cut"]) == ((powerloss_scenes.CUT_NS - 20) / 1e3, 1)
+    (out,) = proofs(Scene("", [(WRITE, 0, 2, 10, 500)], {0: (7, FIRST_SEQ, ""), 1: (7, 7, "")}))
+    assert (out["torn"], out["before_cut_us"], out["commands_before_cut"]) == (FIRST_SEQ, 999.5, 0)
 
 
 def test_a_block_that_was_written_all_the_time():

@@ -85,7 +85,7 @@ SCENES = (
     Scene(
         "a trim undone that was seen and flushed",
         [(TRIM, 0, 2, 10, 20), (BLANK, 0, 1, 30, 40), (FLUSH, 0, 0, 50, 60)],
-        {0: (7, 7, "TRIM_UNDONE"), 1: (7, 7, "TRIM_KEPT")},
+        {0: (7, 7, "TRIM_UNDONE"), 1: (0, 0, "TRIM_KEPT")},
     ),
     Scene(
         "a trim that stays", [(TRIM, 0, 1, 10, 20), (BLANK, 0, 1, 30, 40), (FLUSH, 0, 0, 50, 60)], {0: (7, ZEROS, "OK")}
@@ -99,7 +99,7 @@ SCENES = (
     Scene("ones where zeros are promised", [(TRIM, 0, 1, 10, 20)], {0: (7, ONES, "STALE")}),
     Scene(
         "a write within the atomic limit",
-        [(WRITE, 0, 8, 10, NEVER), (WRITE, 16, 9, 10, NEVER), (WRITE, 30, 4, 10, NEVER)],
+        [(WRITE, 0, 8, 10, NEVER), (WRITE, 16, 9, 10, NEVER), (WRITE, 31, 2, 10, NEVER), (WRITE, 40, 8, 10, 20)],
         {
             0: (7, 100, "OK"),
             7: (7, 7, "TORN_ATOMIC"),
@@ -107,6 +107,8 @@ SCENES = (
             24: (7, 7, "OK"),
             31: (7, 102, "OK"),  # crosses a boundary
             32: (7, 7, "OK"),
+            40: (7, 103, "OK"),
+            47: (7, 7, "TORN_ATOMIC"),  # ends at a boundary
         },
     ),
     Scene(

@@ -19,7 +19,7 @@ ROW = np.dtype(
     [
         ("seq", "<u8"),  # 1 and up, in the order of submission; 0: no row
         ("lba", "<u8"),  # logical blocks
-        ("n", "<u4"),
+        ("n", "<u4"),  # 0 of a FLUSH
         ("kind", "u1"),
         ("flags", "u1"),
         ("status", "<i2"),  # 0: done; an errno with its sign

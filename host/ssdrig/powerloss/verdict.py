@@ -190,7 +190,6 @@ def _pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     first = rows["lba"].astype(np.int64)
     low = np.searchsorted(lba, first)
     n = np.searchsorted(lba, first + rows["n"]) - low
-    n[rows["kind"] == FLUSH] = 0
     row = np.repeat(np.arange(len(rows)), n)
     return np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n) + low[row], row
 
