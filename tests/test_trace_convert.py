@@ -9,8 +9,9 @@ import pytest
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
-from ssdrig.trace import convert, form, formats
-from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+from ssdrig.load import traceform
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
+from ssdrig.trace import convert, formats
 
 ALIBABA = """\
 419,W,8792731648,16384,1577808144360767
@@ -70,7 +71,7 @@ def converted(tmp_path, text: str | bytes, **more) -> list[tuple]:
     path = tmp_path / "source"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     rows = np.concatenate(list(convert.Conversion(path, convert.Asked(**more)).windows()))
-    assert form.why_not(rows) is None
+    assert traceform.why_not(rows) is None
     return rows.tolist()
 
 
@@ -199,13 +200,13 @@ def test_the_command_converts_and_says_what_it_made(tmp_path, capsys):
     assert cli.main([*words, "--ios", "1", "--json"]) == 0
     header = json.loads(capsys.readouterr().out)
     assert header["ios"] == 1 and header["scaled"] and header["source"] == "MSR Cambridge trace, device hm.1"
-    assert form.read(tmp_path / "t")[0] == header and not header["synthetic"] and header["timed"]
+    assert traceform.read(tmp_path / "t")[0] == header and not header["synthetic"] and header["timed"]
     (tmp_path / "bad.gz").write_bytes(gzip.compress(MSR.encode())[:-9])
     assert cli.main(["trace", "convert", str(tmp_path / "bad.gz"), str(tmp_path / "u")]) == UsageError.exit_code
     assert not (tmp_path / "u").exists() and "gzip" in capsys.readouterr().err
     (tmp_path / "j").write_text(JESD)
     assert cli.main(["trace", "convert", str(tmp_path / "j"), str(tmp_path / "v"), "--no-trims", "--no-flushes"]) == 0
-    assert form.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE)]
+    assert traceform.read(tmp_path / "v")[1].tolist() == [(0, 524288, 4096, WRITE)]
     capsys.readouterr()
     assert cli.main(["trace", "play", str(tmp_path / "v"), "--virtual", "sata-tlc"]) == UsageError.exit_code
     assert "--closed" in capsys.readouterr().err

@@ -7,7 +7,8 @@ import pytest
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
-from ssdrig.trace import form, generate, mix, shown
+from ssdrig.load import traceform
+from ssdrig.trace import generate, mix, shown
 from ssdrig.trace.published import BENCHES, SIZE_ROWS
 
 
@@ -28,7 +29,7 @@ def test_totals_and_rows_are_the_published_ones(bench, scales):
     for seed in range(1, 6):
         for scale in scales:
             rows = made(bench, seed=seed, scale=scale)
-            assert form.why_not(rows) is None
+            assert traceform.why_not(rows) is None
             found = shown.figures([rows])
             for name in ("reads", "writes", "read_bytes", "written_bytes"):
                 assert found[name] == pytest.approx(getattr(source, name) * scale, rel=0.01), name
@@ -74,7 +75,7 @@ def test_the_working_set_and_the_idle_cap_are_kept():
 
 def test_sequential_is_what_begins_where_one_before_has_ended():
     rng = np.random.default_rng(1)
-    rows = np.zeros(1000, form.ROW)
+    rows = np.zeros(1000, traceform.ROW)
     rows["offset_bytes"], rows["length_bytes"] = rng.integers(0, 60, 1000) * 512, rng.integers(1, 9, 1000) * 512
     rows["op"] = rng.integers(0, 2, 1000)
     rows["offset_bytes"][::2] += np.arange(500) * 4096  # some that nothing leads to
@@ -102,7 +103,7 @@ def test_a_file_is_made_and_shown(tmp_path, capsys):
     assert cli.main(["trace", "show", str(path)]) == 0
     assert "SCALED" in capsys.readouterr().out
     assert cli.main(words) == UsageError.exit_code  # nothing is overwritten
-    rows = form.read(path)[1]
+    rows = traceform.read(path)[1]
     assert np.array_equal(rows, made("bench-light-like", scale=0.01, working_set_bytes=1 << 30))
     data = bytearray(path.read_bytes())
     for damaged, seen in (
@@ -147,6 +148,6 @@ def test_what_cannot_be_made_is_refused(more, seen):
     ],
 )
 def test_a_row_that_cannot_be_played_is_found(row, seen):
-    rows = np.array([(0, 0, 512, 0), row], form.ROW)
-    number, why = form.why_not(rows)
-    assert number == 1 and seen in why and form.why_not(rows[:1]) is None
+    rows = np.array([(0, 0, 512, 0), row], traceform.ROW)
+    number, why = traceform.why_not(rows)
+    assert number == 1 and seen in why and traceform.why_not(rows[:1]) is None

@@ -13,17 +13,18 @@ from serving import Serving
 
 from ssdrig import cli
 from ssdrig.errors import DriveError, UnsafeTarget, UsageError
-from ssdrig.trace import aio, form, played, player, plays, targets
-from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+from ssdrig.load import played, traceform
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
+from ssdrig.trace import aio, player, plays, targets
 
 
 def trace(*rows) -> np.ndarray:
-    return np.array(list(rows), form.ROW)
+    return np.array(list(rows), traceform.ROW)
 
 
 def bursts(*sizes, gap_ns=1_000_000) -> np.ndarray:
     """4 KiB writes side by side, burst by burst."""
-    rows = np.zeros(sum(sizes), form.ROW)
+    rows = np.zeros(sum(sizes), traceform.ROW)
     rows["t_ns"] = np.repeat(np.arange(len(sizes)) * gap_ns, sizes)
     rows["offset_bytes"], rows["length_bytes"], rows["op"] = np.arange(len(rows)) * 4096, 4096, WRITE
     return rows
@@ -91,7 +92,7 @@ def small_ring(monkeypatch):
 def run(rows, model, **how):
     out = io.BytesIO()
     t0_ns = player.play(rows, model, player.How(**how), out, clock=model.clock)
-    records = np.frombuffer(out.getvalue(), player.RECORD)
+    records = np.frombuffer(out.getvalue(), played.RECORD)
     assert len(records) == len(rows) and model.order == rows["offset_bytes"].tolist()
     return t0_ns, records
 
@@ -126,7 +127,7 @@ def test_speed_idle_cap_and_dilation_move_the_times(small_ring):
     ):
         t0_ns, records = run(rows, Model(), **how)
         assert ((records["intended_ns"] - t0_ns) / 1e6).tolist() == expected_ms
-        assert player.lasts_ns(form.windows(rows), player.How(**how)) / 1e6 == expected_ms[-1]
+        assert player.lasts_ns(traceform.windows(rows), player.How(**how)) / 1e6 == expected_ms[-1]
 
 
 def test_a_gap_that_was_cut_stays_cut_in_later_windows(small_ring):
@@ -155,7 +156,7 @@ def test_a_drive_that_answers_no_more_ends_the_play(small_ring):
     model.reap = lambda t, d: reap(t, d) if len(model.order) < 40 else (setattr(model, "now", model.now + t + 1), 0)[1]
     with pytest.raises(DriveError, match="within a minute"):
         player.play(bursts(*[1] * 60), model, player.How(), out, clock=model.clock)
-    assert len(out.getvalue()) == 32 * player.RECORD.itemsize  # two whole windows
+    assert len(out.getvalue()) == 32 * played.RECORD.itemsize  # two whole windows
 
 
 @pytest.mark.parametrize("at_once", (2, 1 << 20))
@@ -163,7 +164,7 @@ def test_figures_are_those_of_the_records(monkeypatch, at_once):
     monkeypatch.setattr(played, "AT_ONCE", at_once)
     rows = trace((0, 0, 4096, READ), (0, 0, 8192, WRITE), (5, 0, 0, FLUSH), (10, 0, 4096, READ))
     records = np.array([(0, 10, 20e6), (0, 10, 30e6 + 10), (50e6, 50e6, 51e6), (60e6, 62e6, 262e6)]).T.astype(np.int64)
-    records = np.rec.fromarrays(records, player.RECORD)
+    records = np.rec.fromarrays(records, played.RECORD)
     found = played.figures(rows, records, 0, False)
     assert found["bytes"] == 16384 and found["time_s"] == pytest.approx(0.262)
     assert found["busy_s"] == pytest.approx(0.231) and found["data_rate_MBps"] == pytest.approx(16384 / 0.231 / 1e6)
@@ -174,9 +175,9 @@ def test_figures_are_those_of_the_records(monkeypatch, at_once):
     half = played.figures(rows, records, 0, True, dilation=2)
     assert half["writes"]["mean_us"] == pytest.approx(15_000) and half["lag"] is None and "lag" in half["not_known"]
     monkeypatch.setattr(played, "AT_ONCE", 7000)
-    many = np.zeros(20_000, player.RECORD)
+    many = np.zeros(20_000, played.RECORD)
     many["done_ns"] = np.arange(20_000) * 1000
-    every = played.figures(np.zeros(20_000, form.ROW), many, 0, True)["all"]
+    every = played.figures(np.zeros(20_000, traceform.ROW), many, 0, True)["all"]
     assert every["p999_us"] == pytest.approx(19_979, abs=1.1) and every["p99_us"] == pytest.approx(19_799, abs=1.1)
 
 
@@ -197,7 +198,7 @@ def test_a_file_is_written_and_read(tmp_path):
             player.fits(too_far, target.size_bytes, target.block_bytes)
         with pytest.raises(DriveError, match="4096 bytes at byte 4194304"):
             player.play(too_far, target, player.How(), io.BytesIO())
-    records = np.frombuffer(out.getvalue(), player.RECORD)
+    records = np.frombuffer(out.getvalue(), played.RECORD)
     assert len(records) == 210 and (records["done_ns"] > records["issued_ns"]).all()
     data = np.frombuffer(path.read_bytes(), np.uint8).reshape(-1, 4096)
     assert [n for n in range(1024) if data[n].any()] == [n for n in range(100) if n != 50]
@@ -212,7 +213,7 @@ def test_trims_of_a_trace_reach_a_block_device(tmp_path):
     with loop_device(path) as node, targets.device(node, 4096) as target:
         out = io.BytesIO()
         player.play(rows, target, player.How(), out)
-        assert target.block_bytes == 512 and len(out.getvalue()) == 4 * player.RECORD.itemsize
+        assert target.block_bytes == 512 and len(out.getvalue()) == 4 * played.RECORD.itemsize
     data = path.read_bytes()
     assert not any(data[65536 : 65536 + 131072]) and data[65535] == 0xFF == data[65536 + 131072]
     assert data[:4096] != b"\xff" * 4096
@@ -234,7 +235,7 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
         after = counted(served)
         with pytest.raises(DriveError, match="ENOSPC"):
             player.play(trace((0, 1 << 30, 4096, WRITE)), target, player.How(), io.BytesIO())
-    assert len(out.getvalue()) == len(rows) * player.RECORD.itemsize
+    assert len(out.getvalue()) == len(rows) * played.RECORD.itemsize
     for op, word in ((READ, "read"), (WRITE, "write")):
         assert after[f"{word}_bytes"] - before[f"{word}_bytes"] == rows["length_bytes"][rows["op"] == op].sum()
         assert after[f"{word}_commands"] - before[f"{word}_commands"] == (rows["op"] == op).sum()
@@ -275,7 +276,7 @@ def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypa
     found = json.loads(capsys.readouterr().out)
     assert found["simulated"] and found["scaled"] and found["written_bytes"] == planned["written_bytes"]
     assert found["figures"]["ios"] == 1082 and found["figures"]["lag"] and found["how"]["dilation"] == 2
-    assert os.path.getsize(records) == 1082 * player.RECORD.itemsize
+    assert os.path.getsize(records) == 1082 * played.RECORD.itemsize
     assert counted(served)["write_bytes"] - before == planned["written_bytes"]
     assert cli.main(words) == UsageError.exit_code  # records exist
     assert cli.main(["trace", "play", path, "--virtual", "sata-tlc", "--capacity", "256MiB", "--closed"]) == 0
@@ -289,7 +290,7 @@ def test_a_real_drive_is_written_only_where_the_guard_holds_it(tmp_path, monkeyp
     path = tmp_path / "drive"
     path.write_bytes(bytes(1 << 20))
     rows = bursts(20)
-    form.write(tmp_path / "t", [rows], lambda: {"name": "mine"})
+    traceform.write(tmp_path / "t", [rows], lambda: {"name": "mine"})
     drive = SimpleNamespace(
         node=str(path),
         name="sdz",

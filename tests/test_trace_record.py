@@ -10,8 +10,9 @@ from loop_device import loop_device
 
 from ssdrig import cli
 from ssdrig.errors import ToolMissing
-from ssdrig.trace import command, form, record
-from ssdrig.trace.form import FLUSH, READ, WRITE
+from ssdrig.load import traceform
+from ssdrig.load.traceform import FLUSH, READ, WRITE
+from ssdrig.trace import command, record
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
         monkeypatch.setattr(record, "_fetch", until_used(record._fetch))
         use.start()
         assert cli.main(["trace", "record", "X", str(tmp_path / "t"), "--time", "60s"]) == 0
-    header, rows = form.read(tmp_path / "t")
+    header, rows = traceform.read(tmp_path / "t")
     ours = [tuple(row)[1:] for row in rows.tolist() if row[3] != READ]
     assert ours == [(24576, 8192, WRITE), (32768, 8192, WRITE), (0, 0, FLUSH)]
     assert header["timed"] and not header["scaled"] and drive.serial in header["name"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig.benchmarks import Figure, at_least, at_most
-from ssdrig.trace import aio, form, generate, played, player, targets
+from ssdrig.load import played, traceform
+from ssdrig.trace import aio, generate, player, targets
 from ssdrig.virtual import adminclient, bench
 
 LAG_IOS, LAG_RATE = 1_000_000, 30_000
@@ -32,7 +33,7 @@ def lag() -> list[Figure]:
 
 
 def rate() -> list[Figure]:
-    rows = np.zeros(CLOSED_IOS, form.ROW)
+    rows = np.zeros(CLOSED_IOS, traceform.ROW)
     rows["t_ns"] = np.arange(CLOSED_IOS) // BURST
     rows["length_bytes"] = 4096
     rows["offset_bytes"] = np.random.default_rng(1).integers(0, FILE_BYTES // 4096, CLOSED_IOS) * 4096
@@ -51,8 +52,8 @@ def service() -> list[Figure]:
     out = []
     asked = generate.Asked("bench-light-like", 1, 0.005, DRIVE_BYTES // 2, generate.IDLE_CAP_NS, 4096)
     rows = np.concatenate(list(generate.generate(asked)))
-    fill = np.zeros(DRIVE_BYTES // (1 << 17), form.ROW)
-    fill["op"], fill["length_bytes"], fill["offset_bytes"] = form.WRITE, 1 << 17, np.arange(len(fill)) << 17
+    fill = np.zeros(DRIVE_BYTES // (1 << 17), traceform.ROW)
+    fill["op"], fill["length_bytes"], fill["offset_bytes"] = traceform.WRITE, 1 << 17, np.arange(len(fill)) << 17
     running = bench.start("sata-tlc", capacity=str(DRIVE_BYTES), board=False)
     try:
         socket = running.drive["socket"]
@@ -83,7 +84,7 @@ def _against(rows: np.ndarray, target, speed: float, socket: str) -> tuple[float
 
 
 def _singles(n: int) -> np.ndarray:
-    rows = np.zeros(n, form.ROW)
+    rows = np.zeros(n, traceform.ROW)
     rows["t_ns"] = np.arange(n) * 1_000_000
     rows["length_bytes"] = 4096
     rows["offset_bytes"] = np.random.default_rng(2).integers(0, DRIVE_BYTES // 4096, n) * 4096
@@ -109,7 +110,7 @@ def _played(rows: np.ndarray, target, how: player.How) -> dict:
         t0_ns = player.play(rows, target, how, out)
         after = os.times()
         out.seek(0)
-        records = np.frombuffer(out.read(), player.RECORD)
+        records = np.frombuffer(out.read(), played.RECORD)
     cpu_s = after.user - before.user + after.system - before.system
     return played.figures(rows, records, t0_ns, how.closed) | {"cpu_us": cpu_s / len(rows) * 1e6}
 

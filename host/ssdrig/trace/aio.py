@@ -19,7 +19,7 @@ import numpy as np
 
 from ssdrig.drive.target import block
 from ssdrig.errors import DriveError, ToolMissing, UsageError
-from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
 
 _SYSCALLS = {  # io_setup, io_destroy, io_getevents, io_submit
     "x86_64": (206, 207, 208, 209),
@@ -50,6 +50,11 @@ POOL_BYTES = 32 << 20
 TRIM_LOOK_NS = 1_000_000  # how often the end of a discard is looked for; its time is taken where it ends
 
 
+def known() -> bool:
+    """Whether AIO can be called here."""
+    return platform.machine() in _SYSCALLS
+
+
 def pool(longest: int, seed: int = 1) -> mmap.mmap:
     """Random bytes, page-aligned: any write of at most `longest` bytes that begins in the first POOL_BYTES fits."""
     memory = mmap.mmap(-1, POOL_BYTES + longest)
@@ -69,7 +74,7 @@ class Aio:
 
     def __init__(self, path: str, slots: int, longest: int, most: int = MOST_UNDER_WAY):
         self.path, self.most, self.direct, self._context = path, most, True, ctypes.c_ulong(0)
-        if platform.machine() not in _SYSCALLS:
+        if not known():
             raise ToolMissing("a processor whose AIO calls are known", platform.machine(), "play it on x86_64 or arm64")
         self._setup, self._destroy, getevents, submit = _SYSCALLS[platform.machine()]
         self.fd = self._open()

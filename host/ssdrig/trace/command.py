@@ -10,8 +10,9 @@ import numpy as np
 
 from ssdrig.drive.target import inventory
 from ssdrig.errors import UsageError
+from ssdrig.load import traceform
 from ssdrig.progress import Progress
-from ssdrig.trace import convert, form, formats, generate, player, plays, record, shown
+from ssdrig.trace import convert, formats, generate, player, plays, record, shown
 from ssdrig.trace.published import BENCHES
 from ssdrig.words import clock, parse_bytes, parse_seconds, size
 
@@ -80,7 +81,7 @@ def _make(args: argparse.Namespace) -> int:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    chosen = ((args.no_trims, form.TRIM), (args.no_flushes, form.FLUSH))
+    chosen = ((args.no_trims, traceform.TRIM), (args.no_flushes, traceform.FLUSH))
     asked = convert.Asked(
         args.device,
         parse_bytes(args.range) if args.range else None,
@@ -106,7 +107,7 @@ def _record(args: argparse.Namespace) -> int:
 
 
 def _written(args: argparse.Namespace, windows: Iterator[np.ndarray], words: Callable[[], dict]) -> int:
-    header = form.write(_new(args.file), windows, words)
+    header = traceform.write(_new(args.file), windows, words)
     if args.json:
         print(json.dumps(header, ensure_ascii=False))
     else:
@@ -123,9 +124,9 @@ def _new(path: Path) -> Path:
 
 
 def _show(args: argparse.Namespace) -> int:
-    header, rows = form.read(args.file)
+    header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
-    found = shown.figures(form.windows(rows))
+    found = shown.figures(traceform.windows(rows))
     if args.json:
         print(json.dumps({"header": header, "figures": found}, ensure_ascii=False))
         return 0
@@ -150,7 +151,7 @@ def _show(args: argparse.Namespace) -> int:
 def _play(args: argparse.Namespace) -> int:
     """0: played. 2, 3, 4: as of what is raised. Not played at the trace's times (more than 1 % late by 1 ms): 0, with
     words."""
-    header, rows = form.read(args.file)
+    header, rows = traceform.read(args.file)
     checked(args.file, header, rows)
     cap_ns = round(parse_seconds(args.idle_cap) * 1e9) if args.idle_cap else None
     how = player.How(args.closed, args.speed, cap_ns)
@@ -194,13 +195,13 @@ def _say_played(result: dict) -> None:
 def checked(path: Path, header: dict, rows: np.ndarray) -> None:
     """Raises UsageError where the rows are not those that were written, or cannot be played."""
     do = "make or convert it again"
-    if form.digest(rows) != header.get("sha256"):
+    if traceform.digest(rows) != header.get("sha256"):
         raise UsageError(f"{path} as it was written", "rows of another SHA-256", do)
     before_ns = 0
-    for number, window in enumerate(form.windows(rows)):
-        if bad := form.why_not(window, before_ns):
+    for number, window in enumerate(traceform.windows(rows)):
+        if bad := traceform.why_not(window, before_ns):
             raise UsageError(
-                f"I/Os in {path} that can be played", f"number {number * form.WINDOW_IOS + bad[0]}: {bad[1]}", do
+                f"I/Os in {path} that can be played", f"number {number * traceform.WINDOW_IOS + bad[0]}: {bad[1]}", do
             )
         before_ns = int(window["t_ns"][-1])
 

@@ -12,13 +12,13 @@ from typing import IO
 import numpy as np
 
 from ssdrig.errors import UsageError
+from ssdrig.load.traceform import END_MOST_BYTES, FLUSH, MOST_BYTES, ROW, T_MOST_NS, TRIM, WINDOW_IOS
 from ssdrig.trace import formats
-from ssdrig.trace.form import END_MOST_BYTES, FLUSH, MOST_BYTES, ROW, T_MOST_NS, TRIM, WINDOW_IOS
 
 LINE_MOST_BYTES = 4096
 TRIM_MOST_BYTES = 1 << 31
 PIECES_MOST = 1024  # of one I/O that is longer than ours may be
-Row = tuple[int, int, int, int]  # as form.ROW; times of other clocks may be beyond an int64
+Row = tuple[int, int, int, int]  # as traceform.ROW; times of other clocks may be beyond an int64
 FIX = "correct the line, or convert a part without it"
 
 
@@ -66,7 +66,7 @@ class Conversion:
         }
 
     def windows(self) -> Iterator[np.ndarray]:
-        """Arrays of form.ROW. Raises UsageError."""
+        """Arrays of traceform.ROW. Raises UsageError."""
         begin_ns, last_ns, held = None, 0, []
         rows = self._rows()
         while True:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ssdrig.trace.form import FLUSH, READ, TRIM, WRITE
+from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
 
 SECTOR_BYTES = 512
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ssdrig.errors import UsageError
+from ssdrig.load.traceform import READ, ROW, WRITE
 from ssdrig.trace import mix
-from ssdrig.trace.form import READ, ROW, WRITE
 from ssdrig.trace.published import BENCHES, QD_ROWS
 from ssdrig.words import do_you_mean
 
@@ -110,8 +110,8 @@ def depth_shares(depths: tuple[float, ...]) -> np.ndarray:
 
 
 def generate(asked: Asked) -> Iterator[np.ndarray]:
-    """The windows of the trace, arrays of form.ROW. The same Asked makes the same trace with the same release of NumPy.
-    Raises UsageError."""
+    """The windows of the trace, arrays of traceform.ROW. The same Asked makes the same trace with the same release of
+    NumPy. Raises UsageError."""
     asked.check()
     bench, rng = BENCHES[asked.bench], np.random.Generator(np.random.PCG64(asked.seed))
     sizes, reads, writes = mix.cells(bench, asked.block_bytes)
@@ -145,6 +145,16 @@ def _gaps(n: int, cap_ns: int | None, rng: np.random.Generator) -> np.ndarray:
     pauses = rng.random(n) < PAUSE_SHARE
     gaps[pauses] += rng.exponential(PAUSE_NS, int(pauses.sum()))
     return np.minimum(gaps, np.inf if cap_ns is None else cap_ns).astype(np.int64)
+
+
+def mean_gap_ns(cap_ns: int | None) -> float:
+    """The mean of _gaps: of the smaller of an exponential time and a cap it is mean x (1 - e^(-cap / mean)); the few
+    gaps with a pause are taken as the pause alone."""
+
+    def capped(mean: float) -> float:
+        return mean if cap_ns is None else -mean * float(np.expm1(-cap_ns / mean))
+
+    return (1 - PAUSE_SHARE) * capped(THINK_NS) + PAUSE_SHARE * capped(PAUSE_NS)
 
 
 class Places:

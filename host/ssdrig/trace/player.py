@@ -11,9 +11,9 @@ import numpy as np
 
 from ssdrig import prctl
 from ssdrig.errors import DriveError, UsageError
-from ssdrig.trace import form
+from ssdrig.load import traceform
+from ssdrig.load.played import RECORD
 
-RECORD = np.dtype([("intended_ns", "<i8"), ("issued_ns", "<i8"), ("done_ns", "<i8")])  # CLOCK_MONOTONIC
 WINDOW = 1024  # I/Os prepared at once: some 0.1 ms, in which nothing is submitted
 WINDOWS = 64
 SLOTS = WINDOWS * WINDOW
@@ -82,7 +82,7 @@ def lasts_ns(windows: Iterable[np.ndarray], how: How) -> int:
 
 def fits(rows: np.ndarray, size_bytes: int, block_bytes: int) -> None:
     """Raises UsageError where the drive is too small for the trace or its blocks are larger."""
-    for window in form.windows(rows):
+    for window in traceform.windows(rows):
         reach = int((window["offset_bytes"] + window["length_bytes"]).max())
         if reach > size_bytes:
             do = "make the trace with a smaller --working-set, or convert it with a smaller --range"
@@ -107,7 +107,7 @@ def play(
     playing = _Playing(target, how, out, look, clock)
     prctl.timer_slack(SLACK_NS)
     try:
-        playing.all(form.windows(rows, WINDOW))
+        playing.all(traceform.windows(rows, WINDOW))
     finally:
         prctl.timer_slack(USUAL_SLACK_NS)
         playing.keep()

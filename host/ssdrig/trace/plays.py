@@ -16,8 +16,9 @@ from ssdrig.drive.target import guard, inventory
 from ssdrig.drive.target.confirm import confirmed
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, UsageError
+from ssdrig.load import played, traceform
 from ssdrig.progress import Progress
-from ssdrig.trace import form, played, player, targets
+from ssdrig.trace import player, targets
 from ssdrig.virtual import bench
 from ssdrig.words import clock, parse_bytes, size
 
@@ -33,17 +34,17 @@ class Asked:
     records: Path | None = None
 
     def what(self) -> str:
-        lasts_s = player.lasts_ns(form.windows(self.rows), self.how) / 1e9
+        lasts_s = player.lasts_ns(traceform.windows(self.rows), self.how) / 1e9
         time = "as fast as the drive can" if self.how.closed else f"in {clock(lasts_s)} or longer"
         return f"play of {self.name}, {len(self.rows)} I/Os {time}"
 
     def written_bytes(self) -> int:
-        parts = form.windows(self.rows)
-        return sum(int(part["length_bytes"][part["op"] == form.WRITE].sum(dtype=np.int64)) for part in parts)
+        parts = traceform.windows(self.rows)
+        return sum(int(part["length_bytes"][part["op"] == traceform.WRITE].sum(dtype=np.int64)) for part in parts)
 
     def longest(self) -> int:
-        parts = form.windows(self.rows)
-        return max(int(part["length_bytes"][part["op"] <= form.WRITE].max(initial=4096)) for part in parts)
+        parts = traceform.windows(self.rows)
+        return max(int(part["length_bytes"][part["op"] <= traceform.WRITE].max(initial=4096)) for part in parts)
 
 
 def on_drive(asked: Asked, name: str, destroy_serial: str | None, dry_run: bool) -> dict:
@@ -119,7 +120,7 @@ def _play(asked: Asked, target: player.Target, show: Progress) -> dict:
     with _records(asked.records) as out:
         t0_ns = player.play(asked.rows, target, asked.how, out, look)
         out.flush()
-        records = np.memmap(out, player.RECORD, "r")
+        records = np.memmap(out, played.RECORD, "r")
         if len(records) != total:
             raise DriveError(f"{total} I/Os ended", f"{len(records)}", "play it again")
         return played.figures(asked.rows, records, t0_ns, asked.how.closed, asked.how.dilation)

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ssdrig.load.traceform import FLUSH, OPS, READ, TRIM, WRITE
 from ssdrig.trace import mix
-from ssdrig.trace.form import FLUSH, OPS, READ, TRIM, WRITE
 from ssdrig.trace.published import QD_ROWS, SIZE_ROWS
 
 LOOK_BACK_IOS = 256

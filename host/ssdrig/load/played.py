@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ssdrig.trace.form import OPS, READ, WRITE
+from ssdrig.load.traceform import OPS, READ, WRITE
 
+RECORD = np.dtype([("intended_ns", "<i8"), ("issued_ns", "<i8"), ("done_ns", "<i8")])  # CLOCK_MONOTONIC
 LATE_US = 1000
 LAGS_MOST = 0.01  # share of I/Os later than that, above which the play was not as recorded
 SLOW_MS = (10, 100)
