@@ -1,4 +1,4 @@
-"""fio's part of a run folder -> the per-second grid of RunData."""
+"""What fio and the trace player left in a run folder -> the per-second grid of RunData."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fiolog, fiotext, playedlog
 
 P99_IOS = 1000  # in a second, for its P99 (see window_figures.TAIL)
 
@@ -25,11 +25,11 @@ def load_fio(data: RunData, run: Path) -> None:
 
 
 def load_step(data: RunData, folder: Path, started_ns: int) -> None:
-    """One fio job -> the grid of RunData, `load_s`, `ios` and `totals`. `started_ns`: when it was started, for a
-    folder that does not say when it began."""
+    """One fio job, or one played trace, -> the grid of RunData, `load_s`, `ios` and `totals`. `started_ns`: when it was
+    started, for a folder that does not say when it began."""
     k = data.k
     try:
-        load = fiolog.load(folder)
+        load = (playedlog if (folder / playedlog.RECORDS).exists() else fiolog).load(folder)
         if not len(load.iops):
             raise LoadError("I/O in the load", "none", f"see {folder.name}/stderr.txt")
     except LoadError as error:
@@ -62,7 +62,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
         data.notes.append(
             f"P99 by the second: the I/Os of {few} s are too few for this percentile, which needs {P99_IOS}"
         )
-    if data.hist_of == "lat":
+    if data.hist_of == "lat" and load.source == "status":
         data.notes.append("P99 by the second is of lat here, for fio's documents keep no histogram of clat")
     _load_lat(data, folder / "out.json")
     if k > 1:

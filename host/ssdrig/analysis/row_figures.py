@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ssdrig import steps
 from ssdrig.analysis import bursts, minutes, power, wear_run, window_figures, witness
 from ssdrig.analysis.rundata import RunData
-from ssdrig.load import fioclock, fiojob, fiotext
+from ssdrig.errors import LoadError
+from ssdrig.load import fioclock, fiojob, fiotext, playedlog
 from ssdrig.meter.reduced import Reduced
 from ssdrig.plan import values
 from ssdrig.rules import ends, steady, windows
@@ -36,6 +38,11 @@ WHY_NOT = {  # where a figure is not known and no note says why
 FIRST_BURST = "first burst: "  # how a note begins of a load whose figures begin behind it
 
 
+def folder_of(row: "Row", run: Path) -> Path:
+    """Where fio or the player wrote."""
+    return run / ("played" if row.act.do == "replay" else "fio") / row.folder
+
+
 def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced], by_second: bool) -> None:
     """The windows of a row. `by_second`: its seconds stay and have their power."""
     data = row.data
@@ -54,7 +61,7 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
         whole |= window_figures.littles(data, whole, row.notes)
     elif row.act.do == "wear":
         ios, moved = _wear(row, data, whole)
-    elif row.act.do in ("fill", "load"):
+    elif row.act.do in steps.IO:
         row.notes.append(f"{', '.join(IO_KEYS)}: fio's counts of the whole step are not known")
     else:
         row.notes.append(f"{', '.join((*IO_KEYS, *WEAR_KEYS, *PER_IO))}: {row.act.do} does no I/O")
@@ -116,7 +123,8 @@ def _wear(row: "Row", data: RunData, whole: dict[str, Any]) -> tuple[int, int]:
 def _witnessed(row: "Row", data: RunData) -> None:
     said = witness.event_of(data.events, row.act.label, row.round)
     row.kernel, notes = witness.kernel(said, data.totals)
-    row.notes += notes + witness.verdicts(data, said)
+    notes += witness.verdicts(data, said)
+    row.notes += [note.replace("fio", "the player") for note in notes] if row.act.do == "replay" else notes
 
 
 def _behind_the_first_burst(row: "Row", data: RunData, begin: int, powers: list[Reduced]) -> None:
@@ -182,14 +190,34 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
     out["host_cpu_percent"] = data.totals.get("cpu_percent")
     if out["host_cpu_percent"] is None:
         row.notes.append("host_cpu_percent: fio's last document does not say")
-    _, tail, *_ = fioclock.ends(folder / "out.json")
-    counts = fiotext.bins(tail[-1] if tail else None, None, "lat_ns")
-    row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
+    if row.act.do == "replay":
+        row.lat = _together(data.hist)
+        _played(row, folder, k)
+    else:
+        _, tail, *_ = fioclock.ends(folder / "out.json")
+        counts = fiotext.bins(tail[-1] if tail else None, None, "lat_ns")
+        row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
     if len(row.lat):
         out |= window_figures.percentiles("lat", row.lat, k, row.notes)
     else:
         row.notes.append(f"{', '.join(LAT_KEYS)}: fio left no histogram of lat")
     return out
+
+
+def _played(row: "Row", folder: Path, k: int) -> None:
+    """What is of a trace alone: its lag, its data rate, service times of reads and of writes."""
+    try:
+        row.found = {"kind": "played"} | playedlog.figures(folder, k)
+    except LoadError as error:
+        row.notes.append(f"played: {error}")
+        return
+    found = row.found
+    row.notes += [f"{key}: {why}" for key, why in found["not_known"].items()]
+    if found["scaled"]:
+        row.notes.append(f"SCALED: {found['of_ios']} I/Os, fewer than {found['trace']} has")
+    if found["lag"] and not found["lag"]["as_recorded"]:
+        late = found["lag"]["late_percent"]
+        row.notes.append(f"lag: NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
 
 
 def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int, n: int) -> dict | None:

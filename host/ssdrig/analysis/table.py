@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import analysis, journal, parts
+from ssdrig import analysis, journal, parts, steps
 from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.rated_life import lives
@@ -38,10 +38,11 @@ FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it s
 class Row:
     """An act that was carried out, in a repeat once a round. t0_s, t1_s: drive time since the run's start, of a step
     with I/O from its first I/O to fio's end. `windows`: figures of the whole act ("all") and of each window that the
-    plan names in it. `found`: the event of what a choose or an idle step has found. `notes`: figure keys and the
-    reason. `folder`: fio's, within fio/. `k`: time dilation. `data`: its seconds, None in a repeat. `lat`: histogram of
-    lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time), I/Os. `kernel`: the kernel's own counts of an act
-    with I/O (witness.KEYS). `part`: of a run that was resumed, the one that carried the act out."""
+    plan names in it. `found`: the event of what a choose or an idle step has found, of a replay playedlog.figures().
+    `notes`: figure keys and the reason. `folder`: within fio/, of a replay within played/. `k`: time dilation. `data`:
+    its seconds, None in a repeat. `lat`: histogram of lat, int64 (cells, 3): 0, bin of fiotext.plat_ns (host time),
+    I/Os. `kernel`: the kernel's own counts of an act with I/O (witness.KEYS). `part`: of a run that was resumed, the
+    one that carried the act out."""
 
     act: Act
     round: int | None
@@ -289,7 +290,7 @@ def _of_part(run: Path) -> Table:
     base.notes += witness.rounds(base)
     for row, joules in zip(rows, act_energy.whole_J([row.data for row in rows], powers), strict=True):
         by_second = row.round is None or row.act.path in shown
-        row_figures.figures(row, joules, run / "fio" / row.folder, powers, by_second)
+        row_figures.figures(row, joules, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
     row_figures.gaps(rows)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
@@ -349,9 +350,9 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
         return row
     data = replace(base, header={**base.header, "method": _method(act)}, notes=[], marks=[], log=[], polls=[])
     data.t0_ns, data.load_s = begin_ns, ((end_ns or begin_ns) - begin_ns) / SECOND_NS / base.k
-    if act.do in ("fill", "load"):
+    if act.do in steps.IO:
         data.t0_ns = None
-        fio.load_step(data, run / "fio" / row.folder, begin_ns)
+        fio.load_step(data, row_figures.folder_of(row, run), begin_ns)
         row.notes += data.notes
     else:
         data.iops = data.bw_Bps = data.lat_mean_us = data.lat_p99_us = np.full(int(data.load_s + 1e-6), np.nan)
@@ -364,8 +365,8 @@ def _row(base: RunData, run: Path, act: Act, number: int, round_: int | None, st
 
 def _method(act: Act) -> dict:
     """What window_figures asks of a load."""
-    if act.do not in ("fill", "load"):
-        return {}
+    if act.do not in steps.FIO:
+        return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
     keys = act.keys
     closed = "rate" not in keys and not keys.get("off")  # always as many I/Os in flight as were asked for
     return {

@@ -11,7 +11,8 @@ import numpy as np
 from ssdrig import analysis, journal, parts
 from ssdrig.analysis import power
 from ssdrig.analysis.rundata import SECOND_NS
-from ssdrig.load import fioclock, fiotext
+from ssdrig.errors import LoadError
+from ssdrig.load import fioclock, fiotext, playedlog
 from ssdrig.meter import rails
 from ssdrig.utc import Utc
 
@@ -77,6 +78,7 @@ def _part(folder: Path, number: int) -> Part:
     begins = acts[at] if isinstance(at, int) and at < len(acts) else None
     found = Part(number, data.state, data.why, *_ends_ns(data.header, data.events, utc), begins)
     lines = [_job(start.parent, utc, data.k) for start in (folder / "fio").rglob("start.json")]
+    lines += [_played(start.parent, utc, data.k) for start in (folder / "played").rglob("start.json")]
     found.iops = sorted((line for line in lines if line is not None), key=lambda line: line.utc_s[0])
     begin_ns = data.header["started"]["t_ns"]
     seconds = max(0, (found.end_utc_ns - found.begin_utc_ns) // SECOND_NS)
@@ -105,6 +107,15 @@ def _job(folder: Path, utc: Utc, k: int) -> Line | None:
         return None
     ms, ios = np.array(rows, np.int64).T
     return Line(_utc_s((start_ms + ms[1:]) * 1_000_000, utc), np.diff(ios) * (1000 * k) / np.diff(ms))
+
+
+def _played(folder: Path, utc: Utc, k: int) -> Line | None:
+    """The I/Os of each second of a played trace, at its end."""
+    try:
+        seconds = playedlog.load(folder)
+    except LoadError:
+        return None
+    return Line(_utc_s(seconds.t_ns + SECOND_NS, utc), seconds.iops * float(k))
 
 
 def _utc_s(t_ns: np.ndarray, utc: Utc) -> np.ndarray:

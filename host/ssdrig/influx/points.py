@@ -18,7 +18,7 @@ from ssdrig.errors import JournalError, LoadError, RigError
 from ssdrig.influx import line_protocol, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
-from ssdrig.load import fiolog, fioseconds
+from ssdrig.load import fiolog, fioseconds, playedlog
 from ssdrig.meter import samples
 from ssdrig.utc import Utc
 
@@ -84,7 +84,7 @@ class Emitter:
         for event in events:
             yield from self._point("rig_event", {"kind": event["kind"]}, {"text": event_text(event)}, event["t_ns"])
             if event["kind"] == "step.start":
-                running = Running(self.run / "fio" / job_of(event))
+                running = Running(self.run / job_of(event))
                 self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
             elif event["kind"] == "step.end":
                 yield from self._fio(job_of(event), event["step"])
@@ -194,18 +194,20 @@ def event_text(event: dict) -> str:
 
 
 def job_of(event: dict) -> str:
-    """The folder of a step's fio job, within fio/; the step's own where the event is older than points are."""
-    return str(event.get("fio") or event["step"])
+    """The folder of a step's fio job or played trace; that of the step's name where the event is older than points
+    are."""
+    played = event.get("played")
+    return f"played/{played}" if played else f"fio/{event.get('fio') or event['step']}"
 
 
 def fio_seconds(run: Path, job: str) -> list[tuple[str, fioseconds.Seconds]]:
-    """Per-second tables of a job, one per direction with I/O; none if fio did not run in it or left nothing."""
-    folder = Path(run) / "fio" / job
+    """Per-second tables of a job, one per direction with I/O; none if nothing did I/O in it or left anything."""
+    folder, load = Path(run) / job, (playedlog if job.startswith("played/") else fiolog).load
     if not folder.is_dir():
         return []
     try:
-        both = fiolog.load(folder)
-        each = [both] if len(both.directions) == 1 else [fiolog.load(folder, d) for d in both.directions]
+        both = load(folder)
+        each = [both] if len(both.directions) == 1 else [load(folder, d) for d in both.directions]
         return [(d, s) for d, s in zip(both.directions, each, strict=True) if len(s.t_ns)]
     except LoadError:
         return []
@@ -239,7 +241,7 @@ def counts(run: Path) -> Counter[str]:
             "power": sum(len(seconds) for seconds in rails),
             "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
             "fio_interval": sum(len(s.t_ns) for job in jobs for _, s in fio_seconds(run, job)),
-            "fio_live": sum(len(Running(Path(run) / "fio" / job).seconds()) for job in jobs),
+            "fio_live": sum(len(Running(Path(run) / job).seconds()) for job in jobs),
             **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
             "rig_event": len(events),
         }

@@ -46,6 +46,8 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
         raise UsageError("`track` only in a repeat", f"`track` in {where}", 'write value = "iops" instead')
     if found.do == "load":
         _load(found, set(swept), where)
+    if found.do == "replay":
+        _replay(found, set(swept), where)
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
         seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
@@ -92,7 +94,8 @@ def _ends(found: Step, swept: set[str], where: str) -> None:
         if not said:
             raise UsageError(f"at least one of {', '.join(ends)}", f"none in {where}", "say what to set")
     elif ends and len(said) != 1:
-        do = "leave out all but one" if said else "say how it ends"
+        lacking = "say what is played" if found.do == "replay" else "say how it ends"
+        do = "leave out all but one" if said else lacking
         raise UsageError(f"exactly one of {', '.join(ends)}", f"{' and '.join(said) or 'none'} in {where}", do)
 
 
@@ -201,6 +204,15 @@ def _load(found: Step, swept: set[str], where: str) -> None:
             'add { time = "6 h" } to `until`: another end may never come',
         )
     _windows(found, where)
+
+
+def _replay(found: Step, swept: set[str], where: str) -> None:
+    made = [key for key in ("seed", "ios") if key in found.said or key in swept]
+    if "file" in found.keys and made:
+        seen = f"`{made[0]}` beside `file` in {where}"
+        raise UsageError(f"`{made[0]}` only of a trace that is made", seen, f"leave out {made[0]}")
+    if "/" in found.path and "resume" in found.said:
+        raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
 
 
 def _windows(found: Step, where: str) -> None:

@@ -21,6 +21,8 @@ SPREAD = 0.1  # of what an earlier run of the same act on the same model showed
 HOST_TIMES = 3  # so much longer or shorter may a SIMULATED drive take next time: it is as fast as its host has time
 DRAWN = 4  # standard deviations of the share of writes in a mix of reads and writes
 READING = "SMART"  # what a SMART reading took, among the acts' labels, which have no capitals
+PLAYED_BYTES = 48  # of each I/O of a trace: its row, and what the player keeps
+PLAYER_S = (0.3, 3.0)  # of the host: the start of the player
 JOB_S = (0.3, 1.0)  # of the host: the start and the end of each fio job
 
 
@@ -74,6 +76,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     known, k = (earlier or {}).get(act.label), drive.get("time_dilation") or 1
     if act.do == "wear":
         return _of_wear(act, drive, known)
+    if act.do == "replay":
+        return _of_replay(act, drive, known, earlier)
     if act.do not in ("fill", "load"):
         least, most = speeds.ERASE_S.get(act.do, (0.0, 0.0))
         most = min(most, speeds.MOST_ERASE_S) if drive["interface"] == speeds.VIRTUAL else most
@@ -84,6 +88,25 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     elif act.do == "load" and not act.repeat and act.keys.get("smart", "none") != "none":
         cost += reading(drive, earlier)  # before it; among what it took, where that is known
     return cost + Cost((JOB_S[0] / k, JOB_S[1] / k))
+
+
+def _of_replay(act: "Act", drive: Mapping, known: tuple[float, float] | None, earlier) -> Cost:
+    """Bytes exactly, for its rows have been looked at; time at least its own."""
+    trace = act.trace
+    if trace is None:
+        return Cost()
+    each, k = speeds.of(drive["interface"]), drive.get("time_dilation") or 1
+    moved = trace.read_bytes + trace.written_bytes
+    slowest_s = max(moved / (k * each.sequential_Bps[0]), trace.ios / (k * each.random_iops[0]))
+    time_s = (max(trace.lasts_s, moved / (k * each.link_Bps)), max(trace.lasts_s, slowest_s))
+    if known:
+        spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
+        time_s = (max(time_s[0], known[0] / spread), max(trace.lasts_s, known[0] * spread))
+    written, logs = float(trace.written_bytes), trace.ios * float(PLAYED_BYTES)
+    cost = Cost(time_s, (written, written), written, (0, 0), (logs, logs))
+    if not known and not act.repeat and act.keys.get("smart", "none") != "none":
+        cost += reading(drive, earlier)
+    return cost + Cost((PLAYER_S[0] / k, PLAYER_S[1] / k))
 
 
 def reading(drive: Mapping, earlier: Mapping[str, tuple[float, float]] | None = None) -> Cost:

@@ -5,14 +5,19 @@ thing that a dry run prices, the engine carries out, progress counts, resume com
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ssdrig import steps, words
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import MIB, own_percent, whole_MiB
 from ssdrig.plan import grammar, quantity, values
 
+if TYPE_CHECKING:
+    from ssdrig.trace.facts import Facts
+
 LEAST_BYTES = 16 * MIB
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
+MAY_WRITE = (*WRITES, "replay")
 STEADY_ROUNDS = 5  # the rule's window
 
 
@@ -54,7 +59,7 @@ class Act:
     it; `not_run`: why it is left
     out. `choices`: of a choose step the acts that it picks from; of an act at an operating point what it may become,
     each with the part of the picked point that it takes in `chosen`, in the plan's words. Until then its keys are those
-    of one of them."""
+    of one of them. `trace`: what that of a replay will do, None as long as nobody has looked (steps/replay.py)."""
 
     path: str
     do: str
@@ -66,6 +71,7 @@ class Act:
     not_run: str | None = None
     choices: tuple["Act", ...] = ()
     chosen: Mapping = field(default_factory=dict)
+    trace: "Facts | None" = None
 
     @property
     def label(self) -> str:

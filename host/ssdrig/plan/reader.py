@@ -10,7 +10,7 @@ from ssdrig.plan.step import Step
 from ssdrig.words import do_you_mean
 
 # what a plan may ask of the bench; what lacks it does not run, with the reason
-CAPABILITIES = ("purge", "trim", "write-cache", "rig", "nand-counter", "fua")
+CAPABILITIES = ("purge", "trim", "write-cache", "rig", "nand-counter", "fua", "player")
 STEP_KEYS = ("name", "do", "use", "needs", "optional", "step")
 
 

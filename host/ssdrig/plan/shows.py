@@ -34,6 +34,7 @@ KEYS_OF: dict[str, View] = {
     "load-line": View(("of",), ("by", "where", "title", "top")),
     "life": View(("of",), ("title",)),
     "wear": View(("of",), ("title",)),
+    "replay": View(("of",), ("title",)),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
 VIEWS = tuple(KEYS_OF)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from ssdrig import words
 from ssdrig.errors import UsageError
 from ssdrig.plan.expand import Act
+from ssdrig.steps import replay
 
 RESTS_S = 60.0  # without I/O for longer, a steady drive is no longer steady
 
@@ -59,6 +60,10 @@ def after(state: State, act: Act) -> State:
         if act.keys["read"] == 100:
             return replace(state, name="written" if state.name == "rested" else state.name, steady=state.steady)
         return State("written", state.valid_bytes, act.path, steady=ruled or state.steady)
+    if act.do == "replay":
+        if not replay.writes(act) and not replay.trims(act):
+            return replace(state, name="written" if state.name == "rested" else state.name)
+        return State("written", 0 if replay.trims(act) else state.valid_bytes, act.path)
     if act.do in ("idle", "settle"):
         lasts = act.keys.get("time", act.keys.get("most", 0.0))
         return replace(
@@ -82,18 +87,25 @@ def course(acts: Iterable[Act], state: State = UNKNOWN) -> list[State]:
 
 def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
     """The state that the acts leave when they begin in `state`. Raises UsageError for the first act whose need is not
-    met: a load that reads wants data in its whole range, or it would measure how fast the drive makes zeros."""
+    met: a load or a trace that reads wants data in its whole range, or it would measure how fast the drive makes
+    zeros."""
     acts = list(acts)
     states = course(acts, state)
     for act, state in zip(acts, states, strict=False):
+        if act.do == "replay" and not act.not_run and replay.reads(act) and state.valid_bytes < act.range_bytes:
+            raise _unwritten(act, state)
         for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
             if each.keys["read"] > 0 and state.valid_bytes < each.range_bytes:
-                raise UsageError(
-                    f"data in all {words.size(each.range_bytes)} that {act.path} reads",
-                    f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
-                    "put a fill of that range before it",
-                )
+                raise _unwritten(each, state)
     return states[-1]
+
+
+def _unwritten(act: Act, state: State) -> UsageError:
+    return UsageError(
+        f"data in all {words.size(act.range_bytes)} that {act.path} reads",
+        f"{words.size(state.valid_bytes)} written before it, the drive {state.words()}",
+        "put a fill of that range before it",
+    )
 
 
 def cut_short(state: State, act: Act) -> State:
@@ -105,7 +117,13 @@ def cut_short(state: State, act: Act) -> State:
     if act.do == "fill":  # it only adds data, but the drive is neither what it was nor filled
         return State(valid_bytes=state.valid_bytes)
     left = replace(state, steady=False)
-    if act.do == "wear" or act.do == "load" and act.keys["read"] != 100:
+    if act.do == "replay" and replay.trims(act):
+        left = replace(left, valid_bytes=0)
+    if (
+        act.do == "wear"
+        or (act.do == "load" and act.keys["read"] != 100)
+        or (act.do == "replay" and replay.writes(act))
+    ):
         return replace(left, name="written", workload=act.path)
     return left
 

@@ -1,4 +1,4 @@
-"""What a choose or an idle step has found, and from when on a load with pauses is measured, in words."""
+"""What a choose, an idle or a replay step has found, and from when on a load with pauses is measured, in words."""
 
 from collections.abc import Mapping
 
@@ -9,14 +9,16 @@ from ssdrig.report.shown import figure
 
 
 def said(row: Row) -> list[str]:
-    """One line for each operating point; one or two for a rest; one for a load whose figures begin behind its first
-    burst, but for points of a repeat, whose notes say so; none for any other step."""
+    """One line for each operating point; one or two for a rest; one or two for a played trace; one for a load whose
+    figures begin behind its first burst, but for points of a repeat, whose notes say so; none for any other step."""
     event = row.found
     begin_s = (row.windows.get(WHOLE) or {}).get("t0_s")
     if begin_s and row.round is None:
         return [f"figures from {begin_s:g} s on, behind fio's long first burst"]
     if event.get("kind") == "choose":
         return [_point(point, event["value"]) for point in event.get("points") or []]
+    if event.get("kind") == "played":
+        return played(event)
     if event.get("kind") == "rest":
         watts = row.value("W")
         joules = [] if watts is None else [f"{figure(watts * event['lasted_s'])} J"]
@@ -31,6 +33,16 @@ def _point(point: Mapping, value: str) -> str:
     unit = shows.VALUES[value][1]
     picked = grammar.label(f"{point['at']}:", point["point"])
     return f"{picked}, {value} {figure(point['value'])}{' ' * bool(unit)}{unit}, of {point['of']} points"
+
+
+def played(event: Mapping) -> list[str]:
+    """ "20000 I/Os of bench-light-like, SCALED", "lag P99 120 µs, 0.4 % later than 1 ms"."""
+    short = "" if event["ios"] == event["of_ios"] else f" of {event['of_ios']}"
+    lines = [f"{event['ios']}{short} I/Os of {event['trace']}{', SCALED' if event['scaled'] else ''}"]
+    if (lag := event["lag"]) is None:
+        return [*lines, "as fast as it could, at the trace's queue depths"]
+    late = f"lag P99 {figure(lag['p99_us'])} µs, {lag['late_percent']:.3g} % later than 1 ms"
+    return [*lines, late] + ["NOT PLAYED AT THE TRACE'S TIMES"] * (not lag["as_recorded"])
 
 
 def _rest(event: Mapping) -> list[str]:

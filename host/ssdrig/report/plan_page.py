@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
+from ssdrig import steps as kinds
 from ssdrig.analysis import witness
 from ssdrig.analysis.row_figures import FIRST_BURST
 from ssdrig.analysis.table import Row, Table
@@ -18,6 +19,7 @@ from ssdrig.report import (
     shown_line,
     shown_parts,
     shown_points,
+    shown_replay,
     shown_table,
     shown_time,
     shown_wear,
@@ -44,6 +46,7 @@ VIEWS: dict[str, View] = {
     "load-line": shown_line.load_line_view,
     "life": shown_life.life_view,
     "wear": shown_wear.wear_view,
+    "replay": shown_replay.replay,
     "figure": shown_points.by_formula,
 }
 COLUMNS = (  # of the steps: the plan's word, heading, unit
@@ -267,7 +270,7 @@ def notes(each: Table) -> list[str]:
         *(
             f"{row.act.path}: {note}"
             for row in each.rows
-            if row.act.do in ("fill", "load") and row.round is None
+            if row.act.do in kinds.IO and row.round is None
             for note in row.notes
         ),
     ]

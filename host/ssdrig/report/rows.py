@@ -4,6 +4,7 @@ the report."""
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ssdrig import steps
 from ssdrig.analysis import table
 from ssdrig.analysis.table import Row, Table
 from ssdrig.plan import shows
@@ -61,7 +62,7 @@ def of_plan(each: Table) -> Iterable[Line]:
 def _of_step(row: Row) -> Iterable[Line]:
     if row.t0_s is None or row.t1_s is None or row.act.do == "choose":
         return
-    with_io = row.act.do in ("fill", "load")
+    with_io = row.act.do in steps.IO
     state = "" if row.state == "done" else f" ({row.state})"
     for name, figures in row.windows.items():
         whole = name == table.WHOLE

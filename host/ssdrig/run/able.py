@@ -9,6 +9,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.run import prepare
+from ssdrig.trace import aio
 
 FORMAT = ("capacity_bytes", "logical_block_bytes")
 
@@ -16,6 +17,7 @@ FORMAT = ("capacity_bytes", "logical_block_bytes")
 def of_real(drive: Drive, rig: str | None) -> frozenset[str]:
     """What the bench around a real drive can do, of grammar.CAPABILITIES."""
     can = {"rig"} if rig else set()
+    can |= {"player"} if aio.known() else set()
     can |= {"write-cache"} if conditions.can_set("write_cache", drive.name, controller=drive.controller) else set()
     return prepare.REAL | can
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ssdrig import words
 from ssdrig.errors import UsageError
 from ssdrig.plan import quantity
-from ssdrig.plan.expand import WRITES, Act
+from ssdrig.plan.expand import MAY_WRITE, Act
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Budget:
 
     def why_not(self, act: Act) -> str | None:
         """Why an act must not begin; None: it may."""
-        if self.most_bytes is None or act.do not in WRITES or act.keys.get("read") == 100:
+        if self.most_bytes is None or act.do not in MAY_WRITE or act.keys.get("read") == 100:
             return None
         amount = act.keys["slice_bytes"] if act.do == "wear" else act.amount_bytes or 0  # it ends between two slices
         least_bytes = amount * (1 - act.keys.get("read", 0) / 100)
@@ -36,7 +36,7 @@ class Budget:
     @staticmethod
     def share(act: Act, size: int) -> int:
         """How many of the bytes that an act has moved were written."""
-        return int(size * (1 - act.keys.get("read", 0) / 100)) if act.do in WRITES else 0
+        return int(size * (1 - act.keys.get("read", 0) / 100)) if act.do in MAY_WRITE else 0
 
     def left_bytes(self) -> int | None:
         """What may still be written; None: without end."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ssdrig import journal, parts, words
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError
-from ssdrig.load import fiotext
+from ssdrig.load import fiotext, playedlog
 from ssdrig.plan import expand, grammar, state
 from ssdrig.plan.expand import Act
 from ssdrig.plan.state import UNKNOWN
@@ -193,9 +193,12 @@ def reading_of(snapshot: Mapping) -> Reading:
 
 
 def written(folder: Path, cut: Act | None, since_ns: int | None, interface: str) -> tuple[int, int]:
-    """The least and the most bytes that the fio jobs of a part wrote after `since_ns` (None: all of it). Of a job that
-    was killed what fio printed last is not all that it did."""
+    """The least and the most bytes that the fio jobs and played traces of a part wrote after `since_ns` (None: all of
+    it). Of a job that was killed what fio printed last is not all that it did."""
     least = most = 0
+    for start in (folder / "played").rglob(playedlog.START):
+        each = playedlog.written_bytes(start.parent, since_ns)
+        least, most = least + each[0], most + each[1]
     jobs = sorted((_job(path) for path in (folder / "fio").rglob("start.json")), key=lambda job: job[0])
     for i, (_, rows) in enumerate(jobs):
         before = [size for t_ns, size in rows if since_ns is not None and t_ns <= since_ns]

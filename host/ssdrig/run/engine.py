@@ -45,6 +45,8 @@ def _once(acts: Sequence[Act], stage: Stage, budget: Budget) -> str | None:
             more["chosen"] = dict(act.chosen)
         if act.do in WRITES:
             more["fio"] = act.folder(stage.round, number)
+        if act.do == "replay":
+            more["played"] = act.folder(stage.round, number)
         stage.live.act(act, stage.round, number, len(acts))
         kind = steps.KINDS[act.do]
         first = kind.before(act, stage) if hasattr(kind, "before") else None

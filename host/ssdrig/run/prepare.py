@@ -16,7 +16,7 @@ from ssdrig.rules import choose, ends
 from ssdrig.run import earlier
 from ssdrig.run.budget import Budget
 
-VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig"})  # what the virtual bench can do
+VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player"})  # what the virtual bench can do
 REAL = frozenset({"purge", "trim", "fua"})
 
 
@@ -55,13 +55,14 @@ def prepare(
     capabilities: frozenset[str] = VIRTUAL,
     runs: str | Path | None = None,
     finish: str = "keep",
+    exact: bool = True,
 ) -> Prepared:
     """The plan `name` (shipped, or a file) on a drive: its part of run.json. `runs`: where earlier runs lie; `finish`:
-    "keep", or "trim" or "purge", done last. Raises UsageError for a plan that is wrong, or that does not fit the
-    drive."""
+    "keep", or "trim" or "purge", done last; `exact`: the rows of traces are looked at. Raises UsageError for a plan
+    that is wrong, or that does not fit the drive."""
     text, where = grammar.find(name)
     plan = grammar.read(text, where, variant, sets)
-    acts = tuple(expand.expand(plan, drive, capabilities))
+    acts = measured(expand.expand(plan, drive, capabilities), drive, exact)
     if finish != "keep":
         if any(act.path == "finish" for act in acts):
             raise UsageError(
@@ -94,6 +95,11 @@ def leave_out(prepared: Prepared, count: int, by: str) -> Prepared:
         leaves=state.prove(rest, here),
         kept={"acts": count, "state": asdict(here), "by": by},
     )
+
+
+def measured(acts: Iterable[Act], drive: Mapping, exact: bool = True) -> tuple[Act, ...]:
+    """The acts with what the traces of replays will do. Raises UsageError."""
+    return tuple(steps.KINDS["replay"].measured(act, drive, exact) for act in acts)
 
 
 def last_act(do: str, drive: Mapping) -> Act:
@@ -164,7 +170,7 @@ def budget(text: str | None, prepared: Prepared, rated_bytes: float | None) -> B
 
 def fits(found: Budget, acts: Iterable[Act], text: str) -> None:
     """Raises UsageError where not even the first writes fit into what is left of a budget."""
-    first = next((act for act in acts if act.do in expand.WRITES and not act.not_run), None)
+    first = next((act for act in acts if act.do in expand.MAY_WRITE and not act.not_run), None)
     if first and found.why_not(first):
         least_bytes = found.written_bytes + (first.keys.get("slice_bytes") or first.amount_bytes or 1)
         raise UsageError(f"a budget of at least {words.size(least_bytes)}, for {first.path}", text, "allow more")
@@ -185,10 +191,15 @@ def jobs(prepared: Prepared, target: str) -> list[tuple[Act, Job]]:
 
 
 def jobs_crc(prepared: Prepared) -> str:
-    """CRC-32 of all its fio job files, in hexadecimal. Raises UsageError for one that fio would misread or refuse."""
+    """CRC-32 of all its fio job files and of the traces that it plays, in hexadecimal. Raises UsageError for one that
+    fio would misread or refuse."""
     crc, target = 0, "nbd://checked" if prepared.drive["interface"] == "nbd" else "checked"  # of NBD no host's engine
     for _, job in jobs(prepared, target):
         crc = zlib.crc32(job_file(job).encode(), crc)
+    for act in prepared.acts:
+        if act.trace:
+            how = steps.KINDS["replay"].how(act.keys, prepared.drive["time_dilation"])
+            crc = zlib.crc32(f"{act.trace.sha256} {how}".encode(), crc)
     return f"{crc:08x}"
 
 

@@ -158,6 +158,7 @@ def rest_of(story: Story, drive: Mapping, now: State, void: tuple[str, ...]) -> 
     if story.doubts:
         now, void = UNKNOWN, (*void, *(f"everything: {each}" for each in story.doubts))
     todo = standing.todo(story.acts, story.past, now, void, story.moved_bytes)
+    todo = replace(todo, acts=prepare.measured(todo.acts, drive))
     known = earlier.speeds(story.run.parent, story.plan, drive)
     seed = story.header["method"].get("seed") or 0
     leaves = state.prove(todo.acts, todo.kept)
@@ -179,7 +180,8 @@ def _able(story: Story, args, prepared: prepare.Prepared, rated_bytes, can: froz
 def fits(story: Story, prepared: prepare.Prepared, can: frozenset[str]) -> None:
     """Raises UsageError where this bench, or this ssdrig, cannot do the rest as it was begun."""
     able.the_rest(story.plan, prepared.acts, story.header["drive"], can)
-    begun = replace(prepared, acts=story.acts, drive=story.header["drive"])
+    acts = prepare.measured(story.acts, story.header["drive"])
+    begun = replace(prepared, acts=acts, drive=story.header["drive"])
     able.same_jobs(story.header["plan"].get("jobs_crc"), prepare.jobs_crc(begun))
 
 

@@ -10,6 +10,7 @@ the unbroken run would have.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ssdrig import steps
 from ssdrig.errors import UsageError
 from ssdrig.plan import grammar, state
 from ssdrig.plan.expand import Act, Repeat
@@ -172,7 +173,10 @@ def _new_rounds_do(acts: Sequence[Act], first: int, end: int, wanted: Sequence[S
     points = {_writes(each) for act in acts[first:end] for each in _loads(act)}
     alike = {act.path for act in acts[first:end]}
     for act in acts[end:]:
-        if act.do in ("purge", "fill", "trim") or not {_writes(each) for each in _loads(act)} - {None} <= points:
+        if (
+            act.do in ("purge", "fill", "trim", "replay")
+            or not {_writes(each) for each in _loads(act)} - {None} <= points
+        ):
             alike.discard(act.path)
             break
         alike.add(act.path)
@@ -253,7 +257,7 @@ def _begun(acts: Sequence[Act], found: Past, i: int, event: Mapping) -> Past:
         return found  # a condition that a continuation has set again
     left = state.cut_short(found.state, found.cut) if found.cut else found.state
     rounds = _round(event) - 1 if act.repeat else 0
-    jobs = found.jobs + (act.do in ("fill", "load"))
+    jobs = found.jobs + (act.do in steps.FIO)
     return replace(found, at=i, cut=act, rounds=rounds, state=left, jobs=jobs)
 
 

@@ -1,5 +1,7 @@
 """What a trace can be played on."""
 
+from urllib.parse import parse_qs, urlsplit
+
 from ssdrig.trace import aio
 from ssdrig.trace.player import SLOTS
 
@@ -14,3 +16,11 @@ def nbd(socket: str, longest: int):
 def device(node: str, longest: int) -> aio.Aio:
     """A block device or a file; a context manager. Raises DriveError, ToolMissing."""
     return aio.Aio(node, SLOTS, longest)
+
+
+def named(target: str, longest: int):
+    """By what fio calls it: nbd+unix:///?socket=PATH, or a node. Raises as the others."""
+    url = urlsplit(target)
+    if url.scheme == "nbd+unix":
+        return nbd(parse_qs(url.query)["socket"][0], longest)
+    return device(target, longest)

@@ -1,0 +1,139 @@
+"""The folder of a played trace (schemas/journal.md, played/) -> its seconds, its figures, and what it wrote."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdrig.errors import LoadError, UsageError
+from ssdrig.load import fioseconds, fiotext, played, traceform
+from ssdrig.load.fioseconds import TAIL_MS, WINDOW_MS, Seconds
+from ssdrig.load.traceform import READ, WRITE
+
+RECORDS, START, LINES = "records.bin", "start.json", "out.json"
+SECOND_NS = 1_000_000_000
+AT_ONCE = 1 << 20
+DIRECTIONS = {"read": READ, "write": WRITE}
+UNSEEN_IOS = 1 << 16  # the player may have had so many under way or ended that its records do not have yet
+
+
+def load(folder: Path, direction: str | None = None) -> Seconds:
+    """Its reads and writes by the second, from the intended time of the first I/O on; each I/O counts in the second in
+    which it ended. `direction` "read" or "write": those only. Raises LoadError."""
+    rows, records, said = _of(folder)
+    ops = [DIRECTIONS[direction]] if direction else list(DIRECTIONS.values())
+    t0_ns = int(records["intended_ns"][0])
+    end_ns = max(int(records["done_ns"][first : first + AT_ONCE].max()) for first in range(0, len(records), AT_ONCE))
+    runtime_ms = (end_ns - t0_ns) / 1e6
+    n = max(1, -(-int(runtime_ms - TAIL_MS) // WINDOW_MS))
+    ios, moved, lat_ns, cells = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), []
+    seen = set()
+    for here, kept in _parts(rows, records):
+        chosen = np.isin(here["op"], ops)
+        seen |= set(np.unique(here["op"][chosen]).tolist())
+        second = np.minimum((kept["done_ns"][chosen] - t0_ns) // SECOND_NS, n - 1)
+        took_ns = kept["done_ns"][chosen] - kept["issued_ns"][chosen]
+        ios += np.bincount(second, minlength=n)
+        moved += np.bincount(second, here["length_bytes"][chosen], n).astype(np.int64)
+        lat_ns += np.bincount(second, took_ns, n)
+        key, counts = np.unique(second * fiotext.BINS + fiotext.plat_index(took_ns), return_counts=True)
+        cells.append(np.stack([*np.divmod(key, fiotext.BINS), counts], axis=1))
+    total = fiotext.totals(None) | {
+        "ios": int(ios.sum()),
+        "bytes": int(moved.sum()),
+        "runtime_ms": runtime_ms,
+        "lat_sum_ns": float(lat_ns.sum()),
+        "directions": tuple(name for name, op in DIRECTIONS.items() if op in seen),
+        "cpu_percent": 100 * said["cpu_s"] / (runtime_ms / 1000) if said.get("cpu_s") and runtime_ms else None,
+    }
+    found = fioseconds.quantiles(np.concatenate(cells), n)
+    partial = runtime_ms < n * WINDOW_MS - TAIL_MS
+    made = fioseconds.seconds(0, ios, lat_ns / np.maximum(ios, 1), found, partial, "records", total, 0)
+    notes = () if len(records) == len(rows) else (f"{len(records)} of the trace's {len(rows)} I/Os are kept",)
+    t_ns = t0_ns + np.arange(n, dtype=np.int64) * SECOND_NS
+    return replace(made, t_ns=t_ns, bw_bytes=moved, hist_of="lat", notes=notes)
+
+
+def figures(folder: Path, dilation: int) -> dict:
+    """played.figures() of what is kept, with {"trace", "source", "synthetic", "scaled", "of_ios" (of the whole trace),
+    "how"}. Raises LoadError."""
+    rows, records, said = _of(folder)
+    header, how = said["header"], said["how"]
+    found = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
+    named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
+    return named | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how} | found
+
+
+def written_bytes(folder: Path, since_ns: int | None = None) -> tuple[int, int]:
+    """The least and the most bytes that the play has written since then (None: all of it); of one that was cut short
+    what it had under way counts among the most."""
+    try:
+        rows, records, said = _of(folder)
+    except LoadError:
+        try:
+            rows, records, said = *_rows(folder), {}
+        except LoadError:
+            return 0, 0
+    least = most = 0
+    for here, kept in _parts(rows, records):
+        is_write, length = here["op"] == WRITE, here["length_bytes"].astype(np.int64)
+        since = since_ns or 0
+        least += int(length[is_write & (kept["issued_ns"] >= since)].sum())
+        most += int(length[is_write & (kept["done_ns"] >= since)].sum())
+    if not said.get("ended"):
+        ahead = rows[len(records) : len(records) + UNSEEN_IOS]
+        most += int(ahead["length_bytes"][ahead["op"] == WRITE].sum(dtype=np.int64))
+    return least, most
+
+
+def _parts(rows: np.ndarray, records: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for first in range(0, len(records), AT_ONCE):
+        kept = records[first : first + AT_ONCE]
+        yield rows[first : first + len(kept)], kept
+
+
+def _of(folder: Path) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """(rows of the trace, records of its first I/Os, at least one; start.json and the last line of out.json)."""
+    rows, records = _rows(folder)
+    if not len(records):
+        raise LoadError(f"I/Os that have ended in {folder}", "none", "the play was cut short at once")
+    return rows, records, _start(folder) | _last(folder)
+
+
+def _rows(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        _, rows = traceform.read(folder / str(_start(folder)["trace"]))
+        size = (folder / RECORDS).stat().st_size // played.RECORD.itemsize
+        records = np.zeros(0, played.RECORD)
+        if size:
+            records = np.memmap(folder / RECORDS, played.RECORD, "r", 0, (min(size, len(rows)),))
+    except (OSError, ValueError, KeyError, UsageError) as error:
+        raise LoadError(f"a played trace in {folder}", str(error), "take it from a copy of the run") from error
+    if len(records) and (np.any(records["done_ns"] < records["issued_ns"]) or records["intended_ns"][0] <= 0):
+        raise LoadError(f"times of I/Os in {folder / RECORDS}", "ends before beginnings", "the file is damaged")
+    return rows, records
+
+
+def _start(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / START).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise LoadError(f"{START} in {folder}", str(error), "take it from a copy of the run") from error
+    if not isinstance(found, dict) or not isinstance(found.get("header"), dict) or not isinstance(found["how"], dict):
+        raise LoadError(f"{START} of a played trace in {folder}", "another content", "the file is damaged")
+    return found
+
+
+def _last(folder: Path) -> dict[str, Any]:
+    """What the player said last: {"cpu_s", "ended"} where it came to its end."""
+    try:
+        with open(folder / LINES, "rb") as f:
+            f.seek(max(0, f.seek(0, os.SEEK_END) - 4096))
+            found = json.loads(f.read().splitlines()[-1])
+    except (OSError, ValueError, IndexError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

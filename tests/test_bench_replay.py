@@ -1,0 +1,72 @@
+"""The whole bench: a trace played by a plan on the virtual drive, its figures against the drive's ledger."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_plans import FILLED, HEAD
+
+from ssdrig import journal
+from ssdrig.analysis import table
+from ssdrig.load import playedlog, traceform
+from ssdrig.report import plan_page
+from ssdrig.virtual.device import truth
+
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
+PLAY = """[[step]]
+name = "play"
+do = "replay"
+bench = "bench-light-like"
+ios = 6000
+range = "64 MiB"
+idle_cap = "25 ms"
+smart = "edges"
+[[show]]
+view = "replay"
+of = "play"
+"""
+
+
+def ssdrig(*words) -> dict:
+    argv = [sys.executable, "-m", "ssdrig", *map(str, words), "--json", "--quiet"]
+    done = subprocess.run(argv, text=True, capture_output=True, timeout=150)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """(what the dry run said of the step, the run folder)"""
+    folder = tmp_path_factory.mktemp("replay")
+    (folder / "plan.toml").write_text(HEAD + FILLED.replace('do = "fill"\n', 'do = "fill"\nrange = "64 MiB"\n') + PLAY)
+    words = ("run", folder / "plan.toml", "--virtual", "sata-tlc", "--capacity", "256MiB", "--runs", folder / "runs")
+    said = ssdrig(*words, "--dry-run")["acts"][-1]
+    return said, Path(ssdrig(*words)["run"])
+
+
+def test_its_figures_are_the_ledgers(ran):
+    said, run = ran
+    _, rows = traceform.read(next((run / "traces").iterdir()))
+    read, written = (int(rows["length_bytes"][rows["op"] == op].sum()) for op in (traceform.READ, traceform.WRITE))
+    ledger = json.loads((run / "truth/ledger.json").read_text())
+    assert said["written_bytes"] == [written, written]
+    assert ledger["host_write_bytes"] == (64 << 20) + written and ledger["host_read_bytes"] >= read
+    assert ledger["host_write_commands"] - int((rows["op"] == traceform.WRITE).sum()) == (64 << 20) // (128 << 10)
+    row = next(row for row in table.load(run).rows if row.act.path == "play")
+    whole = row.windows["all"]
+    assert row.state == "done" and row.found["bytes"] == read + written and whole["ios"] == 6000
+    assert playedlog.load(run / "played/play").bw_bytes.sum() == read + written
+    assert journal.events(run)[-1]["state"] == "complete"
+    edges = [row.data.t0_ns, row.data.t0_ns + round(row.data.load_s * 1e9)]
+    assert whole["energy_J"] == pytest.approx(truth.energy_between(str(run / "truth"), *edges), rel=0.01)
+    assert whole["energy_J_per_GB"] == pytest.approx(whole["energy_J"] / (read + written) * 1e9)
+    assert whole["wa"] is not None and np.isfinite(row.data.power_mean_W).all()
+
+
+def test_its_page_has_what_was_played(ran):
+    html = plan_page.render([table.load(ran[1])])
+    for words in ("SCALED: 6000 I/Os", "Data rate while busy", "Service time, writes, P99", "Time to complete"):
+        assert words in html
