@@ -281,6 +281,28 @@ def test_only_replies_that_promise_nothing_leave_early():
     assert batch[:, nbd.DUE].tolist() == [440, 500, 500, 100]
 
 
+def test_stamped_requests_come_when_they_were_submitted():
+    """Those of one time together; none in the future, none longer ago than is believed."""
+    now = (5 << 48) + 1000
+    batch = np.zeros((5, nbd.COLUMNS), np.int64)
+    for i, t_ns in enumerate((now - 400, now - 400, now - 3000, now - 100, now + 50)):
+        batch[i, nbd.COOKIE] = np.uint64((t_ns & (1 << 48) - 1) << 16 | i).astype(np.int64)
+    assert nbd.came_together(batch, 0, 5, now, 2000) == (2, now - 400)
+    assert nbd.came_together(batch, 2, 5, now, 2000) == (3, now - 2000)
+    assert nbd.came_together(batch, 3, 5, now, 2000) == (4, now - 100)
+    assert nbd.came_together(batch, 4, 5, now, 2000) == (5, now)
+
+
+def test_stamped_answers_say_when_they_count_and_leave_ahead_unless_they_promise_something():
+    batch = np.zeros((4, nbd.COLUMNS), np.int64)
+    batch[:, nbd.OP], batch[1, nbd.FLAGS] = (nbd.WRITE, nbd.WRITE, nbd.FLUSH, nbd.READ), nbd.FUA
+    batch[:, nbd.DUE], batch[:, nbd.COOKIE] = (900, 900, 900, 150), range(7, 11)
+    assert nbd.stamp(batch, 4, 200, 500) == 150
+    assert batch[:, nbd.DUE].tolist() == [400, 900, 900, 150]
+    assert (batch[:, nbd.COOKIE] >> 16).tolist() == [900, 900, 900, 150]
+    assert (batch[:, nbd.COOKIE] & 0xFFFF).tolist() == [7, 8, 9, 10]
+
+
 def test_tally():
     batch = np.zeros((7, nbd.COLUMNS), np.int64)
     batch[:, [nbd.OP, nbd.OFFSET, nbd.LENGTH, nbd.ERROR]] = [

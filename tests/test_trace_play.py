@@ -16,6 +16,7 @@ from ssdrig.errors import DriveError, UnsafeTarget, UsageError
 from ssdrig.load import played, traceform
 from ssdrig.load.traceform import FLUSH, READ, TRIM, WRITE
 from ssdrig.trace import aio, player, plays, targets
+from ssdrig.virtual.nbdpipe import NbdPipe
 
 
 def trace(*rows) -> np.ndarray:
@@ -61,7 +62,7 @@ class Model:
             assert slot not in self.prepared, "a slot that is in use was given away"
             self.prepared[slot] = int(row["offset_bytes"])
 
-    def submit(self, first, n):
+    def submit(self, first, n, now_ns):
         self.now += self.call_ns
         for slot in range(first, first + n):
             self.free_ns = max(self.free_ns, self.now) + self.service_ns
@@ -110,7 +111,7 @@ def test_a_slow_drive_does_not_shift_what_comes_later(small_ring):
     rows, model = bursts(*[1] * 100), Model(service_ns=10_000)
     slow = iter([50_000_000])
     submit = model.submit
-    model.submit = lambda first, n: (setattr(model, "now", model.now + next(slow, 0)), submit(first, n))[1]
+    model.submit = lambda *what: (setattr(model, "now", model.now + next(slow, 0)), submit(*what))[1]
     _, records = run(rows, model)
     lag = records["issued_ns"] - records["intended_ns"]
     assert lag[2] > 40_000_000 and lag[60:].max() < 10_000
@@ -246,6 +247,31 @@ def test_the_virtual_drive_gets_what_the_trace_says(served):
         row = rows[number]
         kept = client.read(int(row["offset_bytes"]), int(row["length_bytes"]))
     assert kept == pool[at[number] : at[number] + row["length_bytes"]]
+
+
+def test_an_answer_counts_at_its_time_and_not_before():
+    """What is here ahead of its time ends then; what comes behind it ends when it is here, which is counted."""
+    pipe, done = NbdPipe.__new__(NbdPipe), np.zeros(4, np.int64)
+    pipe._early, pipe.answers, pipe.late, pipe.late_ns = [], 0, 0, 0
+    assert [pipe._came(slot, due, 100, done) for slot, due in ((0, 250), (1, 90), (2, 180))] == [0, 1, 0]
+    assert (done.tolist(), pipe.answers, pipe.late, pipe.late_ns) == ([0, 100, 0, 0], 3, 1, 10)
+    assert pipe._in_time(200, done) == 1 and pipe._in_time(240, done) == 0 and pipe._in_time(300, done) == 1
+    assert done.tolist() == [250, 100, 180, 0] and not pipe._early
+
+
+def test_no_service_time_is_shorter_than_the_drives_own(tmp_path):
+    server = Serving(tmp_path, "--preset", "sata-tlc", "--capacity", "256MiB")
+    try:
+        rows = bursts(*[1, 8] * 20, gap_ns=3_000_000)
+        with targets.nbd(server.socket, 4096) as target:
+            out, before = io.BytesIO(), server.truth(op="ledger")["host_latency_ns"]
+            player.play(rows, target, player.How(), out)
+            own_ns = server.truth(op="ledger")["host_latency_ns"] - before
+            assert target.answers == len(rows)
+        records = np.frombuffer(out.getvalue(), played.RECORD)
+        assert 0 < own_ns <= (records["done_ns"] - records["issued_ns"]).sum()
+    finally:
+        server.end()
 
 
 def test_the_command_says_what_it_will_do_and_does_it(tmp_path, capsys, monkeypatch, served):

@@ -48,7 +48,8 @@ def rate() -> list[Figure]:
 
 def service() -> list[Figure]:
     """A trace at its own times on the virtual drive, its mean service time against the mean that the drive's ledger has
-    of the same I/Os. What else runs on the machine can only add to it, so the nearest of up to five counts."""
+    of the same I/Os. What else runs on the machine can only add to it, so the nearest of up to five counts. The way to
+    the drive and back is in it where it is longer than the drive's own time: by so much answers come late."""
     out = []
     asked = generate.Asked("bench-light-like", 1, 0.005, DRIVE_BYTES // 2, generate.IDLE_CAP_NS, 4096)
     rows = np.concatenate(list(generate.generate(asked)))
@@ -59,28 +60,38 @@ def service() -> list[Figure]:
         socket = running.drive["socket"]
         with targets.nbd(socket, 1 << 17) as target:
             _played(fill, target, player.How(closed=True))
+            nothing = _singles(1000)
+            nothing["length_bytes"] = nothing["offset_bytes"] = 0
+            way = [_played(nothing, target, player.How()) for _ in range(TRIES)]
+            way_us = min(each["all"]["mean_us"] for each in way)
+            out.append(
+                Figure("the way to the drive and back: a read of no bytes", way_us, "us", "for comparison", True)
+            )
             for name, chosen, speed in (
                 ("single 4 KiB reads", _singles(2000), 1.0),
                 ("a light bench", rows, 1.0),
                 ("a light bench, twice as fast", rows, 2.0),
             ):
                 near = min((_against(chosen, target, speed, socket) for _ in range(TRIES)), key=lambda pair: pair[2])
-                seen_us, own_us, off_us = near
+                seen_us, own_us, off_us, late_us, late_percent = near
                 bar = max(20.0, 0.02 * own_us)
                 out.append(at_most(f"{name}: {seen_us:.0f} us, the drive's own {own_us:.0f}", off_us, "us off", bar))
+                words = f"of that the way: {late_percent:.0f} % of the answers come late, mean of all"
+                out.append(Figure(words, late_us, "us", "for comparison", True))
     finally:
         running.end()
     return out
 
 
-def _against(rows: np.ndarray, target, speed: float, socket: str) -> tuple[float, float, float]:
-    """(mean service time seen, the drive's own, distance), us."""
+def _against(rows: np.ndarray, target, speed: float, socket: str) -> tuple[float, float, float, float, float]:
+    """(mean service time seen, the drive's own, distance, mean by which answers came late), us; percent that did."""
     truth = f"{socket}.truth"
-    before = adminclient.ask(truth, {"op": "ledger"})
+    before, late, late_ns = adminclient.ask(truth, {"op": "ledger"}), target.late, target.late_ns
     seen_us = _played(rows, target, player.How(speed=speed))["all"]["mean_us"]
     after = adminclient.ask(truth, {"op": "ledger"})
     own_us = (after["host_latency_ns"] - before["host_latency_ns"]) / len(rows) / 1e3
-    return seen_us, own_us, abs(seen_us - own_us)
+    late_us, late_percent = (target.late_ns - late_ns) / len(rows) / 1e3, 100 * (target.late - late) / len(rows)
+    return seen_us, own_us, abs(seen_us - own_us), late_us, late_percent
 
 
 def _singles(n: int) -> np.ndarray:

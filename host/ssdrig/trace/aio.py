@@ -138,9 +138,9 @@ class Aio:
                 raise UsageError("a block device for a trace with trims", self.path, "play it on a drive")
             self._trims = _Trims(self.fd)
 
-    def submit(self, first: int, n: int) -> int:
-        """Hand over the requests of n slots. Returns how many were taken, 0 where too many are under way. Raises
-        DriveError."""
+    def submit(self, first: int, n: int, now_ns: int = 0) -> int:
+        """Hand over the requests of n slots (now_ns: as nbdpipe.submit, not needed here). Returns how many were taken,
+        0 where too many are under way. Raises DriveError."""
         if self._trims is not None and (trims := np.flatnonzero(self._is_trim[first : first + n])).size:
             if trims[0] == 0:
                 row = self._controls[first]

@@ -34,7 +34,7 @@ class Target(Protocol):
     most: int
 
     def prepare(self, first: int, rows: np.ndarray) -> None: ...
-    def submit(self, first: int, n: int) -> int: ...
+    def submit(self, first: int, n: int, now_ns: int) -> int: ...
     def reap(self, timeout_ns: int, done_ns: np.ndarray) -> int: ...
 
 
@@ -192,7 +192,7 @@ class _Playing:
         self.issued[slot : slot + n] = now
         if not self.under_way:
             self.alive_ns = now
-        taken = self.target.submit(slot, n)
+        taken = self.target.submit(slot, n, now)
         self.under_way += taken
         return taken
 

@@ -26,8 +26,8 @@ class NbdClient:
     Raises DriveError when there is no drive, when it breaks the protocol or when it goes away; NbdError when it refuses
     a request."""
 
-    def __init__(self, path: str, timeout_s: float = 30.0):
-        self.path = path
+    def __init__(self, path: str, timeout_s: float = 30.0, export: bytes = b""):
+        self.path, self._export = path, export
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(timeout_s)
         self._cookie = 0
@@ -45,7 +45,8 @@ class NbdClient:
         greeting = self._receive(18)
         if greeting[:16] != b"NBDMAGICIHAVEOPT":
             raise self._lost("another protocol")
-        body = struct.pack(">IH", 0, 0)  # the default export, no information asked for
+        name = self._export
+        body = struct.pack(">I", len(name)) + name + struct.pack(">H", 0)  # no information asked for
         self.sock.sendall(struct.pack(">I", 3) + _OPTION.pack(b"IHAVEOPT", 7, len(body)) + body)
         self.size_bytes = self.flags = None
         self.block_bytes = 1

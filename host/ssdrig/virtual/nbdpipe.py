@@ -1,9 +1,14 @@
 """An NBD client with many requests under way, for the trace player: the requests of a window are prepared at once, sent
-in batches, and answered in any order."""
+in batches, and answered in any order.
+
+The drive is told when each was submitted, and tells when it is completed (nbd.STAMPED): an answer that is here before
+its time counts then, one that comes late counts when it is here."""
 
 import errno
+import heapq
 import os
 import select
+import socket
 import time
 
 import numpy as np
@@ -16,7 +21,8 @@ HEADER = np.dtype(
     [("magic", ">u4"), ("flags", ">u2"), ("kind", ">u2"), ("cookie", ">u8"), ("offset", ">u8"), ("length", ">u4")]
 )
 KINDS = (nbd.READ, nbd.WRITE, nbd.TRIM, nbd.FLUSH)
-BUFFER_BYTES = 1 << 18
+BUFFER_BYTES, SEND_BYTES = 1 << 18, 1 << 20
+SLOT_MASK, TIME_MASK = (1 << nbd.SLOT_BITS) - 1, (1 << nbd.TIME_BITS) - 1
 MOST_UNDER_WAY = 1024
 
 
@@ -26,11 +32,13 @@ class NbdPipe(NbdClient):
     DriveError where the drive refuses a request."""
 
     def __init__(self, path: str, slots: int, pool, pool_offsets):
-        super().__init__(path)
+        super().__init__(path, export=nbd.STAMPED)
         self.sock.setblocking(False)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)  # the kernel gives what it allows
         self.most = MOST_UNDER_WAY
         self._headers = np.zeros(slots, HEADER)
-        self._headers["magic"], self._headers["cookie"] = REQUEST_MAGIC, np.arange(slots)
+        self._headers["magic"] = REQUEST_MAGIC
+        self._slots = np.arange(slots, dtype=np.uint64)
         self._header_bytes = memoryview(self._headers.view(np.uint8))
         self._pool, self._pool_offsets = memoryview(pool), pool_offsets
         self._reads, self._writes = [0] * slots, [0] * slots  # bytes that follow on the answer, on the request
@@ -40,7 +48,10 @@ class NbdPipe(NbdClient):
         self._view = memoryview(self._buffer)
         self._held = 0  # bytes at the buffer's beginning that are no whole header yet
         self._skip = 0  # bytes of a read's data that are still to come ...
-        self._reading = -1  # ... and its slot
+        self._reading = -1  # ... its slot ...
+        self._reading_due_ns = 0  # ... and when it is completed
+        self._early: list[tuple[int, int]] = []  # answers that are here before their time: (ns, slot)
+        self.answers = self.late = self.late_ns = 0  # all, those that came behind their time, by how much together
 
     def prepare(self, first: int, rows: np.ndarray) -> None:
         """The requests of rows (op: an index into KINDS) go into the slots from `first` on, which must be free."""
@@ -51,10 +62,12 @@ class NbdPipe(NbdClient):
         self._writes[first : first + n] = np.where(op == KINDS.index(nbd.WRITE), length, 0).tolist()
         self._from[first : first + n] = self._pool_offsets(first, n).tolist()
 
-    def submit(self, first: int, n: int) -> int:
-        """Send the requests of n slots, or none (0) while the drive has not taken those before."""
+    def submit(self, first: int, n: int, now_ns: int) -> int:
+        """Send the requests of n slots, submitted now, or none (0) while the drive has not taken those before."""
         if self._unsent and not self._send():
             return 0
+        stamp = np.uint64((now_ns & TIME_MASK) << nbd.SLOT_BITS)
+        self._headers["cookie"][first : first + n] = self._slots[first : first + n] | stamp
         size, begin = HEADER.itemsize, first
         for slot in range(first, first + n):
             if length := self._writes[slot]:
@@ -85,22 +98,46 @@ class NbdPipe(NbdClient):
         return True
 
     def reap(self, timeout_ns: int, done_ns: np.ndarray) -> int:
-        """Wait for an answer, at most so long; done_ns of the slots that were answered becomes their time. Returns how
-        many."""
+        """Wait for the end of a request, at most so long; done_ns of the slots that have ended becomes their time.
+        Returns how many."""
+        ended = self._in_time(time.monotonic_ns(), done_ns)
+        if ended:
+            timeout_ns = 0
+        elif self._early:
+            timeout_ns = max(0, min(timeout_ns, self._early[0][0] - time.monotonic_ns()))
         readable, writable, _ = select.select([self.sock], [self.sock] if self._unsent else [], [], timeout_ns / 1e9)
         if writable:
             self._send()
         if not readable:
-            return 0
+            return ended + self._in_time(time.monotonic_ns(), done_ns)
         try:
             got = self.sock.recv_into(self._view[self._held :])
         except BlockingIOError:
-            return 0
+            return ended
         except OSError as error:
             raise self._lost(error) from error
         if not got:
             raise self._lost("the end of the connection")
-        return self._taken_in(self._held + got, time.monotonic_ns(), done_ns)
+        return ended + self._taken_in(self._held + got, time.monotonic_ns(), done_ns)
+
+    def _in_time(self, now: int, done_ns: np.ndarray) -> int:
+        """The requests whose answers were here and whose time has come."""
+        ended = 0
+        while self._early and self._early[0][0] <= now:
+            due_ns, slot = heapq.heappop(self._early)
+            done_ns[slot] = due_ns
+            ended += 1
+        return ended
+
+    def _came(self, slot: int, due_ns: int, now: int, done_ns: np.ndarray) -> int:
+        """How many have ended: none where its time is still to come."""
+        self.answers += 1
+        if due_ns > now:
+            heapq.heappush(self._early, (due_ns, slot))
+            return 0
+        self.late, self.late_ns = self.late + 1, self.late_ns + now - due_ns
+        done_ns[slot] = now
+        return 1
 
     def _taken_in(self, end: int, now: int, done_ns: np.ndarray) -> int:
         at, ended = 0, 0
@@ -110,21 +147,23 @@ class NbdPipe(NbdClient):
                 at, self._skip = at + taken, self._skip - taken
                 if self._skip:
                     break
-                done_ns[self._reading] = now
-                ended, self._reading = ended + 1, -1
+                ended += self._came(self._reading, self._reading_due_ns, now, done_ns)
+                self._reading = -1
             if end - at < REPLY.size:
                 break
-            magic, error, slot = REPLY.unpack_from(self._buffer, at)
+            magic, error, cookie = REPLY.unpack_from(self._buffer, at)
             at += REPLY.size
+            slot = cookie & SLOT_MASK
+            ahead_ns = ((cookie >> nbd.SLOT_BITS) - now) & TIME_MASK
+            due_ns = now + ahead_ns - ((TIME_MASK + 1) if ahead_ns > TIME_MASK >> 1 else 0)
             if magic != REPLY_MAGIC or slot >= len(self._reads):
                 raise self._lost("an answer to another request")
             if error:
                 self._refused(slot, error)
             if length := self._reads[slot]:
-                self._skip, self._reading = length, slot
+                self._skip, self._reading, self._reading_due_ns = length, slot, due_ns
             else:
-                done_ns[slot] = now
-                ended += 1
+                ended += self._came(slot, due_ns, now, done_ns)
         self._held = end - at
         self._view[: self._held] = self._buffer[at:end]
         return ended

@@ -4,7 +4,11 @@ Source of all numbers: NetworkBlockDevice/nbd doc/proto.md. Offered: flush, FUA,
 connections; not offered: TLS, structured replies, extended headers, block status.
 
 A batch is an int64 array (n, COLUMNS), a row a request, so that Numba passes it on without unpacking; the same array,
-with DUE filled in, is the list of requests that wait for their completion time."""
+with DUE filled in, is the list of requests that wait for their completion time.
+
+The export name STAMPED is ours: the cookie of a request says when it was submitted, that of its answer when it counts
+as completed, CLOCK_MONOTONIC of this machine. So the way through the sockets is no part of a request's time, as a
+doorbell in memory has none, and an answer, like the data that precedes an interrupt, may come ahead of its time."""
 
 import struct
 
@@ -22,6 +26,8 @@ REPLY_BYTES = 16
 
 OP, FLAGS, COOKIE, OFFSET, LENGTH, AT, ERROR, DUE = range(8)
 COLUMNS = 8
+STAMPED = b"stamped"
+SLOT_BITS, TIME_BITS = 16, 48  # of a stamped cookie: the client's number of the request, ns modulo 2^48
 MORE, ENDED, BROKEN = range(3)  # what parse() says of the stream
 
 _GREETING = b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3)  # FIXED_NEWSTYLE, NO_ZEROES
@@ -42,6 +48,7 @@ class Negotiation:
     def __init__(self, size_bytes: int, min_block: int = 1):
         self.size_bytes, self.min_block = size_bytes, min_block
         self.state, self.rest, self._no_zeroes = "flags", b"", False
+        self.stamped = False  # the client has asked for the export STAMPED
 
     def receive(self, data: bytes) -> bytes:
         """Take what the client sent, return what to send. A client that breaks the protocol leaves state "closed"."""
@@ -88,6 +95,7 @@ class Negotiation:
                 return _option_reply(option, _ERR_INVALID)
             if option == _GO:
                 self.state = "ready"
+                self.stamped = body[4 : 4 + struct.unpack(">I", body[:4])[0]] == STAMPED
             export = struct.pack(">HQH", 0, self.size_bytes, TRANSMISSION_FLAGS)
             blocks = struct.pack(">HIII", 3, self.min_block, 4096, MAX_BYTES)
             return (
@@ -232,6 +240,33 @@ def set_due(batch, n, owner, done_ns, m, now_ns, t0_ns, dilation, lead_ns):
         if batch[i, OP] != FLUSH and batch[i, FLAGS] & FUA == 0:
             due = max(due - lead_ns, now_ns * dilation)
         batch[i, DUE] = t0_ns + due
+        first = min(first, batch[i, DUE])
+    return first
+
+
+@jit
+def came_together(batch, first, n, now_ns, most_ns):
+    """Of stamped requests that are here at now_ns: (end, came_ns), rows first to end - 1 were submitted at came_ns, at
+    most most_ns ago."""
+    time = (batch[first, COOKIE] >> SLOT_BITS) & ((1 << TIME_BITS) - 1)
+    end = first + 1
+    while end < n and (batch[end, COOKIE] >> SLOT_BITS) & ((1 << TIME_BITS) - 1) == time:
+        end += 1
+    ago = (now_ns - time) & ((1 << TIME_BITS) - 1)
+    return end, now_ns - min(ago, most_ns if ago < 1 << (TIME_BITS - 1) else 0)
+
+
+@jit
+def stamp(batch, n, now_ns, ahead_ns):
+    """The cookies of the first n requests say when they are completed (DUE); DUE becomes when their answers may leave:
+    ahead_ns sooner for those that promise no durability. Returns the earliest DUE."""
+    first = np.int64(1) << 62
+    for i in range(n):
+        due = batch[i, DUE]
+        slot = batch[i, COOKIE] & ((1 << SLOT_BITS) - 1)
+        batch[i, COOKIE] = slot | (due & ((1 << TIME_BITS) - 1)) << SLOT_BITS
+        if batch[i, OP] != FLUSH and batch[i, FLAGS] & FUA == 0:
+            batch[i, DUE] = max(due - ahead_ns, min(due, now_ns))
         first = min(first, batch[i, DUE])
     return first
 

@@ -88,7 +88,8 @@ class Connection:
                 self._buf, self._start, self._end, device.capacity_bytes, device.store.min_block, self._batch
             )
             if n:
-                self.waiting.execute(self._buf, self._batch, n, now_ns)
+                execute = self.waiting.execute_stamped if self.negotiation.stamped else self.waiting.execute
+                execute(self._buf, self._batch, n, now_ns)
             self._start += used
             if state != nbd.MORE:
                 self.close()
