@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic_plan import Writer
+from synthetic_plan import DRIVE, Writer
 from test_power_states import MS, S, device
 
-from ssdrig.analysis import average_power, load_line, table
+from ssdrig.analysis import average_power, average_terms, load_line, table
 from ssdrig.analysis.load_line import Point
 from ssdrig.drive.smart import nvme_pages
 from ssdrig.report import plan_page, shown_line
@@ -195,3 +195,72 @@ def test_the_view_says_what_the_line_is(run):
     )
     assert made in plan_page.render([run])
     assert shown_line.in_words(load_line.fit([])).startswith("no line: 0 of 0 points")
+
+
+# --- average power on a page
+
+AVERAGE = """schema = 1
+name = "demo"
+title = "Average"
+source = "a test"
+about = "A benchmark and a rest."
+needs = ["rig"]
+[[step]]
+name = "bench"
+do = "load"
+pattern = "random"
+read = 50
+block = "4 KiB"
+time = "4 s"
+[[step]]
+name = "rest"
+do = "idle"
+until = "quiet"
+least = "6 s"
+most = "1 min"
+[[show]]
+view = "average-power"
+of = "bench"
+"""
+
+
+def averaged(folder, name, rest: bool, serial="SIM0001", text=AVERAGE):
+    """4 s of 2000 I/Os a second at 2 W; then, with `rest`, 3 s of 0.9 W and 7 s of 0.05 W."""
+    w = Writer(folder, text, name=name, more={"drive": DRIVE | {"serial": serial}})
+    w.load("bench", [2000] * 4, 2.0)
+    if rest:
+        w.event("step.start", step="rest")
+        for watts, seconds in ((0.9, 3), (0.05, 7)):
+            w._power(watts)
+            w.t_ns += seconds * S
+        w.event("step.end", step="rest", ok=True)
+        live = quiet.verdict([0.9] * 3 + [0.05] * 7, 6)._asdict()
+        w.event("quiet", step="rest", **live, lasted_s=10, nand_written_bytes=0, host_written_bytes=0, nand_why=None)
+    return table.load(w.end(power=True))
+
+
+def test_the_page_prints_each_term_and_assumption(tmp_path):
+    own = averaged(tmp_path, "own", True, text=AVERAGE + 'rest = "rest"\n')
+    terms = average_terms.of(own, ["bench"], "rest")
+    measured = terms.measured
+    assert measured.bench_J == pytest.approx(8, rel=0.01) and measured.bench_s == pytest.approx(4, abs=0.05)
+    assert measured.bench_written_bytes == pytest.approx(4000 * 4096, rel=0.01)
+    assert measured.idle_W == pytest.approx(0.05, rel=0.02) and measured.background_above_J == pytest.approx(
+        2.55, rel=0.02
+    )
+    page = plan_page.render([own])
+    for words in ("light, 10.0 GB a day", "a heavy user writes 40.0 GB a day", "workstation", "background work, J"):
+        assert words in page
+    light = average_power.average(measured, 10e9)
+    assert f"{1000 * light.power_W:.3g}"[:4] in page and "the drive stays powered all the time" in page
+
+
+def test_terms_may_be_of_another_run_of_the_same_drive(tmp_path):
+    bench, rest, other = (
+        averaged(tmp_path, name, rested, serial)
+        for name, rested, serial in (("a", False, "X"), ("b", True, "X"), ("c", True, "Y"))
+    )
+    found = average_terms.of(bench, ["bench"], None, [bench, rest, other])
+    assert found.measured.idle_W == pytest.approx(0.05, rel=0.02) and found.source.endswith("rest of run b")
+    assert "no other run of this drive" in average_terms.of(bench, ["bench"], None, [bench, other]).why
+    assert "no other run of this drive" in plan_page.render([bench])

@@ -240,3 +240,17 @@ def test_points_of_all_steps_together_have_an_end_when_the_plan_is_read():
     repeat = '[[step]]\nname = "r"\ndo = "repeat"\nover = [{ threads = [1, 2, 3, 4, 5, 6, 7] }]\n'
     with pytest.raises(UsageError, match="at most 20000 points of all steps together; seen 20993 in .* variant many"):
         grammar.read(SMALL + text.replace(", ", ",\n") + repeat + inner)
+
+
+def test_degrade_recover_is_eight_rounds_five_more_and_five_rests():
+    found = acts("degrade-recover")
+    growing = [act for act in found if act.path == "degradation/degrade"]
+    assert [act.keys["time"] for act in growing] == [60 * minutes for minutes in range(10, 50, 5)]
+    passes = [act for act in found if act.path.endswith("/pass") or act.path.startswith("recovered-")]
+    assert len(passes) == 8 + 1 + 5 and all("time" not in act.keys for act in passes)
+    assert {load.most_ios(act.keys) for act in passes} == {200_000}
+    (steady,) = (act for act in found if act.path == "steady/degrade")
+    assert steady.repeat.most == 5 and steady.keys["time"] == 2700
+    sizes = dict(steady.keys["block"])
+    assert sum(size * percent for size, percent in sizes.items()) == pytest.approx(100 * 514 * 1024, rel=0.08)
+    assert [act.keys["time"] for act in found if act.do == "idle"] == [300.0] * 5

@@ -16,6 +16,7 @@ import numpy as np
 from ssdrig import analysis, journal, parts, steps
 from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
+from ssdrig.analysis.finer import read as read_finer
 from ssdrig.analysis.rated_life import lives
 from ssdrig.analysis.rest import by_samples
 from ssdrig.analysis.row_figures import KEYS as KEYS
@@ -271,9 +272,9 @@ def _of_part(run: Path) -> Table:
     smart.read_polls(base, run)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
-    powers = power.read_powers(
-        base, run, np.concatenate([own_report.edges_ns(base), *(act_energy.edges_ns(row.data) for row in rows)])
-    )
+    finer = read_finer(plan.shows, base, rows, run / "fio")
+    times_ns = [act_energy.edges_ns(row.data) for row in rows] + [each.edges_ns for each in finer]
+    powers = power.read_powers(base, run, np.concatenate([own_report.edges_ns(base), *times_ns]))
     own_report.place(base, functools.partial(rails.steps_J, powers))
     for row in rows:
         row.data = row.data and replace(row.data, closure=base.closure, **own_report.placed(base))
@@ -293,6 +294,8 @@ def _of_part(run: Path) -> Table:
         row_figures.figures(row, joules, row_figures.folder_of(row, run), powers, by_second)
         by_samples(row)
     row_figures.gaps(rows)
+    for each in finer:
+        each.put(base, powers)
     purges = [str(event["method"]) for event in base.events if event["kind"] == "purge" and event.get("method")]
     return Table(run, base, plan, acts, rows, verdicts_of(base.events, rows), purges)
 

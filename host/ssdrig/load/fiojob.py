@@ -11,7 +11,9 @@ LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread an
 LOG_BYTES = 170 << 20  # how much of that it may hold
 SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
 ALIGNED_BYTES = 4096
-BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf")}  # detail -> time between status lines with histograms
+FINE_MS = 100
+# detail -> time between status lines with histograms
+BINS_S = {"second": 0.0, "minute": 60.0, "none": float("inf"), "fine": 60.0}
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,8 @@ class Job:
     `threads` each keep `queue_depth` I/Os in flight; sequential ones share `size_bytes`, random ones each go over all
     of it. With `pause_s` every thread does I/O for `burst_s`, then none for `pause_s`, in turn; fio's first burst takes
     both times. `detail`: "second" keeps fio's histogram log, "minute" a latency histogram a minute, "none" one of the
-    whole step (counts are kept each second in all of them); None: "second" if that fits into fio's memory, else
-    "minute". `most_bytes`: fio is ended when it has moved more.
+    whole step (counts are kept each second in all of them), "fine" as "minute", with the bytes of each FINE_MS; None:
+    "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has moved more.
 
     `read_percent` is the share of reads where rw is "rw" or "randrw". `blocks`: a mix of block sizes, ((bytes,
     percent), …), of which block_bytes is the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
@@ -135,14 +137,13 @@ def job_file(job: Job) -> str:
         ("percentile_list", "50:90:95:99:99.9:99.99:99.999"),
         *SYNC[job.sync],
     ]
+    monotonic: Options = [("log_alternate_epoch", 1), ("log_alternate_epoch_clock_id", 1)]
     if detail(job) == "second":
-        options += [
-            ("log_avg_msec", 1000),
-            ("log_hist_msec", 1000),
-            ("log_alternate_epoch", 1),
-            ("log_alternate_epoch_clock_id", 1),
-            *((f"write_{kind}_log", job.name) for kind in ("iops", "bw", "lat", "hist")),
-        ]
+        kinds = ("iops", "bw", "lat", "hist")
+        options += [("log_avg_msec", 1000), ("log_hist_msec", 1000), *monotonic]
+        options += [(f"write_{kind}_log", job.name) for kind in kinds]
+    elif detail(job) == "fine":
+        options += [("log_avg_msec", FINE_MS), *monotonic, ("write_bw_log", job.name)]
     return f"[{job.name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
 
 

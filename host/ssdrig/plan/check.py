@@ -9,7 +9,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import values
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import AT_ONCE
-from ssdrig.plan.step import Step, every, told
+from ssdrig.plan.step import Step, every, taken, told
 from ssdrig.rules import steady
 from ssdrig.steps import idle
 from ssdrig.steps.keys import Key
@@ -29,7 +29,7 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
     kind = steps.KINDS[found.do]
     if found.do != "repeat":
         _points(found.do, found.axes, where)
-    swept = {**{key: points for key, points in outer.items() if key in kind.KEYS}, **found.axes}
+    swept = {**{key: outer[key] for key in taken(found, kind, outer)}, **found.axes}
     for key in found.axes:
         if key in outer:
             raise UsageError(

@@ -11,6 +11,7 @@ from ssdrig import steps, words
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import MIB, own_percent, whole_MiB
 from ssdrig.plan import grammar, quantity, values
+from ssdrig.plan.step import taken
 
 if TYPE_CHECKING:
     from ssdrig.trace.facts import Facts
@@ -197,7 +198,7 @@ def _acts(
     picks: tuple[Mapping, ...] | None = None,
 ) -> Iterator[Act]:
     """The acts of a step. `picks`: what the point of a choose step may be that the repeat around it is at."""
-    spec = steps.KINDS[step.do].KEYS
+    spec, takes = steps.KINDS[step.do].KEYS, taken(step, steps.KINDS[step.do], outer)
     lacking = [need for need in step.needs if need not in capabilities]
     why = f"needs {' and '.join(lacking)}, which this bench has not" if lacking else None
     if lacking and not step.optional:
@@ -211,7 +212,7 @@ def _acts(
     def act(point: Mapping, chosen: Mapping) -> Act:
         keys = dict(step.keys)
         for key, value in {**point, **chosen}.items():
-            if key in spec:
+            if key in spec and (key not in outer or key in takes):
                 keys[key] = values.read(value, spec[key].kind)
         keys.pop("over", None)
         if "off" in outer and "on" not in keys:

@@ -35,9 +35,14 @@ KEYS_OF: dict[str, View] = {
     "life": View(("of",), ("title",)),
     "wear": View(("of",), ("title",)),
     "replay": View(("of",), ("title",)),
+    "plateaus": View(("of",), ("title", "top")),
+    "cache-recovery": View(("of",), ("title",)),
+    "thermal": View(("of",), ("title", "top")),
+    "average-power": View(("of",), ("rest", "title")),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
 VIEWS = tuple(KEYS_OF)
+FINE = ("plateaus", "cache-recovery")  # of loads with `detail = "fine"`
 SCALES = ("linear", "log")
 ALONGS = ("time", "minutes", "written", "fills")  # the axis of a load by the second: see schemas/plan.md
 AXES = ("by", "x", "rows", "columns")  # each one key that `over` sweeps
@@ -66,6 +71,8 @@ def check(plan, where: str) -> None:
                 _view(show, view, paths[path], axes[path])
             if view == "recovery":
                 values.one_of(show["against"], paths, "against")
+            if "rest" in show:
+                _rest(show["rest"], paths)
         except values.Wrong as error:
             raise UsageError(error.expected, f"{error.seen} in {place}", error.do) from error
 
@@ -120,8 +127,17 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
         raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
     if view == "wear" and step.do != "wear":
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
+    if view in FINE and step.keys.get("detail") != "fine":
+        raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
     if view == "rounds" and "/" not in step.path:
         raise values.Wrong("a step inside a repeat", f"of = {shown(step.path)}", "name it as in rounds/point")
+
+
+def _rest(path, paths: Mapping[str, Step]) -> None:
+    """The step in which the drive comes to rest behind what is shown."""
+    step = paths[values.one_of(path, paths, "rest")]
+    if step.keys.get("until") != "quiet":
+        raise values.wrong('an idle step with until = "quiet"', path, "rest", "name such a step, or leave it out")
 
 
 def _where(text, path: str, axes: Mapping[str, Sequence]) -> None:

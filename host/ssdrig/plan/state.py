@@ -59,7 +59,8 @@ def after(state: State, act: Act) -> State:
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
         if act.keys["read"] == 100:
             return replace(state, name="written" if state.name == "rested" else state.name, steady=state.steady)
-        return State("written", state.valid_bytes, act.path, steady=ruled or state.steady)
+        valid_bytes = max(state.valid_bytes, act.range_bytes if _covers(act) else 0)
+        return State("written", valid_bytes, act.path, steady=ruled or state.steady)
     if act.do == "replay":
         if not replay.writes(act) and not replay.trims(act):
             return replace(state, name="written" if state.name == "rested" else state.name)
@@ -72,6 +73,13 @@ def after(state: State, act: Act) -> State:
             steady=state.steady and lasts <= RESTS_S,
         )
     return state  # set, ask, choose, flush
+
+
+def _covers(act: Act) -> bool:
+    """Whether a load writes all of its range: in order, from its beginning, as much as it holds."""
+    keys = act.keys
+    plain = keys["pattern"] == "sequential" and not keys["read"] and keys["threads"] == 1 and not keys.get("offset")
+    return plain and "amount" in keys and (act.amount_bytes or 0) >= act.range_bytes
 
 
 def course(acts: Iterable[Act], state: State = UNKNOWN) -> list[State]:

@@ -25,6 +25,14 @@ class Step:
         return {key: points for axis in self.said.get("over", []) for key, points in axis.items()}
 
 
+def taken(step: Step, kind, outer: Iterable[str]) -> list[str]:
+    """Of the keys that the repeat around a step sweeps those that the step takes: what its kind (of ssdrig.steps) has,
+    but no second end."""
+    ends = getattr(kind, "ENDS", ())
+    ended = {key for key in ends if key in step.keys}
+    return [key for key in outer if key in kind.KEYS and not (key in ends and ended - {key})]
+
+
 def every(found: Iterable[Step]) -> Iterator[Step]:
     """The steps and those inside them, in the order of the plan."""
     for step in found:

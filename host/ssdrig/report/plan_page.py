@@ -13,7 +13,9 @@ from ssdrig.report import (
     page,
     repeats,
     rows,
+    shown_average,
     shown_demand,
+    shown_fill,
     shown_latency,
     shown_life,
     shown_line,
@@ -21,6 +23,7 @@ from ssdrig.report import (
     shown_points,
     shown_replay,
     shown_table,
+    shown_thermal,
     shown_time,
     shown_wear,
 )
@@ -47,6 +50,10 @@ VIEWS: dict[str, View] = {
     "life": shown_life.life_view,
     "wear": shown_wear.wear_view,
     "replay": shown_replay.replay,
+    "plateaus": shown_fill.plateaus,
+    "cache-recovery": shown_fill.recovery,
+    "thermal": shown_thermal.thermal,
+    "average-power": shown_average.average_view,
     "figure": shown_points.by_formula,
 }
 COLUMNS = (  # of the steps: the plan's word, heading, unit

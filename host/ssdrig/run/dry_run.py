@@ -1,6 +1,6 @@
 """What a person sees before anything is touched: each step with its time and what it writes, as ranges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ssdrig import steps, words
 from ssdrig.plan import cost, grammar
@@ -94,8 +94,9 @@ def _what(acts: Sequence[Act]) -> str:
         times = f" x {_range(min(known), max(known))} s" if known else ""
         return f"{len(acts)} points{times}, each of {max(len(each.choices) for each in acts)} that were swept"
     if len(acts) > 1:
-        each = _each(keys)
-        return f"{len(acts)} points x {each} ({_load(act, acts)})" if each else f"{len(acts)} points"
+        each = _each(acts)
+        of = f" ({_load(act, acts)})" if each and act.do == "load" else ""
+        return f"{len(acts)} points{f' x {each}' if each else ''}{of}"
     if act.do == "fill":
         passes = act.amount_bytes / act.range_bytes if act.amount_bytes else 1
         times = f", {passes:.3g} times" if passes != 1 else ""
@@ -115,12 +116,20 @@ def _what(acts: Sequence[Act]) -> str:
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 
-def _each(keys: Mapping) -> str:
+def _each(acts: Sequence[Act]) -> str:
     """What ends each point of a sweep."""
+    keys = acts[0].keys
+    if acts[0].do == "idle":
+        spans = [steps.KINDS["idle"].span_s(act.keys) for act in acts]
+        return f"{_range(min(least for least, _ in spans), max(most for _, most in spans))} s"
     if ios := steps.KINDS["load"].most_ios(keys):
         return f"{ios} I/Os"
-    times = [keys.get("time"), *(entry.time_s for entry in keys.get("until", ()))]
-    return next((f"{time_s:g} s" for time_s in times if time_s), "")
+    if "amount" in keys:
+        return words.size(acts[0].amount_bytes or 0)
+    swept = [act.keys["time"] for act in acts if "time" in act.keys]
+    if swept:
+        return f"{_range(min(swept), max(swept))} s"
+    return next((f"{entry.time_s:g} s" for entry in keys.get("until", ()) if entry.time_s), "")
 
 
 def _load(act: Act, points: Sequence[Act] = ()) -> str:

@@ -147,6 +147,7 @@ class Live:
             if elapsed_s - shown >= 1:
                 shown = float(int(elapsed_s))
                 self._each_second()
+                self._poll_when_due()
                 if ended():
                     return
                 left_s = self._course.left_s(time.monotonic() - self._started)
@@ -223,7 +224,12 @@ class Live:
         if self._cliff_polls < CLIFF_POLLS and windows.falls(self._iops):
             self._cliff_polls += 1
             self._poll_beside("edge")
-        elif time.monotonic() >= self._next_poll:
+        else:
+            self._poll_when_due()
+
+    def _poll_when_due(self) -> None:
+        """At the plan's interval, but for near an edge."""
+        if time.monotonic() >= self._next_poll:
             self._next_poll += (self._pace.smart_s or math.inf) * self._k
             if not any(abs(time.monotonic() - at) < EDGE_NEAR_S for at in self._edges_s):
                 self._poll_beside("poll")

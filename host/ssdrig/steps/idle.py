@@ -1,4 +1,4 @@
-"""idle: no I/O and no SMART poll, for a time or until the power is quiet."""
+"""idle: no I/O, and no SMART poll unless the plan says how often, for a time or until the power is quiet."""
 
 from ssdrig.rules import quiet
 from ssdrig.steps.keys import Key
@@ -8,7 +8,7 @@ KEYS = {
     "until": Key("word", words=("quiet",), needs="rig"),
     "least": Key("time"),
     "most": Key("time"),
-    "smart": Key("word", words=("edges", "none")),
+    "smart": Key("smart"),
 }
 ENDS = ("time", "until")
 COUNTED = ("nand_written_bytes", "host_written_bytes")
@@ -30,10 +30,14 @@ def before(act, stage) -> dict | None:
 
 
 def carry_out(act, stage, number: int) -> dict:
-    """Wait; no SMART poll, which would wake the drive."""
+    """Wait; without a SMART poll, which would wake the drive, unless the plan wants them."""
     from ssdrig.steps.pace import Pace
 
-    stage.live.begin(Pace(act.path.rpartition("/")[2] if act.path == "idle" else "idle"))
+    every_s = act.keys.get("smart")
+    if isinstance(every_s, float):  # the plan wants readings within, and what they cost is measured with the rest
+        stage.live.begin(Pace("rest", smart_s=every_s))
+    else:
+        stage.live.begin(Pace("idle"))
     least_s, most_s = span_s(act.keys)
     if "until" not in act.keys:
         stage.live.wait(most_s * stage.dilation, stage.stop.check)

@@ -24,7 +24,7 @@ KEYS = {
     "over": Key("over"),
     "resume": Key("word", words=("restart", "plan", "continue")),
     "smart": SMART,
-    "detail": Key("word", words=("second", "minute", "none")),
+    "detail": Key("word", words=("second", "minute", "none", "fine")),
     "windows": Key("windows"),
     "judge": Key("judge"),
     "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),

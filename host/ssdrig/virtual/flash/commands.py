@@ -51,7 +51,7 @@ def host_page(d, lpn, t):
     else:
         m[S_MAPPED] += 1
     stream = 0
-    if m[K_SLC_UNITS] and (m[S_BLOCK_SLC] >= 0 or m[S_SLC_COUNT] < m[K_SLC_UNITS]):
+    if slc_has_room(m):
         stream = 1
         if m[S_BLOCK_SLC] < 0:
             open_slc(d)
@@ -225,7 +225,7 @@ def host_run(d, op, page, npages, flags, t, done, i):
     anything else is due, each as command() would do it; what is counted is counted once a run. Returns how many."""
     m = d.m
     b = m[S_BLOCK]
-    slc = m[K_SLC_UNITS] and (m[S_BLOCK_SLC] >= 0 or m[S_SLC_COUNT] < m[K_SLC_UNITS])
+    slc = slc_has_room(m)
     if b < 0 or slc or m[S_STREAM] or m[S_BROKEN] or m[S_SLUMBER_FROM] < m[S_FILLED]:
         return np.int64(0)
     np_, off = m[K_NP], m[S_OFF]

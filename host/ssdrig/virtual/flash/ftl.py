@@ -100,6 +100,16 @@ def open_block(d):
     m[S_START] = 0
 
 
+@inline
+def slc_has_room(m):
+    """Whether the next host page goes to the SLC cache. Units that the cache borrows from what is free are given back
+    as the drive fills up: so many of them as the share of its pages that hold nothing."""
+    if m[K_SLC_UNITS] == 0 or m[S_BLOCK_SLC] >= 0:
+        return m[K_SLC_UNITS] > 0
+    most = m[K_SLC_UNITS] - m[K_SLC_LEAST]
+    return (m[S_SLC_COUNT] - m[K_SLC_LEAST]) * m[K_PAGES] < most * (m[K_PAGES] - m[S_MAPPED])
+
+
 @jit
 def open_slc(d):
     m = d.m

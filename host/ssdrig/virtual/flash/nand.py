@@ -32,7 +32,7 @@ from ssdrig.virtual.kernels import inline, jit
  K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT, K_NP_MAGIC, K_NP_SHIFT,
  K_TR, K_TPROG, K_TPROG_SLC, K_TBERS, K_SUSPEND, K_CHANNEL_PAGE_NS, K_LINK_PAGE_NS, K_CMD_READ, K_CMD_WRITE,
  K_OVERHEAD_PERMILLE, K_E_READ, K_E_PROG_PJ, K_E_PROG_SLC_PJ, K_E_BERS, K_E_IO_PJ,
- K_P_ACTIVE, K_P_IDLE,
+ K_P_ACTIVE, K_P_IDLE, K_SLC_LEAST,
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
@@ -43,7 +43,7 @@ from ssdrig.virtual.kernels import inline, jit
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_FUA_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
  N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ,
- E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(128)
+ E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(129)
 # fmt: on
 LEVELS, LEVEL_WORDS = 6, 4  # two tables of so many from K_LEVELS on, see power_states.py
 M_LENGTH = K_LEVELS + 2 * LEVELS * LEVEL_WORDS
@@ -199,7 +199,13 @@ def seal(d, t):
 
 @inline
 def die_of(d, ppn):
-    return (ppn // d.m[K_PROG_PAGES]) % d.m[K_DIES]
+    """The dies take turns, unit of programming by unit: of a block of the SLC cache, whose units are a third as large,
+    too."""
+    m = d.m
+    slc = ppn - m[K_UNITS] * m[K_NP]
+    if slc >= 0:
+        return (slc // m[K_NP] * m[K_SLC_NP] + slc % m[K_NP]) // m[K_PLANE_PAGES] % m[K_DIES]
+    return (ppn // m[K_PROG_PAGES]) % m[K_DIES]
 
 
 @jit

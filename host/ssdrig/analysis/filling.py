@@ -1,0 +1,122 @@
+"""What a load that is written down finely (`detail = "fine"`) says of the drive: the plateaus of its speed over what
+was written, each with its energy and its write amplification, how large the cache was, and the rest before it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ssdrig.analysis.rundata import SECOND_NS, RunData
+from ssdrig.drive.wear import wa
+from ssdrig.load import fiofine
+from ssdrig.meter import rails
+from ssdrig.meter.reduced import Reduced
+from ssdrig.rules import plateaus
+
+if TYPE_CHECKING:
+    from ssdrig.analysis.table import Row
+
+COVERED = 0.5  # of a plateau's bytes must lie between the SMART readings that its write amplification is of
+MOST_POINTS = 1000  # of a curve
+NO_POWER = "power samples do not cover it"
+
+
+class Filled(NamedTuple):
+    """A load of `row`, and when the load before it ended (None: not known); host ns, bytes by then."""
+
+    row: "Row"
+    at_ns: np.ndarray
+    done: np.ndarray
+    found: list[plateaus.Plateau]
+    before_ns: int | None
+
+    @property
+    def edges_ns(self) -> np.ndarray:
+        """Of each plateau, and of the rest before the load."""
+        rest_ns = [] if self.before_ns is None else [self.before_ns, int(self.at_ns[0])]
+        return np.array([*rest_ns, *(at for each in self.found for at in self._span_ns(each))], np.int64)
+
+    def _span_ns(self, each: plateaus.Plateau) -> list[int]:
+        return [int(self.at_ns[0]) + round(at * self.row.k * SECOND_NS) for at in (each.from_s, each.to_s)]
+
+    def put(self, base: RunData, powers: list[Reduced]) -> None:
+        row, at_s = self.row, (self.at_ns - self.at_ns[0]) / SECOND_NS / self.row.k
+        size, why = plateaus.cache_bytes(self.found)
+        speeds = np.diff(self.done) / np.diff(at_s) / 1e6
+        polls = row.data.snapshots if row.data is not None else []
+        row.found = {
+            "kind": "plateaus",
+            "cache_bytes": size,
+            "cache_why": why,
+            "plateaus": [self._plateau(each, powers, polls) for each in self.found],
+            "curve_GB_MBps": thinned(np.stack([self.done[1:] / 1e9, speeds], axis=1)),
+        }
+        if self.before_ns is not None:
+            row.found |= _rest(self.before_ns, int(self.at_ns[0]), row.k, powers)
+
+    def _plateau(self, each: plateaus.Plateau, powers: list[Reduced], polls: Sequence[dict]) -> dict:
+        """Bytes and s since the first I/O, MB/s, energy, write amplification; what is None has its `..._why`."""
+        moved, edges = each.to_bytes - each.from_bytes, self._span_ns(each)
+        joules = float(rails.steps_J(powers, np.array(edges, np.int64))[0]) / self.row.k if powers else float("nan")
+        powered = bool(np.isfinite(joules))
+        out: dict[str, Any] = {**each._asdict(), "bw_mean_MBps": each.speed_Bps / 1e6}
+        out |= {"energy_J": joules if powered else None, "power_why": None if powered else NO_POWER}
+        out["power_mean_W"] = joules / (each.to_s - each.from_s) if powered else None
+        out["energy_J_per_GB"] = 1e9 * joules / moved if powered else None
+        first, last = each is self.found[0], each is self.found[-1]
+        seen, why = _amplified(edges, moved, first, last, self.at_ns, self.done, polls)
+        return out | {"wa": seen.value if seen else None, "wa_error": seen.error if seen else None, "wa_why": why}
+
+
+def read(base: RunData, rows: Sequence["Row"], fio: Path) -> Iterator[Filled]:
+    """Each such row; one without its fine log gets a note."""
+    ended_ns: int | None = None
+    for row in rows:
+        if row.act.keys.get("detail") == "fine" and row.state == "done":
+            at_ns, done, why = fiofine.read(fio / row.folder)
+            if why:
+                row.notes.append(f"plateaus: {why}")
+            else:
+                found = plateaus.find((at_ns - at_ns[0]) / SECOND_NS / row.k, done)
+                yield Filled(row, at_ns, done, found, ended_ns)
+            ended_ns = int(at_ns[-1]) if len(at_ns) else None
+        elif row.act.do in ("fill", "load"):
+            end_s = row.t1_s  # since the run's start
+            ended_ns = None if end_s is None else base.header["started"]["t_ns"] + round(end_s * row.k * SECOND_NS)
+
+
+def thinned(curve: np.ndarray) -> list[list[float]]:
+    """[GB, MB/s], at most MOST_POINTS: of neighbours their mean speed by bytes, where they end."""
+    if len(curve) > MOST_POINTS:
+        moved = np.diff(curve[:, 0], prepend=0.0)
+        took = moved / np.where(curve[:, 1] > 0, curve[:, 1], np.inf)
+        edges = np.linspace(0, len(curve), MOST_POINTS + 1).astype(int)
+        moved, took = (np.add.reduceat(each, edges[:-1]) for each in (moved, took))
+        speeds = np.divide(moved, took, out=np.zeros(len(moved)), where=took > 0)
+        curve = np.stack([curve[edges[1:] - 1, 0], speeds], axis=1)
+    return [[round(float(at), 4), round(float(speed), 2)] for at, speed in curve]
+
+
+def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequence[dict]):
+    """Write amplification between the first and the last SMART reading of a plateau; those of before and after the load
+    stand for its begin and its end."""
+    of = [
+        poll
+        for poll in polls
+        if (poll["t_start_ns"] >= edges[0] and poll["t_end_ns"] <= edges[1])
+        or (first and poll["reason"] == "before")
+        or (last and poll["reason"] == "after")
+    ]
+    covered = float(np.diff(np.interp([of[0]["t_ns"], of[-1]["t_ns"]], at_ns, done))[0]) / moved if of else 0.0
+    if len(of) < 2 or covered < COVERED:
+        return None, f"{len(of)} SMART readings in it, with {100 * covered:.0f} % of what was written between"
+    found = wa.between(of[0], of[-1])
+    return found, found.why
+
+
+def _rest(begin_ns: int, end_ns: int, k: int, powers: list[Reduced]) -> dict:
+    """How long nothing was asked of the drive before the load, and its energy."""
+    joules = rails.energy_J(powers, begin_ns, end_ns) if powers and end_ns > begin_ns else None
+    out: dict = {"rest_s": (end_ns - begin_ns) / SECOND_NS / k, "rest_J": None, "rest_why": NO_POWER}
+    return out if joules is None else out | {"rest_J": joules / k, "rest_why": None}

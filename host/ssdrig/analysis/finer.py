@@ -1,0 +1,17 @@
+"""What is asked of the samples of a run beside the seconds of its steps: first when, then what was found there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssdrig.analysis import filling, heating
+from ssdrig.analysis.rundata import RunData
+
+if TYPE_CHECKING:
+    from ssdrig.analysis.table import Row
+
+
+def read(shows: Sequence[dict], base: RunData, rows: Sequence["Row"], fio: Path) -> list:
+    """Objects with `edges_ns` (host times of which the energy is needed), and put(base, powers), which puts what is
+    found into `found` of their row."""
+    return [*filling.read(base, rows, fio), *heating.read(shows, rows)]

@@ -1,0 +1,130 @@
+"""The views of loads that are written down finely: `plateaus`, the speed over what was written, and `cache-recovery`,
+what an SLC cache takes after a rest (analysis/filling.py, analysis/cache_recovery.py)."""
+
+from html import escape
+
+from ssdrig.analysis import cache_recovery as law
+from ssdrig.analysis.table import Row, Table
+from ssdrig.report import svg
+from ssdrig.report.shown import Context, figure, panel, point, rows_at
+from ssdrig.words import size
+
+WIDTH, HEIGHT = 640, 320
+COLUMNS = (  # of a plateau's table: heading, unit, key, the key of the reason why it is None
+    ("Written", "GB", "gigabytes", ""),
+    ("Speed", "MB/s", "bw_mean_MBps", ""),
+    ("Power", "W", "power_mean_W", "power_why"),
+    ("Energy", "J/GB", "energy_J_per_GB", "power_why"),
+    ("WA", "", "wa", "wa_why"),
+)
+
+
+def plateaus(context: Context) -> str:
+    """A panel for each step and run: the curve, and a row for each plateau."""
+    found = [
+        (row, path, name) for path in context.paths for each, name in context.runs() for row in rows_at(each, path, {})
+    ]
+    curves = [row.found.get("curve_GB_MBps", []) for row, *_ in found]
+    x = svg.extent([at for curve in curves for at, _ in curve], False)
+    y = svg.extent([speed for curve in curves for _, speed in curve], False, context.show.get("top"))
+    out = []
+    for (row, path, name), curve in zip(found, curves, strict=True):
+        where = ", ".join(f"{key} {point(key, value)}" for key, value in row.act.point.items())
+        title = context.title("Speed over what was written", "MB/s", path) + (f", {where}" if where else "") + name
+        if not len(curve):
+            out.append(
+                panel(title, "", next((note for note in row.notes if note.startswith("plateaus: ")), "not known"))
+            )
+            continue
+        plot = svg.Plot(title, WIDTH, HEIGHT, x, y)
+        cache = row.found.get("cache_bytes")
+        if cache:
+            plot.band(0, cache / 1e9)
+        plot.line([(at, speed) for at, speed in curve], "stroke:var(--blue)")
+        plot.axes("Written, GB", "MB/s")
+        out.append(panel(title, plot.text() + f"<p>{escape(in_words(row))}</p>" + _rows(row), "", "wide"))
+    return "".join(out)
+
+
+def in_words(row: Row) -> str:
+    """ "cache 42.0 GB; all of it 514 MB/s"."""
+    found = row.found
+    known = found["cache_bytes"] is not None
+    words = f"cache {size(found['cache_bytes'])}" if known else f"no end of a cache: {found['cache_why']}"
+    return f"{words}; all of it {figure(row.value('MB/s'))} MB/s"
+
+
+def _rows(row: Row) -> str:
+    heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for h, u, *_ in COLUMNS)
+    out = [f'<div class="scroll"><table><thead><tr><th scope="col">Plateau</th>{heads}</tr></thead><tbody>']
+    for number, each in enumerate(row.found["plateaus"], 1):
+        of = each | {"gigabytes": (each["to_bytes"] - each["from_bytes"]) / 1e9}
+        cells = "".join(_cell(of.get(key), of.get(why) or "") for *_, key, why in COLUMNS)
+        out.append(f'<tr><th scope="row">{number}</th>{cells}</tr>')
+    return "".join(out) + "</tbody></table></div>"
+
+
+def _cell(value: float | None, why: str) -> str:
+    return f"<td>{figure(value)}</td>" if value is not None else f'<td class="soft" title="{escape(why)}">–</td>'
+
+
+def recovery(context: Context) -> str:
+    """A panel for each step and run: what the cache took, over the rest before it."""
+    out = []
+    for path in context.paths:
+        for each, name in context.runs():
+            rests = rested(each, path)
+            title = context.title("What the cache takes after a rest", "GB", path) + name
+            plot = svg.Plot(
+                title,
+                WIDTH,
+                HEIGHT,
+                svg.extent([rest.rest_s for rest in rests], True),
+                svg.extent([rest.cache_bytes / 1e9 for rest in rests], False),
+                x_log=True,
+            )
+            look = svg.look(0)
+            plot.line(
+                [(rest.rest_s, rest.cache_bytes / 1e9) for rest in sorted(rests)], f"stroke:var({look['colour']})"
+            )
+            for rest in rests:
+                words = f"{figure(rest.rest_s)} s: {size(rest.cache_bytes)}"
+                plot.mark(rest.rest_s, rest.cache_bytes / 1e9, look, words)
+            plot.axes("Rest before it, s", "Recovered, GB")
+            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests)))
+            out.append(panel(title, plot.text() + lines, "Rests as they were, with the start of fio.", "wide"))
+    return "".join(out)
+
+
+def rested(of: Table, path: str) -> list[law.Rest]:
+    """The rests before the loads of a step, with what the cache then took. A load that was slow from its begin on had
+    none."""
+    rows = [row for row in rows_at(of, path, {}) if row.found.get("rest_s") is not None]
+    fast = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][:1] if row.found["cache_bytes"]]
+    slow = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][-1:] if row.found["cache_bytes"]]
+    out = []
+    for row in rows:
+        cache, only = row.found["cache_bytes"], row.found["plateaus"]
+        if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
+            cache = 0.0
+        if cache is not None:
+            out.append(law.Rest(row.found["rest_s"], cache, row.found["rest_J"]))
+    return out
+
+
+def recovery_in_words(found: law.Recovery | None) -> list[str]:
+    """The rate, what came back at most, and the energy; each with the reason where it is not known."""
+    if found is None:
+        return ["no load with a rest before it whose cache is known"]
+    lines = [f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s"]
+    if found.rate_Bps is None:
+        lines.append(f"folding rate not known: {found.why}")
+    else:
+        rate = f"{figure(found.rate_Bps / 1e9)} GB/s of cache came back, {figure(found.delay_s)} s after the last write"
+        lines.append(f"{rate}; by {found.used} rests")
+    if found.energy_J_per_GB is None:
+        lines.append(f"energy of folding not known: {found.energy_why}")
+    else:
+        floor = f"above a floor of {figure(found.floor_W)} W"
+        lines.append(f"{figure(found.energy_J_per_GB)} J for each GB that came back, {floor}")
+    return lines

@@ -1,0 +1,133 @@
+"""The plateaus of a fill: where a drive's speed changes over what was written, such as at the end of its SLC cache.
+Pure.
+
+A stall writes nothing, so it is in a single sample: a running median takes it out. What was written is then cut into
+bins of equal size. Least squares of log speed with a penalty for each change, solved exactly (Jackson et al.,
+An algorithm for optimal partitioning of data on an interval, IEEE Signal Processing Letters 12, 2005); the penalty is
+3 s^2 log n with s from the differences of neighbours (Killick et al. 2012 take multiples of s^2 log n). Neighbours that
+differ by less than JUMP are one. A change is then placed within the samples around it by the two speeds."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+BINS = 1000
+LEAST_SHARE = 0.01  # of what was written, for a plateau
+JUMP = 0.2  # the slower one of two neighbours is slower by so much
+MEDIAN_OF = 3  # samples
+FEWEST = 4  # samples of a plateau
+STALL = 0.5  # of the usual speed: a sample slower than that holds a stall
+NEAR = 3  # bins around a change in which it is looked for
+
+
+class Plateau(NamedTuple):
+    """From so many bytes and seconds since the begin to so many."""
+
+    from_bytes: float
+    to_bytes: float
+    from_s: float
+    to_s: float
+
+    @property
+    def speed_Bps(self) -> float:
+        return (self.to_bytes - self.from_bytes) / (self.to_s - self.from_s)
+
+
+def find(at_s: ArrayLike, done_bytes: ArrayLike) -> list[Plateau]:
+    """at_s, done_bytes: rising, the first 0 and 0: what was written by each time. Empty where that is too little."""
+    t, done = np.asarray(at_s, float), np.asarray(done_bytes, float)
+    kept = np.concatenate([[True], np.diff(done) > 0])  # a sample without I/O belongs to the next one
+    t, done = t[kept], done[kept]
+    if len(t) <= FEWEST or not (np.diff(t) > 0).all():
+        return []
+    edges = np.linspace(0, done[-1], BINS + 1)
+    speeds = _median(np.log(np.diff(done) / np.diff(t)))
+    sample = np.searchsorted(done, (edges[1:] + edges[:-1]) / 2) - 1
+    level = speeds[sample]
+    cuts = _merged(t, done, sample, _partition(level))
+    places = [_place(t, done, edges, sample, cuts, k) for k in range(1, len(cuts) - 1)]
+    places = [(0.0, 0.0), *places, (float(t[-1]), float(done[-1]))]
+    found = [Plateau(b, e, a, z) for (a, b), (z, e) in zip(places, places[1:], strict=False)]
+    return found if all(each.to_bytes > each.from_bytes and each.to_s > each.from_s for each in found) else []
+
+
+def cache_bytes(found: Sequence[Plateau]) -> tuple[float | None, str | None]:
+    """How much was taken before the first fall of the speed; None: why there is none."""
+    if not found:
+        return None, "too few samples of what was written"
+    if len(found) < 2:
+        return None, f"the speed did not fall by {100 * JUMP:g} % within what was written"
+    if found[1].speed_Bps > found[0].speed_Bps:
+        return None, "the speed rose first"
+    return found[0].to_bytes, None
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Of each value and its neighbours."""
+    half = MEDIAN_OF // 2
+    padded = np.pad(values, half, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, MEDIAN_OF), axis=1)
+
+
+def _partition(level: np.ndarray) -> list[int]:
+    """Edges of the stretches, 0 and len(level) too, that fit best, each of at least LEAST_SHARE."""
+    n, least = len(level), max(1, round(LEAST_SHARE * len(level)))
+    sums, squares = (np.concatenate([[0.0], np.cumsum(each)]) for each in (level, level**2))
+    spread = 1.4826 * float(np.median(np.abs(np.diff(level)))) / np.sqrt(2)
+    penalty = max(3 * spread**2 * np.log(n), least / 4 * np.log(1 - JUMP) ** 2)
+    best, last = np.full(n + 1, np.inf), np.zeros(n + 1, np.int64)
+    best[0] = -penalty
+    for end in range(least, n + 1):
+        begins = np.arange(0, end - least + 1)
+        total = sums[end] - sums[begins]
+        cost = best[begins] + penalty + squares[end] - squares[begins] - total**2 / (end - begins)
+        last[end] = at = int(np.argmin(cost))
+        best[end] = cost[at]
+    cuts = [n]
+    while cuts[-1]:
+        cuts.append(int(last[cuts[-1]]))
+    return cuts[::-1]
+
+
+def _merged(t: np.ndarray, done: np.ndarray, sample: np.ndarray, cuts: list[int]) -> list[int]:
+    """Without plateaus of a few samples, which are those around a change, and without changes that are smaller than
+    JUMP; the smallest change first. `sample`: of each bin the one that it lies in."""
+    while len(cuts) > 2:
+        spans = [(int(sample[a]), int(sample[z - 1]) + 1) for a, z in zip(cuts, cuts[1:], strict=False)]
+        steps = np.abs(np.diff([_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in spans]))
+        short = [z - a < FEWEST for a, z in spans]
+        beside = [first or second for first, second in zip(short, short[1:], strict=False)]
+        least = int(np.argmin(np.where(beside, steps, np.inf) if any(beside) else steps))
+        if not any(beside) and steps[least] >= -np.log(1 - JUMP):
+            break
+        cuts = cuts[: least + 1] + cuts[least + 2 :]
+    return cuts
+
+
+def _usual(took: np.ndarray, moved: np.ndarray) -> float:
+    """Log of the mean speed of samples, those that hold a stall left out."""
+    speeds = moved / took
+    kept = speeds > STALL * np.median(speeds)
+    return float(np.log(moved[kept].sum() / took[kept].sum()))
+
+
+def _place(
+    t: np.ndarray, done: np.ndarray, edges: np.ndarray, sample: np.ndarray, cuts: list[int], k: int
+) -> tuple[float, float]:
+    """(s, bytes) of the k-th change. Of the samples near it that one which divides them best; what was written in it
+    and its neighbours took so long at one speed, then so long at the other."""
+    spans = ((int(sample[cuts[i]]), int(sample[cuts[i + 1] - 1]) + 1) for i in (k - 1, k))
+    first, last = (_usual(np.diff(t[a : z + 1]), np.diff(done[a : z + 1])) for a, z in spans)
+    near = [max(cuts[k - 1], cuts[k] - NEAR), min(cuts[k + 1], cuts[k] + NEAR)]
+    a, z = (int(np.searchsorted(done, edges[at])) for at in near)
+    a, z = max(0, a - 2), min(len(t) - 1, z + 1)  # a sample may be longer than these bins
+    speeds = np.log(np.diff(done[a : z + 1]) / np.diff(t[a : z + 1]))
+    off = [np.minimum((speeds - own) ** 2, (first - last) ** 2) for own in (first, last)]  # a stall is no proof
+    cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
+    at = a + int(np.argmin(cost))
+    a, z = max(a, at - 1), min(z, at + 1)
+    moved, took = done[z] - done[a], t[z] - t[a]
+    part = np.clip((took - moved / np.exp(last)) / (np.exp(-first) - np.exp(-last)), 0, moved)
+    return float(t[a] + part / np.exp(first)), float(done[a] + part)

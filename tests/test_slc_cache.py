@@ -1,0 +1,264 @@
+"""The plateaus of a fill and the recovery of an SLC cache: synthetic fills, the model's own figures, and the views."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic_plan import DRIVE, Writer
+
+from ssdrig.analysis import cache_recovery as recovery
+from ssdrig.analysis import table
+from ssdrig.analysis.cache_recovery import Rest
+from ssdrig.load import fiofine
+from ssdrig.plan import expand, grammar, state
+from ssdrig.report import plan_page, shown_fill
+from ssdrig.rules import plateaus
+from ssdrig.run import dry_run, prepare
+from ssdrig.run.budget import Budget
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import NVME_TLC_SLC
+
+GB, S, MS = 1e9, 1_000_000_000, 1_000_000
+
+
+def fill(parts, step_s=0.1, noise=0.0, stalls=0, seed=1):
+    """Times and bytes of a fill in parts (bytes, bytes a second), a row each step_s."""
+    rng = np.random.default_rng(seed)
+    took, moved = (
+        np.concatenate([[0], np.cumsum(each)]) for each in ([b / v for b, v in parts], [b for b, _ in parts])
+    )
+    t = np.append(np.arange(0, took[-1], step_s), took[-1])
+    done = np.interp(t, took, moved)
+    t = np.concatenate([[0], np.cumsum(np.diff(t) * np.exp(rng.normal(0, noise, len(t) - 1)))])
+    for at in rng.integers(1, len(t), stalls):
+        t[at:] += 0.7
+    return t, done
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0.03, 0.6), st.floats(1.5, 8), st.floats(0, 0.08), st.integers(0, 4), st.integers(0, 1000))
+def test_the_cliff_is_found_where_it_is(share, ratio, noise, stalls, seed):
+    """Within 0.5 % of all that is written, and 1 % of the cache where this is a good part of it."""
+    slow = 10 * GB / (share / ratio + 1 - share) / 200  # a fill of 200 s, the cache in 0.8 s at least
+    found = plateaus.find(
+        *fill([(10 * share * GB, ratio * slow), (10 * (1 - share) * GB, slow)], 0.1, noise, stalls, seed)
+    )
+    size, why = plateaus.cache_bytes(found)
+    assert why is None and len(found) >= 2
+    assert abs(size - 10 * share * GB) <= max(0.01 * 10 * share * GB, 0.005 * 10 * GB)
+
+
+def test_three_plateaus_and_none():
+    found = plateaus.find(*fill([(42 * GB, 0.53 * GB), (200 * GB, 0.16 * GB), (758 * GB, 0.08 * GB)], 0.1, 0.1, 3))
+    assert [each.to_bytes / GB for each in found] == [pytest.approx(at, rel=0.01) for at in (42, 242, 1000)]
+    assert [each.speed_Bps / GB for each in found] == [pytest.approx(at, rel=0.03) for at in (0.53, 0.16, 0.08)]
+    for parts in ([(100 * GB, 0.5 * GB)], [(50 * GB, 0.5 * GB), (50 * GB, 0.44 * GB)]):
+        assert plateaus.cache_bytes(plateaus.find(*fill(parts, 0.1, 0.1, 5)))[1].startswith("the speed did not fall")
+    assert plateaus.cache_bytes(plateaus.find([0, 1, 2], [0, 1, 2])) == (None, "too few samples of what was written")
+    rising = plateaus.find(*fill([(10 * GB, 0.1 * GB), (10 * GB, 0.3 * GB)]))
+    assert plateaus.cache_bytes(rising) == (None, "the speed rose first")
+    tiny = [(0.05 * GB, 5 * GB), (99.95 * GB, GB)]  # less than a hundredth of what is written is no plateau
+    assert plateaus.cache_bytes(plateaus.find(*fill(tiny)))[0] is None
+
+
+def test_the_fine_log_adds_up_to_the_job():
+    log = np.array([[1100, 1000, 1], [1200, 3000, 1], [1200, 500, 0], [1400, 1000, 1]])
+    at_ns, done, why = fiofine.moved(log, 1_000_000, 1000)
+    assert why is None and (at_ns / 1e6).tolist() == [1000, 1100, 1200, 1400]
+    assert done == pytest.approx(np.array([0, 100, 450, 650]) / 650 * 1e6)
+    assert fiofine.moved(log, 1_000_000, None)[0][0] == 1000 * MS
+    for bad in (log[:1], log[::-1], log * [1, 0, 1]):
+        assert len(fiofine.moved(bad, 1_000_000, 1000)[0]) == 0 and fiofine.moved(bad, 1_000_000, 1000)[2]
+    assert fiofine.moved(log, None, 1000)[2]
+
+
+# --- the model
+
+
+@pytest.fixture(scope="module")
+def aged():
+    """The model's own drive, a quarter of its size: (rows of bytes by 10 ms of model time, ledger before and after) of
+    a pass over the empty drive, one over the full drive after a rest, and one of the part that follows each rest."""
+    drive = VirtualDrive(
+        replace(NVME_TLC_SLC, slc_blocks=491, slc_borrowed=368, cache_bytes=2 << 20), capacity_bytes=1 << 30
+    )
+    now, found = 0, []
+
+    def burst(ns: int):
+        nonlocal now
+        before = drive.ledger()
+        rows, _ = drive.closed_loop(queue_depth=16, t_ns=now, duration_ns=ns, window_ns=MS, npages=64, random=False)
+        now += ns
+        found.append((rows << 18, before, drive.ledger()))
+
+    def rest(ns: int):
+        nonlocal now
+        for t in range(now, now + ns, 10 * MS):
+            drive.advance(t)
+        now += ns
+
+    burst(1700 * MS)
+    rest(3 * S)
+    burst(1700 * MS)
+    for ns in (100 * MS, S):
+        rest(ns)
+        burst(120 * MS)
+    return found
+
+
+def measured(rows):
+    return plateaus.find(np.arange(len(rows) + 1) * 1e-3, np.concatenate([[0], np.cumsum(rows)]))
+
+
+def took(before, after, key="nand_slc_bytes"):
+    return after[key] - before[key]
+
+
+def test_the_models_cache_is_found_empty_and_full(aged):
+    sizes = []
+    fast, slow = measured(aged[0][0])
+    assert fast.speed_Bps == pytest.approx(8 * (64 << 10) / 200e-6, rel=0.03)  # all dies, 64 KiB each in 200 us
+    assert slow.speed_Bps == pytest.approx(8 * (192 << 10) / 2600e-6, rel=0.03)
+    for rows, before, after in aged[:2]:
+        size, why = plateaus.cache_bytes(measured(rows))
+        taken = took(before, after) + (2 << 20)  # by the cache, and by the write buffer in front of it
+        # 45 and 13 samples long: the last one stands for 2 and 8 %
+        assert why is None and size == pytest.approx(taken, rel=0.01 if rows is aged[0][0] else 0.04)
+        sizes.append(size)
+    assert sizes[0] > 3 * sizes[1]  # a dynamic cache gives back what it borrows
+
+
+def test_what_the_model_folds_in_a_rest_comes_back(aged):
+    """Nothing within 0.1 s, before the drive begins; all within a second."""
+    (tired, before, after), (rested, begun, ended) = aged[2:]
+    assert took(before, after) == 0 and (plateaus.cache_bytes(measured(tired))[0] or 0) < 8e6
+    assert before["slc_blocks_used"] > 100 and begun["slc_blocks_used"] == 0
+    assert plateaus.cache_bytes(measured(rested))[0] == pytest.approx(took(begun, ended) + (2 << 20), rel=0.05)
+
+
+# --- the law of recovery
+
+
+def test_a_straight_line_until_the_cache_is_whole():
+    """4 GB at 0.5 GB/s, begun 2 s after the last write; 3 W while it folds, 1 W else."""
+
+    def rest(t, joules=True):
+        folds_s = min(max(0.0, t - 2), 8)
+        return Rest(t, 0.5 * GB * folds_s, t + 2 * folds_s if joules else None)
+
+    found = recovery.of([rest(t) for t in (1, 3, 5, 8, 20, 60, 300)])
+    assert (found.rate_Bps, found.delay_s, found.used) == (pytest.approx(0.5 * GB), pytest.approx(2), 3)
+    assert (found.whole_bytes, found.whole_s) == (4 * GB, 20)
+    assert (found.floor_W, found.energy_J_per_GB) == (pytest.approx(1), pytest.approx(4))
+    assert "0.500 GB/s of cache came back, 2.00 s after the last write; by 3 rests" in " ".join(
+        shown_fill.recovery_in_words(found)
+    )
+    dark = recovery.of([rest(t, False) for t in (1, 3, 20)])
+    assert dark.rate_Bps is None and "1 rests" in dark.why and dark.energy_J_per_GB is None and dark.energy_why
+    assert recovery.of([]) is None and shown_fill.recovery_in_words(None)
+    flat = recovery.of([Rest(1, 2 * GB), Rest(2, 2 * GB), Rest(3, GB), Rest(4, GB / 2), Rest(5, 4 * GB)])
+    assert flat.rate_Bps is None and "did not grow" in flat.why
+
+
+# --- the plans and their page
+
+
+def test_a_pass_in_order_leaves_data_everywhere():
+    acts = expand.expand(grammar.read(*grammar.find("slc-cache")), DRIVE, frozenset(grammar.CAPABILITIES))
+    assert state.prove(acts).valid_bytes == DRIVE["capacity_bytes"]
+    (passed,) = (act for act in acts if act.path == "empty")
+    for less in ({"pattern": "random"}, {"threads": 2}, {"offset": 1 << 20}, {"read": 50}):
+        assert not state.after(state.UNKNOWN, replace(passed, keys=passed.keys | less)).valid_bytes
+    assert not state.after(state.UNKNOWN, replace(passed, amount_bytes=1 << 30)).valid_bytes
+
+
+def test_a_repeat_sweeps_the_time_of_the_rest_and_leaves_the_load_its_amount():
+    plan = grammar.read(*grammar.find("slc-recovery"), variant="quick")
+    acts = expand.expand(plan, DRIVE, frozenset(grammar.CAPABILITIES))
+    rests = [act for act in acts if act.path == "rests/pause"]
+    again = [act for act in acts if act.path == "rests/again"]
+    assert [act.keys["time"] for act in rests][:3] == [0.1, 0.5, 0.55] and len(again) == len(rests) == 9
+    assert all("time" not in act.keys and act.amount_bytes == DRIVE["capacity_bytes"] // 10 for act in again)
+    assert len({act.label for act in again}) == 9
+    made = prepare.prepare("slc-recovery", DRIVE, variant="quick")
+    shown = "\n".join(dry_run.table(made, Budget(None)))
+    assert "9 points x 0.1…2.5 s" in shown and "9 points x 429 MB (SEQ 1 MiB write 1x4)" in shown
+
+
+PLAN = """schema = 1
+name = "demo"
+title = "Cache"
+source = "a test"
+about = "A fill."
+[[step]]
+name = "fill"
+do = "load"
+pattern = "sequential"
+read = 0
+block = "1 MiB"
+amount = "10 GiB"
+detail = "fine"
+[[step]]
+name = "again"
+do = "load"
+pattern = "sequential"
+read = 0
+block = "1 MiB"
+amount = "10 GiB"
+detail = "fine"
+[[show]]
+view = "plateaus"
+of = ["fill", "again"]
+[[show]]
+view = "cache-recovery"
+of = "again"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """4 s of 1000 MiB/s, then 6 s of 250 MiB/s, at 2 W; 0.34 s later the same in 2 s and 8 s."""
+    w = Writer(tmp_path_factory.mktemp("cache"), PLAN)
+    host = 1 << 40
+    for path, fast_s in (("fill", 4), ("again", 2)):
+        w.poll("before", host, host)
+        counts = [1000] * fast_s + [250] * (10 - fast_s)
+        w.load(path, counts, 2.0, block=1 << 20)
+        begin_ns = w.t_ns - 2 * 100_000_000 - 10 * S
+        (folder,) = (w.path / "fio" / path,)
+        rows = [f"{begin_ns // MS + 100 * (i + 1)}, {1024 * counts[i // 10]}, 1, 0, 0\n" for i in range(100)]
+        (folder / f"{path}_bw.1.log").write_text("".join(rows))
+        host += sum(counts) << 20
+        w.poll("after", host, host + (sum(counts) << 19))
+    return table.load(w.end(power=True))
+
+
+def test_the_page_has_each_plateau_with_its_energy(run):
+    first, again = run.rows
+    assert first.found["cache_bytes"] == pytest.approx(4000 << 20, rel=0.002)
+    fast, slow = first.found["plateaus"]
+    assert fast["bw_mean_MBps"] == pytest.approx(1048.6, rel=0.01)
+    assert slow["bw_mean_MBps"] == pytest.approx(262.1, rel=0.01)
+    assert fast["energy_J_per_GB"] == pytest.approx(2.0 / 1.0486, rel=0.02)
+    assert slow["power_mean_W"] == pytest.approx(2, rel=0.001)
+    assert fast["wa"] is None and "SMART readings" in fast["wa_why"]
+    assert again.found["cache_bytes"] == pytest.approx(2000 << 20, rel=0.002)
+    assert again.found["rest_s"] == pytest.approx(0.34, abs=0.01)
+    assert again.found["rest_J"] == pytest.approx(0.17, abs=0.01)
+    page = plan_page.render([run])
+    assert "cache 4.19 GB; all of it" in page and "cache 2.10 GB" in page and "2.10 GB after a rest of" in page
+    assert json.dumps(run.as_json())
+
+
+def test_without_a_fine_log_the_page_says_so(run, tmp_path):
+    w = Writer(tmp_path, PLAN)
+    for path in ("fill", "again"):
+        w.load(path, [1000] * 4, 2.0, block=1 << 20)
+        for log in (w.path / "fio" / path).glob("*_bw.*.log"):
+            log.unlink()
+    bare = table.load(w.end())
+    page = plan_page.render([bare])
+    assert "fio left no fine log" in page and "no load with a rest before it" in page
