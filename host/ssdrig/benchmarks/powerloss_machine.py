@@ -35,7 +35,7 @@ class History(NamedTuple):
 
 def drawn(chance: random.Random, most: int) -> History:
     """A history of 1 to `most` commands on two blocks; times are few, so that many of them tie. Some commands do not
-    return, fail, or return only after power is back."""
+    return, fail, or return only after power is back. No block is read while a trim of it is under way."""
     commands = []
     for i in range(chance.randint(1, most)):
         kind = chance.choice((WRITE, WRITE, WRITE, FLUSH, TRIM, BLANK))
@@ -44,9 +44,17 @@ def drawn(chance: random.Random, most: int) -> History:
         done = chance.choice((submit + chance.randint(1, 8), submit + chance.randint(1, 20), NEVER, ON_NS + i))
         status = -5 if chance.random() < 0.08 and done != NEVER else 0
         commands.append(Command(0, kind, blocks, kind == WRITE and chance.random() < 0.3, status, submit, done))
+    trims = [each for each in commands if each.kind == TRIM]
+    commands = [each for each in commands if each.kind != BLANK or not any(_meet(each, trim) for trim in trims)]
     commands.sort(key=lambda each: each.submit_ns)
     numbered = tuple(each._replace(seq=FIRST_SEQ + i) for i, each in enumerate(commands))
     return History(numbered, (chance.choice((7, ZEROS)), 8), chance.random() < 0.2)
+
+
+def _meet(read: Command, trim: Command) -> bool:
+    """Whether the trim may be under way while the block is read; one that failed may be at any later time."""
+    done = trim.done_ns if trim.status == 0 and trim.done_ns < ON_NS else NEVER
+    return bool({*read.blocks} & {*trim.blocks}) and trim.submit_ns <= read.done_ns and read.submit_ns <= done
 
 
 def by_sets(history: History) -> list[set[int]]:
