@@ -15,7 +15,7 @@ from ssdrig.steps import load, speeds
 
 GIB = 1 << 30
 DRIVE = {"interface": "SATA", "capacity_bytes": 10**12, "raw_nand_bytes": 1 << 40, "time_dilation": 1}
-DRIVE |= {"logical_block_bytes": 512}
+DRIVE |= {"logical_block_bytes": 512, "rated_write_bytes": 600 * 10**12}
 HEAD = 'schema = 1\nname = "x"\ntitle = "x"\nsource = "x"\nabout = "x"\n'
 FILL = '[[step]]\nname = "fill"\ndo = "fill"\nrange = "50 %"\n'
 READING_S = speeds.READING_S
@@ -171,9 +171,9 @@ def test_no_drive_of_its_class_is_too_fast_for_a_shipped_plan(interface, fastest
             small = job and job.rw.startswith("rand") and job.block_bytes <= 4096  # bound by the I/Os
             if job and job.most_bytes and not small:
                 assert job.most_bytes > fastest_Bps * job.time_s, (name, act.label)
-            if job and job.most_bytes:
+            if job and job.most_bytes and not load.most_ios(act.keys):  # those end by themselves
                 said = cost.of(act, DRIVE | {"interface": interface}).most_bytes
-                assert job.most_bytes * (1 - act.keys["read"] / 100) == pytest.approx(said, rel=1e-6)
+                assert job.most_bytes * (1 - act.keys["read"] / 100) == pytest.approx(said, rel=1e-6), (name, act.label)
 
 
 def test_a_dilated_drive_is_as_fast_for_the_host_as_any_virtual_one():
