@@ -137,7 +137,7 @@ def test_nothing_but_a_value_error(kind):
 
 def test_the_example_in_each_message_is_a_value():
     for kind, words in quantity.EXPECTED.items():
-        example = words.partition("such as ")[2].split(",")[0].split(" or ")[0].strip('"')
+        example = words.partition("such as ")[2].split(",")[0].split(" or ")[0].split(" (")[0].strip('"')
         assert quantity.parse(int(example) if kind in quantity.INTEGERS else example, kind) is not None
 
 

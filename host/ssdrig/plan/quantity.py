@@ -31,7 +31,7 @@ EXPECTED = {
     "pause": 'a time such as "60 s", or "0 s" for none',
     "amount": 'an amount such as "2 x", which is twice the capacity, or "10 GiB"',
     "range": 'a part of the drive such as "75 %", "raw 75 %" or "10 GiB"',
-    "wear": 'an amount such as "0.1 %" of the rated endurance, "0.25 x", a share of the capacity, or "10 GiB"',
+    "wear": 'an amount such as "0.1 %" (of the rated endurance), "0.25 x" (drive writes) or "10 GiB"',
     "rate": 'a rate such as "20 kIOPS"',
     "count": "a whole number from 1, such as 32",
     "index": "a whole number from 0, such as 3",
