@@ -156,6 +156,8 @@ def test_a_straight_line_until_the_cache_is_whole():
     assert "0.500 GB/s of cache came back, 2.00 s after the last write; by 3 rests" in " ".join(
         shown_fill.recovery_in_words(found)
     )
+    disturbed = recovery.of([Rest(1.0, 4 * GB, 3.0), Rest(2.0, 4 * GB, 9.0)])  # seen on a starved host: -0.42 J
+    assert disturbed.energy_J_per_GB is None and "no more than the drive's floor" in disturbed.energy_why
     dark = recovery.of([rest(t, False) for t in (1, 3, 20)])
     assert dark.rate_Bps is None and "1 rests" in dark.why and dark.energy_J_per_GB is None and dark.energy_why
     assert recovery.of([]) is None and shown_fill.recovery_in_words(None)

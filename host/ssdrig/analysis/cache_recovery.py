@@ -64,4 +64,6 @@ def _energy(out: Recovery, whole: Sequence[Rest], most: float) -> Recovery:
     (less_s, less_J), (longest_s, longest_J) = known[-2:]
     floor_W = (longest_J - less_J) / (longest_s - less_s)
     above_J = longest_J - floor_W * longest_s
+    if floor_W <= 0 or above_J <= 0:
+        return out._replace(energy_why="the longest rest took no more than the drive's floor: something else did work")
     return out._replace(floor_W=floor_W, energy_J_per_GB=1e9 * above_J / most)
