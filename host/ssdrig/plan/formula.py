@@ -39,7 +39,8 @@ DEEPEST = 20  # parentheses and signs inside of each other
 _VALUE = "|".join(re.escape(name) for name in sorted(VALUES, key=len, reverse=True))
 _TOKEN = re.compile(
     r" *(?:"
-    rf"(?P<path>[a-z0-9][a-z0-9-]*(?:/[a-z0-9][a-z0-9-]*)?)(?:@(?P<window>[a-z0-9][a-z0-9-]*))?\.(?P<value>(?:{_VALUE})(?![\w.])|[A-Za-z_]\w*)"
+    rf"(?P<path>[a-z0-9][a-z0-9-]*(?:/[a-z0-9][a-z0-9-]*)?)(?:@(?P<window>[a-z0-9][a-z0-9-]*))?"
+    rf"\.(?P<value>(?:{_VALUE})(?![\w.])|[A-Za-z_]\w*)"
     r"|(?P<number>[0-9]{1,15}(?:\.[0-9]{1,15})?)(?![\w.])"
     r"|(?P<sign>[-+*/()]))"
 )
