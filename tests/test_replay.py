@@ -203,6 +203,7 @@ def spaced(n, gap_ms):
     return [(i * gap_ms * MS, i * 4096, 4096, WRITE) for i in range(n)]
 
 
+@pytest.mark.slow
 def test_the_player_is_a_process_of_its_own(tmp_path):
     """On a file: each second's words, its records, its CPU time; asked to end it keeps what has ended."""
     target, trace = tmp_path / "target", tmp_path / "t.trace"

@@ -171,6 +171,7 @@ def test_against_is_of_reviews(runs):
 
 
 @pytest.mark.skipif(not browser.find(), reason="no Chromium is installed")
+@pytest.mark.slow
 def test_in_a_browser(page):
     of = "[...document.querySelectorAll('.card[data-key=consistency-iops] button.row')]"
     with browser.Browser() as b:
