@@ -93,3 +93,8 @@ def test_the_format_stays():
 def test_a_size_that_is_no_command_is_refused(size):
     with pytest.raises(ValueError, match="records of 512 bytes"):
         record.fill(np.zeros(size, np.uint8), RUN, 1, 0)
+
+
+def test_a_block_that_reads_differently_each_time_is_unstable():
+    first, again = np.array([5, record.ZEROS, 6, record.CORRUPT]), np.array([5, record.ZEROS, 5, 6])
+    assert record.agreed(first, again).tolist() == [5, record.ZEROS, record.UNSTABLE, record.UNSTABLE]

@@ -65,12 +65,13 @@ SCENES = (
     ),
     Scene(
         "what no write may leave",
-        [(WRITE, 0, 4, 10, NEVER)],
+        [(WRITE, 0, 5, 10, NEVER)],
         {
             0: (7, record.TORN, "TORN_LB"),
             1: (7, record.MISDIRECTED, "MISDIRECTED"),
             2: (7, record.CORRUPT, "CORRUPT"),
             3: (7, record.UNREADABLE, "UNREADABLE"),
+            4: (7, record.UNSTABLE, "UNSTABLE"),
         },
     ),
     Scene(

@@ -1,5 +1,5 @@
-"""What can be wrong with a block after a cut, one class each; the words of a report. A certain finding is a broken
-promise. A suspicion says what would make it certain, and never counts as a failure."""
+"""What can be wrong with a block, or with the drive as a whole, after a cut, one class each; the words of a report. A
+certain finding is a broken promise. A suspicion says what would make it certain, and never counts as a failure."""
 
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ CLASSES = (
     Class("MISDIRECTED", True, "the block holds what was written to another address"),
     Class("CORRUPT", True, "the block holds what nobody has written"),
     Class("UNREADABLE", True, "the block cannot be read"),
+    Class("UNSTABLE", True, "two reads of a block differ, and nobody wrote it in between"),
     Class("METADATA", True, "many blocks that nobody wrote, or a canary, have changed"),
     Class(
         "GHOST_UNSURE",
@@ -41,5 +42,25 @@ CLASSES = (
         "the block holds a command of this session that the history does not have: the harness is incomplete",
     ),
 )
+OF_DRIVE = (
+    Class("IDENTITY", True, "the drive comes back with another model, serial, firmware or block size"),
+    Class("CAPACITY", True, "the drive comes back with another capacity"),
+    Class("MISSING", False, "the drive has not come back; certain once it stays away for ten power cycles"),
+    Class("DEAD", True, "the drive has not come back in ten power cycles"),
+    Class("READ_ONLY", True, "the drive takes no writes any more"),
+    Class(
+        "SLOW_READY", False, "the drive took ten times as long as usual; certain above the time that it states itself"
+    ),
+    Class("READY_TOO_LATE", True, "the drive took longer to be ready than it states itself (CAP.TO)"),
+    Class("SMART_REGRESS", True, "a counter that only grows has gone back"),
+    Class(
+        "SMART_MISCOUNT",
+        False,
+        "power cycles or unsafe shutdowns differ from the cuts; certain if the rail was seen low",
+    ),
+    Class("SPARE_MEDIA", False, "spare fell or media errors rose over a cut; certain if they keep on doing so"),
+    Class("PLP_DEGRADED", False, "the capacitors have less energy; certain where a write is lost, too"),
+)
 NAMES = tuple(each.name for each in CLASSES)
 NUMBER = {name: i for i, name in enumerate(NAMES)}
+BY_NAME = {each.name: each for each in CLASSES + OF_DRIVE}

@@ -30,7 +30,7 @@ MAGIC = 0x31474952  # "RIG1"
 HEADER_WORDS = HEADER.itemsize // 8
 
 # what a record, and then a block, is when it does not hold the content of one command (that one is its seq, >= 0)
-ZEROS, ONES, FOREIGN, TORN, MISDIRECTED, CORRUPT, UNREADABLE, UNKNOWN = range(-1, -9, -1)
+ZEROS, ONES, FOREIGN, TORN, MISDIRECTED, CORRUPT, UNREADABLE, UNKNOWN, UNSTABLE = range(-1, -10, -1)
 WORDS_OF = {
     ZEROS: "zeros",
     ONES: "ones",
@@ -40,6 +40,7 @@ WORDS_OF = {
     CORRUPT: "bytes that no command has written",
     UNREADABLE: "nothing: the drive refuses to read it",
     UNKNOWN: "not known",
+    UNSTABLE: "one content, and another when it was read again",
 }
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio, as in SplitMix64 (Steele, Lea, Flood 2014)
@@ -134,6 +135,11 @@ def classify(data: np.ndarray, run: int, lba512: np.ndarray, block_bytes: int = 
     for worst in (MISDIRECTED, CORRUPT):
         whole[(parts == worst).any(axis=1)] = worst
     return whole
+
+
+def agreed(first: np.ndarray, again: np.ndarray) -> np.ndarray:
+    """What blocks hold that were read twice, int64[m], from classify() of each time: UNSTABLE where they differ."""
+    return np.where(first == again, first, UNSTABLE)
 
 
 def header(record: bytes) -> dict | None:

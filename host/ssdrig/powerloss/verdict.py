@@ -31,7 +31,13 @@ from ssdrig.powerloss.promise import ACK, Promise
 NONE = -NEVER  # before everything
 METADATA_BLOCKS = 64  # violating blocks outside the session's writes that are one finding
 NEAR_BYTES = 65536  # two blocks of one such piece may share a word line or a read-modify-write
-BAD = (record.TORN, record.MISDIRECTED, record.CORRUPT, record.UNREADABLE)  # never legal
+BAD = {  # never legal
+    record.TORN: "TORN_LB",
+    record.MISDIRECTED: "MISDIRECTED",
+    record.CORRUPT: "CORRUPT",
+    record.UNREADABLE: "UNREADABLE",
+    record.UNSTABLE: "UNSTABLE",
+}
 BLANKS = {"zeros": (record.ZEROS,), "ones": (record.ONES,), None: (record.ZEROS, record.ONES)}
 
 
@@ -143,7 +149,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     def say(name: str, where: np.ndarray) -> None:
         finding[where & (finding == 0) & ~legal] = NUMBER[name]
 
-    for code, name in zip(BAD, ("TORN_LB", "MISDIRECTED", "CORRUPT", "UNREADABLE")):
+    for code, name in BAD.items():
         say(name, blocks.seen == code)
     setter = durable_row  # index -1 is never used: these blocks have one
     if len(rows):
@@ -157,7 +163,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     say("STALE", np.ones(m, bool))
 
     if promise.atomic_blocks > 1:
-        torn_row = _torn(rows, promise, block, row, seen_row, seen_ns, legal & ~np.isin(blocks.seen, BAD))
+        torn_row = _torn(rows, promise, block, row, seen_row, seen_ns, legal & ~np.isin(blocks.seen, [*BAD]))
         finding[torn_row >= 0] = NUMBER["TORN_ATOMIC"]
     else:
         torn_row = empty
@@ -182,7 +188,7 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
 def next_base(blocks: Blocks) -> np.ndarray:
     """What the next session starts from, int64[m]: an error is counted once, and its block then may hold anything until
     a durable write."""
-    return np.where(np.isin(blocks.seen, BAD), record.UNKNOWN, blocks.seen)
+    return np.where(np.isin(blocks.seen, [*BAD]), record.UNKNOWN, blocks.seen)
 
 
 def _pairs(rows: np.ndarray, lba: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

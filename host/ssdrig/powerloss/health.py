@@ -1,0 +1,193 @@
+"""What a cut did to the drive as a whole: identity, capacity, being there, being writable, time to be ready, counters,
+spare, capacitors. Pure; the classes are in findings.OF_DRIVE.
+
+Sources: NVM Express Base Specification 2.0, log 02h (bytes 0, 3, 32 to 175); OCP Datacenter NVMe SSD Specification
+2.0, log C0h (0 to 15, 112 to 115, 128 to 129)."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ssdrig.powerloss.findings import BY_NAME
+
+DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
+SLOW = 10.0  # times the usual time to be ready
+USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
+FALLEN = 0.1  # of the recharge energy, for a finding
+SURE = 3.0  # standard errors of a fall
+READ_ONLY_BIT = 3  # of the critical warning
+
+
+class State(NamedTuple):
+    """What a drive says, and does, after a power-on; None: not known. ready_s None: it has not come back."""
+
+    ready_s: float | None
+    model: str | None = None
+    serial: str | None = None
+    firmware: str | None = None
+    capacity_bytes: int | None = None
+    block_bytes: int | None = None
+    writable: bool | None = None
+    critical_warning: int | None = None
+    power_cycles: int | None = None
+    unsafe_shutdowns: int | None = None
+    power_on_hours: int | None = None
+    data_units_read: int | None = None
+    data_units_written: int | None = None
+    nand_write_bytes: int | None = None
+    media_errors: int | None = None
+    spare_percent: int | None = None
+    incomplete_dumps: int | None = None
+    capacitor_health: int | None = None
+
+
+class Said(NamedTuple):
+    """A finding on the drive: a name of findings.OF_DRIVE, and what was seen."""
+
+    name: str
+    words: str
+
+    @property
+    def certain(self) -> bool:
+        return BY_NAME[self.name].certain
+
+
+def of_pages(
+    ready_s: float | None, identity: dict[str, Any], log_02h: bytes | None = None, log_c0h: bytes | None = None
+) -> State:
+    """From the fields of State that the caller knows (`identity`) and the drive's health pages, 512 bytes each."""
+    found: dict[str, Any] = {}
+    number = lambda page, at, n: int.from_bytes(page[at : at + n], "little")
+    if log_02h:
+        found |= {"critical_warning": log_02h[0], "spare_percent": log_02h[3]}
+        counters = {
+            "data_units_read": 32,
+            "data_units_written": 48,
+            "power_cycles": 112,
+            "power_on_hours": 128,
+            "unsafe_shutdowns": 144,
+            "media_errors": 160,
+        }
+        found |= {name: number(log_02h, at, 16) for name, at in counters.items()}
+    if log_c0h:
+        found |= {"nand_write_bytes": number(log_c0h, 0, 16), "incomplete_dumps": number(log_c0h, 112, 4)}
+        found["capacitor_health"] = number(log_c0h, 128, 2)
+    return State(ready_s, **{**found, **identity})
+
+
+# counters that only grow, and how far back each may go by the coarseness of its unit
+GROWING = {
+    "power_cycles": 0,
+    "unsafe_shutdowns": 0,
+    "power_on_hours": 1,
+    "data_units_read": 1,
+    "data_units_written": 1,
+    "nand_write_bytes": 0,
+    "media_errors": 0,
+    "incomplete_dumps": 0,
+}
+
+
+def judge(
+    before: State,
+    after: State,
+    unsafe: int = 1,
+    cycles: int = 1,
+    usual_s: float | None = None,
+    limit_s: float | None = None,
+    tries: int = 1,
+) -> list[Said]:
+    """What is wrong with the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
+    its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: the time to be ready
+    that the drive states itself (CAP.TO); `tries`: power cycles in which a missing drive was waited for."""
+    if after.ready_s is None:
+        return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
+    out = _identity(before, after)
+    if after.writable is False:
+        out.append(Said("READ_ONLY", "it refuses writes"))
+    elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
+        out.append(Said("READ_ONLY", "critical warning bit 3 is set"))
+    if limit_s is not None and after.ready_s > limit_s:
+        out.append(Said("READY_TOO_LATE", f"ready after {after.ready_s:.3g} s, states {limit_s:.3g} s"))
+    elif usual_s is not None and after.ready_s > SLOW * usual_s:
+        out.append(Said("SLOW_READY", f"ready after {after.ready_s:.3g} s, usually {usual_s:.3g} s"))
+    return out + _counters(before, after, unsafe, cycles)
+
+
+def _identity(before: State, after: State) -> list[Said]:
+    fields = {"IDENTITY": ("model", "serial", "firmware", "block_bytes"), "CAPACITY": ("capacity_bytes",)}
+    out = []
+    for name, of in fields.items():
+        changed = [each for each in of if _differ(before, after, each)]
+        words = [f"{each} {getattr(before, each)!r} is now {getattr(after, each)!r}" for each in changed]
+        out += [Said(name, ", ".join(words))] if words else []
+    return out
+
+
+def _differ(before: State, after: State, field: str) -> bool:
+    return None not in (getattr(before, field), getattr(after, field)) and getattr(before, field) != getattr(
+        after, field
+    )
+
+
+def _grown(before: State, after: State, field: str) -> int | None:
+    """By how much a number has grown; None: not known."""
+    was, now = getattr(before, field), getattr(after, field)
+    return None if was is None or now is None else now - was
+
+
+def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Said]:
+    asked = {"power_cycles": cycles, "unsafe_shutdowns": unsafe}
+    grown = {name: _grown(before, after, name) or 0 for name in (*GROWING, "spare_percent", "capacitor_health")}
+    back = [name for name, slack in GROWING.items() if grown[name] < -slack]
+    off = [name for name, n in asked.items() if name not in back and _grown(before, after, name) not in (None, n)]
+    found = {
+        "SMART_REGRESS": back,
+        "SMART_MISCOUNT": off,
+        "SPARE_MEDIA": ["spare_percent"] * (grown["spare_percent"] < 0)
+        + ["media_errors"] * (grown["media_errors"] > 0),
+        "PLP_DEGRADED": ["capacitor_health"] * (grown["capacitor_health"] < 0)
+        + ["incomplete_dumps"] * (grown["incomplete_dumps"] > 0),
+    }
+    out = []
+    for name, of in found.items():
+        words = [
+            f"{each} {getattr(before, each)} is now {getattr(after, each)}"
+            + (f" after {asked[each]}" if name == "SMART_MISCOUNT" else "")
+            for each in of
+        ]
+        out += [Said(name, ", ".join(words))] if words else []
+    return out
+
+
+def usual_s(ready_s: Sequence[float | None]) -> float | None:
+    """The usual time to be ready of a campaign, from the times so far: the median of the first; None for fewer than
+    three."""
+    first = [each for each in ready_s if each is not None][:USUAL_OF]
+    return statistics.median(first) if len(first) > 2 else None
+
+
+def capacitors(recharge_J: Sequence[float | None]) -> Said | None:
+    """Whether the energy that recharges the capacitors, after each cut, has fallen over a campaign: the mean of its
+    first third against that of its last, by more than FALLEN and by more than SURE standard errors. None where it has
+    not, or with fewer than nine cuts."""
+    known = [each for each in recharge_J if each is not None]
+    third = len(known) // 3
+    if third < 3:
+        return None
+    first, last = known[:third], known[-third:]
+    was, now = statistics.fmean(first), statistics.fmean(last)
+    error = math.hypot(*(_scatter(part) / math.sqrt(third) for part in (first, last)))
+    if was <= 0 or was - now <= max(FALLEN * was, SURE * error):
+        return None
+    words = f"the recharge energy fell from {was:.3g} to {now:.3g} J ({100 * (now / was - 1):.0f} %)"
+    return Said("PLP_DEGRADED", words)
+
+
+def _scatter(part: Sequence[float]) -> float:
+    """Standard deviation about the part's own line: the fall itself is no scatter."""
+    n = len(part)
+    line = statistics.linear_regression(range(n), part)
+    rest = sum((y - line.slope * x - line.intercept) ** 2 for x, y in enumerate(part))
+    return math.sqrt(rest / max(1, n - 2))
