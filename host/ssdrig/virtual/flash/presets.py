@@ -81,6 +81,11 @@ class Preset:
     K_per_W: float = 10.0  # of the drive against the air, and its time constant: assumed, no heatsink
     thermal_tau_s: float = 40.0
     throttle_shares: tuple[float, float] = (0.6, 0.15)  # of its speed when warm and when hot (assumed)
+    # capacitors of a drive with power-loss protection (capacitor.py)
+    cap_uF: float = 0.0
+    cap_V: float = 0.0  # charged
+    cap_V_min: float = 0.0  # below it the converters stop
+    cap_charge_mW: int = 0  # of the charger
     energy_report: float = 1.0  # what the drive says that it draws, as a multiple of what it draws
     rated_years: float = 5.0  # of warranty: assumed
     more_rails: tuple[
@@ -281,7 +286,8 @@ ENTERPRISE_PLP = Preset(
     model="SIMULATED SATA DC MLC PLP 400 GB",
     source=(
         "SATA data-centre MLC with capacitors, 28 % over-provisioning: NAND as sata-mlc, steady state in the range of"
-        " drives of the Intel DC S3700 and Micron M500DC class (about 35 000 IOPS, flat) [1]"
+        " drives of the Intel DC S3700 and Micron M500DC class (about 35 000 IOPS, flat) [1]; capacitors assumed, with"
+        " twice the energy that a full cache takes"
     ),
     interface="SATA",
     rail_V=5.0,
@@ -315,6 +321,10 @@ ENTERPRISE_PLP = Preset(
     e_io_pJ_per_B=100,
     P_active_mW=700,
     P_idle_mW=900,
+    cap_uF=600.0,
+    cap_V=25.0,
+    cap_V_min=9.0,
+    cap_charge_mW=1500,
     gc_low=6,
     gc_high=64,
     gc_pace=1.02,
