@@ -1,0 +1,194 @@
+"""Where in a drive's work a cut falls: from a seed to the plan of one cut, and where it came to lie.
+
+A cut cannot follow a command: from the host's order to the edge there are milliseconds of cable and system. So the cut
+has its time, on the board's clock, and the command is moved to it: the writer submits it so long before or behind. What
+that came to is computed afterwards, from the history and the time that the board reports, with the bound of the clock.
+
+Times: ns of CLOCK_MONOTONIC."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.errors import UsageError
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
+
+GOLDEN = (5**0.5 - 1) / 2  # the k-th multiple of it, modulo 1, falls into the widest gap of those before
+MOVED = {"flush": (FLUSH, 0), "fua": (WRITE, FUA), "trim": (TRIM, 0)}
+SIGNATURE_SAMPLES = 2  # in a row, for noise alone passes four standard deviations once in half a minute
+SIGNATURE_US = (1, 20_000)  # a cut behind the second of them, anywhere in a burst
+SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
+SDS = 4.0  # a threshold above the mean
+
+# aim -> (what its range means, least and most that may be asked for, default), in the unit of the range
+RANGES = {
+    "flush": ("ms from its submission to the cut", -1000.0, 1000.0, (-2.0, 2.0)),
+    "fua": ("ms from its submission to the cut", -1000.0, 1000.0, (-2.0, 2.0)),
+    "trim": ("ms from its submission to the cut", -1000.0, 1000.0, (-2.0, 2.0)),
+    "bytes": ("MiB acknowledged and not flushed", 0.0, 1e6, (0.0, 64.0)),
+    "age": ("ms from the last write to the cut", 0.0, 100_000.0, (0.0, 1000.0)),
+    "recovery": ("ms from the return of power to a second cut", 1.0, 100_000.0, (5.0, 2000.0)),
+}
+SIGNED = ("burst", "quiet")  # fired by the board, by the drive's current
+PLAIN = ("random", *SIGNED)
+
+
+class Aim(NamedTuple):
+    """One stratum of a campaign; low and high in the unit of RANGES, None where it has no range."""
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+
+
+class Thresholds(NamedTuple):
+    """Currents, A, of a rail: mean and standard deviation of what is no burst, idle and under load; above quiet_A an
+    idle drive works by itself, above burst_A one under load does more than serve it. `burst_share`: how much of the
+    load's samples lay above burst_A."""
+
+    idle_A: float
+    idle_sd_A: float
+    quiet_A: float
+    load_A: float
+    load_sd_A: float
+    burst_A: float
+    burst_share: float
+
+
+class Plan(NamedTuple):
+    """One cut. `cut_ns`: when it is to fire, None where something else says so: `unflushed_bytes` (as soon as so many
+    are acknowledged and not flushed), or the board, by `above_A` and `after_us` (wire.py, "samples"), not armed before
+    `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0, and nothing
+    for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`: a second cut so
+    long after power has returned."""
+
+    aim: str
+    cut_ns: int | None
+    kind: int = 0
+    flags: int = 0
+    submit_ns: int | None = None
+    silence_ns: int = 0
+    delta_us: float | None = None
+    unflushed_bytes: int | None = None
+    above_A: float | None = None
+    after_us: tuple[int, int] | None = None
+    arm_ns: int | None = None
+    second_us: int | None = None
+
+
+class Actual(NamedTuple):
+    """From the submission of a command to the cut, and from its acknowledgement (None: it never came), us; negative
+    behind the cut. True to bound_us."""
+
+    delta_us: float
+    ack_us: float | None
+    bound_us: float
+
+
+def parse(text: str) -> Aim:
+    """ "random", "flush", "flush:-2..2", "age:0..1000", "bytes:8". Raises UsageError."""
+    name, _, given = text.partition(":")
+    if name not in RANGES and name not in PLAIN:
+        raise UsageError(f"an aim of {', '.join([*PLAIN, *RANGES])}", repr(text), "correct the name")
+    if name in PLAIN:
+        if given:
+            raise UsageError(f"{name} without a range", repr(text), "leave the range out")
+        return Aim(name)
+    means, least, most, default = RANGES[name]
+    if not given:
+        return Aim(name, *default)
+    try:
+        low, high = (float(part) for part in (given.split("..") if ".." in given else (given, given)))
+        if not least <= low <= high <= most:
+            raise ValueError
+    except ValueError:
+        do = f"write for example {name}:{default[0]:g}..{default[1]:g}"
+        raise UsageError(f"{means} from {least:g} to {most:g}", repr(text), do) from None
+    return Aim(name, low, high)
+
+
+def swept(aim: Aim, seed: int, number: int) -> float:
+    """The value of the aim's range for its number-th cut: whatever part of a range was swept, it was swept evenly."""
+    assert aim.low is not None and aim.high is not None
+    begin = np.random.default_rng([seed, 1]).random()
+    return aim.low + (aim.high - aim.low) * ((begin + number * GOLDEN) % 1.0)
+
+
+def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, thresholds: Thresholds | None = None) -> Plan:
+    """Of the aim's number-th cut. It falls between begin_ns and end_ns, or the silence before it begins there. Same
+    arguments, same plan.
+
+    Raises ValueError for an aim at a burst without thresholds."""
+    share = np.random.default_rng([seed, number, 2]).random()
+    cut_ns = begin_ns + round(share * (end_ns - begin_ns))
+    if aim.name in SIGNED:
+        if thresholds is None:
+            raise ValueError(f"the aim {aim.name} needs thresholds, learnt from idle and from load")
+        if aim.name == "burst":
+            return Plan("burst", None, above_A=thresholds.burst_A, after_us=SIGNATURE_US, arm_ns=cut_ns)
+        silent = {"submit_ns": cut_ns, "silence_ns": NEVER, "arm_ns": cut_ns + SILENCE_NS}
+        return Plan("quiet", None, above_A=thresholds.quiet_A, after_us=SIGNATURE_US, **silent)
+    if aim.name == "random":
+        return Plan("random", cut_ns)
+    value = swept(aim, seed, number)
+    if aim.name == "bytes":
+        return Plan("bytes", None, unflushed_bytes=round(value * (1 << 20)), arm_ns=begin_ns)
+    if aim.name == "recovery":
+        return Plan("recovery", cut_ns, second_us=round(value * 1000))
+    before_ns = round(value * 1e6)
+    if aim.name == "age":
+        return Plan("age", cut_ns + before_ns, 0, 0, cut_ns, NEVER, value * 1000)
+    kind, flags = MOVED[aim.name]
+    return Plan(aim.name, cut_ns, kind, flags, cut_ns - before_ns, 0, value * 1000)
+
+
+def when(made: Plan, board_us, lsb_A: float, rail: int, seed: int) -> dict:
+    """`when` of a cut (wire.py). board_us(host ns) -> board time; lsb_A: of the rail's current."""
+    if made.above_A is not None:
+        assert made.after_us is not None
+        level = {"samples": SIGNATURE_SAMPLES, "above_raw": round(made.above_A / lsb_A), "rail": rail}
+        return {**level, "after_us": list(made.after_us), "seed": seed & 0x7FFFFFFF}
+    return {"now": True} if made.cut_ns is None else {"t_us": board_us(made.cut_ns)}
+
+
+def actual(
+    rows: np.ndarray, kind: int, flags: int, fired_ns: int, bound_ns: float, on_ns: int = NEVER
+) -> Actual | None:
+    """Of the command of that kind (and FUA) that was submitted nearest to the cut; None where there is none. rows:
+    history.ROW. fired_ns: the edge, known to bound_ns; what came after on_ns, the return of power, is no answer of that
+    session."""
+    mine = rows[(rows["kind"] == kind) & (rows["flags"] & flags == flags)]
+    if not len(mine):
+        return None
+    row = mine[np.abs(mine["submit_ns"] - fired_ns).argmin()]
+    acked = row["status"] == 0 and row["done_ns"] < on_ns
+    done_us = (fired_ns - int(row["done_ns"])) / 1000 if acked else None
+    return Actual((fired_ns - int(row["submit_ns"])) / 1000, done_us, bound_ns / 1000)
+
+
+def learn(idle_A, load_A) -> Thresholds:
+    """From samples of some seconds each, A: mean + 4 standard deviations of what is no burst. What lies further from
+    the median than 4 robust standard deviations counts as burst; that holds as long as bursts are less than half of it.
+
+    Raises ValueError for samples that are none."""
+    idle, idle_sd = _calm(idle_A)
+    load, load_sd = _calm(load_A)
+    burst_A = load + SDS * load_sd
+    share = float(np.mean(np.asarray(load_A) > burst_A))
+    return Thresholds(idle, idle_sd, idle + SDS * idle_sd, load, load_sd, burst_A, share)
+
+
+def _calm(amps) -> tuple[float, float]:
+    """Mean and standard deviation of what is no burst."""
+    amps = np.asarray(amps, float)
+    if len(amps) < 2 or not np.isfinite(amps).all():
+        raise ValueError("samples of the current were expected")
+    middle = float(np.median(amps))
+    usual = 1.4826 * float(np.median(np.abs(amps - middle)))  # a normal distribution's standard deviation
+    calm = amps[np.abs(amps - middle) <= SDS * max(usual, 1e-9)]
+    return float(calm.mean()), float(calm.std())
+
+
+def bins(values, low: float, high: float, count: int) -> np.ndarray:
+    """How many values fall into each of `count` equal parts of low..high, int64[count]."""
+    return np.histogram(np.asarray(values, float), bins=count, range=(low, high))[0]

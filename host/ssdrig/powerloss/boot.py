@@ -1,0 +1,97 @@
+"""What power's return costs a drive: the energy of its start, the charge of its capacitors, the marks on the way.
+
+From outside, the capacitors that protect a drive's cache cannot be seen while they work: they are behind its input.
+What can be seen is what they take when power is back, so a start after a cut needs more energy than one after an
+announced shutdown, which leaves them full. As they age the difference falls."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+RISEN = 0.9  # of the voltage that the rail comes to
+COVERAGE = 2.0  # standard deviations, about 95 %
+
+
+class Boot(NamedTuple):
+    """From the return of power on. `charge_C`: until the rail had risen to 90 %, at `risen_ns`: that of the drive's own
+    capacitance and what it drew meanwhile. None where the samples do not show it; `why` says why."""
+
+    energy_J: float | None
+    charge_C: float | None
+    risen_ns: int | None
+    why: str = ""
+
+
+class Recharge(NamedTuple):
+    """What a start took more than one after an announced shutdown, J, and the bound (95 %) that the scatter of those
+    leaves; None where it is not known, `why`."""
+
+    energy_J: float | None
+    bound_J: float | None
+    why: str = ""
+
+
+class Health(NamedTuple):
+    """Capacitance at each cut, in % of that at the first one, by a line through the recharge energies; its standard
+    error in points, that of the line at its ends included."""
+
+    percent: list[float]
+    error_percent: float
+
+
+def boot(t_ns, volts, amps, on_ns: int, until_ns: int) -> Boot:
+    """t_ns: end of each sample, on the clock of on_ns and until_ns; it stands for the time since the one before. The
+    energy is that between on_ns and until_ns, so starts are compared over equal times."""
+    t_ns, volts, amps = np.asarray(t_ns, np.int64), np.asarray(volts, float), np.asarray(amps, float)
+    if len(t_ns) < 2 or t_ns[0] > on_ns or t_ns[-1] < until_ns:
+        return Boot(None, None, None, "the samples do not cover the start")
+    base = int(t_ns[0])
+    x, dt_s = (t_ns - base).astype(float), np.diff(t_ns) / 1e9
+    sums = [np.concatenate([[0.0], np.cumsum(each[1:] * dt_s)]) for each in (volts * amps, amps)]
+    between = lambda total, a, z: float(np.diff(np.interp([a - base, z - base], x, total))[0])
+    energy = between(sums[0], on_ns, until_ns)
+    mine = (t_ns > on_ns) & (t_ns <= until_ns)
+    full = float(np.median(volts[mine][-max(1, np.count_nonzero(mine) // 4) :])) if mine.any() else 0.0
+    up = mine & (volts >= RISEN * full)
+    if not up.any() or full <= 0:
+        return Boot(energy, None, None, "the rail was not seen to rise")
+    risen_ns = int(t_ns[up.argmax()])
+    return Boot(energy, between(sums[1], on_ns, risen_ns), risen_ns)
+
+
+def recharge(energy_J: float | None, announced_J: Sequence[float]) -> Recharge:
+    """energy_J: of a start after a cut; announced_J: of starts after announced shutdowns, over the same time."""
+    if energy_J is None:
+        return Recharge(None, None, "the energy of this start is not known")
+    if not announced_J:
+        return Recharge(None, None, "no start after an announced shutdown to compare with")
+    more = energy_J - float(np.mean(announced_J))
+    if len(announced_J) < 2:
+        return Recharge(more, None, "one start after an announced shutdown shows no scatter")
+    return Recharge(more, COVERAGE * float(np.std(announced_J, ddof=1)) * math.sqrt(1 + 1 / len(announced_J)))
+
+
+def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health | None:
+    """Of the capacitors, over a campaign. numbers: of the cuts. None where fewer than three recharges are known, or
+    none was seen."""
+    known = [(n, e) for n, e in zip(numbers, recharge_J, strict=True) if e is not None]
+    if len(known) < 3:
+        return None
+    x, y = (np.array(each, float) for each in zip(*known))
+    slope, at = np.polyfit(x - x.mean(), y, 1)
+    line = at + slope * (np.asarray(numbers, float) - x.mean())
+    if line[0] <= 0:
+        return None
+    rest = y - (at + slope * (x - x.mean()))
+    scatter = math.sqrt(float((rest**2).sum()) / max(1, len(x) - 2))
+    spread = float(((x - x.mean()) ** 2).sum())
+    end = max(abs(x[0] - x.mean()), abs(x[-1] - x.mean()))
+    error = scatter * math.sqrt(1 / len(x) + end**2 / spread) if spread else scatter
+    return Health([100 * float(each / line[0]) for each in line], 100 * error / float(line[0]))
+
+
+def ready_s(on_ns: int, marks: Mapping[str, int | None]) -> dict[str, float | None]:
+    """Seconds from the return of power to each mark (ns): "rail", "link", "identify", "node", "read", ..."""
+    return {name: None if t_ns is None else (t_ns - on_ns) / 1e9 for name, t_ns in marks.items()}
