@@ -1,6 +1,7 @@
 """What a `c` command asks (wire.py), read and checked. Nothing happens here: what cannot be carried out is Refused in
 words."""
 
+from array import array
 from time import ticks_add, ticks_us
 
 import ramp
@@ -9,7 +10,9 @@ from pulse import DISCHARGE, MACHINES, ON, OPEN, SEALED, SHORTEST, word
 
 DEAD_us = 50  # series switch off -> discharge switch on, and back; a load switch needs some 10 us to let go
 LATEST_us = 500_000_000
-SLOWEST_us = 2_000_000  # a ramp
+SLOWEST_us = 2_000_000  # a ramp, a train of dips
+LONGEST_us = 5_000_000  # from a power signature to its cut
+MOST_DIPS = 200
 PULSE_uJ = 72_000  # 1000 uF at 12 V: the most that hardware/spice lets a discharge resistor take
 _KEYS = {"token", "rails", "profile", "when", "off_ms", "residual_mV", "residual_ms"}  # and the profile's own
 
@@ -42,11 +45,21 @@ def rails_of(rails, rows):
     return rails
 
 
+def _drawn(when, name, least, most):
+    """A number from when[name], which must be [a, b] between least and most, by when["seed"]."""
+    span = when[name]
+    if not isinstance(span, list) or len(span) != 2:
+        raise Refused("%s must be [a, b]" % name)
+    low = number(span[0], least, most, name)
+    return draw(low, number(span[1], low, most, name), number(when["seed"], 0, 0x7FFFFFFF, "seed"))
+
+
 class Float:
     """The series switch opens; what the drive draws pulls the rail down. It is also what the others begin with."""
 
     name = "float"
     fields = ()  # of `c`, for this profile alone, which needs them all
+    discharges = False  # its discharge switch closes
     fall_us = 0  # of a fall that is timed
     back_us = 0  # power returns so long after the cut, timed by hardware; 0: by off_ms or by `o`
 
@@ -57,12 +70,17 @@ class Float:
         """For pulse.py, of the k-th rail."""
         return (word(OPEN, SHORTEST),)
 
+    def tau_us(self, k):
+        """R C of the k-th rail, where it is asked for."""
+        return 0
+
 
 class Crowbar(Float):
     """And the discharge switch closes after the dead time. Its t90_10_us tells a rail's R C: it is 2.2 of them, with a
     drive that draws little."""
 
     name = "crowbar"
+    discharges = True
 
     def words(self, k, per_us):
         return (word(OPEN, DEAD_us * per_us), word(DISCHARGE, SHORTEST))
@@ -76,6 +94,7 @@ class Ramp(Float):
     line to (1 - t / fall_us)^(bulk_uF / C'). C has what became of it."""
 
     name = "ramp"
+    discharges = True
     fields = ("fall_us", "bulk_uF")
 
     def __init__(self, how, watches, rows):
@@ -100,6 +119,9 @@ class Ramp(Float):
     def words(self, k, per_us):
         return ramp.words(self.fall_us, self.taus_us[k], DEAD_us, per_us)
 
+    def tau_us(self, k):
+        return self.taus_us[k]
+
 
 class Glitch(Float):
     """Off for glitch_us, timed by hardware, and on again; the discharge switch stays open, the side-band joined."""
@@ -114,7 +136,34 @@ class Glitch(Float):
         return (word(OPEN, self.back_us * per_us), word(ON, SHORTEST))
 
 
-PROFILES = (Float, Crowbar, Ramp, Glitch)  # all that a board knows of a profile; the host's words: rig/profiles.py
+class Dips(Float):
+    """Glitches in a row, as of a plug that bounces: `dips` times off for down_us, on for up_us between them; timed by
+    hardware, 2 s at most. The discharge switch stays open, the side-band joined."""
+
+    name = "dips"
+    fields = ("dips", "down_us", "up_us")
+
+    def __init__(self, how, watches, rows):
+        self.dips = number(how["dips"], 2, MOST_DIPS, "dips")
+        self.down_us = number(how["down_us"], 1, SLOWEST_us, "down_us")
+        self.up_us = number(how["up_us"], 1, SLOWEST_us, "up_us")
+        self.back_us = number(
+            self.dips * (self.down_us + self.up_us) - self.up_us, 1, SLOWEST_us, "us of all dips together"
+        )
+
+    def words(self, k, per_us):
+        steps = array("I", [word(OPEN, self.down_us * per_us), word(ON, self.up_us * per_us)] * self.dips)
+        steps[-1] = word(ON, SHORTEST)
+        return steps
+
+
+PROFILES = (
+    Float,
+    Crowbar,
+    Ramp,
+    Glitch,
+    Dips,
+)  # all that a board knows of a profile; the host's words: rig/profiles.py
 
 
 def _profile(how, watches, rows):
@@ -132,10 +181,12 @@ def _profile(how, watches, rows):
 
 class Cut:
     """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
-    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `above`, or none of these: now."""
+    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `level`, or below it, and `delay_us`
+    after the last of them, or none of these: now."""
 
     edge = ""
-    gpio = turns = need = above = count_rail = 0
+    gpio = turns = need = level = count_rail = delay_us = 0
+    below = False
     at = None
 
     def __init__(self, how, rows, watches, clock, sideband):
@@ -178,18 +229,19 @@ class Cut:
                 raise Refused("t_us is %d us ahead; possible are 2000 to %d" % (ahead, LATEST_us))
             self.at = ticks_add(clock.ticks, ahead)
         elif keys == {"random_us", "seed"}:
-            span = when["random_us"]
-            if not isinstance(span, list) or len(span) != 2:
-                raise Refused("random_us must be [a, b]")
-            low = number(span[0], 2000, LATEST_us, "random_us")
-            ahead = draw(low, number(span[1], low, LATEST_us, "random_us"), number(when["seed"], 0, 0x7FFFFFFF, "seed"))
-            self.at = ticks_add(ticks_us(), ahead)
-        elif keys == {"samples", "above_raw", "rail"}:
+            self.at = ticks_add(ticks_us(), _drawn(when, "random_us", 2000, LATEST_us))
+        elif keys - {"after_us", "seed"} in ({"samples", "above_raw", "rail"}, {"samples", "below_raw", "rail"}):
             self.count_rail = number(when["rail"], 0, 255, "rail")
             if self.count_rail not in watches:
                 raise Refused("no rail %s is measured here" % when["rail"])
             self.need = number(when["samples"], 1, 1_000_000, "samples")
-            self.above = number(when["above_raw"], -(1 << 19), 1 << 19, "above_raw")
+            self.below = "below_raw" in keys
+            named = "below_raw" if self.below else "above_raw"
+            self.level = number(when[named], -(1 << 19), 1 << 19, named)
+            if ("after_us" in keys) != ("seed" in keys):
+                raise Refused("after_us and seed belong together")
+            if "after_us" in keys:
+                self.delay_us = _drawn(when, "after_us", 1, LONGEST_us)
         elif keys == {"edge", "gpio", "timeout_ms"}:
             if when["edge"] not in ("rising", "falling"):
                 raise Refused("edge must be rising or falling")

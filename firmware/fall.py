@@ -2,14 +2,17 @@
 
 from time import ticks_diff
 
+from crowbar import Resistor
+
 
 class Watch:
     """The voltage of one rail around a cut, from its sensor's VBUS readings. `sample` allocates nothing."""
 
-    def __init__(self, sampler):
+    def __init__(self, sampler, discharge_mOhm):
         self.sampler = sampler
         self.rail = sampler.rail["rail"]
         self.lsb2 = int(2 * sampler.describe()["vbus_lsb_nV"])  # twice, because the INA228's is n + 1/2 nV
+        self.crowbar = Resistor(discharge_mOhm, self.lsb2, ticks_diff)
         self.v = 0  # latest reading, raw
         self.begin(0, 0)
 
@@ -39,6 +42,7 @@ class Watch:
         self.last_t = 0
         self.last_v = self.before
         self.fired = True
+        self.crowbar.edge(tick, self.before)
 
     def silent(self):
         """No readings for a while: what was known of the rail no longer holds."""
@@ -55,7 +59,9 @@ class Watch:
             self.before = v
             return
         t = ticks_diff(stamp, self.tick)
-        if t <= 0 and not self.after:
+        if t > 0 or self.after:
+            self.crowbar.sample(stamp, t, v)
+        else:
             self.before = v
             self.v90 = v * 9 // 10
             self.v10 = v // 10
@@ -101,4 +107,6 @@ class Watch:
             "low_us": self.low if self.low >= 0 else None,
             "samples": self.n,
             "safe": self.kept_safe if kept else self.safe,
+            "crowbar_mJ": self.crowbar.mJ(),
+            "released": self.crowbar.why or None,
         }

@@ -19,7 +19,7 @@ ON, OPEN, DISCHARGE = 0, 1, 3  # pins of a step; 2 would short the supply throug
 RELEASED, RESET, SEALED = 0, 1, 3  # pins of the side-band
 MACHINES = const(4)  # of a PIO block: only these start in one cycle
 SHORTEST = const(4)  # cycles of a step whose count is 0
-_LEAD = const(7)  # cycles from the start to the first step when the count is 0
+LEAD = const(7)  # cycles from the start to the first step when the count is 0
 # from the edge to the first step: two to get through the input's synchroniser, then as the program says
 _EDGE_LEAD = const(8)
 _PER_COUNT = const(3)  # cycles of one turn of the edge programs
@@ -159,7 +159,7 @@ class Pulse:
         """Once fired: ns from the start to the edge at the gates. 8 ns of resolution; with an edge 24 ns."""
         left = self.machines[0].get()
         if not self.edge:
-            cycles = self.count + _LEAD
+            cycles = self.count + LEAD
         else:
             cycles = _PER_COUNT * ((self.count - left) & 0xFFFFFFFF) + _EDGE_LEAD
         return cycles * 1000 // self.per_us
@@ -179,6 +179,11 @@ class Pulse:
         machine = self.machines[self.gates.index(gate)]
         for w in words:
             machine.put(w)
+
+    def let_go(self, gate):
+        """This gate's discharge switch opens until the next `load`, whatever steps are still to come: the pull on the
+        board holds its pin down."""
+        Pin(gate + 1, Pin.IN)
 
     def stop(self):
         """Machines off and pins let go, the discharge switches first: the pulls on the board switch the rails on."""

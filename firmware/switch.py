@@ -17,9 +17,10 @@ import machine
 import registers
 import wire
 from clock64 import put32
+from crowbar import GAVE_UP
 from cut import DEAD_us, PROFILES, Cut, Refused, rails_of
 from fall import Watch
-from pulse import ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
+from pulse import LEAD, ON, OPEN, RELEASED, RESET, SHORTEST, Pulse, word
 
 IDLE, WAITING, STARTED, FIRED, OFF, RISING, HELD = "idle", "waiting", "started", "fired", "off", "rising", "held"
 VALID_us = 10_000_000  # of a token
@@ -40,7 +41,8 @@ class Switch:
         self.rows = {row["rail"]: row for row in rows if row["rail"] in measured}
         self.sideband, self.sync = sideband, sync
         self.link, self.clock = link, clock
-        self.watches = {s.rail["rail"]: Watch(s) for s in samplers if s.rail["rail"] in self.rows}
+        mOhm = {rail: row["discharge_mOhm"] for rail, row in self.rows.items()}
+        self.watches = {s.rail["rail"]: Watch(s, mOhm[s.rail["rail"]]) for s in samplers if s.rail["rail"] in mOhm}
         for s in samplers:
             s.watch = self
         self.state = IDLE
@@ -50,6 +52,7 @@ class Switch:
         self.now = None  # the Cut of this state
         self.cutting = []  # its watches
         self.need = self.count_rail = self.count = 0
+        self.below = False
         self.wdt = None
         self.pulse = None
         self.scope = None  # it is told when a cut has fired
@@ -98,12 +101,15 @@ class Switch:
         # nothing below can be refused
         self.now, self.pulse, self.steps, self.cutting = now, pulse, steps, now.watches
         self.fired_us = self.on_us = self.perst_us = None
-        for w in self.cutting:
+        for k, w in enumerate(self.cutting):
             w.begin(w.raw(now.residual_mV), now.residual_us)
-        self.count, self.need, self.above, self.count_rail = 0, now.need, now.above, now.count_rail
+            w.crowbar.begin(now.profile.discharges, now.profile.fall_us, now.profile.tau_us(k))
+        self.count, self.need, self.level, self.below = 0, now.need, now.level, now.below
+        self.count_rail = now.count_rail
         if now.at is None:
-            self.pulse.load(now.edge, now.gpio, now.turns, steps)
-            self.patience_us = 3 * now.turns // self.pulse.per_us + 1000 if now.edge else 1000
+            delay = max(0, now.delay_us * pulse.per_us - LEAD)
+            self.pulse.load(now.edge, now.gpio, now.turns if now.edge else delay, steps)
+            self.patience_us = (3 * now.turns // pulse.per_us if now.edge else now.delay_us) + 1000
         self.state = WAITING
 
     def _check_token(self, how):
@@ -127,7 +133,7 @@ class Switch:
             ahead = ticks_diff(self.now.at, begin)
             if ahead < 50:
                 break
-            self.pulse.load("", 0, ahead * self.pulse.per_us - 7, self.steps)
+            self.pulse.load("", 0, ahead * self.pulse.per_us - LEAD, self.steps)
             while ticks_diff(begin, ticks_us()) > 100:
                 pass
             self._watchdog(True)
@@ -187,7 +193,7 @@ class Switch:
             i = frame[at + 5] | frame[at + 6] << 8 | frame[at + 7] << 16
             if i & 0x800000:
                 i -= 0x1000000
-            self.count = self.count + 1 if i > self.above else 0
+            self.count = self.count + 1 if (i < self.level if self.below else i > self.level) else 0
             if self.count >= self.need:
                 self._go()
 
@@ -200,6 +206,11 @@ class Switch:
             return
         if self.wdt:
             self.wdt.feed()
+        if state is FIRED or state is OFF:
+            now = ticks_us()
+            for w in self.cutting:
+                if w.crowbar.must_let_go(now):
+                    self._let_go(w)
         if state is WAITING:
             if self.now.at is not None:
                 if ticks_diff(self.now.at, ticks_us()) < SOON_us:
@@ -237,6 +248,12 @@ class Switch:
         else:
             self.state = FIRED
 
+    def _let_go(self, w):
+        """A rail's crowbar has had enough: it opens, whatever comes of the cut."""
+        self.pulse.let_go(self.rows[w.rail]["gate"])
+        w.crowbar.opens()
+        self.link.say(wire.LOG, "rail %d: the crowbar let go: %s" % (w.rail, w.crowbar.why))
+
     def _at(self, tick):
         """ticks_us() of about now -> board time."""
         self.clock.update()
@@ -270,6 +287,10 @@ class Switch:
                 self._power_on()
         elif since > (off_us or self.now.profile.fall_us) + GIVE_UP_us:
             self.state = OFF
+            for w in self.cutting:
+                if w.crowbar.closed:
+                    w.crowbar.why = GAVE_UP
+                    self._let_go(w)
             high = ["rail %d stands at %d mV" % (w.rail, w.mV(w.v)) for w in self.cutting if not w.safe]
             self._report(False, "unsafe: %s; power stays off" % ", ".join(high))
 
@@ -283,6 +304,7 @@ class Switch:
         self.rising_since = now
         for w in self.cutting:
             w.keep()
+            w.crowbar.opens()
         self.state = RISING
 
     def _watch_rise(self):

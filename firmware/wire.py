@@ -57,7 +57,9 @@ The switch. A rail has power unless the rig takes it away: at reset, in the REPL
 profile: one of "profiles" of H; what each does and its own fields stand in cut.py. when, one of
     {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
     {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
-    {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i
+    {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i, or below it:
+                                               "below_raw"; and so long after the last of them, if wanted, drawn from a
+                                               to b us, 5 s at most: "after_us": [a, b], "seed": n
     {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
 Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a
 ramp): power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for
@@ -68,11 +70,14 @@ later; a cut that ends by itself leaves them alone. Such a cut is of 3 rails at 
 be measured is not cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and
 again after `o`:
     {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
-    "residual_mV", "low_us", "samples", "safe"}]}
+    "residual_mV", "low_us", "samples", "safe", "crowbar_mJ", "released"}]}
 fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
 perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
 before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest reading
-before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV.
+before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV;
+crowbar_mJ: what went into the discharge resistor, by the readings, null if the profile leaves it open; released: null,
+or why its switch was opened before power returned: at 500 mJ, on a rail that does not fall, without readings of a rail
+that was high, and when the rig gave up (also said by L, at once).
 Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
 """
 

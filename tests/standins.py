@@ -61,6 +61,9 @@ class Bench:
     def drive(self, gate, pins, t_ns=None):
         self.moves.append((self.t if t_ns is None else t_ns, gate, pins))
 
+    def take(self, gate):
+        self.drive(gate, 0)
+
     def sync(self, gpio, level, t_ns):
         self.moves.append((t_ns, gpio, level))
 

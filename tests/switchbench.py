@@ -59,6 +59,9 @@ class Pulse:
     def step(self, gate, *words):
         self.board.did.append(("step", gate, *words))
 
+    def let_go(self, gate):
+        self.board.did.append(("let go", gate))
+
     def stop(self):
         self.board.did.append(("stop",))
 
@@ -72,10 +75,13 @@ class Sampler:
 
 
 class Link:
-    def __init__(self, did):
-        self.did = did
+    def __init__(self, did, logged):
+        self.did, self.logged = did, logged
 
     def say(self, kind, text):
+        if kind == wire.LOG:
+            self.logged.append(text)
+            return
         assert kind == wire.CUT_REPORT
         self.did.append(("said", json.loads(text)))
 
@@ -88,8 +94,8 @@ class Link:
 class Board:
     """A switch with its surroundings; `did` has all that it did, in order."""
 
-    def __init__(self, rails=(0, 1), sideband=None, measured=(0, 1)):
-        self.did, self.time = [], Time()
+    def __init__(self, rails=(0, 1), sideband=None, measured=(0, 1), mOhm=2200, LEAST_us=100):
+        self.did, self.logged, self.time = [], [], Time()
         self.fed, self.watchdogs = 0, []
         time = self.time
         board = self
@@ -102,20 +108,22 @@ class Board:
                 board.fed += 1
 
         word = lambda pins, cycles: pins | (cycles - 4) << 2
-        pulse = types.SimpleNamespace(ON=0, OPEN=1, DISCHARGE=3, RELEASED=0, RESET=1, SEALED=3, MACHINES=4, SHORTEST=4)
+        pulse = types.SimpleNamespace(ON=0, OPEN=1, DISCHARGE=3, RELEASED=0, RESET=1, SEALED=3)
+        pulse.MACHINES, pulse.SHORTEST, pulse.LEAD = 4, 4, 7
         pulse.Pulse, pulse.word = lambda gates, sync: Pulse(self, gates, sync), word
         machine = types.SimpleNamespace(freq=lambda: MHz * 10**6, WDT=WDT)
         registers = types.SimpleNamespace(watchdog_off=lambda: self.did.append(("watchdog off",)))
-        ramp = types.SimpleNamespace(FASTEST=3, SLOWEST=1000, LEAST_us=100, words=lambda *a: ("ramp", *a))
+        ramp = types.SimpleNamespace(FASTEST=3, SLOWEST=1000, LEAST_us=LEAST_us, words=lambda *a: ("ramp", *a))
         fakes = {"time": time, "machine": machine, "registers": registers, "pulse": pulse, "ramp": ramp, "wire": wire}
-        for name in ("clock64", "fall", "cut"):
+        for name in ("clock64", "crowbar", "fall", "cut"):
             fakes[name] = vipersource.load(name, {}, fakes)
+        self.module_of = fakes
         self.Refused = fakes["cut"].Refused
         self.clock = fakes["clock64"].Clock64()
         self.module = vipersource.load("switch", {}, fakes)
         self.samplers = [Sampler(number) for number in measured]
-        rows = [{"rail": rail, "gate": 10 + 2 * rail, "discharge_mOhm": 2200} for rail in rails]
-        self.switch = self.module.Switch(rows, sideband, 22, self.samplers, Link(self.did), self.clock)
+        rows = [{"rail": rail, "gate": 10 + 2 * rail, "discharge_mOhm": mOhm} for rail in rails]
+        self.switch = self.module.Switch(rows, sideband, 22, self.samplers, Link(self.did, self.logged), self.clock)
         self.taken()
 
     def taken(self):

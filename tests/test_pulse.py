@@ -123,7 +123,7 @@ def test_delay_and_steps_last_exactly_as_long_as_they_say(pio, count, first, sec
     pulse = pio[1]
     steps = [pulse.word(pulse.OPEN, first), pulse.word(pulse.DISCHARGE, second), pulse.word(pulse.OPEN, 4)]
     edges, pushed = plan(pio, "_after", count, steps)
-    begin = count + pulse._LEAD
+    begin = count + pulse.LEAD
     assert edges == [(begin, 1), (begin + first, 3), (begin + first + second, 1)]
     assert pushed == [0xFFFFFFFF]
     assert independent(pio, "_after", count, steps) == (edges, pushed)
@@ -135,6 +135,18 @@ def test_a_ramp_is_what_an_independent_emulator_makes_of_it():
     edges, pushed = plan((files.pio_model, files.pulse), "_after", 1, words)
     assert len(edges) == 19 and edges[-1][1] == edges[-2][1] == 3  # the last word changes nothing
     assert (edges[:-1], pushed) == independent((files.pio_model, files.pulse), "_after", 1, words, cycles=14_000)
+
+
+def test_dips_are_as_long_as_asked_and_the_last_one_ends_on():
+    files = firmware()
+    dips = files.cut.Dips({"dips": 5, "down_us": 2, "up_us": 3}, (), {})
+    words = list(dips.words(0, 125))
+    edges, pushed = plan((files.pio_model, files.pulse), "_after", 1, words)
+    begin = 1 + files.pulse.LEAD
+    times = [begin + 125 * (5 * k + us) for k in range(5) for us in (0, 2)]
+    assert edges == list(zip(times, [files.pulse.OPEN, files.pulse.ON] * 5))
+    assert (edges, pushed) == independent((files.pio_model, files.pulse), "_after", 1, words)
+    assert times[-1] - begin == 125 * dips.back_us == 125 * (5 * 2 + 4 * 3) and not dips.discharges
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

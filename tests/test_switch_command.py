@@ -10,7 +10,11 @@ from ssdrig import latch
 from ssdrig.errors import RigError, UsageError
 from ssdrig.rig import ports, switch_command
 
-HELLO = {"scope": [{"gpio": 26, "rail": 0}], "switch": {"off": [], "rails": [{"rail": 0, "discharge_mOhm": 1000}]}}
+HELLO = {
+    "rails": [{"rail": 0, "current_lsb_pA": 10**7}],
+    "scope": [{"gpio": 26, "rail": 0}],
+    "switch": {"off": [], "rails": [{"rail": 0, "discharge_mOhm": 1000}]},
+}
 WAVEFORM = [{"t0_us": 10.0, "dt_ns": 2000, "rail": 0, "volts": [5.0, 4.5]}]
 ROW = {"rail": 0, "t90_10_us": 1034, "before_mV": 5000, "residual_mV": 10, "safe": True}
 
@@ -65,3 +69,48 @@ def test_without_a_picture_no_empty_file_stays(cuts, tmp_path):
     with pytest.raises(RigError):
         run_rig("cut", "--yes", "--scope", str(tmp_path / "fall.csv"))
     assert len(cuts) == 1 and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "when"),
+    [
+        (["--above-mA", "500"], {"above_raw": 50_000}),
+        (["--below-mA", "20"], {"below_raw": 2000}),
+        (
+            ["--above-mA", "-1", "--then-us", "100", "2000", "--seed", "7"],
+            {"above_raw": -100, "after_us": [100, 2000], "seed": 7},
+        ),
+    ],
+)
+def test_a_power_signature(cuts, words, when):
+    cuts.answer = {"ok": True, "rails": [], "off_us": None, "fired_us": 1}
+    assert run_rig("cut", "--yes", "--samples", "3", *words) == 0
+    assert cuts[0]["when"] == {"samples": 3, "rail": 0, **when}
+
+
+@pytest.mark.parametrize(
+    "words", [["--samples", "3"], ["--samples", "3", "--above-mA", "1", "--below-mA", "1"], ["--then-us", "1", "2"]]
+)
+def test_half_a_power_signature_is_refused(cuts, words):
+    with pytest.raises(UsageError):
+        run_rig("cut", "--yes", *words)
+    assert cuts == []
+
+
+def test_dips_and_their_picture(cuts, tmp_path):
+    cuts.answer = {"ok": True, "rails": [ROW], "waveform": WAVEFORM}
+    words = ["--profile", "dips", "--dips", "9", "--down-us", "1000", "--up-us", "4000"]
+    assert run_rig("cut", "--yes", "--json", *words, "--scope", str(tmp_path / "dips.csv")) == 0
+    assert {k: cuts[0][k] for k in ("dips", "down_us", "up_us", "off_ms")} == {
+        "dips": 9,
+        "down_us": 1000,
+        "up_us": 4000,
+        "off_ms": None,
+    }
+    assert cuts[0]["scope"]["rate"] == 100_000  # 6000 samples of 10 us hold 45 ms
+
+
+def test_a_crowbar_that_let_go_is_said():
+    row = {**ROW, "samples": 9, "released": "the rail did not fall", "crowbar_mJ": 251}
+    said = switch_command.words_of({"rails": [row], "off_us": 1000, "fired_us": 5})
+    assert "rail 0: the crowbar let go before power returned: the rail did not fall (251 mJ)" in said

@@ -56,7 +56,7 @@ def test_what_a_cut_says_by_itself():
     made = cut()
     assert (made.off_us, made.residual_mV, made.residual_us) == (None, 300, 500_000)
     assert (made.token, made.rails, made.profile.back_us, made.profile.fall_us) == (1, [0], 0, 0)
-    assert (made.edge, made.gpio, made.turns, made.need, made.above, made.count_rail, made.at) == ("", *[0] * 5, None)
+    assert (made.edge, made.gpio, made.turns, made.need, made.level, made.count_rail, made.at) == ("", *[0] * 5, None)
     assert (cut(off_ms=3).off_us, cut(residual_ms=2).residual_us) == (3000, 2000)
 
 
@@ -83,6 +83,23 @@ def test_what_a_cut_needs():
         ({"profile": "glitch"}, False),
         ({"profile": "glitch", "glitch_us": 5, "off_ms": 5}, False),
         ({"glitch_us": 5}, False),
+        *(
+            ({"profile": "dips", "dips": n, "down_us": down, "up_us": up}, good)
+            for n, down, up, good in (
+                (2, 1, 1, True),
+                (1, 1, 1, False),
+                (200, 5000, 5000, True),
+                (201, 1, 1, False),
+                (2, 0, 1, False),
+                (2, 1, 0, False),
+                (2, 900_000, 200_000, True),
+                (2, 900_000, 200_001, False),
+                (2, 1.0, 1, False),
+            )
+        ),
+        ({"profile": "dips", "dips": 2, "down_us": 5}, False),
+        ({"profile": "dips", "dips": 2, "down_us": 5, "up_us": 5, "off_ms": 1}, False),
+        ({"dips": 2}, False),
         ({"profile": "ramp"}, False),
         ({"profile": "ramp", "fall_us": 1000}, False),
         ({"profile": "ramp", "bulk_uF": [500]}, False),
@@ -149,6 +166,24 @@ WHEN_us = (1 << 30) + NOW_us
             )
         ),
         *(
+            ({"samples": 1, "below_raw": 5, "rail": 0, "after_us": span, "seed": 1}, good)
+            for span, good in (
+                ([1, 5_000_000], True),
+                ([0, 1], False),
+                ([1, 5_000_001], False),
+                ([2, 1], False),
+                ([1], False),
+                (1, False),
+            )
+        ),
+        ({"samples": 1, "below_raw": -(1 << 19), "rail": 0}, True),
+        ({"samples": 1, "below_raw": 1 << 20, "rail": 0}, False),
+        ({"samples": 1, "below_raw": 1, "above_raw": 1, "rail": 0}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "after_us": [1, 1]}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "seed": 1}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "after_us": [1, 1], "seed": -1}, False),
+        ({"t_us": WHEN_us + 2000, "after_us": [1, 1], "seed": 1}, False),
+        *(
             ({"edge": edge, "gpio": gpio, "timeout_ms": ms}, good)
             for edge, gpio, ms, good in (
                 ("rising", 0, 1, True),
@@ -173,7 +208,10 @@ def test_what_a_trigger_makes():
     assert cut(when={"t_us": WHEN_us + 5000}).at == NOW_us + 5000
     assert cut(when={"random_us": [3000, 3000], "seed": 5}).at == NOW_us + 3000
     made = cut(when={"samples": 5, "above_raw": -7, "rail": 2})
-    assert (made.need, made.above, made.count_rail) == (5, -7, 2)
+    assert (made.need, made.level, made.below, made.count_rail, made.delay_us) == (5, -7, False, 2, 0)
+    after = {"after_us": [10, 1009], "seed": 1}
+    made = cut(when={"samples": 5, "below_raw": 7, "rail": 0, **after})
+    assert (made.level, made.below, made.delay_us) == (7, True, CUT.draw(10, 1009, 1))
     made = cut(when={"edge": "rising", "gpio": 3, "timeout_ms": 6})
     assert (made.edge, made.gpio, made.turns) == ("rising", 3, 6 * 125_000 // 3)
 

@@ -13,7 +13,8 @@ def test_a_board_and_its_rows():
     board = Board(rails=(0, 1, 2), measured=(1, 0))
     assert board.switch.describe() == {
         "rails": [
-            {"rail": r, "profiles": ["float", "crowbar", "ramp", "glitch"], "discharge_mOhm": 2200} for r in (0, 1)
+            {"rail": r, "profiles": ["float", "crowbar", "ramp", "glitch", "dips"], "discharge_mOhm": 2200}
+            for r in (0, 1)
         ],
         "sideband": False,
         "resolution_ns": 8,
@@ -33,7 +34,7 @@ def test_a_board_and_its_rows():
 def test_at_first_all_gates_are_let_go(sideband, gates):
     board = Board(sideband=sideband)
     made = board.module.Switch(
-        list(board.switch.rows.values()), sideband, 22, board.samplers, Link(board.did), board.clock
+        list(board.switch.rows.values()), sideband, 22, board.samplers, Link(board.did, board.logged), board.clock
     )
     assert board.taken() == [("gates", gates, 22), ("stop",)]
     assert made.describe()["sideband"] == bool(sideband)
@@ -143,6 +144,25 @@ def test_samples_in_a_row_above_a_threshold(raws, goes):
         assert switch.state == "waiting"
     board.sample(1, 5000, raws[-1])
     assert switch.state == ("started" if goes else "waiting")
+
+
+@pytest.mark.parametrize(("raws", "goes"), [([6, 5, 6], True), ([6, 7, 6, 6], False), ([-9, 6, 6], True)])
+def test_samples_in_a_row_below_a_threshold_and_a_delay_behind_them(raws, goes):
+    """The delay is counted by the PIO, which is loaded before: what starts it allocates nothing."""
+    board = Board()
+    after = {"after_us": [900, 900], "seed": 4}
+    switch = board.cut(when={"samples": 3, "below_raw": 7, "rail": 0, **after})
+    assert board.taken()[1] == ("load", "", 0, 900 * MHz - 7, [(1,)])
+    for raw in raws:
+        board.sample(0, 5000, raw)
+    assert switch.state == ("started" if goes else "waiting")
+    if goes:
+        board.pass_us(1900)
+        switch.turn()
+        assert switch.state == "started"
+        board.pass_us(1)
+        switch.turn()
+        assert switch.state == "idle"
 
 
 def test_a_current_has_three_bytes():

@@ -21,7 +21,7 @@ class Option(NamedTuple):
 class Profile(NamedTuple):
     options: tuple[Option, ...] = ()
     back_by_itself: bool = False  # power returns by itself: no --off-ms
-    falls: str | None = None  # the field that says how long the fall takes, us
+    lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> how long what it times takes
     # (t90_10_us, discharge_mOhm, its own fields) -> what a person wants to know of a rail for the next cut
     learnt: Callable[[float, float, dict], str] | None = None
 
@@ -50,8 +50,19 @@ PROFILES = {
             Option("fall_us", "US", "from all to nothing, at most 2000000; what the drive draws makes it faster"),
             Option("bulk_uF", "C", "capacitance of each --rail with its drive; a crowbar cut tells it", each_rail=True),
         ),
-        falls="fall_us",
+        lasts_us=lambda own: own["fall_us"],
         learnt=_as_asked,
     ),
-    "glitch": Profile((Option("glitch_us", "US", "how long it is off"),), back_by_itself=True),
+    "glitch": Profile(
+        (Option("glitch_us", "US", "how long it is off"),), back_by_itself=True, lasts_us=lambda own: own["glitch_us"]
+    ),
+    "dips": Profile(
+        (
+            Option("dips", "N", "how often it is off, 2 to 200 times; 2 s in all at most"),
+            Option("down_us", "US", "how long it is off each time"),
+            Option("up_us", "US", "how long it is on between two of them"),
+        ),
+        back_by_itself=True,
+        lasts_us=lambda own: own["dips"] * (own["down_us"] + own["up_us"]),
+    ),
 }

@@ -256,4 +256,6 @@ def _longest_wait_s(when: dict) -> float:
         return when["random_us"][1] / 1e6
     if "edge" in when:
         return when["timeout_ms"] / 1000
-    return 0.0 if "now" in when else 500.0 if "t_us" in when else 60.0
+    if "samples" in when:
+        return 60.0 + when.get("after_us", (0, 0))[1] / 1e6
+    return 500.0 if "t_us" in when else 0.0

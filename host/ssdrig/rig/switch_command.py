@@ -38,15 +38,23 @@ def subcommands(words) -> None:
     for name, profile in PROFILES.items():
         for option in profile.options:
             several = {"nargs": "+"} if option.each_rail else {}
-            words_of_it = f"of a {name}: {option.help}"
+            words_of_it = f"of {'' if name.endswith('s') else 'a '}{name}: {option.help}"
             sub.add_argument(option.flag, type=int, metavar=option.metavar, help=words_of_it, **several)
     aim = sub.add_mutually_exclusive_group()
     aim.add_argument("--after-us", type=int, metavar="US", help="delay in us, 2000 or more (default: at once)")
     aim.add_argument("--random-us", type=int, nargs=2, metavar=("A", "B"), help="after a random delay between A and B")
-    aim.add_argument("--samples", type=int, metavar="N", help="after N consecutive samples above --above-mA")
+    aim.add_argument(
+        "--samples", type=int, metavar="N", help="after N consecutive samples above --above-mA, or below --below-mA"
+    )
     aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
-    sub.add_argument("--seed", type=int, default=1, help="of --random-us (default 1): the same seed, the same time")
-    sub.add_argument("--above-mA", type=float, metavar="MA")
+    sub.add_argument(
+        "--seed", type=int, default=1, help="of --random-us and --then-us (default 1): the same seed, the same time"
+    )
+    sub.add_argument("--above-mA", type=float, metavar="MA", help="current of --samples")
+    sub.add_argument("--below-mA", type=float, metavar="MA", help="current of --samples, that it stays below")
+    sub.add_argument(
+        "--then-us", type=int, nargs=2, metavar=("A", "B"), help="a random delay behind --samples, 1 to 5000000 us"
+    )
     sub.add_argument("--gpio", type=int, default=20, help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)")
     sub.add_argument(
         "--scope",
@@ -103,14 +111,20 @@ def _aim(args: argparse.Namespace, hello: dict) -> dict:
         return {"random_us": args.random_us, "seed": args.seed}
     if args.edge:
         return {"edge": args.edge, "gpio": args.gpio, "timeout_ms": EDGE_AT_MOST_MS}
+    if not args.samples and (args.above_mA, args.below_mA, args.then_us) != (None, None, None):
+        raise UsageError("--above-mA, --below-mA and --then-us with --samples", "no --samples", "say how many samples")
     if args.samples:
-        if args.above_mA is None:
-            raise UsageError("--above-mA with --samples", "none", "say above which current")
+        if (args.above_mA is None) == (args.below_mA is None):
+            do = "say above or below which current"
+            raise UsageError("--above-mA or --below-mA with --samples", "none or both", do)
         number = (args.rail or [0])[0]
         lsb_pA = next((r["current_lsb_pA"] for r in hello["rails"] if r["rail"] == number), None)
         if lsb_pA is None:
             raise UsageError("a rail that is measured", f"rail {number}", "see ./ssdrig rig info")
-        return {"samples": args.samples, "above_raw": round(args.above_mA * 1e9 / lsb_pA), "rail": number}
+        level_mA = args.below_mA if args.above_mA is None else args.above_mA
+        level = {"below_raw" if args.above_mA is None else "above_raw": round(level_mA * 1e9 / lsb_pA)}
+        then = {"after_us": args.then_us, "seed": args.seed} if args.then_us else {}
+        return {"samples": args.samples, **level, "rail": number, **then}
     return {"now": True}
 
 
@@ -176,7 +190,7 @@ def _cut(args: argparse.Namespace) -> int:
             gpios = [row["gpio"] for row in here.hello["scope"] if row["rail"] in rails]
             if not gpios:
                 raise UsageError("--scope with a rail that has an ADC input", f"rails {rails}", "see ./ssdrig rig info")
-            scope = {"gpio": gpios, **_picture(own.get(profile.falls, 0), len(gpios))}
+            scope = {"gpio": gpios, **_picture(profile.lasts_us(own), len(gpios))}
         aim = _aim(args, here.hello)
         were_off = (here.hello["switch"] or {}).get("off") or ()
         try:
@@ -282,5 +296,8 @@ def words_of(report: dict) -> str:
             f"rail {rail['rail']}: {rail['before_mV']} mV, {fall} ({rail['samples']} readings), residual"
             f" {rail['residual_mV']} mV"
         )
+        if rail.get("released"):  # a board with older firmware does not say
+            why = f"{rail['released']} ({rail['crowbar_mJ']} mJ)"
+            lines.append(f"rail {rail['rail']}: the crowbar let go before power returned: {why}")
     back = "off" if report["off_us"] is None else f"off for {report['off_us'] / 1000:.3f} ms"
     return "\n".join([*lines, f"fired at board time {report['fired_us']} us; {back}"])

@@ -39,7 +39,7 @@ class StateMachine:
         board = self.board
         board.spend(60_000)
         self.gate = out_base.id
-        board.drive(self.gate, 0)
+        board.take(self.gate)
         if (sideset_base is not None) != program.side:
             raise ValueError("SIMULATED PIO: a program with side-set needs a base, and no other")
         self.sync = sideset_base.id if program.side else None

@@ -14,6 +14,7 @@ class Gates:
         self.edges = sorted([[edge_ns_of(s), gpio, level] for s, gpio, level in edges])
         self.alarm = cosim.add_alarm(self._due)
         self.driven = {}  # gate -> machine's pins; a gate that nobody drives is pulled low
+        self.inputs = set()  # GPIOs that no machine drives, whatever it does
         rp2.StateMachine.board = self
 
     def now(self):
@@ -50,6 +51,9 @@ class Gates:
         """Pins of a gate from t_ns (now) on: bit 0 opens the series switch, bit 1 closes the discharge switch; of the
         side-band: bit 0 holds PERST# low, bit 1 isolates."""
         t_ns = cosim.now if t_ns is None else t_ns
+        for bit in (0, 1):
+            if gate + bit in self.inputs:
+                pins &= ~(1 << bit)
         before, self.driven[gate] = self.driven.get(gate, 0), pins
         if gate == self.sideband:
             if before & 2 and not pins & 1:
@@ -70,8 +74,15 @@ class Gates:
         if gpio != 22 or level != 1:
             raise ValueError("SIMULATED board: GPIO %d is no SYNC that rises" % gpio)
 
+    def take(self, gate):
+        """Both pins of a gate are a machine's now."""
+        self.inputs.discard(gate)
+        self.inputs.discard(gate + 1)
+        self.drive(gate, 0)
+
     def let_go(self, gpio):
         """The pin is an input now: the pulls leave the rail on and the side-band joined."""
+        self.inputs.add(gpio)
         for gate, others in ((gpio, 2), (gpio - 1, 1)):
             if self.driven.get(gate, 0) & ~others:
                 self.drive(gate, self.driven[gate] & others)
