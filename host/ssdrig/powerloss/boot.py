@@ -53,7 +53,8 @@ def boot(t_ns, volts, amps, on_ns: int, until_ns: int) -> Boot:
     between = lambda total, a, z: float(np.diff(np.interp([a - base, z - base], x, total))[0])
     energy = between(sums[0], on_ns, until_ns)
     mine = (t_ns > on_ns) & (t_ns <= until_ns)
-    full = float(np.median(volts[mine][-max(1, np.count_nonzero(mine) // 4) :])) if mine.any() else 0.0
+    last = volts[mine][-max(1, int(np.count_nonzero(mine)) // 4) :]
+    full = float(np.median(last)) if len(last) else 0.0
     up = mine & (volts >= RISEN * full)
     if not up.any() or full <= 0:
         return Boot(energy, None, None, "the rail was not seen to rise")
