@@ -43,6 +43,29 @@ class History:
     def _grow(self) -> None:
         os.ftruncate(self._file.fileno(), (self._count + ROOM) * ROW.itemsize)
         self._rows = np.memmap(self._file, ROW, "r+", shape=(self._count + ROOM,))
+        self.rows = self._rows.view(np.ndarray)  # of those that are there, and room behind them
+
+    @property
+    def next_seq(self) -> int:
+        return self._first_seq + self._count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def reserve(self, n: int) -> None:
+        """From now on n more rows may be filled in `rows` behind the last, all but their seq ..."""
+        if self._count + n > len(self.rows):
+            self._grow()
+
+    def add(self, n: int) -> None:
+        """... and these are they: commands about to be submitted. seq comes last, as in submitted()."""
+        first = self.next_seq
+        self.rows["seq"][self._count : self._count + n] = range(first, first + n)
+        self._count += n
+
+    def written(self) -> np.ndarray:
+        """ROW[n], a copy."""
+        return self.rows[: self._count].copy()
 
     def submitted(self, kind: int, lba: int, n: int, t_ns: int, flags: int = 0) -> int:
         """A command is about to be submitted: its seq. A process that is killed meanwhile leaves no half of a row: seq
@@ -67,7 +90,7 @@ class History:
     def close(self) -> None:
         """Raises OSError."""
         self.sync()
-        del self._rows
+        del self._rows, self.rows
         os.ftruncate(self._file.fileno(), self._count * ROW.itemsize)
         self._file.close()
 

@@ -69,13 +69,45 @@ def _key(run, lba512, seq):
 
 
 @numba.njit(cache=True)
-def _fill(records):
+def _stamp(record, run, seq, lba512, session, index, length, prev_seq, t_submit_ns):
+    record[0] = run ^ _RUN
+    record[1] = lba512
+    record[2] = seq
+    record[3] = session | index << np.uint64(32) | length << np.uint64(48)
+    record[4] = lba512 - index
+    record[5] = prev_seq
+    record[6] = t_submit_ns
+    record[HEADER_WORDS - 1] = _hash(record)
+    key = _key(run, lba512, seq)
+    for j in range(HEADER_WORDS, WORDS):
+        record[j] = _mixed(key + np.uint64(j) * _ODD)
+
+
+@numba.njit(cache=True)
+def _fill(records, run, seq, lba512, session, prev_seq, t_submit_ns):
     for n in range(len(records)):
-        record = records[n]
-        record[HEADER_WORDS - 1] = _hash(record)
-        key = _key(record[0] ^ _RUN, record[1], record[2])
-        for j in range(HEADER_WORDS, WORDS):
-            record[j] = _mixed(key + np.uint64(j) * _ODD)
+        i = np.uint64(n)
+        _stamp(records[n], run, seq, lba512 + i, session, i, np.uint64(len(records)), prev_seq, t_submit_ns)
+
+
+SEQ, LBA512, RECORDS, AT, SLOT = range(5)  # columns of what stamp_all() takes for each command
+
+
+@numba.njit(cache=True)
+def stamp_all(words, commands, n, last, base, per_block, run, session, t_submit_ns):
+    """The data of n commands (int64[n, 5]): the records of each go to the beginning of words[SLOT]. last (int64[]): the
+    seq that was written last to each block in this session, 0: none; base: what it held before; a command begins at AT
+    in both and its blocks become its seq in `last`. per_block: records of a block."""
+    for k in range(n):
+        seq, length, at = np.uint64(commands[k, SEQ]), commands[k, RECORDS], commands[k, AT]
+        row, first = words[commands[k, SLOT]], np.uint64(commands[k, LBA512])
+        for i in range(length):
+            block = at + i // per_block
+            before = last[block] if last[block] else max(base[block], 0)
+            record, index = row[i * WORDS : (i + 1) * WORDS], np.uint64(i)
+            _stamp(record, run, seq, first + index, session, index, np.uint64(length), np.uint64(before), t_submit_ns)
+        for block in range(at, at + length // per_block):
+            last[block] = commands[k, SEQ]
 
 
 @numba.njit(cache=True)
@@ -109,13 +141,8 @@ def fill(data: np.ndarray, run: int, seq: int, lba512: int, session: int = 0, pr
     bits. Raises ValueError for another size."""
     if not 0 < len(data) // BYTES < 1 << 16 or len(data) % BYTES:
         raise ValueError(f"1 to 65535 records of {BYTES} bytes, not {len(data)} bytes")
-    n = len(data) // BYTES
-    header = data.reshape(n, BYTES)[:, : HEADER.itemsize].view(HEADER)[:, 0]
-    header["run"], header["magic"], header["seq"], header["session"] = run, MAGIC, seq, session
-    header["index"], header["length"] = np.arange(n), n
-    header["lba512"], header["first_lba512"] = lba512 + np.arange(n), lba512
-    header["prev_seq"], header["t_submit_ns"] = prev_seq, t_submit_ns
-    _fill(data.view(np.uint64).reshape(n, WORDS))
+    numbers = (np.uint64(each) for each in (run, seq, lba512, session, prev_seq, t_submit_ns))
+    _fill(data.view(np.uint64).reshape(-1, WORDS), *numbers)
 
 
 def classify(data: np.ndarray, run: int, lba512: np.ndarray, block_bytes: int = BYTES) -> np.ndarray:

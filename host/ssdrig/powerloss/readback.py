@@ -1,0 +1,145 @@
+"""Reading back after a cut: which blocks, and what each of them holds now."""
+
+import numba
+import numpy as np
+
+from ssdrig.powerloss import layout as layouts
+from ssdrig.powerloss import record
+from ssdrig.powerloss.history import BLANK, FLUSH
+from ssdrig.powerloss.layout import Layout
+from ssdrig.powerloss.slots import Transport, carry_out
+from ssdrig.powerloss.verdict import NEAR_BYTES, Blocks
+
+TRIES, BETWEEN_NS = 3, 1_000_000_000  # of a block that the drive refuses to read, after the first
+CANARY_SHARE = 0.01
+BATCH_BYTES = 16 << 20  # looked at together
+
+
+def wanted(
+    rows: np.ndarray,
+    layout: Layout,
+    chance: np.random.Generator,
+    full: bool = False,
+    canary_share: float = CANARY_SHARE,
+) -> np.ndarray:
+    """int64[k, 2]: runs of blocks (first, end), sorted, apart from each other: all that the session (history.ROW[])
+    touched, the aligned 64 KiB around each command that was not acknowledged, and a share of the canaries; with `full`
+    all of the window and every canary."""
+    if full:
+        return all_blocks(layout)
+    touched = rows[rows["kind"] != FLUSH]
+    runs = np.stack([touched["lba"].astype(np.int64), (touched["lba"] + touched["n"]).astype(np.int64)], 1)
+    near = NEAR_BYTES // layout.block_bytes
+    open_ = (touched["status"] != 0) | (touched["done_ns"] == np.iinfo(np.int64).max)
+    runs[open_, 0] = runs[open_, 0] // near * near
+    runs[open_, 1] = -(-runs[open_, 1] // near) * near
+    few = round(canary_share * len(layout.canaries) + 0.5) if len(layout.canaries) else 0
+    canaries = layout.canaries[chance.permutation(len(layout.canaries))[:few]]
+    return merged(np.concatenate([runs, np.stack([canaries, canaries + layout.unit], 1)]))
+
+
+def all_blocks(layout: Layout) -> np.ndarray:
+    """int64[k, 2]: window and canaries as runs of blocks."""
+    window = np.stack([layout.starts, layout.starts + layout.piece_blocks], 1)
+    return merged(np.concatenate([window, np.stack([layout.canaries, layout.canaries + layout.unit], 1)]))
+
+
+def merged(runs: np.ndarray) -> np.ndarray:
+    """The same blocks, each once."""
+    if not len(runs):
+        return runs.reshape(0, 2).astype(np.int64)
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    end = np.maximum.accumulate(runs[:, 1])
+    begins = np.append(True, runs[1:, 0] > end[:-1])
+    first = np.flatnonzero(begins)
+    return np.stack([runs[first, 0], end[np.append(first[1:], len(runs)) - 1]], 1)
+
+
+def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """(first, n), int64[]: the runs in pieces of at most so many blocks, each inside an aligned stretch of so many."""
+    low, high = runs[:, 0] // most, -(-runs[:, 1] // most)
+    count = high - low
+    run = np.repeat(np.arange(len(runs)), count)
+    cell = np.repeat(low, count) + np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count)
+    first = np.maximum(cell * most, runs[run, 0])
+    return first, np.minimum((cell + 1) * most, runs[run, 1]) - first
+
+
+def read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray) -> Blocks:
+    """What these blocks hold, with what they held before (base, int64[layout.base_blocks]). A block that the drive
+    refuses TRIES times more is UNREADABLE. Raises DriveError where the drive goes away or hangs."""
+    first, n = pieces(runs, transport.slots.bytes_each // layout.block_bytes)
+    lba = _each(first, n)
+    seen, refused = seen_in(transport, layout, run, first, n)
+    for _ in range(TRIES):
+        bad = np.flatnonzero(refused)
+        if not len(bad):
+            break
+        transport.pause(BETWEEN_NS)
+        again, still = seen_in(transport, layout, run, lba[bad], np.ones_like(bad))
+        seen[bad], refused[bad] = again, still
+    seen[refused] = record.UNREADABLE
+    at = layouts.index(layout, lba)
+    return Blocks(lba, base[at].astype(np.int64), seen, at >= layout.window_blocks)
+
+
+def seen_in(
+    transport: Transport, layout: Layout, run: int, first: np.ndarray, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(content of each block, bool: the read that it was part of was refused), in the order of the pieces."""
+    slots, per_block = transport.slots, layout.block_bytes // record.BYTES
+    seen, refused = np.full(int(n.sum()), record.UNKNOWN, np.int64), np.zeros(int(n.sum()), bool)
+    ahead = np.cumsum(n) - n  # blocks before each piece
+    room = np.empty(min(BATCH_BYTES, len(seen) * layout.block_bytes), np.uint8)
+    per_batch = BATCH_BYTES // slots.bytes_each
+
+    for begin in range(0, len(first), per_batch):
+        end = min(begin + per_batch, len(first))
+        length = n[begin:end] * layout.block_bytes
+        to = np.cumsum(length) - length
+        bad = np.zeros(end - begin, bool)
+
+        def prepare(numbers, at, begin=begin, length=length):
+            slots.kind[at], slots.flags[at] = BLANK, 0
+            slots.offset[at], slots.length[at] = first[begin + numbers] * layout.block_bytes, length[numbers]
+
+        def taken(numbers, at, bad=bad, to=to):
+            bad[numbers] = slots.status[at] != 0
+            _gather(slots.data, slots.bytes_each, slots.length, at, to[numbers], room)
+
+        carry_out(transport, end - begin, prepare, taken)
+        blocks = slice(int(ahead[begin]), int(ahead[end - 1] + n[end - 1]))
+        lba512 = _each(first[begin:end], n[begin:end]) * per_block
+        seen[blocks] = record.classify(room[: int(length.sum())], run, lba512, layout.block_bytes)
+        refused[blocks] = np.repeat(bad, n[begin:end])
+    return seen, refused
+
+
+def block(transport: Transport, layout: Layout, lba: int) -> bytes | None:
+    """One block as it is now, for a proof; None where the drive refuses. Raises DriveError."""
+    out: list[bytes | None] = []
+    slots, size = transport.slots, layout.block_bytes
+
+    def prepare(_, at):
+        slots.kind[at], slots.flags[at], slots.offset[at], slots.length[at] = BLANK, 0, lba * size, size
+
+    def taken(_, at):
+        begin = int(at[0]) * slots.bytes_each
+        out.append(None if slots.status[at[0]] else slots.data[begin : begin + size].tobytes())
+
+    carry_out(transport, 1, prepare, taken)
+    return out[0]
+
+
+def _each(first: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """The blocks of the pieces, one by one."""
+    return np.repeat(first - (np.cumsum(n) - n), n) + np.arange(int(n.sum()))
+
+
+@numba.njit(cache=True)
+def _gather(data, bytes_each, length, slots, to, out):
+    for k in range(len(slots)):
+        source = data[slots[k] * bytes_each : slots[k] * bytes_each + length[slots[k]]]
+        target = out[to[k] : to[k] + len(source)]
+        for i in range(len(source)):
+            target[i] = source[i]

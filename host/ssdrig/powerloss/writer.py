@@ -1,0 +1,196 @@
+"""The closed loop that writes until the power goes: streams through a transport, each command a row of the history.
+
+`submit_ns` is taken before the transport is called, `done_ns` after it has returned. The drive going away is how a
+session ends, so nothing here raises because of it."""
+
+import threading
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.powerloss import loop, record, streams
+from ssdrig.powerloss.history import FLUSH, FUA, TRIM, WRITE, History
+from ssdrig.powerloss.layout import Layout
+from ssdrig.powerloss.promise import Promise
+from ssdrig.powerloss.slots import Transport
+
+GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
+BATCH = 64  # most commands that are submitted at once
+WAIT_NS = 1_000_000  # how often it is looked whether to stop
+SPIN_NS = 200_000  # so long before an aimed command nothing else is waited for
+HOLD_NS = 20_000_000
+AIMED = len(streams.NAMES)  # the lane of aimed commands
+
+
+class Aim(NamedTuple):
+    """One command at a given time of the transport's clock: FLUSH, WRITE with FUA, or TRIM; 0: none, only the silence.
+    From hold_ns before it on none of its kind is submitted; it goes alone; for silence_ns after it, nothing is."""
+
+    kind: int
+    at_ns: int
+    hold_ns: int = HOLD_NS
+    silence_ns: int = 0
+
+
+class Ended(NamedTuple):
+    """Why and when the writing ended."""
+
+    reason: str  # GONE: the drive cannot be reached; TIME; TOLD; ERROR: it refuses commands, and is still there
+    t_ns: int
+    why: str
+
+
+class Writer:
+    """One session. `run` is the campaign's number (32 bits), `seed` what its streams are drawn from, `base` what the
+    blocks held before (int64[layout.base_blocks], None: nothing known), shares as streams.SHARES. The history stays the
+    caller's. `aimed_seq`: of the aimed command, None while it was not submitted."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        book: History,
+        layout: Layout,
+        promise: Promise,
+        run: int,
+        session: int,
+        seed: int,
+        base: np.ndarray | None = None,
+        shares: Mapping[str, float] = streams.SHARES,
+        depth: Mapping[str, int] | None = None,
+    ):
+        self.transport, self.book = transport, book
+        self.aimed_seq: int | None = None
+        self._drawn_from = layout, promise, seed, session
+        share = np.array([shares.get(name, 0) for name in streams.NAMES] + [0.0])
+        depth = streams.depth(seed, session) if depth is None else depth
+        depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in streams.NAMES] + [1])
+        kept = np.array([name not in streams.BEHIND for name in streams.NAMES] + [False])
+        blank = -1 if promise.after_trim == "ones" else 0
+        self._loop = loop.made(transport.slots, share / share.sum(), depths, kept, layout.block_bytes, blank)
+        self._loop.credit[:] = np.random.default_rng([seed, session, AIMED]).random(AIMED + 1)
+        self._chunks = [0] * AIMED
+        self._last = np.zeros(layout.base_blocks, np.int64)
+        self._base = self._last if base is None else base
+        self._per_block = layout.block_bytes // record.BYTES
+        self._run, self._session = np.uint64(run), np.uint64(session)
+        self._order, self._stamps = np.zeros(BATCH, np.int64), np.zeros((BATCH, 5), np.int64)
+        self._ended = np.zeros(transport.slots.n, np.int64)
+        self._told = threading.Event()
+        self._draw()
+
+    @property
+    def commands(self) -> int:
+        return len(self.book)
+
+    @property
+    def in_flight(self) -> int:
+        return int(self._loop.state[loop.UNDER_WAY_N])
+
+    @property
+    def unflushed_bytes(self) -> int:
+        """Acknowledged without FUA, and no FLUSH that was submitted after that is done."""
+        return int(self._loop.state[loop.ACKED] - self._loop.state[loop.FLUSHED])
+
+    def stop(self) -> None:
+        """From another thread: submit nothing more."""
+        self._told.set()
+
+    def write(self, until_ns: int, aim: Aim | None = None) -> Ended:
+        """Until then, or the drive is gone, or stop(). What is still under way is settle()'s."""
+        state, transport = self._loop.state, self.transport
+        while True:
+            now_ns = transport.now_ns()
+            if transport.gone:
+                return Ended(GONE, now_ns, transport.gone)
+            if state[loop.ERRORS]:
+                return Ended(ERROR, now_ns, "a command failed")
+            if now_ns >= until_ns or self._told.is_set():
+                return Ended(TOLD if self._told.is_set() else TIME, now_ns, "")
+            wait_ns = min(WAIT_NS, until_ns - now_ns)
+            if aim is not None:
+                wait_ns, aim = self._aimed(aim, now_ns, wait_ns)
+            else:
+                self._issue()
+            self._reap(wait_ns)
+
+    def settle(self, timeout_ns: int) -> int | None:
+        """Wait until nothing is under way. Returns since when, or None where something still is."""
+        until_ns = self.transport.now_ns() + timeout_ns
+        while self.transport.under_way:
+            left_ns = until_ns - self.transport.now_ns()
+            if left_ns <= 0:
+                return None
+            self._reap(min(left_ns, WAIT_NS))
+        return self.transport.now_ns()
+
+    def _aimed(self, aim: Aim, now_ns: int, wait_ns: int) -> tuple[int, Aim | None]:
+        """How long to wait for answers now, and what is left of the aim."""
+        state, left_ns = self._loop.state, aim.at_ns - now_ns
+        if left_ns <= 0:
+            if aim.kind and self.aimed_seq is None:
+                self._submit_aimed(aim)
+            state[loop.HOLD_KIND] = 0
+            if left_ns > -aim.silence_ns:
+                return min(wait_ns, aim.silence_ns + left_ns), aim
+            return wait_ns, None
+        if aim.kind and left_ns <= aim.hold_ns:
+            state[loop.HOLD_KIND], state[loop.HOLD_FLAGS] = aim.kind, FUA if aim.kind == WRITE else 0
+        if left_ns > SPIN_NS:
+            self._issue()
+            return min(wait_ns, left_ns - SPIN_NS), aim
+        return 0, aim
+
+    def _submit_aimed(self, aim: Aim) -> None:
+        """It goes through a lane of its own, with the next commands of a stream that has such."""
+        state = self._loop.state
+        name = {FLUSH: "flush", WRITE: "log-fua", TRIM: "trim"}[aim.kind]
+        found = streams.commands(name, *self._drawn_from, 1 << 20)
+        self._put(AIMED, found[found[:, streams.KIND] == aim.kind][:1])
+        state[loop.ONLY] = AIMED
+        seq = self.book.next_seq
+        if self._issue():
+            self.aimed_seq = seq
+        state[loop.ONLY] = loop.ANY
+
+    def _issue(self) -> int:
+        book, order, t_ns = self.book, self._order, self.transport.now_ns()
+        if self._loop.state[loop.LOW]:
+            self._draw()
+        book.reserve(BATCH)
+        n, writes = loop.issue(self._loop, book.rows, len(book), book.next_seq, t_ns, BATCH, order, self._stamps)
+        if not n:
+            return 0
+        if writes:
+            record.stamp_all(
+                self._loop.words,
+                self._stamps,
+                writes,
+                self._last,
+                self._base,
+                self._per_block,
+                self._run,
+                self._session,
+                np.uint64(t_ns),
+            )
+        book.add(n)
+        self.transport.submit(order, n)
+        return n
+
+    def _reap(self, timeout_ns: int) -> None:
+        if n := self.transport.reap(self._ended, timeout_ns):
+            loop.complete(self._loop, self.book.rows, self._ended, n, self.transport.now_ns())
+
+    def _draw(self) -> None:
+        """Fill up the lanes."""
+        lanes = self._loop.lanes
+        for lane, name in enumerate(streams.NAMES):
+            while lanes[lane, loop.DEPTH] and lanes[lane, loop.TAIL] - lanes[lane, loop.HEAD] < loop.LOW_WATER:
+                self._put(lane, streams.commands(name, *self._drawn_from, self._chunks[lane]))
+                self._chunks[lane] += 1
+        self._loop.state[loop.LOW] = 0
+
+    def _put(self, lane: int, commands: np.ndarray) -> None:
+        tail = self._loop.lanes[lane, loop.TAIL]
+        self._loop.queue[lane, (tail + np.arange(len(commands))) % loop.QUEUE] = commands
+        self._loop.lanes[lane, loop.TAIL] += len(commands)
