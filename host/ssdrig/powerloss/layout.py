@@ -13,7 +13,7 @@ from ssdrig.errors import UsageError
 UNIT_BYTES = 4096  # what most writes are, and what a canary is
 WINDOW_BYTES = 64 << 30
 PIECE_BYTES = 1 << 30  # at most
-ALIGN_BYTES = 1 << 20  # of a piece, at least
+STEP_BYTES = 1 << 20  # of a piece, at least
 LEAST_PIECES = 16
 CANARIES = 4096
 
@@ -48,13 +48,13 @@ def make(
     Raises UsageError for blocks that are no part of 4 KiB, and for a range of less than 2 MiB."""
     if UNIT_BYTES % block_bytes or block_bytes % 512:
         raise UsageError("logical blocks of 512 to 4096 bytes", f"{block_bytes}", "format the drive with 512 or 4096")
-    at_byte = -(-at_byte // ALIGN_BYTES) * ALIGN_BYTES
+    at_byte = -(-at_byte // STEP_BYTES) * STEP_BYTES
     window = min(window_bytes, size_bytes // 2)
-    piece = min(PIECE_BYTES, window // LEAST_PIECES) // ALIGN_BYTES * ALIGN_BYTES or ALIGN_BYTES
+    piece = min(PIECE_BYTES, window // LEAST_PIECES) // STEP_BYTES * STEP_BYTES or STEP_BYTES
     pieces = window // piece
     if pieces < 1:
-        raise UsageError(f"a range of at least {2 * ALIGN_BYTES} bytes", f"{size_bytes}", "give the test more room")
-    stride = size_bytes // pieces // ALIGN_BYTES * ALIGN_BYTES
+        raise UsageError(f"a range of at least {2 * STEP_BYTES} bytes", f"{size_bytes}", "give the test more room")
+    stride = size_bytes // pieces // STEP_BYTES * STEP_BYTES
     starts = at_byte + np.arange(pieces) * stride
     # evenly in the gap behind each piece
     each = min(-(-canaries // pieces), (stride - piece) // UNIT_BYTES) if canaries else 0
