@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssdrig import steps
-from ssdrig.analysis import bursts, minutes, power, wear_run, window_figures, witness
+from ssdrig.analysis import bursts, in_flight, minutes, power, wear_run, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fioclock, fiojob, fiotext, playedlog
@@ -58,7 +58,7 @@ def figures(row: "Row", joules: float | None, folder: Path, powers: list[Reduced
         return
     if ios and data.load_s:
         whole |= _io(row, data, ios, moved or 0, folder)
-        whole |= window_figures.littles(data, whole, row.notes)
+        whole |= _in_flight(data, row.notes)
     elif row.act.do == "wear":
         ios, moved = _wear(row, data, whole)
     elif row.act.do in steps.IO:
@@ -218,6 +218,20 @@ def _played(row: "Row", folder: Path, k: int) -> None:
     if found["lag"] and not found["lag"]["as_recorded"]:
         late = found["lag"]["late_percent"]
         row.notes.append(f"lag: NOT PLAYED AT THE TRACE'S TIMES: {late:.3g} % of its I/Os were later than 1 ms")
+
+
+def _in_flight(data: RunData, notes: list[str]) -> dict:
+    """Little's check of a closed loop."""
+    asked = data.asked("queue_depth")
+    found = in_flight.of_load(data.totals, asked, int(data.asked("threads") or 1)) if asked else None
+    if asked is None or found is None:
+        return {}
+    error = found.error_percent
+    if found.why:
+        notes.append(f"littles_error_percent: {found.why}")
+    elif error is not None and abs(error) > window_figures.LITTLE_PERCENT:
+        notes.append(window_figures.LITTLE_OFF.format(found.in_flight, asked))
+    return {"littles_qd": found.in_flight, "littles_error_percent": error}
 
 
 def _in_window(row: "Row", data: RunData, name: str, span: values.Span, first: int, n: int) -> dict | None:

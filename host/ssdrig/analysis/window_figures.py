@@ -24,6 +24,10 @@ SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
 PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 LITTLE_PERCENT = 2.0
+LITTLE_OFF = (
+    f"littles_qd: IOPS x mean latency is {{:.2f}} and should be the queue depth {{}} within {LITTLE_PERCENT:g} %; IOPS"
+    " and latency are not of the same I/O, or the host could not keep the queue full"
+)
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
 
@@ -93,9 +97,10 @@ wa | Write amplification |  | 3 | less | NAND bytes / host bytes between the SMA
 host_written_bytes | Host bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 nand_written_bytes | NAND bytes written | B | 0 |  | Counted by the drive, between the same two readings.
 # Quality of the measurement
-littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency. In a closed loop it is the queue depth
-    within 2 %, or IOPS and latency are not of the same I/O.
+littles_qd | I/Os in flight, by Little's law |  | 2 |  | IOPS × mean latency, of a whole load over the time that each
+    thread ran. In a closed loop it is the queue depth within 2 %, or IOPS and latency are not of the same I/O.
 littles_error_percent | Little's check, off by | % | 2 |  | How far that is from the queue depth that was asked for.
+    Null of a load whose end, or fio's own work between two I/Os, may take more than 1 % of it.
 samples | Power samples |  | 0 |  | Readings of voltage and current in the window, each with its own time.
 samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
     number.
@@ -227,18 +232,14 @@ def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
 
 def littles(data: RunData, out: Mapping, notes: list[str]) -> dict:
     """Little's law: I/Os in flight = rate x mean latency, which in a closed loop is the queue depth. `out`: the figures
-    so far, of a window or of a whole load."""
+    of the window so far."""
     depth = data.asked("queue_depth")
     if not depth or not out["iops_mean"] or out["lat_mean_us"] is None:
         return {}
     in_flight = out["iops_mean"] * out["lat_mean_us"] / 1e6
     error = 100 * (in_flight - depth) / depth
     if abs(error) > LITTLE_PERCENT:
-        notes.append(
-            f"littles_qd: IOPS x mean latency is {in_flight:.2f} and should be the queue depth {depth} within"
-            f" {LITTLE_PERCENT:g} %; IOPS and latency are not of the same I/O, or the host could not keep the queue"
-            " full"
-        )
+        notes.append(LITTLE_OFF.format(in_flight, depth))
     return {"littles_qd": in_flight, "littles_error_percent": error}
 
 

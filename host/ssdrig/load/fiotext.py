@@ -155,18 +155,21 @@ def totals(document: dict | None, direction: str | None = None) -> dict:
     """Sums over jobs, and over directions unless one is named, of one document (None: zeros), cumulative since job
     start.
 
-    {"ios", "bytes": completed, "runtime_ms": since job start, "lat_sum_ns", "slat_sum_ns": the part of it before
-    submission, "error": fio's first errno, "lat_ns", "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them,
-    with and without the time before submission (one job and direction only), "directions", "cpu_percent": what fio
-    took of the host, 100 for each core, None where the document does not say}"""
+    {"ios", "bytes": completed, "runtime_ms": since job start, "threads_ms": the run times of all threads together, 0
+    where the document does not say, "lat_sum_ns", "slat_sum_ns": the part of it before submission, "error": fio's first
+    errno, "lat_ns", "clat_ns": {"50.000000": ns, ...}: percentiles as fio gives them, with and without the time before
+    submission (one job and direction only), "directions", "cpu_percent": what fio took of the host, 100 for each core,
+    "user_percent": the part of it outside the kernel; None where the document does not say}"""
     out: dict[str, Any] = {"ios": 0, "bytes": 0, "runtime_ms": 0, "lat_sum_ns": 0.0, "slat_sum_ns": 0.0, "error": 0}
-    out |= {"lat_ns": {}, "clat_ns": {}, "directions": (), "cpu_percent": None}
+    out |= {"lat_ns": {}, "clat_ns": {}, "directions": (), "cpu_percent": None, "user_percent": None, "threads_ms": 0}
     sides = []
     for job in (document or {"jobs": []})["jobs"]:
         if direction is None and "usr_cpu" in job and "sys_cpu" in job:  # of a grouped job the mean of its threads
             threads = job.get("job_runtime", 0) / (_runtime_ms(job) or 1)
-            out["cpu_percent"] = (out["cpu_percent"] or 0.0) + (job["usr_cpu"] + job["sys_cpu"]) * max(1.0, threads)
+            for key, percent in (("cpu_percent", job["usr_cpu"] + job["sys_cpu"]), ("user_percent", job["usr_cpu"])):
+                out[key] = (out[key] or 0.0) + percent * max(1.0, threads)
         out["runtime_ms"] = max(out["runtime_ms"], _runtime_ms(job))
+        out["threads_ms"] += job.get("job_runtime", 0)
         out["error"] = out["error"] or job.get("error", 0)
         for name in DIRECTIONS if direction is None else (direction,):
             side = job.get(name) or {}

@@ -1,15 +1,15 @@
-"""Little's check of a run as a piece of its page: how many loads hold, and a table of those that do not."""
+"""Little's check of a run as a piece of its page: how many loads hold, and a table of those that do not or that are not
+checked."""
 
 from collections.abc import Sequence
 from html import escape
 
 from ssdrig.analysis import little
 from ssdrig.analysis.table import Row
-from ssdrig.report.shown import figure
 from ssdrig.report.terms import number
 
-MOST = 20  # loads in the table
-HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Lasted, mean latencies", "By its kind")
+MOST = 20  # loads in a table
+HEADS = ("Load", "Round", "In flight", "Asked for", "Off by, %", "Why not checked")
 
 
 def section(rows: Sequence[Row], name: str = "") -> str:
@@ -23,12 +23,20 @@ def section(rows: Sequence[Row], name: str = "") -> str:
     if beyond:
         more = f" The {MOST} worst:" if len(beyond) > MOST else ""
         out.append(f'<p class="warn">{len(beyond)} beyond {little.LITTLE_PERCENT:g} %.{more}</p>')
-        head = "".join(f'<th scope="col">{words}</th>' for words in HEADS)
-        out.append(f'<div class="scroll"><table class="steps"><thead><tr>{head}</tr></thead><tbody>')
-        for load in beyond[:MOST]:
-            cells = [str(load.round or "–"), number(load.in_flight, 2), number(load.asked, 0)]
-            cells += [f"{load.error_percent:+.2f}".replace("-", "−"), figure(load.latencies)]
-            body = "".join(f"<td>{cell}</td>" for cell in cells) + f'<td class="said">{escape(load.why)}</td>'
-            out.append(f'<tr><th scope="row">{escape(load.label)}</th>{body}</tr>')
-        out.append("</tbody></table></div>")
+        out.append(_table(beyond[:MOST]))
+    unchecked = [load for load in found if load.error_percent is None]
+    if unchecked:
+        words = f"{len(unchecked)} not checked" + (f", the first {MOST}" if len(unchecked) > MOST else "")
+        out.append(f"<details><summary>{words}</summary>{_table(unchecked[:MOST])}</details>")
     return "".join(out) + "</section>"
+
+
+def _table(loads: Sequence[little.Load]) -> str:
+    head = "".join(f'<th scope="col">{words}</th>' for words in HEADS)
+    out = [f'<div class="scroll"><table class="steps"><thead><tr>{head}</tr></thead><tbody>']
+    for load in loads:
+        off = "–" if load.error_percent is None else f"{load.error_percent:+.2f}".replace("-", "−")
+        cells = [str(load.round or "–"), number(load.in_flight, 2), number(load.asked, 0), off]
+        body = "".join(f"<td>{cell}</td>" for cell in cells) + f'<td class="said">{escape(load.why)}</td>'
+        out.append(f'<tr><th scope="row">{escape(load.label)}</th>{body}</tr>')
+    return "".join(out) + "</tbody></table></div>"
