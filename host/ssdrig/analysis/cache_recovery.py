@@ -2,8 +2,10 @@
 
 What is folded in a rest grows with its length from when the drive begins, until the cache is whole. So a straight line
 through the rests in which a part came back has the folding rate as its slope, and the delay of the drive where it
-crosses 0. Energy of folding: what the longest rest took above the drive's floor, which is the mean power between the
-ends of the two longest rests; it is only known where both brought back all."""
+crosses 0. The energies of the same rests lie on a line, too, whose slope is the drive's power while it folds. Less its
+power at rest, which is the slope between rests in which nothing came back yet (or, without two of those, between the
+two shortest that brought back all), and divided by the rate, that is the energy of folding. A power state that the
+drive enters later, in a long rest, has no part in it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -24,7 +26,8 @@ class Rest(NamedTuple):
 
 class Recovery(NamedTuple):
     """`whole_bytes`: what came back at most; `whole_s`: the shortest rest for it. `rate_Bps` and `delay_s` by `used`
-    rests, `energy_J_per_GB` of folding above `floor_W`. None: `why`, `energy_why`."""
+    rests; `folding_W` in them, of which `floor_W` is the drive's at rest; `energy_J_per_GB` of folding above that.
+    None: `why`, `energy_why`."""
 
     whole_bytes: float
     whole_s: float
@@ -32,6 +35,7 @@ class Recovery(NamedTuple):
     delay_s: float | None = None
     used: int = 0
     why: str | None = None
+    folding_W: float | None = None
     floor_W: float | None = None
     energy_J_per_GB: float | None = None
     energy_why: str | None = None
@@ -41,29 +45,47 @@ def of(rests: Sequence[Rest]) -> Recovery | None:
     """None without any."""
     if not rests:
         return None
-    ordered = sorted(rests)
+    ordered = sorted(rests, key=lambda each: each.rest_s)
     most = max(each.cache_bytes for each in ordered)
     whole = [each for each in ordered if each.cache_bytes >= WHOLE * most]
     part = [each for each in ordered if SOME * most < each.cache_bytes < WHOLE * most]
+    none = [each for each in ordered if each.cache_bytes <= SOME * most]
     out = Recovery(most, whole[0].rest_s, used=len(part))
-    if len({each.rest_s for each in part}) < 2:
-        out = out._replace(why=f"{len(part)} rests brought back a part, the rate needs two; rest for other times")
+    line = _line(part, [each.cache_bytes for each in part])
+    if line is None:
+        why = f"{len(part)} rests brought back a part, the rate needs two; rest for other times"
+    elif line[0] <= 0:
+        why = "what came back did not grow with the rest"
     else:
-        slope, at_0 = np.polyfit([each.rest_s for each in part], [each.cache_bytes for each in part], 1)
-        if slope > 0:
-            out = out._replace(rate_Bps=float(slope), delay_s=max(0.0, float(-at_0 / slope)))
-        else:
-            out = out._replace(why="what came back did not grow with the rest")
-    return _energy(out, whole, most)
+        rate, at_0 = line
+        return _energy(out._replace(rate_Bps=rate, delay_s=max(0.0, -at_0 / rate)), rate, part, (none, whole[:2]))
+    return out._replace(why=why, energy_why="the rate is not known")
 
 
-def _energy(out: Recovery, whole: Sequence[Rest], most: float) -> Recovery:
-    known = [(each.rest_s, each.rest_J) for each in whole if each.rest_J is not None]
-    if len(known) < 2 or known[-1][0] <= known[-2][0] or not most:
-        return out._replace(energy_why="it needs the energy of two rests of different length that brought back all")
-    (less_s, less_J), (longest_s, longest_J) = known[-2:]
-    floor_W = (longest_J - less_J) / (longest_s - less_s)
-    above_J = longest_J - floor_W * longest_s
-    if floor_W <= 0 or above_J <= 0:
-        return out._replace(energy_why="the longest rest took no more than the drive's floor: something else did work")
-    return out._replace(floor_W=floor_W, energy_J_per_GB=1e9 * above_J / most)
+def _line(rests: Sequence[Rest], values: Sequence[float]) -> tuple[float, float] | None:
+    """(slope, value at 0) over the length of the rests; None where all are of one length."""
+    lengths = [each.rest_s for each in rests]
+    if len(set(lengths)) < 2:
+        return None
+    slope, at_0 = np.polyfit(lengths, values, 1)
+    return float(slope), float(at_0)
+
+
+def _watts(rests: Sequence[Rest]) -> float | None:
+    """By how much the energy grows with the rest."""
+    known = [(each, each.rest_J) for each in rests if each.rest_J is not None]
+    line = _line([each for each, _ in known], [joules for _, joules in known])
+    return None if line is None else line[0]
+
+
+def _energy(out: Recovery, rate: float, part: Sequence[Rest], idle: Sequence[Sequence[Rest]]) -> Recovery:
+    """`idle`: rests between whose lengths the drive does nothing; the first that say so are taken."""
+    folding = _watts(part)
+    floor = next((watts for rests in idle if (watts := _watts(rests)) is not None), None)
+    if folding is None or floor is None:
+        words = "two of different length in which a part came back, and two in which the drive does nothing more"
+        return out._replace(folding_W=folding, energy_why=f"it needs the energy of rests: {words}")
+    out = out._replace(folding_W=folding, floor_W=floor)
+    if not folding > floor > 0:
+        return out._replace(energy_why="the drive took no more while it folded than at rest: something else did work")
+    return out._replace(energy_J_per_GB=1e9 * (folding - floor) / rate)

@@ -1,12 +1,13 @@
 """What a load that is written down finely (`detail = "fine"`) says of the drive: the plateaus of its speed over what
 was written, each with its energy and its write amplification, how large the cache was, and the rest before it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ssdrig.analysis import cache_recovery, witness
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.drive.wear import wa
 from ssdrig.load import fiofine
@@ -42,14 +43,17 @@ class Filled(NamedTuple):
 
     def put(self, base: RunData, powers: list[Reduced]) -> None:
         row, at_s = self.row, (self.at_ns - self.at_ns[0]) / SECOND_NS / self.row.k
-        size, why = plateaus.cache_bytes(self.found)
+        limited = witness.slowed_by_host(base.events, row)
+        found = [] if limited else self.found
+        size, why = plateaus.cache_bytes(found) if not limited else (None, limited)
         speeds = np.diff(self.done) / np.diff(at_s) / 1e6
         polls = row.data.snapshots if row.data is not None else []
         row.found = {
             "kind": "plateaus",
             "cache_bytes": size,
             "cache_why": why,
-            "plateaus": [self._plateau(each, powers, polls) for each in self.found],
+            "host_limited": limited,
+            "plateaus": [self._plateau(each, powers, polls) for each in found],
             "curve_GB_MBps": thinned(np.stack([self.done[1:] / 1e9, speeds], axis=1)),
         }
         if self.before_ns is not None:
@@ -96,6 +100,36 @@ def thinned(curve: np.ndarray) -> list[list[float]]:
         speeds = np.divide(moved, took, out=np.zeros(len(moved)), where=took > 0)
         curve = np.stack([curve[edges[1:] - 1, 0], speeds], axis=1)
     return [[round(float(at), 4), round(float(speed), 2)] for at, speed in curve]
+
+
+def rested(rows: Sequence["Row"]) -> list[cache_recovery.Rest]:
+    """The rests before these loads, with what the cache then took. A load that was slow from its begin on had none."""
+    rows = [row for row in rows if row.found.get("rest_s") is not None]
+    fast = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][:1] if row.found["cache_bytes"]]
+    slow = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][-1:] if row.found["cache_bytes"]]
+    out = []
+    for row in rows:
+        cache, only = row.found["cache_bytes"], row.found["plateaus"]
+        if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
+            cache = 0.0
+        if cache is not None:
+            out.append(cache_recovery.Rest(row.found["rest_s"], cache, row.found["rest_J"]))
+    return out
+
+
+def recoveries(shows: Sequence[Mapping], rows: Sequence["Row"]) -> list[dict]:
+    """For JSON: of each step that the view cache-recovery shows, cache_recovery.Recovery with `of`, the step, and how
+    many rests were left out because the host limited the load behind them."""
+    out = []
+    for show in shows:
+        of = show["of"] if show["view"] == "cache-recovery" else []
+        for path in of if isinstance(of, list) else [of]:
+            here = [row for row in rows if row.state == "done" and row.act.path == path]
+            found = cache_recovery.of(rested(here))
+            if found:
+                limited = sum(bool(row.found.get("host_limited")) for row in here)
+                out.append({"of": path, "left_out": limited} | found._asdict())
+    return out
 
 
 def _amplified(edges, moved, first: bool, last: bool, at_ns, done, polls: Sequence[dict]):

@@ -16,6 +16,7 @@ import numpy as np
 from ssdrig import analysis, journal, parts, steps
 from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
 from ssdrig.analysis.events import load_events
+from ssdrig.analysis.filling import recoveries
 from ssdrig.analysis.finer import read as read_finer
 from ssdrig.analysis.rated_life import lives
 from ssdrig.analysis.rest import by_samples
@@ -143,6 +144,7 @@ class Table:
             "rows": [row.as_json() for row in self.rows],
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
             "little": little.summary(self.rows),
+            "cache_recovery": recoveries(self.plan.shows, self.rows),
             "life": [{"of": path} | life._asdict() for path, life in lives(self)],
             "notes": self.data.notes,
         }

@@ -3,11 +3,15 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ssdrig.analysis.rundata import RunData
 from ssdrig.drive.witness import MS_WRAP
 from ssdrig.rules import limits
 from ssdrig.rules.windows import Window
+
+if TYPE_CHECKING:
+    from ssdrig.analysis.table import Row
 
 SHARE = 0.001  # by which bytes and counts may differ, and beside that
 BYTES, IOS = 4 << 20, 512  # what udev reads of a drive when fio has closed it
@@ -78,6 +82,15 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
         times = " and ".join(f"{round(float(data.axis_s(poll['t_ns'])))} s" for poll in polls)
         found.append(f"throttled: the drive counted {why} between its SMART readings at {times}")
     return found
+
+
+def slowed_by_host(events: Iterable[dict], row: "Row") -> str | None:
+    """ "host-limited: …" of a load whose speed over time is read as the drive's own: what its notes say, and of a
+    SIMULATED drive, which works on the host's CPUs, that these were busy, too."""
+    said = next((note for note in row.notes if note.startswith("host-limited: ")), None)
+    cpus = (event_of(events, row.act.label, row.round) or {}).get("cpus_busy_percent") or ()
+    why = limits.host(None, 1, None, None, cpus)
+    return said or (f"host-limited: {why}" if why else None)
 
 
 def rounds(data: RunData) -> list[str]:

@@ -4,6 +4,7 @@ what an SLC cache takes after a rest (analysis/filling.py, analysis/cache_recove
 from html import escape
 
 from ssdrig.analysis import cache_recovery as law
+from ssdrig.analysis import filling
 from ssdrig.analysis.table import Row, Table
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, point, rows_at
@@ -55,6 +56,8 @@ def in_words(row: Row) -> str:
 
 
 def _rows(row: Row) -> str:
+    if not row.found["plateaus"]:
+        return ""
     heads = "".join(f'<th scope="col">{h}{f" <span class=unit>{u}</span>" if u else ""}</th>' for h, u, *_ in COLUMNS)
     out = [f'<div class="scroll"><table><thead><tr><th scope="col">Plateau</th>{heads}</tr></thead><tbody>']
     for number, each in enumerate(row.found["plateaus"], 1):
@@ -84,14 +87,14 @@ def recovery(context: Context) -> str:
                 x_log=True,
             )
             look = svg.look(0)
-            plot.line(
-                [(rest.rest_s, rest.cache_bytes / 1e9) for rest in sorted(rests)], f"stroke:var({look['colour']})"
-            )
+            ordered = sorted(rests, key=lambda each: each.rest_s)
+            plot.line([(each.rest_s, each.cache_bytes / 1e9) for each in ordered], f"stroke:var({look['colour']})")
             for rest in rests:
                 words = f"{figure(rest.rest_s)} s: {size(rest.cache_bytes)}"
                 plot.mark(rest.rest_s, rest.cache_bytes / 1e9, look, words)
             plot.axes("Rest before it, s", "Recovered, GB")
-            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests)))
+            limited = sum(bool(row.found.get("host_limited")) for row in rows_at(each, path, {}))
+            lines = "".join(f"<p>{escape(line)}</p>" for line in recovery_in_words(law.of(rests), limited))
             out.append(panel(title, plot.text() + lines, "Rests as they were, with the start of fio.", "wide"))
     return "".join(out)
 
@@ -99,32 +102,24 @@ def recovery(context: Context) -> str:
 def rested(of: Table, path: str) -> list[law.Rest]:
     """The rests before the loads of a step, with what the cache then took. A load that was slow from its begin on had
     none."""
-    rows = [row for row in rows_at(of, path, {}) if row.found.get("rest_s") is not None]
-    fast = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][:1] if row.found["cache_bytes"]]
-    slow = [each["bw_mean_MBps"] for row in rows for each in row.found["plateaus"][-1:] if row.found["cache_bytes"]]
-    out = []
-    for row in rows:
-        cache, only = row.found["cache_bytes"], row.found["plateaus"]
-        if cache is None and fast and len(only) == 1 and only[0]["bw_mean_MBps"] < (min(fast) * max(slow)) ** 0.5:
-            cache = 0.0
-        if cache is not None:
-            out.append(law.Rest(row.found["rest_s"], cache, row.found["rest_J"]))
-    return out
+    return filling.rested(rows_at(of, path, {}))
 
 
-def recovery_in_words(found: law.Recovery | None) -> list[str]:
-    """The rate, what came back at most, and the energy; each with the reason where it is not known."""
+def recovery_in_words(found: law.Recovery | None, left_out: int = 0) -> list[str]:
+    """The rate, what came back at most, and the energy; each with the reason where it is not known. `left_out`: rests
+    behind which the host limited the load."""
+    lines = [f"{left_out} rests left out: the host limited the load behind them"] if left_out else []
     if found is None:
-        return ["no load with a rest before it whose cache is known"]
-    lines = [f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s"]
+        return [*lines, "no load with a rest before it whose cache is known"]
+    lines.append(f"{size(found.whole_bytes)} after a rest of {figure(found.whole_s)} s")
     if found.rate_Bps is None:
         lines.append(f"folding rate not known: {found.why}")
     else:
-        rate = f"{figure(found.rate_Bps / 1e9)} GB/s of cache came back, {figure(found.delay_s)} s after the last write"
+        rate = f"{figure(found.rate_Bps / 1e6)} MB/s of cache came back, from {figure(found.delay_s)} s of rest on"
         lines.append(f"{rate}; by {found.used} rests")
     if found.energy_J_per_GB is None:
         lines.append(f"energy of folding not known: {found.energy_why}")
     else:
-        floor = f"above a floor of {figure(found.floor_W)} W"
-        lines.append(f"{figure(found.energy_J_per_GB)} J for each GB that came back, {floor}")
+        power = f"{figure(found.folding_W)} W while it folded, {figure(found.floor_W)} W at rest"
+        lines.append(f"{figure(found.energy_J_per_GB)} J for each GB that came back: {power}")
     return lines

@@ -128,6 +128,6 @@ def _place(
     cost = np.concatenate([[0.0], np.cumsum(off[0])]) + np.concatenate([[0.0], np.cumsum(off[1][::-1])])[::-1]
     at = a + int(np.argmin(cost))
     a, z = max(a, at - 1), min(z, at + 1)
-    moved, took = done[z] - done[a], t[z] - t[a]
-    part = np.clip((took - moved / np.exp(last)) / (np.exp(-first) - np.exp(-last)), 0, moved)
+    moved, took = np.diff(done[a : z + 1]), np.diff(t[a : z + 1])
+    part = np.clip((took - moved / np.exp(last)) / (np.exp(-first) - np.exp(-last)), 0, moved).sum()
     return float(t[a] + part / np.exp(first)), float(done[a] + part)
