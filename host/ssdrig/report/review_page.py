@@ -21,6 +21,7 @@ from ssdrig.review_folder import Done, Review
 from ssdrig.words import size
 
 POWER, ENDURANCE = "Power", "Endurance"  # sections that say more than their plans do
+SAYS = {"SLC cache": review_says.slc_cache, "Trace benches": review_says.traces}  # beside the figures of the library
 
 
 def render(folder: Path, against: Sequence[Path] | None = None) -> str:
@@ -133,6 +134,9 @@ def in_short(review: Review, tables: Mapping[str, Table], members: Sequence[Memb
             for line in review_says.of_plan(tables[entry.name])
             if "NOT ACHIEVED" in line
         ]
+        if each.title in SAYS:
+            here = [tables[entry.name] for entry in each.plans if entry.name in tables]
+            sentence = " ".join(filter(None, [sentence, SAYS[each.title](here)]))
         if each.title == ENDURANCE:
             sentence = review_says.endurance(list(tables.values()), *_rating(review))[0]
             sentence = f"{sentence[:1].upper()}{sentence[1:]}."

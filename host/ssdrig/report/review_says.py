@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ssdrig import words
-from ssdrig.analysis import average_power, load_line
+from ssdrig.analysis import average_power, filling, load_line
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
@@ -127,6 +127,54 @@ def endurance(tables: Sequence[Table], rated_bytes: float | None, rated_words: s
     if last.get("percentage_used") is not None:
         out.append(f"percentage used, as the drive says: {last['percentage_used']} %")
     return out
+
+
+def slc_cache(tables: Sequence[Table]) -> str:
+    """How much the cache takes on an empty and on a full drive, and how it comes back; what is not known with the
+    reason. "" where no plan has looked."""
+    out = []
+    for row in (row for each in tables if each.plan.name == "slc-cache" for row in each.rows):
+        if row.found.get("kind") != "plateaus":
+            continue
+        where, found = f"on the {row.act.path} drive", row.found
+        if found["cache_bytes"] is None:
+            out.append(f"{where} no end of a cache was found, {found['cache_why']}")
+            continue
+        fast, slow = (number(each["bw_mean_MBps"], 0) for each in found["plateaus"][:2])
+        out.append(f"{where} the cache takes {words.size(found['cache_bytes'])} at {fast} MB/s, behind it {slow} MB/s")
+    for back in (back for each in tables for back in filling.recoveries(each.plan.shows, each.rows)):
+        if back["rate_Bps"] is None:
+            out.append(f"how fast it comes back is not known: {back['why']}")
+            continue
+        cost = back["energy_J_per_GB"]
+        joules = f" for {figure(cost)} J each GB" if cost is not None else ""
+        rate = f"{figure(back['rate_Bps'] / 1e6)} MB/s of it come back{joules}"
+        out.append(f"{rate}, from {figure(back['delay_s'])} s of rest on")
+    text = "; ".join(out)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def traces(tables: Sequence[Table]) -> str:
+    """Data rate, service times and energy of each trace that was played. "" where none was."""
+    out = []
+    for each in tables:
+        for row in each.rows:
+            if row.state != "done" or row.found.get("kind") != "played":
+                continue
+            told, of_all = [], row.found["all"] or {}
+            if (rate := row.found["data_rate_MBps"]) is not None:
+                told.append(f"{figure(rate)} MB/s while busy")
+            told += [
+                f"{name} {number(of_all[key], 0)} µs"
+                for key, name in (("mean_us", "mean service time"), ("p99_us", "P99"))
+                if of_all.get(key) is not None
+            ]
+            if (cost := row.value("J/GB")) is not None:
+                told.append(f"{figure(cost)} J/GB")
+            if row.found["lag"] and not row.found["lag"]["as_recorded"]:
+                told.append("NOT PLAYED AT THE TRACE'S TIMES")
+            out.append(f"{each.plan.name}, {row.act.label}: {', '.join(told)}")
+    return f"{'; '.join(out)}." if out else ""
 
 
 def nested(lines: Mapping[str, Sequence[str]]) -> str:

@@ -1,0 +1,67 @@
+"""What the page of a review says of SLC cache and trace benches "in short", of rows as the analysis leaves them."""
+
+from types import SimpleNamespace
+
+from ssdrig.analysis.table import Row
+from ssdrig.plan import reviews
+from ssdrig.report import review_page, review_says
+
+
+def row(path, found, **figures):
+    act = SimpleNamespace(path=path, label=path)
+    return Row(act, None, "done", windows={"all": figures}, found=found)
+
+
+def table(name, rows, shows=()):
+    return SimpleNamespace(plan=SimpleNamespace(name=name, shows=list(shows)), rows=rows)
+
+
+def filled(cache_bytes, speeds, why=None, **more):
+    plateaus = [{"bw_mean_MBps": speed} for speed in speeds]
+    return {"kind": "plateaus", "cache_bytes": cache_bytes, "cache_why": why, "plateaus": plateaus, **more}
+
+
+CACHE = table("slc-cache", [row("empty", filled(15.3e9, [2651, 605])), row("full", filled(3.42e9, [2600, 583]))])
+
+
+def test_the_cache_in_short():
+    assert review_says.slc_cache([CACHE]) == (
+        "On the empty drive the cache takes 15.3 GB at 2\u202f651 MB/s, behind it 605 MB/s; on the full drive the cache"
+        " takes 3.42 GB at 2\u202f600 MB/s, behind it 583 MB/s."
+    )
+    why = "host-limited: all CPUs of the host were 98 % busy"
+    starved = table("slc-cache", [row("empty", filled(None, [], why, host_limited=why))])
+    assert review_says.slc_cache([starved]) == f"On the empty drive no end of a cache was found, {why}."
+    assert review_says.slc_cache([table("burst", [row("reads", {})])]) == ""
+
+
+def test_how_the_cache_comes_back_in_short():
+    rests = [(0.2, 0.0, 0.25), (0.4, 0.0, 0.5), (1.0, 1e9, 2.25), (2.0, 2e9, 5.25), (5.0, 4e9, 9.0)]
+    rows = [row("again", filled(b or None, [2600, 600] if b else [600], rest_s=s, rest_J=j)) for s, b, j in rests]
+    again = table("slc-recovery", rows, [{"view": "cache-recovery", "of": "again"}])
+    said = review_says.slc_cache([CACHE, again])
+    assert "behind it 583 MB/s; 1\u202f000 MB/s of it come back for 1.75 J each GB, from 0 s of rest on." in said
+    few = table("slc-recovery", rows[-1:], again.plan.shows)
+    assert "How fast it comes back is not known: 0 rests brought back a part" in review_says.slc_cache([few])
+
+
+def test_the_traces_in_short():
+    played = {"kind": "played", "data_rate_MBps": 251.0, "all": {"mean_us": 90.4, "p99_us": 1203.0}, "lag": None}
+    late = played | {"lag": {"as_recorded": False}, "all": None, "data_rate_MBps": None}
+    bench = table("bench-light-like", [row("empty", played, energy_J_per_GB=3.21), row("full", late)])
+    assert review_says.traces([bench]) == (
+        "bench-light-like, empty: 251 MB/s while busy, mean service time 90 µs, P99 1\u202f203 µs, 3.21 J/GB;"
+        " bench-light-like, full: NOT PLAYED AT THE TRACE'S TIMES."
+    )
+    assert review_says.traces([CACHE]) == ""
+
+
+def test_the_page_says_it_where_the_section_is():
+    tables = {"slc-cache": CACHE}
+    for each in tables.values():
+        each.verdicts = []
+        each.data = SimpleNamespace(snapshots=[])
+    review = SimpleNamespace(said={"rated_bytes": None})
+    short = review_page.in_short(review, tables, [])
+    assert ">SLC cache</a>: On the empty drive the cache takes 15.3 GB" in short and "Trace benches" not in short
+    assert set(review_page.SAYS) <= {section.title for section in reviews.sections()}
