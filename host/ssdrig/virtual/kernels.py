@@ -22,6 +22,7 @@ SOURCES = (
     "flash/power_states.py",
     "flash/ftl.py",
     "flash/commands.py",
+    "flash/purge.py",
     "flash/workload.py",
     "device/nbd.py",
     "nvme/pdu.py",

@@ -9,7 +9,8 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "flush"}, {"op": "format"}           {} when it is done
     {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
     {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
-    {"op": "power_cut"}, {"op": "power_on"}     {"pages_lost": n, ...}; {} when the drive answers again
+    {"op": "power_cut", "t_ns": n}              {"pages_lost": n}; t_ns: when the rail crossed the lock-out, or now
+    {"op": "power_on"}                          {} when the drive answers again
 
     {"op": "ledger"}                            every count and energy since the drive was made
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time
@@ -33,15 +34,15 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
     """Reply and the host time from which it may be given."""
     op = request["op"]
     if op == "power_on":
-        if device.powered:
+        if device.supplied:
             return {"error": "the drive has power already"}, now_ns
         return {}, device.power_on(now_ns)
     if op == "identify":
         return device.identity(), now_ns
+    if op == "power_cut" and device.supplied:
+        return device.power_cut(now_ns, request.get("t_ns")), now_ns
     if not device.powered:
         return {"error": "the drive has no power"}, now_ns
-    if op == "power_cut":
-        return device.power_cut(now_ns), now_ns
     if op == "log":
         make = smartlog.PAGES.get(request.get("lid", 0))
         if make is None:

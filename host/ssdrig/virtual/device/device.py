@@ -2,25 +2,25 @@
 
 Times that come in and go out are CLOCK_MONOTONIC; inside, the simulator runs on model time = (t - t0) / dilation."""
 
-import math
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ssdrig.virtual.device import kept, nbd, smartlog, store, thermal
+from ssdrig.virtual.device import kept, nbd, powercut, store, thermal, told
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.feed import BINS
-from ssdrig.virtual.flash import power_states
+from ssdrig.virtual.flash import nand, power_states, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import Preset
 from ssdrig.virtual.kernels import compiling
 
-FIRMWARE = "SIM1.0"
 MAX_BATCH = 1024
-UNDO_SLACK_PAGES = 4096  # beyond the cache: pages on their way when the cut comes
-# a rail needs time to fall and a drive to start; also longer than the feed is filled ahead
+# a rail needs time to fall; also longer than the feed is filled ahead
 OFF_AT_LEAST_NS = 300_000_000
+MOST_BOOT_NS = 10_000_000_000  # of a start are laid down in the feed, which holds 16 s
 
 
 class Device:
@@ -28,7 +28,15 @@ class Device:
     refuse."""
 
     def __init__(
-        self, preset: Preset, drive: VirtualDrive, capacity_bytes: int, data: str, t0_ns: int, ring, latency: bool
+        self,
+        preset: Preset,
+        drive: VirtualDrive,
+        capacity_bytes: int,
+        data: str,
+        t0_ns: int,
+        ring,
+        latency: bool,
+        faults=None,
     ):
         self.preset, self.drive, self.ring = preset, drive, ring
         self.capacity_bytes, self.t0_ns, self.dilation, self.latency = (
@@ -37,11 +45,19 @@ class Device:
             preset.time_dilation,
             latency,
         )
-        volatile = latency and preset.cache_bytes > 0 and not preset.plp
-        undo_pages = preset.cache_bytes // store.PAGE_BYTES + UNDO_SLACK_PAGES if volatile else 0
-        self.store = store.open_store(data, capacity_bytes, undo_pages)
-        self.volatile = volatile
-        self.powered = True
+        self.store = store.open_store(data, capacity_bytes, len(drive.log) if latency else 0)
+        self.volatile = latency and preset.cache_bytes > 0 and not preset.plp
+        self.chances, self.seed, self.faults = powercut.Chances(), 1, faults
+        self.since = int(drive.m[nand.S_LOG])  # the first command whose outcome a cut may still change
+        self.cuts = 0
+        self.cut: powercut.Cut | None = None
+        self.last_cut: dict = {}  # a line of the truth
+        self._cut_untold = False
+        self.note_cut: Callable[[dict], None] = lambda record: None  # told of a cut once the drive has started again
+        self.unreadable: set[int] = set()  # pages
+        self.lead_ns = 0  # of host time, by which replies that promise no durability may have left early
+        self.powered = self.lit = True  # it answers; it draws power
+        self._rail_ns = t0_ns  # when the rail is back
         self.kept_in: Path | None = None  # where the drive is written when its server ends
         self._kept_lock = -1
         self._cut_ns = t0_ns  # CLOCK_MONOTONIC of the last cut
@@ -53,7 +69,7 @@ class Device:
         # thresholds of the temperature warning; a host may move them
         self.over_C = thermal.WARNING_C
         self.under_C: int | None = None
-        self.unaligned_commands = self.pages_lost = self.pages_lost_beyond_undo = 0
+        self.unaligned_commands = self.pages_lost = 0
         self.power = PowerFeatures(self)
         self.thermal = thermal.cold()
         self._speed = 1.0
@@ -82,8 +98,13 @@ class Device:
         self.in_use()
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
-        if writes:
-            self.store.write(buf, batch, n)
+        if self.unreadable:
+            self._read_errors(batch, n)
+        if zeroing:
+            self._store_in_order(buf, batch, n, int(self.drive.m[nand.S_SEQ]))
+        elif writes:
+            self.store.write(buf, batch, n, int(self.drive.m[nand.S_SEQ]))
+        self.lead_ns = max(self.lead_ns, lead_ns)
         m = nbd.page_commands(batch, n, store.PAGE_BYTES, self._op, self._page, self._npages, self._flags, self._owner)
         done, now = self._none, max(self._came_ns, self.model_ns(t_ns))
         self._came_ns = now
@@ -94,28 +115,39 @@ class Device:
             first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
             batch[:n, nbd.DUE] = first_due = t_ns
-        if zeroing:
-            self._zero(batch, n)
         return first_due, longest_read
 
-    def _zero(self, batch: np.ndarray, n: int) -> None:
-        for op, _, _, offset, length, _, error, _ in batch[:n].tolist():
-            if op == nbd.WRITE_ZEROES and not error:
-                self.store.zero(offset, length)
-            elif op == nbd.TRIM and not error:
-                self.store.punch(-(-offset // store.PAGE_BYTES), (offset + length) // store.PAGE_BYTES)
+    def _store_in_order(self, buf: np.ndarray, batch: np.ndarray, n: int, number: int) -> None:
+        """The writes, trims and zeroes of a batch, one after the other; number: of its first version."""
+        command, first = int(self.drive.m[nand.S_LOG]), 0
+        for row, (op, _, _, offset, length, _, error, _) in enumerate(batch[:n].tolist()):
+            if op in (nbd.TRIM, nbd.WRITE_ZEROES) and length and not error:
+                number = self.store.write(buf, batch[first:row], row - first, number)
+                command += nbd.logged(batch, first, row)
+                first = row + 1
+                if op == nbd.TRIM:  # only the pages that it covers
+                    inner, outer = -(-offset // store.PAGE_BYTES), (offset + length) // store.PAGE_BYTES
+                    if inner < outer:
+                        self.store.trim(inner, outer, command)
+                        command += 1
+                else:
+                    number, command = store.zero(self.store, offset, length, number, command)
+        self.store.write(buf, batch[first:n], n - first, number)
+
+    def _read_errors(self, batch: np.ndarray, n: int) -> None:
+        """A read of a page that cannot be read fails; a write makes it whole again."""
+        for row, (op, _, _, offset, length, _, error, _) in enumerate(batch[:n].tolist()):
+            pages = self.unreadable.intersection(range(offset // store.PAGE_BYTES, -(-(offset + length) // 4096)))
+            if pages and not error and op == nbd.READ:
+                batch[row, nbd.ERROR] = errno.EIO
+            elif pages and not error and op in (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES):
+                self.unreadable -= pages
 
     def advance(self, t_ns: int) -> None:
         """Let the drive work on by itself up to t_ns, or start when it is time to; call at least every 10 ms."""
-        if not self.powered and self._start_ns is not None and t_ns >= self._start_ns:
-            self.tick(t_ns)
-            self.drive.power_on(self.model_ns(t_ns))
-            self.powered, self._start_ns = True, None
-            self.power.start()
-            self.drive.follow(0, power_states.default_apst(self.preset), self.model_ns(t_ns))
-            self.keep_pace()
-            self.power_cycles += 1
-        if self.powered:
+        if self._start_ns is not None:
+            self._start(t_ns)
+        if self.lit:
             now = self.model_ns(t_ns)
             self.drive.advance(now)
             self._advanced = now // 1_000_000 * 1_000_000  # the present millisecond is not complete
@@ -124,7 +156,7 @@ class Device:
         """Health counters over the time since the last tick; call about once a second."""
         dt_s = (t_ns - self._ticked_ns) / 1e9 / self.dilation
         power_W = 0.0
-        if self.powered and dt_s > 0:
+        if self.lit and dt_s > 0:
             power_W = self.energy_J(self._ticked_ns, t_ns) / dt_s
             self.power_on_s += dt_s
             self.reported_J += self.preset.energy_report * power_W * dt_s
@@ -156,91 +188,17 @@ class Device:
 
     def identity(self) -> dict:
         """What a host may know of the drive before it asks for its health."""
-        p = self.preset
-        return {
-            "simulated": True,
-            "preset": p.name,
-            "model": p.model,
-            "serial": self.serial,
-            "firmware": FIRMWARE,
-            "interface": "nbd",
-            "capacity_bytes": self.capacity_bytes,
-            "drive_bytes": self.drive.pages * store.PAGE_BYTES,
-            "raw_nand_bytes": int(self.drive.raw_nand_bytes),
-            "time_dilation": self.dilation,
-            "rail_V": p.rail_V,
-            "more_rails": [list(rail) for rail in p.more_rails],
-            "rated_pe_cycles": p.rated_pe_cycles,
-            "rated_tbw_TB": p.rated_tbw_TB,
-            "rated_write_bytes": p.rated_write_bytes(self.drive.capacity_bytes),
-            "rated_years": p.rated_years,
-            "rated_class": "enterprise" if p.plp else "client",
-            "write_cache_bytes": p.cache_bytes,
-            "plp": bool(p.plp),
-            "power_states": [
-                {
-                    "max_W": state.max_mW / 1000,
-                    "operational": state.operational,
-                    "enter_us": state.enter_us,
-                    "exit_us": state.exit_us,
-                }
-                for state in self.power.states
-            ],
-        }
+        given = told.identity(self)
+        return self.faults.identity(given) if self.faults else given
 
     def health(self) -> dict:
         """The counters that the SMART pages are made of (see smartlog)."""
-        ledger, pe = self.drive.ledger(), self.drive.pe_counts()
-        names = (
-            "host_read_bytes",
-            "host_write_bytes",
-            "host_read_commands",
-            "host_write_commands",
-            "nand_write_bytes",
-            "nand_read_bytes",
-        )
-        p = self.preset
-        return {name: int(ledger[name]) for name in names} | {
-            **self.thermal,
-            "energy_Wh": math.ceil(self.reported_J / 3600 - 1e-9),
-            "interval_W": self.reported_W,
-            "available_spare_percent": 100,
-            "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
-            "pe_min": int(pe.min()),
-            "pe_max": int(pe.max()),
-            "free_blocks_percent": int(100 * ledger["free_blocks"] // len(pe)),
-            "used_lbas": int(ledger["mapped_pages"]) * store.PAGE_BYTES // 512,
-            "busy_s": int(ledger["energy_controller_J"] * 1000 / p.P_active_mW),
-            "power_on_s": int(self.power_on_s),
-            "power_cycles": self.power_cycles,
-            "unsafe_shutdowns": self.unsafe_shutdowns,
-            "plp": bool(p.plp),
-            "plp_starts": self.plp_starts,
-            "media_errors": 0,
-            "error_log_entries": self.error_log_entries,
-            "over_C": self.over_C,
-            "under_C": self.under_C,
-            "unaligned_commands": self.unaligned_commands,
-            "rated_write_bytes": p.rated_write_bytes(self.drive.capacity_bytes),
-        }
+        given = told.health(self)
+        return self.faults.health(given) if self.faults else given
 
     def truth(self, t_ns: int) -> dict:
         """The ledger, with what only this level knows."""
-        return self.drive.ledger() | {
-            "simulated": True,
-            "t_ns": t_ns,
-            "model_t_ns": self.model_ns(t_ns),
-            "preset": self.preset.name,
-            "time_dilation": self.dilation,
-            "host_latency_ns": self.latency_ns,
-            "last_command_t_ns": self.host_ns(self._came_ns),
-            "powered": self.powered,
-            "power_cycles": self.power_cycles,
-            "unsafe_shutdowns": self.unsafe_shutdowns,
-            "temperature_C": self.thermal["temperature_C"],
-            "pages_lost": self.pages_lost,
-            "pages_lost_beyond_undo": self.pages_lost_beyond_undo,
-        }
+        return told.truth(self, t_ns)
 
     def flush(self, t_ns: int) -> int:
         """Drain the write cache. Returns the host time when it is done."""
@@ -252,7 +210,7 @@ class Device:
         """Purge: nothing is mapped, every block is erased, all reads as zeros. Returns the host time when it is
         done."""
         done = self.drive.format(self.model_ns(t_ns))
-        self.store.clear()
+        self._all_gone()
         return max(t_ns, self.host_ns(done))
 
     def deallocate(self, t_ns: int) -> int:
@@ -261,8 +219,14 @@ class Device:
         nothing, pages = np.zeros(1, np.int64), np.array([self.drive.pages])
         now = max(self._came_ns, self.model_ns(t_ns))
         done = self.drive.submit(np.array([nbd.TRIM], np.uint8), nothing, pages, np.zeros(1, np.uint8), now)
-        self.store.clear()
+        self._all_gone()
         return max(t_ns, self.host_ns(done[0]))
+
+    def _all_gone(self) -> None:
+        """What was on the drive does not come back, whatever happens to its power."""
+        self.store.clear()
+        self.unreadable.clear()
+        self.since = int(self.drive.m[nand.S_LOG])
 
     def shut_down(self, t_ns: int) -> int:
         """The host announces that power will go. Returns the host time from which it may, until the drive is used
@@ -274,28 +238,85 @@ class Device:
         """A host uses the drive: an earlier announcement of the end no longer holds."""
         self._clean_ns = None
 
-    def power_cut(self, t_ns: int) -> dict:
-        """The rail falls now: what was acknowledged but not in the NAND is gone, unless capacitors (PLP) save it."""
+    def power_cut(self, t_ns: int, crossing_ns: int | None = None) -> dict:
+        """The rail is gone, so the medium holds what powercut.py says. What was answered before t_ns counts as answered
+        before the cut; the rail crossed the drive's lock-out at crossing_ns (None: t_ns), which may have been earlier.
+        Returns what an operator sees; last_cut has the truth."""
         now = self.model_ns(t_ns)
         self.advance(t_ns)
         self.tick(t_ns)
-        lost, beyond = 0, 0
-        if self.volatile:
-            lost, beyond = self.store.lose(self.drive.dirty_pages(now))
-        self.powered, self._cut_ns = False, t_ns
-        self.unsafe_shutdowns += self._clean_ns is None or t_ns < self._clean_ns
-        self._clean_ns = None
-        self.plp_starts += bool(self.preset.plp)
-        self.pages_lost += lost
-        self.pages_lost_beyond_undo += beyond
-        self.drive.power_off(now)
-        return {"pages_lost": lost, "pages_lost_beyond_undo": beyond}
+        self.cuts += 1
+        cut = self.cut = powercut.Cut(self, now, self.lead_ns // self.dilation, self.cuts)
+        if self.faults:
+            self.faults.before_loss(self, cut)
+        cut.lose()
+        if self.faults:
+            cut.faults += self.faults.after_loss(self, cut)
+        announced = self._clean_ns is not None and t_ns >= self._clean_ns
+        if self.lit:
+            self.unsafe_shutdowns += not announced
+            self.plp_starts += bool(self.preset.plp)
+            self.drive.power_off(now)
+        self.tell_cut()  # the one before, if the drive never became ready
+        crossed_ns = t_ns if crossing_ns is None else crossing_ns
+        self.last_cut = cut.record() | {
+            "seed": self.seed,
+            "t_ns": crossed_ns,
+            "lost_t_ns": t_ns,
+            "announced": announced,
+            "while_starting": not self.powered,
+        }
+        self._cut_untold = True
+        self.powered = self.lit = False
+        self._cut_ns, self._clean_ns, self._start_ns = t_ns, None, None
+        self.since, self.lead_ns = int(self.drive.m[nand.S_LOG]), 0
+        self.pages_lost += cut.pages_lost
+        return {"pages_lost": cut.pages_lost}
 
     def power_on(self, t_ns: int) -> int:
-        """The rail is back. Returns the host time from which the drive answers: it is off for OFF_AT_LEAST_NS or
-        longer."""
-        start_ns = self._start_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
+        """The rail is back. Returns the host time from which the drive answers: it stays off for OFF_AT_LEAST_NS or
+        longer, then it starts, and replays what the map's last checkpoint does not hold."""
+        self._rail_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
+        recovery_ns = self.preset.boot_ns + versions.replay_ns(self.drive, versions.map_updates(self.drive))
+        if self.faults:
+            self.last_cut["faults"] += self.faults.at_start(self, self.cut)
+            recovery_ns += self.faults.start_delay_ns(self, self.cut)
+        start_ns = self._start_ns = self._rail_ns + recovery_ns * self.dilation
+        self.last_cut |= {"on_t_ns": t_ns, "recovery_ns": recovery_ns, "ready_t_ns": start_ns}
+        self.advance(t_ns)
         return start_ns
+
+    @property
+    def supplied(self) -> bool:
+        """Whether the rail is up: the drive answers, or it will."""
+        return self.powered or self._start_ns is not None
+
+    def _start(self, t_ns: int) -> None:
+        """The drive comes up, as far as it does by t_ns."""
+        assert self._start_ns is not None
+        if not self.lit and t_ns >= self._rail_ns:
+            self.tick(t_ns)
+            now, ready = self.model_ns(t_ns), self.model_ns(self._start_ns)
+            self.drive.power_on(now)
+            self.lit = True
+            self.power_cycles += 1
+            self.power.start()
+            self.drive.follow(0, power_states.default_apst(self.preset), now)
+            self.keep_pace()
+            if ready > now:
+                ready = min(ready, now + MOST_BOOT_NS)
+                self.drive.draw(now, ready, self.preset.P_active_mW * (ready - now) * 1e-12, nand.E_BOOT)
+        if self.lit and t_ns >= self._start_ns:
+            self.powered, self._start_ns = True, None
+            versions.save_map(self.drive)
+            self.store.replaced.forget_trims()
+            self.tell_cut()
+
+    def tell_cut(self) -> None:
+        """The last cut's line of the truth is complete."""
+        if self._cut_untold:
+            self.note_cut(self.last_cut)
+        self._cut_untold = False
 
     def keep(self, folder: str | None) -> None:
         """Outlive the server, in this folder, or no longer (None)."""

@@ -34,7 +34,6 @@ COUNTED = (
     "under_C",
     "unaligned_commands",
     "pages_lost",
-    "pages_lost_beyond_undo",
     "thermal",
     "power_on_s",
     "reported_J",

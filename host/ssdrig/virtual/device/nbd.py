@@ -215,6 +215,16 @@ def page_commands(batch, n, page_bytes, op, page, npages, flags, owner):
 
 
 @jit
+def logged(batch, first, end):
+    """How many commands other than reads the rows first..end-1 of a batch make, no trims and zeroes among them."""
+    commands = 0
+    for i in range(first, end):
+        if batch[i, ERROR] == 0 and batch[i, OP] != READ:
+            commands += batch[i, OP] == FLUSH or batch[i, LENGTH] > 0
+    return commands
+
+
+@jit
 def _command(m, kind, first, count, fua, row, op, page, npages, flags, owner):
     op[m] = kind
     page[m] = first

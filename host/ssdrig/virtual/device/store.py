@@ -4,8 +4,8 @@ The file is mapped. Short reads and writes go through the map (0.8 us a page, me
 pwrite); long ones, and all once the disk is nearly full, through pread and pwrite: the first touch of a mapped page
 costs 9 us, too much for a sequential fill, and on a full disk it would kill the process instead of failing the write.
 
-Both stores keep, if asked, the contents that recent writes replaced, so that a power cut without power-loss protection
-can take back what was acknowledged but not yet in the NAND."""
+Both stores keep, if asked, what recent versions of pages replaced (replaced.py). A version is one write of one page;
+the caller counts them, in the order of submission."""
 
 import ctypes
 import errno
@@ -22,6 +22,7 @@ import numpy as np
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.nbd import AT, ERROR, LENGTH, OFFSET, OP, WRITE
+from ssdrig.virtual.device.replaced import TRIM_PAGES, Replaced
 from ssdrig.virtual.kernels import jit
 
 PAGE_BYTES = 4096
@@ -33,55 +34,35 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
 
-def open_store(data: str, size_bytes: int, undo_pages: int = 0):
+def open_store(data: str, size_bytes: int, slots: int = 0):
     """The store that `data` names: "sparse" (private file, gone with the process), "crc", or the path of a file that
     stays.
 
-    `undo_pages`: how many replaced pages are kept for lose(); 0 keeps none. Raises DriveError if there is no room."""
+    `slots`: of how many versions what they replaced is kept, a power of 2 or 0. Raises DriveError if there is no
+    room."""
     if data == "crc":
-        return CheckStore(size_bytes, undo_pages)
-    return ByteStore(None if data == "sparse" else data, size_bytes, undo_pages)
+        return CheckStore(size_bytes, slots)
+    return ByteStore(None if data == "sparse" else data, size_bytes, slots)
 
 
-class Undo:
-    """Ring of replaced cells (a cell is what a store keeps of one page), newest overwrite oldest."""
-
-    def __init__(self, size: int, cell_bytes: int):
-        self.size, self.head = size, 0
-        self.page = np.full(size, -1, dtype=np.int64)
-        self.cell = np.zeros((size, cell_bytes), dtype=np.uint8)
-
-    def keep(self, load, first: int, last: int) -> None:
-        """Keep cells first..last-1; load(page, cells) copies the present cells from `page` on."""
-        first = max(first, last - self.size)
-        while first < last:
-            slot = self.head % self.size
-            n = min(last - first, self.size - slot)
-            load(first, self.cell[slot : slot + n])
-            self.page[slot : slot + n] = range(first, first + n)
-            self.head += n
-            first += n
-
-    def forget(self, first: int, last: int) -> None:
-        """Cells first..last-1 are not to be brought back."""
-        self.page[(self.page >= first) & (self.page < last)] = -1
-
-    def bring_back(self, put, pages: np.ndarray) -> tuple[int, int]:
-        """put(page, cell) for each page named, newest first, as often as the page is named: the oldest wins.
-
-        Returns (brought back, not in the ring any more). The ring is empty afterwards."""
-        owed: dict[int, int] = {}
-        for page in pages.tolist():
-            owed[page] = owed.get(page, 0) + 1
-        done = 0
-        for k in range(self.head - 1, self.head - 1 - self.size, -1):
-            page = int(self.page[k % self.size])
-            if page >= 0 and owed.get(page, 0) > 0:
-                owed[page] -= 1
-                put(page, self.cell[k % self.size])
-                done += 1
-        self.page[:] = -1
-        return done, len(pages) - done
+def zero(store, offset: int, length: int, number: int = 0, command: int = 0) -> tuple[int, int]:
+    """Exactly these bytes become zero: the pages that they fill by a trim, a part of a page by a write, as
+    nbd.page_commands asks it of the flash. Takes the numbers of the next version and the next command, returns them as
+    they are afterwards."""
+    end = offset + length
+    inner, outer = -(-offset // PAGE_BYTES), end // PAGE_BYTES
+    if inner > outer:  # within one page
+        edges = [(offset, end)]
+    else:
+        edges = [(offset, inner * PAGE_BYTES), (outer * PAGE_BYTES, end)]
+    for start, stop in edges:
+        if start < stop:
+            store.zero_part(start, stop - start, number)
+            number, command = number + 1, command + 1
+    if inner < outer:
+        store.trim(inner, outer, command)
+        command += 1
+    return number, command
 
 
 class ByteStore:
@@ -89,11 +70,11 @@ class ByteStore:
 
     min_block = 1
 
-    def __init__(self, path: str | None, size_bytes: int, undo_pages: int = 0):
+    def __init__(self, path: str | None, size_bytes: int, slots: int = 0):
         self.fd = _open(path, size_bytes)
         os.ftruncate(self.fd, size_bytes)
         self.bytes = np.frombuffer(mmap.mmap(self.fd, size_bytes), dtype=np.uint8)
-        self.undo = Undo(undo_pages, PAGE_BYTES) if undo_pages else None
+        self.replaced = Replaced(slots, PAGE_BYTES)
         self.look()
 
     def look(self) -> None:
@@ -101,19 +82,23 @@ class ByteStore:
         vfs = os.fstatvfs(self.fd)
         self.short_bytes = LONG_BYTES if vfs.f_bavail * vfs.f_frsize >= SPARE_BYTES else 0
 
-    def write(self, buf: np.ndarray, batch: np.ndarray, n: int) -> None:
-        """Store the payloads that the first n requests of a parsed batch carry in buf (uint8).
+    def write(self, buf: np.ndarray, batch: np.ndarray, n: int, number: int = 0) -> int:
+        """Store the payloads that the first n requests of a parsed batch carry in buf (uint8), in their order; number:
+        of the first version. Returns the number of the next one.
 
-        A write that the file system refuses gets its errno in ERROR."""
-        if self.undo:
-            for op, _, _, offset, length, _, error, _ in batch[:n].tolist():
-                if op == nbd.WRITE and not error:
-                    self.undo.keep(self._load, offset // PAGE_BYTES, -(-(offset + length) // PAGE_BYTES))
-        if _write_short(buf, batch, n, self.bytes, self.short_bytes):
-            data = memoryview(buf)
-            for row, (op, _, _, offset, length, at, error, _) in enumerate(batch[:n].tolist()):
-                if op == nbd.WRITE and not error and length >= self.short_bytes:
-                    batch[row, nbd.ERROR] = self._write_long(data[at : at + length], offset)
+        A write that the file system refuses gets its errno in ERROR, and makes no version."""
+        row, cells = 0, self.replaced.cells
+        while True:
+            row, number = _write_short(buf, batch, row, n, self.bytes, self.short_bytes, cells, number)
+            if row == n:
+                return number
+            offset, length, at = batch[row, [OFFSET, LENGTH, AT]].tolist()
+            first, pages = offset // PAGE_BYTES, -(-(offset + length) // PAGE_BYTES) - offset // PAGE_BYTES
+            for done, some in self.replaced.runs(number, pages):
+                os.preadv(self.fd, [some], (first + done) * PAGE_BYTES)
+            batch[row, ERROR] = self._write_long(memoryview(buf)[at : at + length], offset)
+            number += 0 if batch[row, ERROR] else pages
+            row += 1
 
     def _write_long(self, data: memoryview, offset: int) -> int:
         try:
@@ -129,44 +114,42 @@ class ByteStore:
                 if length >= self.short_bytes:
                     os.preadv(self.fd, [view[at : at + length]], offset)
 
-    def zero(self, offset: int, length: int) -> None:
-        """Exactly these bytes become zero; whole pages give their room back."""
-        end = offset + length
-        inner, outer = -(-offset // PAGE_BYTES), end // PAGE_BYTES
-        if inner > outer:  # within one page
-            edges = [(offset, end)]
-        else:
-            edges = [(offset, inner * PAGE_BYTES), (outer * PAGE_BYTES, end)]
-        for start, stop in edges:
-            if start < stop:
-                if self.undo:
-                    self.undo.keep(self._load, start // PAGE_BYTES, start // PAGE_BYTES + 1)
-                os.pwrite(self.fd, bytes(stop - start), start)
-        self.punch(inner, outer)
+    def zero_part(self, offset: int, length: int, number: int) -> None:
+        """These bytes of one page become zero, which is version `number` of it."""
+        page = offset // PAGE_BYTES
+        for _, some in self.replaced.runs(number, 1):
+            os.preadv(self.fd, [some], page * PAGE_BYTES)
+        os.pwrite(self.fd, bytes(length), offset)
+
+    def trim(self, first: int, last: int, command: int) -> None:
+        """Pages first..last-1 read as zeros and take no room; what the first of them held is kept."""
+        if self.replaced.slots and last > first:
+            pages = np.arange(first, min(last, first + TRIM_PAGES))
+            cells = np.zeros((len(pages), PAGE_BYTES), np.uint8)
+            os.preadv(self.fd, [cells], first * PAGE_BYTES)
+            held = cells.any(axis=1)
+            self.replaced.trim(command, pages[held], cells[held])
+        self.punch(first, last)
 
     def punch(self, first: int, last: int) -> None:
-        """Pages first..last-1 read as zeros and take no room. A trim is final: what was there is not brought back."""
+        """Pages first..last-1 read as zeros and take no room, for good."""
         if last <= first:
             return
         at, length = first * PAGE_BYTES, (last - first) * PAGE_BYTES
         if _libc.fallocate(self.fd, _PUNCH_HOLE_KEEP_SIZE, at, length):
             for start in range(at, at + length, 1 << 20):  # a file system that cannot punch holes
                 os.pwrite(self.fd, bytes(min(1 << 20, at + length - start)), start)
-        if self.undo:
-            self.undo.forget(first, last)
 
     def clear(self) -> None:
         self.punch(0, os.fstat(self.fd).st_size // PAGE_BYTES)
+        self.replaced.forget_trims()
 
-    def lose(self, pages: np.ndarray) -> tuple[int, int]:
-        """Take back the newest content of each page named (as often as it is named): the one before comes back.
+    def load(self, page: int) -> bytes:
+        """The cell of a page, as put() takes it."""
+        return os.pread(self.fd, PAGE_BYTES, page * PAGE_BYTES)
 
-        Returns (taken back, not possible because the ring is too short for it)."""
-        assert self.undo
-        return self.undo.bring_back(lambda page, cell: os.pwrite(self.fd, cell, page * PAGE_BYTES), pages)
-
-    def _load(self, page: int, cells: np.ndarray) -> None:
-        os.preadv(self.fd, [cells], page * PAGE_BYTES)
+    def put(self, page: int, cell: bytes) -> None:
+        os.pwrite(self.fd, cell, page * PAGE_BYTES)
 
     def close(self) -> None:
         self.bytes = np.empty(0, np.uint8)  # the map goes with it
@@ -185,50 +168,50 @@ class CheckStore:
 
     min_block = PAGE_BYTES
 
-    def __init__(self, size_bytes: int, undo_pages: int = 0):
+    def __init__(self, size_bytes: int, slots: int = 0):
         pages = size_bytes // PAGE_BYTES
         fd = _open(None, pages * 4)
         os.posix_fallocate(fd, 0, pages * 4)
         self.checks = np.frombuffer(mmap.mmap(fd, pages * 4), dtype="<u4")
         os.close(fd)
-        self.undo = Undo(undo_pages, 4) if undo_pages else None
+        self.replaced = Replaced(slots, 4)
 
-    def write(self, buf: np.ndarray, batch: np.ndarray, n: int) -> None:
-        data, checks, undo = memoryview(buf), self.checks, self.undo
+    def write(self, buf: np.ndarray, batch: np.ndarray, n: int, number: int = 0) -> int:
+        data, checks, slots = memoryview(buf), self.checks, self.replaced.slots
+        cells = self.replaced.cells.view("<u4")
         for op, _, _, offset, length, at, error, _ in batch[:n].tolist():
             if op != nbd.WRITE or error:
                 continue
-            first, last = offset // PAGE_BYTES, (offset + length) // PAGE_BYTES
-            if undo:
-                undo.keep(self._load, first, last)
-            for page in range(first, last):
+            for page in range(offset // PAGE_BYTES, (offset + length) // PAGE_BYTES):
+                if slots:
+                    cells[number & (slots - 1)] = checks[page]
                 checks[page] = zlib.crc32(data[at : at + PAGE_BYTES]) or 1
                 at += PAGE_BYTES
+                number += 1
+        return number
 
     def read(self, out: np.ndarray, reads: np.ndarray, n: int) -> None:
         _fill_pattern(out[: len(out) // 4 * 4].view("<u4"), reads, n, self.checks)
 
-    def zero(self, offset: int, length: int) -> None:
-        self.punch(-(-offset // PAGE_BYTES), (offset + length) // PAGE_BYTES)
+    def trim(self, first: int, last: int, command: int) -> None:
+        if self.replaced.slots:
+            pages = np.arange(first, min(last, first + TRIM_PAGES))
+            pages = pages[self.checks[pages] != 0]
+            self.replaced.trim(command, pages, self.checks[pages].view(np.uint8).reshape(-1, 4))
+        self.punch(first, last)
 
     def punch(self, first: int, last: int) -> None:
-        if last > first:
-            self.checks[first:last] = 0
-            if self.undo:
-                self.undo.forget(first, last)
+        self.checks[first:last] = 0
 
     def clear(self) -> None:
         self.punch(0, len(self.checks))
+        self.replaced.forget_trims()
 
-    def lose(self, pages: np.ndarray) -> tuple[int, int]:
-        def put(page: int, cell: np.ndarray) -> None:
-            self.checks[page] = cell.view("<u4")[0]
+    def load(self, page: int) -> bytes:
+        return self.checks[page].tobytes()
 
-        assert self.undo
-        return self.undo.bring_back(put, pages)
-
-    def _load(self, page: int, cells: np.ndarray) -> None:
-        cells.view("<u4")[:, 0] = self.checks[page : page + len(cells)]
+    def put(self, page: int, cell: bytes) -> None:
+        self.checks[page] = int.from_bytes(cell, "little")
 
     def look(self) -> None:
         """Its room was taken at the start."""
@@ -245,18 +228,23 @@ def _copy(to, source):
 
 
 @jit
-def _write_short(buf, batch, n, data, short_bytes):
-    """Writes below short_bytes into the map. Returns how many longer ones are left."""
-    left = 0
-    for i in range(n):
-        length, at, offset = batch[i, LENGTH], batch[i, AT], batch[i, OFFSET]
-        if batch[i, OP] != WRITE or batch[i, ERROR] != 0:
-            continue
-        if length < short_bytes:
+def _write_short(buf, batch, row, n, data, short_bytes, cells, number):
+    """Writes from `row` on into the map, and what they replace into `cells` by the numbers of their versions. Returns
+    (row of the first that is not below short_bytes, else n; number of the next version)."""
+    slots = cells.shape[0] // PAGE_BYTES
+    while row < n:
+        length, at, offset = batch[row, LENGTH], batch[row, AT], batch[row, OFFSET]
+        if batch[row, OP] == WRITE and batch[row, ERROR] == 0 and length > 0:
+            if length >= short_bytes:
+                break
+            for page in range(offset // PAGE_BYTES, (offset + length - 1) // PAGE_BYTES + 1):
+                if slots:
+                    cell = (number & (slots - 1)) * PAGE_BYTES
+                    _copy(cells[cell : cell + PAGE_BYTES], data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES])
+                number += 1
             _copy(data[offset : offset + length], buf[at : at + length])
-        else:
-            left += 1
-    return left
+        row += 1
+    return row, number
 
 
 @jit

@@ -8,6 +8,8 @@
     seconds.jsonl COUNTS of the ledger a line, at the start, once a second and at the end, with their `t_ns` and
                   `last_command_t_ns`, when the last command had come by then
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
+    cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, what was lost of which
+                  page and why, what was under way (powercut.Cut.record, Device.power_cut, power_on)
 
 A server that was killed leaves at most its last second out of the first two."""
 
@@ -40,6 +42,7 @@ class TruthFolder:
         except OSError as e:
             seen = e.strerror or str(e)
             raise UsageError(f"a folder {folder} for the truth", seen, "give another --truth DIR") from e
+        device.note_cut = self._cut
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
         self._count(device.truth(device.t0_ns))
 
@@ -63,15 +66,22 @@ class TruthFolder:
         with open(self.folder / "marks.jsonl", "a") as f:
             f.write(json.dumps(self.device.truth(t_ns)) + "\n")
 
+    def _cut(self, record: dict) -> None:
+        with open(self.folder / "cuts.jsonl", "a") as f:
+            f.write(json.dumps(record) + "\n")
+
     def close(self, t_ns: int) -> None:
         self.write(t_ns)
+        self.device.tell_cut()
         self.energy.close()
 
 
 def _refuse_other_files(folder: Path) -> None:
     """The files of an earlier drive are replaced, those of anything else are not."""
     energy = folder / "energy.bin"
-    others = [folder / name for name in ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl")]
+    others = [
+        folder / name for name in ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl", "cuts.jsonl")
+    ]
     if energy.exists():
         with open(energy, "rb") as f:
             ours = f.read(len(MAGIC)) == MAGIC

@@ -63,6 +63,7 @@ class Waiting:
 
     def execute_stamped(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
         """The same of requests that say when they were submitted; at most MAKE_UP_NS ago is believed."""
+        self.device.lead_ns = AHEAD_NS
         first = 0
         while first < n:
             end, came_ns = nbd.came_together(batch, first, n, now_ns, MAKE_UP_NS)

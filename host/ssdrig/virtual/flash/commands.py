@@ -39,8 +39,8 @@ def host_page(d, lpn, t):
     """Write one host page that has arrived at t. Returns when the write cache took it."""
     m = d.m
     if m[K_LATENCY]:
-        slot = m[S_SEQ] % m[K_CACHE_PAGES]
-        t = max(max(t, m[S_ACCEPT]), d.cache[3 * slot + C_DURABLE])
+        slot = m[S_SEQ] & m[K_RING]
+        t = max(max(t, m[S_ACCEPT]), d.cache[3 * ((m[S_SEQ] - m[K_CACHE_PAGES]) & m[K_RING]) + C_DURABLE])
         m[S_ACCEPT] = t
     else:
         slot = np.int64(0)
@@ -105,6 +105,12 @@ def flush(d, t):
     return m[S_DURABLE]
 
 
+@inline
+def map_updates(m):
+    """Entries of the page map that were changed since the drive was made."""
+    return m[N_HOST] + m[N_TRIM_PAGES] + m[N_GC] + m[N_IDLE_GC] + m[N_WL] + m[N_FOLD]
+
+
 @jit
 def unmap(d, first, n):
     m = d.m
@@ -160,7 +166,7 @@ def host_write(d, first, n, fua, ready, t):
     if fua and m[K_PLP] == 0:
         flush(d, done)
         for i in range(min(n, m[K_CACHE_PAGES]) if m[K_LATENCY] else 0):
-            done = max(done, d.cache[3 * ((m[S_SEQ] - 1 - i) % m[K_CACHE_PAGES]) + C_DURABLE])
+            done = max(done, d.cache[3 * ((m[S_SEQ] - 1 - i) & m[K_RING]) + C_DURABLE])
     return done
 
 
@@ -190,6 +196,7 @@ def command(d, op, first, n, flags, t):
         done = host_read(d, first, n, ready, t)
     elif op == FLUSH:
         m[N_FLUSH_CMDS] += 1
+        m[S_MAP_SAVED] = map_updates(m)
         if m[K_PLP] == 0:
             done = max(ready, flush(d, ready))
     elif op == TRIM or op == WRITE_ZEROES:
@@ -283,9 +290,16 @@ def submit(arrays, op, page, npages, flags, t, done):
                 i += k
                 continue
             look_ahead(d, page, i)
+        version = m[S_SEQ]
         done[i] = command(d, op[i], page[i], npages[i], flags[i], t)
         if done[i] < 0:
             refused += 1
+        elif m[K_LATENCY] and op[i] != READ:
+            at = L_ROW * (m[S_LOG] & m[K_RING])
+            d.log[at + L_OP], d.log[at + L_FLAGS], d.log[at + L_VERSION] = op[i], flags[i], version
+            d.log[at + L_PAGE], d.log[at + L_PAGES] = page[i], npages[i]
+            d.log[at + L_CAME], d.log[at + L_DONE] = t, done[i]
+            m[S_LOG] += 1
         i += 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:
         deposit_batch(d, t)
@@ -317,6 +331,8 @@ def background(d, t):
     fill_static(d, t)
     seal(d, t)
     idle = t - m[S_LAST_HOST]
+    if idle >= m[K_DRAIN_NS]:
+        m[S_MAP_SAVED] = map_updates(m)
     if idle >= m[K_DRAIN_NS] and m[S_PENDING] + m[S_PENDING_SLC] > 0 and m[K_PLP] == 0:
         flush(d, t + wake(d, t))
     rounds = 64
@@ -346,55 +362,3 @@ def flush_kernel(arrays, t):
 def background_kernel(arrays, t):
     """background() for callers outside compiled code."""
     background(bind(arrays), t)
-
-
-@jit
-def format_kernel(arrays, t):
-    """Unmap everything and erase every block that was written. Returns when the last erase has ended."""
-    d = bind(arrays)
-    m = d.m
-    for i in range(m[K_PAGES]):
-        d.l2p[i] = NONE
-    for i in range((m[K_UNITS] + m[K_SLC_UNITS]) * m[K_WORDS]):
-        d.bits[i] = 0
-    for i in range(m[K_CACHE_PAGES]):
-        d.cache[3 * i + C_DURABLE] = 0
-    t += wake(d, t)
-    units = m[K_UNITS]
-    for v in range(m[K_NP] + 1):
-        d.lists[v] = -1
-    for i in range(units):
-        d.lists[m[K_NP] + 1 + i] = i
-    for b in range(units + m[K_SLC_UNITS]):
-        if d.blk[ROW * b + STATE] != FREE:
-            d.blk[ROW * b + PE] += 1
-            d.blk[ROW * b + STATE] = FREE
-            m[N_ERASES] += 1
-            if b < units:
-                m[S_MAIN_ERASES] += 1
-            nand.erase(d, m[K_NP], t)
-        d.blk[ROW * b + VALID] = 0
-    for s in (0, STREAM_WORDS):
-        m[S_BLOCK + s] = -1
-        m[S_OFF + s] = 0
-        m[S_START + s] = 0
-        m[S_READY + s] = 0
-        m[S_EXTRA + s] = 0
-        m[S_PENDING + s] = 0
-    m[S_FREE_HEAD] = 0
-    m[S_FREE] = units
-    m[S_MIN_VALID] = m[K_NP]
-    m[S_FIFO_HEAD] = 0
-    m[S_FIFO_COUNT] = 0
-    m[S_VICTIM] = -1
-    m[S_WL_NEXT] = -1
-    m[S_GC_ON] = 0
-    m[S_CREDIT] = 0
-    m[S_STREAM] = 0
-    m[S_SLC_HEAD] = 0
-    m[S_SLC_COUNT] = 0
-    m[S_MAPPED] = 0
-    if m[K_LATENCY] == 0:
-        deposit_batch(d, t)
-        return t
-    return max(t, m[S_LAST_END])

@@ -7,6 +7,12 @@ from ssdrig.virtual.flash.presets import Preset
 
 PAGE = 4096
 NJ = 1e-9  # the vector counts energy in nJ
+ON_THEIR_WAY_PAGES = 4096  # that the ring of versions holds beyond the cache, at least
+
+
+def ring_slots(p: Preset) -> int:
+    """Versions of pages that a drive remembers, a power of 2."""
+    return 1 << (p.cache_bytes // PAGE + ON_THEIR_WAY_PAGES - 1).bit_length()
 
 
 def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> np.ndarray:
@@ -35,6 +41,7 @@ def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> n
         nand.K_DIES: p.dies,
         nand.K_CHANNELS: p.channels,
         nand.K_CACHE_PAGES: p.cache_bytes // PAGE,
+        nand.K_RING: ring_slots(p) - 1,
         nand.K_PLP: p.plp,
         nand.K_LATENCY: latency,
         nand.K_LIVE: live,

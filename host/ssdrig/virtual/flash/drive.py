@@ -18,8 +18,8 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.files import replacing
 from ssdrig.virtual import kernels
 from ssdrig.virtual.feed import BIN_NS, BINS
-from ssdrig.virtual.flash import commands, ftl, ledger, nand, power_states, workload
-from ssdrig.virtual.flash.constants import NJ, PAGE, constants
+from ssdrig.virtual.flash import commands, ftl, ledger, nand, power_states, purge, workload
+from ssdrig.virtual.flash.constants import NJ, PAGE, constants, ring_slots
 from ssdrig.virtual.flash.presets import Preset
 
 
@@ -76,13 +76,16 @@ class VirtualDrive:
         self.lists[p.block_pages + 1 : p.block_pages + 1 + units] = np.arange(units)
         self.m = constants(p, self.pages, units, latency, ring is not None)
         self.die = np.zeros((max(p.dies, p.channels), nand.D_COLUMNS), np.int64)
-        self.cache = np.zeros((p.cache_bytes // PAGE, 3), np.int64)
+        slots = ring_slots(p)
+        self.cache = np.zeros((slots, 3), np.int64)
+        self.log = np.zeros((slots, ftl.L_ROW), np.int64)
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         self.rng = np.array([seed], np.uint64)
         self._levels: dict[int, list[power_states.Level]] = {}
         with kernels.compiling("flash"):  # all of them before time matters; nothing changes yet
             self._start(t_ns)
-            commands.format_kernel(self._arrays, t_ns)
+            purge.format_kernel(self._arrays, t_ns)
+            nand.draw_kernel(self._arrays, t_ns, t_ns + 1, 0, nand.E_BOOT)
             commands.flush_kernel(self._arrays, self._t)
             self.submit((), (), (), (), t_ns)
             self.follow(0, power_states.default_apst(p), t_ns)
@@ -112,6 +115,7 @@ class VirtualDrive:
             self.m,
             self.die,
             self.cache,
+            self.log,
             self.ring,
             self.history,
         )
@@ -167,7 +171,7 @@ class VirtualDrive:
     def format(self, t_ns: int) -> int:
         """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
         self.advance(t_ns)
-        return int(commands.format_kernel(self._arrays, t_ns))
+        return int(purge.format_kernel(self._arrays, t_ns))
 
     def follow(self, state: int, apst: Mapping[int, tuple[int, int]], t_ns: int) -> int:
         """From t_ns on the drive is in this power state, and goes to others by itself as `apst` says ({state: (ms,
@@ -198,8 +202,8 @@ class VirtualDrive:
 
     def power_off(self, t_ns: int) -> None:
         """The supply is gone at t_ns (from the start of its bin): no energy after it, programs under way are not
-        carried on. Ask dirty_pages() first. The page map stays as it was; putting back old content is the matter of who
-        keeps the data."""
+        carried on. The page map stays as it was; putting back old content is the matter of who keeps the data
+        (versions.py)."""
         self.advance(t_ns)
         m, now = self.m, t_ns // BIN_NS
         later = (self.ring[:, 0] - np.uint32(now & 0xFFFFFFFF)) < BINS // 2  # wraps like the index of the bin
@@ -215,13 +219,10 @@ class VirtualDrive:
         self._now(t_ns)
         commands.background_kernel(self._arrays, t_ns)
 
-    def dirty_pages(self, t_ns: int) -> np.ndarray:
-        """int64[]: logical pages acknowledged but not yet on NAND at t_ns; empty with power-loss protection."""
-        if self.preset.plp or not self.m[nand.K_LATENCY]:
-            return np.empty(0, np.int64)
-        c = self.cache
-        lost = (c[:, ftl.C_ACCEPTED] <= t_ns) & (c[:, ftl.C_DURABLE] > t_ns)
-        return np.unique(c[lost, ftl.C_PAGE])
+    def draw(self, start_ns: int, end_ns: int, joules: float, counter: int) -> None:
+        """Draw so much more, evenly over [start, end), not before the last advance(); counter: nand.E_BOOT or
+        nand.E_CHARGE."""
+        nand.draw_kernel(self._arrays, start_ns, end_ns, round(joules / NJ), counter)
 
     def pe_counts(self) -> np.ndarray:
         """int32[blocks]: erases of each block since new."""
@@ -364,6 +365,6 @@ class VirtualDrive:
         for i in (*TIMES, nand.S_FILLED, nand.S_SLUMBER_FROM, nand.S_SEALED, nand.S_BATCH_NJ):
             drive.m[i] = keep[i]
         drive.m[nand.S_TABLE], drive.m[nand.K_LEVELS :] = keep[nand.S_TABLE], keep[nand.K_LEVELS :]
-        for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ):
+        for i in (nand.S_READY, nand.S_READY_SLC, nand.S_SEQ, nand.S_LOG):
             drive.m[i] = 0
         return drive

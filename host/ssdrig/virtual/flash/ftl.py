@@ -6,7 +6,10 @@
     blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state
     lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
     m      i64[M_LENGTH]     constants, state, counts (see nand.py)
-    die, cache, ring         timing of dies, write-cache slots (logical page, accepted, durable), bins of the power feed
+    die, ring                timing of dies, bins of the power feed
+    cache    i64[RING, 3]    the latest versions of host pages, by number: logical page, accepted by the write cache,
+                             on NAND; the last CACHE_PAGES of them are its slots
+    log      i64[RING, 8]    the latest commands but reads, by number (L_ columns)
 
 Host and relocated pages share one frontier, as in the theory that the write amplification is checked against.
 Collection: greedy (fewest valid pages) or FIFO. Foreground: a new block is opened and fewer than RESERVE blocks are
@@ -27,6 +30,8 @@ ONE = np.uint64(1)
 FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
 FAR = np.int64(1 << 62)
 C_PAGE, C_ACCEPTED, C_DURABLE = range(3)
+L_OP, L_FLAGS, L_PAGE, L_PAGES, L_VERSION, L_CAME, L_DONE = range(7)  # L_VERSION: number of its first page's version
+L_ROW = 8
 
 
 @inline
@@ -159,7 +164,7 @@ def dispatch(d, stream, pad):
     n = m[S_PENDING + s]
     if n and m[K_LATENCY]:
         for q in range(m[S_SEQ] - n, m[S_SEQ]):
-            d.cache[3 * (q % m[K_CACHE_PAGES]) + C_DURABLE] = end
+            d.cache[3 * (q & m[K_RING]) + C_DURABLE] = end
         if end > m[S_DURABLE]:
             m[S_DURABLE] = end
     m[S_EXTRA + s] = 0

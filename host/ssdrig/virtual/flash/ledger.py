@@ -25,6 +25,8 @@ def ledger(m: np.ndarray, blk: np.ndarray) -> dict:
         "energy_program_J": n(nand.E_PROGRAM) * NJ,
         "energy_erase_J": n(nand.E_ERASE) * NJ,
         "energy_transfer_J": n(nand.E_TRANSFER) * NJ,
+        "energy_boot_J": n(nand.E_BOOT) * NJ,
+        "energy_charge_J": n(nand.E_CHARGE) * NJ,
         "energy_cut_J": -n(nand.N_CUT_NJ) * NJ,
     }
     written, host = sum(nand_by_cause.values()), n(nand.N_WRITE_PAGES) * PAGE

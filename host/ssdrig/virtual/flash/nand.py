@@ -32,18 +32,18 @@ from ssdrig.virtual.kernels import inline, jit
  K_IDLE_FREE, K_IDLE_NS, K_DRAIN_NS, K_BLOCK_PAGES, K_HISTORY_MS, K_WORDS, K_PLANE_SHIFT, K_NP_MAGIC, K_NP_SHIFT,
  K_TR, K_TPROG, K_TPROG_SLC, K_TBERS, K_SUSPEND, K_CHANNEL_PAGE_NS, K_LINK_PAGE_NS, K_CMD_READ, K_CMD_WRITE,
  K_OVERHEAD_PERMILLE, K_E_READ, K_E_PROG_PJ, K_E_PROG_SLC_PJ, K_E_BERS, K_E_IO_PJ,
- K_P_ACTIVE, K_P_IDLE, K_SLC_LEAST,
+ K_P_ACTIVE, K_P_IDLE, K_SLC_LEAST, K_RING,
  S_CPU, S_LINK, S_ACCEPT, S_SEQ, S_DURABLE, S_ACTIVE_UNTIL, S_LAST_HOST, S_LAST_END,
  S_FREE_HEAD, S_FREE, S_MIN_VALID, S_FIFO_HEAD, S_FIFO_COUNT, S_VICTIM, S_VICTIM_RATE, S_VICTIM_CAUSE,
  S_CREDIT, S_GC_ON, S_WL_CURSOR, S_WL_NEXT, S_ERASE_PAGES, S_ERASE_DIE, S_GROUP, S_GROUP_READY, S_GROUP_DIE,
  S_SLC_HEAD, S_SLC_COUNT, S_STREAM, S_MAPPED, S_BROKEN, S_MAIN_ERASES,
- S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE, S_TABLE, S_IDLE_FROM, S_LAID_SINCE,
+ S_FILLED, S_SLUMBER_FROM, S_SEALED, S_BATCH_NJ, S_OFFLINE, S_TABLE, S_IDLE_FROM, S_LAID_SINCE, S_LOG, S_MAP_SAVED,
  S_BLOCK, S_OFF, S_START, S_READY, S_EXTRA, S_PENDING,                   # open block of the main stream
  S_BLOCK_SLC, S_OFF_SLC, S_START_SLC, S_READY_SLC, S_EXTRA_SLC, S_PENDING_SLC,  # and of the SLC stream
  N_WRITE_CMDS, N_READ_CMDS, N_TRIM_CMDS, N_FLUSH_CMDS, N_FUA_CMDS, N_WRITE_PAGES, N_READ_PAGES, N_TRIM_PAGES,
  N_HOST, N_GC, N_IDLE_GC, N_WL, N_FOLD, N_PAD, N_SLC, N_PROGRAMS, N_READS, N_NAND_READ_PAGES, N_ERASES, N_DIE_ERASES,
  N_FEED_GAP_BINS, N_OFFLINE_NJ, N_CUT_NJ, N_BEYOND_NJ,
- E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, K_LEVELS) = range(129)
+ E_STATIC, E_ACTIVE, E_READ, E_PROGRAM, E_ERASE, E_TRANSFER, E_BOOT, E_CHARGE, K_LEVELS) = range(134)
 # fmt: on
 LEVELS, LEVEL_WORDS = 6, 4  # two tables of so many from K_LEVELS on, see power_states.py
 M_LENGTH = K_LEVELS + 2 * LEVELS * LEVEL_WORDS
@@ -52,12 +52,13 @@ STREAM_WORDS = S_BLOCK_SLC - S_BLOCK  # state of the SLC stream lies this far be
 
 # The arrays of a drive as bare pointers, flattened: what compiled code passes around. An array argument would cost
 # seven words and a reference count in each call. Only bind() makes one; the caller keeps the arrays alive.
-Pointers = namedtuple("Pointers", "l2p p2l bits blk lists m die cache ring history")
+Pointers = namedtuple("Pointers", "l2p p2l bits blk lists m die cache log ring history")
 
 D_FREE, D_READ, D_CHANNEL, D_FLIGHT = 0, 1, 2, 3  # columns of `die`; D_CHANNEL is indexed by channel
 FLIGHTS = 8  # programs a die remembers: pages of these are still in the buffer and are read from there
 D_NEXT = D_FLIGHT + 2 * FLIGHTS
-D_COLUMNS = D_NEXT + 1
+D_ERASED = D_NEXT + 1  # end of the last erase
+D_COLUMNS = D_ERASED + 1
 
 LAG_NS = 4_000_000  # work at t draws power from t + LAG: room for the server to be late without touching passed bins
 HORIZON_NS = 250_000_000  # static power is laid down this far ahead
@@ -112,6 +113,7 @@ def bind(a):
         pointer_to(a[7]),
         pointer_to(a[8]),
         pointer_to(a[9]),
+        pointer_to(a[10]),
     )
 
 
@@ -320,7 +322,18 @@ def erase(d, pages, t):
         start = max(t, d.die[D_COLUMNS * k + D_FREE])
         end = start + m[K_TBERS]
         d.die[D_COLUMNS * k + D_FREE] = end
+        d.die[D_COLUMNS * k + D_ERASED] = end
         deposit(d, start, end, m[K_E_BERS])
         active(d, start, end)
         if end > m[S_LAST_END]:
             m[S_LAST_END] = end
+
+
+@jit
+def draw_kernel(arrays, start, end, nJ, counter):
+    """nJ more drawn over [start, end) ns, counted at this place of the vector."""
+    d = bind(arrays)
+    d.m[counter] += nJ
+    deposit(d, start, end, nJ)
+    if d.m[K_LATENCY] == 0:
+        deposit_batch(d, start)

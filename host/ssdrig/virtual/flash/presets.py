@@ -88,6 +88,7 @@ class Preset:
     cap_charge_mW: int = 0  # of the charger
     energy_report: float = 1.0  # what the drive says that it draws, as a multiple of what it draws
     rated_years: float = 5.0  # of warranty: assumed
+    boot_ns: int = 150_000_000  # from power to the first command, without replay of the map: assumed
     more_rails: tuple[
         tuple[str, float, float], ...
     ] = ()  # name, V, share of the drive's power that it draws there and not at rail_V

@@ -8,8 +8,9 @@ import struct
 import uuid
 
 from ssdrig.virtual.device import store, thermal
-from ssdrig.virtual.device.device import FIRMWARE, Device
+from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.power import KELVIN
+from ssdrig.virtual.device.told import FIRMWARE
 from ssdrig.virtual.nvme import pdu
 
 VERSION = 0x00010400
@@ -122,14 +123,22 @@ def namespace(device: Device, lba_shift: int) -> bytes:
     page[24] = 1 << 1 | 1 << 4  # NSFEAT: the atomicity and the preferred sizes below are meant
     page[25], page[26] = len(shifts) - 1, shifts.index(lba_shift)  # NLBAF, FLBAS
     page[33] = 1 | 1 << 3  # DLFEAT: deallocated blocks read as zeros; Write Zeroes may deallocate
-    struct.pack_into("<HH", page, 34, atomic, per_page - 1 if device.volatile else atomic)  # NAWUN, NAWUPF
-    struct.pack_into("<HHH", page, 40, 0, 0, per_page - 1 if device.volatile else 0)  # NABSN, NABO, NABSPF
+    struct.pack_into("<HH", page, 34, atomic, _whole_blocks(device, per_page, atomic))  # NAWUN, NAWUPF
+    boundary = per_page - 1 if device.volatile and not device.chances.torn else 0
+    struct.pack_into("<HHH", page, 40, 0, 0, boundary)  # NABSN, NABO, NABSPF
     page[48:64] = device.capacity_bytes.to_bytes(16, "little")  # NVMCAP
     struct.pack_into("<HHHH", page, 64, *[per_page - 1] * 4)  # NPWG, NPWA, NPDG, NPDA
     struct.pack_into("<H", page, 102, 1)  # ENDGID
     for i, shift in enumerate(shifts):
         struct.pack_into("<HBB", page, 128 + 4 * i, 0, shift, 1 if shift == 9 and len(shifts) > 1 else 0)
     return bytes(page)
+
+
+def _whole_blocks(device: Device, per_page: int, atomic: int) -> int:
+    """NAWUPF, in blocks less one."""
+    if not device.volatile:
+        return atomic
+    return 0 if device.chances.torn else per_page - 1
 
 
 def namespace_list(after: int) -> bytes:

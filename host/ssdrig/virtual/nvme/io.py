@@ -67,7 +67,7 @@ def rows(sqe: bytes, content: bytes, size_bytes: int, lba_shift: int, write_thro
     if opcode == pdu.FLUSH:
         asked = [(nbd.FLUSH, 0, 0, 0)]
     elif opcode == pdu.DSM:
-        asked = _deallocate(sqe, content, size_bytes >> lba_shift, lba_shift)
+        asked = _deallocate(sqe, content, size_bytes >> lba_shift, lba_shift, nbd.FUA if write_through else 0)
     else:
         slba, blocks, control = struct.unpack_from("<QHH", sqe, 40)
         op = {pdu.READ: nbd.READ, pdu.WRITE: nbd.WRITE, pdu.WRITE_ZEROES: nbd.WRITE_ZEROES}[opcode]
@@ -76,12 +76,14 @@ def rows(sqe: bytes, content: bytes, size_bytes: int, lba_shift: int, write_thro
     return np.array([(op, flags, cid, offset, length, 0, 0, 0) for op, flags, offset, length in asked], dtype=np.int64)
 
 
-def _deallocate(sqe: bytes, content: bytes, blocks_in_all: int, lba_shift: int) -> list[tuple[int, int, int, int]]:
+def _deallocate(
+    sqe: bytes, content: bytes, blocks_in_all: int, lba_shift: int, flags: int
+) -> list[tuple[int, int, int, int]]:
     asked = []
     for at in range(0, RANGE_BYTES * (sqe[40] + 1), RANGE_BYTES):
         _, blocks, slba = struct.unpack_from("<IIQ", content, at)
         if slba + blocks > blocks_in_all:
             raise Refused(status.LBA_OUT_OF_RANGE, 40)
-        asked.append((nbd.TRIM, 0, slba << lba_shift, blocks << lba_shift))
+        asked.append((nbd.TRIM, flags, slba << lba_shift, blocks << lba_shift))
     # the other attributes are hints that mean nothing here
     return asked if sqe[44] & _DEALLOCATE else [(nbd.TRIM, 0, 0, 0)]

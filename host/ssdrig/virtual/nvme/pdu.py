@@ -215,7 +215,8 @@ def collect(waiting, n, now_ns, sqhd, data_at, out, reads):
             filled += 1
             used += data_at + length
         error = waiting[i, ERROR]
-        code = error & 0x7FFF if error & REFUSED else (status.WRITE_FAULT if error else 0)
+        medium = status.UNRECOVERED_READ_ERROR if waiting[i, OP] == nbd.READ else status.WRITE_FAULT
+        code = error & 0x7FFF if error & REFUSED else (medium if error else 0)
         out[used : used + RESPONSE_BYTES] = 0
         out[used], out[used + 2], out[used + 4] = RESPONSE, RESPONSE_BYTES, RESPONSE_BYTES
         _put(out, used + 16, 2, sqhd)

@@ -31,15 +31,15 @@ def _follow(fd: int, admin: Path | None, note: Callable[[int, bool], None]) -> N
             state, t_ns = MESSAGE.unpack(message)
             powered = bool(state)
             note(t_ns, powered)
-            _tell(admin, powered)
+            _tell(admin, powered, t_ns)
     if not powered:
-        _tell(admin, True)
+        _tell(admin, True, 0)
 
 
-def _tell(admin: Path | None, powered: bool) -> None:
+def _tell(admin: Path | None, powered: bool, t_ns: int) -> None:
     if admin is None:
         return
     try:
-        adminclient.ask(admin, {"op": "power_on" if powered else "power_cut"}, timeout_s=60)
+        adminclient.ask(admin, {"op": "power_on"} if powered else {"op": "power_cut", "t_ns": t_ns}, timeout_s=60)
     except DriveError as error:
         print(f"the drive was not told of its power: {error}", file=sys.stderr)

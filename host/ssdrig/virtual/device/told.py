@@ -1,0 +1,97 @@
+"""What is said of the virtual drive: its identity, its health counters, the truth. All as dicts."""
+
+import math
+
+from ssdrig.virtual.device import smartlog, store
+
+FIRMWARE = "SIM1.0"
+
+
+def identity(device) -> dict:
+    """What a host may know of the drive before it asks for its health."""
+    p = device.preset
+    return {
+        "simulated": True,
+        "preset": p.name,
+        "model": p.model,
+        "serial": device.serial,
+        "firmware": FIRMWARE,
+        "interface": "nbd",
+        "capacity_bytes": device.capacity_bytes,
+        "drive_bytes": device.drive.pages * store.PAGE_BYTES,
+        "raw_nand_bytes": int(device.drive.raw_nand_bytes),
+        "time_dilation": device.dilation,
+        "rail_V": p.rail_V,
+        "more_rails": [list(rail) for rail in p.more_rails],
+        "rated_pe_cycles": p.rated_pe_cycles,
+        "rated_tbw_TB": p.rated_tbw_TB,
+        "rated_write_bytes": p.rated_write_bytes(device.drive.capacity_bytes),
+        "rated_years": p.rated_years,
+        "rated_class": "enterprise" if p.plp else "client",
+        "write_cache_bytes": p.cache_bytes,
+        "plp": bool(p.plp),
+        "power_states": [
+            {
+                "max_W": state.max_mW / 1000,
+                "operational": state.operational,
+                "enter_us": state.enter_us,
+                "exit_us": state.exit_us,
+            }
+            for state in device.power.states
+        ],
+    }
+
+
+def health(device) -> dict:
+    """The counters that the SMART pages are made of (see smartlog)."""
+    ledger, pe = device.drive.ledger(), device.drive.pe_counts()
+    names = (
+        "host_read_bytes",
+        "host_write_bytes",
+        "host_read_commands",
+        "host_write_commands",
+        "nand_write_bytes",
+        "nand_read_bytes",
+    )
+    p = device.preset
+    return {name: int(ledger[name]) for name in names} | {
+        **device.thermal,
+        "energy_Wh": math.ceil(device.reported_J / 3600 - 1e-9),
+        "interval_W": device.reported_W,
+        "available_spare_percent": 100,
+        "percentage_used": smartlog.percentage_used(float(pe.mean()), p.rated_pe_cycles),
+        "pe_min": int(pe.min()),
+        "pe_max": int(pe.max()),
+        "free_blocks_percent": int(100 * ledger["free_blocks"] // len(pe)),
+        "used_lbas": int(ledger["mapped_pages"]) * store.PAGE_BYTES // 512,
+        "busy_s": int(ledger["energy_controller_J"] * 1000 / p.P_active_mW),
+        "power_on_s": int(device.power_on_s),
+        "power_cycles": device.power_cycles,
+        "unsafe_shutdowns": device.unsafe_shutdowns,
+        "plp": bool(p.plp),
+        "plp_starts": device.plp_starts,
+        "media_errors": 0,
+        "error_log_entries": device.error_log_entries,
+        "over_C": device.over_C,
+        "under_C": device.under_C,
+        "unaligned_commands": device.unaligned_commands,
+        "rated_write_bytes": p.rated_write_bytes(device.drive.capacity_bytes),
+    }
+
+
+def truth(device, t_ns: int) -> dict:
+    """The ledger, with what only this level knows."""
+    return device.drive.ledger() | {
+        "simulated": True,
+        "t_ns": t_ns,
+        "model_t_ns": device.model_ns(t_ns),
+        "preset": device.preset.name,
+        "time_dilation": device.dilation,
+        "host_latency_ns": device.latency_ns,
+        "last_command_t_ns": device.host_ns(device._came_ns),
+        "powered": device.powered,
+        "power_cycles": device.power_cycles,
+        "unsafe_shutdowns": device.unsafe_shutdowns,
+        "temperature_C": device.thermal["temperature_C"],
+        "pages_lost": device.pages_lost,
+    }
