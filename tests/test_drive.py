@@ -9,7 +9,7 @@ import pytest
 
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.virtual import feed, kernels
-from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash import nand, versions
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import ENTERPRISE_PLP, NVME_TLC, PRESETS, SATA_MLC, SATA_TLC
 
@@ -40,6 +40,12 @@ def test_one_of_many_processes_compiles(tmp_path, monkeypatch):
 
 def one(drive, op, page=0, n=1, flags=0, t=0):
     return int(drive.submit([op], [page], [n], [flags], t)[0])
+
+
+def volatile(drive, t: int) -> np.ndarray:
+    """Pages of which a version is in the write cache at t and outlives no power cut."""
+    v, _ = versions.session(drive, 0, {})
+    return np.unique(v["page"][(v["accepted_ns"] <= t) & (v["durable_ns"] > t)])
 
 
 def test_a_read_takes_command_array_bus_and_link_time():
@@ -81,22 +87,22 @@ def test_volatile_cache_content():
     drive = VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB)
     done = drive.submit([WRITE] * 30, range(100, 130), [1] * 30, [0] * 30, S)
     last = int(done[-1])
-    assert list(drive.dirty_pages(last)) == list(range(100, 130))  # 24 being programmed, 6 still buffered
-    assert list(drive.dirty_pages(int(done[4]))) == list(range(100, 105))  # the others are not acknowledged yet
+    assert list(volatile(drive, last)) == list(range(100, 130))  # 24 being programmed, 6 still buffered
+    assert list(volatile(drive, int(done[4]))) == list(range(100, 105))  # the others are not acknowledged yet
     durable = one(drive, FLUSH, t=last)
-    assert len(drive.dirty_pages(durable - 1)) > 0 and len(drive.dirty_pages(durable)) == 0
+    assert len(volatile(drive, durable - 1)) > 0 and len(volatile(drive, durable)) == 0
     plp = VirtualDrive(ENTERPRISE_PLP, capacity_bytes=QUARTER_GIB)
     one(plp, WRITE, t=S)
-    assert len(plp.dirty_pages(2 * S)) == 0
+    assert len(volatile(plp, 2 * S)) == 0
 
 
 def test_an_idle_drive_drains_its_cache():
     drive = VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB)
     one(drive, WRITE, 3, t=S)
     drive.advance(S + 20 * MS)
-    assert list(drive.dirty_pages(S + 20 * MS)) == [3]
+    assert list(volatile(drive, S + 20 * MS)) == [3]
     drive.advance(S + 60 * MS)
-    assert len(drive.dirty_pages(S + 70 * MS)) == 0
+    assert len(volatile(drive, S + 70 * MS)) == 0
 
 
 @pytest.mark.slow
@@ -248,7 +254,7 @@ def test_power_off_takes_the_future_away():
     drive = VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB)
     done = drive.submit([WRITE] * 500, range(500), [1] * 500, [0] * 500, S)
     cut = int(done[250])
-    dirty = drive.dirty_pages(cut)
+    dirty = volatile(drive, cut)
     assert 0 < len(dirty) <= 251
     drive.power_off(cut)
     assert drive.ledger()["energy_cut_J"] < 0
@@ -258,7 +264,7 @@ def test_power_off_takes_the_future_away():
     assert drive.energy_between(cut + MS, 10 * S - MS) == 0
     assert drive.energy_between(10 * S, 12 * S) == pytest.approx(1.0, rel=0.01)
     assert history_and_future_nJ(drive) == round(drive.ledger()["energy_J"] * 1e9)
-    assert len(drive.dirty_pages(12 * S)) == 0
+    assert len(volatile(drive, 12 * S)) == 0
     assert one(drive, WRITE, 0, 30, t=12 * S) > 12 * S
 
 
@@ -356,7 +362,7 @@ def test_preconditioning_reports_progress_and_is_repeatable():
         d.precondition("random", 20, 3, lambda done, total: seen.append((done, total)))
     assert seen[-1] == (20 * drives[0].pages, 20 * drives[0].pages) and len(seen) == 4
     assert (drives[0].l2p == drives[1].l2p).all()
-    assert drives[0].dirty_pages(0).size == 0
+    assert volatile(drives[0], 0).size == 0
 
 
 @pytest.mark.parametrize("preset", PRESETS.values(), ids=PRESETS.keys())

@@ -1,4 +1,4 @@
-"""What the virtual drive holds: bytes or checks, holes, and what a power cut takes back."""
+"""What the virtual drive holds: bytes or checks, holes, and what recent versions of pages replaced."""
 
 import os
 import zlib
@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ssdrig.errors import DriveError
-from ssdrig.virtual.device import nbd, store
+from ssdrig.virtual.device import nbd, replaced, store
+from ssdrig.virtual.flash import versions
 
 SIZE = 1 << 20
 
 
-def put(s, offset: int, data: bytes) -> int:
-    """Write through a batch of one. Returns its ERROR."""
+def put(s, offset: int, data: bytes, number: int = 0) -> int:
+    """Write through a batch of one, whose first version has this number. Returns its ERROR."""
     batch = np.zeros((1, nbd.COLUMNS), np.int64)
     batch[0, [nbd.OP, nbd.OFFSET, nbd.LENGTH, nbd.AT]] = nbd.WRITE, offset, len(data), 3
-    s.write(np.frombuffer(b"abc" + data, np.uint8), batch, 1)
+    s.write(np.frombuffer(b"abc" + data, np.uint8), batch, 1, number)
     return int(batch[0, nbd.ERROR])
 
 
@@ -37,8 +38,8 @@ def made(tmp_path):
     """open_store() with its end taken care of."""
     stores = []
 
-    def make(data="sparse", undo_pages=0):
-        stores.append(store.open_store(str(tmp_path / data) if data == "file" else data, SIZE, undo_pages))
+    def make(data="sparse", slots=0):
+        stores.append(store.open_store(str(tmp_path / data) if data == "file" else data, SIZE, slots))
         return stores[-1]
 
     yield make
@@ -61,7 +62,7 @@ def test_byte_store_is_like_memory(steps):
                 put(s, offset, bytes([byte]) * length)
                 memory[offset : offset + length] = bytes([byte]) * length
             elif kind == "z":
-                s.zero(offset, length)
+                store.zero(s, offset, length)
                 memory[offset : offset + length] = bytes(length)
             else:
                 first, last = -(-offset // 4096), (offset + length) // 4096
@@ -115,41 +116,64 @@ def test_no_room_is_said_before_anything_is_served():
         store.open_store("/nonexistent/file", SIZE)
 
 
-@pytest.mark.parametrize("data", ["sparse", "crc"])
-def test_lose_takes_back_what_is_named_and_no_more(made, data):
-    s = made(data, undo_pages=8)
-    for n, byte in ((1, 1), (2, 2), (3, 3)):
-        put(s, n * 4096, page(byte))
-    put(s, 2 * 4096, page(22))
-    put(s, 2 * 4096, page(222))
-    old, first = get(s, 3 * 4096, 4096), get(s, 4096, 4096)
-    assert s.lose(np.array([2, 2, 3])) == (3, 0)  # the two newest of page 2, the only one of page 3
-    put_again = made(data)
-    put_again_2 = put(put_again, 2 * 4096, page(2))
-    assert put_again_2 == 0 and get(s, 2 * 4096, 4096) == get(put_again, 2 * 4096, 4096)
-    assert get(s, 3 * 4096, 4096) == bytes(4096) != old
-    assert get(s, 4096, 4096) == first
-    assert s.lose(np.array([1])) == (0, 1)  # once the power is gone all that is left is durable
+def version(number: int, command: int = 0, trim: bool = False):
+    row = np.zeros(1, versions.VERSION)[0]
+    row["cell"], row["command"], row["trim"] = number, command, trim
+    return row
 
 
 @pytest.mark.parametrize("data", ["sparse", "crc"])
-def test_trimmed_pages_do_not_come_back(made, data):
-    s = made(data, undo_pages=8)
-    put(s, 4096, page(1))
-    put(s, 4096, page(2))
-    s.punch(1, 2)
-    assert s.lose(np.array([1])) == (0, 1)
-    assert get(s, 4096, 4096) == bytes(4096)
+def test_what_a_version_replaced_can_be_put_back(made, data):
+    s = made(data, slots=8)
+    put(s, 4096, page(1) + page(2) + page(3), 5)  # versions 5 to 7
+    put(s, 2 * 4096, page(22), 8)
+    put(s, 2 * 4096, page(222), 9)
+    newest, cells = get(s, 2 * 4096, 4096), [s.replaced.cell(version(n)) for n in (9, 8, 6)]
+    again = made(data)
+    for cell, byte in zip(cells, (22, 2, 0)):
+        put(again, 2 * 4096, page(byte)) if byte else again.punch(2, 3)
+        s.put(2, cell)
+        assert get(s, 2 * 4096, 4096) == get(again, 2 * 4096, 4096) != newest
+        assert s.load(2) == again.load(2)
 
 
-def test_the_undo_ring_says_when_it_is_too_short(made):
-    s = made(undo_pages=4)
-    for i in range(6):
-        put(s, i * 4096, page(i + 1))
-    assert s.lose(np.arange(6)) == (4, 2)
-    assert [get(s, i * 4096, 1)[0] for i in range(6)] == [1, 2, 0, 0, 0, 0]
-    put(s, 0, page(7) * 9)  # more pages than the ring is long, in one write
-    assert s.lose(np.array([8, 0])) == (1, 1)
+def test_versions_are_kept_in_the_order_of_their_packet(made):
+    """A short write, one past the map, and a short one again, all of one page."""
+    s, batch = made(slots=16), np.zeros((3, nbd.COLUMNS), np.int64)
+    parts = [page(1), bytes([2]) * store.LONG_BYTES, page(3)]
+    for row, part, at in zip(batch, parts, (0, 4096, 4096 + store.LONG_BYTES)):
+        row[[nbd.OP, nbd.LENGTH, nbd.AT]] = nbd.WRITE, len(part), at
+    assert s.write(np.frombuffer(b"".join(parts), np.uint8), batch, 3, 100) == 110
+    assert [s.replaced.cell(version(n))[0] for n in (100, 101, 109)] == [0, 1, 2] and get(s, 0, 1) == b"\3"
+    put(s, 0, page(7) * 20, 110)  # more than the ring holds: the last 16 of them
+    assert s.replaced.cell(version(114)) == page(2) and s.replaced.cell(version(129)) == page(0)
+
+
+@pytest.mark.parametrize("data", ["sparse", "crc"])
+def test_what_a_trim_took_is_kept_for_a_while(made, data, monkeypatch):
+    s = made(data, slots=8)
+    for n in (1, 2, 4):
+        put(s, n * 4096, page(n))
+    held = [s.load(n) for n in (1, 2)]
+    s.trim(0, 4, 17)
+    assert get(s, 0, 4 * 4096) == bytes(4 * 4096) and s.replaced.trimmed[17].tolist() == [1, 2]
+    assert [s.replaced.cell(version(i, 17, trim=True)) for i in (0, 1)] == held
+    monkeypatch.setattr(replaced, "TRIM_PAGES", 2)
+    s.trim(4, 5, 18)
+    assert list(s.replaced.trimmed) == [18]
+    s.clear()
+    assert get(s, 0, 8192) == bytes(8192) and not s.replaced.trimmed
+
+
+def test_zeroes_make_the_versions_and_commands_that_the_flash_makes(made):
+    s, rng = made(slots=8), np.random.default_rng(2)
+    op, flags = np.zeros(9, np.uint8), np.zeros(9, np.uint8)
+    first, pages, owner = (np.zeros(9, np.int64) for _ in range(3))
+    for offset, length in rng.integers(1, 14_000, (60, 2)).tolist():
+        batch = np.zeros((1, nbd.COLUMNS), np.int64)
+        batch[0, [nbd.OP, nbd.OFFSET, nbd.LENGTH]] = nbd.WRITE_ZEROES, offset, length
+        m = nbd.page_commands(batch, 1, 4096, op, first, pages, flags, owner)
+        assert store.zero(s, offset, length) == (pages[:m][op[:m] == nbd.WRITE].sum(), m)
 
 
 def test_check_store_keeps_crcs_and_reads_its_pattern(made):
@@ -159,7 +183,7 @@ def test_check_store_keeps_crcs_and_reads_its_pattern(made):
     assert s.checks[4:8].tolist() == [0, zlib.crc32(data), zlib.crc32(page(9)), 0]
     line = (5).to_bytes(8, "little") + zlib.crc32(data).to_bytes(4, "little") + bytes(4)
     assert get(s, 4 * 4096, 2 * 4096) == bytes(4096) + line * 256
-    s.zero(5 * 4096, 4096)
+    store.zero(s, 5 * 4096, 4096)
     assert get(s, 5 * 4096, 4096) == bytes(4096)
 
 
@@ -168,12 +192,3 @@ def test_a_crc_of_zero_is_not_taken_for_unwritten(made, monkeypatch):
     monkeypatch.setattr(store.zlib, "crc32", lambda _: 0)
     put(s, 0, page(1))
     assert s.checks[0] == 1
-
-
-@pytest.mark.parametrize("data", ["sparse", "crc"])
-def test_clear(made, data):
-    s = made(data, undo_pages=4)
-    put(s, 0, page(3))
-    s.clear()
-    assert get(s, 0, 8192) == bytes(8192)
-    assert s.lose(np.array([0])) == (0, 1)

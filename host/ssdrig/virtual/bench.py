@@ -95,8 +95,10 @@ def start(
     kept: Path | None = None,
     check: Callable[[], None] = lambda: None,
     board: bool = True,
+    data: str = "crc",
 ) -> VirtualBench:
     """Start server and board (board False: the drive alone). The whole drive is exported: the run over-provisions.
+    `data`: what the drive keeps, "crc" a check of each page, "sparse" the bytes, for a run that reads them back.
     `kept`: go on with the drive that VirtualBench.keep() left there.
 
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
@@ -104,8 +106,9 @@ def start(
     _sweep()
     folder, lock = _folder()
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
-    # "crc": nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
-    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth), "--data", "crc"]
+    # usually nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
+    words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth)]
+    words += ["--data", data]
     if capacity:
         words += ["--capacity", capacity]
     if kept:

@@ -33,6 +33,8 @@ class Cut:
     def __init__(self, device, t_ns: int, lead_ns: int, number: int):
         drive, self.store, self.plp = device.drive, device.store, bool(device.preset.plp)
         self.number, self.t_ns, self.chances = number, t_ns, device.chances
+        whole = self.plp or self.store.min_block > SECTOR_BYTES
+        self._torn = 0.0 if whole else self.chances.torn
         self._reached_ns = t_ns + (lead_ns if self.plp else 0)  # an acknowledgement of a drive with capacitors holds
         self.rng, self.fault_rng = (np.random.default_rng([device.seed, number, what]) for what in (0, 1))
         self.versions, self.flushes = versions.session(drive, device.since, device.store.replaced.trimmed)
@@ -106,7 +108,7 @@ class Cut:
                 settled.add(at)
             else:
                 goes.setdefault(at, []).append(i)
-                if in_flight[i] and self.chances.torn and not v["trim"][i] and self.rng.random() < self.chances.torn:
+                if in_flight[i] and self._torn and not v["trim"][i] and self.rng.random() < self._torn:
                     torn.setdefault(at, []).append((i, int(self.rng.integers(1, 8)) * SECTOR_BYTES))
         for at, rows in goes.items():
             self._put_back(at, rows, torn.get(at, []))

@@ -106,4 +106,5 @@ def erases(drive, t_ns: int) -> list[tuple[int, float]]:
     """(die, share of its time that has passed) of each erase under way at t_ns."""
     length = drive.preset.t_BERS_ns
     ends = drive.die[: drive.preset.dies, nand.D_ERASED].tolist()
-    return [(k, round((t_ns - end + length) / length, 3)) for k, end in enumerate(ends) if end - length <= t_ns < end]
+    under_way = [(k, end) for k, end in enumerate(ends) if end and end - length <= t_ns < end]
+    return [(k, round((t_ns - end + length) / length, 3)) for k, end in under_way]
