@@ -67,6 +67,8 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "smart_device": 1,
         "smart_attribute": 1,
         "rig_event": 1,
+        "powerloss_cut": 1,
+        "powerloss_bound": 1,
     }
     for line in (examples / "bad.lp").read_bytes().splitlines():
         assert influx.request(to, path, line, {}).status == 400, line

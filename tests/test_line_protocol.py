@@ -142,6 +142,8 @@ def test_the_schema_file_is_good():
         "smart_device",
         "smart_attribute",
         "rig_event",
+        "powerloss_cut",
+        "powerloss_bound",
     ]
     assert schema["power"].tags == ("drive", "rail", "run")
     assert schema["power"].fields["samples"] == "i" and schema["ssd_wear"].fields["wa"] == "f"

@@ -15,7 +15,7 @@ import numpy as np
 from ssdrig import journal
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
-from ssdrig.influx import line_protocol, smart_points
+from ssdrig.influx import cut_points, line_protocol, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds, playedlog
@@ -41,6 +41,7 @@ class Emitter:
         # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
         self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
+        self._cuts = cut_points.Cuts(self.run)
         self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
@@ -92,6 +93,9 @@ class Emitter:
                 t_ns, smart = self._smart.points(event)
                 for measurement, tags, fields in smart:
                     yield from self._point(measurement, tags, fields, t_ns)
+            elif event["kind"] == "session.judged":
+                for measurement, tags, fields in self._cuts.points(event):
+                    yield from self._point(measurement, tags, fields, cut_points.time_ns(event))
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in self._power.seconds(final):
@@ -236,7 +240,9 @@ def counts(run: Path) -> Counter[str]:
         for measurement, _, fields in smart.points(event)[1]
         if line_protocol.encode(schema[measurement], {}, fields, 0).line is not None
     )
-    return Counter(
+    cuts = cut_points.Cuts(Path(run))
+    judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
+    return Counter(m for m, *_ in judged) + Counter(
         {
             "power": sum(len(seconds) for seconds in rails),
             "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,
