@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from ssdrig.drive import conditions
+from ssdrig.drive import aio, conditions
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.run import prepare
-from ssdrig.trace import aio
 
 FORMAT = ("capacity_bytes", "logical_block_bytes")
 

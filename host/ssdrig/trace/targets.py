@@ -1,7 +1,5 @@
 """What a trace can be played on."""
 
-from urllib.parse import parse_qs, urlsplit
-
 from ssdrig.trace import aio
 from ssdrig.trace.player import SLOTS
 
@@ -20,7 +18,8 @@ def device(node: str, longest: int) -> aio.Aio:
 
 def named(target: str, longest: int):
     """By what fio calls it: nbd+unix:///?socket=PATH, or a node. Raises as the others."""
-    url = urlsplit(target)
-    if url.scheme == "nbd+unix":
-        return nbd(parse_qs(url.query)["socket"][0], longest)
+    if target.startswith("nbd+unix:"):
+        from ssdrig.virtual.nbdclient import address
+
+        return nbd(str(address(target)[0]), longest)
     return device(target, longest)

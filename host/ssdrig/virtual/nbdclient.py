@@ -3,8 +3,9 @@ tests."""
 
 import socket
 import struct
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from ssdrig.errors import DriveError
+from ssdrig.errors import DriveError, UsageError
 from ssdrig.virtual.device import nbd
 
 CHUNK_BYTES = 1 << 20
@@ -13,7 +14,20 @@ _OPTION = struct.Struct(">8sII")
 _OPTION_REPLY = struct.Struct(">QIII")
 _REQUEST = struct.Struct(">IHHQQI")
 REPLY = struct.Struct(">IIQ")  # magic, error, cookie
+PORT = 10809
 REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
+
+
+def address(uri: str) -> tuple[str | tuple[str, int], bytes]:
+    """(path of a unix socket or (host, port), name of the export) of nbd+unix:///EXPORT?socket=PATH or
+    nbd://HOST[:PORT]/EXPORT. Raises UsageError for another."""
+    url = urlsplit(uri)
+    export = unquote(url.path[1:]).encode()
+    if url.scheme == "nbd+unix" and (path := parse_qs(url.query).get("socket")):
+        return path[0], export
+    if url.scheme == "nbd" and url.hostname:
+        return (url.hostname, url.port or PORT), export
+    raise UsageError("nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT", uri, "correct the address")
 
 
 class NbdError(OSError):
@@ -21,18 +35,20 @@ class NbdError(OSError):
 
 
 class NbdClient:
-    """Connection to the drive at a unix socket. A context manager; leaving it says goodbye and closes.
+    """Connection to the drive at a unix socket, or at (host, port). A context manager; leaving it says goodbye and
+    closes.
 
     Raises DriveError when there is no drive, when it breaks the protocol or when it goes away; NbdError when it refuses
     a request."""
 
-    def __init__(self, path: str, timeout_s: float = 30.0, export: bytes = b""):
+    def __init__(self, path: str | tuple[str, int], timeout_s: float = 30.0, export: bytes = b""):
         self.path, self._export = path, export
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(timeout_s)
         self._cookie = 0
         try:
-            self.sock.connect(str(path))
+            self.sock = _connected(path, timeout_s)
+        except OSError as e:
+            raise self._lost(e) from e
+        try:
             self._negotiate()
         except OSError as e:
             self.sock.close()
@@ -48,21 +64,21 @@ class NbdClient:
         name = self._export
         body = struct.pack(">I", len(name)) + name + struct.pack(">H", 0)  # no information asked for
         self.sock.sendall(struct.pack(">I", 3) + _OPTION.pack(b"IHAVEOPT", 7, len(body)) + body)
-        self.size_bytes = self.flags = None
-        self.block_bytes = 1
+        size_bytes, self.flags, self.block_bytes = None, 0, 1
         while True:
             _, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
             body = self._receive(length)
             if kind == 3 and body[:2] == b"\0\0":
-                self.size_bytes, self.flags = struct.unpack(">QH", body[2:12])
+                size_bytes, self.flags = struct.unpack(">QH", body[2:12])
             elif kind == 3 and body[:2] == b"\0\3":
                 self.block_bytes = struct.unpack(">I", body[2:6])[0]
             elif kind == 1:
                 break
             elif kind & 0x80000000:
                 raise self._lost(f"refused with option error {kind:#x}")
-        if self.size_bytes is None:
+        if size_bytes is None:
             raise self._lost("a drive that does not say its size")
+        self.size_bytes = int(size_bytes)
 
     def read(self, offset: int, length: int) -> bytes:
         """Any length; more than CHUNK_BYTES goes in several requests, as with the others."""
@@ -124,6 +140,21 @@ class NbdClient:
 
     def _lost(self, seen) -> DriveError:
         return DriveError(f"an NBD drive at {self.path}", str(seen), "see whether its server is still running")
+
+
+def _connected(path: str | tuple[str, int], timeout_s: float) -> socket.socket:
+    if isinstance(path, tuple):
+        sock = socket.create_connection(path, timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(timeout_s)
+        sock.connect(str(path))
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _chunks(offset: int, length: int, size: int = CHUNK_BYTES):

@@ -1,0 +1,25 @@
+"""What a power-loss test can be carried out on."""
+
+from ssdrig.drive import aio as linux_aio
+from ssdrig.errors import DriveError
+from ssdrig.powerloss.slots import Transport
+
+
+def connected(target: str) -> Transport:
+    """nbd+unix:///EXPORT?socket=PATH, nbd://HOST[:PORT]/EXPORT, or a node or file. Raises DriveError, UsageError."""
+    if target.startswith("nbd"):
+        from ssdrig.powerloss.nbdwriter import Nbd
+
+        return Nbd(target)
+    if linux_aio.known():
+        try:
+            linux_aio.Context(1).close()
+        except DriveError:  # a container that forbids it, or no contexts left
+            pass
+        else:
+            from ssdrig.powerloss.aio import Aio
+
+            return Aio(target)
+    from ssdrig.powerloss.threads import Threads
+
+    return Threads(target)

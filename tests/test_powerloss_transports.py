@@ -1,0 +1,266 @@
+"""What carries the writer's commands: AIO, threads, NBD, each on something that really is there; and replies of all
+kinds."""
+
+import errno
+import os
+import socket
+import struct
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_device import loop_device
+
+from ssdrig.benchmarks.powerloss_cuts import RUN
+from ssdrig.benchmarks.powerloss_scenes import KEPT
+from ssdrig.drive import aio as linux_aio
+from ssdrig.errors import DriveError, UsageError
+from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
+from ssdrig.powerloss.aio import Aio
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE, History
+from ssdrig.powerloss.promise import ACK
+from ssdrig.powerloss.slots import Slots
+from ssdrig.powerloss.streams import SHARES
+from ssdrig.powerloss.threads import Threads
+from ssdrig.powerloss.writer import Aim, Writer
+from ssdrig.virtual.device import nbd
+from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC
+
+MIB = 1 << 20
+MS = 1_000_000
+NO_TRIM = SHARES | {"trim": 0}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "drive"
+    with path.open("wb") as f:
+        f.truncate(8 * MIB)
+    return path
+
+
+def written_and_read(transport, path, shares=SHARES, ms=60) -> np.ndarray:
+    """A session without a cut: all that was acknowledged must be there. Returns its rows."""
+    places = layout.make(512, transport.size_bytes)
+    fill.fill(transport, places, RUN)
+    base = np.zeros(places.base_blocks, np.int64)
+    book = History(path / "history")
+    writer = Writer(transport, book, places, KEPT, RUN, 1, 1, base, shares)
+    began_ns = transport.now_ns()
+    ended = writer.write(began_ns + ms * MS, Aim(FLUSH, began_ns + ms * MS // 2))
+    settled_ns = writer.settle(30_000 * MS)
+    assert ended.reason == "time" and settled_ns and writer.aimed_seq
+    rows = book.written()
+    blocks = readback.read(
+        transport, places, RUN, base, readback.wanted(rows, places, np.random.default_rng(1), full=True)
+    )
+    session = verdict.Session(rows, settled_ns, NEVER, settled_ns, transport.now_ns())
+    found = verdict.judge(session, blocks, KEPT._replace(mode=ACK))
+    assert found.why_not == "" and not found.finding.any()
+    assert set(rows["status"]) == {0} and (rows["done_ns"] > rows["submit_ns"]).all()
+    assert len(blocks.lba) == places.base_blocks and len(np.unique(blocks.seen)) > 10
+    return rows
+
+
+@pytest.mark.parametrize("kind", [Aio, Threads])
+def test_a_file_holds_what_was_acknowledged(file, tmp_path, kind):
+    transport = kind(str(file))
+    try:
+        rows = written_and_read(transport, tmp_path, NO_TRIM)
+        assert {WRITE, FLUSH} == set(rows["kind"]) and (rows["flags"] & FUA).any()
+        places = layout.make(512, transport.size_bytes)
+        os.truncate(file, 2 * MIB)  # the rest of the drive has gone
+        assert readback.block(transport, places, 2 * MIB // 512 - 1) is not None
+        assert readback.block(transport, places, 2 * MIB // 512) is None
+        transport.slots.kind[0], transport.slots.offset[0], transport.slots.length[0] = TRIM, 0, 4096
+        transport.submit(np.array([0]), 1)
+        ended = np.zeros(4, np.int64)
+        assert transport.reap(ended, 1000 * MS) == 1 and transport.slots.status[0] == -errno.EOPNOTSUPP
+        assert transport.under_way == 0 and transport.gone == ""
+    finally:
+        transport.close()
+        transport.close()
+
+
+def test_a_block_device_takes_trims(file, tmp_path):
+    with loop_device(file) as node:
+        transport = targets.connected(node)
+        try:
+            assert isinstance(transport, Aio) and transport.size_bytes == 8 * MIB
+            rows = written_and_read(transport, tmp_path, {"trim": 50, "random": 50}, ms=150)
+            assert {TRIM, BLANK} < set(rows["kind"])
+        finally:
+            transport.close()
+
+
+def test_where_aio_is_forbidden_threads_do_it(file, monkeypatch):
+    def none(most):
+        raise DriveError("AIO to be set up", "not permitted", "-")
+
+    monkeypatch.setattr(linux_aio, "Context", none)
+    transport = targets.connected(str(file))
+    transport.close()
+    assert isinstance(transport, Threads)
+    with pytest.raises(DriveError, match="for direct I/O"):
+        targets.connected(str(file) + "x")
+    with pytest.raises(UsageError, match="nbd"):
+        targets.connected("nbd+vsock:///")
+
+
+def test_a_submission_that_the_kernel_refuses_is_an_answer(file):
+    transport = Aio(str(file))
+    transport.slots.kind[:2], transport.slots.length[:2], transport.slots.offset[:2] = WRITE, 4096, (100, 4096)
+    transport.submit(np.array([0, 1]), 2)  # the first is not aligned
+    ended, got = np.zeros(4, np.int64), []
+    while len(got) < 2:
+        n = transport.reap(ended, 1000 * MS)
+        assert n
+        got += ended[:n].tolist()
+    assert set(got) == {0, 1} and transport.slots.status[:2].tolist() == [-errno.EINVAL, 0]
+    transport.close()
+
+
+class Server(threading.Thread):
+    """A drive in memory behind NBD. `most`: requests that are answered before it hangs up."""
+
+    def __init__(self, listener: socket.socket, most: int = 1 << 60, flags: int | None = None):
+        super().__init__(daemon=True)
+        self.listener, self.most, self.flags = listener, most, flags
+        self.bytes = bytearray(8 * MIB)
+        self.start()
+
+    def run(self):
+        sock, _ = self.listener.accept()
+        talk = nbd.Negotiation(len(self.bytes))
+        sock.sendall(talk.greeting)
+        while talk.state != "ready":
+            answer = talk.receive(sock.recv(4096))
+            if self.flags is not None:
+                answer = answer.replace(struct.pack(">H", nbd.TRANSMISSION_FLAGS), struct.pack(">H", self.flags))
+            sock.sendall(answer)
+        with sock, sock.makefile("rb") as stream:
+            for _ in range(self.most):
+                head = stream.read(nbd.HEADER_BYTES)
+                if len(head) < nbd.HEADER_BYTES:
+                    return
+                _, _, op, cookie, offset, length = struct.unpack(">IHHQQI", head)
+                if op == nbd.DISC:
+                    return
+                data = b""
+                if op == nbd.WRITE:
+                    self.bytes[offset : offset + length] = stream.read(length)
+                elif op == nbd.TRIM:
+                    self.bytes[offset : offset + length] = bytes(length)
+                elif op == nbd.READ:
+                    data = self.bytes[offset : offset + length]
+                sock.sendall(REPLY.pack(REPLY_MAGIC, 0, cookie) + data)
+
+
+@pytest.mark.parametrize("family", ["unix", "tcp"])
+def test_nbd_holds_what_was_acknowledged_until_it_is_gone(tmp_path, family):
+    if family == "unix":
+        listener, uri = socket.socket(socket.AF_UNIX), f"nbd+unix:///?socket={tmp_path}/s"
+        listener.bind(f"{tmp_path}/s")
+    else:
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        uri = f"nbd://127.0.0.1:{listener.getsockname()[1]}/drive"
+    with listener:
+        listener.listen()
+        Server(listener)
+        transport = targets.connected(uri)
+        rows = written_and_read(transport, tmp_path, ms=40)
+        assert {WRITE, FLUSH, TRIM} <= set(rows["kind"])
+        transport.close()
+        Server(listener, most=50)
+        transport = targets.connected(uri)
+        book = History(tmp_path / "next")
+        writer = Writer(transport, book, layout.make(512, transport.size_bytes), KEPT, RUN, 2, 1)
+        assert writer.write(NEVER).reason == "gone" and writer.settle(0) is not None
+        done = (book.written()["done_ns"] < NEVER).sum()
+        assert 0 < done <= 50 and book.written()["status"].max() == 0
+        Server(listener, flags=nbd.TRANSMISSION_FLAGS & ~(1 << 3))
+        with pytest.raises(DriveError, match="no FUA"):
+            targets.connected(uri)
+
+
+def under_way(kinds, length=16) -> tuple[Slots, np.ndarray]:
+    """Slots with these commands, and their cookies."""
+    slots = Slots(len(kinds), 4096)
+    slots.kind[:], slots.length[:] = kinds, length
+    return slots, np.array([(7 + i) << 16 | i for i in range(len(kinds))], np.uint64)
+
+
+def parsed(slots, cookies, chunks) -> tuple[list[int], bool]:
+    """Slots that have ended, and whether all that came was replies."""
+    state, ended, out, held = np.array([nbdwriter.NO_SLOT, 0]), np.zeros(slots.n, np.int64), [], b""
+    for chunk in chunks:
+        held += chunk
+        data = np.frombuffer(held, np.uint8)
+        fields = slots.kind, slots.length, slots.data, slots.bytes_each, slots.status
+        used, n, whole = nbdwriter.parse(data, len(data), cookies, *fields, ended, state)
+        out += ended[:n].tolist()
+        held = held[used:]
+        if not whole:
+            return out, False
+    return out, True
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_replies_in_any_order_and_pieces(data):
+    kinds = data.draw(st.lists(st.sampled_from([WRITE, FLUSH, TRIM, BLANK]), min_size=1, max_size=9))
+    slots, cookies = under_way(kinds)
+    order = data.draw(st.permutations(range(len(kinds))))
+    errors = data.draw(st.lists(st.sampled_from([0, 5, 28]), min_size=len(kinds), max_size=len(kinds)))
+    stream = b""
+    for slot in order:
+        stream += REPLY.pack(REPLY_MAGIC, errors[slot], int(cookies[slot]))
+        stream += bytes([slot + 1] * 16) if kinds[slot] == BLANK and not errors[slot] else b""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    chunks = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)])]
+    assert parsed(slots, cookies.copy(), chunks) == (list(order), True)
+    assert slots.status.tolist() == [-each for each in errors]
+    for slot, kind in enumerate(kinds):
+        if kind == BLANK and not errors[slot]:
+            assert slots.data[slot * 4096 : slot * 4096 + 16].tolist() == [slot + 1] * 16
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=80), st.integers(0, 3), st.integers(0, 15), st.integers(0, 255))
+def test_what_is_no_reply_ends_nothing(garbage, slot, at, byte):
+    slots, cookies = under_way([WRITE, FLUSH, TRIM, WRITE])
+    ended, whole = parsed(slots, cookies.copy(), [garbage])
+    assert ended == [] and (not whole or len(garbage) < 16)
+    reply = bytearray(REPLY.pack(REPLY_MAGIC, 0, int(cookies[slot])))
+    reply[at] ^= byte
+    if not 4 <= at < 8 and byte:  # not its error
+        assert parsed(slots, cookies.copy(), [bytes(reply)]) == ([], False)
+
+
+def test_a_reply_that_comes_twice_is_no_answer_to_the_next_command():
+    slots, cookies = under_way([WRITE, WRITE])
+    reply = REPLY.pack(REPLY_MAGIC, 0, int(cookies[0]))
+    assert parsed(slots, cookies, [reply]) == ([0], True)
+    out = np.zeros(8192, np.uint8)
+    fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
+    end = nbdwriter.pack(out, 0, np.array([0]), 1, 90, np.arange(5), *fields, cookies)
+    assert end == nbd.HEADER_BYTES + 16 and parsed(slots, cookies, [reply]) == ([], False)
+
+
+def test_a_request_is_what_the_server_understands():
+    slots, cookies = under_way([WRITE, FLUSH, TRIM, BLANK], length=512)
+    slots.flags[0], slots.offset[:], slots.length[1] = FUA, (4096, 0, 8192, 1024), 0
+    slots.data[:512] = 7
+    out = np.zeros(8192, np.uint8)
+    ops = np.array([9, nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ])
+    fields = slots.kind, slots.flags, slots.offset, slots.length, slots.data, slots.bytes_each
+    end = nbdwriter.pack(out, 0, np.arange(4), 4, 0, ops, *fields, cookies)
+    batch = np.zeros((8, nbd.COLUMNS), np.int64)
+    n, used, _, state = nbd.parse(out, 0, end, MIB, 1, batch)
+    assert (n, used, state) == (4, end, nbd.MORE) and not batch[:4, nbd.ERROR].any()
+    asked = batch[:4, [nbd.OP, nbd.FLAGS, nbd.OFFSET, nbd.LENGTH]].tolist()
+    assert asked == [[nbd.WRITE, nbd.FUA, 4096, 512], [nbd.FLUSH, 0, 0, 0], [nbd.TRIM, 0, 8192, 512], [0, 0, 1024, 512]]
+    assert (out[batch[0, nbd.AT] :][:512] == 7).all() and batch[:4, nbd.COOKIE].tolist() == cookies.tolist()
