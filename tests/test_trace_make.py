@@ -8,7 +8,8 @@ import pytest
 from ssdrig import cli
 from ssdrig.errors import UsageError
 from ssdrig.load import traceform
-from ssdrig.trace import generate, mix, shown
+from ssdrig.trace import facts, generate, mix, shown
+from ssdrig.trace.player import How
 from ssdrig.trace.published import BENCHES, SIZE_ROWS
 
 
@@ -46,6 +47,27 @@ def test_sizes_of_light_and_heavy_are_the_published_rows():
         sizes, reads, writes = mix.cells(BENCHES[bench], 512)
         row = 100 * np.bincount(mix.row_of(sizes), reads + writes, len(SIZE_ROWS))
         assert row == pytest.approx(BENCHES[bench].sizes, abs=0.05) and min(reads.min(), writes.min()) >= 0
+
+
+@pytest.mark.parametrize("block_bytes", [512, 4096])
+def test_a_clients_stand_in_has_the_writes_of_light_and_trims_and_flushes_between(block_bytes):
+    source, light = BENCHES["jesd219-client-like"], BENCHES["bench-light-like"]
+    for seed in (1, 2):
+        rows = made("jesd219-client-like", seed=seed, scale=0.1, block_bytes=block_bytes, working_set_bytes=1 << 30)
+        assert traceform.why_not(rows) is None and not np.any(
+            (rows["offset_bytes"] | rows["length_bytes"]) % block_bytes
+        )
+        found = shown.figures([rows])
+        assert found["reads"] == 0 and found["ios"] == source.ios // 10 + 1
+        for name in ("writes", "trims", "flushes", "written_bytes"):
+            assert found[name] == pytest.approx(getattr(source, name) / 10, rel=0.01), name
+        assert found["write_mean_bytes"] == pytest.approx(light.written_bytes / light.writes, rel=0.01)
+        assert found["trimmed_bytes"] == found["trims"] << 17 and found["range_bytes"] <= 1 << 30
+        assert found["sequential_percent"] == pytest.approx(70, abs=1.5)
+    asked = generate.Asked("jesd219-client-like", scale=0.1, block_bytes=block_bytes, working_set_bytes=1 << 30)
+    exact, guess = facts.of_bench(asked, How()), facts.guessed(asked, How())
+    assert guess.written_bytes == pytest.approx(exact.written_bytes, rel=0.01)
+    assert guess.trimmed_bytes == pytest.approx(exact.trimmed_bytes, rel=0.01) and guess.ios == exact.ios
 
 
 def test_a_drive_of_4096_byte_blocks_gets_nothing_smaller():

@@ -19,7 +19,7 @@ from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import DriveError
 from ssdrig.progress import Progress
-from ssdrig.virtual import adminclient
+from ssdrig.virtual import adminclient, settings
 from ssdrig.virtual.bench import VirtualBench
 
 EFFECT_PROBE_BYTES = 4096
@@ -99,6 +99,10 @@ def virtual(running: VirtualBench) -> Bench:
             for offset in range(0, range_bytes, TRIM_BYTES):
                 nbd.trim(offset, min(TRIM_BYTES, range_bytes - offset))
 
+    def conditions_() -> dict:
+        host = conditions.host()
+        return {**host, "found": host["found"] | settings.read(admin)}
+
     def write_blocks(blocks: dict[int, bytes]) -> None:
         with NbdClient(socket) as nbd:
             for offset, content in blocks.items():
@@ -130,6 +134,10 @@ def virtual(running: VirtualBench) -> Bench:
         flush,
         lambda: None,
         trim,
+        lambda key: settings.setting(admin, key),
+        lambda key, value: settings.change(admin, key, value),
+        lambda key, before: settings.put_back(admin, key, before),
+        conditions_,
         keep=lambda run: running.keep(run and run / parts.DRIVE),
         write_blocks=write_blocks,
         read_blocks=read_blocks,
@@ -155,6 +163,7 @@ def real(
             "raw_nand_assumed": raw_nand_assumed,
             **rating(limits),
             "time_dilation": 1,
+            "power_states": states_of(drive),
         }
 
         def purge_(show: Progress) -> dict:
@@ -191,6 +200,11 @@ def rating(limits: Limits | None) -> dict:
         "rated_years": limits.years,
         "rated_class": limits.drive_class,
     }
+
+
+def states_of(drive: Drive) -> list[dict]:
+    """What the power states of an NVMe drive are rated for, for its part of run.json."""
+    return features.power_states(drive.controller) if drive.controller else []
 
 
 def polled(drive: Drive, like: dict | None = None) -> dict:

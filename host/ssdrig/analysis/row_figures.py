@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssdrig import steps
-from ssdrig.analysis import bursts, in_flight, minutes, power, wear_run, window_figures, witness
+from ssdrig.analysis import bursts, in_flight, minutes, power, under, wear_run, window_figures, witness
 from ssdrig.analysis.rundata import RunData
 from ssdrig.errors import LoadError
 from ssdrig.load import fioclock, fiojob, fiotext, playedlog
@@ -195,8 +195,12 @@ def _io(row: "Row", data: RunData, ios: int, moved: int, folder: Path) -> dict:
         _played(row, folder, k)
     else:
         _, tail, *_ = fioclock.ends(folder / "out.json")
-        counts = fiotext.bins(tail[-1] if tail else None, None, "lat_ns")
+        last = tail[-1] if tail else None
+        counts = fiotext.bins(last, None, "lat_ns")
         row.lat = np.stack([np.zeros(len(at := np.flatnonzero(counts)), np.int64), at, counts[at]], axis=1)
+        if "read_qd" in row.act.keys:
+            row.found = {"kind": "under", **under.sides(last, seconds * k, k)}
+            row.notes.append("under: figures of all I/Os are of reads and writes together; the view tells them apart")
     if len(row.lat):
         out |= window_figures.percentiles("lat", row.lat, k, row.notes)
     else:

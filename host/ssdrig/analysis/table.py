@@ -373,7 +373,9 @@ def _method(act: Act) -> dict:
     if act.do not in steps.FIO:
         return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
     keys = act.keys
-    closed = "rate" not in keys and not keys.get("off")  # always as many I/Os in flight as were asked for
+    closed = not {"rate", "every"} & set(keys) and not keys.get(
+        "off"
+    )  # always as many I/Os in flight as were asked for
     return {
         "tested_bytes": act.range_bytes,
         "queue_depth": keys["qd"] * keys["threads"] if closed else None,

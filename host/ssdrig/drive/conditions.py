@@ -9,7 +9,7 @@ import glob
 import os
 from collections.abc import Mapping, Sequence
 
-from ssdrig.drive import features, program
+from ssdrig.drive import features
 from ssdrig.drive.target import sysfs
 from ssdrig.errors import DriveError
 
@@ -38,7 +38,8 @@ MOVES = (
 SECTOR_BYTES = 512  # of /sys/block/X/stat, whatever the disk's own
 GOVERNORS = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 ALPM = "/sys/class/scsi_host/host*/link_power_management_policy"
-# what `set` writes, of the kernel's file: "{name}" is the drive's
+# what `set` writes, of the kernel's file: "{name}" is the drive's. What is not here, or has no file, is a feature of an
+# NVMe controller (features.SETTINGS)
 FILES = {
     "scheduler": "/sys/block/{name}/queue/scheduler",
     "governor": GOVERNORS,
@@ -46,7 +47,6 @@ FILES = {
     "alpm": ALPM,
     "write_cache": "/sys/block/{name}/device/scsi_disk/*/cache_type",
 }
-CACHE = {"on": "write back", "off": "write through"}
 
 
 def read(
@@ -106,15 +106,15 @@ def _other_disks(name: str | None, root: str | os.PathLike) -> dict:
 
 def can_set(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> bool:
     """Whether this machine has such a setting for the drive; `controller`: /dev/nvme0 of an NVMe drive."""
-    return bool(_paths(FILES[key], name, root)) or (_is_feature(key, controller) and _feature(controller) is not None)
+    return bool(_paths(FILES.get(key), name, root)) or _feature(key, controller) is not None
 
 
 def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> list[str]:
-    """The words in force of each of its files, in their order; of an NVMe drive's write cache the one of its feature.
-    Raises DriveError where there is none."""
-    paths = _paths(FILES[key], name, root)
-    if not paths and _is_feature(key, controller) and (found := _feature(controller)):
-        return [found]
+    """The words in force of each of its files, in their order; of a feature of an NVMe drive features.setting(). Raises
+    DriveError where there is none."""
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and (found := _feature(key, controller)):
+        return found
     if not paths:
         raise DriveError(
             f"a setting {key} of {name}", "none that can be read", "leave the step out, or make it optional"
@@ -122,16 +122,16 @@ def setting(key: str, name: str, root: str | os.PathLike = "/", controller: str 
     return [chosen(sysfs.text(path)) for path in paths]
 
 
-def change(key: str, value: str, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:
+def change(key: str, value: str | int, name: str, root: str | os.PathLike = "/", controller: str | None = None) -> None:
     """Set it and see that it is set. Raises DriveError, all that was changed put back."""
     before = setting(key, name, root, controller)
-    wanted = CACHE[value] if key == "write_cache" else value
-    paths = _paths(FILES[key], name, root)
-    if not paths and before != [wanted]:
-        said = _set_feature(controller, wanted)
+    wanted = features.CACHE[str(value)] if key == "write_cache" else str(value)
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and before[0] != wanted:
+        said = features.change(key, str(controller), [wanted, *before[1:]])
         if said:
             put_back(key, before, name, root, controller)
-            raise DriveError(f"{controller} to take {wanted!r}", said, "leave the step out: it stays as it is")
+            raise DriveError(f"{controller} to take {key} {wanted!r}", said, "leave the step out: it stays as it is")
     for path, old in zip(paths, before):
         if old != wanted and not _write(path, wanted):
             seen = sysfs.text(path)
@@ -143,9 +143,10 @@ def put_back(
     key: str, before: Sequence[str], name: str, root: str | os.PathLike = "/", controller: str | None = None
 ) -> None:
     """Set what setting() had found. Raises DriveError, every file tried."""
-    paths = _paths(FILES[key], name, root)
-    if not paths and _is_feature(key, controller):
-        said = None if [_feature(controller)] == list(before) else _set_feature(controller, before[0])
+    paths = _paths(FILES.get(key), name, root)
+    if not paths and controller and key in features.SETTINGS:
+        same = _feature(key, controller) == list(before)
+        said = None if same else features.change(key, controller, before)
         if said:
             raise DriveError(f"{key} put back", said, f"set it yourself, what it was: {before[0]}")
         return
@@ -156,24 +157,9 @@ def put_back(
         raise DriveError(f"{key} put back", seen, f"write it yourself, what it was: {', '.join(before)}")
 
 
-def _is_feature(key: str, controller: str | None) -> bool:
-    return key == "write_cache" and controller is not None
-
-
-def _feature(controller: str | None) -> str | None:
-    """The volatile write cache of an NVMe drive, in the words of CACHE; None: it has none (it aborts the command), or
-    cannot be asked."""
-    bits, _ = features.value(str(controller), features.WRITE_CACHE)
-    return None if bits is None else CACHE["on" if bits & 1 else "off"]
-
-
-def _set_feature(controller: str | None, wanted: str) -> str | None:
-    """Set it until the next reset of the controller. Returns None once it says so itself, else what it said."""
-    value = int(wanted == CACHE["on"])
-    argv = ["nvme", "set-feature", str(controller), f"--feature-id={features.WRITE_CACHE}", f"--value={value}"]
-    call = program.run(argv, features.TIMEOUT_S)
-    found = _feature(controller)
-    return None if found == wanted else f"{found or 'nothing'} ({features.said(call)})"
+def _feature(key: str, controller: str | None) -> list[str] | None:
+    """features.setting() of an NVMe drive; None: no feature, or it cannot be asked."""
+    return features.setting(key, controller) if controller and key in features.SETTINGS else None
 
 
 def chosen(text: str) -> str:
@@ -181,8 +167,8 @@ def chosen(text: str) -> str:
     return text[text.index("[") + 1 : text.index("]")] if "[" in text and "]" in text else text
 
 
-def _paths(pattern: str, name: str | None, root: str | os.PathLike) -> list[str]:
-    return sorted(glob.glob(sysfs.within(root, pattern.format(name=glob.escape(name or "")))))
+def _paths(pattern: str | None, name: str | None, root: str | os.PathLike) -> list[str]:
+    return sorted(glob.glob(sysfs.within(root, pattern.format(name=glob.escape(name or ""))))) if pattern else []
 
 
 def _write(path: str, value: str) -> bool:

@@ -6,13 +6,17 @@ Namespace. Asked through nvme-cli, which prints `get-feature:0x06 (Volatile Writ
 """
 
 import re
+import tempfile
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ssdrig.drive import program
 from ssdrig.drive.smart import nvme_cli
 
 POWER, WRITE_CACHE, APST, THERMAL = 0x02, 0x06, 0x0C, 0x10
+SETTINGS = {"write_cache": WRITE_CACHE, "power_state": POWER, "apst": APST}  # what a plan's `set` step may change
+CACHE = {"on": "write back", "off": "write through"}
 VALUE = re.compile(r"Current value: ?(?:0x)?([0-9a-f]{1,8})\b", re.IGNORECASE)
 TIMEOUT_S = 20.0  # for all that is asked at once
 TABLE_BYTES = 256  # of 0Ch: 32 power states of 8 bytes
@@ -63,13 +67,72 @@ def read(controller: str, nsid: int | None) -> tuple[dict, dict[str, str]]:
     return found, unknown
 
 
-def _table(controller: str, timeout_s: float) -> tuple[list[list[int]] | None, str]:
+def setting(key: str, controller: str) -> list[str] | None:
+    """What one of SETTINGS is: a word of CACHE; the number of the power state; "on" or "off" and the table of 0Ch as
+    hex, without its last zeros. None: the drive has no such feature, or cannot be asked."""
+    bits, _ = value(controller, SETTINGS[key])
+    if bits is None:
+        return None
+    if key == "power_state":
+        return [str(bits & 31)]
+    word = "on" if bits & 1 else "off"
+    if key == "write_cache":
+        return [CACHE[word]]
+    raw, _ = _raw_table(controller, TIMEOUT_S)
+    return None if raw is None else [word, raw.rstrip(b"\0").hex()]
+
+
+def change(key: str, controller: str, wanted: Sequence[str]) -> str | None:
+    """Set one of SETTINGS, until the next reset of the controller, to what setting() would say of it. Returns None once
+    the drive says so itself, else what it said."""
+    word = wanted[0]
+    number = int(word) if key == "power_state" else int(word in ("on", CACHE["on"]))
+    argv = ["nvme", "set-feature", controller, f"--feature-id={SETTINGS[key]}", f"--value={number}"]
+    if key == "apst":
+        with tempfile.NamedTemporaryFile(prefix="ssdrig-apst-") as file:
+            file.write(bytes.fromhex(wanted[1]).ljust(TABLE_BYTES, b"\0"))
+            file.flush()
+            call = program.run([*argv, f"--data-len={TABLE_BYTES}", f"--data={file.name}"], TIMEOUT_S)
+    else:
+        call = program.run(argv, TIMEOUT_S)
+    found = setting(key, controller)
+    return None if found == list(wanted) else f"{(found or ['nothing'])[0]} ({said(call)})"
+
+
+def power_states(controller: str) -> list[dict]:
+    """[{"max_W", "operational", "enter_us", "exit_us"}, …] of PS0 and up, as Identify Controller rates them (bytes 263
+    and 2048 on; max_W None: not reported); [] where it cannot be asked."""
+    page, _ = nvme_cli.identify(controller)
+    if page is None:
+        return []
+    found = []
+    for i in range(min(page[263], 31) + 1):
+        entry = page[2048 + 32 * i : 2080 + 32 * i]
+        fine, most = entry[3] & 1, int.from_bytes(entry[:2], "little")
+        enter_us, exit_us = (int.from_bytes(entry[at : at + 4], "little") for at in (4, 8))
+        max_W = most / (10_000 if fine else 100) if most else None
+        found.append({"max_W": max_W, "operational": not entry[3] & 2, "enter_us": enter_us, "exit_us": exit_us})
+    return found
+
+
+def _raw_table(controller: str, timeout_s: float) -> tuple[bytes | None, str]:
+    """The 256 bytes of 0Ch, or None and why not."""
     words = [f"--feature-id={APST}", f"--data-len={TABLE_BYTES}", "--raw-binary"]
     call = program.run(["nvme", "get-feature", controller, *words], timeout_s)
     if call.exit_code or len(call.stdout) != TABLE_BYTES:
         return None, said(call) if call.exit_code else f"{len(call.stdout)} bytes instead of {TABLE_BYTES}"
-    entries = [int.from_bytes(call.stdout[i : i + 8], "little") for i in range(0, TABLE_BYTES, 8)]
-    return [[i, entry >> 3 & 31, entry >> 8 & 0xFFFFFF] for i, entry in enumerate(entries) if entry >> 8], ""
+    return call.stdout, ""
+
+
+def _table(controller: str, timeout_s: float) -> tuple[list[list[int]] | None, str]:
+    raw, why = _raw_table(controller, timeout_s)
+    return (None, why) if raw is None else (transitions(raw), "")
+
+
+def transitions(table: bytes) -> list[list[int]]:
+    """[from state, to state, idle ms] of each entry of a table of 0Ch that leads on."""
+    entries = [int.from_bytes(table[i : i + 8], "little") for i in range(0, len(table), 8)]
+    return [[i, entry >> 3 & 31, entry >> 8 & 0xFFFFFF] for i, entry in enumerate(entries) if entry >> 8]
 
 
 def used_bytes(controller: str, nsid: int | None, timeout_s: float = 5.0) -> int | None:

@@ -28,6 +28,10 @@ class Job:
     whole step (counts are kept each second in all of them), "fine" as "minute", with the bytes of each FINE_MS; None:
     "second" if that fits into fio's memory, else "minute". `most_bytes`: fio is ended when it has moved more.
 
+    With `every_s` each I/O is followed by a pause of so long. `read_qd`: beside a job that writes, another thread reads
+    at random at this queue depth in the same range, in blocks of block_bytes; fio reports the two together, the reads
+    of the one and the writes of the other.
+
     `read_percent` is the share of reads where rw is "rw" or "randrw". `blocks`: a mix of block sizes, ((bytes,
     percent), …), of which block_bytes is the smallest. `zones`: ((percent of the I/Os, percent of the range), …) from
     the beginning of the range. `rate_iops`: I/Os that all threads together begin in a second, evenly or, with
@@ -57,6 +61,8 @@ class Job:
     sync: str = "none"
     data: str = "random"
     engine: str = "libaio"
+    every_s: float = 0.0
+    read_qd: int | None = None
 
 
 Options = list[tuple[str, object]]
@@ -118,6 +124,8 @@ def job_file(job: Job) -> str:
             raise UsageError("a block for each thread", str(job), "use fewer threads or a larger size_bytes")
     if job.pause_s:
         ends += [("thinktime", f"{round(job.pause_s * 1e6)}us"), ("thinktime_iotime", f"{round(job.burst_s * 1e6)}us")]
+    if job.every_s:
+        ends += [("thinktime", f"{round(job.every_s * 1e6)}us"), ("thinktime_blocks", 1)]
     options = [
         *engine,
         ("thread", 1),
@@ -144,7 +152,17 @@ def job_file(job: Job) -> str:
         options += [(f"write_{kind}_log", job.name) for kind in kinds]
     elif detail(job) == "fine":
         options += [("log_avg_msec", FINE_MS), *monotonic, ("write_bw_log", job.name)]
-    return f"[{job.name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
+    if job.read_qd is None:
+        return _section(job.name, options)
+    beside = {"rw": "randread", "iodepth": job.read_qd, "randseed": job.seed + 1}
+    not_its = ("rate_iops", "rate_process", "fsync", "sync", "random_distribution")
+    reads = [(key, beside.get(key, value)) for key, value in options if key not in not_its]
+    both: Options = [("group_reporting", 1)]
+    return _section(job.name, options + both) + _section(f"{job.name}-reads", reads + both)
+
+
+def _section(name: str, options: Options) -> str:
+    return f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options)
 
 
 def _check_load(job: Job) -> None:
@@ -157,6 +175,13 @@ def _check_load(job: Job) -> None:
         raise UsageError("zones of 100 % of random I/O", str(job.zones), words)
     if (job.rate_iops is not None and job.rate_iops < job.threads) or (job.poisson and job.rate_iops is None):
         raise UsageError("a rate of at least one I/O a second for each thread", str(job.rate_iops), words)
+    if job.every_s and (job.queue_depth, job.threads, job.pause_s) != (1, 1, 0):
+        raise UsageError("one I/O at a time before each pause", str(job), "use one thread and a queue depth of 1")
+    if job.read_qd is not None:
+        fits = job.rw == "randwrite" and job.threads == 1 and job.time_s and not (job.blocks or job.every_s)
+        if not fits or job.read_qd < 1 or detail(job) not in ("minute", "none"):
+            expected = "reads beside random writes of one size, by one thread, for a time, without a log by the second"
+            raise UsageError(expected, str(job), words)
     if job.sync not in SYNC or job.data not in DATA or job.engine not in ENGINES:
         raise UsageError("known words for sync, data and engine", f"{job.sync} {job.data} {job.engine}", words)
 
@@ -208,4 +233,4 @@ def first_burst_s(burst_s: float, pause_s: float) -> float:
 
 def stall_s(job: Job) -> float:
     """How long a step may go without completed I/O before it is ended."""
-    return max(STALL_S, job.pause_s) + RECOVERY_S
+    return max(STALL_S, job.pause_s, job.every_s) + RECOVERY_S

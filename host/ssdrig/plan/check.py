@@ -165,7 +165,7 @@ def _track(found: Step, words: str, where: str, known_values: Sequence[str]) -> 
         expected = f"track to begin with one of {', '.join(known_values)}, which are known when a round ends"
         raise UsageError(expected, f"{shown(value)} in {place}", do_you_mean(value, known_values))
     point = dict(pair.partition("=")[::2] for pair in pairs)
-    loads = [child for child in found.steps if child.do == "load"]
+    loads = [child for child in found.steps if child.do in ("load", "replay")]
     known = {key for child in loads for key in child.axes}
     for key, wanted in point.items():
         if key not in known:
@@ -194,6 +194,20 @@ def _load(found: Step, swept: set[str], where: str) -> None:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
+    if "every" in has and (keys["qd"], keys["threads"]) != (1, 1):
+        raise UsageError("`every` of one I/O at a time", f"several in {where}", "leave out qd and threads")
+    if "every" in has and {"rate", "on"} & has:
+        raise UsageError("`every` without `rate` or `on`", f"both in {where}", "leave one out")
+    if "read_qd" in has:
+        plain = keys.get("read") == 0 and keys.get("pattern") == "random" and keys["threads"] == 1
+        if (
+            not plain
+            or not {"rate", "time"} <= has
+            or {"on", "every"} & has
+            or keys.get("detail") in ("second", "fine")
+        ):
+            expected = '`read_qd` beside random writes of one thread, with `rate` and `time`, detail at most "minute"'
+            raise UsageError(expected, f"another load in {where}", "correct the load, or leave out read_qd")
     if keys["arrival"] == "poisson" and "rate" not in has:
         raise UsageError("`rate` beside `arrival`", f'arrival = "poisson" alone in {where}', 'add rate = "20 kIOPS"')
     ends = keys.get("until", ())

@@ -186,6 +186,11 @@ def _by_class(act: "Act", drive: Mapping) -> Cost:
         # a large block is bound by the bytes, a small one by the I/Os; a drive fresh or reading is faster than steady
         slow_Bps = min(slow_iops * mean, slow_Bps)
         fast_Bps = fast_Bps if mean >= 131072 else min(fast_iops * mean, k * known.link_Bps)
+    if act.do == "load" and "rate" in act.keys:  # at most so many, of a drive that can do them
+        asked_Bps = act.keys["rate"] * _mean_block_bytes(act)
+        slow_Bps, fast_Bps = min(slow_Bps, asked_Bps), min(fast_Bps, asked_Bps)
+    elif act.do == "load" and "every" in act.keys:  # one I/O a pause, each faster than a second
+        slow_Bps, fast_Bps = (_mean_block_bytes(act) / (act.keys["every"] + more_s) for more_s in (0.02, 0.0))
     if act.amount_bytes is not None:
         longest_s = _longest_s(act)
         time_s = (min(longest_s, act.amount_bytes / fast_Bps), min(longest_s, act.amount_bytes / slow_Bps))
@@ -236,7 +241,7 @@ def _time(act: "Act") -> tuple[float, float]:
 
 
 def _log_bytes(act: "Act", time_s: tuple[float, float]) -> tuple[float, float]:
-    directions = 1 if act.keys.get("read", 0) in (0, 100) else 2
+    directions = 1 if act.keys.get("read", 0) in (0, 100) and "read_qd" not in act.keys else 2
     each = DISK_BYTES_PER_S * act.keys.get("threads", 1) * directions
     return each * time_s[0], each * time_s[1]
 

@@ -129,7 +129,7 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
 def tracked(words: str, acts: Iterable[Act]) -> list[Act]:
     """The acts of a tracked point, "iops read=0 block=4KiB", also those that are not run."""
     points = set(words.split()[1:])
-    loads = (act for act in acts if act.do == "load")
+    loads = (act for act in acts if act.do in ("load", "replay"))
     return [act for act in loads if points <= {f"{key}={grammar.told(part)}" for key, part in act.point.items()}]
 
 
@@ -305,6 +305,9 @@ def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:
     """Why this drive or bench cannot do it, or why there is nothing to do."""
     if act.do in ("idle", "settle") and not act.keys.get("time", act.keys.get("most")):
         return "0 s"
+    state, states = act.point.get("power_state", act.keys.get("power_state")), drive.get("power_states")
+    if state is not None and states and state >= len(states):
+        return f"this drive has {len(states)} power states"
     if act.keys.get("sync") == "each" and "fua" not in capabilities:
         return "writes reach the drive of this bench without FUA"
     block = drive.get("logical_block_bytes") or 512

@@ -10,7 +10,10 @@ from ssdrig.plan.step import Step
 from ssdrig.words import do_you_mean
 
 # what a plan may ask of the bench; what lacks it does not run, with the reason
-CAPABILITIES = ("purge", "trim", "write-cache", "rig", "nand-counter", "fua", "player")
+CAPABILITIES = (
+    *("purge", "trim", "write-cache", "rig", "nand-counter", "fua", "player"),
+    *("power-states", "apst", "alpm", "aspm"),
+)
 STEP_KEYS = ("name", "do", "use", "needs", "optional", "step")
 
 
@@ -101,7 +104,7 @@ class Reader:
         optional = table.get("optional", False)
         if not isinstance(optional, bool):
             raise UsageError("optional to be true or false", f"optional = {shown(optional)} in {where}", "correct it")
-        needed = [key.needs for name, key in kind.KEYS.items() if key.needs and name in said]
+        needed = [key.needs for name, key in kind.KEYS.items() if key.needs and (name in said or name in outer)]
         needed += [*getattr(kind, "NEEDS", ()), *needs(table, where)]
         step = Step(name, path, str(do), keys, said, tuple(sorted(set(needed))), optional, inner)
         check.step(step, where, outer)

@@ -38,6 +38,9 @@ KEYS_OF: dict[str, View] = {
     "plateaus": View(("of",), ("title", "top")),
     "cache-recovery": View(("of",), ("title",)),
     "thermal": View(("of",), ("title", "top")),
+    "power-states": View(("of",), ("title",)),
+    "wakes": View(("of", "rest"), ("title",)),
+    "under": View(("of", "against"), ("title",)),
     "average-power": View(("of",), ("rest", "title")),
     "figure": View(("name", "formula"), ("unit", "title")),
 }
@@ -69,7 +72,7 @@ def check(plan, where: str) -> None:
             for path in _texts(show["of"], "of"):
                 values.one_of(path, paths, "of")
                 _view(show, view, paths[path], axes[path])
-            if view == "recovery":
+            if "against" in show:
                 values.one_of(show["against"], paths, "against")
             if "rest" in show:
                 _rest(show["rest"], paths)
@@ -125,6 +128,13 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
     rules = [entry for entry in step.keys.get("until", ()) if isinstance(entry, values.Until) and entry.rule]
     if view == "steady" and not rules:
         raise values.Wrong("a step that a rule ends", f"{step.path} has none", "add until to it, or leave out the view")
+    if view == "power-states" and step.do != "idle":
+        raise values.Wrong("an idle step in the view power-states", f"of = {shown(step.path)}", "name another step")
+    lacking = {"wakes": "every", "under": "read_qd"}.get(view)
+    lacking = None if view == "under" and step.keys.get("read") == 100 else lacking
+    if lacking and lacking not in step.keys and lacking not in axes:
+        seen = f"of = {shown(step.path)}"
+        raise values.Wrong(f"a load with `{lacking}` in the view {view}", seen, f"name another step, or say {lacking}")
     if view == "wear" and step.do != "wear":
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
     if view in FINE and step.keys.get("detail") != "fine":

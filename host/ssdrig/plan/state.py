@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ssdrig import words
+from ssdrig import steps, words
 from ssdrig.errors import UsageError
 from ssdrig.plan.expand import Act
 from ssdrig.steps import replay
@@ -103,7 +103,7 @@ def prove(acts: Iterable[Act], state: State = UNKNOWN) -> State:
         if act.do == "replay" and not act.not_run and replay.reads(act) and state.valid_bytes < act.range_bytes:
             raise _unwritten(act, state)
         for each in act.choices or (act,) if act.do == "load" and not act.not_run else ():
-            if each.keys["read"] > 0 and state.valid_bytes < each.range_bytes:
+            if steps.KINDS["load"].reads(each.keys) and state.valid_bytes < each.range_bytes:
                 raise _unwritten(each, state)
     return states[-1]
 

@@ -22,9 +22,12 @@ from ssdrig.report import (
     shown_parts,
     shown_points,
     shown_replay,
+    shown_states,
     shown_table,
     shown_thermal,
     shown_time,
+    shown_under,
+    shown_wakes,
     shown_wear,
 )
 from ssdrig.report.found import said
@@ -53,6 +56,9 @@ VIEWS: dict[str, View] = {
     "plateaus": shown_fill.plateaus,
     "cache-recovery": shown_fill.recovery,
     "thermal": shown_thermal.thermal,
+    "power-states": shown_states.power_states,
+    "wakes": shown_wakes.wakes,
+    "under": shown_under.under,
     "average-power": shown_average.average_view,
     "figure": shown_points.by_formula,
 }

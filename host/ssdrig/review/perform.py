@@ -80,7 +80,7 @@ def _on_virtual(
     preset = PRESETS[args.virtual]
     drive = options.virtual_drive(each)
     rated_bytes = preset.rated_tbw_TB * 1e12 * drive["capacity_bytes"] / preset.full_capacity_bytes
-    items, spent = _items(args, review, drive, prepare.VIRTUAL, rated_bytes)
+    items, spent = _items(args, review, drive, prepare.of_virtual(args.virtual), rated_bytes)
     dry.describe(args, review, drive, items, spent, rated_bytes, show)
     if args.dry_run:
         return None, 0
@@ -98,7 +98,7 @@ def _on_virtual(
         here = bench.virtual(running)
         found = review or _created(args, here.drive, items, spent, rated_bytes)
         folder.append(found.folder)
-        code = _carried(found, here, prepare.VIRTUAL, each, show, stop, spent)
+        code = _carried(found, here, prepare.of_virtual(args.virtual), each, show, stop, spent)
         if all(one.complete or one.run is None for one in review_folder.done(found).values()) and not stop.count:
             here.keep(None)  # nothing is left to do on it
     return found, code
@@ -126,6 +126,7 @@ def _on_real(
         _same_rig(review, args.rig)
     raw, assumed = options.raw_nand(each, drive.capacity_bytes)
     known = {**asdict(drive), "raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
+    known |= {"power_states": bench.states_of(drive)}
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes, can = warranty.rated_bytes(limits), able.of_real(drive, args.rig)
     items, spent = _items(args, review, known, can, rated_bytes)

@@ -9,7 +9,9 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import expand, grammar
 from ssdrig.plan.expand import Act
 from ssdrig.run import prepare
+from ssdrig.steps import set as set_
 
+SETTINGS = {key: spec.needs for key, spec in set_.KEYS.items() if spec.needs}
 FORMAT = ("capacity_bytes", "logical_block_bytes")
 
 
@@ -17,7 +19,7 @@ def of_real(drive: Drive, rig: str | None) -> frozenset[str]:
     """What the bench around a real drive can do, of grammar.CAPABILITIES."""
     can = {"rig"} if rig else set()
     can |= {"player"} if aio.known() else set()
-    can |= {"write-cache"} if conditions.can_set("write_cache", drive.name, controller=drive.controller) else set()
+    can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
 
 

@@ -105,7 +105,7 @@ def _capabilities(header: Mapping) -> frozenset[str]:
     if isinstance(can, list):
         return frozenset(can)
     if header["drive"].get("preset"):
-        return prepare.VIRTUAL
+        return prepare.of_virtual(header["drive"]["preset"])
     return prepare.REAL | ({"rig"} if header.get("rig") else set())
 
 

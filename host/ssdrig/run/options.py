@@ -217,6 +217,7 @@ def _within(option: str, value: int | None, least: int, most: int, unit: str = "
 
 def virtual_drive(args: argparse.Namespace) -> dict:
     """What describes the virtual drive that the options ask for, without starting it. Raises UsageError."""
+    from ssdrig.virtual.flash import rated_power
     from ssdrig.virtual.flash.presets import PRESETS
 
     if args.virtual not in PRESETS:
@@ -234,6 +235,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
         "raw_nand_bytes": raw_nand_bytes,
         "rated_write_bytes": preset.rated_write_bytes(pages * 4096),
         "time_dilation": preset.time_dilation,
+        "power_states": rated_power.described(preset),
     }
 
 

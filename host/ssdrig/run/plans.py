@@ -85,7 +85,8 @@ def _row(name: str, variant: str | None, drive: dict | None, runs: str) -> dict:
     if drive is None:
         return row
     try:
-        prepared = prepare.prepare(name, drive, variant, None, capabilities=prepare.VIRTUAL, runs=runs, exact=False)
+        can = prepare.of_virtual(drive["preset"]) if drive.get("preset") else prepare.VIRTUAL
+        prepared = prepare.prepare(name, drive, variant, None, capabilities=can, runs=runs, exact=False)
     except SsdrigError as error:
         return row | {"why": error.seen}
     k = drive["time_dilation"]

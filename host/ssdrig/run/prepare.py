@@ -18,6 +18,7 @@ from ssdrig.run.budget import Budget
 
 VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player"})  # what the virtual bench can do
 REAL = frozenset({"purge", "trim", "fua"})
+SET = {"NVMe": frozenset({"power-states", "apst"}), "SATA": frozenset({"alpm"})}  # what of a virtual drive can be set
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,14 @@ def prepare(
     known = earlier.speeds(runs, plan, drive) if runs else {}
     prepared = Prepared(plan, acts, seed, cost.total(acts, drive, known), leaves, known, drive, can=capabilities)
     return replace(prepared, jobs_crc=jobs_crc(prepared))  # what fio would misread or refuse is said now
+
+
+def of_virtual(preset: str) -> frozenset[str]:
+    """What the virtual bench can do with a drive of this preset, of grammar.CAPABILITIES."""
+    from ssdrig.virtual.flash.presets import PRESETS
+
+    known = PRESETS[preset]
+    return VIRTUAL | (SET[known.interface] if known.power_states else frozenset())
 
 
 def leave_out(prepared: Prepared, count: int, by: str) -> Prepared:

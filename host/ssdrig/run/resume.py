@@ -65,7 +65,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
     else:
         found, void = UNKNOWN, ("everything: the SIMULATED drive was not kept, a new one takes its place",)
     prepared, todo = rest_of(story, drive, found, void)
-    budget = _able(story, args, prepared, None, prepare.VIRTUAL)
+    budget = _able(story, args, prepared, None, prepare.of_virtual(drive["preset"]))
     _describe(story, args, prepared, todo, budget, None, show)
     if args.dry_run:
         return None, None

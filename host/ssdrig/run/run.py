@@ -130,7 +130,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
     from ssdrig.virtual import bench as virtual_bench
 
     drive = run_options.virtual_drive(args)
-    prepared, budget = _prepared(args, drive, prepare.VIRTUAL, None)
+    prepared, budget = _prepared(args, drive, prepare.of_virtual(args.virtual), None)
     if args.dry_run:
         dry_run.describe(args, prepared, budget, show)
         return None, None
@@ -144,7 +144,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
-        prepared, budget = _prepared(args, here.drive, prepare.VIRTUAL, None)
+        prepared, budget = _prepared(args, here.drive, prepared.can, None)
         dry_run.describe(args, prepared, budget, show)
         folder, end = carry_out(args, prepared, here, show, stop, budget)
         forget(here, end)
@@ -170,6 +170,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     known = {**asdict(drive), **bench.rating(limits)}
     known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
+    known |= {"power_states": bench.states_of(drive)}
     rated_bytes = warranty.rated_bytes(limits)
     prepared, budget = _prepared(args, known, able.of_real(drive, args.rig), rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)

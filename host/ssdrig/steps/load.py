@@ -13,6 +13,8 @@ KEYS = {
     "hot": Key("hot"),
     "data": Key("word", "random", words=("random", "half", "zeros")),
     "rate": Key("rate"),
+    "every": Key("time"),
+    "read_qd": Key("count"),
     "arrival": Key("word", "even", words=("even", "poisson")),
     "sync": Key("word", "none", words=("none", "each", "flush")),
     "on": Key("time"),
@@ -55,18 +57,26 @@ def job(act, target: str, seed: int, dilation: int, interface: str):
         io_size=act.amount_bytes,
         burst_s=keys.get("on", 0.0) * dilation if keys.get("off") else 0.0,
         pause_s=keys.get("off", 0.0) * dilation,
-        most_bytes=int(most_bytes / (1 - read / 100)) if most_bytes else None,  # fio's are reads and writes together
+        # fio's are reads and writes together; writes with reads beside them have a rate, which bounds them
+        most_bytes=int(most_bytes / (1 - read / 100)) if most_bytes and "read_qd" not in keys else None,
         read_percent=read,
         zones=keys.get("hot", ()),
         rate_iops=keys["rate"] / dilation if "rate" in keys else None,
         poisson=keys["arrival"] == "poisson",
         sync=keys["sync"],
+        every_s=keys.get("every", 0.0) * dilation,
+        read_qd=keys.get("read_qd"),
         data=keys["data"],
         engine=engine(keys["engine"]),
-        detail=keys.get("detail"),
+        detail=keys.get("detail", "minute" if {"read_qd", "every"} & set(keys) else None),
         seed=seed,
         target=target,
     )
+
+
+def reads(keys) -> bool:
+    """Whether it reads, itself or beside its writes."""
+    return keys["read"] > 0 or "read_qd" in keys
 
 
 def most_ios(keys) -> int | None:
@@ -108,6 +118,9 @@ def most_written_bytes(act, interface: str) -> int | None:
     keys, time_s = act.keys, longest_s(act)
     if time_s is None:
         return None
+    if "rate" in keys:  # a second more, for what a Poisson process has beyond its mean
+        mean_bytes = sum(size * percent for size, percent in keys["block"]) / 100
+        return round(keys["rate"] * (1 - keys["read"] / 100) * mean_bytes * (time_s + 1))
     small = keys["pattern"] == "random" and all(size <= speeds.SMALL_BYTES for size, _ in keys["block"])
     return speeds.most_written_bytes(time_s, interface, keys["read"], small)
 
@@ -117,6 +130,7 @@ LONGEST_S = 6 * 3600.0  # of a load that a rule ends and that names no time
 
 def carry_out(act, stage, number: int) -> dict:
     """I/O; done when its end has come, which is recorded."""
+    from ssdrig.load import fioclock, fiotext
     from ssdrig.rules import ends
     from ssdrig.steps.pace import Pace
 
@@ -139,7 +153,10 @@ def carry_out(act, stage, number: int) -> dict:
         return bool(watch.rules) and watch.met(iops, int(moved_bytes * writes))
 
     result = stage.fio(act, made, pace, number, met)
-    shown: dict = {"bytes": result.bytes}
+    moved = result.bytes
+    if "read_qd" in keys and result.seconds:  # what was written counts, as everywhere of a load that only writes
+        moved = fiotext.totals(fioclock.ends(stage.folder(act, number) / "out.json")[1][-1], "write")["bytes"]
+    shown: dict = {"bytes": moved}
     if result.seconds and (spans := keys.get("windows")):
         lasted_s = result.seconds.totals["runtime_ms"] / 1000 / stage.dilation
         stage.book.event("windows", step=act.path, windows=ends.spans_s(spans, lasted_s))

@@ -41,7 +41,7 @@ def asked(act, drive: Mapping):
     from ssdrig.trace.generate import Asked
 
     bench, keys = BENCHES[act.keys["bench"]], act.keys
-    scale = keys.get("ios", bench.reads + bench.writes) / (bench.reads + bench.writes)
+    scale = keys.get("ios", bench.ios) / bench.ios
     block_bytes = 4096 if (drive.get("logical_block_bytes") or 512) > 512 else 512
     return Asked(keys["bench"], keys.get("seed", SEED), scale, act.range_bytes, None, block_bytes)
 

@@ -7,8 +7,10 @@ KEYS = {
     "write_cache": Key("word", words=("on", "off"), needs="write-cache"),
     "scheduler": Key("word"),
     "governor": Key("word"),
-    "aspm": Key("word"),
-    "alpm": Key("word"),
+    "aspm": Key("word", needs="aspm"),
+    "alpm": Key("word", needs="alpm"),
+    "power_state": Key("index", needs="power-states"),
+    "apst": Key("word", words=("on", "off"), needs="apst"),
 }
 ENDS = tuple(KEYS)
 

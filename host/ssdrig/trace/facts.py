@@ -14,7 +14,7 @@ from ssdrig.load import traceform
 from ssdrig.load.traceform import READ, TRIM, WRITE
 from ssdrig.trace import generate
 from ssdrig.trace.player import How, Schedule
-from ssdrig.trace.published import BENCHES
+from ssdrig.trace.published import BENCHES, TRIM_BYTES
 
 
 class Facts(NamedTuple):
@@ -60,10 +60,10 @@ def guessed(asked: generate.Asked, how: How) -> Facts:
     bursts = ios / float(depths @ np.arange(1, len(depths) + 1))
     lasts_s = 0.0 if how.closed else bursts * generate.mean_gap_ns(how.idle_cap_ns) / 1e9 / how.speed
     read, written = (round(each * asked.scale) for each in (bench.read_bytes, bench.written_bytes))
-    reads = round(bench.reads * asked.scale)
+    reads, trimmed = round(bench.reads * asked.scale), round(bench.trims * asked.scale) * TRIM_BYTES
     reach = asked.working_set_bytes
     return Facts(
-        asked.bench, ios, reads, read, written, 0, lasts_s, reach, 1 << 17, asked.block_bytes, asked.scale < 1, ""
+        asked.bench, ios, reads, read, written, trimmed, lasts_s, reach, 1 << 17, asked.block_bytes, asked.scale < 1, ""
     )
 
 

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ssdrig.errors import UsageError
-from ssdrig.load.traceform import READ, ROW, WRITE
+from ssdrig.load.traceform import FLUSH, READ, ROW, TRIM, WRITE
 from ssdrig.trace import mix
-from ssdrig.trace.published import BENCHES, QD_ROWS
+from ssdrig.trace.published import BENCHES, QD_ROWS, TRIM_BYTES, Bench
 from ssdrig.words import do_you_mean
 
 BURSTS = 1 << 15  # of one window
@@ -45,7 +45,7 @@ class Asked:
         if self.bench not in BENCHES:
             raise UsageError(f"a bench: {', '.join(BENCHES)}", repr(self.bench), do_you_mean(self.bench, BENCHES))
         if not 0 < self.scale <= 1 or self.ios < FEWEST_IOS:
-            least = FEWEST_IOS / (BENCHES[self.bench].reads + BENCHES[self.bench].writes)
+            least = FEWEST_IOS / BENCHES[self.bench].ios
             raise UsageError(
                 f"a scale of {least:.2g} to 1, for {FEWEST_IOS} I/Os", f"{self.scale:g}", "correct --scale"
             )
@@ -62,7 +62,7 @@ class Asked:
 
     @property
     def ios(self) -> int:
-        return round((BENCHES[self.bench].reads + BENCHES[self.bench].writes) * self.scale)
+        return round(BENCHES[self.bench].ios * self.scale)
 
     def words(self) -> dict:
         """For the header of the file."""
@@ -114,9 +114,8 @@ def generate(asked: Asked) -> Iterator[np.ndarray]:
     NumPy. Raises UsageError."""
     asked.check()
     bench, rng = BENCHES[asked.bench], np.random.Generator(np.random.PCG64(asked.seed))
-    sizes, reads, writes = mix.cells(bench, asked.block_bytes)
-    sizes, ops = np.concatenate([sizes, sizes]), np.repeat([READ, WRITE], len(sizes))
-    kinds = Shares(np.concatenate([reads, writes]), rng)
+    sizes, ops, shares = kinds_of(bench, asked.block_bytes)
+    kinds = Shares(shares, rng)
     bursts = Shares(depth_shares(bench.depths), rng)
     continued = Shares(np.array([100 - bench.sequential, bench.sequential]), rng)
     mean_burst = float(bursts.shares @ np.arange(1, len(bursts.shares) + 1))
@@ -135,8 +134,25 @@ def generate(asked: Asked) -> Iterator[np.ndarray]:
         rows["t_ns"] = np.repeat(t_ns + np.cumsum(gaps) - gaps, depths)
         t_ns += int(gaps.sum())
         rows["op"], rows["length_bytes"] = ops[kind], sizes[kind]
-        rows["offset_bytes"] = places.of(ops[kind], sizes[kind], continued.shuffled(n, rng) == 1)
+        moves, on = rows["op"] <= WRITE, continued.shuffled(n, rng) == 1
+        rows["offset_bytes"][moves] = places.of(ops[kind][moves], sizes[kind][moves], on[moves])
+        trims = rows["op"] == TRIM
+        if trims.any():
+            rows["offset_bytes"][trims] = places.drawn(int(trims.sum()))
         yield rows
+
+
+def kinds_of(bench: Bench, block_bytes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(sizes in bytes, what is done, share of all I/Os) of each kind of I/O."""
+    sizes, reads, writes = mix.cells(BENCHES[bench.writes_of] if bench.writes_of else bench, block_bytes)
+    if bench.writes_of is None:
+        return np.concatenate([sizes, sizes]), np.repeat([READ, WRITE], len(sizes)), np.concatenate([reads, writes])
+    more = np.array([bench.trims, bench.flushes]) / bench.ios
+    return (
+        np.append(sizes, [TRIM_BYTES, 0]),
+        np.append(np.full(len(sizes), WRITE), [TRIM, FLUSH]),
+        np.append(writes / writes.sum() * bench.writes / bench.ios, more),
+    )
 
 
 def _gaps(n: int, cap_ns: int | None, rng: np.random.Generator) -> np.ndarray:
@@ -163,12 +179,12 @@ class Places:
     def __init__(self, set_bytes: int, block_bytes: int, sequential: float, rng: np.random.Generator):
         self.rng, self.block_bytes = rng, block_bytes
         self.span = set_bytes - (1 << 17)  # where an I/O may begin
-        self.at = self._drawn(2 * STREAMS)  # where each stream goes on
+        self.at = self.drawn(2 * STREAMS)  # where each stream goes on
         self.restarts = min(
             1.0, sequential / (RUN_IOS - 1) / (1 - sequential)
         )  # share of drawn places that begin a run
 
-    def _drawn(self, n: int) -> np.ndarray:
+    def drawn(self, n: int) -> np.ndarray:
         """n places, page by page: most of them in the hot part."""
         hot = self.rng.random(n) < HOT_SHARE
         u = self.rng.random(n)
@@ -179,7 +195,7 @@ class Places:
         """Offsets in bytes of I/Os of these directions and sizes, those that are `continued` where their stream is."""
         n, small = len(op), sizes < PAGE_BYTES
         stream = op * STREAMS + np.where(small, 0, self.rng.integers(1, STREAMS, n))
-        offsets = self._drawn(n)
+        offsets = self.drawn(n)
         member = continued | (self.rng.random(n) < self.restarts)
         order = np.flatnonzero(member)[np.argsort(stream[member], kind="stable")]
         of, length = stream[order], sizes[order]

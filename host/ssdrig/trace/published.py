@@ -13,7 +13,8 @@ SIZES = {name: int(name[:-1]) * KiB for name in SIZE_ROWS if name not in (SMALL,
 
 
 class Bench(NamedTuple):
-    """Totals in I/Os and bytes; shares in percent, in the order of SIZE_ROWS and QD_ROWS."""
+    """Totals in I/Os and bytes; shares in percent, in the order of SIZE_ROWS and QD_ROWS. `writes_of`: only the writes
+    of that bench, with trims and flushes of ours between them."""
 
     reads: int
     writes: int
@@ -23,7 +24,16 @@ class Bench(NamedTuple):
     sizes: tuple[float, ...]
     depths: tuple[float, ...]
     source: str
+    writes_of: str | None = None
+    trims: int = 0
+    flushes: int = 0
 
+    @property
+    def ios(self) -> int:
+        return self.reads + self.writes + self.trims + self.flushes
+
+
+TRIM_BYTES = 128 * KiB  # of each trim, at a place of its own: our choice, as are the shares of trims and flushes
 
 BENCHES = {
     "bench-destroyer-like": Bench(
@@ -55,5 +65,20 @@ BENCHES = {
         (6.2, 27.6, 2.4, 8.0, 6.5, 4.8, 26.4, 18.1),
         (73.4, 16.8, 2.6, 2.3, 3.1, 1.5, 0.2, 0.2),
         "published statistics of AnandTech Storage Bench 2011/2015, Light",
+    ),
+    # JEDEC's client trace (JESD219A: writes, trims and flushes, no reads) is its own and is not distributed
+    "jesd219-client-like": Bench(
+        0,
+        459_709,
+        0.0,
+        23.25e9,
+        70.0,
+        (6.2, 27.6, 2.4, 8.0, 6.5, 4.8, 26.4, 18.1),
+        (73.4, 16.8, 2.6, 2.3, 3.1, 1.5, 0.2, 0.2),
+        "NOT JEDEC's client trace: writes like those of AnandTech Storage Bench, Light, by its published statistics;"
+        " one I/O in ten a trim, one in fifty a flush, which is our choice",
+        "bench-light-like",
+        52_239,
+        10_448,
     ),
 }

@@ -3,6 +3,7 @@
 import math
 
 from ssdrig.virtual.device import smartlog, store
+from ssdrig.virtual.flash import nand, rated_power
 
 FIRMWARE = "SIM1.0"
 
@@ -30,15 +31,8 @@ def identity(device) -> dict:
         "rated_class": "enterprise" if p.plp else "client",
         "write_cache_bytes": p.cache_bytes,
         "plp": bool(p.plp),
-        "power_states": [
-            {
-                "max_W": state.max_mW / 1000,
-                "operational": state.operational,
-                "enter_us": state.enter_us,
-                "exit_us": state.exit_us,
-            }
-            for state in device.power.states
-        ],
+        "power_lag_ms": nand.LAG_NS / 1e6,
+        "power_states": rated_power.described(p),
     }
 
 

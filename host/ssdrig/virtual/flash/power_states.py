@@ -18,7 +18,8 @@ import numpy as np
 
 from ssdrig.virtual.feed import BIN_NS
 from ssdrig.virtual.flash.nand import *
-from ssdrig.virtual.flash.presets import PowerState, Preset
+from ssdrig.virtual.flash.presets import Preset
+from ssdrig.virtual.flash.rated_power import nand_mW, states
 from ssdrig.virtual.kernels import jit
 
 OPERATIONAL, SENT = 0, 1  # the two tables
@@ -35,24 +36,9 @@ class Level(NamedTuple):
     state: int
 
 
-def busiest_mW(p: Preset) -> int:
-    """The most that the drive can draw: all dies and buses at work."""
-    return p.P_idle_mW + p.P_active_mW + _nand_mW(p)
-
-
-def _nand_mW(p: Preset) -> int:
-    dies = p.dies * max(p.P_read_mW, p.P_prog_mW, p.P_erase_mW)
-    return dies + round(p.channels * p.channel_B_per_s * p.e_io_pJ_per_B * 1e-9)
-
-
-def states(p: Preset) -> list[PowerState]:
-    """PS0 and the preset's own, in the order of their numbers."""
-    return [PowerState(busiest_mW(p), True), *p.power_states]
-
-
 def speed(p: Preset, most_mW: int) -> float:
     """Share of the NAND's speed with which the whole drive stays within most_mW: its dies and buses take turns."""
-    return min(1.0, max(0.05, (most_mW - p.P_idle_mW - p.P_active_mW) / _nand_mW(p)))
+    return min(1.0, max(0.05, (most_mW - p.P_idle_mW - p.P_active_mW) / nand_mW(p)))
 
 
 def default_apst(p: Preset) -> dict[int, tuple[int, int]]:

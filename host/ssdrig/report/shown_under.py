@@ -1,0 +1,95 @@
+"""The view `under`: how long reads take while another thread writes, against how much it writes (analysis/under.py)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ssdrig.analysis import under as told_apart
+from ssdrig.analysis.table import Row, Table
+from ssdrig.load import fiotext
+from ssdrig.report import numbers, svg
+from ssdrig.report.numbers import Cell
+from ssdrig.report.shown import Context, figure, panel
+
+WIDTH, HEIGHT = 480, 320
+LATENCIES = (
+    *(("p50_us", "P50"), ("p99_us", "P99"), ("p999_us", "P99.9"), ("p9999_us", "P99.99")),
+    ("max_us", "longest"),
+)
+HEADS = (
+    *(("Writes", "IOPS"), ("of what it writes alone", "%"), ("Reads", "IOPS")),
+    *((f"Read, {name}", "µs") for _, name in LATENCIES),
+    *(("Write, mean", "µs"), ("Power", "W")),
+)
+
+
+def under(context: Context) -> str:
+    """A panel for each run: read latencies over the writes beside them, and a row for each rate."""
+    out = []
+    for each, name in context.runs():
+        rows = [row for path in context.paths for row in each.of(path)]
+        title = context.title("Reads while it writes") + name
+        if not rows:
+            out.append(panel(title, "<p>not run</p>"))
+            continue
+        alone_iops = written_alone(each, str(context.show["against"]))
+        lines = [(_named(row), cells(row, alone_iops)) for row in rows]
+        known = "not known" if alone_iops is None else f"{figure(alone_iops)} IOPS"
+        soft = (
+            f"Reads and writes are threads of their own. What it writes alone: {known}, of {context.show['against']}."
+        )
+        out.append(panel(title, _plot(title, rows) + numbers.rows("Writes asked for", HEADS, lines), soft, "wide"))
+    return "".join(out)
+
+
+def reads(row: Row) -> dict:
+    """Figures of its reads, under.KEYS; of a load that only reads those of all its I/Os."""
+    if row.found.get("kind") == "under":
+        return row.found["reads"]
+    counts = np.zeros(fiotext.BINS, np.int64)
+    np.add.at(counts, row.lat[:, 1], row.lat[:, 2])
+    whole = row.windows.get("all") or {}
+    host_s = (whole.get("t1_s", 0.0) - whole.get("t0_s", 0.0)) * row.k
+    return told_apart.side(counts, host_s, row.k)
+
+
+def written_alone(each: Table, path: str) -> float | None:
+    """What the drive writes a second with nothing beside it: in the window `steady` of that step, where it has one."""
+    row = next((row for row in each.of(path)), None)
+    if row is None:
+        return None
+    return row.value("iops", "steady" if row.windows.get("steady") else "all")
+
+
+def cells(row: Row, alone_iops: float | None) -> list[Cell]:
+    """In the order of HEADS."""
+    of, writes = reads(row), row.found.get("writes") or {}
+    done = writes.get("iops", 0.0 if row.act.keys["read"] == 100 else None)
+    share = None if done is None or not alone_iops else 100 * done / alone_iops
+    return [
+        Cell(done),
+        Cell(share, why="what it writes alone is not known"),
+        Cell(of["iops"]),
+        *(Cell(of[key], why=told_apart.WHY) for key, _ in LATENCIES),
+        Cell(writes.get("mean_us"), why="no writes"),
+        Cell(row.value("W"), why=row.why_not("W")),
+    ]
+
+
+def _named(row: Row) -> str:
+    return str(row.act.point.get("rate") or ("none" if row.act.keys["read"] == 100 else row.act.label))
+
+
+def _plot(title: str, rows: Sequence[Row]) -> str:
+    places = [(row.found.get("writes") or {}).get("iops") or 0.0 for row in rows]
+    found = [(name, [(at, reads(row)[key]) for at, row in zip(places, rows, strict=True)]) for key, name in LATENCIES]
+    dots = [value for _, line in found for _, value in line if value is not None]
+    plot = svg.Plot(title, WIDTH, HEIGHT, svg.extent(places, False), svg.extent(dots, True), y_log=True)
+    looks = [svg.look(i) for i in range(len(found))]
+    for (name, line), look in zip(found, looks, strict=True):
+        known = [(at, value) for at, value in line if value is not None]
+        plot.line(known, f"stroke:var({look['colour']})")
+        for at, value in known:
+            plot.mark(at, value, look, f"{figure(at)} writes a second, {name}: {figure(value)} µs")
+    plot.axes("Writes, IOPS", "Read latency, µs")
+    return plot.text() + svg.legend([name for name, _ in found], looks)

@@ -1,0 +1,90 @@
+"""The view `wakes`: latency and energy of an I/O by itself, against the pause before it. Where the drive falls asleep
+in longer pauses both rise by a step."""
+
+from ssdrig.analysis.table import Row, Table
+from ssdrig.report import numbers, svg
+from ssdrig.report.numbers import Cell
+from ssdrig.report.shown import Context, figure, panel, points, rows_at
+
+WIDTH, HEIGHT = 480, 320
+HEADS = (
+    *(("I/Os", ""), ("Median", "µs"), ("P99", "µs"), ("Longest", "µs"), ("Mean power", "W")),
+    *(("Energy of an I/O", "mJ"), ("Above the floor", "mJ")),
+)
+SOFT = (
+    "Energy of an I/O: all that the drive drew, by its I/Os, the pause included. Above the floor: less what it draws in"
+    " its rest for as long, so what waking up, working and falling asleep again costs."
+)
+
+
+def wakes(context: Context) -> str:
+    """Panels for each step and run: latency, energy, and a row for each pause."""
+    out = []
+    for path in context.paths:
+        for each, name in context.runs():
+            floor_W = floor(each, str(context.show["rest"]))
+            found = [
+                (row, above_mJ(row, floor_W)) for every in points(each, path, "every") for row in _at(each, path, every)
+            ]
+            title = context.title("A single I/O after a pause", "", path) + name
+            lines = [(str(row.act.point["every"]), cells(row, floor_W)) for row, _ in found]
+            median = [(row.act.keys["every"], _us(row, "p50")) for row, _ in found]
+            longest = [(row.act.keys["every"], row.value("lat_max")) for row, _ in found]
+            energy = [(row.act.keys["every"], mJ) for row, mJ in found]
+            plots = _plot(f"{title}, latency", [("median", median), ("longest", longest)], "Latency, µs")
+            plots += _plot(f"{title}, energy", [("above the floor", energy)], "Energy above the floor, mJ")
+            known = "not known" if floor_W is None else f"{figure(floor_W)} W"
+            out.append(panel(title, plots + numbers.rows("Pause", HEADS, lines), f"{SOFT} Its floor: {known}.", "wide"))
+    return "".join(out)
+
+
+def _at(each: Table, path: str, every) -> list[Row]:
+    return rows_at(each, path, {"every": every})
+
+
+def floor(each: Table, rest: str) -> float | None:
+    """Power of the drive at rest: of the idle step that lasted until it was quiet."""
+    return next((row.found.get("floor_W") for row in each.rows if row.act.path == rest and row.found), None)
+
+
+def above_mJ(row: Row, floor_W: float | None) -> float | None:
+    """mJ of drive time for each I/O, beside the floor for as long."""
+    whole = row.windows.get("all") or {}
+    if floor_W is None or not whole.get("ios") or whole.get("energy_J") is None:
+        return None
+    return 1e3 * (whole["energy_J"] - floor_W * (whole["t1_s"] - whole["t0_s"])) / whole["ios"]
+
+
+def cells(row: Row, floor_W: float | None) -> list[Cell]:
+    """In the order of HEADS."""
+    each_uJ, above = row.value("uJ/IO"), above_mJ(row, floor_W)
+    no_floor = "the drive's floor is not known: no rest until it was quiet" if floor_W is None else row.why_not("uJ/IO")
+    return [
+        Cell((row.windows.get("all") or {}).get("ios"), why=row.why_not("iops")),
+        Cell(_us(row, "p50"), why="too few I/Os for it"),
+        Cell(row.value("lat_p99"), why=row.why_not("lat_p99")),
+        Cell(row.value("lat_max"), why=row.why_not("lat_max")),
+        Cell(row.value("W"), why=row.why_not("W")),
+        Cell(None if each_uJ is None else each_uJ / 1e3, why=row.why_not("uJ/IO")),
+        Cell(above, why=no_floor),
+    ]
+
+
+def _us(row: Row, name: str) -> float | None:
+    return (row.windows.get("all") or {}).get(f"lat_{name}_us")
+
+
+def _plot(title: str, lines: list[tuple[str, list[tuple[float, float | None]]]], y_title: str) -> str:
+    known = [(name, [(at, value) for at, value in line if value]) for name, line in lines]
+    dots = [dot for _, line in known for dot in line]
+    if not dots:
+        return ""
+    x, y = svg.extent([at for at, _ in dots], True), svg.extent([value for _, value in dots], True)
+    plot, looks = svg.Plot(title, WIDTH, HEIGHT, x, y, x_log=True, y_log=True), []
+    for i, (_, line) in enumerate(known):
+        looks.append(svg.look(i))
+        plot.line(line, f"stroke:var({looks[i]['colour']})")
+        for at, value in line:
+            plot.mark(at, value, looks[i], f"{figure(at)} s: {figure(value)}")
+    plot.axes("Pause before it, s", y_title)
+    return plot.text() + svg.legend([name for name, _ in known], looks)

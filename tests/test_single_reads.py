@@ -1,0 +1,140 @@
+"""A single I/O after a pause, and reads beside writes: the loads that are asked for, and pages of runs whose numbers
+are known."""
+
+import page_reader
+import pytest
+from page_reader import value
+from synthetic_plan import DRIVE
+from synthetic_pts import Run
+from two_sided import left_by_fio
+
+from ssdrig.analysis import table, under
+from ssdrig.errors import UsageError
+from ssdrig.load import fiojob, fiotext
+from ssdrig.plan import cost, expand, grammar, state
+from ssdrig.report import shown_under, shown_wakes
+from ssdrig.report.shown import Context
+from ssdrig.steps import load
+
+FLOOR_W = 0.05
+
+
+def of(name: str, variant: str | None = None) -> dict:
+    plan = grammar.read(*grammar.find(name), variant)
+    return {act.label: act for act in expand.expand(plan, DRIVE, frozenset(grammar.CAPABILITIES))}
+
+
+def job_of(act, dilation: int = 1) -> str:
+    return fiojob.job_file(load.job(act, "/dev/null", 7, dilation, "nvme"))
+
+
+def test_one_read_after_each_pause_is_asked_of_fio():
+    acts = of("idle-wake")
+    lines = job_of(acts["wake every=300ms"], 10).splitlines()
+    assert {"thinktime=3000000us", "thinktime_blocks=1", "iodepth=1", f"io_size={200 * 4096}"} <= set(lines)
+    assert not any(line.startswith("write_") for line in lines), "no log by the second of a load with a few I/Os"
+    assert fiojob.stall_s(load.job(acts["wake every=100s"], "/dev/null", 7, 1, "nvme")) > 130
+    low_s, high_s = cost.of(acts["wake every=300ms"], DRIVE).time_s
+    assert 60 <= low_s <= high_s < 66 and cost.of(acts["wake every=100s"], DRIVE).time_s[1] < 602
+    text = grammar.find("idle-wake")[0].replace('range   = "$range"\nover', 'range   = "$range"\nqd = 2\nover')
+    with pytest.raises(UsageError, match="`every` of one I/O at a time"):
+        grammar.read(text, "x")
+
+
+def test_two_threads_are_asked_of_fio_whose_reads_and_writes_are_told_apart():
+    acts = of("read-under-write")
+    act = acts["under rate=2kIOPS"]
+    writes, reads = job_of(act).split("[under-reads]\n")
+    assert {"rw=randwrite", "iodepth=32", "rate_iops=,2000", "group_reporting=1"} <= set(writes.splitlines())
+    assert {"rw=randread", "iodepth=4", "group_reporting=1"} <= set(reads.splitlines()) and "rate_iops" not in reads
+    assert cost.of(act, DRIVE).written_bytes[1] == 2000 * 4096 * 120 <= cost.of(act, DRIVE).most_bytes
+    with pytest.raises(UsageError, match="data in all"):
+        state.prove([act])  # it reads, though it is a load that writes
+    for wrong in ("read    = 50", 'read = 0\ndetail = "second"', "read = 0\nthreads = 2"):
+        text, where = grammar.find("read-under-write")
+        head, _, tail = text.rpartition("read    = 0\n")
+        with pytest.raises(UsageError, match="read_qd"):
+            grammar.read(f"{head}{wrong}\n{tail}", where)
+
+
+def test_percentiles_are_of_one_side_and_need_ten_ios_beyond_them():
+    at = {100_000: 99_000, 1_000_000: 900, 5_000_000: 95, 50_000_000: 5}
+    document = {"jobs": [{"read": {"lat_ns": {"bins": {str(ns): n for ns, n in at.items()}}}, "write": {}}]}
+    reads = under.sides(document, 20.0, 2)["reads"]
+    assert reads["iops"] == 100_000 / 20 * 2
+    wanted = {"p50_us": 50, "p99_us": 50, "p999_us": 500, "p9999_us": 2500, "max_us": 25_000}
+    assert {key: reads[key] for key in wanted} == pytest.approx(wanted, rel=0.01)
+    assert under.sides(document, 20.0, 2)["writes"] == dict.fromkeys(under.KEYS)
+    few = under.side(fiotext.bins(document, "read", "lat_ns") // 90, 20.0, 2)
+    assert few["p99_us"] == pytest.approx(50, rel=0.01) and few["p999_us"] is None is few["p9999_us"]
+
+
+def does(w: Run, label: str, watts: float, lasts_s: float, sides: dict) -> None:
+    """Carry out a load of which only fio's documents are left."""
+    act = w.acts[label]
+    group = [each for each in w.acts.values() if each.repeat == act.repeat]
+    folder = act.folder(None, group.index(act) + 1)
+    more = {"fio": folder} | ({"point": dict(act.point)} if act.point else {})
+    w.event("step.start", step=act.path, **more)
+    w.t_ns += 100_000_000
+    w._power(watts)
+    left_by_fio(w.path / "fio" / folder, w.t_ns, lasts_s, sides)
+    w.t_ns += round(lasts_s * 1e9)
+    w.event("step.end", step=act.path, ok=True, bytes=0, **more)
+
+
+def short(name: str) -> str:
+    """ "Above the floor mJ" -> "Above"; "Energy of an I/O mJ" -> "Energy"."""
+    return name.split(" ")[0]
+
+
+def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
+    w = Run(tmp_path, "idle-wake", pauses=["100 ms", "1 s", "5 s"], ios=30)
+    w.event("step.start", step="asleep")
+    w.t_ns += 4_000_000_000
+    w.event("step.end", step="asleep", ok=True)
+    w.event("quiet", step="asleep", reached=False, floor_W=FLOOR_W, lasted_s=4)
+    put = {"100ms": (1.2, 3, {80_000: 29, 900_000: 1}), "1s": (0.9, 30, {1_300_000: 30})}
+    put["5s"] = (0.4, 150, {9_000_000: 30})
+    for every, (watts, lasts_s, held) in put.items():
+        does(w, f"wake every={every}", watts, lasts_s, {"read": held})
+    found = table.load(w.end())
+    (panel,) = page_reader.panels(shown_wakes.wakes(Context([found], ["run"], found.plan.shows[0])))
+    head, *lines = panel.tables[0]
+    assert [line[0] for line in lines] == ["100 ms", "1 s", "5 s"]
+    for line, (watts, lasts_s, held) in zip(lines, put.values(), strict=True):
+        cells = dict(zip(map(short, head), line, strict=True))
+        assert value(cells["I/Os"]) == 30 and value(cells["Median"]) == pytest.approx(min(held) / 1000, rel=0.02)
+        assert value(cells["Longest"]) == pytest.approx(max(held) / 1000, rel=0.02) and cells["P99"] == "–"
+        assert value(cells["Mean"]) == pytest.approx(watts, rel=0.01)
+        assert value(cells["Energy"]) == pytest.approx(1000 * watts * lasts_s / 30, rel=0.01)
+        assert value(cells["Above"]) == pytest.approx(1000 * (watts - FLOOR_W) * lasts_s / 30, rel=0.01)
+    assert [len(plot.marks) for plot in panel.plots] == [6, 3]
+
+
+def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
+    w = Run(tmp_path, "read-under-write", rates=["500 IOPS", "5 kIOPS"], time="4 s")
+    does(w, "precondition", 2.0, 10, {"write": {3_000_000: 100_000}})
+    does(w, "alone", 1.5, 4, {"read": {90_000: 39_990, 400_000: 10}})
+    put = {
+        "500 IOPS": (1.9, {120_000: 19_800, 2_000_000: 200}, {50_000: 2000}),
+        "5 kIOPS": (2.4, {300_000: 7_900, 7_000_000: 100}, {60_000: 18_000}),
+    }
+    for rate, (watts, reads, writes) in put.items():
+        does(w, f"under rate={rate.replace(' ', '')}", watts, 4, {"read": reads, "write": writes})
+    found = table.load(w.end())
+    show = found.plan.shows[0]
+    html = shown_under.under(Context([found], ["run"], show))
+    (panel,) = page_reader.panels(html)
+    head, alone, *lines = panel.tables[0]
+    assert value(alone[3]) == pytest.approx(10_000, rel=0.01) and alone[1] == "0"
+    assert [value(cell) for cell in alone[4:7]] == pytest.approx([90, 90, 90], rel=0.02) and alone[7] == "–"
+    for line, (rate, (watts, reads, writes)) in zip(lines, put.items(), strict=True):
+        assert line[0] == rate and value(line[1]) == pytest.approx(sum(writes.values()) / 4, rel=0.01)
+        assert value(line[2]) == pytest.approx(sum(writes.values()) / 4 / 10_000 * 100, rel=0.01)
+        assert value(line[3]) == pytest.approx(sum(reads.values()) / 4, rel=0.01)
+        assert value(line[4]) == pytest.approx(min(reads) / 1000, rel=0.02)
+        assert value(line[8]) == pytest.approx(max(reads) / 1000, rel=0.02)
+        assert value(line[9]) == pytest.approx(min(writes) / 1000, rel=0.02)
+        assert value(line[10]) == pytest.approx(watts, rel=0.01)
+    assert "told apart" not in html and len(panel.plots) == 1
