@@ -373,12 +373,10 @@ def _method(act: Act) -> dict:
     if act.do not in steps.FIO:
         return {"tested_bytes": act.range_bytes, "threads": 1} if act.do == "replay" else {}
     keys = act.keys
-    closed = not {"rate", "every"} & set(keys) and not keys.get(
-        "off"
-    )  # always as many I/Os in flight as were asked for
+    paced = {"rate", "every"} & set(keys) or keys.get("off")  # else as many I/Os are in flight as were asked for
     return {
         "tested_bytes": act.range_bytes,
-        "queue_depth": keys["qd"] * keys["threads"] if closed else None,
+        "queue_depth": None if paced else keys["qd"] * keys["threads"],
         "threads": keys["threads"],
     }
 

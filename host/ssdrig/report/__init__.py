@@ -16,7 +16,7 @@ from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.progress import Progress
-from ssdrig.report import over_op, page, phases, plan_page, screen, shown_parts
+from ssdrig.report import over_op, page, phases, plan_page, screen, set_up, shown_parts
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -91,7 +91,8 @@ def command(args) -> int:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    html = page.render(runs, figures, chosen(args.review, figures), of_parts)
+    of_host = "".join(set_up.section(folder, name) for folder, name in zip(folders, names, strict=True))
+    html = page.render(runs, figures, chosen(args.review, figures), of_parts, of_host)
     if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:
             print(json.dumps(one))

@@ -43,9 +43,9 @@ RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
 ]
 
 
-def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
+def render(runs: list, figures: list[dict], review: int, more: str = "", host: str = "") -> str:
     """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run,
-    `more` a piece of the page before the notes."""
+    `more` and `host` pieces of the page before the notes: the parts of runs, and what drive and host were set to."""
     names = labels(figures)
     shown = views.of(figures)
     looks = [pack.look(i) for i in range(len(runs))]
@@ -68,7 +68,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
     ]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
-    style += views.style(shown) + ((HERE / "plan.css").read_text("utf-8") if more else "")
+    style += views.style(shown) + ((HERE / "plan.css").read_text("utf-8") if more or host else "")
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
@@ -96,6 +96,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "") -> str:
             table(shown, names, review),
             rails_table(shown, names),
             more,
+            host,
             notes(runs, figures, names),
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',

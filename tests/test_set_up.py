@@ -1,0 +1,103 @@
+"""What drive and host were set to, as a page says it."""
+
+import argparse
+import io
+import re
+from contextlib import redirect_stderr, redirect_stdout
+
+import synthetic_run
+from page_reader import text
+from synthetic_plan import STEPS, Writer
+
+from ssdrig import journal, report
+from ssdrig.analysis import set_up, table
+from ssdrig.report import plan_page
+from ssdrig.report.set_up import section
+
+GOOD = {
+    "kernel": "6.1.0",
+    "governor": "performance",
+    "aspm": "[default] performance powersave",
+    "queue.scheduler": "[none] mq-deadline",
+    "queue.rotational": "0",
+    "nvme.apst": "on",
+    "nvme.apst_table": [[0, 3, 100], [3, 4, 2000]],
+    "nvme.write_cache": "on",
+    "vulnerability.meltdown": "Mitigation: PTI",
+    "vulnerability.mds": "Not affected",
+    "load_average": "0.25",
+    "other_disks_read_bytes": 1000,
+    "other_disks_written_bytes": 0,
+}
+BAD = {
+    "governor": "performance powersave",
+    "queue.scheduler": "none [bfq]",
+    "queue.rotational": "1",
+    "apst_max_latency_us": "0",
+    "load_average": "3.5",
+}
+
+
+def before(**more) -> dict:
+    return {"when": "before", "found": GOOD | more, "unknown": {"nvme.tmt1_C": "not set"}}
+
+
+def after(changed=None, **more) -> dict:
+    return {"when": "after", "found": GOOD | more, "unknown": {}, "changed": changed or {}}
+
+
+def test_a_host_as_it_should_be_gives_no_warning():
+    assert set_up.wrong(before(), after(other_disks_written_bytes=50_000_000), 4, False) == []
+    assert set_up.wrong({"found": {}}, {}, None, False) == []
+
+
+def test_each_thing_that_is_not_as_it_should_be_is_said():
+    said = set_up.wrong(before(**BAD), after({"boost": ["1", None]}, other_disks_read_bytes=200_001_000), 4, False)
+    beginnings = ("boost: 1 before the run, None after", "governor performance powersave", "I/O scheduler bfq")
+    beginnings += ("the kernel takes the drive for a rotating", "the kernel keeps the drive from going to sleep")
+    beginnings += ("load average 3.5 on 4 CPUs", "other disks of the host moved 200 MB")
+    assert [each.startswith(begin) for each, begin in zip(said, beginnings, strict=True)] == [True] * 7
+    assert not any("rotating" in each for each in set_up.wrong(before(**BAD), after(), 8, True)), "a SIMULATED one"
+    assert not any("load average" in each for each in set_up.wrong(before(**BAD), after(), 8, True))
+
+
+def test_the_table_has_what_is_known_and_what_became_of_it():
+    found = {
+        line.words: line for line in set_up.lines(before(), after(load_average="1.5", other_disks_written_bytes=5000))
+    }
+    assert found["Load average"] == ("Load average", "0.25", "1.5") and found["Kernel"].after == ""
+    assert found["APST, from to after ms"].before == "0 3 100, 3 4 2000" and found["Write cache"].before == "on"
+    assert found["CPU mitigations"].before == "1 of 2 vulnerabilities" and "Turbo" not in found
+    assert found["I/O of other disks in the run"].before == "0 B read, 5.00 kB written"
+
+
+def test_the_page_of_a_plan_shows_it(tmp_path):
+    w = Writer(tmp_path, STEPS)
+    w.event(
+        "conditions",
+        **{k: v for k, v in (before(**BAD) | {"unknown": {"nvme.tmt1_C": "not set"}}).items() if k != "kind"},
+    )
+    w.event("conditions", **before(**BAD))
+    w.event("conditions", **after({"governor": ["performance", "powersave"]}))
+    html = plan_page.render([table.load(w.end())])
+    piece = re.search(r"<section><h2>Host and drive</h2>.*?</section>", html, re.DOTALL)[0]
+    for words in ("Not as it should be", "I/O scheduler bfq", "fio-3.33", "nvme.tmt1_C: not set", "after it"):
+        assert words in piece, words
+    assert "none [bfq]" in text(piece)
+    (tmp_path / "x").mkdir()
+    bare = Writer(tmp_path / "x", STEPS)
+    assert section(bare.end()) == ""
+
+
+def test_the_page_of_the_main_test_shows_it_too(tmp_path):
+    run = synthetic_run.write(tmp_path, [5000, 6000] * 8)
+    events = [{k: v for k, v in event.items() if k not in ("line", "crc")} for event in journal.events(run)]
+    events = [event for event in events if event["kind"] != "sums"]
+    events.insert(1, {"t_ns": events[0]["t_ns"], "kind": "conditions", **before(**BAD)})
+    synthetic_run.seal(run, events)
+    options = argparse.ArgumentParser()
+    report.add_arguments(options)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        assert report.command(options.parse_args([str(run), "--out", str(tmp_path / "page.html")])) == 0
+    html = (tmp_path / "page.html").read_text()
+    assert "<h2>Host and drive</h2>" in html and "I/O scheduler bfq" in html and "without a second reading" in html
