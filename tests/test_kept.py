@@ -59,7 +59,7 @@ def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
 
 def test_a_full_disk_gets_back_what_was_half_kept(tmp_path, monkeypatch):
     one = device()
-    monkeypatch.setattr(kept.np, "savez", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr(np, "savez", mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         kept.save(one, tmp_path / "drive")
     assert not list(tmp_path.iterdir())
@@ -100,8 +100,20 @@ def test_a_server_that_still_writes_is_waited_for(tmp_path, monkeypatch):
     one.close()
 
 
-def test_a_drive_that_keeps_every_byte_says_so(tmp_path):
-    one = device(data="sparse")
-    one.keep(str(tmp_path / "drive"))
-    with pytest.raises(DriveError, match="--data crc"):
-        one.close()
+def test_a_drive_that_keeps_every_byte_comes_back_with_them(tmp_path):
+    one, folder = device(data="sparse"), tmp_path / "drive"
+    one.store.put(3, b"k" * 4096)
+    one.store.put(60_000, b"l" * 4096)
+    one.keep(str(folder))
+    one.close()
+    assert (folder / "store.bin").stat().st_size == SIZE
+    assert (folder / "store.bin").stat().st_blocks * 512 < 1 << 20
+    two = device(folder, data="sparse")
+    assert two.store.load(3) == b"k" * 4096 and two.store.load(60_000) == b"l" * 4096
+    assert two.store.load(4) == bytes(4096)
+    two.close()
+    with pytest.raises(DriveError, match="a kept drive"):
+        device(folder)  # what is there is no table of checks
+    (folder / "store.bin").write_bytes(b"torn")
+    with pytest.raises(DriveError, match="a kept drive"):
+        device(folder, data="sparse")

@@ -85,8 +85,8 @@ def test_a_cut_while_the_drive_starts_is_a_cut(made):
     assert admin.answer_admin(it, {"op": "power_cut"}, on_ns + 50 * MS)[0] == {"pages_lost": 0}
     it.advance(first_ns + S)
     assert not it.powered and not it.lit and it.last_cut["while_starting"]
-    ready_ns = it.power_on(first_ns + S)
-    it.advance(ready_ns)
+    assert admin.answer_admin(it, {"op": "power_on", "wait": False}, first_ns + S) == ({}, first_ns + S)
+    it.advance(first_ns + 2 * S)
     assert it.powered and host.page(1) == held
     assert (it.power_cycles, it.unsafe_shutdowns, it.cuts) == (3, 2, 2)
 
@@ -116,7 +116,7 @@ def test_programs_and_erases_under_way_are_known_with_their_progress(made):
     host = Host(it)
     host.write(100, 24)
     end_ns = int(it.drive.cache[0, 2])
-    assert versions.programs(it.drive, end_ns - SATA_TLC.t_PROG_ns // 4) == [(0, 0.75, [*range(100, 124)])]
+    assert versions.programs(it.drive, end_ns - SATA_TLC.t_PROG_ns // 4) == [(0, 0.75, 0, [*range(100, 124)])]
     assert versions.programs(it.drive, end_ns) == versions.erases(it.drive, end_ns) == []
     host.write(0, SATA_TLC.full_block_pages)  # one block of one die
     host.now_ns = host.flush()

@@ -10,7 +10,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
     {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
     {"op": "power_cut", "t_ns": n}              {"pages_lost": n}; t_ns: when the rail crossed the lock-out, or now
-    {"op": "power_on"}                          {} when the drive answers again
+    {"op": "power_on", "wait": true or false}   {} when the drive answers again, or at once
 
     {"op": "ledger"}                            every count and energy since the drive was made
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time
@@ -36,7 +36,8 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
     if op == "power_on":
         if device.supplied:
             return {"error": "the drive has power already"}, now_ns
-        return {}, device.power_on(now_ns)
+        ready_ns = device.power_on(now_ns)
+        return {}, ready_ns if request.get("wait", True) else now_ns
     if op == "identify":
         return device.identity(), now_ns
     if op == "power_cut" and device.supplied:

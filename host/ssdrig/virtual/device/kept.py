@@ -3,7 +3,8 @@ with it and writes down what the drive holds and has counted, so that `ssdrig re
 would be found. A kill -9 of the server itself leaves nothing: the drive is gone, which resume says.
 
     drive/flash.npz    VirtualDrive.save(): map, NAND, wear, counters; what the cache held is programmed first
-    drive/store.npz    the check of each page
+    drive/store.npz    the check of each page, of a drive that keeps those
+    drive/store.bin    all bytes, of a drive that keeps those in a private file; sparse
     drive/device.json  what the device has counted, and what resume compares before it starts the drive
 
 The folder appears whole or not at all. Beside it lies .drive.lock, which the server holds while it lives.
@@ -17,8 +18,6 @@ import shutil
 import time
 import zipfile
 from pathlib import Path
-
-import numpy as np
 
 from ssdrig.errors import DriveError
 from ssdrig.files import fsync_folder, write_atomically
@@ -51,16 +50,13 @@ def lock(folder: Path) -> int:
 
 
 def save(device, folder: Path) -> None:
-    """Write the drive of `device` into `folder`. Raises OSError, and DriveError for a drive that keeps every byte."""
-    checks = getattr(device.store, "checks", None)
-    if checks is None:
-        raise DriveError("a drive that keeps a check of each page (--data crc)", "one that keeps all bytes", "use crc")
+    """Write the drive of `device` into `folder`. Raises OSError."""
     half_made = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(half_made, ignore_errors=True)
     half_made.mkdir(parents=True)
     try:
         device.drive.save(half_made / "flash.npz")
-        np.savez(half_made / "store.npz", checks=checks)
+        device.store.save(half_made)
         written = int(device.drive.ledger()["host_write_bytes"])
         said = {
             "simulator": kernels.DIGEST,
@@ -107,8 +103,7 @@ def restore(device, folder: Path) -> None:
     """Give a device, made with the flash of `folder`, what the other two files hold. Raises DriveError."""
     try:
         said = json.loads((folder / "device.json").read_bytes())
-        with np.load(folder / "store.npz", allow_pickle=False) as z:
-            device.store.checks[...] = z["checks"]
+        device.store.restore(folder)
         for name in COUNTED:
             setattr(device, name, said["counted"][name])
     except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:

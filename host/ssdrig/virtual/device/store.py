@@ -16,6 +16,7 @@ import stat
 import struct
 import tempfile
 import zlib
+from pathlib import Path
 
 import numpy as np
 
@@ -151,6 +152,20 @@ class ByteStore:
     def put(self, page: int, cell: bytes) -> None:
         os.pwrite(self.fd, cell, page * PAGE_BYTES)
 
+    def save(self, folder: Path) -> None:
+        """Write all of it into `folder`. Raises OSError."""
+        with open(folder / "store.bin", "wb") as copy:
+            _copy_sparse(self.fd, copy.fileno(), os.fstat(self.fd).st_size)
+
+    def restore(self, folder: Path) -> None:
+        """Take over what save() wrote; nothing has been written yet. Raises OSError, and ValueError for a drive of
+        another size."""
+        size_bytes = os.fstat(self.fd).st_size
+        with open(folder / "store.bin", "rb") as copy:
+            if os.fstat(copy.fileno()).st_size != size_bytes:
+                raise ValueError(f"store.bin is not of {size_bytes} bytes")
+            _copy_sparse(copy.fileno(), self.fd, size_bytes)
+
     def close(self) -> None:
         self.bytes = np.empty(0, np.uint8)  # the map goes with it
         os.close(self.fd)
@@ -216,6 +231,13 @@ class CheckStore:
     def look(self) -> None:
         """Its room was taken at the start."""
 
+    def save(self, folder: Path) -> None:
+        np.savez(folder / "store.npz", checks=self.checks)
+
+    def restore(self, folder: Path) -> None:
+        with np.load(folder / "store.npz", allow_pickle=False) as z:
+            self.checks[...] = z["checks"]
+
     def close(self) -> None:
         self.checks = np.empty(0, self.checks.dtype)
 
@@ -270,6 +292,22 @@ def _fill_pattern(out, reads, n, checks):
             for line in range(at, at + PAGE_BYTES // 4, 4):
                 out[line], out[line + 1], out[line + 2], out[line + 3] = low, high, checks[page], 0
             at += PAGE_BYTES // 4
+
+
+def _copy_sparse(source: int, target: int, size_bytes: int) -> None:
+    """The bytes of one file into another of no bytes, or of zeros; holes stay holes."""
+    os.ftruncate(target, size_bytes)
+    end = 0
+    while True:
+        try:
+            at = os.lseek(source, end, os.SEEK_DATA)
+        except OSError as e:
+            if e.errno == errno.ENXIO:  # nothing but a hole from here on
+                return
+            raise
+        end = os.lseek(source, at, os.SEEK_HOLE)
+        while at < end:
+            at += os.pwrite(target, os.pread(source, min(1 << 20, end - at), at), at)
 
 
 def _open(path: str | None, size_bytes: int) -> int:

@@ -81,30 +81,34 @@ def replay_ns(drive, updates: int) -> int:
     return updates * int(drive.preset.t_R_ns) // drive.preset.dies
 
 
-def programs(drive, t_ns: int) -> list[tuple[int, float, list[int]]]:
-    """(die, share of its time that has passed, logical pages) of each program under way at t_ns."""
-    p, m, found = drive.preset, drive.m, []
-    for k in range(p.dies):
-        flights = drive.die[k, nand.D_FLIGHT : nand.D_NEXT].reshape(-1, 2)
-        slc_from = int(m[nand.K_UNITS] * m[nand.K_NP])
-        starts = sorted(int(first) for first, end in flights if end > 0)
-        for first, end in flights.tolist():
-            length = p.t_PROG_SLC_ns if first >= slc_from else p.t_PROG_ns
-            if not end - length <= t_ns < end:
-                continue
-            most = int(m[nand.K_PLANE_PAGES] if first >= slc_from else m[nand.K_PROG_PAGES])
-            limit = min([first + most, *(other for other in starts if other > first)])
-            physical = np.arange(first, min(limit, len(drive.p2l)))
-            logical = drive.p2l[physical].astype(np.int64)
-            inside = logical < drive.pages
-            current = drive.l2p[np.where(inside, logical, 0)] == physical
-            found.append((k, round((t_ns - end + length) / length, 3), logical[inside & current].tolist()))
+def programs(drive, t_ns: int) -> list[tuple[int, float, int, list[int]]]:
+    """(die, share of its time that has passed, first physical page, logical pages) of each program under way at t_ns.
+    The extra time of relocated pages is not in the share."""
+    m, found = drive.m, []
+    slc_from = int(m[nand.K_UNITS] * m[nand.K_NP])
+    for k in range(drive.preset.dies):
+        flights = drive.die[k, nand.D_FLIGHT : nand.D_NEXT].reshape(-1, 2).tolist()
+        for first, end in flights:
+            length = int(m[nand.K_TPROG_SLC if first >= slc_from else nand.K_TPROG])
+            if end - length <= t_ns < end:
+                most = int(m[nand.K_PLANE_PAGES if first >= slc_from else nand.K_PROG_PAGES])
+                last = min([first + most, *(other for other, _ in flights if other > first)])
+                share = round((t_ns - end + length) / length, 3)
+                found.append((k, share, first, pages_at(drive, first, last).tolist()))
     return found
+
+
+def pages_at(drive, first: int, last: int) -> np.ndarray:
+    """int64[]: the logical pages whose current data lies in the physical pages first..last-1."""
+    physical = np.arange(max(first, 0), min(last, len(drive.p2l)))
+    logical = drive.p2l[physical].astype(np.int64)
+    logical[logical >= drive.pages] = 0
+    return logical[drive.l2p[logical] == physical]
 
 
 def erases(drive, t_ns: int) -> list[tuple[int, float]]:
     """(die, share of its time that has passed) of each erase under way at t_ns."""
-    length = drive.preset.t_BERS_ns
+    length = int(drive.m[nand.K_TBERS])
     ends = drive.die[: drive.preset.dies, nand.D_ERASED].tolist()
     under_way = [(k, end) for k, end in enumerate(ends) if end and end - length <= t_ns < end]
     return [(k, round((t_ns - end + length) / length, 3)) for k, end in under_way]

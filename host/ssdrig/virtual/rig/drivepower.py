@@ -40,6 +40,8 @@ def _tell(admin: Path | None, powered: bool, t_ns: int) -> None:
     if admin is None:
         return
     try:
-        adminclient.ask(admin, {"op": "power_on"} if powered else {"op": "power_cut", "t_ns": t_ns}, timeout_s=60)
+        # the next crossing may come before the drive has started
+        request = {"op": "power_on", "wait": False} if powered else {"op": "power_cut", "t_ns": t_ns}
+        adminclient.ask(admin, request, timeout_s=60)
     except DriveError as error:
         print(f"the drive was not told of its power: {error}", file=sys.stderr)
