@@ -12,7 +12,7 @@ from synthetic_plan import STEPS, Writer
 from ssdrig import journal, report
 from ssdrig.analysis import set_up, table
 from ssdrig.report import plan_page
-from ssdrig.report.set_up import section
+from ssdrig.report.set_up import of_review, section
 
 GOOD = {
     "kernel": "6.1.0",
@@ -101,3 +101,15 @@ def test_the_page_of_the_main_test_shows_it_too(tmp_path):
         assert report.command(options.parse_args([str(run), "--out", str(tmp_path / "page.html")])) == 0
     html = (tmp_path / "page.html").read_text()
     assert "<h2>Host and drive</h2>" in html and "I/O scheduler bfq" in html and "without a second reading" in html
+
+
+def test_a_review_says_each_thing_once_with_the_runs_that_had_it(tmp_path):
+    runs = {}
+    for name, found in (("one", before(**BAD)), ("two", before(governor="powersave", **{"queue.scheduler": "bfq"}))):
+        w = Writer(tmp_path, STEPS, name=name)
+        w.event("conditions", **found)
+        runs[name] = w.end()
+    runs["three"] = Writer(tmp_path, STEPS, name="three").end()
+    html = of_review(runs)
+    assert html.count("I/O scheduler bfq") == 1 and "given (one, two)" in text(html)
+    assert html.count("<table") == 1 and "As it was for one" in html and of_review({"three": runs["three"]}) == ""

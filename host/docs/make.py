@@ -13,6 +13,7 @@ import rooms  # noqa: E402
 
 from ssdrig.cli import COMMANDS  # noqa: E402
 from ssdrig.errors import exit_codes  # noqa: E402
+from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
 
 MADE = "<!-- Made by host/docs/make.py; change the code, then run it. -->"
@@ -35,6 +36,7 @@ def pages() -> dict[Path, str]:
         HERE / "reference" / "commands.md": commands(),
         HERE / "reference" / "figures.md": figures(),
         HERE / "reference" / "exit-codes.md": codes(),
+        HERE / "reference" / "plans.md": plans(),
     }
 
 
@@ -116,10 +118,36 @@ def figures() -> str:
     )
 
 
+CODES = (
+    "What a command's exit code says: 0 means that all was done. Each kind of error has a code of its own, so that a",
+    "script can tell a drive that is gone from a mistake in the command line; the words of the error are on stderr.",
+)
+
+
 def codes() -> str:
     """reference/exit-codes.md, from errors.py."""
     rows = [f"| {code} | {words} | {meaning} |" for code, (words, meaning) in sorted(exit_codes().items())]
-    return "\n".join([MADE, "# Exit codes", "", "| code | word | meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join([MADE, "# Exit codes", "", *CODES, "", "| code | word | meaning |", "|---|---|---|", *rows, ""])
+
+
+def plans() -> str:
+    """reference/plans.md, from the shipped plans: what each of them is for, in its own words."""
+    read = [grammar.read(*grammar.find(name)) for name in grammar.shipped()]
+    lines = [
+        MADE,
+        "# Plans",
+        "",
+        "The tests that come with ssdrig, each with what it shows and where its method comes from. `./ssdrig run NAME`",
+        "carries one out, `--variant` another form of it, `--dry-run` says what it takes; `./ssdrig plans show NAME`",
+        "prints the whole file. What they measure, side by side: [methods.md](../methods.md).",
+        "",
+        *[f"* [`{plan.name}`](#{plan.name}): {plan.title}" for plan in read],
+    ]
+    for plan in read:
+        variants = ", ".join(f"`{name}`" for name in plan.variants) or "none"
+        lines += ["", f"## {plan.name}", "", f"**{plan.title}.** {plan.about}", "", f"Source: {plan.source}", ""]
+        lines += [f"Needs {', '.join(plan.needs) or 'nothing'}; variants: {variants}."]
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from ssdrig.analysis.table import Table
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
-from ssdrig.report import library, page, plan_page, review_says, shown_parts
+from ssdrig.report import library, page, plan_page, review_says, set_up, shown_parts
 from ssdrig.report.library import Member
 from ssdrig.report.shown import Context
 from ssdrig.review_folder import Done, Review
@@ -54,6 +54,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         library_section(members, notes),
         *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
         gaps(tables),
+        set_up.of_review({name: each.path for name, each in tables.items()}),
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',

@@ -1,6 +1,7 @@
 """What drive and host were set to, as a piece of a run's page: a table, and what was not as it should be
 (analysis/set_up.py)."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -11,20 +12,50 @@ from ssdrig.analysis import set_up
 def section(run: Path, name: str = "") -> str:
     """ "" for a run without its conditions. Of a run of several parts those of the part that stands for it. Raises
     JournalError."""
-    folder = parts.shown(run)[0]
-    before, after = set_up.of(journal.events(folder))
+    before, after, header = _read(run)
     if not before:
         return ""
-    header = journal.run_header(folder)
-    host = header.get("host") or {}
     title = "Host and drive" + (f": {name}" if name else "")
-    out = [f"<section><h2>{escape(title)}</h2>"]
-    wrong = set_up.wrong(before, after, host.get("cpus"), bool(header.get("simulated")))
-    if wrong:
-        items = "".join(f"<li>{escape(each)}</li>" for each in wrong)
-        out.append(f'<p class="warn">Not as it should be:</p><ul class="warn">{items}</ul>')
-    else:
-        out.append('<p class="soft">Nothing seen that was not as it should be.</p>')
+    wrong = _wrong(before, after, header)
+    return f"<section><h2>{escape(title)}</h2>{_said(wrong)}{_table(before, after, header)}</section>"
+
+
+def of_review(runs: Mapping[str, Path]) -> str:
+    """Of the runs of a review, by their names: what was not as it should be in any of them, each said once, and the
+    table of the first. Raises JournalError."""
+    found = [(name, *_read(run)) for name, run in runs.items()]
+    known = [(name, before, after, header) for name, before, after, header in found if before]
+    if not known:
+        return ""
+    wrong: dict[str, list[str]] = {}
+    for name, *said in known:
+        for words in _wrong(*said):
+            wrong.setdefault(words, []).append(name)
+    lines = [f"{words} ({', '.join(names)})" for words, names in wrong.items()]
+    name, *first = known[0]
+    table = f"<p>As it was for {escape(name)}:</p>{_table(*first)}"
+    return f'<section id="host"><h2>Host and drive</h2>{_said(lines)}{table}</section>'
+
+
+def _read(run: Path) -> tuple[dict, dict, dict]:
+    """The events `conditions` before and after the run, and its header."""
+    folder = parts.shown(run)[0]
+    return *set_up.of(journal.events(folder)), journal.run_header(folder)
+
+
+def _wrong(before: Mapping, after: Mapping, header: Mapping) -> list[str]:
+    return set_up.wrong(before, after, (header.get("host") or {}).get("cpus"), bool(header.get("simulated")))
+
+
+def _said(wrong: Sequence[str]) -> str:
+    if not wrong:
+        return '<p class="soft">Nothing seen that was not as it should be.</p>'
+    items = "".join(f"<li>{escape(each)}</li>" for each in wrong)
+    return f'<p class="warn">Not as it should be:</p><ul class="warn">{items}</ul>'
+
+
+def _table(before: Mapping, after: Mapping, header: Mapping) -> str:
+    host = header.get("host") or {}
     lines = [
         set_up.Line(words, str(host[key]), "")
         for words, key in (("fio", "fio"), ("Python", "python"), ("CPUs", "cpus"))
@@ -40,11 +71,8 @@ def section(run: Path, name: str = "") -> str:
         + "</tr>"
         for line in lines
     )
-    out.append(
-        f'<div class="scroll"><table class="steps"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    table = f'<table class="steps"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    out = f'<div class="scroll">{table}</div>'
     if lacking := set_up.unknown(before):
-        out.append(f'<p class="soft">Not known: {escape("; ".join(lacking))}.</p>')
-    if not after:
-        out.append('<p class="soft">The run ended without a second reading.</p>')
-    return "".join(out) + "</section>"
+        out += f'<p class="soft">Not known: {escape("; ".join(lacking))}.</p>'
+    return out + ("" if after else '<p class="soft">The run ended without a second reading.</p>')
