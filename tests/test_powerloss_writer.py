@@ -9,7 +9,7 @@ from memory_drive import MemoryDrive
 from ssdrig.benchmarks.powerloss_cuts import RUN, Campaign
 from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import DriveError
-from ssdrig.powerloss import fill, layout, readback, record, streams
+from ssdrig.powerloss import fill, layout, readback, record, streams, verdict
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
 
@@ -183,20 +183,25 @@ def test_what_is_read_back_is_what_was_touched_and_what_lies_beside():
     )
 
 
-@pytest.mark.parametrize("preset, cuts", [("sata-tlc", 8), ("enterprise-plp", 4)])
-def test_clean_cuts_are_clean(tmp_path, preset, cuts):
-    campaign = Campaign(preset, tmp_path)
-    acked_late = lost = 0
+@pytest.mark.parametrize(
+    "preset, cache_on, torn, cuts",
+    [("sata-tlc", True, 0, 6), ("sata-tlc", True, 0.5, 4), ("sata-tlc", False, 0, 6), ("enterprise-plp", True, 0, 5)],
+)
+def test_an_honest_drive_is_accused_of_nothing(tmp_path, preset, cache_on, torn, cuts):
+    session_ns = (2 * MS, 60 * MS if preset == "sata-tlc" else 12 * MS)
+    campaign = Campaign(preset, tmp_path, 3, cache_on, session_ns=session_ns, torn=torn, adversary=True)
+    repeated = lost = without_R1 = 0
     try:
         for _ in range(cuts):
             cut = campaign.cut()
-            rows = cut.session.rows
+            rows, on_ns = cut.session.rows, cut.session.on_ns
             assert cut.verdict.why_not == "" and cut.ended.reason == "gone"
             assert not cut.verdict.finding.any(), cut.verdict
-            acked_late += int(
-                ((rows["status"] == 0) & (rows["done_ns"] < NEVER))[rows["done_ns"] > cut.session.on_ns].sum()
-            )
+            repeated += int(((rows["status"] == 0) & (rows["done_ns"] > on_ns) & (rows["done_ns"] < NEVER)).sum())
             lost += len(cut.verdict.lost_volatile)
+            late = cut.session._replace(on_ns=NEVER)
+            without_R1 += int(verdict.judge(late, cut.blocks, campaign.promise).finding.any())
     finally:
         campaign.close()
-    assert acked_late > 0 and (lost > 0) == (preset == "sata-tlc")
+    assert repeated > 0 and (lost > 0) == (preset == "sata-tlc" and cache_on)
+    assert without_R1 > 0  # what a kernel repeats after the outage would accuse the drive

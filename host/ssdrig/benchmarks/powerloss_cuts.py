@@ -10,6 +10,7 @@ import numpy as np
 from ssdrig.powerloss import layout, modeltime, promise, readback, record, verdict
 from ssdrig.powerloss.history import History
 from ssdrig.powerloss.writer import Ended, Writer
+from ssdrig.virtual.device import powercut
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash.drive import VirtualDrive
@@ -34,7 +35,9 @@ class Cut(NamedTuple):
 
 class Campaign:
     """A drive of `preset` (a name, or a Preset) in model time. `cache_on` False: the host has switched the write cache
-    off. session_ns: shortest and longest session. `device` is the drive itself, for its faults and chances."""
+    off. session_ns: shortest and longest session. torn: how often a write under way is torn inside 4 KiB, which
+    Identify then allows. adversary: how often what an honest drive may lose is lost is drawn anew for each session.
+    `device` is the drive itself."""
 
     def __init__(
         self,
@@ -46,12 +49,15 @@ class Campaign:
         session_ns: tuple[int, int] = (5_000_000, 100_000_000),
         capacity_bytes: int = CAPACITY_BYTES,
         host: modeltime.Host = modeltime.HOST,
+        torn: float = 0.0,
+        adversary: bool = False,
     ):
         preset = replace(PRESETS[preset], time_dilation=1) if isinstance(preset, str) else preset
         ring = np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         ring[:, 1] = 0
         drive = VirtualDrive(preset, capacity_bytes=capacity_bytes, ring=ring)
         self.device = Device(preset, drive, drive.capacity_bytes, "sparse", 0, ring, latency=True)
+        self.device.seed, self.device.chances = seed, powercut.Chances(torn=torn)
         self.transport = modeltime.Model(self.device, seed, write_through=not cache_on, host=host)
         shift = block_bytes.bit_length() - 1
         pages = identify.controller(self.device, 1), identify.namespace(self.device, shift)
@@ -60,11 +66,15 @@ class Campaign:
         self.base = np.full(self.layout.base_blocks, record.ZEROS, np.int64)
         self.seed, self.number, self.next_seq = seed, 0, 1
         self._file, self._session_ns = folder / "history.bin", session_ns
+        self._adversary = adversary
 
     def cut(self) -> Cut:
         """The next session, judged; the base goes on."""
         self.number += 1
         transport, chance = self.transport, np.random.default_rng([self.seed, self.number, 0xC])
+        if self._adversary:
+            new, cached = chance.random(), max(0.0, chance.random() - 0.5)
+            self.device.chances = replace(self.device.chances, in_flight_new=new, cached_new=cached)
         self._file.unlink(missing_ok=True)
         book = History(self._file, self.next_seq)
         writer = Writer(transport, book, self.layout, self.promise, RUN, self.number, self.seed, self.base)

@@ -78,7 +78,7 @@ class Model:
         next_ns = np.partition(self._due_ns, least - 1)[least - 1] if least > 1 else self._due_ns.min()
         late_ns = int(self._chance.random() * LATE_NS)
         self._advance(min(int(next_ns) + late_ns, self.t_ns + timeout_ns))
-        found = np.flatnonzero(self._due_ns <= self.t_ns)
+        found = (self._due_ns <= self.t_ns).nonzero()[0]
         n = len(found)
         if n:
             self._due_ns[found] = OPEN

@@ -17,7 +17,7 @@ from ssdrig.powerloss.slots import Transport
 
 GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
 BATCH = 64  # most commands that are submitted at once
-WAIT_NS = 1_000_000  # how often it is looked whether to stop
+WAIT_NS = 10_000_000  # how often it is looked whether to stop
 SPIN_NS = 200_000  # so long before an aimed command nothing else is waited for
 HOLD_NS = 20_000_000
 AIMED = len(streams.NAMES)  # the lane of aimed commands
@@ -133,6 +133,7 @@ class Writer:
             state[loop.HOLD_KIND] = 0
             if left_ns > -aim.silence_ns:
                 return min(wait_ns, aim.silence_ns + left_ns), aim
+            self._issue()
             return wait_ns, None
         if aim.kind and left_ns <= aim.hold_ns:
             state[loop.HOLD_KIND], state[loop.HOLD_FLAGS] = aim.kind, FUA if aim.kind == WRITE else 0
