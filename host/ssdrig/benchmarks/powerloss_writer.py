@@ -43,8 +43,7 @@ def clean(preset: str, cache_on: bool, session_ns: tuple[int, int], cuts: int, s
     out, certain = Clean(), np.array([each.certain for each in findings.CLASSES])
     began_s = time.process_time()
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-powerloss-") as folder:
-        own = {"cache_on": cache_on, "session_ns": session_ns, "torn": torn, "adversary": True}
-        campaign = Campaign(preset, Path(folder), seed, **own)
+        campaign = Campaign(preset, Path(folder), seed, cache_on, session_ns=session_ns, torn=torn, adversary=True)
         try:
             for _ in range(cuts):
                 cut = campaign.cut()
