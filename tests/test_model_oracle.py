@@ -1,0 +1,62 @@
+"""What the analysis says of each cell of a matrix, against the ledger of the virtual drive that did the I/O, in model
+time: IOPS, W, write amplification within its error bar, Little's check. And the steady state of pts-wsat against what
+the same drive does in a long load behind it."""
+
+from dataclasses import replace
+
+import pytest
+from model_runs import ModelRun
+
+from ssdrig.analysis import little, table
+from ssdrig.virtual.flash.presets import SATA_TLC
+
+SECONDS = 6
+BAR = 0.02  # of steady IOPS
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """mix-sweep: 11 shares of reads by 1 and 4 threads, of a drive in steady state."""
+    made = ModelRun(tmp_path_factory.mktemp("model"), "mix-sweep", time=f"{SECONDS} s")
+    made.model.precondition("seq", 1.0)
+    made.model.precondition("random", 3.0)
+    made.smart("before")
+    for label in [label for label, act in made.acts.items() if act.path == "mix"]:
+        made.point(label, SECONDS)
+        made.smart("after")
+    return made, table.load(made.end())
+
+
+def test_every_cell_is_as_the_ledger_has_it(cells):
+    made, found = cells
+    rows = found.of("mix")
+    assert len(rows) == 22
+    for row in rows:
+        truth, told = made.truth[row.act.label, None], row.act.label
+        assert row.value("iops") == pytest.approx(truth.ios / SECONDS, rel=1e-6), told
+        assert row.value("W") == pytest.approx(truth.joules / SECONDS, rel=0.005), told
+        seen, error = row.value("wa"), row.windows["all"]["wa_error"]
+        if not truth.host_bytes:
+            assert seen is None and row.why_not("wa"), told
+            continue
+        assert abs(seen - truth.nand_bytes / truth.host_bytes) <= error <= 0.05 * seen, told
+
+
+def test_littles_check_holds_in_every_cell(cells):
+    """Latencies and counts are the model's, each by itself."""
+    found = little.loads(cells[1].rows)
+    assert len(little.checked(found)) == 22 and little.beyond(found) == []
+
+
+def test_steady_iops_are_the_models(tmp_path):
+    """pts-wsat from a purged drive on: its last fifth against a long load of the same drive behind it. Small GC units,
+    whose collector reaches its mean within seconds (as in benchmarks/resume.py)."""
+    made = ModelRun(tmp_path, "pts-wsat", preset=replace(SATA_TLC, block_pages=48, gc_high=8))
+    made.smart("before")
+    made.point("wsat", 60)
+    made.smart("after")
+    put, truth = made.carried_out(made.acts["wsat"].keys, 60)
+    (row,) = table.load(made.end()).of("wsat")
+    steady = row.windows["end"]
+    assert steady["iops_mean"] == pytest.approx(put.ios / 60, rel=BAR)
+    assert steady["energy_uJ_per_io"] == pytest.approx(1e6 * truth.joules / truth.ios, rel=BAR)

@@ -1,0 +1,91 @@
+"""The pages of the plans that are no PTS in headless Chromium, as wide as a phone: each view of a plan has its plot or
+its table, drawn, with named axes, and nothing complains. The runs are synthetic: all loads of a plan, a number of its
+own in each."""
+
+import re
+
+import pytest
+import test_pts_browser as pts
+from pts_runs import number_of
+from synthetic_pts import Run, steady_load
+
+from ssdrig.analysis import table
+from ssdrig.report import plan_page
+
+pytestmark = pytest.mark.slow
+phone = pts.phone
+# of each card of bars: its title, where one of them has a length
+BARS = """[...document.querySelectorAll('.card')].filter((card) => [...card.querySelectorAll('.fill')].some(
+  (bar) => bar.getBoundingClientRect().width > 1)).map((card) => card.querySelector('h3').textContent)"""
+# of each plan: its parameters, words of the titles of its plots, and of its tables and bars
+WANTED = {
+    "qd-sweep": (
+        {"qd": [1, 4, 32]},
+        ["Mean IOPS by queue depth", "Mean latency (lat) by queue depth", "Throughput by queue depth", "IOPS"],
+        ["P99 latency (lat)"],
+    ),
+    "bs-sweep": (
+        {"block": ["4 KiB", "64 KiB", "1 MiB"]},
+        ["Throughput by block size", "Mean IOPS by block size", "Energy per gigabyte by block size"],
+        [],
+    ),
+    "mix-sweep": ({}, ["Mean IOPS by read share", "IOPS per watt by read share", "Mean power by read share"], []),
+    "four-states": (
+        {},
+        ["IOPS: fresh, used", "Power: fresh, used"],
+        ["Mean IOPS", "Write amplification", "Mean power"],
+    ),
+    "used-state": ({}, [], ["Mean IOPS by queue depth and read share", "Throughput"]),
+}
+AXES = re.compile(pts.ALONG.pattern + r"|^(read share|I/O per second asked for|GB)")
+
+
+def whole(runs, name: str, params: dict) -> table.Table:
+    """All acts of a plan: two seconds, or six, of each load, a second of anything else."""
+    made = Run(runs, name, **params)
+    host = 1 << 40
+    for i, (label, act) in enumerate(made.acts.items()):
+        if act.not_run:
+            made.not_run(label, act.not_run)
+        elif act.do in ("fill", "load"):
+            made.poll("before", host, 2 * host)
+            seconds = 2 if act.point else 6
+            keys = {"read": 0, **act.keys}
+            keys |= {"block": ((keys["block"], 100),)} if isinstance(keys["block"], int) else {}
+            put = steady_load(round(number_of(i, 900)), number_of(i, 1.0, 1.021), keys, seconds)
+            made.does(label, put)
+            ended_ns = made.t_ns
+            for second in (2, 4) if not act.point else ():  # readings within, for what is drawn over the time
+                made.t_ns = ended_ns - (seconds - second) * 1_000_000_000
+                moved = round(put.ios * put.block) * second // seconds
+                made.poll("poll", host + moved, 2 * (host + moved))
+            made.t_ns = ended_ns
+            host += round(put.ios * put.block)
+            made.t_ns += 10_000_000
+            made.poll("after", host, 2 * host)
+        else:
+            made.step(act.path, 1, **({"method": "format"} if act.do == "purge" else {}))
+    return table.load(made.end())
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_all_views_of_a_plan_are_drawn_on_a_phone(phone, tmp_path, name):
+    params, plots_wanted, others_wanted = WANTED[name]
+    found = whole(tmp_path, name, params)
+    page = tmp_path / f"{name}.html"
+    page.write_text(plan_page.render([found]))
+    phone.open(page)
+    assert phone.js("document.documentElement.scrollWidth") <= pts.WIDTH
+    plots, tables, bars = (phone.js(what) for what in (pts.PLOTS, pts.TABLES, BARS))
+    for plot in plots:
+        assert plot["drawn"] and plot["px"] >= pts.SMALLEST, plot
+        assert pts.UNIT.search(plot["y"]) and AXES.search(plot["x"]), plot
+    for title in plots_wanted:
+        assert any(title in plot["title"] for plot in plots), (title, plots)
+    for title in others_wanted:
+        assert any(title in of for of in [*bars, *(of for of, cells in tables if cells)]), (title, bars, tables)
+    shown = [plot["title"] for plot in plots] + [of for of, _ in tables] + bars
+    values = sum(len(show["value"]) if isinstance(show.get("value"), list) else 1 for show in found.plan.shows)
+    figures = sum(show["view"] == "figure" for show in found.plan.shows)
+    assert len(shown) >= values - figures and shown
+    assert phone.complaints() == [] and phone.requests() == [page.resolve().as_uri()]
