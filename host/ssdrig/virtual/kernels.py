@@ -24,6 +24,8 @@ SOURCES = (
     "flash/commands.py",
     "flash/purge.py",
     "flash/workload.py",
+    "flash/purge.py",
+    "device/store.py",
     "device/nbd.py",
     "nvme/pdu.py",
 )

@@ -348,7 +348,9 @@ def warm_up(preset: Preset) -> None:
             for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM):
                 nbd.parse(buf, 0, 0, device.capacity_bytes, 1, batch)
                 batch[0, nbd.OP], batch[0, nbd.LENGTH] = op, store.PAGE_BYTES
+                nbd.came_together(batch, 0, 1, 0, 0)
                 device.execute(buf, batch, 1, 0)
+                nbd.stamp(batch, 1, 0, 0)
                 nbd.collect(batch, 1, 0, buf, reads)
             device.store.read(buf, np.array([[0, 0, store.PAGE_BYTES]]), 1)
             device.advance(1_000_000)

@@ -1,0 +1,68 @@
+"""What is compiled: all of it before time matters, and made anew when any of its sources has changed."""
+
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from ssdrig.virtual import kernels
+from ssdrig.virtual.device import device, nbd
+from ssdrig.virtual.device.waiting import Waiting
+from ssdrig.virtual.feed import BINS
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import PRESETS
+
+KIB, MS = 1024, 1_000_000
+
+
+def test_each_file_with_kernels_is_a_source():
+    with_kernels = [path for path in kernels.HERE.rglob("*.py") if "\n@jit" in path.read_text()]
+    assert len(with_kernels) > 5
+    assert {str(path.relative_to(kernels.HERE)) for path in with_kernels} <= set(kernels.SOURCES)
+
+
+def compiled() -> dict[str, list]:
+    """The signatures for which each kernel of the virtual drive has machine code in this process."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("ssdrig.virtual")]
+    found = [value for module in modules for value in vars(module).values()]
+    return {str(it): list(it.signatures) for it in found if isinstance(it, numba.core.registry.CPUDispatcher)}
+
+
+@pytest.mark.parametrize("data", ["sparse", "crc", "file"])
+def test_a_drive_that_serves_compiles_and_loads_nothing_more(data, tmp_path):
+    """A server that does so in the middle of a request is late, by up to seconds on a busy machine, and the board has
+    by then read power that is too low."""
+    preset = PRESETS["sata-tlc"]
+    device.warm_up(preset)
+    before = compiled()
+    ring = np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
+    data = str(tmp_path / "data") if data == "file" else data
+    drive = VirtualDrive(preset, ring=ring)
+    it = device.Device(preset, drive, 64 << 20, data, 0, ring, latency=True)
+    waiting, t_ns, buf = Waiting(it), MS, np.zeros(1 << 20, np.uint8)
+    out = np.empty(1 << 20, np.uint8)
+    requests = [
+        (op, flags, n, length, offset, stamped)
+        for op in (nbd.WRITE, nbd.READ, nbd.FLUSH, nbd.TRIM, nbd.WRITE_ZEROES)
+        for flags in (0, nbd.FUA)
+        for n in (1, 9)
+        for length, offset in ((4 * KIB, 0), (128 * KIB, 0), (512, 512), (8 * KIB, 2 * KIB))
+        if not (length % it.store.min_block or offset % it.store.min_block)
+        for stamped in (False, True)
+    ]
+    for op, flags, n, length, offset, stamped in requests:
+        batch = np.zeros((n, nbd.COLUMNS), np.int64)
+        batch[:, nbd.OP], batch[:, nbd.FLAGS] = op, flags
+        batch[:, nbd.OFFSET], batch[:, nbd.LENGTH] = offset + np.arange(n) * (256 * KIB), length
+        nbd.parse(buf, 0, 0, it.capacity_bytes, 1, batch)
+        (waiting.execute_stamped if stamped else waiting.execute)(buf, batch, n, t_ns)
+        t_ns += 100 * MS
+        waiting.replying(t_ns)
+        left, _, reads, due_ns = nbd.collect(waiting.rows, waiting.n, t_ns, out, waiting.reads)
+        waiting.left(left, due_ns)
+        if reads:
+            it.store.read(out, waiting.reads, reads)
+        it.advance(t_ns)
+    it.close()
+    assert compiled() == before
