@@ -170,9 +170,9 @@ of = "reads"
 """
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    w = Writer(tmp_path_factory.mktemp("line"), PLAN)
+def lined(runs):
+    """Three rates on the line, one that was not reached."""
+    w = Writer(runs, PLAN)
     for number, (rate, done) in enumerate(((1000, 1000), (2000, 2000), (3000, 3000), (9000, 5000)), 1):
         w.load(
             "reads",
@@ -182,6 +182,11 @@ def run(tmp_path_factory):
             point={"rate": f"{rate // 1000} kIOPS"},
         )
     return table.load(w.end(power=True))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return lined(tmp_path_factory.mktemp("line"))
 
 
 def test_the_view_says_what_the_line_is(run):

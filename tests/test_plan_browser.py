@@ -1,11 +1,15 @@
-"""The pages of the plans that are no PTS in headless Chromium, as wide as a phone: each view of a plan has its plot or
-its table, drawn, with named axes, and nothing complains. The runs are synthetic: all loads of a plan, a number of its
-own in each."""
+"""The pages of plans that are no PTS, and of each view that no PTS plan has, in headless Chromium, as wide as a phone:
+each view has its plot or its table, drawn, with named axes, and nothing complains. The runs are synthetic: all loads of
+a plan, a number of its own in each, or those of the view's own tests."""
 
 import re
 
 import pytest
+import test_load_line as line
 import test_pts_browser as pts
+import test_rated_life as life
+import test_slc_cache as cache
+import test_thermal as thermal
 from pts_runs import number_of
 from synthetic_pts import Run, steady_load
 
@@ -37,7 +41,8 @@ WANTED = {
     ),
     "used-state": ({}, [], ["Mean IOPS by queue depth and read share", "Throughput"]),
 }
-AXES = re.compile(pts.ALONG.pattern + r"|^(read share|I/O per second asked for|GB)")
+AXES = re.compile(pts.ALONG.pattern + r"|^(read share|Written, GB|Rest before it, s|Drive time, s)")
+UNIT = re.compile(pts.UNIT.pattern + "|Recovered, GB|^Write amplification$")
 
 
 def whole(runs, name: str, params: dict) -> table.Table:
@@ -68,24 +73,63 @@ def whole(runs, name: str, params: dict) -> table.Table:
     return table.load(made.end())
 
 
-@pytest.mark.parametrize("name", WANTED)
-def test_all_views_of_a_plan_are_drawn_on_a_phone(phone, tmp_path, name):
-    params, plots_wanted, others_wanted = WANTED[name]
-    found = whole(tmp_path, name, params)
-    page = tmp_path / f"{name}.html"
+def drawn(phone, page, found: table.Table) -> tuple[list[str], list[str]]:
+    """Titles of what the page shows: of its plots, and of its tables and bars."""
     page.write_text(plan_page.render([found]))
     phone.open(page)
     assert phone.js("document.documentElement.scrollWidth") <= pts.WIDTH
     plots, tables, bars = (phone.js(what) for what in (pts.PLOTS, pts.TABLES, BARS))
     for plot in plots:
         assert plot["drawn"] and plot["px"] >= pts.SMALLEST, plot
-        assert pts.UNIT.search(plot["y"]) and AXES.search(plot["x"]), plot
-    for title in plots_wanted:
-        assert any(title in plot["title"] for plot in plots), (title, plots)
-    for title in others_wanted:
-        assert any(title in of for of in [*bars, *(of for of, cells in tables if cells)]), (title, bars, tables)
-    shown = [plot["title"] for plot in plots] + [of for of, _ in tables] + bars
-    values = sum(len(show["value"]) if isinstance(show.get("value"), list) else 1 for show in found.plan.shows)
-    figures = sum(show["view"] == "figure" for show in found.plan.shows)
-    assert len(shown) >= values - figures and shown
+        assert UNIT.search(plot["y"]) and AXES.search(plot["x"]), plot
     assert phone.complaints() == [] and phone.requests() == [page.resolve().as_uri()]
+    return [plot["title"] for plot in plots], [of for of, cells in tables if cells] + bars
+
+
+def has(wanted: list[str], titles: list[str]) -> None:
+    for title in wanted:
+        assert any(title in of for of in titles), (title, titles)
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_all_views_of_a_plan_are_drawn_on_a_phone(phone, tmp_path, name):
+    params, plots_wanted, others_wanted = WANTED[name]
+    found = whole(tmp_path, name, params)
+    plots, others = drawn(phone, tmp_path / f"{name}.html", found)
+    has(plots_wanted, plots)
+    has(others_wanted, others)
+    values = sum(
+        len(show["value"]) if isinstance(show.get("value"), list) else 1
+        for show in found.plan.shows
+        if show["view"] != "figure"
+    )
+    assert len(plots + others) >= values
+
+
+VIEWS = {  # a run of each, words of the titles of its plots, and of its tables
+    "plateaus, cache-recovery": (
+        cache.made,
+        [
+            "Speed over what was written, fill",
+            "Speed over what was written, again",
+            "What the cache takes after a rest",
+        ],
+        ["Speed over what was written"],
+    ),
+    "load-line": (line.lined, ["Load line"], []),
+    "average-power": (
+        lambda runs: line.averaged(runs, "own", True, text=line.AVERAGE + 'rest = "rest"\n'),
+        [],
+        ["Average power"],
+    ),
+    "thermal": (thermal.heated, ["Temperature"], []),
+    "life": (lambda runs: table.load(life.run_of(runs, [1.2, 2.5, 2.45, 2.52, 2.48, 2.5, 2.55])), [], ["Rated life"]),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_each_view_is_drawn_on_a_phone(phone, tmp_path, view):
+    make, plots_wanted, others_wanted = VIEWS[view]
+    plots, others = drawn(phone, tmp_path / "view.html", make(tmp_path))
+    has(plots_wanted, plots)
+    has(others_wanted, others)

@@ -106,9 +106,9 @@ of = ["before", "load", "after"]
 """
 
 
-def test_the_page_has_the_body_of_the_run(tmp_path):
+def heated(runs):
     """10 s at 0.5 W, 60 s at 4.5 W, 60 s at 0.5 W; 5 K/W and 20 s."""
-    w = Writer(tmp_path, PLAN)
+    w = Writer(runs, PLAN)
     w.step("before", 10, 0.5)
     begin_ns = w.t_ns
     w.load("load", [1000] * 60, 4.5)
@@ -121,7 +121,11 @@ def test_the_page_has_the_body_of_the_run(tmp_path):
         celsius += (25 + 5 * power - celsius) * (1 - np.exp(-1 / 20))
         w.t_ns = begin_ns + (second - 9) * 1_000_000_000
     w.t_ns = end_ns
-    run = table.load(w.end(power=True))
+    return table.load(w.end(power=True))
+
+
+def test_the_page_has_the_body_of_the_run(tmp_path):
+    run = heated(tmp_path)
     found = next(row.found for row in run.rows if row.act.path == "load")
     assert found["K_per_W"] == pytest.approx(5, rel=0.05) and found["tau_s"] == pytest.approx(20, rel=0.08)
     assert found["warning_temp_min"] == 0 and found["throttled"]["celsius"] is None
