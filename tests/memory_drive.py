@@ -14,6 +14,7 @@ class MemoryDrive:
 
     def __init__(self, size_bytes: int):
         self.slots, self.size_bytes, self.gone, self.under_way = Slots(64), size_bytes, "", 0
+        self.can_trim = True
         self.bytes, self.t_ns, self.paused_ns = np.zeros(size_bytes, np.uint8), 0, 0
         self.bad: dict[int, int] = {}
         self.mute = self.refuses = False

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,6 +94,38 @@ def test_a_block_device_takes_trims(file, tmp_path):
             assert {TRIM, BLANK} < set(rows["kind"])
         finally:
             transport.close()
+
+
+@pytest.mark.parametrize("kind", [Aio, Threads])
+def test_flush_and_fua_reach_the_device(file, kind):
+    """The kernel counts what it sends: of a device with a volatile cache and without FUA, each makes a FLUSH."""
+    with loop_device(file) as node:
+        queue, stat = (Path("/sys/block") / Path(node).name / name for name in ("queue/write_cache", "stat"))
+        transport = kind(node)
+        sent = {}
+        try:
+            if queue.read_text().strip() != "write back" or len(stat.read_text().split()) < 17:
+                pytest.skip("a kernel without these counters, or a loop device without a cache")
+            for flags, what in ((0, WRITE), (FUA, WRITE), (0, FLUSH), (0, TRIM)):
+                before = [int(each) for each in stat.read_text().split()]
+                for i in range(3):
+                    done(transport, what, flags, 4096 * i)
+                now = [int(each) - b for each, b in zip(stat.read_text().split(), before)]
+                sent[what, flags] = now[11], now[15]  # discards, FLUSHes
+        finally:
+            transport.close()
+        assert (sent[WRITE, 0], sent[FLUSH, 0], sent[TRIM, 0]) == ((0, 0), (0, 3), (3, 0))
+        assert sent[WRITE, FUA][1] >= 3  # without AIO the kernel counts it twice
+
+
+def done(transport, kind, flags, offset) -> None:
+    """One command of 4 KiB."""
+    slots, ended = transport.slots, np.zeros(4, np.int64)
+    slots.kind[0], slots.flags[0], slots.offset[0], slots.length[0] = kind, flags, offset, 4096 * (kind != FLUSH)
+    transport.submit(np.array([0]), 1)
+    while not transport.reap(ended, 1000 * MS):
+        assert transport.gone == ""
+    assert slots.status[0] == 0
 
 
 def test_where_aio_is_forbidden_threads_do_it(file, monkeypatch):

@@ -120,6 +120,12 @@ def test_how_it_ends(memory, tmp_path):
     assert (silent.book.written()["done_ns"] == NEVER).all()
 
 
+def test_a_drive_without_trims_gets_none(memory, tmp_path):
+    memory.can_trim = False
+    writer_on(memory, tmp_path, shares={"random": 50, "trim": 50}).write(2 * MS)
+    assert set(memory.kinds) == {WRITE}
+
+
 def test_bytes_that_no_flush_covers_are_counted(memory, tmp_path):
     writer = writer_on(memory, tmp_path, shares={"random": 100})
     writer.write(5 * MS)
@@ -175,6 +181,9 @@ def test_what_is_read_back_is_what_was_touched_and_what_lies_beside():
     assert readback.wanted(open_, places, np.random.default_rng(1)).tolist() == [[128, 256], [384, 640]]
     first, n = readback.pieces(np.array([[128, 700], [1000, 1001]]), 256)
     assert list(zip(first.tolist(), n.tolist())) == [(128, 128), (256, 256), (512, 188), (1000, 1)]
+    parts = list(readback.portions(np.array([[0, 700], [1000, 1001], [2000, 2600]]), 512))
+    second = [[512, 700], [1000, 1001], [2000, 2048], [2048, 2560]]
+    assert [part.tolist() for part in parts] == [[[0, 512]], second, [[2560, 2600]]]
     many = layout.make(512, 64 * MIB, canaries=200)
     some = readback.wanted(rows[:0], many, np.random.default_rng(1), canary_share=0.05)
     assert (some[:, 1] - some[:, 0]).tolist() == [8] * len(some) and 10 <= len(some) <= 11

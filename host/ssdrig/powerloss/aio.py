@@ -8,6 +8,7 @@ import errno
 import os
 import stat
 import time
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -34,9 +35,23 @@ def opened(path: str) -> int:
         raise DriveError(f"{path} to open for direct I/O", why, "see whether it is there and not read-only") from error
 
 
+def takes_trims(fd: int) -> bool:
+    """Whether it is a block device to which the kernel passes discards on."""
+    found = os.fstat(fd)
+    if not stat.S_ISBLK(found.st_mode):
+        return False
+    node = Path(f"/sys/dev/block/{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+    for queue in (node / "queue", node / "../queue"):  # of a partition it is its disk's
+        try:
+            return int((queue / "discard_max_bytes").read_text()) > 0
+        except (OSError, ValueError):
+            continue
+    return False
+
+
 class Aio:
     """A transport (slots.Transport). Raises DriveError where it cannot be opened, ToolMissing on a processor whose
-    calls are not known. Files take no TRIM. close() waits for what is under way."""
+    calls are not known. Only a block device takes TRIM. close() waits for what is under way."""
 
     def __init__(self, path: str):
         self.path, self.slots, self.under_way, self.gone = path, Slots(), 0, ""
@@ -47,8 +62,8 @@ class Aio:
             self._context.close()
             raise
         self.size_bytes = os.lseek(self._fd, 0, os.SEEK_END)
-        is_drive = stat.S_ISBLK(os.fstat(self._fd).st_mode)
-        self._discards = Discards(self._fd) if is_drive else None
+        self.can_trim = takes_trims(self._fd)
+        self._discards = Discards(self._fd) if self.can_trim else None
         self._controls = np.zeros(self.slots.n, CONTROL)
         self._controls["data"], self._controls["fd"] = np.arange(self.slots.n), self._fd
         self._controls["buffer"] = self.slots.data.ctypes.data + np.arange(self.slots.n) * self.slots.bytes_each
@@ -151,7 +166,7 @@ def prepare(controls, buffers, pointers, controls_at, order, n, opcodes, kind, f
         row["opcode"] = opcodes[kind[slot]]
         row["rw_flags"] = RWF_DSYNC if kind[slot] == WRITE and flags[slot] & FUA else 0
         row["buffer"] = 0 if flush else buffers[slot]
-        row["bytes"], row["offset"] = length[slot], offset[slot]
+        row["bytes"], row["offset"] = length[slot], 0 if flush else offset[slot]
         pointers[k] = np.uint64(controls_at) + np.uint64(slot) * np.uint64(CONTROL_BYTES)
         k += 1
     return k, trims

@@ -42,7 +42,7 @@ class Model:
         self.t_ns, self.write_through, self.host = start_ns, write_through, host
         self.cut_at_ns: int | None = None
         self.cut_ns: int | None = None
-        self.gone, self.under_way = "", 0
+        self.gone, self.under_way, self.can_trim = "", 0, True
         self._chance = np.random.default_rng([seed, 0x4D])
         self._due_ns = np.full(self.slots.n, OPEN, np.int64)
         self._repeated = np.zeros(0, np.int64)

@@ -29,8 +29,7 @@ NO_SLOT = -1
 
 class Nbd(NbdClient):
     """A transport (slots.Transport) to nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT. Raises DriveError
-    where no drive is there, or none that takes FLUSH and FUA; UsageError for another address. `can_trim`: it takes
-    TRIM."""
+    where no drive is there, or none that takes FLUSH and FUA; UsageError for another address."""
 
     def __init__(self, uri: str, timeout_s: float = 30.0):
         path, export = address(uri)

@@ -1,5 +1,7 @@
 """Reading back after a cut: which blocks, and what each of them holds now."""
 
+from collections.abc import Iterator
+
 import numba
 import numpy as np
 
@@ -13,6 +15,7 @@ from ssdrig.powerloss.verdict import NEAR_BYTES, Blocks
 TRIES, BETWEEN_NS = 3, 1_000_000_000  # of a block that the drive refuses to read, after the first
 CANARY_SHARE = 0.01
 BATCH_BYTES = 16 << 20  # looked at together
+PORTION_BLOCKS = 1 << 22
 
 
 def wanted(
@@ -53,6 +56,16 @@ def merged(runs: np.ndarray) -> np.ndarray:
     begins = np.append(True, runs[1:, 0] > end[:-1])
     first = np.flatnonzero(begins)
     return np.stack([runs[first, 0], end[np.append(first[1:], len(runs)) - 1]], 1)
+
+
+def portions(runs: np.ndarray, most: int = PORTION_BLOCKS) -> Iterator[np.ndarray]:
+    """The same runs in parts of about so many blocks, in order: what a host with little memory reads and judges at
+    once of a large window."""
+    first, n = pieces(runs, most)
+    part = (np.cumsum(n) - n) // most
+    for number in np.unique(part):
+        here = part == number
+        yield np.stack([first[here], first[here] + n[here]], 1)
 
 
 def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,10 +1,10 @@
 """Commands under way, as a transport sees them: a slot each, its fields in arrays and its data in one page-aligned
 memory. A transport takes the numbers of slots and gives back the numbers of those that have ended.
 
-A transport has: `slots`; `size_bytes`; `under_way`, how many it holds; `gone`, "" or why the drive cannot be reached
-any more; now_ns(), the clock of all its times; submit(order, n), hand over these slots; reap(ended, timeout_ns, least)
--> n, wait for `least` ends or so long and put the slots that have ended into `ended`, their `status` set; pause(ns);
-close(). None of them raises because the drive went away: that is what `gone` says."""
+A transport has: `slots`; `size_bytes`; `can_trim`; `under_way`, how many it holds; `gone`, "" or why the drive cannot
+be reached any more; now_ns(), the clock of all its times; submit(order, n), hand over these slots; reap(ended,
+timeout_ns, least) -> n, wait for `least` ends or so long and put the slots that have ended into `ended`, their `status`
+set; pause(ns); close(). None of them raises because the drive went away: that is what `gone` says."""
 
 import mmap
 from typing import Protocol
@@ -35,6 +35,7 @@ class Slots:
 class Transport(Protocol):
     slots: Slots
     size_bytes: int
+    can_trim: bool
     under_way: int
     gone: str
 

@@ -3,14 +3,13 @@
 import errno
 import os
 import queue
-import stat
 import threading
 import time
 
 import numpy as np
 
 from ssdrig.drive.aio import discard
-from ssdrig.powerloss.aio import AWAY, opened
+from ssdrig.powerloss.aio import AWAY, opened, takes_trims
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.slots import Slots
 
@@ -25,7 +24,7 @@ class Threads:
         self.path, self.slots, self.under_way, self.gone = path, Slots(), 0, ""
         self._fd = opened(path)
         self.size_bytes = os.lseek(self._fd, 0, os.SEEK_END)
-        self._is_drive = stat.S_ISBLK(os.fstat(self._fd).st_mode)
+        self.can_trim = takes_trims(self._fd)
         self._view = memoryview(self.slots.memory)
         self._asked: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._answered: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -72,7 +71,7 @@ class Threads:
             os.fdatasync(self._fd)
             return 0
         if kind == TRIM:
-            return -discard(self._fd, offset, length) if self._is_drive else -errno.EOPNOTSUPP
+            return -discard(self._fd, offset, length) if self.can_trim else -errno.EOPNOTSUPP
         begin = slot * slots.bytes_each
         data = self._view[begin : begin + length]
         if kind == WRITE:

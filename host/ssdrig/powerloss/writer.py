@@ -43,8 +43,9 @@ class Ended(NamedTuple):
 
 class Writer:
     """One session. `run` is the campaign's number (32 bits), `seed` what its streams are drawn from, `base` what the
-    blocks held before (int64[layout.base_blocks], None: nothing known), shares as streams.SHARES. The history stays the
-    caller's. `aimed_seq`: of the aimed command, None while it was not submitted."""
+    blocks held before (int64[layout.base_blocks], None: nothing known), shares as streams.SHARES; without trims where
+    the transport takes none. The history stays the caller's. `aimed_seq`: of the aimed command, None while it was not
+    submitted."""
 
     def __init__(
         self,
@@ -62,6 +63,8 @@ class Writer:
         self.transport, self.book = transport, book
         self.aimed_seq: int | None = None
         self._drawn_from = layout, promise, seed, session
+        if not transport.can_trim:
+            shares = {**shares, "trim": 0}
         share = np.array([shares.get(name, 0) for name in streams.NAMES] + [0.0])
         depth = streams.depth(seed, session) if depth is None else depth
         depths = np.array([depth[name] if shares.get(name, 0) else 0 for name in streams.NAMES] + [1])
