@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdrig.analysis import filling, heating, sleep_states
+from ssdrig.analysis import cuts, filling, heating, sleep_states
 from ssdrig.analysis.rundata import RunData
 
 if TYPE_CHECKING:
@@ -14,4 +14,5 @@ if TYPE_CHECKING:
 def read(shows: Sequence[dict], base: RunData, rows: Sequence["Row"], fio: Path) -> list:
     """Objects with `edges_ns` (host times of which the energy is needed), and put(base, powers), which puts what is
     found into `found` of their row."""
-    return [*filling.read(base, rows, fio), *heating.read(shows, rows), *sleep_states.read(shows, rows)]
+    within = [*filling.read(base, rows, fio), *heating.read(shows, rows), *sleep_states.read(shows, rows)]
+    return [*within, *cuts.read_power(base, rows)]

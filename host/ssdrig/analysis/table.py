@@ -15,6 +15,7 @@ import numpy as np
 
 from ssdrig import analysis, journal, parts, steps
 from ssdrig.analysis import act_energy, fio, little, own_report, power, row_figures, smart, window_figures, witness
+from ssdrig.analysis.cuts import cuts_found
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.filling import recoveries
 from ssdrig.analysis.finer import read as read_finer
@@ -215,7 +216,8 @@ def load(run_path) -> Table:
             tables.append(whole if folder == run else _of_part(folder))
         except JournalError as error:
             whole.data.notes.append(f"part {parts.number(folder)} is left out: {error}")
-    return wear_found(_joined(tables, whole) if tables[1:] else whole, tables)
+    joined = _joined(tables, whole) if tables[1:] else whole
+    return cuts_found(wear_found(joined, tables), tables)
 
 
 def _joined(tables: Sequence[Table], whole: Table) -> Table:

@@ -1,0 +1,128 @@
+"""What a campaign of power cuts came to, in sentences: on its page, on a terminal, at the end of its run."""
+
+from collections.abc import Mapping, Sequence
+
+from ssdrig.analysis import cut_counters, cuts
+from ssdrig.powerloss import statistics
+from ssdrig.powerloss.promise import ACK
+from ssdrig.report.shown import figure
+from ssdrig.report.terms import number, with_error
+from ssdrig.words import size
+
+MOST_NAMED = 12  # numbers of cuts in a row
+MODES = {True: "all that was acknowledged", False: "what FLUSH or FUA covers"}
+
+
+def numbers(of: Sequence[int]) -> str:
+    """ "3, 17 and 5 more"."""
+    shown = ", ".join(str(n) for n in of[:MOST_NAMED])
+    return shown + (f" and {len(of) - MOST_NAMED} more" if len(of) > MOST_NAMED else "")
+
+
+def count(n: int | None, word: str) -> str:
+    return f"{number(n, 0)} {word}" + "s" * (n != 1)
+
+
+def verdict(found: Mapping) -> str:
+    """The sentence that a reader takes away."""
+    judged, failing = found["judged"], found["failing"]
+    if not judged:
+        return "No cut was judged: nothing is said of the drive."
+    broke = f"{failing} of {count(judged, 'cut')} broke a promise"
+    named = f" (number {numbers(found['failing_cuts'])})" if failing else ""
+    return f"{broke}{named}: chance per cut < {statistics.percent(found['bound'])} for this mix of cuts (95 %)."
+
+
+def strata(found: Mapping) -> str:
+    """The bound of each group, groups of one size and bound together."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for each in found["strata"]:
+        alike.setdefault((each["cuts"], each["failing"]), []).append(f"{each['aim']} {each['shape']}")
+    said = []
+    for (of, failing), names in alike.items():
+        bound = statistics.percent(statistics.upper_bound(failing, of))
+        which = names[0] if len(names) == 1 else f"each of {len(names)} groups"
+        said.append(f"< {bound} in {which} ({failing} of {of})")
+    return f"By aim and shape: {', '.join(said)}." if len(found["strata"]) > 1 else ""
+
+
+def tested(found: Mapping) -> str:
+    """How much was judged, by which promise."""
+    out = f"{count(found['commands'], 'command')} judged"
+    if found["durable"] is not None:
+        out += f", {number(found['durable'], 0)} of them had to survive"
+    promise = (found["begun"] or {}).get("promise") or {}
+    if not promise:
+        return out + "; the promise that was tested is not in the journal."
+    parts = [MODES[promise.get("mode") == ACK]]
+    atomic = promise.get("atomic_blocks") or 1
+    parts += [f"writes of up to {atomic} blocks as a whole"] if atomic > 1 else []
+    parts += [f"trimmed blocks read as {promise['after_trim']}"] if promise.get("after_trim") else []
+    own = "" if promise.get("own", True) else ", claimed by a person, not by the drive"
+    return f"{out}; promise tested: {', '.join(parts)}{own} ({promise.get('why', '')})."
+
+
+def lines(found: Mapping) -> list[str]:
+    """All of it, for a terminal."""
+    out = [verdict(found), strata(found), tested(found), found["no_samples"], *ended(found)]
+    for name, groups in found["classes"].items():
+        of = sorted({n for those in groups.values() for n in those})
+        kind = "FAIL" if cuts.is_certain(name) else "suspected"
+        out.append(f"{kind} {name} in {count(len(of), 'cut')} ({numbers(of)}): {cuts.words_of(name)}")
+    return [line for line in out if line]
+
+
+def ended(found: Mapping) -> list[str]:
+    """Why it ended, what was left out, and what the control sessions showed."""
+    out = []
+    if found["stop"]:
+        out.append(f"The campaign ended because {found['stop']}.")
+        if found["stop"].startswith("the chance"):
+            out.append(
+                "That bound allows for the look after each cut; the others are of a number of cuts set beforehand."
+            )
+    elif not found["ended"]:
+        out.append("The campaign did not come to its end: the bound is that of the cuts so far.")
+    if found["suspicious_cuts"]:
+        out.append(f"Suspicious, but no failure: cut {numbers(found['suspicious_cuts'])}.")
+    if found["excluded"]:
+        reasons: dict[str, list[int]] = {}
+        for each in found["excluded"]:
+            reasons.setdefault(each["why"], []).append(each["cut"])
+        said = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
+        out.append(f"{count(len(found['excluded']), 'cut')} left out ({said}).")
+    bad = [each for each in found["controls"] if not each["ok"]]
+    if bad:
+        why = "; ".join(f"{each['cut']}: {each['why'] or 'a promise was broken'}" for each in bad[:MOST_NAMED])
+        out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is accused, not the drive.")
+    elif found["controls"]:
+        out.append(f"All {count(len(found['controls']), 'control session')} clean.")
+    return out
+
+
+def summed(found: Mapping, key: str, unit: str, scale: float = 1.0) -> str:
+    """ "median 1.21 s, 1.10 to 3.02 s in 57 cuts; −0.30 ± 0.20 s per 100 cuts"."""
+    of = found[key]
+    if of is None:
+        return ""
+    middle, low, high = (figure(of[name] * scale) for name in ("median", "least", "most"))
+    out = f"median {middle} {unit}, {low} to {high} {unit} in {count(of['n'], 'cut')}"
+    if of["trend"] and low != high:
+        slope = with_error(of["trend"]["per_100"] * scale, of["trend"]["error"] * scale, 3)
+        out += f"; {slope} {unit} per 100 cuts"
+    return out
+
+
+def smart(found: Mapping) -> list[tuple[str, str, str, str]]:
+    """(what, first, last, by how much it changed in 100 cuts) of what the drive counts."""
+    out = []
+    for key, label in cut_counters.WORDS.items():
+        if key in found["smart"]:
+            first, last = found["smart"][key]
+            per = number(100 * (last - first) / found["judged"], 2) if found["judged"] else "–"
+            out.append((label, f"{first:g}", f"{last:g}", per))
+    return out
+
+
+def written(found: Mapping) -> str:
+    return "not known" if found["written_bytes"] is None else size(found["written_bytes"])

@@ -1,0 +1,185 @@
+"""The analysis of a power-loss campaign and its page, from run folders in model time."""
+
+import html
+import json
+import re
+import shutil
+from argparse import ArgumentParser
+
+import pytest
+import synthetic_cuts
+
+from ssdrig import journal, report
+from ssdrig.analysis import cuts, table
+from ssdrig.errors import UsageError
+from ssdrig.plan import grammar, shows
+from ssdrig.powerloss import statistics
+from ssdrig.report import cuts_said, plan_page
+
+pytestmark = pytest.mark.skipif("cuts" not in shows.VIEWS, reason="no plan has the view cuts yet")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return synthetic_cuts.write(tmp_path_factory.mktemp("cuts"), 44, lies=0.1)
+
+
+@pytest.fixture(scope="module")
+def told(run):
+    return {event["cut"]: event for event in journal.events(run) if event["kind"] == "session.judged"}
+
+
+@pytest.fixture(scope="module")
+def loaded(run):
+    return table.load(run)
+
+
+@pytest.fixture(scope="module")
+def found(loaded):
+    return loaded.rows[0].found
+
+
+@pytest.fixture(scope="module")
+def page(loaded):
+    return plan_page.render([loaded])
+
+
+def text_of(piece):
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", piece))))
+
+
+def test_cuts_are_counted_by_aim_and_shape(found, told):
+    own = [each for each in told.values() if each["judged"] and not each["control"]]
+    failing = [each["cut"] for each in own if each["failed"]]
+    assert found["failing_cuts"] == failing and len(failing) == 2 and found["judged"] == len(own) == 41
+    assert found["bound"] == statistics.upper_bound(2, 41)
+    for each in found["strata"]:
+        of = [one for one in own if (one["aim"], one["shape"]) == (each["aim"], each["shape"])]
+        assert each["cuts"] == len(of) and list(each["numbers"]) == [one["cut"] for one in of if one["failed"]]
+        assert each["bound"] == statistics.upper_bound(len(each["numbers"]), len(of))
+    assert sum(each["cuts"] for each in found["strata"]) == 41 and len(found["strata"]) == 3
+    flushed = sorted(n for of in found["classes"]["LOST_FLUSHED"].values() for n in of)
+    assert flushed == failing and found["excluded"] == [{"cut": 43, "why": told[43]["why_not"]}]
+    assert [each["cut"] for each in found["controls"]] == [20, 40] and all(each["ok"] for each in found["controls"])
+
+
+def test_the_page_has_the_sentence_and_the_bounds(page, found):
+    words = text_of(page)
+    named = ", ".join(map(str, found["failing_cuts"]))
+    bound = statistics.percent(statistics.upper_bound(2, 41))
+    assert f"2 of 41 cuts broke a promise (number {named}): chance per cut < {bound} for this mix of cuts" in words
+    assert words.count(statistics.NO_SAMPLES) == 2 and "1 cut left out (43: rail 0 was not seen below" in words
+    for each in found["strata"]:
+        assert f"{each['aim']} {each['shape']} " in words and f"< {statistics.percent(each['bound'])}" in words
+    assert "Not tested TRIM is not supported" in words and "--only-cut N --seed 1" in words
+
+
+def test_every_failing_cut_has_its_proof_and_its_list_leads_there(page, found):
+    for number in found["failing_cuts"]:
+        panel = page.partition(f'<figure id="cut-{number}"')[2].partition("</figure>")[0]
+        said = text_of(panel)
+        assert "and the acknowledged FLUSH" in said and "This breaks the promise" in said and "more block" in said
+        assert f"Evidence: powerloss/{number:04}" in said and "<svg" in panel and "first write lost that had to" in said
+        assert f'<a href="#cut-{number}">' in page
+    assert set(re.findall(r'href="#(cut-[0-9]+)"', page)) <= set(re.findall(r'id="(cut-[0-9]+)"', page))
+
+
+def test_what_the_cuts_show_of_the_drive(page, found, told):
+    """The model keeps 40 ms in its cache; its capacitors lose 0.1 J in a hundred cuts; cut 7 came back late."""
+    window = found["window"]
+    assert sum(window["lost"]) > 1000 and window["oldest_ms"] in ([30, 35], [35, 40])
+    assert 15 <= window["window_ms"] <= 30 and window["suffix_lost"] < window["newer"]
+    near = [e for e in told.values() if e["judged"] and not e["control"] and abs(e["delta_flush_us"] or 1e9) <= 5000]
+    assert sum(each["cuts"] for each in found["detection"]) == len(near)
+    assert found["recharge_J"]["trend"]["per_100"] == pytest.approx(-0.1, abs=1e-9)
+    assert found["capacitors"]["percent"] == pytest.approx(100 * 0.456 / 0.499, rel=1e-6)
+    words = text_of(page)
+    assert "More than 3 times the median after cut 7." in words and "The oldest write that was lost was 3" in words
+    assert "41 recorded; shaded" in words and "41 unsafe shutdowns were counted over 41 judged cuts" in words
+    assert (
+        found["smart"]["capacitor_health_percent"] == [100, 94] and "Capacitor health by the drive, % 100 94" in words
+    )
+    watts = found["power_W"]
+    assert len(watts) == 6 and max(w for w in watts["1"] if w) == pytest.approx(2, rel=0.02)
+
+
+def test_figures_and_terminal_say_what_the_page_says(run, found, capsys):
+    parser = ArgumentParser()
+    report.add_arguments(parser)
+    report.command(parser.parse_args([str(run)]))
+    said = json.loads((run / "figures.json").read_text())["rows"][0]["found"]
+    assert said["failing_cuts"] == found["failing_cuts"] and said["bound"] == found["bound"]
+    assert len(said["cuts"]) == 44 and "kind" not in said
+    screen = capsys.readouterr().err
+    assert all(f"  cuts: {line}" in screen for line in cuts_said.lines(found))
+    assert (run / "report.html").stat().st_size < 400_000
+
+
+def test_what_charges_the_capacitors_is_what_a_start_takes_more_than_an_announced_one():
+    own = [{"cut": n, "control": "announced" if n > 4 else None, "judged": True} for n in range(1, 7)]
+    made = cuts.with_energies(own, {"1": 2.5, "2": 2.4, "5": 2.0, "6": 1.8})
+    assert [each["boot_J"] for each in made] == [2.5, 2.4, None, None, 2.0, 1.8]
+    assert [each.get("recharge_J") for each in made[:3]] == [pytest.approx(0.6), pytest.approx(0.5), None]
+    kept = cuts.with_energies([{**own[0], "boot_J": 7.0, "recharge_J": 1.0}], {"1": 2.5})
+    assert (kept[0]["boot_J"], kept[0]["recharge_J"]) == (7.0, 1.0)
+
+
+def test_a_failing_control_session_accuses_the_harness(found):
+    bad = {"cut": 20, "control": "no-cut", "ok": False, "why": "no power was cut, yet LOST_FUA on 3 blocks"}
+    said = " ".join(cuts_said.lines({**found, "controls": [bad], "stop": "control", "suspicious_cuts": [3]}))
+    assert (
+        "CONTROL FAILED in 1 session (20: no power was cut, yet LOST_FUA on 3 blocks): the harness is accused" in said
+    )
+    assert "Suspicious, but no failure: cut 3." in said
+    assert "nothing is said of the drive" in cuts_said.verdict({**found, "judged": 0})
+
+
+def test_a_session_that_is_told_twice_counts_once_and_a_control_session_never():
+    event = {"kind": "session.judged", "step": "cuts", "judged": True, "control": None, "aim": "a", "shape": "b"}
+    events = [{**event, "cut": 1, "failed": True}, {**event, "cut": 1, "failed": False}, {**event, "cut": 2}]
+    events += [{**event, "cut": 3, "control": "no-cut", "failed": True}, {**event, "step": "other", "cut": 4}]
+    own = cuts.records(events, "cuts")
+    assert [each["cut"] for each in own] == [1, 2, 3] and not own[0]["failed"]
+    assert cuts.strata(own) == [cuts.Stratum("a", "b", 2, 0, statistics.upper_bound(0, 2), ())]
+
+
+def test_what_is_missing_or_damaged_is_said(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "damaged", ignore=shutil.ignore_patterns("report.html", "rig.bin"))
+    accused = table.load(run).rows[0].found["failing_cuts"]
+    folder = copy / "powerloss" / f"{accused[0]:04}"
+    (folder / "proofs.json").write_bytes(b"[{")
+    (folder / "waveform.npz").write_bytes(b"PK")
+    shutil.rmtree(copy / "powerloss" / f"{accused[1]:04}")
+    (copy / "powerloss" / "0002" / "verdict.json").write_text('{"picture": []}')
+    for path in (copy / "powerloss").glob("*/waveform.npz"):
+        path.unlink()
+    events = (copy / "events.jsonl").read_text().splitlines()
+    events = [re.sub(', "line".*', "}", line) for line in events]
+    (copy / "events.jsonl").write_text("\n".join(events).replace("rail 0 was not", "<script>x</script>") + "\n")
+    words = text_of(made := plan_page.render([table.load(copy)]))
+    assert "The proof was not kept." in words and "The folder of this session is not there." in words
+    assert "2 cuts without a picture" in words and "No waveform was recorded" in words
+    assert "<script>x" not in made and "&lt;script&gt;x" in made
+
+
+def test_a_campaign_without_a_judged_cut_has_a_page(tmp_path):
+    made = synthetic_cuts.write(tmp_path, 1)
+    events = (made / "events.jsonl").read_text().splitlines()
+    kept = [re.sub(', "line".*', "}", line) for line in events if "session.judged" not in line]
+    (made / "events.jsonl").write_text("\n".join(kept) + "\n")
+    assert "No cut was judged: nothing is said of the drive." in text_of(plan_page.render([table.load(made)]))
+
+
+def test_the_view_is_of_a_step_that_cuts():
+    text = synthetic_cuts.PLAN.format(cuts=3)
+    assert grammar.read(text, "x").shows[0]["view"] == "cuts"
+    other = text.replace('do = "cuts"\ncuts = 3', 'do = "fill"')
+    with pytest.raises(UsageError, match="a cuts step in the view cuts"):
+        grammar.read(other, "x")
+
+
+def test_a_trend_is_that_of_least_squares():
+    assert cuts.trend(cuts.np.arange(7), cuts.np.arange(7.0)) is None
+    at = cuts.np.arange(100)
+    line = cuts.trend(at, 3 + 0.02 * at + 0.1 * (-1.0) ** at)
+    assert line["per_100"] == pytest.approx(2, abs=0.05) and 0.01 < line["error"] < 0.06
