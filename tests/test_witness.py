@@ -273,3 +273,21 @@ def test_the_page_says_what_has_limited_a_point_once(tmp_path):
             row.notes.append(f"host-limited: fio took {90 + row.round} % of a core")
     notes = [note for note in plan_page.notes(found) if "host-limited" in note]
     assert notes == ["rounds/point read=0 block=4KiB: host-limited: fio took 92 % of a core (5 rounds alike)"]
+
+
+@pytest.mark.parametrize(("share", "limited"), [(1.0, False), (0.8, True)])
+def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share, limited):
+    """By the longest of them 69 % of the I/Os were in flight, which with a busy CPU was blamed on the host."""
+    ms = [5600, 5800, 6000, 10_000]
+    totals_ = {"ios": 1000, "lat_sum_ns": share * 32 * sum(ms) * 1e6, "runtime_ms": 10_000, "threads_ms": sum(ms)}
+    data = SimpleNamespace(
+        totals=totals_ | {"cpu_percent": 40.0, "user_percent": 9.0},
+        load_s=10.0,
+        k=1,
+        header={"drive": {}},
+        snapshots=[],
+        t0_ns=None,
+        asked={"queue_depth": 128, "threads": 4}.get,
+    )
+    found = held.verdicts(data, {"cpus_busy_percent": [99.0, 20.0]})
+    assert bool(found) == limited and all(note.startswith("host-limited: ") for note in found)

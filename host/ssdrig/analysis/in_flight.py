@@ -10,8 +10,7 @@ made."""
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ssdrig.analysis.window_figures import LITTLE_PERCENT
-
+LITTLE_PERCENT = 2.0
 MISSING_PERCENT = LITTLE_PERCENT / 2
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig.analysis import own_report, witness
+from ssdrig.analysis.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.smart import window_wa
@@ -23,7 +24,6 @@ TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10
 SECONDS = {"iops_p0_1": 0.001, "iops_p1": 0.01, "iops_p5": 0.05}  # p of each
 PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of latency: one I/O in so many lies above it
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
-LITTLE_PERCENT = 2.0
 LITTLE_OFF = (
     f"littles_qd: IOPS x mean latency is {{:.2f}} and should be the queue depth {{}} within {LITTLE_PERCENT:g} %; IOPS"
     " and latency are not of the same I/O, or the host could not keep the queue full"

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ssdrig.analysis import in_flight
 from ssdrig.analysis.rundata import RunData
 from ssdrig.drive.witness import MS_WRAP
 from ssdrig.rules import limits
@@ -70,11 +71,12 @@ def verdicts(data: RunData, event: Mapping | None, window: Window | None = None)
     """ "host-limited: …" of a whole load, "throttled: …" of it or of a window."""
     found = []
     if window is None and data.totals and data.load_s:
-        in_flight = data.totals["lat_sum_ns"] / 1e9 / (data.load_s * data.k)
+        asked, threads = data.asked("queue_depth"), int(data.asked("threads") or 1)
+        found_qd = in_flight.of_load(data.totals, asked or threads, threads)
         # a SIMULATED drive's own work is on these CPUs
         cpus = () if data.header["drive"].get("preset") else (event or {}).get("cpus_busy_percent") or ()
-        threads = int(data.asked("threads") or 1)
-        why = limits.host(data.totals.get("cpu_percent"), threads, in_flight, data.asked("queue_depth"), cpus)
+        of_load = found_qd.in_flight if found_qd else None
+        why = limits.host(data.totals.get("cpu_percent"), threads, of_load, asked, cpus)
         found += [f"host-limited: {why}"] if why else []
     polls = _polls(data, (window.t0_s, window.t1_s) if window else (0.0, data.load_s))
     why = limits.throttled(*polls) if polls else None
