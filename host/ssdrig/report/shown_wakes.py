@@ -59,8 +59,9 @@ def cells(row: Row, floor_W: float | None) -> list[Cell]:
     """In the order of HEADS."""
     each_uJ, above = row.value("uJ/IO"), above_mJ(row, floor_W)
     no_floor = "the drive's floor is not known: no rest until it was quiet" if floor_W is None else row.why_not("uJ/IO")
+    ios = (row.windows.get("all") or {}).get("ios")
     return [
-        Cell((row.windows.get("all") or {}).get("ios"), why=row.why_not("iops")),
+        Cell(words=str(ios) if ios else "–"),
         Cell(_us(row, "p50"), why="too few I/Os for it"),
         Cell(row.value("lat_p99"), why=row.why_not("lat_p99")),
         Cell(row.value("lat_max"), why=row.why_not("lat_max")),
