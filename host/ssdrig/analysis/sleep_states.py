@@ -25,7 +25,7 @@ from ssdrig.plan.shows import listed
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
 
-CUT = 0.2  # of a stay, left out at its begin
+CUT = 0.5  # of a stay, left out at its begin: where a drive goes by itself it takes its time
 FINE_NS = 500_000  # of the host: less than the samples are apart
 GROWTH = 0.002  # of the steps behind `set`: the moment of entry is as fine as this share of it
 MOST_CELLS = 20_000

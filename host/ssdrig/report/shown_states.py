@@ -16,7 +16,7 @@ HEADS = (
 )
 NAMES = {"power_state": "PS{}", "alpm": "ALPM {}", "aspm": "ASPM {}", "apst": "APST {}"}
 SOFT = (
-    "Measured: behind the first fifth of the longest stay, ± with 95 %. Entry: from the command until the power has"
+    "Measured: the last half of the longest stay, ± with 95 %. Entry: from the command until the power has"
     " come down. Exit: the first I/O's latency above that of the awake drive. Energy of a sleep: what entering and"
     " leaving cost beside the state's own power; a pause too short for it to pay off is better spent awake."
 )
