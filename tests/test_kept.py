@@ -37,7 +37,7 @@ def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
     first = device()
     first.drive.precondition("random", 0.25)
     first.store.checks[7] = 4711
-    first.power_cycles, first.serial = 3, "SIM42"
+    first.power_cycles, first.cuts, first.serial = 3, 2, "SIM42"
     folder = tmp_path / "drive"
     assert admin.answer_truth(first, {"op": "keep", "folder": str(folder)}, 0) == ({}, 0)
     with open(tmp_path / ".drive.lock", "rb") as held, pytest.raises(BlockingIOError):
@@ -52,7 +52,7 @@ def test_a_drive_comes_back_with_its_data_wear_and_counters(tmp_path):
         assert second.drive.ledger()[key] >= ledger[key] > 0 or ledger[key] == 0, key
     assert second.drive.ledger()["host_write_bytes"] == ledger["host_write_bytes"]
     assert (second.drive.pe_counts() == pe).all() and second.store.checks[7] == 4711
-    assert (second.serial, second.power_cycles) == ("SIM42", 3)
+    assert (second.serial, second.power_cycles, second.cuts) == ("SIM42", 3, 2)
     second.close()  # nobody asked to keep it
     assert sorted(path.name for path in tmp_path.iterdir()) == [".drive.lock", "drive"]
 

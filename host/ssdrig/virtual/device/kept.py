@@ -28,6 +28,7 @@ COUNTED = (
     "power_cycles",
     "unsafe_shutdowns",
     "plp_starts",
+    "cuts",
     "error_log_entries",
     "over_C",
     "under_C",
