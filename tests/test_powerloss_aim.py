@@ -93,6 +93,15 @@ def test_where_a_cut_came_to_lie():
     assert at(2000).ack_us is None
 
 
+def test_a_command_that_was_to_follow_the_cut_counts_as_if_it_had():
+    history = rows((FLUSH, 0, 100, 900, 0), (FLUSH, 0, 1500, None, 0))
+    history["seq"] = 1, 2
+    made = plans("flush", 1)[0]._replace(submit_ns=3_000_000)
+    at = lambda seq, us: aim.reached(made, history, seq, us * 1000, 100_000, NEVER)
+    assert at(1, 1000) == (900, 100, 100) and at(2, 1000) == (-500, None, 100)
+    assert at(None, 2000) == (-1000, None, 100) and at(None, 3050).delta_us == 50 and at(None, 3200) is None
+
+
 def test_thresholds_are_of_what_is_no_burst():
     chance = np.random.default_rng(1)
     idle, load = chance.normal(0.1, 0.01, 5000), chance.normal(0.5, 0.02, 5000)

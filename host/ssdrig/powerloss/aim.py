@@ -166,6 +166,18 @@ def actual(
     return Actual((fired_ns - int(row["submit_ns"])) / 1000, done_us, bound_ns / 1000)
 
 
+def reached(made: Plan, rows: np.ndarray, seq: int | None, fired_ns: int, bound_ns: float, on_ns: int) -> Actual | None:
+    """Of the command that was moved to the cut, seq in the history (None: it was not submitted). One that was to follow
+    the cut finds no drive any more: for it the time counts at which it would have been submitted. None where the
+    command was to come before the cut and is not there."""
+    if seq is not None:
+        mine = rows[rows["seq"] == seq]
+        return actual(mine, made.kind, made.flags, fired_ns, bound_ns, on_ns)
+    if made.submit_ns is None or made.submit_ns < fired_ns - bound_ns:
+        return None
+    return Actual((fired_ns - made.submit_ns) / 1000, None, bound_ns / 1000)
+
+
 def learn(idle_A, load_A) -> Thresholds:
     """From samples of some seconds each, A: mean + 4 standard deviations of what is no burst. What lies further from
     the median than 4 robust standard deviations counts as burst; that holds as long as bursts are less than half of it.
