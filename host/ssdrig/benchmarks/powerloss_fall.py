@@ -13,6 +13,7 @@ from ssdrig.benchmarks.powerloss_cuts import RUN, SETTLE_NS, Campaign
 from ssdrig.powerloss import boot, fall, readback, window
 from ssdrig.powerloss.history import NEVER, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
+from ssdrig.rig import profiles
 from ssdrig.virtual import capacitor
 from ssdrig.virtual.board import supply
 from ssdrig.virtual.flash.nand import K_DRAIN_NS
@@ -97,12 +98,12 @@ def falls(shape: str, step_ns: int = FAST_ns, seed: int = 1) -> Falls:
             for lockout in LOCKOUTS:
                 load = supply.Load(bulk_uF=bulk_uF, uvlo_percent=lockout, gate_us=10 * chance.random())
                 rail = supply.Supply(Source(5.0, [0], [watts]), load)
-                gates = [(T0_ns, 1)] + ([(T0_ns + DEAD_us * 1000, 3)] if shape == "crowbar" else [])
+                gates = [(T0_ns, 1)] + ([(T0_ns + DEAD_us * 1000, 3)] if shape == profiles.DEFAULT else [])
                 times = T0_ns + np.arange(-BEFORE, AFTER) * step_ns + int(chance.integers(step_ns))
                 volts, changes = sampled(rail, times, gates)
                 counts = np.clip(np.rint(volts / COUNT_V + ADC_NOISE * chance.standard_normal(len(volts))), 0, 4095)
                 picture = {"t0_ns": int(times[0]), "dt_ns": step_ns, "volts": counts * COUNT_V}
-                closed = shape == "crowbar"
+                closed = shape == profiles.DEFAULT
                 said = fall.of(picture, T0_ns, shape, None, OHM if closed else None, None if closed else bulk_uF)
                 if said.t90_10_us is not None:
                     true_us = t90_10_us(rail)
@@ -248,7 +249,7 @@ def silent(campaign: Campaign, path: Path, number: int) -> tuple[list[float], li
 def shown() -> list[Figure]:
     chance = np.random.default_rng(3)
     figures = []
-    for shape, slowest_ns in in_turn((("crowbar", FAST_ns), ("float", SLOW_ns)), BENCH):
+    for shape, slowest_ns in in_turn(((profiles.DEFAULT, FAST_ns), ("float", SLOW_ns)), BENCH):
         seen = falls(shape)
         t90_10 = (seen if slowest_ns == FAST_ns else falls(shape, slowest_ns)).t90_10
         what = f"of {len(WATTS) * len(BULKS_uF) * len(LOCKOUTS)} falls by {shape}"
