@@ -54,6 +54,8 @@ def nothing_starts(monkeypatch):
         (["--faults", "{"], "JSON"),
         (["--faults", "[1]"], "JSON"),
         (["--faults", ""], "JSON"),
+        (["--drive-faults", '{"nope":1}'], "nope"),
+        (["--drive-faults", "{"], "JSON"),
         (["--influx", "nix"], "InfluxDB address"),
         (["--influx", "http://a..b/db"], "InfluxDB address"),
         (["--rig", "/dev/ttyACM0"], "--rig only with --drive"),
@@ -73,6 +75,7 @@ def test_virtual_refused(words, said, capsys):
     [
         (["--capacity", "8GiB"], "--capacity only with --virtual"),
         (["--faults", "{}"], "--faults only with --virtual"),
+        (["--drive-faults", "{}"], "--drive-faults only with --virtual"),
         (["--raw-nand", "lots"], "lots"),
         (["--virtual", "sata-tlc"], "only one"),
     ],

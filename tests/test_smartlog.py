@@ -32,6 +32,9 @@ HEALTH = {
     "free_blocks_percent": 7,
     "plp": True,
     "plp_starts": 6,
+    "capacitor_percent": 87,
+    "incomplete_dumps": 2,
+    "read_only": False,
     "unaligned_commands": 8,
     "used_lbas": 800,
     "rated_write_bytes": 75 * 10**12,
@@ -103,9 +106,9 @@ def test_log_c0h():
     assert field(page, 0, 15) == (1 << 66) + 5  # bytes, to the byte
     assert field(page, 16, 31) == 77
     assert (field(page, 88, 91), field(page, 92, 95)) == (9, 2)
-    assert field(page, 112, 115) == 3
+    assert field(page, 112, 115) == 2
     assert page[120] == 7
-    assert field(page, 128, 129) == 100
+    assert field(page, 128, 129) == 87
     assert field(page, 136, 143) == 8
     assert field(page, 152, 159) == 800
     assert field(page, 160, 175) == 6

@@ -15,6 +15,7 @@ from ssdrig.cli import COMMANDS  # noqa: E402
 from ssdrig.errors import exit_codes  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
+from ssdrig.virtual import powerfaults  # noqa: E402
 
 MADE = "<!-- Made by host/docs/make.py; change the code, then run it. -->"
 BEGIN, END = "<!-- made: {} -->", "<!-- end -->"
@@ -30,7 +31,9 @@ def pages() -> dict[Path, str]:
     virtual = [name for name in inside if name.startswith("virtual/")]
     text = with_part(text, "virtual", rooms.table(inside, virtual, files))
     text = with_part(text, "ground", rooms.table(inside, low, files))
+    drive_page = HERE / "virtual.md"
     return {
+        drive_page: with_part(drive_page.read_text(), "faults", faults()),
         HERE / "rooms.svg": rooms.picture(house, low),
         map_page: text,
         HERE / "reference" / "commands.md": commands(),
@@ -116,6 +119,15 @@ def figures() -> str:
         f"{MADE}\n# Figures\n\nWhat `report` prints and shows. Each figure belongs to a window of"
         f" the load; [methods.md](../methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"
     )
+
+
+def faults() -> str:
+    """The table of the virtual drive's faults, from virtual/powerfaults.py."""
+    rows = ["| fault | p | other parameters | it does | it leads to |", "|---|---|---|---|---|"]
+    for fault in powerfaults.FAULTS:
+        others = ", ".join(f"`{name}` {usual}" for name, (usual, _, _) in fault.parameters.items())
+        rows.append(f"| `{fault.name}` | {fault.p:g} | {others} | {fault.words} | {', '.join(fault.leads_to)} |")
+    return "\n".join(rows)
 
 
 CODES = (

@@ -1,6 +1,7 @@
 """`ssdrig bench NAME...`: run the named benchmarks and print name, value, unit and bar of each figure."""
 
 import importlib
+import inspect
 import json
 import pkgutil
 import sys
@@ -23,6 +24,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which figures (see --list); `all` for every one")
     parser.add_argument("--list", action="store_true", help="name all figures and what each shows")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure on stdout")
+    parser.add_argument("--seeds", type=int, metavar="N", help="of powerloss-recall: campaigns with each fault")
 
 
 def command(args) -> int:
@@ -36,10 +38,16 @@ def command(args) -> int:
     unknown = [name for name in names if name not in benches]
     if unknown:
         raise UsageError(f"a name of: {', '.join(benches)}", ", ".join(unknown), "see ./ssdrig bench --list")
-    met = True
+    met, how = True, {}
+    if args.seeds is not None:
+        seeded = [name for name in names if "seeds" in inspect.signature(benches[name][1]).parameters]
+        if seeded != names or args.seeds < 1:
+            seen = f"--seeds {args.seeds} with {', '.join(names)}"
+            raise UsageError("--seeds of at least 1, of a bench that has seeds", seen, "leave --seeds out")
+        how = {"seeds": args.seeds}
     for name in names:
         started = time.monotonic()
-        for figure in benches[name][1]():
+        for figure in benches[name][1](**how):
             met &= figure.met
             if args.json:
                 print(json.dumps({"bench": name, **figure._asdict()}), flush=True)

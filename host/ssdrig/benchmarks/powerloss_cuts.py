@@ -20,6 +20,7 @@ from ssdrig.virtual.nvme import identify
 CAPACITY_BYTES, WINDOW_BYTES = 256 << 20, 64 << 20
 RUN = 0x5D10
 SETTLE_NS = 2_000_000_000
+OFF_NS = 500_000_000, 2_000_000_000  # without power
 FULL_EVERY = 50  # cuts between scans of all blocks
 
 
@@ -67,6 +68,7 @@ class Campaign:
         self.seed, self.number, self.next_seq = seed, 0, 1
         self._file, self._session_ns = folder / "history.bin", session_ns
         self._adversary = adversary
+        self.off_ns = OFF_NS
 
     def cut(self) -> Cut:
         """The next session, judged; the base goes on."""
@@ -82,7 +84,7 @@ class Campaign:
         cut_ns = transport.cut_at_ns = began_ns + int(chance.integers(*self._session_ns))
         ended = writer.write(cut_ns + SETTLE_NS)
         writer.settle(SETTLE_NS)
-        on_ns = max(transport.t_ns, cut_ns) + int(chance.integers(500_000_000, 2_000_000_000))
+        on_ns = max(transport.t_ns, cut_ns) + int(chance.integers(*self.off_ns))
         ready_ns = transport.power_on(on_ns)
         settled_ns = writer.settle(SETTLE_NS)
         self.next_seq = book.next_seq

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig.errors import DriveError
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
 from ssdrig.powerloss.slots import Slots
 from ssdrig.virtual.device import nbd
@@ -19,6 +20,7 @@ LATE_NS = 20_000  # an answer is seen at most so much later than it was given
 _OPS = np.zeros(5, np.int64)
 _OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ
 ADVANCE_NS = 1_000_000  # so often the drive works on by itself at least
+MISSING_NS = 30_000_000_000  # after power-on, without an answer
 OPEN = 1 << 62  # due time of a slot without a command
 
 
@@ -127,9 +129,12 @@ class Model:
         self._advance(self.t_ns + ns)
 
     def power_on(self, t_ns: int) -> int:
-        """Power returns at t_ns. Returns the time at which the drive answers, which it now is."""
+        """Power returns at t_ns. Returns the time at which the drive answers, which it now is. Raises DriveError where
+        it does not within MISSING_NS; the power then stays on."""
         self.t_ns = max(self.t_ns, t_ns)
         ready_ns = self.device.power_on(self.t_ns)
+        if ready_ns > self.t_ns + MISSING_NS:
+            raise DriveError("the drive to come back", f"no answer in {MISSING_NS / 1e9:.0f} s", "see its faults")
         self.t_ns = max(self.t_ns, ready_ns)
         self.device.advance(self.t_ns)
         self.gone, self.cut_ns = "", None

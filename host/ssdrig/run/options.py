@@ -107,6 +107,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, else nothing is sent)",
     )
     add("--faults", metavar="JSON", help="faults of the virtual board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--drive-faults", metavar="JSON", help='faults of the virtual drive at a loss of power: {"lying_flush": 1}')
     add_output(parser, "print what the run would do, what it writes and how long it takes; touch nothing")
 
 
@@ -137,6 +138,7 @@ def check(args: argparse.Namespace) -> None:
     real_only = {"--rig": args.rig, "--purge": args.purge, "--raw-nand": args.raw_nand}
     real_only["--destroy-data"] = args.destroy_data
     virtual_only = {"--capacity": args.capacity, "--faults": args.faults}
+    virtual_only["--drive-faults"] = args.drive_faults
     for option, value in (real_only if args.virtual else virtual_only).items():
         if value is not None:
             kind = "--drive" if args.virtual else "--virtual"
@@ -159,6 +161,7 @@ def check(args: argparse.Namespace) -> None:
     if args.virtual:
         virtual_drive(args)
         faults(args.faults)
+        drive_faults(args.drive_faults)
 
 
 class Share(NamedTuple):
@@ -253,6 +256,13 @@ def faults(text: str | None) -> dict | None:
         raise UsageError("faults as a JSON object", f"{text[:200]}: {error}", 'write e.g. {"ppm": 80}') from error
     settings(found)
     return found
+
+
+def drive_faults(text: str | None) -> dict | None:
+    """--drive-faults as an object. Raises UsageError."""
+    from ssdrig.virtual import powerfaults
+
+    return None if text is None else powerfaults.parsed(text)
 
 
 def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:

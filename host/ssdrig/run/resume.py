@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--influx", metavar="URL", help="as of ./ssdrig run")
     add("--faults", metavar="JSON", help="faults of the virtual board")
+    add("--drive-faults", metavar="JSON", help="faults of the virtual drive at a loss of power")
     options.add_output(parser, "print what holds, what is void and what is done again; touch nothing")
 
 
@@ -75,6 +76,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
             drive["preset"],
             capacity=str(drive["drive_bytes"]),
             faults=options.faults(args.faults),
+            drive_faults=options.drive_faults(args.drive_faults),
             kept=folder if facts else None,
             check=stop.check,
         )

@@ -140,7 +140,11 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
     folder = None
     with stop.held():
         running = virtual_bench.start(
-            args.virtual, capacity=args.capacity, faults=run_options.faults(args.faults), check=stop.check
+            args.virtual,
+            capacity=args.capacity,
+            faults=run_options.faults(args.faults),
+            drive_faults=run_options.drive_faults(args.drive_faults),
+            check=stop.check,
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)

@@ -96,9 +96,11 @@ def start(
     check: Callable[[], None] = lambda: None,
     board: bool = True,
     data: str = "crc",
+    drive_faults: dict | None = None,
 ) -> VirtualBench:
     """Start server and board (board False: the drive alone). The whole drive is exported: the run over-provisions.
     `data`: what the drive keeps, "crc" a check of each page, "sparse" the bytes, for a run that reads them back.
+    `drive_faults`: as powerfaults.settings() takes them; such a drive keeps the bytes.
     `kept`: go on with the drive that VirtualBench.keep() left there.
 
     `check` is called twice a second meanwhile; what it raises ends the start. Raises UsageError, DriveError or RigError
@@ -108,7 +110,9 @@ def start(
     socket, feed, truth, board_truth = folder / "nbd", folder / "feed", folder / "truth", folder / "board.json"
     # usually nothing of a run is read back but what a purge must have zeroed; a copy of all data costs the host
     words = ["--preset", preset, "--socket", str(socket), "--feed", str(feed), "--truth", str(truth)]
-    words += ["--data", data]
+    words += ["--data", "sparse" if drive_faults else data]
+    if drive_faults:
+        words += ["--drive-faults", json.dumps(drive_faults)]
     if capacity:
         words += ["--capacity", capacity]
     if kept:

@@ -46,6 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--feed", metavar="FILE", help="power feed for the simulated sensor chip")
     add("--truth", metavar="DIR", help="write the ledger and the energy record there, once a second")
+    add(
+        "--drive-faults",
+        metavar="JSON",
+        help='faults at a loss of power, such as {"lying_flush": 1} (docs: virtual.md)',
+    )
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
@@ -81,7 +86,7 @@ def command(args: argparse.Namespace) -> int:
 
 
 def serve(args: argparse.Namespace) -> int:
-    from ssdrig.virtual import feed, server
+    from ssdrig.virtual import feed, injector, powerfaults, server
     from ssdrig.virtual.device import kept
     from ssdrig.virtual.device.device import Device, warm_up
     from ssdrig.virtual.nvme import pdu
@@ -89,6 +94,7 @@ def serve(args: argparse.Namespace) -> int:
     if args.die_with_parent:
         prctl.die_with_parent(os.getppid(), signal.SIGTERM)  # time to keep the drive
     preset = _preset(args.preset)
+    faults = powerfaults.parsed(args.drive_faults) if args.drive_faults is not None else {}
     nvme_tcp = parse_address(args.nvme_tcp) if args.nvme_tcp else None
     warm_up(preset)
     if nvme_tcp:
@@ -105,6 +111,9 @@ def serve(args: argparse.Namespace) -> int:
         drive = _drive(preset, args.capacity, state, latency=not args.no_latency, ring=ring)
         size = tested_bytes(drive.pages * 4096, drive.raw_nand_bytes, args.op)
         device = Device(preset, drive, size, args.data, t0_ns, ring, latency=not args.no_latency)
+        if faults:
+            device.faults = injector.Injector(faults)
+            device.faults.check(device)
         if args.kept:
             kept.restore(device, Path(args.kept))
         running = server.Server(device, args.socket, args.truth, nvme_tcp)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.virtual.device import kept, nbd, powercut, store, thermal, told
+from ssdrig.virtual.device import kept, nbd, powercut, reserve, store, thermal, told
 from ssdrig.virtual.device.power import PowerFeatures
 from ssdrig.virtual.feed import BINS
 from ssdrig.virtual.flash import nand, power_states, versions
@@ -48,6 +48,7 @@ class Device:
         self.store = store.open_store(data, capacity_bytes, len(drive.log) if latency else 0)
         self.volatile = latency and preset.cache_bytes > 0 and not preset.plp
         self.chances, self.seed, self.faults = powercut.Chances(), 1, faults
+        self.reserve = reserve.of(preset)
         self.since = int(drive.m[nand.S_LOG])  # the first command whose outcome a cut may still change
         self.cuts = 0
         self.cut: powercut.Cut | None = None
@@ -96,6 +97,8 @@ class Device:
         lead_ns of host time less for those that promise no durability. Returns (earliest DUE, longest read in
         bytes)."""
         self.in_use()
+        if self.faults:
+            self.faults.commands(self, batch, n)
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
         if self.unreadable:
@@ -115,6 +118,8 @@ class Device:
             first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
             batch[:n, nbd.DUE] = first_due = t_ns
+        if self.faults:
+            self.faults.carried_out(self, batch, n, now)
         return first_due, longest_read
 
     def _store_in_order(self, buf: np.ndarray, batch: np.ndarray, n: int, number: int) -> None:
@@ -247,12 +252,14 @@ class Device:
         self.tick(t_ns)
         self.cuts += 1
         cut = self.cut = powercut.Cut(self, now, self.lead_ns // self.dilation, self.cuts)
+        announced = cut.announced = self._clean_ns is not None and t_ns >= self._clean_ns
         if self.faults:
             self.faults.before_loss(self, cut)
+        if self.reserve and self.lit:
+            self.reserve.at_cut(cut, announced)
         cut.lose()
         if self.faults:
             cut.faults += self.faults.after_loss(self, cut)
-        announced = self._clean_ns is not None and t_ns >= self._clean_ns
         if self.lit:
             self.unsafe_shutdowns += not announced
             self.plp_starts += bool(self.preset.plp)
@@ -279,8 +286,8 @@ class Device:
         self._rail_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
         recovery_ns = self.preset.boot_ns + versions.replay_ns(self.drive, versions.map_updates(self.drive))
         if self.faults:
-            self.last_cut["faults"] += self.faults.at_start(self, self.cut)
-            recovery_ns += self.faults.start_delay_ns(self, self.cut)
+            self.last_cut["faults"] += self.faults.at_start(self, self.cut, self.model_ns(t_ns))
+            recovery_ns = self.faults.recovery_ns(recovery_ns)
         start_ns = self._start_ns = self._rail_ns + recovery_ns * self.dilation
         self.last_cut |= {"on_t_ns": t_ns, "recovery_ns": recovery_ns, "ready_t_ns": start_ns}
         self.advance(t_ns)
@@ -300,6 +307,8 @@ class Device:
             self.drive.power_on(now)
             self.lit = True
             self.power_cycles += 1
+            if self.reserve:
+                self.reserve.charge(self, now)
             self.power.start()
             self.drive.follow(0, power_states.default_apst(self.preset), now)
             self.keep_pace()

@@ -41,6 +41,7 @@ class Cut:
         self.honest_durable_ns = self.versions["durable_ns"].copy()
         self.map_updates = versions.map_updates(drive)
         self.programs, self.erases = versions.programs(drive, t_ns), versions.erases(drive, t_ns)
+        self.announced = False
         self.faults: list[dict] = []
         self.lost: dict[int, list] = {}  # page -> [versions lost, why]
         self.pages_lost = self.kept_in_flight = self.lost_in_flight = 0

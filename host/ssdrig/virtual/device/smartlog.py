@@ -66,11 +66,12 @@ def interval_power(watts: float) -> int:
 
 
 def critical_warning(h: dict) -> int:
-    """Bit 0 spare below threshold, bit 1 temperature, bit 2 worn out."""
+    """Bit 0 spare below threshold, bit 1 temperature, bit 2 worn out, bit 3 read-only."""
     return (
         (h["available_spare_percent"] < SPARE_THRESHOLD_PERCENT)
         | (h["temperature_C"] >= h["over_C"] or (h["under_C"] is not None and h["temperature_C"] <= h["under_C"])) << 1
         | (h["percentage_used"] > 100) << 2
+        | h["read_only"] << 3
     )
 
 
@@ -84,9 +85,9 @@ def log_c0h(h: dict) -> bytes:
     page[80] = min(255, h["percentage_used"])  # system data lies in the same blocks
     struct.pack_into("<II", page, 88, h["pe_max"], h["pe_min"])
     page[96], page[97] = h["throttled_count"] & 0xFF, h["level"]
-    struct.pack_into("<I", page, 112, h["unsafe_shutdowns"])
+    struct.pack_into("<I", page, 112, h["incomplete_dumps"])  # shutdowns that the capacitors did not complete
     page[120] = h["free_blocks_percent"]
-    struct.pack_into("<H", page, 128, 100 if h["plp"] else 0)  # capacitor health
+    struct.pack_into("<H", page, 128, h["capacitor_percent"])
     struct.pack_into("<Q", page, 136, h["unaligned_commands"])
     struct.pack_into("<Q", page, 152, h["used_lbas"])  # NUSE of namespace 1
     page[160:176] = (h["plp_starts"]).to_bytes(16, "little")

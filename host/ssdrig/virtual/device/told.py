@@ -47,7 +47,7 @@ def health(device) -> dict:
         "nand_write_bytes",
         "nand_read_bytes",
     )
-    p = device.preset
+    p, reserve = device.preset, device.reserve
     return {name: int(ledger[name]) for name in names} | {
         **device.thermal,
         "energy_Wh": math.ceil(device.reported_J / 3600 - 1e-9),
@@ -64,6 +64,9 @@ def health(device) -> dict:
         "unsafe_shutdowns": device.unsafe_shutdowns,
         "plp": bool(p.plp),
         "plp_starts": device.plp_starts,
+        "capacitor_percent": round(100 * reserve.health) if reserve else 0,
+        "incomplete_dumps": reserve.incomplete_dumps if reserve else 0,
+        "read_only": False,
         "media_errors": 0,
         "error_log_entries": device.error_log_entries,
         "over_C": device.over_C,

@@ -1,0 +1,50 @@
+"""The capacitors of one SIMULATED drive: charged, used at a cut, charged again. The physics is in capacitor.py."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ssdrig.virtual import capacitor
+from ssdrig.virtual.flash import ftl, nand
+from ssdrig.virtual.flash.presets import Preset
+
+if TYPE_CHECKING:
+    from ssdrig.virtual.device.device import Device
+    from ssdrig.virtual.device.powercut import Cut
+
+
+def of(preset: Preset) -> "Reserve | None":
+    """None of a drive without capacitors."""
+    found = capacitor.of(preset)
+    return Reserve(*found, preset.program_pages) if found else None
+
+
+class Reserve:
+    """health: of the capacitance, 1 of new capacitors; a fault may lower it, at_this_cut for one cut. Times: model."""
+
+    def __init__(self, bank: capacitor.Bank, work: capacitor.Work, program_pages: int):
+        self.bank, self.work, self.program_pages = bank, work, program_pages
+        self.health = self.at_this_cut = 1.0
+        self.volts, self._charging_ns = bank.full_V, 0  # as of then
+        self.incomplete_dumps = 0
+        self.lost_pages: list[int] = []  # of the last cut
+
+    def at_cut(self, cut: "Cut", announced: bool) -> None:
+        """Of what is answered but not on NAND the oldest is saved first; what the energy does not pay for is lost."""
+        rows, health = cut.versions, self.health * self.at_this_cut
+        dirty = np.flatnonzero(~rows["trim"] & (rows["done_ns"] <= cut.t_ns) & (rows["nand_ns"] > cut.t_ns))
+        volts = capacitor.charged_V(self.bank, health, self.volts, (cut.t_ns - self._charging_ns) / 1e9)
+        units = -(-len(dirty) // self.program_pages)
+        dump = capacitor.dump(self.bank, self.work, health, volts, units)
+        lost = dirty[dump.units * self.program_pages :]
+        rows["durable_ns"][lost] = ftl.FAR
+        self.lost_pages = np.unique(rows["page"][lost]).tolist()
+        self.incomplete_dumps += dump.units < units
+        self.volts = dump.volts if announced else min(volts, self.bank.least_V)
+
+    def charge(self, device: "Device", now: int) -> None:
+        """The rail is back: what is missing is drawn from it."""
+        joules = capacitor.missing_J(self.bank, self.health, self.volts)
+        self._charging_ns = now
+        if joules:
+            device.drive.draw(now, now + round(joules / self.bank.charge_W * 1e9), joules, nand.E_CHARGE)

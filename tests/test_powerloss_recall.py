@@ -1,0 +1,34 @@
+"""Faults of the virtual drive, each found by the judge of power-loss tests in model time with one seed, and nothing
+found without a fault. All seeds: `./ssdrig bench powerloss-recall --seeds 20`."""
+
+import pytest
+
+from ssdrig.benchmarks import powerloss_recall
+from ssdrig.benchmarks.powerloss_cuts import OFF_NS
+from ssdrig.benchmarks.powerloss_recall import CASES
+from ssdrig.virtual import powerfaults
+
+SOON = {"slow_recovery": {"after": 3}, "aged_unsaid": {"per_cut": 0.03}}
+SOON |= dict.fromkeys(("dead", "read_only", "lost_identity"), {"after": 1}) | {"smart_rollback": {"p": 1, "back": 3}}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault)
+def test_each_fault_is_found(case):
+    found = powerloss_recall.campaign(case._replace(given=case.given | SOON.get(case.fault, {})), 1, least=1)
+    assert found.found_at is not None and found.found_at <= case.within
+    assert found.missed == found.blocks_missed == found.false == 0 and found.right == found.observable
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[7]._replace(twice=True)], ids=["volatile", "capacitors"])
+def test_without_a_fault_nothing_is_found(case):
+    clean = powerloss_recall.campaign(case, 1, False, 10, 10)
+    assert clean == (10, None, 0, 0, 0, 0, 0)
+
+
+def test_a_brownout_is_no_fault_of_a_whole_cut():
+    case = next(case for case in CASES if case.fault == "brownout")
+    assert powerloss_recall.campaign(case._replace(off_ns=OFF_NS), 1, least=3, most=3) == (3, None, 0, 0, 0, 0, 0)
+
+
+def test_each_fault_is_tried():
+    assert [case.fault for case in CASES] == [*powerfaults.BY_NAME]
