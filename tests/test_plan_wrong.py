@@ -152,7 +152,7 @@ def test_what_a_repeat_sweeps_is_read_for_each_step_inside():
         (STEP + STEP, "load again"),
         (STEP.replace('"load"\ndo', '"Load"\ndo'), 'name = "Load"'),
         (STEP.replace('"load"\ndo', f'"{"l" * 41}"\ndo'), "at most 40"),
-        ('[[step]]\nname = "x"\ndo = "cut"\ntrace = "y"', "comes with power-loss tests"),
+        ('[[step]]\nname = "x"\ndo = "cut"\ntrace = "y"', "do you mean 'cuts'?"),
         ('[[step]]\nname = "x"\ndo = "set"', "at least one of write_cache"),
         ('[[step]]\nname = "x"\ndo = "idle"\nuntil = "quiet"', "until without most"),
         ('[[step]]\nname = "x"\ndo = "idle"\nuntil = "quite"\nmost = "1 h"', "do you mean 'quiet'?"),

@@ -72,6 +72,7 @@ SAYS = {
     "ask": {"text": '"x"'},
     "replay": {"bench": '"bench-light-like"', "ios": "1000", "range": '"40 %"'},
     "wear": {"block": '"4 KiB"', "slice": '"0.1 %"', "total": '"1 %"'},
+    "cuts": {"cuts": "30"},
 }
 OF_ALL = ("name", "do", "use", "needs", "optional", "step")
 RIGHT = {("needs", "[]"), ("optional", "true"), ("windows", "{}")}

@@ -18,6 +18,8 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
 from ssdrig.drive.wear.endurance import Limits
 from ssdrig.errors import DriveError
+from ssdrig.powerloss import target
+from ssdrig.powerloss.target import Target
 from ssdrig.progress import Progress
 from ssdrig.virtual import adminclient, settings
 from ssdrig.virtual.bench import VirtualBench
@@ -47,7 +49,7 @@ class Bench:
     `witness` reads the kernel's own counts of its I/O, `write_blocks` writes blocks of 4 KiB {byte offset: content} and
     flushes, `read_blocks` reads some (None: the drive reports an error), `reads_as` says what a block that was written
     reads as (a SIMULATED drive keeps a check of it alone), `keep` has a SIMULATED drive outlive the bench in the folder
-    of a run. `port` None: power is not measured."""
+    of a run. `port` None: power is not measured. `target`: of a power-loss campaign."""
 
     drive: dict
     fio_target: str
@@ -67,6 +69,7 @@ class Bench:
     write_blocks: Callable[[dict[int, bytes]], None] = _cannot_write
     read_blocks: Callable[[list[int]], list[bytes | None]] = _cannot_write
     reads_as: Callable[[int, bytes], bytes] = lambda offset, content: content
+    target: Target | None = None
 
 
 def virtual(running: VirtualBench) -> Bench:
@@ -119,6 +122,9 @@ def virtual(running: VirtualBench) -> Bench:
                     found.append(None)
         return found
 
+    def announce() -> None:
+        adminclient.ask(admin, {"op": "shut_down"})
+
     drive = {
         "interface": "nbd",
         "logical_block_bytes": 4096,
@@ -142,7 +148,19 @@ def virtual(running: VirtualBench) -> Bench:
         write_blocks=write_blocks,
         read_blocks=read_blocks,
         reads_as=store.reads_as,
+        target=target.of_virtual(running.fio_target, running.drive, announce),
     )
+
+
+def nbd(uri: str, drive: dict, commands: tuple[str, str], plp_claimed: bool) -> Bench:
+    """An NBD server whose power is switched by two commands of a shell. It has no SMART, and can be neither purged nor
+    trimmed."""
+
+    def none(*_) -> NoReturn:
+        raise DriveError("a drive that can be asked", "an NBD server, which has no such thing", "leave the step out")
+
+    made = target.of_nbd(uri, commands, plp_claimed)
+    return Bench(drive, uri, None, False, none, none, none, lambda: None, target=made)
 
 
 @contextmanager
@@ -154,9 +172,12 @@ def real(
     raw_nand_bytes: int | None,
     port: str | None,
     raw_nand_assumed: bool = False,
+    commands: tuple[str, str] | None = None,
+    plp_claimed: bool = False,
 ) -> Iterator[Bench]:
-    """A block device with what its maker warrants, held by the guard until the end. Raises UnsafeTarget, with every
-    reason against it, before anything is touched."""
+    """A block device with what its maker warrants, held by the guard until the end. `commands`: of a shell, that take
+    its power and give it back; `plp_claimed`: someone says that it keeps all that it acknowledges. Raises UnsafeTarget,
+    with every reason against it, before anything is touched."""
     with guard.hold(drive, destroy_serial) as held:
         words = asdict(drive) | {
             "raw_nand_bytes": raw_nand_bytes,
@@ -165,6 +186,8 @@ def real(
             "time_dilation": 1,
             "power_states": states_of(drive),
         }
+        if commands:
+            words |= {"power_off": commands[0], "power_on": commands[1], "plp_claimed": plp_claimed}
 
         def purge_(show: Progress) -> dict:
             held.recheck()
@@ -176,17 +199,18 @@ def real(
             port,
             drive.simulated,
             purge_,
-            lambda like: polled(drive, like),
-            lambda: flush_cache(drive.node),
+            lambda like: polled(held.drive, like),
+            lambda: flush_cache(held.drive.node),
             held.recheck,
-            lambda range_bytes: block.discard(drive.node, end_bytes=range_bytes),
-            lambda key: conditions.setting(key, drive.name, controller=drive.controller),
-            lambda key, value: conditions.change(key, value, drive.name, controller=drive.controller),
-            lambda key, before: conditions.put_back(key, before, drive.name, controller=drive.controller),
-            lambda: conditions.read(drive.name, controller=drive.controller, nsid=drive.nsid),
-            lambda: witness.read(drive.name),
-            write_blocks=lambda blocks: block.write(drive.node, blocks),
-            read_blocks=lambda offsets: block.read(drive.node, offsets),
+            lambda range_bytes: block.discard(held.drive.node, end_bytes=range_bytes),
+            lambda key: conditions.setting(key, held.drive.name, controller=held.drive.controller),
+            lambda key, value: conditions.change(key, value, held.drive.name, controller=held.drive.controller),
+            lambda key, before: conditions.put_back(key, before, held.drive.name, controller=held.drive.controller),
+            lambda: conditions.read(held.drive.name, controller=held.drive.controller, nsid=held.drive.nsid),
+            lambda: witness.read(held.drive.name),
+            write_blocks=lambda blocks: block.write(held.drive.node, blocks),
+            read_blocks=lambda offsets: block.read(held.drive.node, offsets),
+            target=target.of_held(held, commands, plp_claimed),
         )
 
 

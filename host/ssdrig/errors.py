@@ -68,6 +68,25 @@ class LoadError(SsdrigError):
     exit_code = 10
 
 
+class PromiseBroken(SsdrigError):
+    """The drive broke a promise about a loss of power. Each accusation has its proof in the run folder."""
+
+    exit_code = 11
+
+
+class Suspicion(SsdrigError):
+    """No promise is proven broken, but something after a loss of power looks wrong. The run folder says what would make
+    it certain."""
+
+    exit_code = 12
+
+
+class ControlFailed(SsdrigError):
+    """A control session failed: the harness is at fault, and nothing is said of the drive."""
+
+    exit_code = 13
+
+
 INTERRUPTED = 130
 
 

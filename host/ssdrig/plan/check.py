@@ -48,6 +48,8 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
         _load(found, set(swept), where)
     if found.do == "replay":
         _replay(found, set(swept), where)
+    if found.do == "cuts":
+        steps.KINDS["cuts"].check(found.keys, where)
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
         seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
@@ -67,6 +69,8 @@ def plan(found: Iterable[Step], where: str) -> None:
         raise UsageError(
             f"at most {MOST_ACTS} points of all steps together", f"{count} in {where}", "sweep fewer values"
         )
+    if sum(each.do == "cuts" for each in found) > 1:
+        raise UsageError("one cuts step in a plan", f"several in {where}", "put their aims into one")
     before: dict[str, Step] = {}
     picked: set[str] = set()
     for top in found:
@@ -140,7 +144,7 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
         for words in rule.track:
             _track(found, words, where, ("wa",) if rule.rule == "wa" else AT_ONCE)
     for child in found.steps:
-        if child.do in ("choose", "wear"):
+        if child.do in ("choose", "wear", "cuts"):
             raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it behind the repeat")
     for key, points in found.axes.items():
         children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]

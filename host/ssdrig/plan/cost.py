@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.steps import idle, load, speeds
+from ssdrig.steps import cuts, idle, load, speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
@@ -76,6 +76,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
     known, k = (earlier or {}).get(act.label), drive.get("time_dilation") or 1
     if act.do == "wear":
         return _of_wear(act, drive, known)
+    if act.do == "cuts":
+        return _of_cuts(act, drive, known)
     if act.do == "replay":
         return _of_replay(act, drive, known, earlier)
     if act.do not in ("fill", "load"):
@@ -150,6 +152,24 @@ def _of_wear(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
     most_s = written[1] / (k * min(slow_iops * mean, slow_Bps)) + jobs[1] * (each_s[1] + JOB_S[1] / k)
     time_s = ((1 - SPREAD) * known[0], (1 + SPREAD) * known[0]) if known else (least_s, most_s)
     return Cost(time_s, written, amount, jobs, _log_bytes(act, time_s))
+
+
+def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
+    """The fill of the window, then all sessions: writing, off, coming back, reading what was written."""
+    k, keys = drive.get("time_dilation") or 1, act.keys
+    (slow_Bps, fast_Bps), (slow_iops, fast_iops) = speeds.of(drive["interface"])[:2]
+    sessions, phase_s = cuts.sessions(keys), cuts.mean_write_s(keys)
+    slow, fast = (k * min(Bps, iops * cuts.MEAN_BYTES) for Bps, iops in ((slow_Bps, slow_iops), (fast_Bps, fast_iops)))
+    written = (act.range_bytes + sessions * phase_s * slow, act.range_bytes + sessions * phase_s * fast)
+    each_s = [phase_s + keys["off_time"] + back_s for back_s in cuts.BACK_S]
+    time_s = (
+        act.range_bytes / (k * fast_Bps) + sessions * each_s[0],
+        act.range_bytes / (k * slow_Bps) + sessions * each_s[1],
+    )
+    if known:
+        spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
+        time_s = (known[0] / spread, known[0] * spread)
+    return Cost(time_s, written, written[1])
 
 
 def _any(costs: Iterable[Cost]) -> Cost:

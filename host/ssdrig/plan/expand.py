@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 16 * MIB
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
-MAY_WRITE = (*WRITES, "replay")
+MAY_WRITE = (*WRITES, "replay", "cuts")
 STEADY_ROUNDS = 5  # the rule's window
 
 
@@ -240,6 +240,8 @@ def _acts(
 
 def _sized(act: Act, drive: Mapping) -> Act:
     keys = act.keys
+    if act.do == "cuts":
+        return _of_cuts(act, drive)
     if "range" not in keys:
         return act
     size = tested_bytes(keys["range"], drive)
@@ -287,6 +289,14 @@ def _of_wear(act: Act, drive: Mapping) -> Act:
         seen = f"{words.size(samples)} of {words.size(act.range_bytes)}"
         raise UsageError(f"{error} of {act.path}", seen, "ask for fewer samples") from None
     return found
+
+
+def _of_cuts(act: Act, drive: Mapping) -> Act:
+    """A cuts step with its window, at most the whole drive."""
+    size = whole_MiB(min(act.keys["window"], drive["capacity_bytes"]))
+    if size < LEAST_BYTES:
+        raise UsageError(f"a window of at least 16 MiB for {act.path}", words.exact_size(size), "ask for a larger one")
+    return replace(act, range_bytes=size)
 
 
 def _wear_bytes(amount: quantity.Wear, drive: Mapping, path: str) -> int:

@@ -21,13 +21,15 @@ FAMILIES = (
     frozenset({"word"}),
     frozenset({"span"}),
     frozenset({"hot"}),
+    frozenset({"bound"}),
+    frozenset({"shares"}),
 )
 
 
 def families(value) -> frozenset[frozenset[str]]:
     """The families that a value may belong to; a list of points belongs to those that its members share."""
     kinds = {kind for kind in quantity.EXPECTED if _can_be(quantity.parse, value, kind)}
-    others = ("blocks", "hot") if isinstance(value, (dict, list)) else ("span",)
+    others = ("blocks", "hot", "shares") if isinstance(value, (dict, list)) else ("span", "bound")
     kinds |= {kind for kind in others if _can_be(values.read, value, kind)}
     if value in ("edges", "none"):
         kinds.add("smart")

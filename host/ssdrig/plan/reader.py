@@ -12,7 +12,7 @@ from ssdrig.words import do_you_mean
 # what a plan may ask of the bench; what lacks it does not run, with the reason
 CAPABILITIES = (
     *("purge", "trim", "write-cache", "rig", "nand-counter", "fua", "player"),
-    *("power-states", "apst", "alpm", "aspm"),
+    *("power-states", "apst", "alpm", "aspm", "cut"),
 )
 STEP_KEYS = ("name", "do", "use", "needs", "optional", "step")
 
@@ -77,12 +77,6 @@ class Reader:
         where = f"{self.where}, step {path}"
         table = self._with_workload(table, where)
         do = table.get("do")
-        if isinstance(do, str) and do in steps.LATER:
-            raise UsageError(
-                f"a step that this version can do ({', '.join(steps.KINDS)})",
-                f'do = "{do}" in {where}',
-                f"leave it out: {do} comes with {steps.LATER[do]}",
-            )
         try:
             kind = steps.KINDS[values.one_of(do, steps.KINDS, "do")]
             known_keys(

@@ -53,7 +53,7 @@ def after(state: State, act: Act) -> State:
         whole = (act.amount_bytes or 0) >= act.range_bytes
         valid_bytes = max(state.valid_bytes, act.range_bytes if whole else 0)
         return State("filled", valid_bytes, act.path)
-    if act.do == "wear":
+    if act.do in ("wear", "cuts"):
         return State("written", state.valid_bytes, act.path)
     if act.do == "load":
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
@@ -128,7 +128,7 @@ def cut_short(state: State, act: Act) -> State:
     if act.do == "replay" and replay.trims(act):
         left = replace(left, valid_bytes=0)
     if (
-        act.do == "wear"
+        act.do in ("wear", "cuts")
         or (act.do == "load" and act.keys["read"] != 100)
         or (act.do == "replay" and replay.writes(act))
     ):

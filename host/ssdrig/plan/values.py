@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ssdrig.errors import UsageError
 from ssdrig.plan import quantity
 from ssdrig.plan.document import shown
 from ssdrig.plan.formula import VALUES
@@ -17,6 +18,7 @@ ENDS = ("steady", "written", "ios", "time", "cliff")
 OF_A_RULE = ("steady", "value", "track", "from", "record", "spaced", "after")
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 WINDOW = re.compile(r"(all|until cliff)|(from|last) (\S+) (%|[a-z]+)|(\S+ [a-z]+)\.\.(\S+ [a-z]+)")
+SHARED = re.compile(r"[a-z][a-z0-9.:-]{0,39}")
 LIMIT = re.compile(r"(\S+) ([<>]) (.+)")
 MOST_POINTS = 10_000  # of one step
 LONGEST_TEXT = 400  # characters
@@ -140,6 +142,25 @@ def hot(value, key: str) -> tuple[tuple[int, int], ...]:
             words, value, key, f"change the zones, whose sums are {sums[0]} and {sums[1]}; leave out those of 0"
         )
     return tuple(zones)
+
+
+def shares(value, key: str) -> dict[str, int]:
+    """{ random = 299, flush = 50 }: words, each with a whole number above 0, in proportion to which they come."""
+    if not isinstance(value, dict) or not value or not all(SHARED.fullmatch(word) for word in value):
+        raise wrong("a table of words and whole numbers such as { random = 299, flush = 50 }", value, key)
+    return {word: read(weight, "count", f"{shown(word)} in {key}") for word, weight in value.items()}
+
+
+def bound(value, key: str) -> float | None:
+    """ "p < 1 %" -> 0.01, or "never" -> None: how small the chance of a failing cut must be known to be."""
+    from ssdrig.powerloss import statistics
+
+    if value == "never":
+        return None
+    try:
+        return statistics.parse_until(value if isinstance(value, str) else "")
+    except UsageError as error:
+        raise wrong(f'"never", or {error.expected}', value, key, 'write it like "p < 1 %"') from None
 
 
 def smart(value, key: str) -> float | str:
@@ -329,6 +350,6 @@ def text(value, key: str) -> str:
 
 READERS: dict[str, Callable] = {
     **{"blocks": blocks, "hot": hot, "smart": smart, "over": over, "until": until, "windows": windows, "span": span},
-    **{"judge": judge, "points": points, "text": text, "path": text},
+    **{"judge": judge, "points": points, "shares": shares, "bound": bound, "text": text, "path": text},
     "value": lambda value, key: one_of(value, VALUES, key),
 }

@@ -1,1 +1,1 @@
-"""Power-loss testing, its pure core: what is written, what the drive promised, and the exact verdict after a cut."""
+"""Power-loss testing: what is written, what the drive promised, the cut, and the exact verdict on what is left."""

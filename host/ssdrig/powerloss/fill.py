@@ -41,11 +41,17 @@ def fill(transport: Transport, layout: Layout, run: int, show: Callable[[int, in
         show(written, total)
 
     carry_out(transport, len(first), prepare, taken, DEPTH)
+    flush(transport)
 
-    def flush(_, at):
+
+def flush(transport: Transport) -> None:
+    """What was acknowledged before is kept from now on. Raises DriveError where the drive refuses or goes away."""
+    slots = transport.slots
+
+    def prepare(_, at):
         slots.kind[at], slots.flags[at], slots.offset[at], slots.length[at] = FLUSH, 0, 0, 0
 
-    carry_out(transport, 1, flush, lambda _, at: _refused(transport, at))
+    carry_out(transport, 1, prepare, lambda _, at: _refused(transport, at))
 
 
 def _refused(transport: Transport, at: np.ndarray) -> None:

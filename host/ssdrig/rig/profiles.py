@@ -1,6 +1,7 @@
 """The ways in which a cut takes a rail down, as a person asks for them; what each does is in firmware/cut.py."""
 
 import math
+import random
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ class Profile(NamedTuple):
     lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> how long what it times takes
     # (t90_10_us, discharge_mOhm, its own fields) -> what a person wants to know of a rail for the next cut
     learnt: Callable[[float, float, dict], str] | None = None
+    # (chance, capacitance of the rail, None: not known) -> its own fields for one of many cuts, None: not possible yet
+    draw: Callable[[random.Random, float | None], dict | None] = lambda chance, bulk_uF: {}
 
 
 def bulk_uF(t90_10_us: float, discharge_mOhm: float) -> float:
@@ -41,6 +44,19 @@ def _as_asked(t90_10_us: float, discharge_mOhm: float, own: dict) -> str:
     return f"90 to 10 % was to take {0.8e-3 * own['fall_us']:.2f} ms"
 
 
+def _ramps(chance: random.Random, bulk_uF: float | None) -> dict | None:
+    return {"fall_us": chance.choice([5_000, 50_000, 500_000]), "bulk_uF": [round(bulk_uF)]} if bulk_uF else None
+
+
+def _log_uniform(chance: random.Random, least: float, most: float) -> int:
+    return round(math.exp(chance.uniform(math.log(least), math.log(most))))
+
+
+def _bounces(chance: random.Random, bulk_uF: float | None) -> dict:
+    up_us = _log_uniform(chance, 100, 10_000)
+    return {"dips": chance.randint(2, 8), "down_us": round(up_us * chance.uniform(0.3, 1.0)), "up_us": up_us}
+
+
 DEFAULT = "crowbar"
 PROFILES = {
     "float": Profile(),
@@ -52,9 +68,13 @@ PROFILES = {
         ),
         lasts_us=lambda own: own["fall_us"],
         learnt=_as_asked,
+        draw=_ramps,
     ),
     "glitch": Profile(
-        (Option("glitch_us", "US", "how long it is off"),), back_by_itself=True, lasts_us=lambda own: own["glitch_us"]
+        (Option("glitch_us", "US", "how long it is off"),),
+        back_by_itself=True,
+        lasts_us=lambda own: own["glitch_us"],
+        draw=lambda chance, bulk_uF: {"glitch_us": _log_uniform(chance, 10, 20_000)},
     ),
     "dips": Profile(
         (
@@ -64,5 +84,6 @@ PROFILES = {
         ),
         back_by_itself=True,
         lasts_us=lambda own: own["dips"] * (own["down_us"] + own["up_us"]),
+        draw=_bounces,
     ),
 }

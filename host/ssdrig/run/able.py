@@ -15,12 +15,18 @@ SETTINGS = {key: spec.needs for key, spec in set_.KEYS.items() if spec.needs}
 FORMAT = ("capacity_bytes", "logical_block_bytes")
 
 
-def of_real(drive: Drive, rig: str | None) -> frozenset[str]:
-    """What the bench around a real drive can do, of grammar.CAPABILITIES."""
+def of_real(drive: Drive, rig: str | None, commands: tuple[str, str] | None = None) -> frozenset[str]:
+    """What the bench around a real drive can do, of grammar.CAPABILITIES. `commands`: that switch its power."""
     can = {"rig"} if rig else set()
+    can |= {"cut"} if rig or commands else set()
     can |= {"player"} if aio.known() else set()
     can |= {need for key, need in SETTINGS.items() if conditions.can_set(key, drive.name, controller=drive.controller)}
     return prepare.REAL | can
+
+
+def of_server() -> frozenset[str]:
+    """What can be done with an NBD server whose power two commands switch."""
+    return frozenset({"cut", "fua"})
 
 
 def terminal(acts: Iterable[Act]) -> None:

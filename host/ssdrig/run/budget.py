@@ -21,6 +21,7 @@ class Budget:
         if self.most_bytes is None or act.do not in MAY_WRITE or act.keys.get("read") == 100:
             return None
         amount = act.keys["slice_bytes"] if act.do == "wear" else act.amount_bytes or 0  # it ends between two slices
+        amount = act.range_bytes if act.do == "cuts" else amount  # the fill of its window; it ends between two cuts
         least_bytes = amount * (1 - act.keys.get("read", 0) / 100)
         if self.written_bytes >= self.most_bytes or self.written_bytes + least_bytes > self.most_bytes:
             return (

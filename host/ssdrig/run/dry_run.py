@@ -108,6 +108,8 @@ def _what(acts: Sequence[Act]) -> str:
     if act.do == "wear":
         slices = max(1, round(keys["total_bytes"] / keys["slice_bytes"]))
         return f"{slices} slices of {words.size(keys['slice_bytes'])} until worn, RND {keys['threads']}x{keys['qd']}"
+    if act.do == "cuts":
+        return f"{keys['cuts']} cuts, {len(keys['aims'])} aims, window {words.size(act.range_bytes)}"
     if act.trace:
         how = "as fast as it can" if keys["timing"] == "closed" else "at its times"
         return f"{act.trace.name}, {act.trace.ios} I/Os {how}, {words.size(act.range_bytes)}"

@@ -168,6 +168,21 @@ class Live:
                         left_s=[round(s) for s in left_s],
                     )
 
+    def share(self, share: float, words: str, written_bytes: int, **said) -> None:
+        """A step that counts what it does, not I/O: how much of it is done, in words; `said` is for the line of a
+        script. Raises RigError as second() does."""
+        self._each_second()
+        left_s = self._course.left_s(time.monotonic() - self._started, share)
+        written = self._course.written_words(written_bytes)
+        eta = Part(f"ETA {range_words(left_s)}")
+        self._show.show(
+            [*self._place, Part(f"{share:4.0%}", 1), Part(words, 2), *self._power_parts(), Part(written, 5), eta]
+        )
+        if self._jsonl:
+            written_bytes = self._course.written_bytes(written_bytes)
+            left = [round(s) for s in left_s]
+            self.tell(step=self._pace.step, doing=words, share=share, written_bytes=written_bytes, left_s=left, **said)
+
     def _each_second(self) -> None:
         """What is due once a second, with and without I/O. Raises RigError."""
         self._tie_clock()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
+from ssdrig.run import cutting
 from ssdrig.words import parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
@@ -99,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " its own",
     )
     add("--idle", type=int, metavar="S", default=0, help="then measure idle power for S seconds, without SMART polls")
+    cutting.add_arguments(parser)
     add("--seed", type=int, default=4242, help="random seed for fio's offsets (default %(default)s)")
     add("--runs", metavar="DIR", default="runs", help="parent folder of the run folders (default ./%(default)s)")
     add(
@@ -129,10 +131,11 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 def check(args: argparse.Namespace) -> None:
     """Raises UsageError for anything that no run could be made of. Touches nothing."""
-    if bool(args.drive) == bool(args.virtual):
+    cutting.check(args)
+    if len([each for each in (args.drive, args.virtual, args.target) if each]) != 1:
         raise UsageError(
             "a drive to test, and only one",
-            "none" if not args.drive else "two",
+            "two" if args.drive or args.virtual or args.target else "none",
             "give --drive SERIAL or --virtual PRESET; there is no default",
         )
     real_only = {"--rig": args.rig, "--purge": args.purge, "--raw-nand": args.raw_nand}
@@ -291,6 +294,7 @@ def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
         sets["steady"] = f"from {args.zoom} s"
     if args.smart_interval is not None:
         sets["smart"] = f"{args.smart_interval} s"
+    sets |= cutting.sets(args)
     for words in args.set:
         name, sign, value = words.partition("=")
         if not (name and sign and value):

@@ -16,7 +16,7 @@ from ssdrig.rules import choose, ends
 from ssdrig.run import earlier
 from ssdrig.run.budget import Budget
 
-VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player"})  # what the virtual bench can do
+VIRTUAL = frozenset({"purge", "trim", "nand-counter", "rig", "player", "cut"})  # what the virtual bench can do
 REAL = frozenset({"purge", "trim", "fua"})
 SET = {"NVMe": frozenset({"power-states", "apst"}), "SATA": frozenset({"alpm"})}  # what of a virtual drive can be set
 

@@ -16,7 +16,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.progress import Progress
-from ssdrig.run import able, cut_short, dry_run, earlier, options, prepare, run, standing
+from ssdrig.run import able, cut_short, cutting, dry_run, earlier, options, prepare, run, standing
 from ssdrig.run import budget as budgets
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -50,7 +50,8 @@ def command(args) -> int:
             print(json.dumps({"run": str(story.run), "acts": []}), flush=True)
         return 0
     args.runs = str(story.run.parent)
-    on = _on_virtual if story.header["drive"].get("preset") else _on_real
+    known = story.header["drive"]
+    on = _on_virtual if known.get("preset") else _on_target if known.get("target") else _on_real
     return run.performed(args, show, lambda *more: on(story, *more))[1]
 
 
@@ -79,6 +80,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
             drive_faults=options.drive_faults(args.drive_faults),
             kept=folder if facts else None,
             check=stop.check,
+            data=cutting.data(prepared.acts),
         )
         part: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=part[0] / "truth" if part else None))
@@ -90,6 +92,7 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
 
 def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
     known = story.header["drive"]
+    commands = cutting.commands_of(known)
     drive = inventory.find(args.drive or known["serial"] or "")
     if (drive.model, drive.serial) != (known["model"], known["serial"]):
         raise UsageError(
@@ -106,7 +109,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, found, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
-    budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig))
+    budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig, commands))
     show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
     if args.dry_run:
@@ -114,11 +117,24 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        assumed = bool(known.get("raw_nand_assumed"))
-        held = bench.real(drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed)
+        assumed, how = bool(known.get("raw_nand_assumed")), (commands, bool(known.get("plp_claimed")))
+        held = bench.real(
+            drive, limits, serial, args.purge or "auto", known.get("raw_nand_bytes"), args.rig, assumed, *how
+        )
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         return carry_out(story, args, prepared, todo, here, show, stop, budget, [])
+
+
+def _on_target(story: Story, args, show: Progress, stop: Stop, teardown: Teardown):
+    known = story.header["drive"]
+    prepared, todo = rest_of(story, known, UNKNOWN, ("everything: an NBD server counts nothing",))
+    budget = _able(story, args, prepared, None, able.of_server())
+    _describe(story, args, prepared, todo, budget, None, show)
+    if args.dry_run:
+        return None, None
+    with stop.held():
+        return carry_out(story, args, prepared, todo, cutting.server(known), show, stop, budget, [])
 
 
 def _of_run(known: Mapping) -> dict:

@@ -24,7 +24,7 @@ from ssdrig.load import fio
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, dry_run, engine, prepare
+from ssdrig.run import able, cutting, dry_run, engine, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -66,7 +66,7 @@ def command(args) -> int:
 def perform(args, show: Progress) -> tuple[Path | None, int]:
     """One run as the arguments say: its folder (None for a dry run) and its exit code."""
     run_options.check(args)
-    return performed(args, show, _on_real if args.drive else _on_virtual)
+    return performed(args, show, _on_real if args.drive else _on_target if args.target else _on_virtual)
 
 
 def performed(args, show: Progress, on: Callable) -> tuple[Path | None, int]:
@@ -145,6 +145,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
             faults=run_options.faults(args.faults),
             drive_faults=run_options.drive_faults(args.drive_faults),
             check=stop.check,
+            data=cutting.data(prepared.acts),
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
@@ -157,7 +158,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
 
 def forget(here: Bench, end: dict) -> None:
     """A SIMULATED drive whose run is complete is not kept."""
-    if end["state"] == "complete" and not end["why"]:
+    if end["state"] == "complete" and (end["exit_code"] or not end["why"]):  # else its budget ended it
         with contextlib.suppress(DriveError):
             here.keep(None)
 
@@ -175,20 +176,34 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     known = {**asdict(drive), **bench.rating(limits)}
     known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
     known |= {"power_states": bench.states_of(drive)}
+    cutting.refuse(drive, args)
     rated_bytes = warranty.rated_bytes(limits)
-    prepared, budget = _prepared(args, known, able.of_real(drive, args.rig), rated_bytes)
+    prepared, budget = _prepared(args, known, able.of_real(drive, args.rig, cutting.commands(args)), rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)
     show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
+    cutting.describe(drive, args, prepared.acts, show.say)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None
     serial = confirm.confirmed(drive, args.destroy_data)
     with stop.held():
-        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed)
+        how = cutting.commands(args), args.plp_claimed
+        held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, *how)
         here = held.__enter__()
         teardown.push("release the drive", lambda: held.__exit__(None, None, None))
         return carry_out(args, prepared, here, show, stop, budget)
+
+
+def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
+    drive = cutting.described(args.target, args.power_off, args.power_on, args.plp_claimed)
+    prepared, budget = _prepared(args, drive, able.of_server(), None)
+    dry_run.describe(args, prepared, budget, show)
+    if args.dry_run:
+        return None, None
+    cutting.confirmed(args)
+    with stop.held():
+        return carry_out(args, prepared, cutting.server(drive), show, stop, budget)
 
 
 def _prepared(
@@ -281,8 +296,12 @@ def carry_out(
             before = here.conditions()
             book.event("conditions", when="before", **before)
             teardown.push("record the conditions", lambda: _conditions_after(here, book, before), SMART_LIMIT_S)
-            stage = Stage(here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen))
+            stage = Stage(
+                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen), rig=rig
+            )
             end.why = engine.carry_out(prepared.acts, stage, budget)
+            if stage.outcome:
+                end.why, end.exit_code = words_of(stage.outcome), stage.outcome.exit_code
     result = end.result()
     if pusher and not _sent(pusher, stop, show) and not result["exit_code"]:
         result = {**result, "exit_code": UploadIncomplete.exit_code}

@@ -129,7 +129,7 @@ def _place(acts: Sequence[Act], done: Past, now: State) -> tuple[int, int]:
     """The index of the act to go on with, and the number of its round."""
     wanted = _wanted(acts)
     act = acts[done.at]
-    usual = "continue" if act.do == "wear" else "restart"
+    usual = "continue" if act.do in ("wear", "cuts") else "restart"
     word = act.repeat.resume if act.repeat else act.keys.get("resume", usual)
     if word == "plan":
         return 0, 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdrig.errors import JournalError, UsageError, words_of
+from ssdrig.errors import JournalError, SsdrigError, UsageError, words_of
 from ssdrig.words import size
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ssdrig.load.fiojob import Job
     from ssdrig.plan.expand import Act
     from ssdrig.progress import Progress
+    from ssdrig.rig.stream import Rig
     from ssdrig.rules.choose import Pick, Seen
     from ssdrig.run.budget import Budget
     from ssdrig.run.live import Live
@@ -29,7 +30,9 @@ class Stage:
     """The bench, the run's journal, what happens each second, and what the steps before have shown. `seed` of the run:
     each fio job has the next one, or the random order of one would repeat what another wrote. `round`: of the repeat
     that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
-    the same of every round, of earlier parts of the run too; `picked`: by the latest choose step."""
+    the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
+    the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
+    should."""
 
     bench: "Bench"
     book: "Journal"
@@ -44,6 +47,8 @@ class Stage:
     seen: "Seen" = field(default_factory=dict)
     picked: "Mapping[str, Pick]" = field(default_factory=dict)
     budget: "Budget | None" = None
+    rig: "Rig | None" = None
+    outcome: "SsdrigError | None" = None
 
     @property
     def dilation(self) -> int:

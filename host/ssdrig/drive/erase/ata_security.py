@@ -79,15 +79,20 @@ def parse(text: str) -> list[int]:
 
 def identify(drive: Drive) -> Security:
     """Raises DriveError."""
+    return decode(words(drive))
+
+
+def words(drive: Drive) -> list[int]:
+    """The 256 words of IDENTIFY DEVICE. Raises DriveError."""
     call = program.run(["hdparm", "--Istdout", drive.node], QUERY_S)
-    words = parse(call.stdout.decode(errors="replace"))
-    if call.exit_code != 0 or len(words) != 256:
+    found = parse(call.stdout.decode(errors="replace"))
+    if call.exit_code != 0 or len(found) != 256:
         raise DriveError(
             f"IDENTIFY DEVICE of {drive.node}",
             erasing.words(call),
             "run it as root; see whether the drive is still there",
         )
-    return decode(words)
+    return found
 
 
 def offers(drive: Drive) -> dict[str, tuple[str | None, int | None]]:

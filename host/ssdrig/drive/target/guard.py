@@ -66,14 +66,17 @@ class Held:
     fd: int = field(default=-1, repr=False)  # read-only, exclusive
     sequence: str = ""  # the kernel's number of this appearance of a disk (sysfs diskseq, Linux 5.15), "" before
 
-    def recheck(self) -> Drive:
-        """See that the node still is this drive, and take hold of it again if it had been away meanwhile.
+    def recheck(self, follow: bool = False) -> Drive:
+        """See that the node still is this drive, and take hold of it again if it had been away meanwhile. `follow`: a
+        drive that came back under another name is taken there.
 
         Raises UnsafeTarget when the drive is gone, has another name now, when another one is at its node, or when what
         came back is in use."""
         drives = inventory.all_drives(self.root)
         now = next((d for d in drives if d.name == self.drive.name), None)
         moved = next((d for d in drives if _same_drive(d, self.drive)), None)
+        if follow and moved:
+            now = moved
         if now is None or not _same_drive(now, self.drive):
             here = "nothing" if now is None else f"{now.model or 'a drive'}, serial {now.serial or 'unknown'}"
             there = f"; this drive is at {moved.node} now" if moved else ""

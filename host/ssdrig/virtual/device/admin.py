@@ -1,12 +1,13 @@
 """Two unix sockets beside the drive's NBD socket, one JSON line in, one JSON line out.
 
-PATH.admin  what a host may ask of a drive: identify, log, smartctl, format, flush, and the switch of its supply
+PATH.admin  what a host may ask of a drive: identify, log, smartctl, format, flush, shut down, the switch of its supply
 PATH.truth  what no drive reports: the ledger. For comparison only; nothing of the measuring side may read it
 
     {"op": "identify"}                          model, serial, capacity ...
     {"op": "log", "lid": 2 | 192 | 9}           {"hex": the page, 512 bytes}
     {"op": "smartctl"}                          the document of `smartctl --json=cv -x`
     {"op": "flush"}, {"op": "format"}           {} when it is done
+    {"op": "shut_down"}                         {} when power may go (NVMe: CC.SHN; ATA: STANDBY IMMEDIATE)
     {"op": "get_feature", "fid": 2 | 12 | 16}   {"value", "hex"}: NVMe features of power and temperature (power.py)
     {"op": "set_feature", "fid": ..., "value": n, "hex": "..."}     {} when it is done; hex: the data, of 12 alone
     {"op": "power_cut", "t_ns": n}              {"pages_lost": n}; t_ns: when the rail crossed the lock-out, or now
@@ -55,6 +56,8 @@ def answer_admin(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
         return _feature(device, request, now_ns)
     if op == "flush":
         return {}, device.flush(now_ns)
+    if op == "shut_down":
+        return {}, device.shut_down(now_ns)
     if op == "format":
         return {}, device.format(now_ns)
     return {"error": f"unknown op {op!r}"}, now_ns

@@ -1,0 +1,300 @@
+"""A campaign of power cuts: fill the window, then session after session: write, cut, off, on, ready, read, judge.
+
+After each verdict everything is on the disk (sessions.py), so a campaign that was killed goes on with the next session.
+What was under way then is not judged: the window is read once, and what is there is where the next session begins."""
+
+import contextlib
+import functools
+import shutil
+import time
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ssdrig import journal, parts
+from ssdrig.errors import ControlFailed, DriveError, PromiseBroken, SsdrigError, Suspicion, UsageError
+from ssdrig.powerloss import aim, health, history, judging, readback, record, schedule, sessions
+from ssdrig.powerloss import fall as falls
+from ssdrig.powerloss.cycle import USUAL, Cycle, Lived
+from ssdrig.powerloss.fill import fill, flush
+from ssdrig.powerloss.layout import index, make
+from ssdrig.powerloss.schedule import Cut
+from ssdrig.powerloss.statistics import Stop
+from ssdrig.powerloss.supply import CommandSupply, RigSupply
+from ssdrig.powerloss.verdict import next_base
+from ssdrig.rig.profiles import PROFILES
+
+WHOLE_EVERY = 50  # sessions after which all of the window is read
+LEARN_S = 10.0  # of idle, and of load, where cuts are aimed at the drive's current
+FIRST_S = 30.0  # for the drive to answer before the first session
+RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
+
+
+def carry_out(act, stage) -> dict:
+    """All sessions of the act that are not judged yet: {"bytes", "stop"}. What was found is stage.outcome, too. Raises
+    ControlFailed; DriveError for a drive that is gone; RigError."""
+    with stage.stop.second_raises(), contextlib.ExitStack() as open_links:
+        return _Campaign(act, stage, open_links).carry_out()
+
+
+class _Campaign:
+    def __init__(self, act, stage, open_links: contextlib.ExitStack):
+        self.act, self.stage, self.keys, self.book = act, stage, act.keys, stage.book
+        self.link: Any = None  # to the drive, while there is one
+        open_links.callback(self._close)
+        self.target = stage.bench.target
+        if self.target is None:
+            do = "give --rig PORT, or --power-off and --power-on"
+            raise UsageError("a bench that can take the drive's power", "none", do)
+        root = parts.root(self.book.path)
+        self.folders = parts.of(root)
+        self.run = zlib.crc32(root.name.encode())
+        self.promise = self.target.promise()
+        self.layout = make(self.promise.block_bytes, stage.bench.drive["capacity_bytes"], act.range_bytes)
+        self.supply = self._supply()
+        self.cycle = Cycle(
+            self.target, self.supply, self.layout, self.promise, self.run, stage.seed, self.keys, self._tell
+        )
+        self.aims = dict(act.keys["aims"])
+        if not isinstance(self.supply, RigSupply):  # without a rig nobody sees the drive's current
+            self.aims = {each: n for each, n in self.aims.items() if aim.parse(each).name not in aim.SIGNED}
+            self.aims = self.aims or {"random": 1}
+        self.base = np.zeros(0, np.int64)
+        self.next_seq = 1
+        self.written_bytes = 0
+        self.state = health.State(None)
+        self.records: dict[int, Mapping] = {}
+
+    def carry_out(self) -> dict:
+        keys = self.keys
+        every = schedule.cuts(
+            self.stage.seed,
+            keys["cuts"],
+            schedule.controls(keys["cuts"], keys["control"]),
+            self.aims,
+            keys["shapes"] if isinstance(self.supply, RigSupply) else {"command": 1},
+            self.target.announce is not None,
+        )
+        self._tell_judged()
+        todo = [cut for cut in every if cut.number not in self.records and (keys["only"] or cut.number) == cut.number]
+        self._begin(len(every))
+        why = None
+        rule = Stop(None, keys["bound"], keys["stop"] == "first")
+        for n, cut in enumerate(todo):
+            self.stage.stop.check()
+            if why := self.stage.over_budget(self.written_bytes, self._most_bytes()):
+                break
+            self._session(cut, whole=n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == len(todo) - 1)
+            self._show(n + 1, len(todo))
+            cuts, failed, _ = judging.counted(self.records.values())
+            if why := rule.why(failed, cuts):
+                break
+        self._outcome()
+        self._tell("powerloss.end", stop=why)
+        return {"bytes": self.written_bytes, "stop": why}
+
+    # ---- before the first session
+
+    def _supply(self) -> RigSupply | CommandSupply:
+        stage, target = self.stage, self.target
+        if target.commands:
+            off, on = target.commands
+            supply = CommandSupply(off, on, lambda: self.cycle.answers())
+            stage.teardown.push("give the drive its power", supply.restore, RESTORE_S)
+            return supply
+        if stage.rig is None:
+            raise UsageError("a rig that takes the drive's power", "none", "give --rig PORT")
+        return RigSupply(stage.rig, self.book.path)
+
+    def _tell_judged(self) -> None:
+        """What earlier parts have judged; a session that came to its verdict, but not to its event, gets it now."""
+        self.records.update(sessions.judged(self.folders))
+        told = {
+            event["cut"] for part in self.folders for event in journal.events(part) if event["kind"] == "session.judged"
+        }
+        for number in sorted(set(self.records) - told):
+            self._tell("session.judged", **self.records[number])
+
+    def _begin(self, of: int) -> None:
+        """The drive is there, the window filled or, of a campaign that goes on, read."""
+        stage, promise = self.stage, self.promise
+        self._tell(
+            "powerloss.begin",
+            run=self.run,
+            seed=stage.seed,
+            cuts=self.keys["cuts"],
+            sessions=of,
+            aims=self.aims,
+            shapes=self.keys["shapes"],
+            window_bytes=self.layout.window_blocks * self.layout.block_bytes,
+            promise=promise._asdict(),
+            cannot=list(self.target.cannot),
+        )
+        try:
+            self.link = self.cycle.there(FIRST_S)
+        except DriveError:
+            if not isinstance(self.supply, CommandSupply):
+                raise
+            self.supply.give()  # a campaign that was killed may have left it without power
+            self.link = self.cycle.there(FIRST_S)
+        if self._filled():
+            stage.progress.show(f"{self.act.path}: reading what is there")
+            flush(self.link)  # the drive may have kept its power, and its cache what nobody has judged
+            self.base = np.full(self.layout.base_blocks, record.UNKNOWN, np.int64)
+            self._take(self._read(np.zeros(0, history.ROW), 0, True))
+            for path in (self.folders[-2] / sessions.FOLDER).glob("*"):
+                with contextlib.suppress(OSError, zlib.error):
+                    self._forget_trims(sessions.rows_of(path))
+        else:
+            stage.progress.show(f"{self.act.path}: filling the window")
+            fill(self.link, self.layout, self.run)
+            self.base = np.zeros(self.layout.base_blocks, np.int64)
+            self.written_bytes += self.layout.base_blocks * self.layout.block_bytes
+            self._tell("powerloss.filled", bytes=self.written_bytes)
+        self.next_seq = sessions.first_seq(self.folders, self.base)
+        self._learn()
+        self.state = self._looked(0.0)
+
+    def _filled(self) -> bool:
+        return any(event["kind"] == "powerloss.filled" for part in self.folders for event in journal.events(part))
+
+    # ---- one session
+
+    def _session(self, cut: Cut, whole: bool) -> None:
+        where = self.book.path / sessions.folder(cut.number)
+        link, self.link = self.link, None
+        lived, self.link = self.cycle.live(cut, where, self.next_seq, self.base, link)
+        if len(lived.rows):
+            self.next_seq = int(lived.rows["seq"][-1]) + 1
+        after = self._looked(lived.ready_s if lived.outcome else self.state.ready_s)
+        verify_ns = time.monotonic_ns()
+        blocks = self._read(lived.rows, cut.seed, whole)
+        if cut.control:  # a drive that reads differently by itself is found without a cut
+            again = self._read(lived.rows, cut.seed, whole)
+            blocks = blocks._replace(seen=record.agreed(blocks.seen, again.seen))
+        ready_s = [each["ready_s"] for each in self.records.values()]
+        judged = judging.judge(
+            cut,
+            lived,
+            blocks,
+            verify_ns,
+            self.promise,
+            self.target.queues_deleted,
+            self.state,
+            after,
+            health.usual_s(ready_s),
+            self._fall(cut, lived),
+            lambda lba: readback.block(self.link, self.layout, lba),
+        )
+        if lived.outcome is None or judged.record["why_not"]:  # it kept its power: what was read may still be volatile
+            flush(self.link)
+            self._take(blocks)
+            self._forget_trims(lived.rows)
+        else:
+            self._take(blocks)
+        self.state = after
+        self.written_bytes += judged.record["written_bytes"]
+        outcome = lived.outcome
+        more = {"promise": self.promise._asdict(), "report": outcome.report if outcome else None}
+        more["picture"] = judged.picture
+        sessions.put(
+            self.book,
+            judged.record,
+            lived.rows,
+            blocks,
+            judged.verdict,
+            judged.proofs,
+            more,
+            outcome.waveform if outcome else None,
+        )
+        self.records[cut.number] = judged.record
+        self._tell("session.judged", **judged.record)
+        if judged.harness:
+            self._tell("powerloss.end", stop="control")
+            raise ControlFailed(
+                f"control session {cut.number} without a finding",
+                judged.harness,
+                f"nothing is said of the drive: look at {where}, the cables and the host's memory, and who else writes",
+            )
+
+    def _fall(self, cut: Cut, lived: Lived) -> dict | None:
+        """What the picture of the fall shows; the capacitance of a crowbar's is kept for ramps."""
+        outcome = lived.outcome
+        if outcome is None or outcome.report is None or not isinstance(self.supply, RigSupply):
+            return None
+        shape = cut.shape or USUAL
+        ohm = self.supply.discharge_ohm if PROFILES[shape].learnt else None
+        seen = falls.of(outcome.waveform, outcome.fired_ns, shape, outcome.report["rails"][0], ohm, self.cycle.bulk_uF)
+        if shape == USUAL and seen.capacitance_uF:
+            self.cycle.bulk_uF = seen.capacitance_uF
+        return seen._asdict()
+
+    def _learn(self) -> None:
+        """The drive's current, idle and under load, where cuts are aimed at its bursts."""
+        if not isinstance(self.supply, RigSupply) or not {aim.parse(each).name for each in self.aims} & set(aim.SIGNED):
+            return
+        self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * LEARN_S:g} s")
+        where = self.book.path / sessions.folder(0)
+        idle_A = self.supply.currents(LEARN_S)
+        measure = functools.partial(self.supply.currents, LEARN_S)
+        rows, load_A = self.cycle.load(where, self.next_seq, self.base, self.link, measure)
+        self.next_seq += len(rows)
+        flush(self.link)
+        self._take(self._read(rows, 0, False))
+        self._forget_trims(rows)
+        shutil.rmtree(where)
+        self.cycle.thresholds = aim.learn(idle_A, load_A)
+        self._tell("powerloss.learnt", **self.cycle.thresholds._asdict())
+
+    def _read(self, rows: np.ndarray, seed: int, whole: bool):
+        runs = readback.wanted(rows, self.layout, np.random.default_rng(seed), whole)
+        return readback.read(self.link, self.layout, self.run, self.base, runs)
+
+    def _take(self, blocks) -> None:
+        """What was read is where the next session begins."""
+        self.base[index(self.layout, blocks.lba)] = next_base(blocks)
+
+    def _forget_trims(self, rows: np.ndarray) -> None:
+        """A drive that promises nothing of trimmed blocks may show another content of them after the next cut than
+        before it."""
+        for row in rows[rows["kind"] == history.TRIM] if self.promise.after_trim is None else ():
+            at = index(self.layout, np.arange(int(row["lba"]), int(row["lba"]) + int(row["n"])))
+            self.base[at[at >= 0]] = record.UNKNOWN
+
+    def _looked(self, ready_s: float | None) -> health.State:
+        return judging.state(self.stage.live.poll_smart("cut"), ready_s)
+
+    def _most_bytes(self) -> int:
+        """What the next session may write: half as much again as the most of any so far."""
+        return int(1.5 * max((each["written_bytes"] for each in self.records.values()), default=0))
+
+    # ---- behind it
+
+    def _show(self, done: int, of: int) -> None:
+        cuts, failed, suspicious = judging.counted(self.records.values())
+        said = f"{cuts} cuts judged, {failed} broke a promise" + (f", {suspicious} suspicious" if suspicious else "")
+        self.stage.live.share(done / of, said, self.written_bytes, cuts=cuts, failed=failed, suspicious=suspicious)
+
+    def _outcome(self) -> None:
+        cuts, failed, suspicious = judging.counted(self.records.values())
+        numbers = [str(number) for number, each in sorted(self.records.items()) if each["failed"]]
+        if failed:
+            self.stage.outcome = PromiseBroken(
+                "no cut that breaks a promise of the drive",
+                f"{failed} of {cuts} cuts: {', '.join(numbers[:10])}{', …' if failed > 10 else ''}",
+                f"read the proofs: {self.book.path / sessions.FOLDER}/*/proofs.json, or ./ssdrig report",
+            )
+        elif suspicious:
+            self.stage.outcome = Suspicion(
+                "nothing suspicious after a cut", f"{suspicious} of {cuts} cuts", "./ssdrig report says what and why"
+            )
+
+    def _tell(self, kind: str, **fields) -> None:
+        self.book.event(kind, step=self.act.path, **fields)
+
+    def _close(self) -> None:
+        if self.link is not None:
+            with contextlib.suppress(SsdrigError, OSError):
+                self.link.close()

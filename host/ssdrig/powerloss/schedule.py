@@ -1,0 +1,73 @@
+"""Which cut comes when: a pure function of the plan and the seed, so that a resumed campaign goes on with the same cuts
+and one of them can be repeated alone."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ssdrig.rig.profiles import PROFILES
+
+NO_CUT, ANNOUNCED = "no-cut", "announced"  # control sessions
+LEAST_SHARE = 0.05  # of the longest write phase
+
+
+class Cut(NamedTuple):
+    """One session of the campaign. `number` from 1; `aim` as the plan words it, and the how manieth cut with it this
+    is, from 0; `control` None, or what kind of control session it is; a session without a cut has no shape. `seed` is
+    of what is written and where; `share`: a control session writes for so much of the longest write phase."""
+
+    number: int
+    aim: str
+    nth: int
+    shape: str | None
+    control: str | None
+    seed: int
+    share: float
+
+
+def controls(count: int, percent: int) -> int:
+    """How many control sessions there are beside so many cuts."""
+    return max(1, round(count * percent / 100)) if percent else 0
+
+
+def cuts(
+    seed: int, count: int, controls: int, aims: Mapping[str, int], shapes: Mapping[str, int], announces: bool
+) -> list[Cut]:
+    """All sessions in order: `count` cuts, with aims and shapes in proportion to their weights, each as near as whole
+    cuts come, mixed by the seed; and among them so many control sessions. `announces`: the bench can tell the drive
+    that power will go; else no control session is announced."""
+    chance = random.Random(f"schedule {seed}")
+    kinds = [NO_CUT, ANNOUNCED] if announces else [NO_CUT]
+    control: list[str | None] = [kinds[i % len(kinds)] for i in range(controls)] + [None] * count
+    chance.shuffle(control)
+    aimed = _dealt(aims, count, chance)
+    shaped = _dealt(shapes, len(control), chance)
+    found: list[Cut] = []
+    had: Counter[str] = Counter()
+    for number, (kind, shape) in enumerate(zip(control, shaped), 1):
+        own = random.Random(f"cut {seed} {number}")
+        aim = "random" if kind else aimed.pop()
+        share = LEAST_SHARE + (1 - LEAST_SHARE) * own.random()
+        falls = None if kind == NO_CUT else shape
+        found.append(Cut(number, aim, 0 if kind else had[aim], falls, kind, own.getrandbits(31), share))
+        had[aim] += not kind
+    return found
+
+
+def own(cut: Cut, bulk_uF: float | None) -> dict | None:
+    """The fields of the cut's shape (firmware/cut.py), drawn by its seed. None for a ramp, as long as the capacitance
+    of the rail is not known from a crowbar cut."""
+    profile = PROFILES.get(cut.shape or "")
+    return profile.draw(random.Random(f"shape {cut.seed}"), bulk_uF) if profile else {}
+
+
+def _dealt(weights: Mapping[str, int], count: int, chance: random.Random) -> list[str]:
+    """`count` words in proportion to their weights (largest remainders), in an order of chance."""
+    total = sum(weights.values())
+    exact = {word: count * weight / total for word, weight in weights.items()}
+    whole = {word: int(share) for word, share in exact.items()}
+    rest = sorted(exact, key=lambda word: whole[word] - exact[word])[: count - sum(whole.values())]
+    found = [word for word in weights for _ in range(whole[word] + (word in rest))]
+    chance.shuffle(found)
+    return found

@@ -1,0 +1,147 @@
+"""Who takes the drive's power and gives it back: the rig, or two commands of a person who has another switch. Each cut
+comes back with its times on the host's clock and with what proves that it was one."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig import journal
+from ssdrig.errors import RigError, words_of
+from ssdrig.meter.frames import Decoder
+from ssdrig.powerloss.boardclock import BoardClock
+from ssdrig.rig import profiles, switch
+from ssdrig.rig.stream import Rig
+
+UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
+COMMAND_S = 300.0  # longest time of a command that switches the supply
+BACK_BY_ITSELF = tuple(name for name, profile in profiles.PROFILES.items() if profile.back_by_itself)
+LEAST_LEAD_NS = 20_000_000  # of the order of a cut: the scope is started and the rig armed meanwhile
+SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fall: 2 ms before the edge, 13 ms behind
+
+
+class Outcome(NamedTuple):
+    """One cut. Times: ns of CLOCK_MONOTONIC. `fired_ns`: the edge, known to `bound_ns`; `on_ns`: before this power had
+    not returned, the bound is taken off; `why_not`: why it is no cut, "" for one. `report`: the rig's, `waveform`: as
+    switch.scope_now() returns it, with "t0_ns"."""
+
+    fired_ns: int
+    bound_ns: int
+    on_ns: int
+    off_s: float
+    why_not: str = ""
+    report: dict | None = None
+    waveform: dict | None = None
+
+
+class RigSupply:
+    """The rig's switch. Its clock is read from the run folder that its frames are written to."""
+
+    def __init__(self, rig: Rig, run: Path, rails: tuple[int, ...] = (0,)):
+        self._rig, self._rails, self._run, self._clock = rig, rails, run, BoardClock(run)
+        hello = rig.hello() or {}
+        self._gpio = next((row["gpio"] for row in hello.get("scope") or () if row["rail"] == rails[0]), None)
+        rows = (hello.get("switch") or {}).get("rails") or ()
+        discharge = next((row.get("discharge_mOhm") for row in rows if row["rail"] == rails[0]), None)
+        self.discharge_ohm = discharge / 1000 if discharge else None
+        lsb_pA = next((row["current_lsb_pA"] for row in hello.get("rails") or () if row["rail"] == rails[0]), 0)
+        self.lsb_A, self.rail = lsb_pA * 1e-12, rails[0]
+
+    def board_us(self, t_ns: int) -> int:
+        """The board's time at a host time not far ahead."""
+        found = self._clock.now()
+        t_us = found.base_us + (t_ns - found.base_ns) // 1000
+        return t_us - (int(found.t_ns(t_us)) - t_ns) // 1000
+
+    def currents(self, seconds: float) -> np.ndarray:
+        """float64[n]: what the rail draws in the next so many seconds, A, before any calibration."""
+        offset = journal.records(self._run, self._clock.offset).next_offset
+        time.sleep(seconds)
+        decoder = Decoder()
+        decoder.feed(journal.records(self._run, offset))
+        return decoder.frames(self.rail).current * self.lsb_A
+
+    def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
+        """Cut at a host time, or as `when` says (wire.py), stay off for off_s, and see power return. Where a busy host
+        comes too late for that time, the cut comes at once. `own`: fields of the shape. Raises RigError: refused, an
+        unsafe residual, no answer."""
+        if when is None:
+            late = at_ns is None or at_ns - time.monotonic_ns() < LEAST_LEAD_NS
+            when = {"now": True} if at_ns is None or late else {"t_us": self.board_us(at_ns)}
+        scope = None
+        if self._gpio is not None:
+            scope = {"gpio": self._gpio, "rate": SCOPE_HZ, "before": SCOPE_BEFORE, "after": SCOPE_AFTER}
+        off_ms = None if shape in BACK_BY_ITSELF else round(off_s * 1000)
+        how = {"profile": shape, "when": when, "off_ms": off_ms, "scope": scope, **own}
+        try:
+            report = switch.arm_and_cut(self._rig, rails=self._rails, **how)
+        except RigError as error:
+            if "us ahead" not in error.seen:
+                raise
+            report = switch.arm_and_cut(self._rig, rails=self._rails, **{**how, "when": {"now": True}})
+        waveform = report.pop("waveform", None)
+        clock = self._clock.now()
+        fired_ns, on_ns = (int(clock.t_ns(report[key])) for key in ("fired_us", "on_us"))
+        bound_ns, on_bound_ns = (int(clock.bound_ns(report[key])) + 1000 for key in ("fired_us", "on_us"))
+        if waveform:
+            waveform = {**waveform, "t0_ns": int(clock.t_ns(waveform["t0_us"]))}
+        off = (report["on_us"] - report["fired_us"]) / 1e6
+        return Outcome(fired_ns, bound_ns, on_ns - on_bound_ns, off, no_cut(report), report, waveform)
+
+
+def no_cut(report: dict) -> str:
+    """Why what the rig reports is no cut: a rail that was not seen below the drive's lock-out. "" for a cut."""
+    for rail in report["rails"]:
+        limit_mV = UVLO_SHARE * rail["before_mV"]
+        if rail["residual_mV"] is None or rail["residual_mV"] >= limit_mV:
+            return f"rail {rail['rail']} was not seen below {limit_mV:.0f} mV, but at {rail['residual_mV']} mV"
+    return ""
+
+
+class CommandSupply:
+    """Two commands of a shell, each of which returns when it is done: for a power strip, a relay, a server that is
+    killed. `answers` says whether the drive is there: if it is after the off command, that was no cut."""
+
+    def __init__(self, off: str, on: str, answers: Callable[[], bool]):
+        self._off, self._on, self._answers = off, on, answers
+        self._is_off = False
+
+    def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
+        """Run the off command at a host time, wait for off_s, run the on command. Power may have returned when that one
+        starts. Raises RigError for a command that fails."""
+        if at_ns is not None:
+            time.sleep(max(0.0, (at_ns - time.monotonic_ns()) / 1e9))
+        fired_ns = time.monotonic_ns()
+        self._is_off = True
+        _carry_out(self._off, "--power-off")
+        bound_ns = time.monotonic_ns() - fired_ns  # it fell while the command ran
+        there = self._answers()
+        time.sleep(off_s)
+        on_ns = time.monotonic_ns()
+        self.give()
+        why = "the drive still answered when the command that takes its power had ended" if there else ""
+        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why)
+
+    def give(self) -> None:
+        """Run the on command."""
+        _carry_out(self._on, "--power-on")
+        self._is_off = False
+
+    def restore(self) -> None:
+        """Give power back where a cut did not come to its end."""
+        if self._is_off:
+            self.give()
+
+
+def _carry_out(command: str, option: str) -> None:
+    try:
+        done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RigError(f"the command of {option} to end", words_of(error), "try it by hand") from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        seen = f"exit code {done.returncode}" + (f": {said[-1]}" if said else "")
+        raise RigError(f"the command of {option} to end with 0", seen, "try it by hand")

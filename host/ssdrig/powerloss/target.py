@@ -1,0 +1,136 @@
+"""What a campaign works on: a link to the drive that may break, what the drive promises, and how it goes and comes back
+when its power does."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ssdrig.drive.erase import ata_security
+from ssdrig.drive.smart import nvme_cli
+from ssdrig.drive.target import sysfs
+from ssdrig.drive.target.guard import Held
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.errors import DriveError, UnsafeTarget
+from ssdrig.powerloss import promise
+from ssdrig.powerloss.promise import ACK, FLUSH, Promise
+from ssdrig.powerloss.slots import Transport
+from ssdrig.powerloss.targets import connected
+
+NBD_BLOCK_BYTES = 4096
+VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
+ATOMIC = "atomic writes of more than one block: {}"
+QUEUE = ("write_cache", "max_sectors_kb", "nomerges")
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Target:
+    """`open` links to the drive (OSError or SsdrigError while it is not there), `promise` asks what it promises, `away`
+    lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
+    `announce` tells it that power will go; None: this bench cannot. `queues_deleted`: the drive cannot know a command
+    from before its power returned. `commands`: of a shell, that take its power and give it back; None: the rig does.
+    `cannot`: what cannot be tested here, and why."""
+
+    open: Callable[[], Transport]
+    promise: Callable[[], Promise]
+    away: Callable[[], None] = _nothing
+    back: Callable[[], None] = _nothing
+    announce: Callable[[], None] | None = None
+    queues_deleted: bool = True
+    commands: tuple[str, str] | None = None
+    cannot: tuple[str, ...] = ()
+
+
+def of_virtual(uri: str, drive: Mapping, announce: Callable[[], None]) -> Target:
+    """The virtual drive behind NBD. Its block is 4 KiB there: what it keeps whole."""
+    volatile = bool(drive["write_cache_bytes"]) and not drive["plp"]
+    why = "its cache is volatile" if volatile else "it keeps what it acknowledges"
+    found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
+    return Target(
+        lambda: connected(uri), lambda: found, announce=announce, cannot=(ATOMIC.format("NBD promises none"),)
+    )
+
+
+def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
+    """An NBD server: FLUSH and FUA as it offers them."""
+    mode = ACK if claimed else FLUSH
+    why = (
+        "someone claims that it keeps all that it acknowledges" if claimed else "NBD: what FLUSH or FUA covers is kept"
+    )
+    found = Promise(mode, NBD_BLOCK_BYTES, 1, 0, 0, None, not claimed, why)
+    cannot = (
+        ATOMIC.format("NBD promises none"),
+        "how trimmed blocks read: NBD does not say",
+        "an announced loss of power: NBD knows none",
+        "what the drive counts: NBD has no SMART",
+    )
+    return Target(lambda: connected(uri), lambda: found, commands=commands, cannot=cannot)
+
+
+def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:
+    """A block device of this machine, held by the guard."""
+
+    def back() -> None:
+        held.recheck(follow=True)
+
+    nvme = held.drive.interface.startswith("NVMe")
+    return Target(
+        lambda: connected(held.drive.node),
+        lambda: of_drive(held.drive, claimed),
+        held.let_go,
+        back,
+        queues_deleted=nvme,
+        commands=commands,
+        cannot=cannot(held.drive),
+    )
+
+
+def of_drive(drive: Drive, claimed: bool, root: str | os.PathLike = "/") -> Promise:
+    """What a drive of this machine promises, as far as it can be tested through the kernel. Raises DriveError."""
+    queue = {name: sysfs.text(sysfs.within(root, "sys/block", drive.name, "queue", name)) for name in QUEUE}
+    if drive.controller:
+        id_ctrl, _ = nvme_cli.identify(drive.controller)
+        id_ns, record = nvme_cli.identify_namespace(drive.controller, drive.nsid or 1)
+        if id_ctrl is None or id_ns is None:
+            raise DriveError(
+                f"Identify of {drive.controller}", str(record["why"]), "run it as root, with nvme-cli installed"
+            )
+        from ssdrig.drive import features
+
+        bits, _ = features.value(drive.controller, features.WRITE_CACHE)
+        found = promise.nvme(id_ctrl, id_ns, None if bits is None else bool(bits & 1), claimed)
+    else:
+        found = promise.ata(ata_security.words(drive), claimed)
+    return promise.heard(found, queue)
+
+
+def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
+    """What the drive promises. Raises UnsafeTarget for one whose verdict would not be its own, DriveError where the
+    kernel drops FLUSH."""
+    named = f"{drive.model} {drive.serial}".strip()
+    if not drive.serial:
+        seen, do = "it shows no serial", "it could not be told from another after a cut: use another"
+        raise UnsafeTarget("a drive that is known by its serial", seen, do)
+    if drive.interface == "virtio" or any(drive.model.upper().startswith(word.upper()) for word in VIRTUAL_DISKS):
+        do = "run it on the machine that has the drive"
+        raise UnsafeTarget("a drive, not the disk of a virtual machine", f"{named} ({drive.interface})", do)
+    if not (drive.controller or drive.interface == "SATA") and not bridge_is_part:
+        raise UnsafeTarget(
+            "a drive that the kernel talks to itself",
+            f"{named} behind a bridge ({drive.interface}), whose cache and whose FLUSH are its own",
+            "connect it by SATA or PCIe, or judge both together: --bridge-is-part",
+        )
+    return of_drive(drive, claimed)
+
+
+def cannot(drive: Drive) -> tuple[str, ...]:
+    """What cannot be tested on a drive of this machine, and why."""
+    found = ["an announced loss of power: this version does not tell a drive of this machine that power will go"]
+    if sysfs.text(f"/sys/block/{drive.name}/queue/nomerges") != "2":
+        found.append(ATOMIC.format(f"the kernel may merge commands (queue/nomerges of {drive.name} is not 2)"))
+    if not drive.controller:
+        found.append("GHOST with certainty: a SATA drive's queue outlives the link")
+    return tuple(found)

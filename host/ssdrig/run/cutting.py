@@ -1,0 +1,165 @@
+"""The options of `ssdrig run powerloss`, and what of a real drive or an NBD server it works on."""
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ssdrig import bench
+from ssdrig.drive.target import inventory
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.errors import UsageError
+from ssdrig.overprovisioning import whole_MiB
+from ssdrig.plan.expand import Act
+from ssdrig.powerloss import target
+
+PLAN = "powerloss"
+NBD = ("nbd://", "nbd+unix://")
+# a virtual drive is small and fast: a second shows what five of a real one do
+VIRTUAL = {
+    "aims": '{ random = 30, flush = 5, fua = 5, "bytes:0..1" = 5, age = 5, recovery = 5 }',  # bursts would take minutes
+    **{"cuts": "60", "write": "1 s", "off_time": "0.6 s", "window": "64 MiB"},
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("power loss (run powerloss)").add_argument
+    add("--cuts", type=int, metavar="N", help="so many cuts, and the control sessions beside them")
+    add("--until", metavar="BOUND", help='end once the chance of a failing cut is known to be below it: "p<1%%"')
+    add("--stop", choices=("last", "first"), help="first: end with the first cut that breaks a promise")
+    add("--only-cut", type=int, metavar="N", help="repeat session N alone, with the --seed of the run that had it")
+    add(
+        "--target",
+        metavar="TARGET",
+        help="what is tested where there is no rig: nbd+unix:///?socket=…, nbd://host:port/export or /dev/disk/by-id/…;"
+        " all of its data is destroyed",
+    )
+    add("--power-off", metavar="CMD", help="command of a shell that takes the power, and returns when it is gone")
+    add("--power-on", metavar="CMD", help="command of a shell that gives it back")
+    add(
+        "--plp-claimed",
+        action="store_true",
+        help="hold against the drive that it keeps all that it acknowledges, as somebody claims",
+    )
+    add(
+        "--bridge-is-part",
+        action="store_true",
+        help="a USB or RAID bridge between host and drive is tested with it: its cache is taken for the drive's",
+    )
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError; a target that is a node of this machine becomes the --drive."""
+    given = {f"--{name.replace('_', '-')}": getattr(args, name) for name in ("cuts", "until", "stop", "only_cut")}
+    given |= {"--power-off": args.power_off, "--power-on": args.power_on, "--target": args.target}
+    given |= {"--plp-claimed": args.plp_claimed or None, "--bridge-is-part": args.bridge_is_part or None}
+    for option, value in given.items():
+        if value is not None and args.plan != PLAN and not str(args.plan).endswith(".toml"):
+            raise UsageError(f"{option} only with {PLAN}", f"{option} with {args.plan}", f"leave {option} out")
+    for option in ("--cuts", "--only-cut"):
+        if given[option] is not None and given[option] < 1:
+            raise UsageError(f"{option} of at least 1", str(given[option]), "correct it")
+    if bool(args.power_off) != bool(args.power_on):
+        raise UsageError("--power-off and --power-on together", "one of them", "give both commands")
+    if args.target and args.target.startswith(inventory.BY_ID + "/"):
+        if args.drive:
+            raise UsageError("--drive or --target", "both", "leave one out")
+        args.drive, args.target = args.target, None
+    if args.target and not args.target.startswith(NBD):
+        raise UsageError(
+            f"--target {NBD[1]}/?socket=…, {NBD[0]}host:port/export or {inventory.BY_ID}/…",
+            args.target,
+            "name a drive by its by-id path: ./ssdrig drives",
+        )
+    if args.target and not args.power_off:
+        raise UsageError(
+            "--power-off and --power-on with --target", "neither", "say how its power goes and comes: --power-off CMD"
+        )
+    if args.virtual and args.power_off:
+        raise UsageError("--power-off without --virtual", "both", "the virtual bench has a rig: leave it out")
+    if args.rig and args.power_off:
+        raise UsageError("a rig, or two commands", "--rig and --power-off", "leave one out")
+
+
+def commands(args: argparse.Namespace) -> tuple[str, str] | None:
+    """The two commands that switch the supply."""
+    return (args.power_off, args.power_on) if args.power_off else None
+
+
+def data(acts: Iterable[Act]) -> str:
+    """What a virtual drive keeps of what is written (virtual/bench.py): all of it where it is read back."""
+    return "sparse" if any(act.do == "cuts" for act in acts) else "crc"
+
+
+def refuse(drive: Drive, args: argparse.Namespace) -> None:
+    """Raises UnsafeTarget or DriveError where a verdict would not be the drive's own."""
+    if args.plan == PLAN:
+        target.refuse(drive, args.bridge_is_part, args.plp_claimed)
+
+
+def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: Callable[[str], object]) -> None:
+    """What the drive promises, and what of it cannot be tested."""
+    if not any(act.do == "cuts" for act in acts):
+        return
+    found = target.of_drive(drive, args.plp_claimed)
+    say("\n".join(promise_words(found, target.cannot(drive))))
+
+
+def promise_words(found: target.Promise, cannot: Iterable[str]) -> list[str]:
+    """What is held against a drive, and what is not, line by line."""
+    blocks = f"{found.atomic_blocks} block{'s' * (found.atomic_blocks > 1)} of {found.block_bytes} B"
+    trimmed = f"trimmed blocks read as {found.after_trim}" if found.after_trim else "trimmed blocks read as anything"
+    lines = [f"promise tested: {found.why}; writes of {blocks} are whole; {trimmed}"]
+    return lines + [f"cannot be tested: {each}" for each in cannot]
+
+
+def commands_of(drive: Mapping) -> tuple[str, str] | None:
+    """The same, as the part of a run.json has them."""
+    return (drive["power_off"], drive["power_on"]) if drive.get("power_off") else None
+
+
+def server(known: Mapping) -> bench.Bench:
+    """The bench around an NBD server, from its part of run.json."""
+    return bench.nbd(known["target"], dict(known), (known["power_off"], known["power_on"]), known["plp_claimed"])
+
+
+def described(uri: str, power_off: str, power_on: str, plp_claimed: bool) -> dict:
+    """The part of run.json. Raises DriveError where nobody answers."""
+    link = target.of_nbd(uri, (power_off, power_on), plp_claimed).open()
+    try:
+        size = link.size_bytes
+    finally:
+        link.close()
+    return {
+        "simulated": False,
+        "model": "NBD server",
+        "serial": uri,
+        "firmware": None,
+        "interface": "nbd",
+        "logical_block_bytes": target.NBD_BLOCK_BYTES,
+        "capacity_bytes": whole_MiB(size),
+        "raw_nand_bytes": None,
+        "rated_write_bytes": None,
+        "time_dilation": 1,
+        "target": uri,
+        "power_off": power_off,
+        "power_on": power_on,
+        "plp_claimed": plp_claimed,
+    }
+
+
+def confirmed(args: argparse.Namespace) -> None:
+    """Raises UsageError unless --destroy-data names the target: all of its data goes."""
+    if args.destroy_data != args.target:
+        seen = f"--destroy-data {args.destroy_data}" if args.destroy_data else "no --destroy-data"
+        raise UsageError(
+            "the target named once more, for all of its data is destroyed", seen, f"add --destroy-data '{args.target}'"
+        )
+
+
+def sets(args: argparse.Namespace) -> dict[str, str]:
+    """The parameters that the options set."""
+    found: dict[str, str] = {}
+    if args.plan == PLAN and args.virtual and args.variant is None:
+        found |= VIRTUAL
+    said: dict[str, Any] = {"cuts": args.cuts, "bound": args.until, "stop": args.stop, "only": args.only_cut}
+    return found | {name: str(value) for name, value in said.items() if value is not None}

@@ -1,0 +1,65 @@
+"""cuts: write, cut the drive's power, give it back, read and judge, again and again (powerloss/campaign.py).
+
+One step, not several in a repeat: what a cut leaves is of no use to any other step, a session that did not come to its
+verdict is thrown away as a whole, and a run that was cut short goes on with the session after the last one judged."""
+
+from ssdrig.errors import UsageError
+from ssdrig.powerloss import schedule
+from ssdrig.rig import profiles
+from ssdrig.steps.keys import Key
+from ssdrig.words import do_you_mean
+
+KEYS = {
+    "cuts": Key("count", required=True),
+    "aims": Key("shares", {"random": 1}),
+    "shapes": Key("shares", {profiles.DEFAULT: 1}),
+    "window": Key("bytes", "64 GiB"),
+    "write": Key("time", "5 s"),
+    "off_time": Key("time", "1 s"),
+    "control": Key("percent", 5),
+    "bound": Key("bound", "never"),
+    "stop": Key("word", "last", words=("last", "first")),
+    "only": Key("index", 0),
+}
+NEEDS = {"cut"}
+MEAN_BYTES = 12_000  # of a write of the usual streams
+BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
+
+
+def sessions(keys) -> int:
+    """How many there are, control sessions included."""
+    return 1 if keys.get("only") else keys["cuts"] + schedule.controls(keys["cuts"], keys["control"])
+
+
+def mean_write_s(keys) -> float:
+    """How long a session writes in the mean: the cut comes at any time of the phase."""
+    return keys["write"] * 0.525
+
+
+def check(keys, where: str) -> None:
+    """Raises UsageError for aims and shapes that there are not, and for a session that there is not."""
+    from ssdrig.powerloss import aim
+
+    for word in keys["aims"]:
+        try:
+            aim.parse(word)
+        except UsageError as error:
+            raise UsageError(error.expected, f"{word} in aims of {where}", error.do) from None
+    for word in keys["shapes"]:
+        if word not in profiles.PROFILES:
+            known = ", ".join(profiles.PROFILES)
+            do = do_you_mean(word, profiles.PROFILES)
+            raise UsageError(f"each of shapes to be one of {known}", f"{word} in {where}", do)
+    of = sessions({**keys, "only": 0})
+    if keys["only"] > of:
+        raise UsageError(f"`only` to be one of the {of} sessions", f"{keys['only']} in {where}", "correct it")
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """All sessions that are not judged yet; done when the last one is, or when one of the stop rules holds."""
+    from ssdrig.powerloss import campaign
+    from ssdrig.steps.pace import Pace
+
+    stage.bench.check()
+    stage.live.begin(Pace(act.path))
+    return campaign.carry_out(act, stage)

@@ -1,0 +1,110 @@
+"""`run powerloss --target`: any server, any switch. The server is nbdkit, whose filters share no code with the judge:
+one keeps its promises, one acknowledges a FLUSH and does nothing, one forgets FUA. It loses its cache by kill -9."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdrig import cli, journal, parts
+from ssdrig.errors import ControlFailed, PromiseBroken
+from ssdrig.powerloss import sessions
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")]
+HONEST = "--filter=cache file {disk} cache=writeback"
+LIES = "--filter=cache file {disk} cache=unsafe"
+NO_FUA = "--filter=fua --filter=cache file {disk} cache=writeback fuamode=discard"
+
+
+@pytest.fixture
+def served(tmp_path):
+    """The words of `run powerloss` for a server with these filters, which runs; it is ended in the end."""
+    disk, sock, pid = tmp_path / "disk", tmp_path / "sock", tmp_path / "pid"
+    disk.touch()
+    with open(disk, "r+b") as file:
+        file.truncate(64 << 20)
+
+    def words(how: str, cuts: int = 3) -> list[str]:
+        on = f"rm -f {sock}; nbdkit -U {sock} -P {pid} {how.format(disk=disk)}"
+        subprocess.run(on, shell=True, check=True)
+        uri = f"nbd+unix:///?socket={sock}"
+        off = f"kill -9 $(cat {pid}); while kill -0 $(cat {pid}) 2>/dev/null; do sleep 0.01; done; rm -f {sock}"
+        said = ["run", "powerloss", "--target", uri, "--destroy-data", uri, "--power-off", off, "--power-on", on]
+        said += ["--set", "write=0.4 s", "--set", "off_time=0.05 s", "--set", "window=16 MiB", "--cuts", str(cuts)]
+        return [*said, "--runs", str(tmp_path / "runs"), "--quiet"]
+
+    yield words
+    subprocess.run(f"kill -9 $(cat {pid})", shell=True, stderr=subprocess.DEVNULL)
+
+
+def records(tmp_path) -> list[dict]:
+    (run,) = (tmp_path / "runs").iterdir()
+    return [each for part in parts.of(run) for each in journal.events(part) if each["kind"] == "session.judged"]
+
+
+def test_a_server_that_keeps_its_promises_is_not_accused(served, tmp_path):
+    assert cli.main(served(HONEST)) == 0
+    found = records(tmp_path)
+    cuts = [each for each in found if not each["control"]]
+    assert len(cuts) == 3 and all(each["judged"] and each["durable"] > 0 for each in cuts)
+    assert [each["control"] for each in found].count("no-cut") == 1
+    assert {each["shape"] for each in cuts} == {"command"} and all(each["ready_s"] < 5 for each in cuts)
+
+
+@pytest.mark.parametrize(("how", "names"), [(LIES, {"LOST_FLUSHED", "LOST_FUA"}), (NO_FUA, {"LOST_FUA"})])
+def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
+    assert cli.main([*served(how), "--stop", "first"]) == PromiseBroken.exit_code
+    failed = [each for each in records(tmp_path) if each["failed"]]
+    assert len(failed) == 1 and set(failed[0]["findings"]) & names
+    (run,) = (tmp_path / "runs").iterdir()
+    proofs = json.loads((run / sessions.folder(failed[0]["cut"]) / "proofs.json").read_bytes())
+    assert proofs[0]["certain"] and proofs[0]["class"] in failed[0]["findings"] and len(proofs[0]["sentences"]) >= 3
+    assert journal.events(run)[-1]["state"] == "complete"
+
+
+def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_path, monkeypatch):
+    from ssdrig.powerloss import campaign, schedule
+
+    real = schedule.cuts
+    monkeypatch.setattr(schedule, "cuts", lambda *words: sorted(real(*words), key=lambda cut: not cut.control))
+    read = campaign.readback.read
+
+    def lose(link, layout, run, base, runs):
+        found = read(link, layout, run, base, runs)
+        if len(found.lba) < layout.base_blocks:
+            found.seen[:] = 0  # what was written is not there
+        return found
+
+    monkeypatch.setattr(campaign.readback, "read", lose)
+    assert cli.main(served(HONEST)) == ControlFailed.exit_code
+    (only,) = records(tmp_path)
+    assert only["control"] == "no-cut" and not only["judged"] and not only["failed"] and only["why_not"]
+
+
+def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_path):
+    words = served(HONEST, cuts=4)
+    sock, off = Path(words[3].partition("=")[2]), words[words.index("--power-off") + 1]
+    run, command = tmp_path, [sys.executable, "-m", "ssdrig"]
+    for n, kind in enumerate(("cut.plan", "cut.on", "drive.ready")):  # while it writes, comes back, reads
+        words = words if not n else ["resume", str(run), "--quiet"]
+        with subprocess.Popen([*command, *words]) as host:
+            seen, deadline = 0, time.monotonic() + 120
+            while seen <= n and time.monotonic() < deadline and host.poll() is None:
+                time.sleep(0.005)
+                run = next((tmp_path / "runs").glob("2*"), tmp_path)
+                newest = parts.of(run)[-1] if run != tmp_path else run
+                lines = journal.events(newest) if (newest / "events.jsonl").exists() else []
+                seen = (n + 1) * any(each["kind"] == kind for each in lines)
+            host.send_signal(signal.SIGKILL)
+    before = sessions.judged(parts.of(run))
+    subprocess.run(off, shell=True, check=True)  # as if it had died between the two commands
+    assert cli.main(["resume", str(run), "--quiet"]) == 0
+    found = records(tmp_path)
+    assert [each["cut"] for each in found] == [1, 2, 3, 4, 5] and not any(each["failed"] for each in found)
+    assert all(found[number - 1]["seed"] == record["seed"] for number, record in before.items())
+    assert sock.exists()
