@@ -16,16 +16,18 @@ from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import LoadError
 from ssdrig.powerloss import findings, layout, streams, targets
 from ssdrig.powerloss.history import History
+from ssdrig.powerloss.modeltime import Host
 from ssdrig.powerloss.slots import Transport
 from ssdrig.powerloss.writer import Writer
 
 CUTS, COMMANDS = 1000, 400_000
 # preset, write cache on, shortest and longest session: some 400 to 500 commands each
 CLEAN = {
-    "volatile cache": ("sata-tlc", True, (5_000_000, 160_000_000)),
-    "write cache off": ("sata-tlc", False, (5_000_000, 960_000_000)),
-    "capacitors": ("enterprise-plp", True, (1_000_000, 32_000_000)),
+    "volatile cache": ("sata-tlc", True, (5_000_000, 180_000_000)),
+    "write cache off": ("sata-tlc", False, (5_000_000, 900_000_000)),
+    "capacitors": ("enterprise-plp", True, (1_000_000, 45_000_000)),
 }
+HOST = Host(late_ns=200_000)  # answers are seen together
 TORN = (0.0, 0.5)  # half of the cuts each: 4 KiB are whole, or may be torn
 SIZE_BYTES = 256 << 20
 # 4 KiB writes, one command in eight with FUA, one in sixteen a FLUSH, 32 under way
@@ -43,7 +45,9 @@ def clean(preset: str, cache_on: bool, session_ns: tuple[int, int], cuts: int, s
     out, certain = Clean(), np.array([each.certain for each in findings.CLASSES])
     began_s = time.process_time()
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-powerloss-") as folder:
-        campaign = Campaign(preset, Path(folder), seed, cache_on, session_ns=session_ns, torn=torn, adversary=True)
+        campaign = Campaign(
+            preset, Path(folder), seed, cache_on, session_ns=session_ns, host=HOST, torn=torn, adversary=True
+        )
         try:
             for _ in range(cuts):
                 cut = campaign.cut()

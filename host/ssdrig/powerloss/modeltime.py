@@ -16,7 +16,6 @@ from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.device import Device
 
 CALL_NS = 300  # what looking at the clock costs
-LATE_NS = 20_000  # an answer is seen at most so much later than it was given
 _OPS = np.zeros(5, np.int64)
 _OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ
 ADVANCE_NS = 1_000_000  # so often the drive works on by itself at least
@@ -26,10 +25,12 @@ OPEN = 1 << 62  # due time of a slot without a command
 
 class Host(NamedTuple):
     """What becomes of the commands that are under way at a cut, by chance: `failed`, their error is seen before power
-    is back; `repeated`, the kernel repeats them then, and they succeed; the others never return."""
+    is back; `repeated`, the kernel repeats them then, and they succeed; the others never return. late_ns: an answer is
+    seen at most so much later than it was given."""
 
     failed: float = 0.2
     repeated: float = 0.2
+    late_ns: int = 20_000
 
 
 HOST = Host()
@@ -76,9 +77,9 @@ class Model:
         self._due_ns[order] = rows[:, nbd.DUE]
 
     def reap(self, ended: np.ndarray, timeout_ns: int, least: int = 1) -> int:
-        """As slots.Transport; the time goes on to then, or to the power's end. The host looks up to LATE_NS late."""
+        """As slots.Transport; the time goes on to then, or to the power's end. The host looks up to late_ns late."""
         next_ns = np.partition(self._due_ns, least - 1)[least - 1] if least > 1 else self._due_ns.min()
-        late_ns = int(self._chance.random() * LATE_NS)
+        late_ns = int(self._chance.random() * self.host.late_ns)
         self._advance(min(int(next_ns) + late_ns, self.t_ns + timeout_ns))
         found = (self._due_ns <= self.t_ns).nonzero()[0]
         n = len(found)
