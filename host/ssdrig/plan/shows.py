@@ -35,6 +35,7 @@ KEYS_OF: dict[str, View] = {
     "life": View(("of",), ("title",)),
     "wear": View(("of",), ("title",)),
     "replay": View(("of",), ("title",)),
+    "cuts": View(("of",), ("title",)),
     "plateaus": View(("of",), ("title", "top")),
     "cache-recovery": View(("of",), ("title",)),
     "thermal": View(("of",), ("title", "top")),
@@ -137,6 +138,8 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
         raise values.Wrong(f"a load with `{lacking}` in the view {view}", seen, f"name another step, or say {lacking}")
     if view == "wear" and step.do != "wear":
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
+    if view == "cuts" and step.do != "cuts":
+        raise values.Wrong("a cuts step in the view cuts", f"of = {shown(step.path)}", "name another step")
     if view in FINE and step.keys.get("detail") != "fine":
         raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
     if view == "rounds" and "/" not in step.path:
