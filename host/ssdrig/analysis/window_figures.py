@@ -26,7 +26,7 @@ PERCENTILES = {"p50": 2, "p99": 100, "p999": 1000, "p99999": 100_000}  # of late
 DOCUMENT_S = 1.0  # a status document may be so far from the edge that it stands for
 LITTLE_OFF = (
     f"littles_qd: IOPS x mean latency is {{:.2f}} and should be the queue depth {{}} within {LITTLE_PERCENT:g} %; IOPS"
-    " and latency are not of the same I/O, or the host could not keep the queue full"
+    " and latency are not of the same I/O, threads had ended, or the host could not keep the queue full"
 )
 SLAT_PERCENT = 5.0
 EDGE_SHARE = 0.1  # of a window's length that a temperature may be read before or after its edge
