@@ -1,6 +1,7 @@
 """What the judge of power-loss tests finds of faults that are known: campaigns in model time on a SIMULATED drive with
 one of the faults of virtual/powerfaults.py each, against the drive's own truth of what can be seen of it."""
 
+import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -19,9 +20,11 @@ from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.flash.presets import PRESETS, MiB
 
 SEEDS = 20
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a history is synced after each session
 LEAST, MOST = 8, 100  # cuts of a campaign: after the first so many it ends with the first finding
 AT_ONCE = 5  # cuts in which a fault must be found that hurts each time
 SEEN_NS = 50_000  # by which answers are seen late in model time, at most
+SESSION_NS = 5_000_000, 40_000_000  # shortest, longest: a FLUSH or two
 WINDOW_NS, STEP_NS = 400_000_000, 50_000_000  # from power-on: in it capacitors are charged
 CONTROLS = 3  # announced shutdowns at the start, for the energy of a start without empty capacitors
 
@@ -89,7 +92,7 @@ class Faulty(Campaign):
 
     def __init__(self, case: Case, seed: int, folder: Path, faults: dict | None):
         how = {"block_bytes": case.block_bytes, "capacity_bytes": case.preset.capacity_bytes}
-        super().__init__(case.preset, folder, seed, session_ns=(2_000_000, 20_000_000), **how)
+        super().__init__(case.preset, folder, seed, session_ns=SESSION_NS, **how)
         self.case = case
         self.recharge_J: list[float] = []
         self.ready_s: list[float] = []
@@ -159,7 +162,7 @@ def campaign(case: Case, seed: int, with_fault: bool = True, least: int = LEAST,
     faults = {case.fault: {"p": fault.p, **case.given}, powerfaults.SEED: seed} if with_fault else None
     count = dict.fromkeys(("observable", "missed", "right", "blocks_missed", "false"), 0)
     found_at, n = None, 0
-    with tempfile.TemporaryDirectory(prefix="ssdrig-recall-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ssdrig-recall-", dir=MEMORY) as folder:
         test = Faulty(case, seed, Path(folder), faults)
         try:
             while n < most and (n < least or found_at is None):
