@@ -79,8 +79,8 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
             if killer_at is None and b"\n" in said.read_bytes():
                 killer_at = time.monotonic() + after_s
             if not killed and killer_at and time.monotonic() >= killer_at:
-                family |= _descendants(host.pid)
-                killed = _kill(victim, host.pid, database)
+                family |= descendants(host.pid)
+                killed = end_one(victim, host.pid, database)
         if host.poll() is None:
             faults.append(f"the run did not end within {LIMIT_S} s")
             host.kill()
@@ -91,10 +91,10 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
         if not acknowledged:
             raise AssertionError(f"the run did not start: {said.read_text()[-500:]}")
         deadline = time.monotonic() + GONE_S
-        while (left := [pid for pid in family if pid != host.pid and _alive(pid)]) and time.monotonic() < deadline:
+        while (left := [pid for pid in family if pid != host.pid and alive(pid)]) and time.monotonic() < deadline:
             time.sleep(0.1)
         if left:
-            faults.append(f"processes left behind: {[_words(pid) for pid in left]}")
+            faults.append(f"processes left behind: {[words_of_process(pid) for pid in left]}")
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
         run = Path(acknowledged["run"])
@@ -113,7 +113,8 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
             database.stop()
 
 
-def _kill(victim: str, host_pid: int, database) -> bool:
+def end_one(victim: str, host_pid: int, database=None) -> bool:
+    """Kill -9 one of VICTIMS of a run; False where it is not there (yet)."""
     if victim == "host":
         os.kill(host_pid, signal.SIGKILL)
         return True
@@ -123,8 +124,8 @@ def _kill(victim: str, host_pid: int, database) -> bool:
         database.restart()
         return True
     mark = {"firmware": "run_board.py", "drive": "ssdrig.virtual.serve"}[victim]
-    for pid in _descendants(host_pid):
-        if mark in _words(pid):
+    for pid in descendants(host_pid):
+        if mark in words_of_process(pid):
             os.kill(pid, signal.SIGKILL)
             return True
     return False
@@ -173,7 +174,7 @@ def _check_database(run: Path, database) -> list[str]:
     return [] if stored == expected else [f"database {stored} journal {expected}"]
 
 
-def _descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> set[int]:
     found: set[int] = set()
     try:
         children = [
@@ -184,18 +185,18 @@ def _descendants(pid: int) -> set[int]:
     except OSError:
         return found
     for child in children:
-        found |= {child} | _descendants(child)
+        found |= {child} | descendants(child)
     return found
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
 
 
-def _words(pid: int) -> str:
+def words_of_process(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ssdrig import journal
 from ssdrig.benchmarks import Figure, exactly
-from ssdrig.benchmarks.kill import _alive, _descendants
+from ssdrig.benchmarks.kill import alive, descendants
 
 SIGNALLED, FILLED = 25, 10
 WORDS = "run consistency --virtual sata-tlc --capacity 512MiB --duration 5 --jsonl".split()
@@ -27,7 +27,7 @@ def signalled(folder: Path, chance: random.Random) -> list[str]:
         assert process.stdout
         first = json.loads(process.stdout.readline() or "{}")
         time.sleep(chance.uniform(0, 8))
-        family = _descendants(process.pid)
+        family = descendants(process.pid)
         for _ in range(chance.randint(2, 4)):
             process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
             time.sleep(chance.uniform(0, 0.4))
@@ -70,7 +70,7 @@ def _run(folder: Path, runs: Path) -> subprocess.Popen:
 def _faults(folder: Path, family: set[int], err: str) -> list[str]:
     faults = ["a traceback"] * ("Traceback" in err)
     faults += [f"temporary folder {path.name}" for path in (folder / "tmp").iterdir()]
-    return faults + [f"process {pid} is left" for pid in family if _alive(pid)]
+    return faults + [f"process {pid} is left" for pid in family if alive(pid)]
 
 
 def teardown() -> list[Figure]:

@@ -1,0 +1,69 @@
+"""powerloss/target.py: which drive of this machine is judged, and what is held against it."""
+
+import pytest
+from drives import a_drive
+
+from ssdrig.benchmarks.powerloss_scenes import pages
+from ssdrig.drive import features
+from ssdrig.drive.smart import nvme_cli
+from ssdrig.errors import DriveError, UnsafeTarget
+from ssdrig.powerloss import target
+from ssdrig.powerloss.promise import ACK, FLUSH
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """What the drive and the kernel's queue say: kernel(vwc, cache_on, write_cache) -> the root of a machine."""
+
+    def says(vwc=1, cache_on=1, write_cache="write back"):
+        id_ctrl, id_ns = pages(vwc=vwc)
+        monkeypatch.setattr(nvme_cli, "identify", lambda controller: (id_ctrl, {"why": None}))
+        monkeypatch.setattr(nvme_cli, "identify_namespace", lambda controller, nsid: (id_ns, {"why": None}))
+        monkeypatch.setattr(features, "value", lambda controller, feature: (cache_on, ""))
+        queue = tmp_path / "sys/block/nvme9n1/queue"
+        queue.mkdir(parents=True, exist_ok=True)
+        (queue / "write_cache").write_text(f"{write_cache}\n")
+        (queue / "max_sectors_kb").write_text("1280\n")
+        (queue / "nomerges").write_text("2\n")
+        return tmp_path
+
+    return says
+
+
+def test_the_promise_is_the_drives_as_far_as_the_kernel_lets_it_through(kernel):
+    assert target.of_drive(a_drive(), False, kernel()).mode == FLUSH
+    assert target.of_drive(a_drive(), False, kernel(vwc=0, write_cache="write through")).mode == ACK
+    assert target.of_drive(a_drive(), False, kernel(cache_on=0, write_cache="write through")).mode == ACK
+    claimed = target.of_drive(a_drive(), True, kernel())
+    assert claimed.mode == ACK and not claimed.own
+
+
+def test_a_kernel_that_drops_every_flush_is_refused(kernel):
+    with pytest.raises(DriveError, match="write_cache is 'write through'"):
+        target.of_drive(a_drive(), False, kernel(write_cache="write through"))
+
+
+def test_a_drive_that_does_not_identify_itself_is_refused(kernel, monkeypatch):
+    root = kernel()
+    monkeypatch.setattr(nvme_cli, "identify", lambda controller: (None, {"why": "no permission"}))
+    with pytest.raises(DriveError, match="Identify of /dev/nvme9"):
+        target.of_drive(a_drive(), False, root)
+
+
+@pytest.mark.parametrize(
+    ("drive", "words"),
+    [
+        ({"serial": ""}, "it shows no serial"),
+        ({"model": "QEMU NVMe Ctrl"}, "not the disk of a virtual machine"),
+        ({"interface": "virtio", "controller": None}, "not the disk of a virtual machine"),
+        ({"interface": "USB", "controller": None}, "behind a bridge"),
+        ({"interface": "other", "controller": None}, "behind a bridge"),
+    ],
+)
+def test_whose_verdict_would_not_be_the_drives_own_is_refused(monkeypatch, drive, words):
+    monkeypatch.setattr(target, "of_drive", lambda drive, claimed: "its promise")
+    with pytest.raises(UnsafeTarget, match=words):
+        target.refuse(a_drive(**drive), False, False)
+    assert target.refuse(a_drive(), False, False) == "its promise"
+    bridged = a_drive(interface="USB", controller=None)
+    assert target.refuse(bridged, True, False) == "its promise"
