@@ -88,21 +88,29 @@ def short(name: str) -> str:
     return name.split(" ")[0]
 
 
-def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
-    w = Run(tmp_path, "idle-wake", pauses=["100 ms", "1 s", "5 s"], ios=30)
+PUT = {"100ms": (1.2, 3, {80_000: 29, 900_000: 1}), "1s": (0.9, 30, {1_300_000: 30}), "5s": (0.4, 150, {9_000_000: 30})}
+
+
+def woken(runs) -> table.Table:
+    w = Run(runs, "idle-wake", pauses=["100 ms", "1 s", "5 s"], ios=30)
     w.event("step.start", step="asleep")
     w.t_ns += 4_000_000_000
     w.event("step.end", step="asleep", ok=True)
-    w.event("quiet", step="asleep", reached=False, floor_W=FLOOR_W, lasted_s=4)
-    put = {"100ms": (1.2, 3, {80_000: 29, 900_000: 1}), "1s": (0.9, 30, {1_300_000: 30})}
-    put["5s"] = (0.4, 150, {9_000_000: 30})
-    for every, (watts, lasts_s, held) in put.items():
+    written = {"nand_written_bytes": None, "host_written_bytes": None, "nand_why": "not counted"}
+    w.event(
+        "quiet", step="asleep", reached=False, floor_W=FLOOR_W, lasted_s=4, why="too short", above_J=None, **written
+    )
+    for every, (watts, lasts_s, held) in PUT.items():
         does(w, f"wake every={every}", watts, lasts_s, {"read": held})
-    found = table.load(w.end())
+    return table.load(w.end())
+
+
+def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
+    found = woken(tmp_path)
     (panel,) = page_reader.panels(shown_wakes.wakes(Context([found], ["run"], found.plan.shows[0])))
     head, *lines = panel.tables[0]
     assert [line[0] for line in lines] == ["100 ms", "1 s", "5 s"]
-    for line, (watts, lasts_s, held) in zip(lines, put.values(), strict=True):
+    for line, (watts, lasts_s, held) in zip(lines, PUT.values(), strict=True):
         cells = dict(zip(map(short, head), line, strict=True))
         assert value(cells["I/Os"]) == 30 and value(cells["Median"]) == pytest.approx(min(held) / 1000, rel=0.02)
         assert value(cells["Longest"]) == pytest.approx(max(held) / 1000, rel=0.02) and cells["P99"] == "–"
@@ -112,24 +120,30 @@ def test_every_cell_of_the_wakes_is_the_number_put_in(tmp_path):
     assert [len(plot.marks) for plot in panel.plots] == [6, 3]
 
 
-def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
-    w = Run(tmp_path, "read-under-write", rates=["500 IOPS", "5 kIOPS"], time="4 s")
+BESIDE = {
+    "500 IOPS": (1.9, {120_000: 19_800, 2_000_000: 200}, {50_000: 2000}),
+    "5 kIOPS": (2.4, {300_000: 7_900, 7_000_000: 100}, {60_000: 18_000}),
+}
+
+
+def read_beside(runs) -> table.Table:
+    w = Run(runs, "read-under-write", rates=["500 IOPS", "5 kIOPS"], time="4 s")
     does(w, "precondition", 2.0, 10, {"write": {3_000_000: 100_000}})
     does(w, "alone", 1.5, 4, {"read": {90_000: 39_990, 400_000: 10}})
-    put = {
-        "500 IOPS": (1.9, {120_000: 19_800, 2_000_000: 200}, {50_000: 2000}),
-        "5 kIOPS": (2.4, {300_000: 7_900, 7_000_000: 100}, {60_000: 18_000}),
-    }
-    for rate, (watts, reads, writes) in put.items():
+    for rate, (watts, reads, writes) in BESIDE.items():
         does(w, f"under rate={rate.replace(' ', '')}", watts, 4, {"read": reads, "write": writes})
-    found = table.load(w.end())
+    return table.load(w.end())
+
+
+def test_every_cell_of_reads_beside_writes_is_the_number_put_in(tmp_path):
+    found = read_beside(tmp_path)
     show = found.plan.shows[0]
     html = shown_under.under(Context([found], ["run"], show))
     (panel,) = page_reader.panels(html)
     head, alone, *lines = panel.tables[0]
     assert value(alone[3]) == pytest.approx(10_000, rel=0.01) and alone[1] == "0"
     assert [value(cell) for cell in alone[4:7]] == pytest.approx([90, 90, 90], rel=0.02) and alone[7] == "–"
-    for line, (rate, (watts, reads, writes)) in zip(lines, put.items(), strict=True):
+    for line, (rate, (watts, reads, writes)) in zip(lines, BESIDE.items(), strict=True):
         assert line[0] == rate and value(line[1]) == pytest.approx(sum(writes.values()) / 4, rel=0.01)
         assert value(line[2]) == pytest.approx(sum(writes.values()) / 4 / 10_000 * 100, rel=0.01)
         assert value(line[3]) == pytest.approx(sum(reads.values()) / 4, rel=0.01)

@@ -177,7 +177,7 @@ BUSY_W = 2.0
 SAMPLE_S = 0.02
 
 
-def made(runs, monkeypatch):
+def made(runs, monkeypatch) -> Run:
     """A quick run on a drive with these states: the power falls 0.15 s behind the command, and rises with the read."""
     monkeypatch.setitem(synthetic_plan.DRIVE, "power_states", rated_power.described(NVME_TLC))
     w = Run(runs, "power-states", "quick")
@@ -207,6 +207,11 @@ def made(runs, monkeypatch):
             w.t_ns += 200 * MS
         w.event("step.end", step=act.path, ok=True, **more)
     return w
+
+
+def slept(runs) -> table.Table:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return table.load(made(runs, monkeypatch).end())
 
 
 def test_every_cell_of_the_page_is_the_number_put_in(tmp_path, monkeypatch):

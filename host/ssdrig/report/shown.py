@@ -20,6 +20,7 @@ AXES = {
     "qd": ("queue depth", ""),
     "threads": ("threads", ""),
     "range": ("range", ""),
+    "every": ("pause before it", ""),
 }
 WORDS = {
     "burst_iops": "IOPS within bursts",
