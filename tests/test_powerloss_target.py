@@ -42,6 +42,14 @@ def served(tmp_path):
     subprocess.run(f"kill -9 $(cat {pid})", shell=True, stderr=subprocess.DEVNULL)
 
 
+def test_a_dry_run_says_the_promise_and_what_cannot_be_tested_and_touches_nothing(served, tmp_path, capsys):
+    words = [word for word in served(HONEST) if word != "--quiet"]
+    assert cli.main([*words, "--dry-run"]) == 0
+    said = capsys.readouterr().err
+    assert "promise tested: NBD: what FLUSH or FUA covers is kept" in said and said.count("cannot be tested: ") == 4
+    assert not any((tmp_path / "disk").read_bytes()) and not (tmp_path / "runs").exists()
+
+
 def records(tmp_path) -> list[dict]:
     (run,) = (tmp_path / "runs").iterdir()
     return [each for part in parts.of(run) for each in journal.events(part) if each["kind"] == "session.judged"]

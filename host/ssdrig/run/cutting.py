@@ -104,6 +104,12 @@ def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: C
     say("\n".join(promise_words(found, target.cannot(drive))))
 
 
+def say(here: bench.Bench, acts: Iterable[Act], tell: Callable[[str], object]) -> None:
+    """The same of a bench that stands."""
+    if here.target and any(act.do == "cuts" for act in acts):
+        tell("\n".join(promise_words(here.target.promise(), here.target.cannot)))
+
+
 def promise_words(found: target.Promise, cannot: Iterable[str]) -> list[str]:
     """What is held against a drive, and what is not, line by line."""
     blocks = f"{found.atomic_blocks} block{'s' * (found.atomic_blocks > 1)} of {found.block_bytes} B"

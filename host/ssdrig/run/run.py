@@ -151,6 +151,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
         here = bench.virtual(running)
         prepared, budget = _prepared(args, here.drive, prepared.can, None)
         dry_run.describe(args, prepared, budget, show)
+        cutting.say(here, prepared.acts, show.say)
         folder, end = carry_out(args, prepared, here, show, stop, budget)
         forget(here, end)
     return folder, end
@@ -198,12 +199,14 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
 def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     drive = cutting.described(args.target, args.power_off, args.power_on, args.plp_claimed)
     prepared, budget = _prepared(args, drive, able.of_server(), None)
+    here = cutting.server(drive)
     dry_run.describe(args, prepared, budget, show)
+    cutting.say(here, prepared.acts, show.say)
     if args.dry_run:
         return None, None
     cutting.confirmed(args)
     with stop.held():
-        return carry_out(args, prepared, cutting.server(drive), show, stop, budget)
+        return carry_out(args, prepared, here, show, stop, budget)
 
 
 def _prepared(
