@@ -96,7 +96,7 @@ def ended(found: Mapping) -> list[str]:
         why = "; ".join(f"{each['cut']}: {each['why'] or 'a promise was broken'}" for each in bad[:MOST_NAMED])
         out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is accused, not the drive.")
     elif found["controls"]:
-        out.append(f"All {count(len(found['controls']), 'control session')} clean.")
+        out.append(f"Control sessions: {len(found['controls'])}, all clean.")
     return out
 
 
