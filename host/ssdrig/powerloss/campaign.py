@@ -172,8 +172,8 @@ class _Campaign:
         verify_ns = time.monotonic_ns()
         blocks = self._read(lived.rows, cut.seed, whole)
         if cut.control:  # a drive that reads differently by itself is found without a cut
-            again = self._read(lived.rows, cut.seed, whole)
-            blocks = blocks._replace(seen=record.agreed(blocks.seen, again.seen))
+            again = readback.again(self.link, self.layout, self.run, self.base, blocks)
+            blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
         ready_s = [each["ready_s"] for each in self.records.values()]
         judged = judging.judge(
             cut,
@@ -250,7 +250,7 @@ class _Campaign:
 
     def _read(self, rows: np.ndarray, seed: int, whole: bool):
         runs = readback.wanted(rows, self.layout, np.random.default_rng(seed), whole)
-        return readback.read(self.link, self.layout, self.run, self.base, runs)
+        return readback.read(self.link, self.layout, self.run, self.base, runs, rows)
 
     def _take(self, blocks) -> None:
         """What was read is where the next session begins."""

@@ -36,7 +36,7 @@ def wanted(
     open_ = (touched["status"] != 0) | (touched["done_ns"] == np.iinfo(np.int64).max)
     runs[open_, 0] = runs[open_, 0] // near * near
     runs[open_, 1] = -(-runs[open_, 1] // near) * near
-    few = round(canary_share * len(layout.canaries) + 0.5) if len(layout.canaries) else 0
+    few = -int(-canary_share * len(layout.canaries) // 1)
     canaries = layout.canaries[chance.permutation(len(layout.canaries))[:few]]
     return merged(np.concatenate([runs, np.stack([canaries, canaries + layout.unit], 1)]))
 
@@ -58,9 +58,8 @@ def merged(runs: np.ndarray) -> np.ndarray:
     return np.stack([runs[first, 0], end[np.append(first[1:], len(runs)) - 1]], 1)
 
 
-def portions(runs: np.ndarray, most: int = PORTION_BLOCKS) -> Iterator[np.ndarray]:
-    """The same runs in parts of about so many blocks, in order: what a host with little memory reads and judges at
-    once of a large window."""
+def portions(runs: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """The same runs in parts of about so many blocks, in order."""
     first, n = pieces(runs, most)
     part = (np.cumsum(n) - n) // most
     for number in np.unique(part):
@@ -78,9 +77,31 @@ def pieces(runs: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     return first, np.minimum((cell + 1) * most, runs[run, 1]) - first
 
 
-def read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray) -> Blocks:
+def read(
+    transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray, rows: np.ndarray | None = None
+) -> Blocks:
     """What these blocks hold, with what they held before (base, int64[layout.base_blocks]). A block that the drive
-    refuses TRIES times more is UNREADABLE. Raises DriveError where the drive goes away or hangs."""
+    refuses TRIES times more is UNREADABLE. Of more than PORTION_BLOCKS only those are kept that the session (rows)
+    touched or that are not what they were: the others are what they must be, and a large window would not fit into
+    memory. Raises DriveError where the drive goes away or hangs."""
+    if rows is None or (runs[:, 1] - runs[:, 0]).sum() <= PORTION_BLOCKS:
+        return _read(transport, layout, run, base, runs)
+    touched = wanted(rows, layout, np.random.default_rng(0), canary_share=0)
+    found = []
+    for portion in portions(runs, PORTION_BLOCKS):
+        part = _read(transport, layout, run, base, portion)
+        at = np.searchsorted(touched[:, 0], part.lba, "right") - 1
+        kept = (part.seen != part.base) | ((at >= 0) & (part.lba < touched[at, 1]) if len(touched) else False)
+        found.append([field[kept] for field in part])
+    return Blocks(*(np.concatenate(fields) for fields in zip(*found)))
+
+
+def again(transport: Transport, layout: Layout, run: int, base: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """What the same blocks hold now, int64[m]. Raises as read()."""
+    return _read(transport, layout, run, base, merged(np.stack([blocks.lba, blocks.lba + 1], 1))).seen
+
+
+def _read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs: np.ndarray) -> Blocks:
     first, n = pieces(runs, transport.slots.bytes_each // layout.block_bytes)
     lba = _each(first, n)
     seen, refused = seen_in(transport, layout, run, first, n)
@@ -89,8 +110,8 @@ def read(transport: Transport, layout: Layout, run: int, base: np.ndarray, runs:
         if not len(bad):
             break
         transport.pause(BETWEEN_NS)
-        again, still = seen_in(transport, layout, run, lba[bad], np.ones_like(bad))
-        seen[bad], refused[bad] = again, still
+        again_seen, still = seen_in(transport, layout, run, lba[bad], np.ones_like(bad))
+        seen[bad], refused[bad] = again_seen, still
     seen[refused] = record.UNREADABLE
     at = layouts.index(layout, lba)
     return Blocks(lba, base[at].astype(np.int64), seen, at >= layout.window_blocks)
