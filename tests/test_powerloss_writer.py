@@ -204,7 +204,7 @@ def test_what_is_read_back_is_what_was_touched_and_what_lies_beside():
     assert [part.tolist() for part in parts] == [[[0, 512]], second, [[2560, 2600]]]
     many = layout.make(512, 64 * MIB, canaries=200)
     some = readback.wanted(rows[:0], many, np.random.default_rng(1), canary_share=0.05)
-    assert (some[:, 1] - some[:, 0]).tolist() == [8] * len(some) and len(some) == 10
+    assert (some[:, 1] - some[:, 0]).tolist() == [8] * len(some) and len(some) == 11
     assert (
         readback.wanted(rows, many, np.random.default_rng(1), full=True).tolist() == readback.all_blocks(many).tolist()
     )
