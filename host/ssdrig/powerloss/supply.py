@@ -19,6 +19,7 @@ from ssdrig.rig.stream import Rig
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
 COMMAND_S = 300.0  # longest time of a command that switches the supply
 BACK_BY_ITSELF = tuple(name for name, profile in profiles.PROFILES.items() if profile.back_by_itself)
+REPORT_S = 20.0  # for the report behind the return of power; the rig's own patience with a residual is 10 s
 LEAST_LEAD_NS = 20_000_000  # of the order of a cut: the scope is started and the rig armed meanwhile
 SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fall: 2 ms before the edge, 13 ms behind
 
@@ -75,7 +76,9 @@ class RigSupply:
         if self._gpio is not None:
             scope = {"gpio": self._gpio, "rate": SCOPE_HZ, "before": SCOPE_BEFORE, "after": SCOPE_AFTER}
         off_ms = None if shape in BACK_BY_ITSELF else round(off_s * 1000)
-        how = {"profile": shape, "when": when, "off_ms": off_ms, "scope": scope, **own}
+        ahead_s = max(0.0, (at_ns - time.monotonic_ns()) / 1e9) if at_ns else 0.0
+        how: dict = {"profile": shape, "when": when, "off_ms": off_ms, "scope": scope}
+        how |= {"timeout_s": ahead_s + off_s + REPORT_S, **own}  # a board that was reset reports nothing
         try:
             report = switch.arm_and_cut(self._rig, rails=self._rails, **how)
         except RigError as error:
