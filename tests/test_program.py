@@ -19,7 +19,7 @@ def alive(pid: int) -> bool:
 
 
 def gone_soon(pid: int) -> bool:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not alive(pid)
