@@ -57,8 +57,10 @@ def fake_fio(tmp_path: Path, body: str) -> str:
 
 def gone(pid_file: Path) -> bool:
     """The process that wrote its id there has ended (a zombie has, too)."""
+    if not (pid := pid_file.read_text()):
+        return False  # it has only made the file
     try:
-        return (Path("/proc") / pid_file.read_text() / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+        return (Path("/proc") / pid / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
     except FileNotFoundError:
         return True
 
