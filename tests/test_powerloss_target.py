@@ -82,8 +82,8 @@ def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_pa
     monkeypatch.setattr(schedule, "cuts", lambda *words: sorted(real(*words), key=lambda cut: not cut.control))
     read = campaign.readback.read
 
-    def lose(link, layout, run, base, runs):
-        found = read(link, layout, run, base, runs)
+    def lose(link, layout, run, base, runs, rows=None):
+        found = read(link, layout, run, base, runs, rows)
         if len(found.lba) < layout.base_blocks:
             found.seen[:] = 0  # what was written is not there
         return found

@@ -150,7 +150,8 @@ def expected(scene: Scene) -> list[str]:
 
 def two_cuts(checker: Checker = Checker()) -> list[list[str]]:  # noqa: B008 - a constant
     """With bytes, from stamping to the next session: four blocks of 4 KiB, of which two are written twice. The first is
-    left in halves, the third belongs elsewhere; both are counted once."""
+    left in halves, the third belongs elsewhere; both are counted once.
+    What the third holds may be anything until it is written again."""
     image = np.zeros(4 * 4096, np.uint8)
     lba = np.arange(4)
     checker.record.fill(image, RUN, 0, 0)
@@ -161,7 +162,9 @@ def two_cuts(checker: Checker = Checker()) -> list[list[str]]:  # noqa: B008 - a
     checker.record.fill(image[8192:12288], RUN, FIRST_SEQ + 1, 8)
     times = (CUT_NS, ON_NS, ON_NS + 5, ON_NS + 10)
     out: list[list[str]] = []
-    for commands in ([W0, (WRITE, 2, 1, 10, 20)], [W0]):
+    for commands in ([W0, (WRITE, 2, 1, 10, 20)], [W0], []):
+        if not commands:  # what was torn, and not written since, is whole
+            checker.record.fill(image[8192:12288], RUN, 0, 16)
         seen = checker.record.classify(image, RUN, lba * 8, 4096)
         blocks = verdict.Blocks(lba, base, seen, np.zeros(4, bool))
         session = verdict.Session(rows(commands, FIRST_SEQ + 10 * len(out)), *times)
@@ -170,7 +173,7 @@ def two_cuts(checker: Checker = Checker()) -> list[list[str]]:  # noqa: B008 - a
     return out
 
 
-TWO_CUTS = [["TORN_LB", "OK", "MISDIRECTED", "OK"], ["OK"] * 4]
+TWO_CUTS = [["TORN_LB", "OK", "MISDIRECTED", "OK"], ["OK"] * 4, ["OK"] * 4]
 
 
 def pages(nawupf: int = 7, nabspf: int = 15, vwc: int = 1, nsfeat: int = 2) -> tuple[bytes, bytes]:

@@ -285,6 +285,8 @@ class Device:
         longer, then it starts, and replays what the map's last checkpoint does not hold."""
         self._rail_ns = max(t_ns, self._cut_ns + OFF_AT_LEAST_NS * self.dilation)
         recovery_ns = self.preset.boot_ns + versions.replay_ns(self.drive, versions.map_updates(self.drive))
+        if self.reserve:  # a drive that answered before would promise what its capacitors cannot keep
+            recovery_ns = max(recovery_ns, self.reserve.charging_ns())
         if self.faults:
             self.last_cut["faults"] += self.faults.at_start(self, self.cut, self.model_ns(t_ns))
             recovery_ns = self.faults.recovery_ns(recovery_ns)
@@ -308,7 +310,7 @@ class Device:
             self.lit = True
             self.power_cycles += 1
             if self.reserve:
-                self.reserve.charge(self, now)
+                self.reserve.charge(self, now, self.model_ns(self._rail_ns))
             self.power.start()
             self.drive.follow(0, power_states.default_apst(self.preset), now)
             self.keep_pace()

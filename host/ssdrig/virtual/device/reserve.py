@@ -42,9 +42,13 @@ class Reserve:
         self.incomplete_dumps += dump.units < units
         self.volts = dump.volts if announced else min(volts, self.bank.least_V)
 
-    def charge(self, device: "Device", now: int) -> None:
-        """The rail is back: what is missing is drawn from it."""
+    def charging_ns(self) -> int:
+        """How long the rail must be up until they are full."""
+        return round(capacitor.missing_J(self.bank, self.health, self.volts) / self.bank.charge_W * 1e9)
+
+    def charge(self, device: "Device", now: int, since: int) -> None:
+        """The rail is back since then, now or before: what is missing is drawn from it."""
         joules = capacitor.missing_J(self.bank, self.health, self.volts)
-        self._charging_ns = now
+        self._charging_ns = since
         if joules:
-            device.drive.draw(now, now + round(joules / self.bank.charge_W * 1e9), joules, nand.E_CHARGE)
+            device.drive.draw(now, now + self.charging_ns(), joules, nand.E_CHARGE)
