@@ -8,6 +8,7 @@ from ssdrig.benchmarks.powerloss_cuts import OFF_NS
 from ssdrig.benchmarks.powerloss_recall import CASES
 from ssdrig.virtual import powerfaults
 
+pytestmark = pytest.mark.slow
 SOON = {"slow_recovery": {"after": 3}, "aged_unsaid": {"per_cut": 0.03}}
 SOON |= dict.fromkeys(("dead", "read_only", "lost_identity"), {"after": 1}) | {"smart_rollback": {"p": 1, "back": 3}}
 
