@@ -124,10 +124,6 @@ def test_capacitors_that_age():
     assert boot.health([1, 2], [1.0, 1.0]) is boot.health([1, 2, 3], [-1.0, -1.0, -1.0]) is None
 
 
-def test_marks_are_seconds_from_the_return_of_power():
-    assert boot.ready_s(10**9, {"rail": 10**9 + 3 * 10**6, "node": None}) == {"rail": 0.003, "node": None}
-
-
 def test_the_volatile_window():
     chance = np.random.default_rng(3)
     age = chance.uniform(0, 200, 2000)

@@ -1,11 +1,11 @@
-"""What power's return costs a drive: the energy of its start, the charge of its capacitors, the marks on the way.
+"""What power's return costs a drive: the energy of its start, and the charge of its capacitors.
 
 From outside, the capacitors that protect a drive's cache cannot be seen while they work: they are behind its input.
 What can be seen is what they take when power is back, so a start after a cut needs more energy than one after an
 announced shutdown, which leaves them full. As they age the difference falls."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,8 +91,3 @@ def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health
     end = max(abs(x[0] - x.mean()), abs(x[-1] - x.mean()))
     error = scatter * math.sqrt(1 / len(x) + end**2 / spread) if spread else scatter
     return Health([100 * float(each / line[0]) for each in line], 100 * error / float(line[0]))
-
-
-def ready_s(on_ns: int, marks: Mapping[str, int | None]) -> dict[str, float | None]:
-    """Seconds from the return of power to each mark (ns): "rail", "link", "identify", "node", "read", ..."""
-    return {name: None if t_ns is None else (t_ns - on_ns) / 1e9 for name, t_ns in marks.items()}
