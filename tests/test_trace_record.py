@@ -33,11 +33,13 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
         drive = a_drive(node=node, major=os.major(number), minor=os.minor(number))
         monkeypatch.setattr(command.inventory, "find", lambda name: drive)
         words = ["dd", "if=/dev/zero", f"of={node}", "bs=8k", "seek=3", "count=2", "oflag=direct", "conv=fsync"]
-        use = threading.Timer(0.3, lambda: subprocess.run(words, check=True, capture_output=True, timeout=20))
+        use = threading.Thread(target=lambda: subprocess.run(words, check=True, capture_output=True, timeout=20))
         looks = []
 
         def until_used(fetch):
             def fetched(pipe, out):
+                if not looks:  # no sooner: what was asked for before the kernel records is in no trace
+                    use.start()
                 lines = fetch(pipe, out)
                 looks.append(lines)
                 if not use.is_alive() and len(looks) > 5:  # the clock of the test is the use, not a time
@@ -48,7 +50,6 @@ def test_what_a_disk_is_asked_for_is_recorded(tmp_path, tracing, monkeypatch, ca
             return fetched
 
         monkeypatch.setattr(record, "_fetch", until_used(record._fetch))
-        use.start()
         assert cli.main(["trace", "record", "X", str(tmp_path / "t"), "--time", "60s"]) == 0
     header, rows = traceform.read(tmp_path / "t")
     ours = [tuple(row)[1:] for row in rows.tolist() if row[3] != READ]
