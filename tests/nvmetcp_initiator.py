@@ -60,7 +60,7 @@ class Queue:
         recfmt=0,
         initialise=True,
         connect=True,
-        timeout_s=20,
+        timeout_s=120,
     ):
         self.sock = socket.create_connection(address, timeout_s)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -320,7 +320,9 @@ def histogram(case: Case) -> int:
         (put,) = case.puts(label)
         n = sum(put.hist.values())
         slower = [sum(c for at, c in put.hist.items() if at > ns) / n for ns in put.hist]
-        for (x, y), share, ns in zip(line[1:], [s for s in slower if s], list(put.hist)[:-1], strict=True):
+        drops = line[1::2]  # a step down at each latency, at the last to the bottom
+        assert len(drops) == len(slower) and plot.x(line[-1][0], True) == pytest.approx(max(put.hist) / 1e6, rel=0.03)
+        for (x, y), share, ns in zip(drops[:-1], [s for s in slower if s], list(put.hist)[:-1], strict=True):
             assert plot.y(y, True) == pytest.approx(share, rel=0.05)
             assert plot.x(x, True) == pytest.approx(ns / 1e6, rel=0.03)
     assert len(case.panels) >= 1 + len(labels)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from synthetic_pts import Put, Run, steady_load
 
 from ssdrig.analysis import table
@@ -221,6 +222,7 @@ ALL = {
     "pts-xsr": xsr,
     "pts-dirth": dirth,
 }
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name == "pts-iops" else name for name in ALL]
 _made: dict[str, tuple[Run, table.Table]] = {}
 
 

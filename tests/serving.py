@@ -17,6 +17,8 @@ from ssdrig.virtual import adminclient, serve
 from ssdrig.virtual.nbdclient import NbdClient
 
 START_S = 120  # a first start compiles
+PATIENCE_S = 120  # for an answer: a starved server may get none of the processor for many seconds
+TRIES = 20  # of what a busy machine may be too slow for
 
 
 class Serving:
@@ -32,18 +34,18 @@ class Serving:
         self.ready = json.loads(line)
 
     def admin(self, **request) -> dict:
-        return adminclient.ask(self.ready["admin"], request)
+        return adminclient.ask(self.ready["admin"], request, PATIENCE_S)
 
     def truth(self, **request) -> dict:
-        return adminclient.ask(self.socket + ".truth", request)
+        return adminclient.ask(self.socket + ".truth", request, PATIENCE_S)
 
     def client(self) -> NbdClient:
-        return NbdClient(self.socket, timeout_s=20)
+        return NbdClient(self.socket, timeout_s=PATIENCE_S)
 
     def end(self, number=signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE_S)
         self.process.stdout.close()
         return code
 
@@ -101,7 +103,7 @@ def refused(*words) -> SsdrigError:
 
 def raw_client(path: str) -> socket.socket:
     """A negotiated connection without the manners of NbdClient."""
-    client = NbdClient(path, timeout_s=20)
+    client = NbdClient(path, timeout_s=PATIENCE_S)
     return client.sock
 
 

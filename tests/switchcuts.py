@@ -82,6 +82,8 @@ def true_us(b, t_ns):
     return boot["tick0"] + (t_ns - boot["t_boot_ns"]) * (1 + boot["ppm"] * 1e-6) / 1000
 
 
-def power(b, boot=0):
-    """[(ns, powered)] of the drive."""
-    return b.truth()[boot]["power"]
+def power(b, events=0):
+    """[(ns, powered)] of the drive in the first boot; waits for so many, since a report may come before the simulation
+    has written what it knows."""
+    b.until(lambda: len(b.truth()[0]["power"]) >= events)
+    return b.truth()[0]["power"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import synthetic_plan
 
-from ssdrig.powerloss import picture, promise, record, verdict
+from ssdrig.powerloss import picture, promise, record, sessions, verdict
 from ssdrig.powerloss.findings import NAMES
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, WRITE
 from ssdrig.powerloss.proof import proof
@@ -163,7 +163,7 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
         "unsafe_shutdowns": int(control is None),
         "power_cycles": int(control is None),
         "fall": {"t90_10_us": 900.0 + number, "holdup_us": 2100.0, "knee_uV": 2_700_000, "residual_uV": 21_000},
-        "recharge_J": 0.5 - 0.001 * number,
+        "recharge_J": 0.5 - 0.0015 * number,
         "boot_J": round(1.2 + 0.01 * float(rng.normal()), 4),
     }
     folder = writer.path / "powerloss" / f"{number:04}"
@@ -173,11 +173,13 @@ def _session(writer, model: Model, rng, number: int, cuts: int) -> dict:
     block = bytearray(4096)
     record.fill(np.frombuffer(block, np.uint8), 7, 1, 0)
     proofs = [proof(session, blocks, HELD, found, int(i), bytes(block)) for i in found.failed()[:4]]
-    if proofs and judged:
-        (folder / "proofs.json").write_text(json.dumps(proofs))
-    shown = {"record": said, "promise": HELD._asdict(), "report": None}
+    shown = {"record": said, "promise": HELD._asdict(), "report": None, "proofs_crc32": None}
     shown["picture"] = picture.of_cut(session, blocks, HELD, found)
-    (folder / "verdict.json").write_text(json.dumps(shown))
+    if proofs and judged:
+        data = json.dumps(proofs).encode()
+        (folder / "proofs.json").write_bytes(data)
+        shown["proofs_crc32"] = zlib.crc32(data)
+    (folder / "verdict.json").write_bytes(sessions.sealed(shown))
     return said
 
 

@@ -122,9 +122,6 @@ def carried_out(
     rigs, put_back = [], []
     bench_folder = tmp_path / f"{PREFIX}test"
     truth = bench_folder / "truth"
-    truth.mkdir(parents=True)
-    (truth / "ledger.json").write_text("{}")
-    (bench_folder / "board.json").write_text("[]")
     running = VirtualBench(
         bench_folder, {"socket": "/nowhere"}, "port", _Ended(), _Ended(), truth, bench_folder / "board.json"
     )
@@ -181,6 +178,9 @@ def carried_out(
             stand_ins.enter_context(patch)
         try:
             with Stop(show) as stop, Teardown(stop, show) as teardown, stop.held():
+                truth.mkdir(parents=True)
+                (truth / "ledger.json").write_text("{}")
+                (bench_folder / "board.json").write_text("[]")
                 teardown.push(
                     "end the virtual bench", lambda: running.end(keep_truth_in=out.folder and out.folder / "truth")
                 )

@@ -59,6 +59,7 @@ def test_without_smartctl_the_pages_are_enough(tools, monkeypatch):
     assert collect.poll_all([NVME])[0]["smartctl"] is None  # never raises
 
 
+@pytest.mark.slow
 def test_a_page_that_hangs_leaves_time_for_smartctl(tools):
     tools.nvme({"id-ctrl": identity(), "02": PAGE})
     script = (tools.folder / "nvme").read_text()

@@ -174,6 +174,21 @@ def history_and_future_nJ(drive):
     return sealed + int(slots[slots[:, 0] == index % 2**32, 1].sum(dtype=np.uint64))
 
 
+def test_what_nobody_asks_for_any_more_of_the_energy_takes_no_memory():
+    """Over an hour the drive's server grew by 15 MB."""
+    drive = VirtualDrive(SATA_TLC, capacity_bytes=QUARTER_GIB)
+    drive.advance(700 * S)
+    late_J, size = drive.energy_between(650 * S, 690 * S), len(drive.history)
+    drive.forget_energy(599_999)
+    assert drive.energy_between(0, S) > 0
+    drive.forget_energy(640_000)
+    assert drive.energy_between(650 * S, 690 * S) == late_J > 0 and len(drive.history) == size
+    with pytest.raises(DriveError, match="a span inside 640000000000"):
+        drive.energy_between(639 * S, 690 * S)
+    drive.advance(1290 * S)
+    assert drive.energy_between(700 * S, 1289 * S) > 0 and len(drive.history) == size
+
+
 @pytest.mark.parametrize("latency", [True, False])
 @pytest.mark.parametrize("preset", [SATA_TLC, NVME_TLC], ids=lambda p: p.name)
 def test_every_nanojoule_of_the_ledger_lies_in_the_feed(preset, latency):

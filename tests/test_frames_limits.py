@@ -118,7 +118,7 @@ def test_a_pong_waits_a_second_for_its_ping(late_ns, paired):
     for rows in ([pong(1, 7, 100 * S)], [(rigbin.DAMAGE, b"", 100 * S + late_ns)]):
         decoder.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in rows)))
     decoder.feed(rigbin.decode(rigbin.encode(rigbin.PING, struct.pack("<I", 7), 99 * S)))
-    assert decoder.boots[0].pings == ([(99 * S, 2_000_000, 100 * S, 0)] if paired else [])
+    assert decoder.boots[0].pings.tolist() == ([[99 * S, 2_000_000, 100 * S, 0]] if paired else [])
 
 
 @pytest.mark.parametrize(("sent_ns", "paired"), [(5 * S, True), (5 * S + 1, False)])
@@ -130,7 +130,7 @@ def test_an_answer_is_not_read_before_it_was_asked_for(sent_ns, paired):
 def test_how_long_a_ping_was_held():
     ping = (rigbin.PING, struct.pack("<I", 7), S)
     for held, us in ((b"", 0), (struct.pack("<I", 300), 300)):
-        assert decoded([ping, pong(1, 7, 5 * S, held)]).boots[0].pings == [(S, 2_000_000, 5 * S, us)]
+        assert decoded([ping, pong(1, 7, 5 * S, held)]).boots[0].pings.tolist() == [[S, 2_000_000, 5 * S, us]]
 
 
 @pytest.mark.parametrize(("more", "forgotten"), [(9_999, False), (10_000, True)])
@@ -195,7 +195,7 @@ def test_frames_of_several_lengths_and_many_at_once():
 def test_a_ping_is_its_token_and_nothing_else(kind, payload, paired):
     pong = row(wire.PONG, 1, b"abcd" + struct.pack(wire.PONG_BODY, 0, 9, 0)[4:], stream.T0_NS + 5)
     found = decoded([(kind, payload, stream.T0_NS), pong])
-    assert bool(found.boots[0].pings) == paired
+    assert bool(len(found.boots[0].pings)) == paired
 
 
 def test_a_rail_without_samples_has_empty_tables():

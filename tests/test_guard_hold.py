@@ -15,7 +15,7 @@ from guarding import SERIAL, against, make_ext4, tree  # noqa: F401  fixture
 
 from ssdrig.drive.target import guard, lock, sysfs
 from ssdrig.drive.target.inventory import find
-from ssdrig.errors import UnsafeTarget
+from ssdrig.errors import ExchangedDrive, UnsafeTarget
 
 
 def test_hold_keeps_others_off_until_its_end(tree):
@@ -245,7 +245,7 @@ def test_another_drive_at_the_node_is_refused(tree, serial, model, seen):
     with guard.hold(find(SERIAL, tree.root), SERIAL, tree.root) as held:
         tree.remove("sda")
         tree.sata(serial=serial, model=model, size_bytes=64 << 20)
-        with pytest.raises(UnsafeTarget) as caught:
+        with pytest.raises(ExchangedDrive) as caught:
             held.recheck()
         assert SERIAL in caught.value.expected and seen in caught.value.seen
 
@@ -265,8 +265,9 @@ def test_drives_that_changed_places_are_refused(tree):
         tree.remove("sda")
         tree.sata("sda", serial="OTHER", size_bytes=64 << 20)
         tree.sata("sdb", port=2, size_bytes=64 << 20)
-        with pytest.raises(UnsafeTarget, match="serial OTHER; this drive is at /dev/sdb now"):
+        with pytest.raises(UnsafeTarget, match="serial OTHER; this drive is at /dev/sdb now") as caught:
             held.recheck()
+        assert not isinstance(caught.value, ExchangedDrive)  # it is there
 
 
 def test_a_drive_that_came_back_with_another_size_is_refused(tree):

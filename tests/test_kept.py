@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssdrig.errors import DriveError
-from ssdrig.virtual import kernels
+from ssdrig.virtual import injector, kernels
 from ssdrig.virtual.device import admin, kept
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.feed import BINS
@@ -117,3 +117,38 @@ def test_a_drive_that_keeps_every_byte_comes_back_with_them(tmp_path):
     (folder / "store.bin").write_bytes(b"torn")
     with pytest.raises(DriveError, match="a kept drive"):
         device(folder, data="sparse")
+
+
+def test_capacitors_and_faults_come_back_as_they_were(tmp_path):
+    folder, plp = tmp_path / "drive", PRESETS["enterprise-50"]
+    given = {"ghost": {"p": 1}, "aged_unsaid": {"p": 1, "per_cut": 0.1}}
+
+    def made(kept_in=None):
+        ring = np.full((BINS, 2), 0xFFFFFFFF, dtype=np.uint32)
+        how = {"latency": False, "ring": ring}
+        flash = VirtualDrive.load(kept_in / "flash.npz", **how) if kept_in else None
+        drive = flash or VirtualDrive(plp, capacity_bytes=SIZE, **how)
+        one = Device(plp, drive, SIZE, "sparse", 0, ring, latency=False, faults=injector.Injector(given))
+        if kept_in:
+            kept.restore(one, kept_in)
+        return one
+
+    first = made()
+    first.advance(10**9)
+    first.reserve.health, first.reserve.volts, first.reserve.incomplete_dumps = 0.6, first.reserve.bank.least_V, 2
+    faults, page = first.faults, bytes(range(256)) * 16
+    faults.cuts, faults._seq, faults._saved = 7, 11, [{"power_cycles": np.int64(3)}]
+    faults._missing["unsafe_shutdowns"] = 4
+    faults._old, faults._turns = {3: page}, {np.int64(4): page[::-1]}
+    faults._ghosts, faults._bad = {5: (page, bytes(4096))}, {(6, 1): None, (6, 2): page[:512]}
+    first.keep(str(folder))
+    first.close()
+    second = made(folder)
+    assert second.reserve.health == 0.6 and second.reserve.incomplete_dumps == 2
+    assert second.reserve.bank.least_V < second.reserve.volts <= second.reserve.bank.full_V, "it was charged for 1 s"
+    names = ("cuts", "_seq", "_saved", "_missing", "_old", "_turns", "_ghosts", "_bad")
+    assert [getattr(second.faults, name) for name in names] == [getattr(faults, name) for name in names]
+    second.close()
+    (folder / injector.Injector.FILE).write_bytes(b"torn")
+    with pytest.raises(DriveError, match="a kept drive"):
+        made(folder)

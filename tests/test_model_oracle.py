@@ -12,6 +12,7 @@ from ssdrig.virtual.flash.presets import SATA_TLC
 
 SECONDS = 6
 BAR = 0.02  # of steady IOPS
+START_NS = 300_000_000  # until fio has begun
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,23 @@ def test_littles_check_holds_in_every_cell(cells):
     """Latencies and counts are the model's, each by itself."""
     found = little.loads(cells[1].rows)
     assert len(little.checked(found)) == 22 and little.beyond(found) == []
+
+
+@pytest.mark.slow
+def test_points_of_a_minute_behind_others_are_steady(tmp_path):
+    """4 KiB writes of pts-iops, each time behind 8 KiB writes and the pause until fio has begun, in which the drive
+    frees blocks: of a minute they are within 2 % of a long load, of two seconds (quick) they are not."""
+    made = ModelRun(tmp_path, "pts-iops", preset=replace(SATA_TLC, block_pages=48, gc_high=8))
+    made.model.precondition("seq", 1.0)
+    made.model.precondition("random", 2.0)
+    for number, seconds in enumerate((2, 2, 2, 60, 60), 1):
+        for block in ("8KiB", "4KiB"):
+            made.now_ns += START_NS
+            made.point(f"rounds/point read=0 block={block}", seconds, number)
+    long, _ = made.carried_out(made.acts["rounds/point read=0 block=4KiB"].keys, 30)
+    of_4KiB = [row for row in table.load(made.end()).of("rounds/point") if row.act.point["block"] == "4 KiB"]
+    off = [row.value("iops") / (long.ios / 30) - 1 for row in of_4KiB]
+    assert max(map(abs, off[3:])) < BAR < min(off[:3])
 
 
 def test_steady_iops_are_the_models(tmp_path):

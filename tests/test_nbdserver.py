@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from serving import raw_client, receive, request, serving, shared  # noqa: F401  fixtures
+from serving import PATIENCE_S, raw_client, receive, request, serving, shared  # noqa: F401  fixtures
 
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.device.nbdserver import Connection
@@ -50,7 +50,7 @@ def test_every_pipelined_request_is_answered_once(shared):
         sock.setblocking(False)
         sent, got = 0, b""
         expected = n * 16 + 512 * len(range(0, n, 3))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while len(got) < expected and time.monotonic() < deadline:
             try:
                 sent += sock.send(data[sent : sent + 300_000])
@@ -60,7 +60,7 @@ def test_every_pipelined_request_is_answered_once(shared):
                 got += sock.recv(1 << 20)
             except BlockingIOError:
                 time.sleep(0.001)
-        sock.settimeout(20)
+        sock.settimeout(PATIENCE_S)
     cookies, at = [], 0
     while at < len(got):
         magic, error, cookie = struct.unpack_from(">IIQ", got, at)
@@ -104,7 +104,7 @@ def test_garbage_ends_only_its_own_connection(shared):
                 sock = raw_client(shared.socket)
             else:
                 sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                sock.settimeout(20)
+                sock.settimeout(PATIENCE_S)
                 sock.connect(shared.socket)
             with sock:
                 start = [
@@ -134,7 +134,7 @@ def test_who_does_not_read_replies_stops_only_himself(shared):
                 break
         for i in range(50):
             good.write(4096 * i, b"x" * 4096)
-        deaf.settimeout(20)
+        deaf.settimeout(PATIENCE_S)
         assert receive(deaf, 16 + (1 << 20))[:4] == struct.pack(">I", 0x67446698)  # its first reply is there
 
 

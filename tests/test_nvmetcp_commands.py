@@ -184,6 +184,7 @@ def test_event_requests_are_held_limited_and_aborted(host):
     assert admin.admin(0x08, cdw10=0xFFFF << 16 | 1)[0] == 1  # not found: not aborted
 
 
+@pytest.mark.slow
 def test_a_temperature_warning_is_told_once(shared):
     with host_of(shared) as host:
         admin = host.admin

@@ -11,11 +11,9 @@ import time
 import pytest
 from nvmetcp_initiator import IN_CAPSULE, NvmeError, capsule, rw, sqe
 from nvmetcp_serving import address, host_of, number
-from serving import forked, serving  # noqa: F401  fixture
+from serving import PATIENCE_S, TRIES, forked, serving  # noqa: F401  fixture
 
 pytestmark = pytest.mark.keeps_time
-
-PATIENCE_S = 20
 
 
 def start(serving, *words, preset="sata-tlc"):
@@ -171,11 +169,15 @@ def test_the_volatile_cache_loses_and_fua_or_switching_it_off_does_not(serving):
     def writes_through() -> int:
         return server.truth(op="ledger")["host_fua_write_commands"]
 
-    assert written_and_cut(server, check_default, fua=False) > 0 and writes_through() == 0
+    def loses(prepare) -> bool:
+        """Its cache holds them for 50 ms; on a busy machine a cut may come later."""
+        return any(written_and_cut(server, prepare, fua=False) for _ in range(TRIES))
+
+    assert loses(check_default) and writes_through() == 0
     assert written_and_cut(server, check_default, fua=True) == 0 and writes_through() == 64
     # without a cache each write is one
     assert written_and_cut(server, switch_off, fua=False) == 0 and writes_through() == 128
-    assert written_and_cut(server, lambda host: None, fua=False) > 0 and writes_through() == 128
+    assert loses(lambda host: None) and writes_through() == 128
 
 
 # --- format and sanitize
@@ -222,9 +224,6 @@ def test_format(serving):
                 host.admin.admin(0x80, nsid=nsid, cdw10=cdw10)
             assert error.value.status == code
         assert host.io[0].read(2, 1, block=4096) == b"4" * 4096  # what was refused changed nothing
-
-
-TRIES = 20
 
 
 def in_time(attempt) -> None:

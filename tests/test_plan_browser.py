@@ -8,8 +8,12 @@ import pytest
 import test_load_line as line
 import test_pts_browser as pts
 import test_rated_life as life
+import test_replay as replay
+import test_single_reads as single
 import test_slc_cache as cache
+import test_sleep_states as sleep
 import test_thermal as thermal
+import test_wear_run as wear
 from pts_runs import number_of
 from synthetic_pts import Run, steady_load
 
@@ -41,8 +45,9 @@ WANTED = {
     ),
     "used-state": ({}, [], ["Mean IOPS by queue depth and read share", "Throughput"]),
 }
-AXES = re.compile(pts.ALONG.pattern + r"|^(read share|Written, GB|Rest before it, s|Drive time, s)")
-UNIT = re.compile(pts.UNIT.pattern + "|Recovered, GB|^Write amplification$")
+ALSO_ALONG = ("read share", "rate", "pause before it", "[PR].+ before it, s", "Written, GB", "Drive time, s", "State")
+AXES = re.compile(rf"{pts.ALONG.pattern}|^({'|'.join(ALSO_ALONG)}|Writes, IOPS|GB written)")
+UNIT = re.compile(pts.UNIT.pattern + "|Recovered, GB|^Write amplification$|mJ$|^percent$")
 
 
 def whole(runs, name: str, params: dict) -> table.Table:
@@ -124,6 +129,11 @@ VIEWS = {  # a run of each, words of the titles of its plots, and of its tables
     ),
     "thermal": (thermal.heated, ["Temperature"], []),
     "life": (lambda runs: table.load(life.run_of(runs, [1.2, 2.5, 2.45, 2.52, 2.48, 2.5, 2.55])), [], ["Rated life"]),
+    "power-states": (sleep.slept, ["Power states"], ["Power states"]),
+    "wakes": (single.woken, ["A single I/O after a pause"] * 2, ["A single I/O after a pause"]),
+    "under": (single.read_beside, ["Reads while it writes"], ["Reads while it writes"]),
+    "wear": (wear.worn_out, ["Wear over what was written", "Write amplification of each"], ["What the wear has shown"]),
+    "replay": (replay.played_twice, ["Throughput", "Mean latency", "Power", "Latency histogram"], ["Played traces"]),
 }
 
 

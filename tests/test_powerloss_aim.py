@@ -102,6 +102,14 @@ def test_a_command_that_was_to_follow_the_cut_counts_as_if_it_had():
     assert at(None, 2000) == (-1000, None, 100) and at(None, 3050).delta_us == 50 and at(None, 3200) is None
 
 
+def test_silence_is_reached_from_the_last_command_on_and_some_plans_have_no_distance():
+    history = rows((WRITE, 0, 100, 900, 0), (FLUSH, 0, 1500, None, 0))
+    quiet, silent = plans("quiet", 1)[0], plans("age", 1)[0]
+    at = lambda made, found=history: aim.reached(made, found, None, 4_000_000, 100_000, NEVER)
+    assert at(silent) == (2500, None, 100) and at(silent, history[:0]) is None
+    assert at(quiet) is None and at(plans("random", 1)[0]) is None
+
+
 def test_thresholds_are_of_what_is_no_burst():
     chance = np.random.default_rng(1)
     idle, load = chance.normal(0.1, 0.01, 5000), chance.normal(0.5, 0.02, 5000)
@@ -112,3 +120,12 @@ def test_thresholds_are_of_what_is_no_burst():
     for bad in ([], [1.0], [1.0, float("nan")]):
         with pytest.raises(ValueError, match="samples"):
             aim.learn(idle, bad)
+
+
+def test_a_drive_that_is_awake_before_it_sleeps_is_in_no_burst():
+    """After 2 s of 10 it sleeps; while it is awake it works for 0.3 s. A cut at its bursts fired at its being awake."""
+    chance = np.random.default_rng(1)
+    idle = np.concatenate([chance.normal(0.1, 0.002, 2000), chance.normal(0.01, 0.0003, 8000)])
+    idle[500:800] = chance.normal(0.3, 0.01, 300)
+    said = aim.learn(idle, chance.normal(0.5, 0.02, 5000))
+    assert said.idle_A == pytest.approx(0.1, abs=0.002) and said.quiet_A == pytest.approx(0.108, abs=0.003)

@@ -3,9 +3,10 @@
 import random
 import struct
 
+import numpy as np
 import pytest
 
-from ssdrig.powerloss import health
+from ssdrig.powerloss import boot, health
 from ssdrig.powerloss.findings import BY_NAME, CLASSES, OF_DRIVE
 from ssdrig.powerloss.health import Said, State
 
@@ -57,7 +58,10 @@ def names(after: State, before: State = WELL, **how) -> list[str]:
         ({"power_on_hours": 998}, {}, ["SMART_REGRESS"]),
         ({"data_units_written": 7}, {}, ["SMART_REGRESS"]),
         ({"nand_write_bytes": (1 << 40) - 1}, {}, ["SMART_REGRESS"]),
+        ({"nand_write_bytes": 1, "nand_source": "another"}, {}, []),
         ({"unsafe_shutdowns": 39}, {}, ["SMART_REGRESS"]),
+        ({"unsafe_shutdowns": 39, "protocol": "NVMe"}, {}, ["SMART_REGRESS"]),
+        ({"unsafe_shutdowns": 39, "protocol": "ATA"}, {}, ["SMART_UNSAVED"]),
         ({"unsafe_shutdowns": 40}, {}, ["SMART_MISCOUNT"]),
         ({"unsafe_shutdowns": 40}, {"unsafe": 0}, []),
         ({"power_cycles": 103}, {"cycles": 3}, []),
@@ -121,10 +125,19 @@ def test_health_pages_become_a_state():
 def test_capacitors_that_age_are_seen_in_their_recharge_energy():
     chance = random.Random(1)
     noisy = lambda share: [chance.gauss(0.5 * share(n), 0.03) for n in range(60)]
-    aged = health.capacitors(noisy(lambda n: 1 - 0.005 * n))
-    assert aged and aged.name == "PLP_DEGRADED"
-    assert all(health.capacitors(noisy(lambda n: 1)) is None for _ in range(300))
-    assert health.capacitors([0.5, 0.4, 0.3, 0.2]) is None  # too few
-    assert health.capacitors([0.0] * 60) is None and health.capacitors([None] * 60) is None
-    assert health.capacitors([0.5] * 30 + [0.46] * 30) is None  # 8 %
-    assert health.capacitors([0.5] * 30 + [None] * 9 + [0.44] * 30) is not None
+    judged = lambda told: health.capacitors(range(1, len(told) + 1), told)
+    aged = judged(noisy(lambda n: 1 - 0.005 * n))
+    assert aged and aged.name == "PLP_DEGRADED" and " % is left" in aged.words
+    assert all(judged(noisy(lambda n: 1)) is None for _ in range(300))
+    assert judged([0.5, 0.4, 0.3, 0.2]) is None  # too few
+    assert judged([0.0] * 60) is None and judged([None] * 60) is None
+    assert judged([0.5 - 0.04 * n / 59 for n in range(60)]) is None  # 8 %
+    assert judged([0.5] * 30 + [None] * 9 + [0.44] * 30) is not None
+
+
+def test_the_error_of_the_capacitors_health_is_its_scatter_over_many_campaigns():
+    chance = np.random.default_rng(4)
+    true = 0.5 * (1 - 0.003 * np.arange(100))
+    found = [boot.health(range(1, 101), true + chance.normal(0, 0.03, 100)) for _ in range(400)]
+    said = float(np.mean([each.error_percent for each in found]))
+    assert np.std([each.percent[-1] for each in found]) == pytest.approx(said, rel=0.15)

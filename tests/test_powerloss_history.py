@@ -1,12 +1,15 @@
 """The history of commands: what a killed writer leaves, and nothing that it did not."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from ssdrig.errors import JournalError
 from ssdrig.powerloss import history
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, WRITE, History
 
@@ -59,3 +62,29 @@ def test_half_of_a_row_is_none(tmp_path):
     assert history.read(tmp_path / "h")["lba"].tolist() == [1]
     (tmp_path / "cut").write_bytes((tmp_path / "h").read_bytes()[:39])
     assert len(history.read(tmp_path / "cut")) == 0
+
+
+def test_a_full_disk_is_an_error_and_no_signal(tmp_path, monkeypatch):
+    book = History(tmp_path / "history")
+    assert (tmp_path / "history").stat().st_blocks * 512 >= history.ROOM * history.ROW.itemsize  # no holes
+    book.close()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(JournalError, match="No space left on device"):
+        History(tmp_path / "next")
+
+
+def test_rows_end_at_the_first_that_is_none(tmp_path):
+    rows = np.zeros(9, history.ROW)
+    rows["seq"], rows["kind"] = np.arange(5, 14), WRITE
+    whole = tmp_path / "whole"
+    whole.write_bytes(rows.tobytes())
+    assert len(history.read(whole)) == 9
+    for name, value in (("seq", 3), ("seq", 1 << 63), ("kind", 9), ("lba", 1 << 60)):
+        bad = rows.copy()
+        bad[name][4] = value
+        whole.write_bytes(bad.tobytes())
+        assert len(history.read(whole)) == 4

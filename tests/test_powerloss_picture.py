@@ -42,6 +42,7 @@ def test_ages_of_what_was_kept_and_lost():
     assert made["lost_bytes"] == 3 * 4096 and made["suffix"] == {"newer": 4, "lost": 3}
     assert made["volatile_us"] == -41_000 and made["lost_us"] is None
     assert made["in_flight"] == {"count": 1, "since_us": -1000, "blocks": 2} and made["torn"] == [[1, 2, True]]
+    assert json.loads(json.dumps(made)) == made, "a write that was there in part ended the campaign"
     assert made["fuas"] == [[-3000, -2000]] and made["flushes"] == []
     ticks = made["ticks"]["submitted"]
     assert len(ticks) == 400 and sum(ticks) == 6 and ticks[349] == 1, "the write of 410 ms before is outside"

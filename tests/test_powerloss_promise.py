@@ -76,6 +76,23 @@ def test_what_the_kernel_splits_or_merges_is_not_atomic():
     assert promise.heard(KEPT, {"write_cache": "write back"}).atomic_blocks == 1
 
 
+@pytest.mark.parametrize(
+    ("boundary", "offset", "chunk_sectors", "left"),
+    [
+        (16, 0, 0, (8, 16, 0)),
+        (0, 0, 256, (8, 32, 0)),  # the kernel splits at each 128 KiB
+        (64, 0, 256, (8, 32, 0)),
+        (16, 0, 256, (8, 16, 0)),  # what is whole for the drive is for the kernel
+        (16, 8, 256, (1, 16, 8)),
+        (48, 0, 256, (1, 48, 0)),
+        (0, 0, 12, (1, 0, 0)),
+    ],
+)
+def test_what_the_kernel_splits_at_its_own_boundary_is_not_atomic(boundary, offset, chunk_sectors, left):
+    said = KEPT._replace(boundary_blocks=boundary, boundary_offset=offset)
+    assert promise.heard(said, QUEUE | {"chunk_sectors": f"{chunk_sectors}"})[2:5] == left
+
+
 def test_a_kernel_that_drops_flushes_is_refused():
     with pytest.raises(DriveError, match="write through"):
         promise.heard(KEPT, QUEUE | {"write_cache": "write through"})

@@ -1,11 +1,20 @@
 """powerloss/supply.py: what is a cut, and two commands as a switch."""
 
+import os
+import re
+import signal
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from ssdrig.errors import RigError
-from ssdrig.powerloss import supply
+from ssdrig.errors import DriveError, RigError, UsageError
+from ssdrig.powerloss import health, supply
+from ssdrig.powerloss.cycle import LAST_OFF_S, MISSING_OFF_S, Cycle, Lived
+from ssdrig.powerloss.supply import Outcome
+from ssdrig.run import cutting
 
 
 def rail(**more):
@@ -18,6 +27,91 @@ def test_a_rail_that_stays_above_the_lock_out_was_not_cut():
     why = supply.no_cut({"rails": [rail(), rail(rail=1, residual_mV=3750)]})
     assert why.startswith("rail 1 was not seen below 3750")
     assert "None" in supply.no_cut({"rails": [rail(residual_mV=None)]})
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, 3.0])
+def test_a_board_that_was_reset_in_the_midst_of_a_cut_is_not_waited_for_as_long_as_a_cut_may_be_ahead(
+    tmp_path, monkeypatch, ahead_s
+):
+    """The report of a cut at a time was waited for 500 s; firmware that was killed sends none."""
+    rig = SimpleNamespace(hello=lambda: {"rails": [], "scope": [], "switch": None})
+    made, asked = supply.RigSupply(rig, tmp_path), []
+    monkeypatch.setattr(made, "board_us", lambda t_ns: t_ns // 1000)
+
+    def reset(rig, **how):
+        asked.append(how)
+        raise RigError("the rig's report", "a greeting of boot 2", "look")
+
+    monkeypatch.setattr(supply.switch, "arm_and_cut", reset)
+    with pytest.raises(RigError, match="boot 2"):
+        made.cut("crowbar", time.monotonic_ns() + int(ahead_s * 1e9), 0.6)
+    (how,) = asked
+    assert how["timeout_s"] == pytest.approx(ahead_s + 0.6 + supply.REPORT_S, abs=0.1) and supply.REPORT_S <= 30
+
+
+def test_what_a_board_sends_late_is_not_taken_for_what_the_drive_draws_now(tmp_path, monkeypatch):
+    """A board that was 6 s behind sent the idle drive's current while the load ran: no threshold was of the load."""
+    rig = SimpleNamespace(hello=lambda: {"rails": [{"rail": 0, "current_lsb_pA": 10**12}]})
+    made, now_s, fed = supply.RigSupply(rig, tmp_path), [100.0], []
+    clock = SimpleNamespace(t_ns=lambda t_us: np.asarray(t_us, np.int64) * 1000)
+    made._clock = SimpleNamespace(offset=0, now=lambda: clock)
+
+    def sleep(seconds):
+        now_s[0] += seconds
+
+    class Late:
+        """All samples up to 6 s ago: 1 A until 100 s, then 2 A."""
+
+        boots = [None]
+
+        def feed(self, records):
+            fed.append(records)
+
+        def frames(self, rail):
+            t_us = np.arange(95_000_000, int((now_s[0] - 6) * 1e6), 100_000)
+            found = SimpleNamespace(t_us=t_us, current=np.where(t_us < 100_000_000, 1, 2), boot=np.zeros(1))
+            found.only = lambda chosen: found
+            return found
+
+    time_ = SimpleNamespace(sleep=sleep, monotonic=lambda: now_s[0], monotonic_ns=lambda: int(now_s[0] * 1e9))
+    monkeypatch.setattr(supply, "time", time_)
+    monkeypatch.setattr(supply, "Decoder", Late)
+    monkeypatch.setattr(supply.journal, "records", lambda run, offset: SimpleNamespace(next_offset=offset + 1))
+    assert made.currents(4.0).tolist() == [2.0] * 40 and len(fed) > 2
+    monkeypatch.setattr(Late, "frames", lambda self, rail: SimpleNamespace(only=lambda c: self.none, boot=np.zeros(0)))
+    Late.none = SimpleNamespace(t_us=np.zeros(0), current=np.zeros(0))
+    with pytest.raises(RigError, match="0 samples, not up to now"):
+        made.currents(4.0)
+
+
+@pytest.mark.parametrize(("ended", "cycles"), [(False, health.DEAD_CYCLES - 1), (True, 0)])
+def test_a_missing_drive_gets_as_many_power_cycles_as_make_it_dead(ended, cycles, monkeypatch):
+    off_s, target = [], SimpleNamespace(ended=lambda: ended)
+
+    def cut(shape, at_ns, seconds):
+        off_s.append(seconds)
+        return Outcome(0, 0, time.monotonic_ns(), seconds)
+
+    cycle = Cycle(target, SimpleNamespace(cut=cut), None, None, 1, 1, {}, lambda *words, **more: None)
+    monkeypatch.setattr(cycle, "there", lambda within_s: cycle._nobody())
+    cycle._nobody = lambda: (_ for _ in ()).throw(DriveError("the drive to come back", "nothing", "look"))
+    lived = Lived(np.zeros(0), None, 0, 0, Outcome(0, 0, 0, 0.6), None)
+    with pytest.raises(DriveError):
+        cycle._back(SimpleNamespace(number=1), lived)
+    assert off_s == ([MISSING_OFF_S] * (cycles - 1) + [LAST_OFF_S] if cycles else [])
+    assert lived.tries == cycles + 1
+
+
+@pytest.mark.parametrize("switch", [None, {"rails": []}, {"rails": [{"rail": 1}]}])
+def test_a_rig_that_only_measures_is_refused_before_anything_is_written(switch):
+    cuts, left_out = SimpleNamespace(do="cuts", not_run=None), SimpleNamespace(do="cuts", not_run="needs a rig")
+    rig, commands = SimpleNamespace(target=None), SimpleNamespace(target=SimpleNamespace(commands=("off", "on")))
+    hello = {"switch": switch}
+    with pytest.raises(UsageError, match="a rig that switches rail 0; seen one that only measures"):
+        cutting.refuse_rig(hello, rig, [cuts])
+    cutting.refuse_rig({"switch": {"rails": [{"rail": 0}]}}, rig, [cuts])
+    cutting.refuse_rig(hello, commands, [cuts])
+    cutting.refuse_rig(hello, rig, [left_out, SimpleNamespace(do="load", not_run=None)])
 
 
 def test_two_commands_cut_and_power_may_have_returned_when_the_second_begins(tmp_path):
@@ -45,3 +139,41 @@ def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
     there.unlink()
     switch.restore()  # it has its power
     assert not there.exists()
+
+
+def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(supply, "COMMAND_S", 3.0)
+    left = tmp_path / "left"
+    switch = supply.CommandSupply("true", f"sleep 60 & echo $! > {left}", lambda: False)
+    assert not switch.cut("float", None, 0.0).why_not
+    pid = int(left.read_text())
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+
+
+def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(supply, "COMMAND_S", 0.2)
+    pid = tmp_path / "pid"
+    switch = supply.CommandSupply(f"sleep 60 & echo $! > {pid}; wait", "true", lambda: False)
+    with pytest.raises(RigError, match="still runs after 0.2 s"):
+        switch.cut("crowbar", None, 0.0)
+    started, deadline = Path(f"/proc/{pid.read_text().strip()}"), time.monotonic() + 120
+    while started.exists() and time.monotonic() < deadline:  # a busy machine ends it later
+        time.sleep(0.01)
+    assert not started.exists()
+
+
+def test_ctrl_c_does_not_reach_a_command(tmp_path):
+    group = tmp_path / "group"
+    supply.CommandSupply(f"ps -o pgid= -p $$ > {group}", "true", lambda: False).cut("crowbar", None, 0.0)
+    assert int(group.read_text()) != os.getpgrp()
+
+
+@pytest.mark.parametrize(
+    "said", ["kill -9 $$", "head -c 3000000 /dev/urandom >&2; exit 1", "printf '\\033[2J' >&2; exit 1"]
+)
+def test_a_command_that_prints_garbage_or_dies_is_an_error_in_words(said):
+    with pytest.raises(RigError, match="exit code") as error:
+        supply.CommandSupply(said, "true", lambda: False).cut("crowbar", None, 0.0)
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]", str(error.value)) and len(str(error.value)) < 12_000

@@ -8,12 +8,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from ssdrig import cli, journal, parts
-from ssdrig.errors import ControlFailed, PromiseBroken
-from ssdrig.powerloss import sessions
+from ssdrig.analysis import table
+from ssdrig.errors import ControlFailed, DriveError, PromiseBroken, RigError
+from ssdrig.powerloss import cycle, history, nbdwriter, sessions, streams
+from ssdrig.report import cuts_said
+from ssdrig.virtual.nbdclient import NbdClient, address
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("nbdkit"), reason="nbdkit is not installed")]
 HONEST = "--filter=cache file {disk} cache=writeback"
@@ -64,6 +69,26 @@ def test_a_server_that_keeps_its_promises_is_not_accused(served, tmp_path):
     assert {each["shape"] for each in cuts} == {"command"} and all(each["ready_s"] < 5 for each in cuts)
 
 
+def test_a_cut_that_fails_once_costs_one_try_of_its_session(served, tmp_path):
+    words = served(HONEST, cuts=2)
+    at = words.index("--power-off") + 1
+    words[at] += f"; test -e {tmp_path}/failed || {{ touch {tmp_path}/failed; exit 3; }}"
+    assert cli.main(words) == 0
+    found = records(tmp_path)
+    assert [each["cut"] for each in found] == [1, 2, 3] and all(each["judged"] for each in found)
+    (run,) = (tmp_path / "runs").iterdir()
+    (lost,) = [each for each in journal.events(run) if each["kind"] == "session.lost"]
+    kept, again = (sessions.rows_of(run / sessions.folder(lost["cut"])), run / sessions.folder(lost["cut"]))
+    before = history.read(again / sessions.LOST)
+    assert "exit code 3" in lost["why"] and len(before) and before["seq"][-1] < kept["seq"][0]
+
+
+def test_a_cut_that_fails_twice_ends_the_campaign(served, tmp_path):
+    words = served(HONEST, cuts=2)
+    words[words.index("--power-off") + 1] += "; exit 3"
+    assert cli.main(words) == RigError.exit_code and not [each for each in records(tmp_path) if not each["control"]]
+
+
 @pytest.mark.parametrize(("how", "names"), [(LIES, {"LOST_FLUSHED", "LOST_FUA"}), (NO_FUA, {"LOST_FUA"})])
 def test_a_server_that_lies_is_found_with_a_proof(served, tmp_path, how, names):
     assert cli.main([*served(how), "--stop", "first"]) == PromiseBroken.exit_code
@@ -92,6 +117,57 @@ def test_a_server_that_loses_data_without_a_cut_fails_the_control(served, tmp_pa
     assert cli.main(served(HONEST)) == ControlFailed.exit_code
     (only,) = records(tmp_path)
     assert only["control"] == "no-cut" and not only["judged"] and not only["failed"] and only["why_not"]
+
+
+def test_a_drive_that_does_not_come_back_is_in_the_report(served, tmp_path, monkeypatch):
+    for name in ("READY_S", "MISSING_OFF_S", "LAST_OFF_S"):
+        monkeypatch.setattr(cycle, name, 0.1)
+    words = served(HONEST, cuts=2)
+    words[words.index("--power-on") + 1] = "true"
+    assert cli.main(words) == DriveError.exit_code
+    *_, record = records(tmp_path)
+    assert record["judged"] and record["suspicion"] and record["findings"] == {"MISSING": 1}
+    (run,) = (tmp_path / "runs").iterdir()
+    said = cuts_said.lines(table.load(run).rows[0].found)
+    assert any(line.startswith(f"suspected MISSING in 1 cut ({record['cut']})") for line in said)
+
+
+class Resending(nbdwriter.Nbd):
+    """As a kernel does it: the writes that were under way when the link broke are sent again over the next one."""
+
+    left: ClassVar[list[tuple[int, bytes]]] = []
+    count = 0
+
+    def __init__(self, uri):
+        super().__init__(uri)
+        with NbdClient(*address(uri)[:1]) as link:
+            while self.left:
+                link.write(*self.left.pop())
+                Resending.count += 1
+
+    def _end(self, why):
+        slots = self.slots
+        for slot in np.flatnonzero((self._cookies != 0) & (slots.kind == history.WRITE)).tolist():
+            begin = slot * slots.bytes_each
+            self.left.append((int(slots.offset[slot]), bytes(slots.data[begin : begin + slots.length[slot]])))
+        super()._end(why)
+
+
+def test_what_a_kernel_repeats_after_power_is_back_is_volatile_and_accuses_nobody(served, tmp_path, monkeypatch):
+    monkeypatch.setattr(nbdwriter, "Nbd", Resending)
+    for name in ("flush", "log-flush", "log-fua"):
+        monkeypatch.setitem(streams.SHARES, name, 0)  # nothing that would keep it by the way
+    assert cli.main(served(HONEST, cuts=4)) == 0 and Resending.count > 4
+    assert not any(each["failed"] for each in records(tmp_path))
+
+
+def test_a_switch_that_does_nothing_is_no_clean_campaign(served, tmp_path, capsys):
+    words = served(HONEST, cuts=1)
+    for option in ("--power-off", "--power-on"):
+        words[words.index(option) + 1] = "true"
+    assert cli.main(words) == ControlFailed.exit_code
+    said = capsys.readouterr().err
+    assert "at least one cut that can be judged" in said and "still answered" in said
 
 
 def test_a_campaign_that_is_killed_goes_on_and_gives_the_power_back(served, tmp_path):

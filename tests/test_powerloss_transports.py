@@ -1,6 +1,7 @@
 """What carries the writer's commands: AIO, threads, NBD, each on something that really is there; and replies of all
 kinds."""
 
+import contextlib
 import errno
 import os
 import socket
@@ -20,14 +21,14 @@ from ssdrig.drive import aio as linux_aio
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.powerloss import fill, layout, nbdwriter, readback, targets, verdict
 from ssdrig.powerloss.aio import Aio
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE, History
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE, History
 from ssdrig.powerloss.promise import ACK
 from ssdrig.powerloss.slots import Slots
 from ssdrig.powerloss.streams import SHARES
 from ssdrig.powerloss.threads import Threads
 from ssdrig.powerloss.writer import Writer
 from ssdrig.virtual.device import nbd
-from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC
+from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, address
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -271,6 +272,64 @@ def test_what_is_no_reply_ends_nothing(garbage, slot, at, byte):
     reply[at] ^= byte
     if not 4 <= at < 8 and byte:  # not its error
         assert parsed(slots, cookies.copy(), [bytes(reply)]) == ([], False)
+
+
+@pytest.mark.parametrize("error", [1 << 16, 1 << 31, (1 << 32) - 1, 32768])
+def test_no_error_of_a_server_reads_as_success(error, tmp_path):
+    slots, cookies = under_way([WRITE])
+    assert parsed(slots, cookies, [REPLY.pack(REPLY_MAGIC, error, int(cookies[0]))]) == ([0], True)
+    row = np.zeros(1, ROW)
+    row["status"] = slots.status
+    assert row["status"][0] < 0
+
+
+INFO = b"NBDMAGICIHAVEOPT\0\3" + struct.pack(">QII", 0x3E889045565A9, 7, 3)
+HUGE = struct.pack(">IHQH", 12, 0, 1 << 63, nbd.TRANSMISSION_FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (INFO + struct.pack(">I", 4) + bytes(4), "too short"),
+        (INFO + struct.pack(">IH", 2, 3), "too short"),
+        (INFO + struct.pack(">I", 1 << 31), "2147483648 bytes"),
+        (INFO + HUGE + INFO[18:30] + struct.pack(">II", 1, 0), "a drive of 9223372036854775808"),
+        (INFO[:20], "the end of the connection"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "another protocol"),
+    ],
+)
+def test_a_server_that_talks_nonsense_is_an_error_in_words(tmp_path, said, words):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "sock"))
+        listener.listen()
+
+        def serve():
+            link, _ = listener.accept()
+            with link, contextlib.suppress(OSError):
+                link.sendall(said)
+                link.shutdown(socket.SHUT_WR)
+                while link.recv(4096):
+                    pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(DriveError, match=words):
+            targets.connected(f"nbd+unix:///?socket={tmp_path / 'sock'}")
+
+
+@pytest.mark.parametrize(
+    "uri", ["nbd://host:99999", "nbd://[::1", "nbd://", "nbd+unix:///?socket=", "nbd+unix://x", "ftp://x"]
+)
+def test_an_address_that_can_be_none_is_refused(uri):
+    with pytest.raises(UsageError, match="nbd://HOST"):
+        targets.connected(uri) if uri.startswith("nbd") else address(uri)
+
+
+@pytest.mark.parametrize(
+    "uri", ["nbd+unix:///?socket=/tmp/%00x", f"nbd://{'a' * 70}.x", f"nbd+unix:///?socket=/{'a' * 200}"]
+)
+def test_an_address_without_a_server_is_an_error_in_words(uri):
+    with pytest.raises(DriveError, match="expected an NBD drive"):
+        targets.connected(uri)
 
 
 def test_a_reply_that_comes_twice_is_no_answer_to_the_next_command():

@@ -10,8 +10,9 @@ import stream
 from sample_tapes import W, broken_tape
 from test_calibration import line_of
 from test_rails import interleaved_tape
+from test_summary import same
 
-from ssdrig import rigbin, wire
+from ssdrig import journal, rigbin, wire
 from ssdrig.errors import RigError
 from ssdrig.meter import pieces, rails, reduced, samples
 
@@ -43,6 +44,9 @@ def assert_equal(run) -> list[reduced.Reduced]:
     edges = edges_of(plain)
     found = reduced.load_rails(run, edges[::-1])
     joules = max(1.0, *(abs(p.energy_J).max(initial=0.0) for p in plain))
+    seconds = reduced.seconds_with_samples(run)
+    assert_same_compiled(run, edges, found)
+    assert [of.tolist() for of in seconds] == [np.unique(power.t_ns // S).tolist() for power in plain]
     close = {"rel": 1e-9, "abs": 1e-12 * joules}
     for p, r in zip(plain, found, strict=True):
         assert (r.rail, r.name, r.span_ns, r.counts) == (p.rail, p.name, p.span_ns, p.counts)
@@ -74,6 +78,19 @@ def assert_equal(run) -> list[reduced.Reduced]:
             np.array([low, high]), rel=1e-6, nan_ok=True
         )
     return found
+
+
+def assert_same_compiled(run, edges, found):
+    """What the compiled code says is the same to the last bit, but for a mean."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pieces, "COMPILED_SAMPLES", 0)
+        patch.setattr(journal, "LONG_BYTES", 0)
+        compiled = reduced.load_rails(run, edges)
+    for one, other in zip(found, compiled, strict=True):
+        assert other.mean_V == pytest.approx(one.mean_V, rel=1e-12, nan_ok=True)
+        other.mean_V = one.mean_V
+        plain, ours = (vars(of) | {"own_W": vars(of.own_W), "sum_W": vars(of.sum_W)} for of in (one, other))
+        assert {key for key in plain if not same(plain[key], ours[key])} == set()
 
 
 @pytest.mark.parametrize("seed", range(3))

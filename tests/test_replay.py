@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from small_plans import DRIVE, FILLED, HEAD
+from synthetic_pts import Run
 
-from ssdrig.analysis.table import Row
+from ssdrig.analysis.table import Row, Table
+from ssdrig.analysis.table import load as load_table
 from ssdrig.errors import DriveError, LoadError, UsageError
 from ssdrig.influx import points
 from ssdrig.load import fiotext, played, playedlog, traceform
@@ -243,6 +245,24 @@ def test_the_view_has_each_figure_or_why_there_is_none(tmp_path):
         assert words.replace("_", "\u202f") in html, words
     assert 'title="2 I/Os: it takes 1000">–' in html
     assert shown_replay.replay(Context([SimpleNamespace(of=lambda path: [])], ["drive"], {"of": "play"}))
+
+
+def played_twice(runs) -> Table:
+    """Light on an empty and on a full drive: 4000 I/Os in 8 s, every fourth a read, the full drive three times slower;
+    one I/O in 500 takes 20 ms, one in 2000 150 ms."""
+    w = Run(runs, "bench-light-like", "quick")
+    rows = [(2 * i * MS, 65536 * (i % 512), 4096 << i % 5, READ if i % 4 == 0 else WRITE) for i in range(4000)]
+    slow_ms = {1: 20.0, 1001: 150.0}
+    for path, factor, watts in (("empty", 1, 1.5), ("full", 3, 2.5)):
+        w.event("step.start", step=path, played=path)
+        w._power(watts)
+        begin_ms = w.t_ns / MS - 10_000  # folder_of puts all times 10 s later
+        took_ms = [factor * slow_ms.get(i % 2000 if i % 500 == 1 else 0, 0.1 + i % 7 / 100) for i in range(4000)]
+        times_ms = [(begin_ms + 2 * i, begin_ms + 2 * i + 0.01, begin_ms + 2 * i + took_ms[i]) for i in range(4000)]
+        folder_of(w.path / "played" / path, np.array(rows, traceform.ROW), times_ms)
+        w.t_ns += 8 * SECOND
+        w.event("step.end", step=path, ok=True, played=path, bytes=sum(row[2] for row in rows))
+    return load_table(w.end())
 
 
 def test_the_benches_are_those_that_are_made():

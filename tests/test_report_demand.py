@@ -10,6 +10,8 @@ from ssdrig.analysis import table
 from ssdrig.report import plan_page, shown_demand
 from ssdrig.report.shown import Context
 
+pytestmark = pytest.mark.slow
+
 THREADS, DEPTHS = (32, 8, 1), (32, 16, 8, 4, 2, 1)
 LIMIT, HALF = 40_000, 4  # IOPS that the drive comes to at most; I/Os in flight for half of them
 PLAN = f"""schema = 1

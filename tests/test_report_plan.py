@@ -7,6 +7,7 @@ import re
 
 import browser
 import numpy as np
+import page_reader
 import pytest
 import synthetic_plan
 from test_report import run_command
@@ -222,8 +223,13 @@ def test_latencies_by_the_second_and_by_their_share(tables):
     row = dataclasses.replace(tables["steps"].rows[1], lat=np.array([[0, 640, 90], [0, 832, 10]]))  # 64 and 512 µs
     one = dataclasses.replace(tables["steps"], rows=[row])
     made = plan_page.VIEWS["histogram"](shown.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
-    line = re.search(r'class="line"[^>]* d="([^"]+)"', made)[1]
-    assert line.count("L") == 1 and "clean" not in line  # from all of them to a tenth; none is slower than the last
+    ((first, top), (_, tenth), (last, _), (_, floor)) = page_reader.panels(made)[0].plots[0].lines[0]
+    assert top < tenth < floor and first < last  # all of them, a tenth behind the first latency, none behind the last
+    one.rows[0].data = dataclasses.replace(row.data, hist_of="lat", hist=np.array([[0, 640, 90], [2, 832, 10]]))
+    made = plan_page.VIEWS["histogram"](shown.Context([one], ["x"], {"view": "histogram", "of": "clean"}))
+    assert "Latency over the time, clean" in made  # documents in longer stretches: each is drawn as long as it is
+    (a, b), (c, d) = re.findall(r'opacity:[\d.]+" d="M([\d.]+) [\d.]+H([\d.]+)', made.split("over the time")[-1])
+    assert b == c and float(d) - float(c) == pytest.approx(float(b) - float(a), abs=0.2)  # 2 s each, of 4
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -15,6 +15,8 @@ from ssdrig import analysis
 from ssdrig.analysis.figures import figures_of
 from ssdrig.report import pack, page, words
 
+pytestmark = pytest.mark.slow  # of a page in a browser test_report.py shows the like
+
 CLIFF = [42000] * 9 + [8000, 7000] * 25 + [0]
 
 

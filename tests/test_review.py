@@ -194,6 +194,7 @@ VIRTUAL = ["review", "--virtual", "sata-tlc"]
         ([*VIRTUAL, "--budget", "1 MB"], 2, "a budget of at least"),
         ([*VIRTUAL, "--budget", "much"], 2, "--budget"),
         (["review", "--drive", "no-such-drive", "--dry-run"], 2, "no-such-drive"),
+        ([*VIRTUAL, "--drive-faults", "[]"], 2, "faults"),
         (["review", "--resume", "{tmp}"], 8, "a review in"),
         (["resume", "{tmp}"], 8, "run"),
         (["review", "--resume", "{damaged}"], 8, "as it was written"),
@@ -208,6 +209,18 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path, capsys, words, c
     words = [word.format(tmp=tmp_path, damaged=damaged) for word in words]
     assert cli.main([*words, *(["--runs", str(tmp_path / "runs")] if "review" == words[0] else [])]) == code
     assert seen in capsys.readouterr().err and not (tmp_path / "runs").exists()
+
+
+def test_faults_of_the_drive_are_those_of_the_one_bench(tmp_path, monkeypatch):
+    asked = []
+
+    def start(preset, **how):
+        asked.append(how["drive_faults"])
+        raise RigError("a bench", "none", "no matter")
+
+    monkeypatch.setattr("ssdrig.virtual.bench.start", start)
+    words = [*VIRTUAL, "--runs", str(tmp_path), "--quiet", "--drive-faults", '{"lying_flush": 1}']
+    assert cli.main(words) == RigError.exit_code and asked == [{"lying_flush": 1}]
 
 
 def test_a_dry_run_touches_nothing(tmp_path, capsys):

@@ -131,7 +131,8 @@ def test_conditions_are_set_in_every_run(tmp_path):
     assert [act.path for act in acts if not act.not_run] == ["cache", "r"]
 
 
-@pytest.mark.parametrize("level", ["quick", "standard"])  # full would make the longest traces
+# full would make the longest traces
+@pytest.mark.parametrize("level", ["quick", pytest.param("standard", marks=pytest.mark.slow)])
 def test_each_plan_of_the_table_is_one_or_is_said_to_be_missing(level):
     """All that there are run on a large drive of some bench, with the parameters that the table has for this level."""
     large = {**DRIVE, "capacity_bytes": 1 << 38, "raw_nand_bytes": 1 << 38}

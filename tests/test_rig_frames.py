@@ -106,6 +106,15 @@ def test_a_board_that_was_reset_owes_no_pong(book):
     assert rig.ask(wire.ARM, b"", (wire.ARMED,), 5, "the rig to arm") == armed(2)
 
 
+def test_a_board_that_was_reset_in_the_midst_of_a_question_is_not_waited_for(book):
+    """Firmware that was killed while a cut was to be reported was waited for as long as the cut might have taken."""
+    rig = hearing(book, [(wire.HELLO, stream.hello(boot=2))], [(wire.LOG, b"hello")])
+    rig._greeted(json.loads(stream.hello(boot=1)), 0.0)
+    with pytest.raises(RigError, match="the rig to arm; seen a board that was reset meanwhile"):
+        rig.ask(wire.ARM, b"", (wire.ARMED,), 60, "the rig to arm")
+    assert rig.hello()["boot"] == 2
+
+
 def test_the_boards_time_is_waited_for_and_not_the_hosts(book):
     rig = hearing(book, [(wire.PONG, 5000)], [(wire.PONG, 5999)], [], [(wire.PONG, 6001)])
     assert rig.await_us(4000) == 5000

@@ -112,6 +112,22 @@ def test_a_board_with_a_backlog_is_waited_for_while_it_answers_what_came_before(
     assert not over(17, 69) and over(17.1, 71), "its own pong was lost"
 
 
+def test_a_board_that_is_behind_may_be_silent_for_as_long_as_it_is_behind(monkeypatch):
+    """On a machine at load 20 a campaign of cuts ended with "the scope to start within 5 s": no pong for 6 s."""
+    rig, now_s = Rig("none", Memory()), [100.0]
+    monkeypatch.setattr("ssdrig.rig.stream.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    rig._token = rig._fence = 70
+
+    def over(token, after_s):
+        now_s[0] = 100.0
+        rig._account(wire.PONG, 0, struct.pack(wire.PONG_BODY, token, 100_000_000, 0))
+        now_s[0] += after_s
+        return rig._over(100.0, 100_000_000, 5.0)
+
+    assert not over(69, 4.9) and over(69, 5.2)
+    assert not over(40, 7.9) and over(40, 8.1), "30 pings behind: 3 s"
+
+
 def test_a_board_that_begins_anew_counts_from_there(monkeypatch):
     board = SlowBoard(monkeypatch)
     for kind, t_us in ((wire.SAMPLES, 900), (wire.PONG, 1000), (wire.PONG, 100), (wire.PONG, 500)):

@@ -225,6 +225,18 @@ def test_a_torn_tail_is_told(tmp_path):
     assert len(p.t_ns) == 500 and p.counts["left_bytes"] == 123
 
 
+def test_damage_that_is_longer_than_what_is_read_at_once(tmp_path, monkeypatch):
+    tape = stream.started()
+    tape.stream(4)
+    run, before = tape.run(tmp_path), len(tape.data())
+    tape.stream(6, first_index=200)
+    (run / "rig.bin").write_bytes(tape.data()[:before] + bytes(5000) + tape.data()[before:])
+    monkeypatch.setattr(samples, "PIECE_BYTES", 1000)
+    p = samples.load(run)
+    assert len(p.t_ns) == 500 and (p.counts["skipped_bytes"], p.counts["left_bytes"]) == (5000, 0)
+    assert sum(second.samples for _, second in samples.Follower(run).seconds(final=True)) == 500
+
+
 def test_gaps_never_change_the_total_of_a_constant_power(tmp_path):
     """Whatever is lost of 2.5 W, measured + filled is 2.5 W times the time."""
     dice = np.random.default_rng(1)

@@ -1,6 +1,8 @@
 """A single I/O after a pause, and reads beside writes: the loads that are asked for, and pages of runs whose numbers
 are known."""
 
+from types import SimpleNamespace
+
 import page_reader
 import pytest
 from page_reader import value
@@ -10,11 +12,12 @@ from two_sided import left_by_fio
 
 from ssdrig.analysis import table, under
 from ssdrig.errors import UsageError
-from ssdrig.load import fiojob, fiotext
+from ssdrig.load import fio, fiojob, fiotext
 from ssdrig.plan import cost, expand, grammar, state
 from ssdrig.report import shown_under, shown_wakes
 from ssdrig.report.shown import Context
 from ssdrig.steps import load
+from ssdrig.steps.stage import Stage
 
 FLOOR_W = 0.05
 
@@ -67,6 +70,31 @@ def test_percentiles_are_of_one_side_and_need_ten_ios_beyond_them():
     assert under.sides(document, 20.0, 2)["writes"] == dict.fromkeys(under.KEYS)
     few = under.side(fiotext.bins(document, "read", "lat_ns") // 90, 20.0, 2)
     assert few["p99_us"] == pytest.approx(50, rel=0.01) and few["p999_us"] is None is few["p9999_us"]
+
+
+def test_the_line_of_a_load_with_reads_beside_it_counts_its_writes(tmp_path, monkeypatch):
+    """The reads were among what it had written, by then more than the dry run had said."""
+    sides = {
+        name: {"io_bytes": n * 4096, "total_ios": n, "runtime": 1000} for name, n in (("read", 900), ("write", 100))
+    }
+
+    def run(job, folder, on_second, should_stop):
+        watch = fio._Watch(job, 30, 30, on_second)
+        watch.pending = [({"jobs": [{"jobname": "x", "job_runtime": 1000} | sides]}, 5)]
+        watch.take()
+        return SimpleNamespace(seconds=None)
+
+    monkeypatch.setattr(fio, "run", run)
+    monkeypatch.setattr("ssdrig.drive.witness.between", lambda before, after: {})
+    told: list[dict] = []
+    live = SimpleNamespace(begin=lambda pace: None, second=told.append)
+    stop = SimpleNamespace(check=lambda: None, asked=lambda: False)
+    bench = SimpleNamespace(drive={"time_dilation": 1}, witness=lambda: None)
+    stage = Stage(bench, SimpleNamespace(path=tmp_path, event=lambda *_, **__: None), live, stop, None, None, 1)
+    acts = of("read-under-write")
+    for label in ("under rate=2kIOPS", "precondition"):
+        stage.fio(acts[label], load.job(acts[label], "/dev/null", 7, 1, "nvme"), None)
+    assert [now["total_bytes"] for now in told] == [100 * 4096, 1000 * 4096]
 
 
 def does(w: Run, label: str, watts: float, lasts_s: float, sides: dict) -> None:

@@ -21,7 +21,7 @@ from ssdrig.run.budget import Budget
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import NVME_TLC_SLC
 
-GB, S, MS = 1e9, 1_000_000_000, 1_000_000
+GB, S, MS, MIB = 1e9, 1_000_000_000, 1_000_000, 1 << 20
 
 
 def fill(parts, step_s=0.1, noise=0.0, stalls=0, seed=1):
@@ -89,10 +89,10 @@ class Drive:
         preset = replace(NVME_TLC_SLC, slc_blocks=blocks, slc_borrowed=borrowed, cache_bytes=BUFFER_BYTES)
         self.drive, self.now = VirtualDrive(preset, capacity_bytes=capacity_bytes), 0
 
-    def burst(self, ns: int):
+    def burst(self, ns: int, first: int = 0):
         """Rows of bytes by SAMPLE_NS, the ledger before and after."""
         before, kept = self.drive.ledger(), {"window_ns": SAMPLE_NS, "npages": 64, "random": False}
-        rows, _ = self.drive.closed_loop(queue_depth=16, t_ns=self.now, duration_ns=ns, **kept)
+        rows, _ = self.drive.closed_loop(queue_depth=16, t_ns=self.now, duration_ns=ns, first=first, **kept)
         self.now += ns
         return rows << 18, before, self.drive.ledger()
 
@@ -176,6 +176,22 @@ def test_folding_rate_and_energy_are_the_models():
     assert found.energy_J_per_GB == pytest.approx(1e9 * np.polyfit(folded, work_J, 1)[0], rel=0.01)
 
 
+@pytest.mark.parametrize("beside", [True, False])
+def test_bursts_side_by_side_take_what_was_folded(beside):
+    """As slc-recovery's are (their offsets: below). At one place each overwrites what it holds."""
+    model = Drive(491, 368, 1 << 30)
+    model.burst(2 * S)
+    model.rest(800 * MS)
+    ended, folded, seen = model.burst(100 * MS)[2], [], []
+    for number, ms in enumerate((525, 550, 575, 600), 1):
+        model.rest(ms * MS, MS)
+        _, begun, after = model.burst(100 * MS, beside * number * model.drive.pages // 10)
+        folded.append(took(ended, begun, "nand_slc_fold_bytes"))
+        seen.append(took(begun, after))
+        ended = after
+    assert (seen == folded) is beside and sum(seen) >= sum(folded) > 0
+
+
 # --- the law of recovery
 
 
@@ -223,6 +239,11 @@ def test_a_repeat_sweeps_the_time_of_the_rest_and_leaves_the_load_its_amount():
     assert [act.keys["time"] for act in rests][:3] == [0.1, 0.5, 0.55] and len(again) == len(rests) == 9
     assert all("time" not in act.keys and act.amount_bytes == DRIVE["capacity_bytes"] // 10 for act in again)
     assert len({act.label for act in again}) == 9
+    bursts = [next(act for act in acts if act.path == "use-up"), *again]
+    begins = [act.keys.get("offset", 0) for act in bursts]  # seven in a row fit into the 80 % that are filled
+    assert begins[:2] == [0, -(-bursts[0].amount_bytes // MIB) * MIB] and begins[:3] == begins[7:]
+    for begin, act in zip(begins, bursts, strict=True):
+        assert begin + act.amount_bytes <= act.range_bytes <= 0.8 * DRIVE["capacity_bytes"]
     made = prepare.prepare("slc-recovery", DRIVE, variant="quick")
     shown = "\n".join(dry_run.table(made, Budget(None)))
     assert "9 points x 0.1…2.5 s" in shown and "9 points x 429 MB (SEQ 1 MiB write 1x4)" in shown

@@ -22,6 +22,8 @@ HEALTH = {
     "power_on_s": 7200,
     "unsafe_shutdowns": 3,
     "media_errors": 4,
+    "soft_ecc_errors": 1 << 40,
+    "refreshes": (1 << 48) + 3,
     "error_log_entries": 44,
     "over_C": 70,
     "under_C": None,
@@ -105,6 +107,8 @@ def test_log_c0h():
     assert field(page, 494, 495) == 3
     assert field(page, 0, 15) == (1 << 66) + 5  # bytes, to the byte
     assert field(page, 16, 31) == 77
+    assert (field(page, 48, 55), field(page, 56, 63), field(page, 64, 71)) == (0, 4, 1 << 40)
+    assert field(page, 81, 87) == (1 << 48) + 3
     assert (field(page, 88, 91), field(page, 92, 95)) == (9, 2)
     assert field(page, 112, 115) == 2
     assert page[120] == 7

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 import synthetic_run
 
-from ssdrig import analysis, integrity, report
+from ssdrig import analysis, integrity, journal, report
 from ssdrig.analysis import summary
 from ssdrig.analysis.figures import figures_of
 
@@ -61,13 +63,13 @@ def test_gives_what_the_run_gives_without_reading_it(run, reads):
 
 def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):
     want = analysis.load(run)
-    monkeypatch.setattr(analysis, "BESIDE_BYTES", 0)
+    monkeypatch.setattr(journal, "LONG_BYTES", 0)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     # a thread in its place, for the server of forks would outlive the tests; what it is given and gives is pickled
     monkeypatch.setattr(analysis, "ProcessPoolExecutor", lambda n, context: ThreadPoolExecutor(n))
-    rest = analysis._load_rest
+    with_fio = analysis._with_fio
     monkeypatch.setattr(
-        analysis, "_load_rest", lambda *of: pickle.loads(pickle.dumps(rest(*pickle.loads(pickle.dumps(of)))))
+        analysis, "_with_fio", lambda *of: pickle.loads(pickle.dumps(with_fio(*pickle.loads(pickle.dumps(of)))))
     )
     assert same(analysis.load(run), want)
 
@@ -194,3 +196,9 @@ def test_a_report_is_the_same_the_second_time(run, reads, capsys):
         pages.append((run / "report.html").read_text())
         said.append(json.loads(capsys.readouterr().out))
     assert len(reads) == 1 and pages[0] == pages[1] and said[0] == said[1]
+
+
+def test_a_report_begins_without_compiled_code():
+    """Whose import takes longer than that of all the rest."""
+    found = "import sys, ssdrig.report; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", found]).returncode == 0

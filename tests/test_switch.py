@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simboard import FAST, SLOW, Board, changed_firmware, make_feed, until
-from switchcuts import answer, arm, command, cut, streaming, true_us
+from switchcuts import answer, arm, command, cut, power, streaming, true_us
 
 from ssdrig import wire
 from ssdrig.virtual.rig import cable
@@ -29,8 +29,7 @@ def test_a_cut_at_a_device_time_is_right_to_a_microsecond(tmp_path):
         for k, at in enumerate(wanted):
             report = cut(b, profile="float", when={"t_us": at}, off_ms=1, residual_ms=5)
             assert report["fired_us"] == at, k
-        b.until(lambda: len(b.truth()[0]["power"]) == 6)
-        downs = [true_us(b, t) for t, powered in b.truth()[0]["power"] if not powered]
+        downs = [true_us(b, t) for t, powered in power(b, 6) if not powered]
         assert [abs(d - w - DIES_us) <= 1 for d, w in zip(downs, wanted)] == [True] * 3, [
             d - w for d, w in zip(downs, wanted)
         ]
@@ -44,8 +43,7 @@ def test_a_glitch_is_not_stretched_by_firmware_that_is_held_up(tmp_path):
         streaming(b)
         at = b.truth()[0]["tick0"] + 2_500_000 - 500
         report = cut(b, profile="glitch", glitch_us=3000, when={"t_us": at})
-        b.until(lambda: len(b.truth()[0]["power"]) == 2)
-        down, up = (true_us(b, t) for t, _ in b.truth()[0]["power"])
+        down, up = (true_us(b, t) for t, _ in power(b, 2))
     assert report["ok"] and report["off_us"] == 3000 and report["fired_us"] == at
     assert down == pytest.approx(at + DIES_us, abs=1)
     v = 4.0 - 0.010 * (3000 - DIES_us) * 1e-6 / 10e-6  # the leakage goes on
@@ -64,7 +62,7 @@ def test_an_edge_on_an_input(tmp_path, edge):
         right = [b.truth()[0]["tick0"] + s * 1e6 * (1 + 15e-6) for s, _, level in times if level == (edge == "rising")]
         wanted = min(right, key=lambda t: abs(report["fired_us"] - t))
         assert report["ok"] and abs(report["fired_us"] - wanted) <= 1 and before < wanted < before + 2_000_000
-        (down, _), *_ = b.truth()[0]["power"]
+        (down, _), *_ = power(b, 1)
         assert true_us(b, down) == pytest.approx(wanted + DIES_us, abs=1)
 
 
@@ -118,7 +116,7 @@ def test_firmware_that_hangs_while_the_rail_is_off_is_reset_and_the_rail_is_on(t
         streaming(b)
         assert cut(b, residual_ms=20)["ok"]
         b.until(lambda: len(b.truth()) == 2)
-        assert [p for _, p in b.truth()[0]["power"]] == [False]
+        assert [p for _, p in power(b, 1)] == [False]
         b.frames.clear()
         assert b.hello()["switch"]["off"] == []
 

@@ -35,8 +35,7 @@ def test_two_rails_fall_at_their_own_speed_and_come_back_together(tmp_path):
         )
         assert of(report, 0)["t90_10_us"] == pytest.approx(math.log(9) * 2.2 * 470, rel=0.1)
         assert of(report, 1)["t90_10_us"] == pytest.approx(math.log(9) * 10 * 300, rel=0.05)
-        b.until(lambda: len(power(b)) == 2)
-        (down, off), (up, back) = power(b)
+        (down, off), (up, back) = power(b, 2)
         assert (off, back) == (False, True)
         assert 0 < true_us(b, down) - report["fired_us"] < 400  # the first of the two below its lock-out
         assert up - down == pytest.approx(62.4e6, abs=2e6)  # the last of them above it
@@ -59,7 +58,7 @@ def test_a_rail_that_stays_high_keeps_all_off_and_is_named(tmp_path):
         assert b.hello()["switch"]["off"] == [0, 1]
         assert on(b, rails=[0]) == "rails cut together come back together: [0, 1]"
         assert "rail 1 stands at" in on(b)
-        assert [p for _, p in power(b)] == [False]
+        assert [p for _, p in power(b, 1)] == [False]
         assert on(b, unsafe=True)["ok"]
         b.until(lambda: [p for _, p in power(b)] == [False, True])
 
@@ -77,8 +76,7 @@ def test_a_glitch_of_both_rails(tmp_path, when):
         assert of(report, 0)["residual_mV"] == pytest.approx(4000 - 10 * 2.15 / 0.470, abs=20)
         lowest = of(report, 1)["residual_mV"]  # the last reading may be 0.74 ms old
         assert math.sqrt(144 - 16 * 3.0) * 1000 - 20 <= lowest <= math.sqrt(144 - 16 * 2.2) * 1000 + 20
-        b.until(lambda: len(power(b)) == 2)
-        (down, off), (up, back) = power(b)
+        (down, off), (up, back) = power(b, 2)
         assert (off, back) == (False, True) and true_us(b, down) - report["fired_us"] == pytest.approx(10 + 846, abs=5)
 
 
@@ -125,8 +123,7 @@ def test_a_defect_in_the_middle_of_a_cut_gives_the_power_back(tmp_path, profile)
         streaming(b)
         at = b.truth()[0]["tick0"] + 1_700_000
         b.send(wire.CUT, command(b, rails=[0, 1], when={"t_us": at}, **CUTS[profile]))
-        b.until(lambda: len(power(b)) == 2)
-        (down, off), (up, back) = power(b)
+        (down, off), (up, back) = power(b, 2)
         assert (off, back) == (False, True)
         assert 0 <= true_us(b, down) - at < 30_000
         assert 0 < true_us(b, up) - at - 300_000 < 10_000
@@ -147,7 +144,7 @@ def test_a_ramp_ends_as_planned_while_the_firmware_hangs_and_the_watchdog_gives_
         at = b.truth()[0]["tick0"] + 1_700_000
         b.send(wire.CUT, command(b, profile="ramp", fall_us=1_000_000, bulk_uF=[470], when={"t_us": at}))
         b.until(lambda: len(b.truth()) == 2)
-        ((down, off),) = power(b)
+        ((down, off),) = power(b, 1)
         assert off is False and 200_000 <= true_us(b, down) - at < 232_000
         b.frames.clear()
         assert b.hello()["switch"]["off"] == []
@@ -160,7 +157,7 @@ def test_firmware_that_hangs_before_the_edge_cuts_and_is_reset_all_the_same(tmp_
         streaming(b)
         b.send(wire.CUT, command(b, profile="float", when={"edge": "rising", "gpio": 20, "timeout_ms": 60_000}))
         b.until(lambda: len(b.truth()) == 2)
-        ((down, off),) = power(b)
+        ((down, off),) = power(b, 1)
         assert off is False and true_us(b, down) - b.truth()[0]["tick0"] == pytest.approx(2_500_000, abs=2000)
         b.frames.clear()
         assert b.hello()["switch"]["state"] == "idle"

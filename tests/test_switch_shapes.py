@@ -17,8 +17,7 @@ def test_a_train_of_dips(tmp_path):
     with Board(tmp_path, 2.5, QUICK) as b:
         streaming(b)
         report = cut(b, **FULL)
-        b.until(lambda: len(power(b)) == 8)
-        downs = [true_us(b, t) for t, powered in power(b) if not powered]
+        downs = [true_us(b, t) for t, powered in power(b, 8) if not powered]
     assert report["ok"] and report["off_us"] == 4 * 500 + 3 * 4000
     assert [t - report["fired_us"] for t in downs] == pytest.approx([18 + 4500 * k for k in range(4)], abs=3)
     assert (report["rails"][0]["crowbar_mJ"], report["rails"][0]["released"]) == (None, None)
@@ -36,8 +35,9 @@ def test_a_cut_follows_a_power_signature(tmp_path):
         assert not b.bodies(wire.CUT_REPORT)
         cable.fill(ring, 0.25)
         b.until(lambda: b.bodies(wire.CUT_REPORT))
-        ((down, _), *_) = power(b)
+        ((down, _), *_) = power(b, 1)
         fired = true_us(b, down)
+        b.until(lambda: b.samples()[-1][1] > fired)
         low = [t for _, t, _, current in b.samples() if current < raw and t < fired]
     assert 20_000 - 100 <= fired - low[7] <= 40_000 + 3000
     seen = fired - low[7]

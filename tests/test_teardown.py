@@ -16,7 +16,7 @@ from ssdrig import journal
 from ssdrig.errors import JournalError, RigError
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
-from ssdrig.run.teardown import Stop, Teardown
+from ssdrig.run.teardown import SIGNALS, Stop, Teardown
 
 pytestmark = pytest.mark.keeps_time
 
@@ -118,6 +118,32 @@ def test_signals_during_the_teardown_are_absorbed(tmp_path):
 
     out = carried_out(tmp_path, poll=poll)
     assert not out.faults(["complete"]) and out.raised is None
+
+
+def test_a_signal_while_the_handlers_are_set_leaves_the_old_ones(monkeypatch):
+    before, real, sent = [signal.getsignal(number) for number in SIGNALS], signal.signal, []
+
+    def setting(number, handler):
+        old = real(number, handler)
+        if not sent:
+            sent.append(os.kill(os.getpid(), signal.SIGINT))
+        return old
+
+    monkeypatch.setattr(signal, "signal", setting)
+    with pytest.raises(KeyboardInterrupt), Stop(Progress(quiet=True)):
+        pytest.fail("nobody asked for the end")
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_between_two_blocks_no_signal_keeps_a_duty_from_being_done():
+    """One that came on the way into the teardown would be raised there, before the first duty."""
+    done = []
+    with Stop(Progress(quiet=True)) as stop, Teardown(stop, Progress(quiet=True)) as teardown:
+        with stop.held():
+            teardown.push("a duty", lambda: done.append(1))
+        for number in SIGNALS:
+            os.kill(os.getpid(), number)
+    assert done == [1] and stop.count == 3
 
 
 @pytest.mark.parametrize("seed", [1])

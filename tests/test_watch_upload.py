@@ -66,6 +66,7 @@ def test_without_an_address_nothing_is_made(tools, kept):
     assert sorted(p.name for p in kept.iterdir()) == ["ACME-X1-S123"]
 
 
+@pytest.mark.slow
 def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
     with FakeInflux() as gone:
         pass
@@ -82,6 +83,7 @@ def test_what_was_kept_while_the_server_was_away_is_sent_later(tools, kept):
         assert {name: fake.count(name) for name in ROUND} == times(3) and fake.changed == 0
 
 
+@pytest.mark.slow
 def test_the_service_sends_beside_its_polls(tools, kept):
     with FakeInflux() as fake:
         process = start(kept, "--interval", "0.3", "--influx", fake.url)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from killed_runs import killed, smart, wrote
 from small_plans import FILLED, HEAD
-from synthetic_plan import Writer
+from synthetic_plan import DRIVE, Writer
 from test_engine import Book
 
 from ssdrig import journal, steps
@@ -256,6 +256,21 @@ def course_of(end_nand, waf, nand_known=True, slices=1000, until=10):
         used = int(np.ceil(100 * nand / end_nand - 1e-9))
         found.append(Slice(len(found), int(host), int(nand) if nand_known else None, percentage_used=used))
     return found
+
+
+def worn_out(runs) -> table.Table:
+    """A run of 60 slices, to the end of a drive that is rated for less; spare falls behind the 40th."""
+    rated = {"rated_write_bytes": 5 * 10**11, "rated_class": "enterprise"}
+    w = Writer(runs, grammar.find("endurance")[0], "to-the-end", more={"drive": DRIVE | rated})
+    course = course_of(2 * 10**12, lambda share: 2.5 - 1.5 * np.exp(-share / 0.05), slices=60, until=100)
+    w.event("step.start", step="wear", fio="wear")
+    for i, each in enumerate(course):
+        now = each._replace(spare_percent=100 - max(0, i - 40), media_errors=0, temperature_C=44)
+        said = {name: getattr(now, key) for key, name in wear_run.FIELDS.items()} | {"samples": 8 * (i > 0)}
+        w.event("slice" if i else "wear.begin", step="wear", **said, verdicts={"good": said["samples"]})
+        w.t_ns += 10**9
+    w.event("step.end", step="wear", ok=True, bytes=course[-1].host_bytes, stop="percentage used 100", fio="wear")
+    return table.load(w.end())
 
 
 @pytest.mark.parametrize("known", [True, False])

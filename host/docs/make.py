@@ -16,6 +16,7 @@ from ssdrig.errors import exit_codes  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
 from ssdrig.virtual import powerfaults  # noqa: E402
+from ssdrig.virtual.flash import charge_loss  # noqa: E402
 
 MADE = "<!-- Made by host/docs/make.py; change the code, then run it. -->"
 BEGIN, END = "<!-- made: {} -->", "<!-- end -->"
@@ -32,8 +33,9 @@ def pages() -> dict[Path, str]:
     text = with_part(text, "virtual", rooms.table(inside, virtual, files))
     text = with_part(text, "ground", rooms.table(inside, low, files))
     drive_page = HERE / "virtual.md"
+    drive_text = with_part(with_part(drive_page.read_text(), "faults", faults()), "charge", charge())
     return {
-        drive_page: with_part(drive_page.read_text(), "faults", faults()),
+        drive_page: drive_text,
         HERE / "rooms.svg": rooms.picture(house, low),
         map_page: text,
         HERE / "reference" / "commands.md": commands(),
@@ -119,6 +121,27 @@ def figures() -> str:
         f"{MADE}\n# Figures\n\nWhat `report` prints and shows. Each figure belongs to a window of"
         f" the load; [methods.md](../methods.md) explains windows, notes and null.\n\n{terms.markdown()}\n"
     )
+
+
+def charge() -> str:
+    """Table of the constants of the model of retention."""
+    it = charge_loss
+    rows = [
+        ("e1, e2", f"{it.E1:g}, {it.E2:g}", "RBER that is corrected at once, and by retries"),
+        ("retries", f"{it.RETRIES}", f"the n-th from e1 · (e2 / e1)^((n − 1) / {it.RETRIES}) on"),
+        ("σ", f"{it.SIGMA:g}", "of the logarithm of a page's factor"),
+        ("k, a", f"{it.WEAR:g}, {it.A:g}", "wear"),
+        ("h0, b", f"{it.H0:g} h, {it.B:g}", "age"),
+        ("c, hc", f"{it.EARLY:g}, {it.EARLY_H:g} h", "loss within hours"),
+        ("decoding", f"{it.ECC_NS / 1000:g} µs", "once more, of each retry"),
+        ("pSLC", f"{it.SLC_SHARE:g}", "of the RBER of other cells"),
+        *(
+            (f"r0, {name}", f"{it.r0(name):.2e}", f"class time {it.class_hours(name):.0f} h at 30 °C")
+            for name in it.UBER
+        ),
+    ]
+    lines = ["| | value | |", "|---|---|---|", *(f"| {name} | {value} | {of} |" for name, value, of in rows)]
+    return "\n".join(lines)
 
 
 def faults() -> str:

@@ -148,7 +148,9 @@ def virtual(running: VirtualBench) -> Bench:
         write_blocks=write_blocks,
         read_blocks=read_blocks,
         reads_as=store.reads_as,
-        target=target.of_virtual(running.fio_target, running.drive, announce),
+        target=target.of_virtual(
+            running.fio_target, running.drive, announce, lambda: running.server.poll() is not None
+        ),
     )
 
 

@@ -26,6 +26,10 @@ class UnsafeTarget(SsdrigError):
     exit_code = 3
 
 
+class ExchangedDrive(UnsafeTarget):
+    """Another drive is where the one was that may be written."""
+
+
 class DriveError(SsdrigError):
     """The drive is lost, refuses, or did not do what it was told."""
 
@@ -85,6 +89,18 @@ class ControlFailed(SsdrigError):
     """A control session failed: the harness is at fault, and nothing is said of the drive."""
 
     exit_code = 13
+
+
+class ManifestRefused(SsdrigError):
+    """What a sealed drive says of its own contents is missing, altered, or of another drive: they cannot be judged."""
+
+    exit_code = 14
+
+
+class DataLost(SsdrigError):
+    """Blocks that were sealed no longer hold their data. The run folder has each of them."""
+
+    exit_code = 15
 
 
 INTERRUPTED = 130

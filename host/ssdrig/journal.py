@@ -26,6 +26,7 @@ from ssdrig.integrity import sealed
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
 SYNC_S = 0.5
+LONG_BYTES = 100_000_000  # of a rig.bin
 RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
 RESERVE_BYTES = 64 << 10
 
@@ -327,10 +328,25 @@ def lock_is_held(run: str | os.PathLike) -> bool:
         os.close(fd)
 
 
-def records(run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1) -> rigbin.Records:
+def records(
+    run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1, compiled: bool = False
+) -> rigbin.Records:
     """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of
-    at_most_bytes, call again with `next_offset`."""
-    return rigbin.decode(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset)
+    at_most_bytes, call again with `next_offset`. compiled: for a rig.bin that is_long()."""
+    in_a_row = None
+    if compiled:
+        from ssdrig import walk  # not with this module, see is_long()
+
+        in_a_row = walk.in_a_row
+    return rigbin.decode(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset, in_a_row)
+
+
+def is_long(run: str | os.PathLike) -> bool:
+    """Whether rig.bin is so long that compiled code is worth its import, and another process its start."""
+    try:
+        return (Path(run) / "rig.bin").stat().st_size >= LONG_BYTES
+    except OSError:
+        return False
 
 
 def _bytes_from(run: str | os.PathLike, name: str, offset: int, at_most: int = -1) -> bytes:

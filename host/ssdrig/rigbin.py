@@ -2,6 +2,7 @@
 
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -15,10 +16,10 @@ _MAGIC = re.compile(MAGIC)
 _FRAMING = struct.Struct("<4s4xI8xI")  # of RECORD: magic, payload length, crc32
 SHORT_BYTES = 40  # the CRCs of shorter payloads are computed side by side
 # CRC-32 of each byte, without the inversions before and behind
-_CRC_TABLE = np.array([~crc32(bytes([i]), 0xFFFFFFFF) & 0xFFFFFFFF for i in range(256)], np.uint32)
-_FIELDS = np.dtype(
-    [("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")]
-)
+CRC_TABLE = np.array([~crc32(bytes([i]), 0xFFFFFFFF) & 0xFFFFFFFF for i in range(256)], np.uint32)
+FIELDS = np.dtype([("magic", "S4"), ("kind", "u1"), ("zero", "V3"), ("length", "<u4"), ("t_ns", "<u8"), ("crc", "<u4")])
+# bytes, and the same as an array -> what _in_a_row() returns
+InARow = Callable[[bytes, np.ndarray], tuple[np.ndarray, int, np.ndarray | None]]
 
 
 def encode(kind: int, payload: bytes, t_ns: int) -> bytes:
@@ -64,9 +65,9 @@ class Records:
         )
 
 
-def decode(data: bytes, offset: int = 0) -> Records:
+def decode(data: bytes, offset: int = 0, in_a_row: InARow | None = None) -> Records:
     """Split bytes of rig.bin that begin at a record into records. Damaged ones are skipped if a whole one follows; the
-    rest, from the first that is torn on, is left."""
+    rest, from the first that is torn on, is left. in_a_row: walk.in_a_row, for many of them."""
     size, at, skipped = len(data), 0, 0
     unpack, head, covered = _FRAMING.unpack_from, RECORD.size, RECORD_HEAD.size
 
@@ -80,7 +81,7 @@ def decode(data: bytes, offset: int = 0) -> Records:
         return end if whole else 0
 
     octets = np.frombuffer(data, np.uint8)
-    starts, at = _in_a_row(data, octets)
+    starts, at, fields = (in_a_row or _in_a_row)(data, octets)
     heads: list[int] = []
     while True:
         while at + head <= size:  # as end_of(), without a call for each of a hundred thousand records
@@ -95,8 +96,9 @@ def decode(data: bytes, offset: int = 0) -> Records:
             break
         skipped += following - at
         at = following
-    starts = np.concatenate([starts, np.array(heads, np.int64)])
-    fields = _fields(octets, starts)
+    if heads or fields is None:
+        starts = np.concatenate([starts, np.array(heads, np.int64)])
+        fields = _fields(octets, starts)
     return Records(
         fields["kind"].copy(),
         fields["t_ns"].astype(np.int64),
@@ -111,14 +113,15 @@ def decode(data: bytes, offset: int = 0) -> Records:
 
 
 def _fields(octets: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """What stands before the payloads of records, dtype _FIELDS."""
-    return octets[starts[:, None] + np.arange(RECORD.size)].view(_FIELDS)[:, 0]
+    """What stands before the payloads of records, dtype FIELDS."""
+    return octets[starts[:, None] + np.arange(RECORD.size)].view(FIELDS)[:, 0]
 
 
-def _in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int]:
-    """Where whole records start that follow each other from the first byte on (int64), and where the last one ends: all
-    at once, for a call for each of millions takes seconds. Of records with damage or chance within, none."""
-    none = np.empty(0, np.int64), 0
+def _in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, np.ndarray | None]:
+    """Where whole records start that follow each other from the first byte on (int64), where the last one ends, and
+    _fields of them: all at once, for a call for each of millions takes seconds. Of records with damage or chance
+    within, none."""
+    none = np.empty(0, np.int64), 0, None
     starts = np.flatnonzero(octets[: max(0, len(octets) - RECORD.size + 1)] == MAGIC[0])
     for i in range(1, len(MAGIC)):
         starts = starts[octets[starts + i] == MAGIC[i]]
@@ -138,12 +141,12 @@ def _in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int]:
     long = np.flatnonzero(~short)
     spans = zip(payload[long].tolist(), ends[long].tolist(), crc[long].tolist(), strict=True)
     crc[long] = [crc32(data[a:z], before) for a, z, before in spans]
-    return (starts, int(ends[-1])) if (crc == fields["crc"]).all() else none
+    return (starts, int(ends[-1]), fields) if (crc == fields["crc"]).all() else none
 
 
 def _crc_of_columns(octets: np.ndarray, at: np.ndarray, count: int, crc: np.ndarray) -> np.ndarray:
     """CRC-32 (zlib's) of `count` bytes from each place, going on from `crc` (uint32)."""
     crc = ~crc
     for column in np.ascontiguousarray(octets[at[:, None] + np.arange(count)].T):
-        crc = _CRC_TABLE[crc.astype(np.uint8) ^ column] ^ (crc >> 8)
+        crc = CRC_TABLE[crc.astype(np.uint8) ^ column] ^ (crc >> 8)
     return ~crc

@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import fcntl
 import glob
+import io
 import mmap
 import os
 import re
@@ -164,6 +165,22 @@ def wait_for(pattern: str, text: str = "", timeout_s: float = 200) -> str:
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {timeout_s} s: {pattern} {text}")
         time.sleep(0.05)
+
+
+def dry_runs(drives: dict[str, list[str]]) -> dict[str, tuple[int, str]]:
+    """`run powerloss --dry-run` on each drive, named as its words say: {name: (exit code, what was said)}."""
+    from ssdrig import cli
+    from ssdrig.drive import command
+
+    command.POLL_TIMEOUT_S = 600
+    found = {}
+    for name, words in drives.items():
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            switched = ("--power-off", "false", "--power-on", "false")
+            code = cli.main(["run", "powerloss", "--drive", *words, *switched, "--dry-run"])
+        found[name] = (code, said.getvalue())
+    return found
 
 
 def fifos() -> None:

@@ -52,6 +52,7 @@ PATHS_CONTROLLER = (
     f"nvme,id=pathcontroller,serial={PATHS.serial},bus=slot1,subsys=pathsubsystem",
 )
 DISKS = (NVME, SATA, SAS, USB, BOOT, PATHS, DETACHED)
+CUT = Disk("cut", "CUTGUEST00001", 256 * MIB, "nvme,bus=slot3,serial={serial},drive={id}-node,id={id}")  # put in later
 
 # A drive with flexible data placement: it counts what it writes to its media. QEMU has it from 8.0 on.
 OLDEST_QEMU_WITH_FDP = 8
@@ -127,6 +128,8 @@ def argv(folder: Path, image: Path, disks: tuple[Disk, ...]) -> list[str]:
         "pcie-root-port,id=slot1,chassis=2",
         "-device",
         "pcie-root-port,id=slot2,chassis=3",
+        "-device",
+        "pcie-root-port,id=slot3,chassis=4",
         "-device",
         "mptsas1068,id=sasbus",
         "-device",

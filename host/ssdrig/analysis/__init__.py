@@ -18,12 +18,10 @@ from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
 from ssdrig.analysis.power import load_power
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
-from ssdrig.analysis.smart import load_smart
+from ssdrig.analysis.smart import load_smart, place_polls, polls
 from ssdrig.meter import rails, reduced
 
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
-
-BESIDE_BYTES = 100_000_000  # a rig.bin from which on fio and SMART are read by a process of their own
 
 
 def load(run_path) -> RunData:
@@ -32,32 +30,26 @@ def load(run_path) -> RunData:
     run, resumed = parts.shown(run_path)
     data, heads = begin(run), None
     data.notes += [resumed] if resumed else []
-    if _is_long(run):
+    if journal.is_long(run) and multiprocessing.parent_process() is None and (os.cpu_count() or 1) > 1:
         # a fork would copy threads' locks; a daemon's or a pool's process makes no more
         with ProcessPoolExecutor(1, multiprocessing.get_context("forkserver")) as beside:
-            rest = beside.submit(_load_rest, data, run)
+            with_fio = beside.submit(_with_fio, data, run)
             heads = reduced.heads(run)
-            data = rest.result()
+            snapshots, notes = polls(run)
+            data = with_fio.result()
+        data.snapshots += snapshots
+        data.notes += notes
+        place_polls(data)
     else:
-        data = _load_rest(data, run)
+        load_smart(_with_fio(data, run), run)
     powers = load_power(data, run, own_report.edges_ns(data), heads)
     own_report.place(data, partial(rails.steps_J, powers))
     load_events(data)
     return data
 
 
-def _is_long(run: Path) -> bool:
-    try:
-        size = (run / "rig.bin").stat().st_size
-    except OSError:
-        return False
-    return size >= BESIDE_BYTES and multiprocessing.parent_process() is None and (os.cpu_count() or 1) > 1
-
-
-def _load_rest(data: RunData, run: Path) -> RunData:
-    """What is not the rig's."""
+def _with_fio(data: RunData, run: Path) -> RunData:
     load_fio(data, run)
-    load_smart(data, run)
     return data
 
 

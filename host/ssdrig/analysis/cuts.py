@@ -4,7 +4,6 @@ Everything is counted in cuts. A stratum is an aim with a shape; control session
 stratum. Records are those of the event `session.judged` (schemas/journal.md); of a number that is there twice the last
 one counts."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +15,8 @@ from ssdrig import parts
 from ssdrig.analysis import cut_counters
 from ssdrig.analysis.rundata import RunData
 from ssdrig.meter import rails
-from ssdrig.powerloss import boot, findings, picture, statistics, window
+from ssdrig.powerloss import boot, findings, health, picture, statistics, window
+from ssdrig.powerloss.sessions import JUDGED, proofs_of, record_of, unsealed
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row, Table
@@ -28,7 +28,6 @@ LEAST_TREND = 8  # values for a trend
 LEAST_START_S = 0.02  # of a start whose energy means something
 ANNOUNCED = "announced"  # control sessions whose drive was told
 SLOW = 3.0  # times the median, and a recovery is named
-FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 SUMMED = {  # figures of a cut: the way to them in its record
     "ready_s": ("ready_s",),
     "off_s": ("off_s",),
@@ -55,9 +54,9 @@ class Stratum(NamedTuple):
 def records(events: Iterable[Mapping], path: str) -> list[dict]:
     """The sessions that came to their verdict, by number."""
     last = {
-        event["cut"]: {key: value for key, value in event.items() if key not in FRAME}
+        event["cut"]: record_of(event)
         for event in events
-        if event.get("kind") == "session.judged" and event.get("step") == path and isinstance(event.get("cut"), int)
+        if event.get("kind") == JUDGED and event.get("step") == path and isinstance(event.get("cut"), int)
     }
     return [last[number] for number in sorted(last)]
 
@@ -198,10 +197,13 @@ def with_energies(sessions: Sequence[dict], start_J: Mapping[str, float]) -> lis
 
 
 def capacitors(sessions: Sequence[Mapping]) -> dict | None:
-    """The capacitors' health at the last cut, in % of that at the first: {"percent", "error_percent"}."""
+    """The capacitors' health at the last cut, in % of that at the first: {"percent", "error_percent", "finding": the
+    words of PLP_DEGRADED, None where they have not aged}."""
     at, value = values(sessions, "recharge_J")
     found = boot.health(at.tolist(), value.tolist())
-    return found and {"percent": found.percent[-1], "error_percent": found.error_percent}
+    aged = health.capacitors(at.tolist(), value.tolist())
+    words = aged.words if aged else None
+    return found and {"percent": found.percent[-1], "error_percent": found.error_percent, "finding": words}
 
 
 def campaign(
@@ -212,13 +214,15 @@ def campaign(
     start_J: Mapping[str, float] = MappingProxyType({}),
 ) -> dict:
     """All that a step `cuts` has found, JSON-able; `events` and `snapshots` of all parts, oldest first. `cuts`: the
-    records; `judged`, `failing`, `bound`, `wald`: of all judged cuts together, whatever their aim and shape."""
+    records; `judged`, `failing`, `bound`, `wald`: of all judged cuts together, whatever their aim and shape;
+    `failing_announced`: control sessions in which an announced loss of power broke a promise."""
     sessions = with_energies(records(events, path), start_J)
     own = [event for event in events if event.get("step") == path]
     begun = [event for event in own if event.get("kind") == "powerloss.begin"]
     ends = [event for event in own if event.get("kind") == "powerloss.end"]
     cut, numbers = of_drive(sessions), [each["cut"] for each in sessions]
     failing = [each["cut"] for each in cut if each.get("failed")]
+    announced = [each["cut"] for each in sessions if each.get("control") and each.get("failed")]
     where = folders(run, numbers)
     read = {number: evidence(folder).picture for number, folder in where.items()}
     pictures = [found for number in (each["cut"] for each in cut) if (found := read.get(number)) is not None]
@@ -226,12 +230,13 @@ def campaign(
     bounds_ns = [float(each["bound_ns"]) for each in sessions if isinstance(each.get("bound_ns"), int | float)]
     return {
         "kind": "cuts",
-        "begun": {key: value for key, value in begun[-1].items() if key not in FRAME} if begun else None,
+        "begun": record_of(begun[-1]) if begun else None,
         "stop": ends[-1].get("stop") if ends else None,
         "ended": bool(ends),
         "judged": len(cut),
         "failing": len(failing),
         "failing_cuts": failing,
+        "failing_announced": announced,
         "suspicious_cuts": [each["cut"] for each in cut if each.get("suspicion")],
         "bound": statistics.upper_bound(len(failing), len(cut)),
         "wald": statistics.Wald().ruling(len(failing), len(cut)),
@@ -345,31 +350,17 @@ class Evidence(NamedTuple):
 
 
 def evidence(folder: Path, fired_ns: int | None = None) -> Evidence:
-    """Of one session's folder (powerloss/0007). Never raises for what is damaged."""
-    verdict = _json(folder / "verdict.json")
-    said = verdict if isinstance(verdict, dict) else {}
-    proofs = _json(folder / "proofs.json")
+    """Of one session's folder (powerloss/0007). Never raises for what is damaged; that is as if it were not there."""
+    said = unsealed(folder / "verdict.json") or {}
     volts = since_edge_us = None
-    try:
-        with np.load(folder / "waveform.npz") as kept:
-            volts = kept["volts"].astype(np.float32)
-            since_edge_us = (
-                np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - (fired_ns or 0)
-            ) / 1e3
-    except (OSError, ValueError, KeyError, EOFError, TypeError):
-        volts = None
-    if fired_ns is None:
-        volts = since_edge_us = None
-    picked = said.get("picture") if isinstance(said.get("picture"), dict) else None
-    report = said.get("report") if isinstance(said.get("report"), dict) else None
-    return Evidence(picked, proofs if isinstance(proofs, list) else [], report, volts, since_edge_us)
-
-
-def _json(path: Path) -> object:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
+    if fired_ns is not None:
+        try:
+            with np.load(folder / "waveform.npz") as kept:
+                volts = kept["volts"].astype(np.float32)
+                since_edge_us = (np.arange(len(volts)) * float(kept["dt_ns"]) + float(kept["t0_ns"]) - fired_ns) / 1e3
+        except Exception:  # whatever zipfile and numpy raise of damaged bytes: a dozen kinds
+            volts = since_edge_us = None
+    return Evidence(said.get("picture"), proofs_of(folder, said), said.get("report"), volts, since_edge_us)
 
 
 def folders(run: Path, numbers: Iterable[int]) -> dict[int, Path]:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ssdrig.analysis import cuts, filling, heating, sleep_states
+from ssdrig.analysis import cuts, filling, heating, kept, sleep_states
 from ssdrig.analysis.rundata import RunData
 
 if TYPE_CHECKING:
     from ssdrig.analysis.table import Row
 
 
-def read(shows: Sequence[dict], base: RunData, rows: Sequence["Row"], fio: Path) -> list:
+def read(shows: Sequence[dict], base: RunData, rows: Sequence["Row"], run: Path) -> list:
     """Objects with `edges_ns` (host times of which the energy is needed), and put(base, powers), which puts what is
     found into `found` of their row."""
-    within = [*filling.read(base, rows, fio), *heating.read(shows, rows), *sleep_states.read(shows, rows)]
-    return [*within, *cuts.read_power(base, rows)]
+    within = [*filling.read(base, rows, run / "fio"), *heating.read(shows, rows), *sleep_states.read(shows, rows)]
+    return [*within, *cuts.read_power(base, rows), *kept.read(base, rows, run)]

@@ -21,15 +21,23 @@ def load_smart(data: RunData, run: Path) -> None:
 
 def read_polls(data: RunData, run: Path) -> None:
     """What the drive reported at each poll, by time."""
+    snapshots, notes = polls(run)
+    data.snapshots += snapshots
+    data.notes += notes
+
+
+def polls(run: Path) -> tuple[list[dict], list[str]]:
+    """The polls of a run folder by time, and what is to be said of those that cannot be read."""
+    snapshots, notes = [], []
     for path in sorted((run / "smart").glob("*.json")):
         try:
             snapshot = counters.snapshot(json.loads(path.read_bytes()))
             if any(snapshot[key] is None for key in ("t_ns", "t_start_ns", "t_end_ns", "reason")):
                 raise ValueError("it does not say when it was read, or why")
-            data.snapshots.append(snapshot)
+            snapshots.append(snapshot)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, RecursionError) as error:
-            data.notes.append(f"smart/{path.name} cannot be read: {error}")
-    data.snapshots.sort(key=lambda s: s["t_ns"])
+            notes.append(f"smart/{path.name} cannot be read: {error}")
+    return sorted(snapshots, key=lambda s: s["t_ns"]), notes
 
 
 def place_polls(data: RunData) -> None:

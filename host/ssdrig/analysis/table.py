@@ -276,7 +276,7 @@ def _of_part(run: Path) -> Table:
     smart.read_polls(base, run)
     carried_out = list(_carried_out(base.events, acts))
     rows = [_row(base, run, *found) for found in carried_out]
-    finer = read_finer(plan.shows, base, rows, run / "fio")
+    finer = read_finer(plan.shows, base, rows, run)
     times_ns = [act_energy.edges_ns(row.data) for row in rows] + [each.edges_ns for each in finer]
     powers = power.read_powers(base, run, np.concatenate([own_report.edges_ns(base), *times_ns]))
     own_report.place(base, functools.partial(rails.steps_J, powers))

@@ -10,6 +10,12 @@ import time
 from ssdrig import benchmarks
 from ssdrig.errors import UsageError
 
+COUNTS = {
+    "seeds": "of powerloss-recall: campaigns with each fault",
+    "cuts": "of powerloss-aim and powerloss-long, for a shorter one",
+    "kills": "of powerloss-kill, for a shorter one",
+}
+
 
 def registry() -> dict:
     """name -> (what it shows, function) of all modules of this package."""
@@ -24,7 +30,8 @@ def add_arguments(parser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which figures (see --list); `all` for every one")
     parser.add_argument("--list", action="store_true", help="name all figures and what each shows")
     parser.add_argument("--json", action="store_true", help="one JSON object per figure on stdout")
-    parser.add_argument("--seeds", type=int, metavar="N", help="of powerloss-recall: campaigns with each fault")
+    for option, words in COUNTS.items():
+        parser.add_argument(f"--{option}", type=int, metavar="N", help=words)
 
 
 def command(args) -> int:
@@ -38,13 +45,16 @@ def command(args) -> int:
     unknown = [name for name in names if name not in benches]
     if unknown:
         raise UsageError(f"a name of: {', '.join(benches)}", ", ".join(unknown), "see ./ssdrig bench --list")
-    met, how = True, {}
-    if args.seeds is not None:
-        seeded = [name for name in names if "seeds" in inspect.signature(benches[name][1]).parameters]
-        if seeded != names or args.seeds < 1:
-            seen = f"--seeds {args.seeds} with {', '.join(names)}"
-            raise UsageError("--seeds of at least 1, of a bench that has seeds", seen, "leave --seeds out")
-        how = {"seeds": args.seeds}
+    met = True
+    how: dict[str, int] = {}
+    for option in COUNTS:
+        if (given := getattr(args, option)) is None:
+            continue
+        having = [name for name in names if option in inspect.signature(benches[name][1]).parameters]
+        if having != names or given < 1:
+            seen = f"--{option} {given} with {', '.join(names)}"
+            raise UsageError(f"--{option} of at least 1, of a bench that has {option}", seen, f"leave --{option} out")
+        how[option] = given
     for name in names:
         started = time.monotonic()
         for figure in benches[name][1](**how):

@@ -3,6 +3,7 @@ and carried on to 24 h, at the log detail that such a step gets. And how long it
 content: the time is that of a clock on the wall, so the load of the machine stands beside it."""
 
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -54,14 +55,13 @@ def growth(
     return float(grown[-1, 1]), max(0.0, (grown[-1, 1] - grown[0, 1]) / span_s), disk
 
 
-def report_s(folder: Path, seconds: int, power: bool) -> tuple[float, float]:
-    """Time (s) to make the report of a run with so many seconds of load, 1000 power samples a second, SMART each 60 s,
-    by a process of its own; and its memory (bytes), of the largest of its processes."""
+def _write(folder: Path, name: str, seconds: int, power: bool) -> None:
+    """A run of so many seconds of load, 1000 power samples a second, SMART each 60 s."""
     sys.path.insert(0, str(TESTS))
     import synthetic_run
 
     rng = np.random.default_rng(seconds)
-    run = synthetic_run.write(
+    synthetic_run.write(
         folder,
         np.rint(20_000 * rng.normal(1, 0.05, seconds)).astype(int),
         watts=[(-100.0, 4.0), *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5, 0.2, seconds)))],
@@ -69,8 +69,18 @@ def report_s(folder: Path, seconds: int, power: bool) -> tuple[float, float]:
         smart_every_s=60,
         power=power,
         logs=False,
-        name=f"run-{seconds}-{power}",
+        name=name,
     )
+
+
+def report_s(folder: Path, seconds: int, power: bool) -> tuple[float, float]:
+    """Time (s) to make the report of a run as _write has it, by a process of its own; and its memory (bytes), of the
+    largest of its processes."""
+    run = folder / f"run-{seconds}-{power}"
+    # by another process: what a process has at its start, that of its parent, counts for its largest memory
+    writer = multiprocessing.get_context("spawn").Process(target=_write, args=(folder, run.name, seconds, power))
+    writer.start()
+    writer.join()
     began = time.monotonic()
     report = subprocess.Popen([sys.executable, "-m", "ssdrig", "report", str(run), "--quiet"])
     _, status, used = os.wait4(report.pid, 0)

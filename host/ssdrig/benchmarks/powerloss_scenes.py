@@ -8,7 +8,7 @@ import numpy as np
 
 from ssdrig.powerloss import promise, record, verdict
 from ssdrig.powerloss.findings import NAMES
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, ROW, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, ROW, TRIM, WRITE
 from ssdrig.powerloss.promise import Promise
 
 CUT_NS, ON_NS = 1_000_000, 600_000_000
@@ -96,6 +96,30 @@ SCENES = (
         [(TRIM, 0, 2, 10, 20), (BLANK, 0, 2, 30, 40), (FLUSH, 0, 0, 50, 60)],
         {0: (7, 7, "OK"), 1: (7, ONES, "OK"), 2: (ZEROS, ONES, "OK")},
         KEPT._replace(after_trim=None),
+    ),
+    Scene(
+        "whose trimmed blocks may read as anything, unless a durable write came after",
+        [(*W0[:1], 0, 3, 10, 20, FUA), (TRIM, 0, 3, 30, 40), (WRITE, 1, 1, 50, 60, FUA), (WRITE, 2, 1, 50, 60)],
+        {0: (7, 6, "OK"), 1: (7, 6, "LOST_FUA"), 2: (7, record.UNSTABLE, "OK"), 3: (7, 6, "STALE")},
+        KEPT._replace(after_trim=None),
+    ),
+    Scene(
+        "a drive that ignores trims while it has power",
+        [(TRIM, 0, 1, 10, 20), (BLANK, 0, 1, 30, 40, 0, NOT_BLANK), (FLUSH, 0, 0, 50, 60)],
+        {0: (7, 7, "OK")},
+    ),
+    Scene(
+        "where no block is promised to be whole",
+        [(WRITE, 0, 2, 10, NEVER), (WRITE, 2, 2, 10, 20, FUA), (WRITE, 3, 1, 30, 40), (WRITE, 5, 1, 10, 20, FUA)],
+        {
+            0: (7, record.TORN, "OK"),  # of what was there and what was under way
+            1: (7, record.CORRUPT, "CORRUPT"),
+            2: (7, record.TORN, "TORN_LB"),
+            3: (7, record.TORN, "OK"),
+            4: (7, record.TORN, "TORN_LB"),
+            5: (7, record.TORN, "TORN_LB"),
+        },
+        KEPT._replace(atomic_blocks=0),
     ),
     Scene("ones where zeros are promised", [(TRIM, 0, 1, 10, 20)], {0: (7, ONES, "STALE")}),
     Scene(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ssdrig.analysis import table
 from ssdrig.benchmarks import Figure, at_most
+from ssdrig.errors import LoadError
 from ssdrig.virtual.flash.presets import PRESETS, Preset
 
 PRESET = "nvme-tlc"
@@ -17,9 +18,10 @@ MOST_MS = 5.0
 
 def power_states() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="ssdrig-bench-run-", dir="/var/tmp") as folder:
-        done = subprocess.run(
-            [sys.executable, "-m", "ssdrig", *WORDS, "--runs", folder], stdout=subprocess.PIPE, text=True, check=True
-        )
+        argv = [sys.executable, "-m", "ssdrig", *WORDS, "--runs", folder]
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise LoadError(f"`ssdrig {' '.join(WORDS)}` to end well", f"exit code {done.returncode}", "see its words")
         return against_preset(Path(json.loads(done.stdout)["run"]), PRESETS[PRESET])
 
 

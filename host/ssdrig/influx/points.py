@@ -19,7 +19,7 @@ from ssdrig.influx import cut_points, line_protocol, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds, playedlog
-from ssdrig.meter import samples
+from ssdrig.meter import reduced, samples
 from ssdrig.utc import Utc
 
 
@@ -255,8 +255,7 @@ def counts(run: Path) -> Counter[str]:
 
 
 def _seconds_with_samples(run: Path) -> list[np.ndarray]:
-    """Of each rail of the rig the seconds (of CLOCK_MONOTONIC) that have a sample."""
     try:
-        return [np.unique(power.t_ns // samples.SECOND_NS) for power in samples.load_rails(run)]
+        return reduced.seconds_with_samples(run)
     except RigError:
         return []

@@ -83,9 +83,10 @@ def run(
     """Carry out `job`; its files go into `folder`, which must be new or empty and keeps them whatever happens.
 
     on_second gets, about once a second, true differences: {"t_ns", "span_s", "ios", "bytes", "iops", "bw_bytes",
-    "lat_mean_ns", "total_ios", "total_bytes", "runtime_s"}. should_stop is asked ten times a second; when it says yes
-    fio is ended and a Result with stopped=True returned. A step without completed I/O for `stall_after_s` (default: see
-    stall_s), one that is not over `margin_s` after its time, and one that has moved more than job.most_bytes, is ended.
+    "lat_mean_ns", "total_ios", "total_bytes", "written_bytes" (of those), "runtime_s"}. should_stop is asked ten times
+    a second; when it says yes fio is ended and a Result with stopped=True returned. A step without completed I/O for
+    `stall_after_s` (default: see stall_s), one that is not over `margin_s` after its time, and one that has moved more
+    than job.most_bytes, is ended.
 
     Raises DriveError when the drive went away, hung or refused I/O; LoadError when fio failed, printed without end,
     moved too much, or left logs that do not add up, or the disk is full; ToolMissing; UsageError for a wrong job or a
@@ -206,6 +207,7 @@ class _Watch:
                     "lat_mean_ns": (now["lat_sum_ns"] - self.told["lat_sum_ns"]) / ios if ios else 0.0,
                     "total_ios": now["ios"],
                     "total_bytes": now["bytes"],
+                    "written_bytes": fiotext.totals(document, "write")["bytes"],
                     "runtime_s": now["runtime_ms"] / 1000,
                 }
             )

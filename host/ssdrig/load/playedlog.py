@@ -60,12 +60,17 @@ def load(folder: Path, direction: str | None = None) -> Seconds:
 
 def figures(folder: Path, dilation: int) -> dict:
     """played.figures() of what is kept, with {"trace", "source", "synthetic", "scaled", "of_ios" (of the whole trace),
-    "how"}. Raises LoadError."""
+    "how", "late_us" (by which a virtual drive's answers were behind its own time; None: of another drive)}. Raises
+    LoadError."""
     rows, records, said = _of(folder)
     header, how = said["header"], said["how"]
     found = played.figures(rows, records, int(records["intended_ns"][0]), bool(how.get("closed")), dilation)
     named = {"trace": header.get("name"), "source": header.get("source"), "synthetic": bool(header.get("synthetic"))}
-    return named | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how} | found
+    return (
+        named
+        | {"scaled": bool(header.get("scaled")), "of_ios": len(rows), "how": how, "late_us": said.get("late_us")}
+        | found
+    )
 
 
 def written_bytes(folder: Path, since_ns: int | None = None) -> tuple[int, int]:

@@ -29,6 +29,7 @@ BEYOND_US = 3600 * KNOT_US  # how far the map reaches outside the pings
 ROUGHLY_US = 60 * 1_000_000
 # a ping is contradicted if the others' line misses it by more than this and 3 typical half round trips
 OUTLIER_NS = 100_000
+_STEEPEST, _TRUE = np.array([-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3]), np.ones(1, bool)
 
 
 @dataclass(frozen=True)
@@ -198,9 +199,11 @@ def _corners(x_low, low, x_high, high) -> tuple[np.ndarray, np.ndarray, np.ndarr
     top(b) = min(high - b x), bottom(b) = max(low - b x), both piecewise linear in b."""
     xh, yh = _lower_hull(x_high, high)
     xl, yl = _lower_hull(x_low, -low)
-    slopes_high, slopes_low = np.diff(yh) / np.diff(xh), np.diff(yl) / np.diff(xl)
-    b = np.unique(np.concatenate([[-NOMINAL_PPM * 1e-3, NOMINAL_PPM * 1e-3], slopes_high, -slopes_low]))
-    b = b[np.abs(b) <= NOMINAL_PPM * 1e-3]
+    # not np.diff() and np.unique(): of a few numbers they cost more than all the rest
+    slopes_high, slopes_low = (yh[1:] - yh[:-1]) / (xh[1:] - xh[:-1]), (yl[1:] - yl[:-1]) / (xl[1:] - xl[:-1])
+    b = np.concatenate([_STEEPEST, slopes_high, -slopes_low])
+    b = np.sort(b[np.abs(b) <= NOMINAL_PPM * 1e-3])
+    b = b[np.concatenate([_TRUE, b[1:] != b[:-1]])]
     i, j = np.searchsorted(slopes_high, b), np.searchsorted(slopes_low, -b)
     return b, yh[i] - b * xh[i], -yl[j] - b * xl[j]
 
@@ -238,19 +241,20 @@ def _may_turn(x: np.ndarray, y: np.ndarray, block: np.ndarray) -> np.ndarray:
 
 
 def _lower_hull(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower convex hull of points sorted by x. A point above the chord of its neighbours is no corner, so whole passes
-    may drop all such points at once; what no pass changes is convex."""
-    if (np.diff(x) == 0).any():
-        order = np.lexsort((y, x))
-        x, y = x[order], y[order]
-        single = np.concatenate([[True], np.diff(x) > 0])
-        x, y = x[single], y[single]
-    while True:
-        dx, dy = np.diff(x), np.diff(y)
-        corner = np.concatenate([[True], dx[:-1] * dy[1:] > dy[:-1] * dx[1:], [True]])
-        if corner.all():
-            return x, y
-        x, y = x[corner], y[corner]
+    """Lower convex hull of points sorted by x (Andrew's monotone chain). In plain Python: they are few, and thousands
+    of windows have one each."""
+    xs: list[float] = []
+    ys: list[float] = []
+    for to_x, to_y in zip(x.tolist(), y.tolist(), strict=True):
+        if xs and xs[-1] == to_x:  # the lowest of those at one place
+            if to_y >= ys[-1]:
+                continue
+            del xs[-1], ys[-1]
+        while len(xs) > 1 and (xs[-1] - xs[-2]) * (to_y - ys[-1]) <= (ys[-1] - ys[-2]) * (to_x - xs[-1]):
+            del xs[-1], ys[-1]
+        xs.append(to_x)
+        ys.append(to_y)
+    return np.array(xs), np.array(ys)
 
 
 def _consistent(x, low, high) -> np.ndarray:

@@ -8,6 +8,7 @@ or where a hello carries another boot id; it is named by its hello.
 import json
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from itertools import repeat
 
 import numpy as np
 
@@ -31,18 +32,34 @@ KINDS = (
 )
 PING_PATIENCE_NS = 60 * 10**9
 PONG_PATIENCE_NS = 10**9
+NEVER_NS = np.iinfo(np.int64).max  # when a ping was sent that was not
 FRAMES_AT_ONCE = 1000  # whose samples stay in a processor's cache while they are decoded
 
 
 @dataclass
 class Boot:
-    """One life of the board. rails: (rail, config) -> the hello's facts. Pings are (t1 ns, tick us, t4 ns, held us)."""
+    """One life of the board. rails: (rail, config) -> the hello's facts."""
 
     boot: int | None = None
     hello: dict | None = None
     hello_frame: int | None = None  # number of the first H frame in the run
     rails: dict = field(default_factory=dict)
-    pings: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _pings: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def pings(self) -> np.ndarray:
+        """int64 (pings, 4): t1 ns, tick us, t4 ns, held us."""
+        if len(self._pings) != 1:
+            self._pings = [np.concatenate([np.empty((0, 4), np.int64), *self._pings])]
+        return self._pings[0]
+
+    def add_pings(self, pings: np.ndarray) -> None:
+        """More of them."""
+        self._pings.append(pings)
+
+    def forget_pings(self, but: int) -> None:
+        """All but the latest so many."""
+        self._pings = [self.pings[-but:]]
 
 
 @dataclass
@@ -99,6 +116,8 @@ ENERGY = np.dtype(
     ]
 )
 
+ANSWERS = np.dtype([(name, "i8") for name in ("token", "boot", "tick", "t4_ns", "held_us")])
+
 
 class Decoder:
     """Feed it records in file order; then read `boots`, `frames(rail)`, `energies()` and the counts. `kind` Places: it
@@ -111,7 +130,7 @@ class Decoder:
         self._rails: dict[int, list] = {}
         self._energies: list[np.ndarray] = []
         self._sent: dict[int, int] = {}  # token -> t1 of pings without an answer yet
-        self._answers: list[tuple[int, Boot, int, int, int]] = []  # pongs whose ping has not been read yet
+        self._answers = np.empty(0, ANSWERS)  # pongs whose ping has not been read yet
         self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
         self._tail: list[tuple[int, bytes]] = []  # (seq, payload) of the latest frames
 
@@ -182,14 +201,12 @@ class Decoder:
         here = keep & (kind == wire.ENERGY)
         self._energy(data, start[here], length[here], boot[here])
         here = np.flatnonzero(keep & (kind == wire.PONG) & (tick >= 0))
-        tokens = _gather(data, start[here] + wire.P_TOKEN, 4).tolist()
-        held_us = np.zeros(len(here), np.int64)  # protocol 1 does not say
+        answers = np.zeros(len(here), ANSWERS)  # held 0: protocol 1 does not say
+        answers["token"] = _gather(data, start[here] + wire.P_TOKEN, 4)
+        answers["boot"], answers["tick"], answers["t4_ns"] = boot[here], tick[here], records.t_ns[rows[here]]
         says = length[here] >= wire.P_END
-        held_us[says] = _gather(data, start[here[says]] + wire.P_HELD, 4)
-        answered = records.t_ns[rows][here].tolist()
-        self._answers += zip(
-            tokens, (self.boots[b] for b in boot[here]), tick[here].tolist(), answered, held_us.tolist()
-        )
+        answers["held_us"][says] = _gather(data, start[here[says]] + wire.P_HELD, 4)
+        self._answers = np.concatenate([self._answers, answers])
 
     def _boots(self, records, rows, kind, seq, tick) -> tuple[np.ndarray, np.ndarray]:
         """Which frames to keep (no repeats), and the boot of each; counts frames lost by sequence number."""
@@ -313,16 +330,16 @@ class Decoder:
 
     def _match_pongs(self, now_ns: int) -> None:
         """Pair pongs with their pings; either may have been written first."""
-        done = 0
-        # strictly in order, so that it does not matter how the file was cut
-        for token, boot, tick, t4_ns, held_us in self._answers:
-            t1_ns = self._sent.get(token)
-            if t1_ns is None and now_ns - t4_ns < PONG_PATIENCE_NS:
-                break  # the ping's record may come right behind
-            if t1_ns is not None and t1_ns <= t4_ns:
-                boot.pings.append((t1_ns, tick, t4_ns, held_us))
-            done += 1
-        del self._answers[:done]
+        of = self._answers
+        t1_ns = np.fromiter(map(self._sent.get, of["token"].tolist(), repeat(NEVER_NS)), np.int64, len(of))
+        # strictly in order, so that it does not matter how the file was cut: the ping's record may come right behind
+        waits = (t1_ns == NEVER_NS) & (of["t4_ns"] > now_ns - PONG_PATIENCE_NS)
+        done = int(waits.argmax()) if waits.any() else len(of)
+        self._answers, good = of[done:], np.flatnonzero((t1_ns <= of["t4_ns"])[:done])
+        for boot in np.unique(of["boot"][good]).tolist():
+            mine = good[of["boot"][good] == boot]
+            columns = (t1_ns[mine], of["tick"][mine], of["t4_ns"][mine], of["held_us"][mine])
+            self.boots[boot].add_pings(np.stack(columns, axis=1))
         if len(self._sent) > 10_000:
             self._sent = {token: t for token, t in self._sent.items() if now_ns - t < PING_PATIENCE_NS}
 

@@ -13,12 +13,13 @@ import numpy as np
 
 from ssdrig import wire
 from ssdrig.errors import RigError
-from ssdrig.meter import clock, power
+from ssdrig.meter import calibration, clock, power
 from ssdrig.meter.closure import Stretch
 from ssdrig.meter.frames import Decoder, Places, decode_samples
 from ssdrig.meter.power import Gaps
 
-FRAMES_AT_ONCE = 500  # whose samples stay in a processor's cache while they are worked on
+FRAMES_AT_ONCE = 2000  # whose samples stay in a processor's caches while they are worked on
+COMPILED_SAMPLES = 10_000_000  # of a rail from which on compiled code is worth its import
 
 
 class Piece(NamedTuple):
@@ -36,6 +37,13 @@ class Piece(NamedTuple):
     J: np.ndarray  # float64, with lead: running energy of the run
     raw_J: np.ndarray  # float64, with lead: see power.Power
     gaps: Gaps
+
+
+def clocks_of(decoder: Decoder) -> dict[int, clock.ClockMap]:
+    """The clock of each boot that has frames of a rail, and pings."""
+    boots = {boot for rail in decoder.rails() for boot in np.unique(decoder.frames(rail).boot).tolist()}
+    pings = {boot: decoder.boots[boot].pings for boot in sorted(boots)}
+    return {boot: clock.fit(*of.T) for boot, of in pings.items() if len(of)}
 
 
 class Stream:
@@ -60,12 +68,10 @@ class Stream:
         return power.last_facts(self._boots, self.rail)
 
     def fit(self, clocks: dict[int, clock.ClockMap]) -> None:
-        """Fit the clock of each boot that has frames; `clocks` of the boots that have been fitted by their pings."""
+        """Have a clock for each boot that has frames: of `clocks` (see clocks_of) or, without pings, by arrivals."""
         for boot in np.unique(self._places.boot).tolist():
-            pings = self._boots[boot].pings
-            if pings and boot not in clocks:
-                clocks[boot] = clock.fit(*np.array(pings, np.int64).T)
-            self._clocks[boot] = clocks[boot] if pings else clock.fit(*np.array(self._arrivals(boot), np.int64).T)
+            by_arrivals = None if boot in clocks else clock.fit(*np.array(self._arrivals(boot), np.int64).T)
+            self._clocks[boot] = by_arrivals or clocks[boot]
 
     def stretches(self) -> Iterator[Stretch]:
         """Its segments, for closure.brackets."""
@@ -94,14 +100,10 @@ class Stream:
 
     def _piece(self, a: int, z: int, first: int, facts: dict, fitted, period: np.ndarray, lead: tuple | None):
         layout, number = self._layout, int(self._layout.first[a])
-        t_us, vbus, current = self._samples(a, z)
-        n, behind = len(t_us), 0 if lead is None else 1  # what of the arrays is of the piece before
-        t_ns, V, I = np.empty(behind + n, np.int64), np.empty(n), np.empty(n)  # noqa: E741
-        t_ns[behind:] = fitted.t_ns(t_us)
-        power.convert(facts, vbus, current, V, I)
-        volts_sum_V = float(V.sum())
-        P = np.empty(behind + n)
-        np.multiply(V, I, out=P[behind:])
+        n, behind = int(self._places.n[a:z].sum()), int(lead is not None)  # what of the arrays is of the piece before
+        t_ns, P = np.empty(behind + n, np.int64), np.empty(behind + n)
+        read = self._read_compiled if self.samples >= COMPILED_SAMPLES else self._read
+        t_us, vbus, current, volts_sum_V = read(a, z, facts, fitted, t_ns[behind:], P[behind:])
         plain = not facts.get("calibration") and not (current < 0).any()
         raw_P = P
         if not plain or (lead and lead[1] != lead[2]):
@@ -128,17 +130,44 @@ class Stream:
         piece = Piece(number, t_us, fitted, volts_sum_V, at_limit, t_ns, P, J, raw_J, gaps)
         return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
 
+    def _read(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):
+        """Frames a to z - 1: fills t_ns and P; returns t_us, vbus and current (see frames.Frames), and the sum of V."""
+        t_us, vbus, current = self._samples(a, z)
+        t_ns[:] = fitted.t_ns(t_us)
+        V, I = np.empty(len(t_us)), np.empty(len(t_us))  # noqa: E741
+        power.convert(facts, vbus, current, V, I)
+        np.multiply(V, I, out=P)
+        return t_us, vbus, current, float(V.sum())
+
+    def _read_compiled(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):
+        """As _read."""
+        from ssdrig.meter import readings  # not with this module, see COMPILED_SAMPLES
+
+        data, at = self._bytes(a, z)
+        words = np.ndarray(len(data) - 7, "<i8", data, strides=(1,))
+        of_frames = at, self._places.n[a:z], self._places.t0_us[a:z]
+        of_clock = fitted.tick_us, fitted.offset_ns, fitted.base_us, fitted.base_ns
+        of_rail = calibration.scales(facts), bool(facts.get("calibration"))
+        t_us, vbus, current = np.empty(len(P), np.int64), np.empty(len(P), np.int32), np.empty(len(P), np.int32)
+        volts_sum_V = readings.read(words, *of_frames, *of_clock, *of_rail, t_us, t_ns, vbus, current, P)
+        return t_us, vbus, current, volts_sum_V
+
     def _facts(self, frame: int) -> dict:
         return self._boots[self._places.boot[frame]].rails[(self.rail, int(self._places.config[frame]))]
 
     def _samples(self, a: int, z: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """t_us, vbus and current (see frames.Frames) of frames a to z - 1."""
+        data, at = self._bytes(a, z)
+        return decode_samples(data, at, self._places.n[a:z], self._places.t0_us[a:z])
+
+    def _bytes(self, a: int, z: int) -> tuple[bytes, np.ndarray]:
+        """What of rig.bin has the samples of frames a to z - 1, and where in it those of each begin (int64)."""
         at, n = self._places.at[a:z], self._places.n[a:z]
         begin, end = int(at[0]), int(at[-1] + n[-1] * wire.SAMPLE_BYTES)
         data = os.pread(self._file, end - begin, begin)
         if len(data) < end - begin:
             raise RigError(f"{end} bytes in rig.bin", "it has become shorter while it was read", "report the run again")
-        return decode_samples(data, at - begin, n, self._places.t0_us[a:z])
+        return data, at - begin
 
     def _last_us(self, z: int) -> int:
         """Board time of the last sample before frame z."""

@@ -273,10 +273,10 @@ def _host_time(frames: Frames, boots: list[Boot], first: np.ndarray, recent_ping
         b = int(frames.boot[a])
         rows = slice(int(first[a]), int(first[z]) if z < len(first) else total)
         pings = boots[b].pings if recent_pings is None else boots[b].pings[-recent_pings:]
-        if not pings:
+        if not len(pings):
             last = frames.t_us[np.append(first[a + 1 : z], rows.stop) - 1].tolist()
-            pings = arrivals(last, frames.arrival_ns[a:z].tolist())
-        fitted = clocks[b] = clock.fit(*np.array(pings, np.int64).T)
+            pings = np.array(arrivals(last, frames.arrival_ns[a:z].tolist()), np.int64)
+        fitted = clocks[b] = clock.fit(*pings.T)
         for at in range(rows.start, rows.stop, SAMPLES_AT_ONCE):
             part = slice(at, min(at + SAMPLES_AT_ONCE, rows.stop))
             t_ns[part] = fitted.t_ns(frames.t_us[part])

@@ -15,10 +15,10 @@ from ssdrig.meter import rails, samples
 from ssdrig.meter.clock import ClockMap
 from ssdrig.meter.closure import Closure, brackets, closed
 from ssdrig.meter.frames import Decoder, Places
-from ssdrig.meter.pieces import Piece, Stream
+from ssdrig.meter.pieces import Piece, Stream, clocks_of
 from ssdrig.meter.power import Gaps
 
-Heads = tuple[Decoder, dict[str, int]]  # see samples.decoded
+Heads = tuple[Decoder, dict[str, int], dict[int, ClockMap]]  # see samples.decoded and pieces.clocks_of
 
 
 @dataclass
@@ -117,16 +117,32 @@ def cut(edges_ns: np.ndarray, t_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 def heads(run: str | os.PathLike) -> Heads:
     """What the frames of a run folder say but for their samples. Raises JournalError without a run folder."""
-    return samples.decoded(run, Places)
+    decoder, short = samples.decoded(run, Places)
+    return decoder, short, clocks_of(decoder)
+
+
+def seconds_with_samples(run: str | os.PathLike) -> list[np.ndarray]:
+    """Of each rail of the rig the seconds (int64, of CLOCK_MONOTONIC, rising) that have a sample. Raises what
+    samples.load_rails raises."""
+    decoder, _, clocks = heads(run)
+    numbers, found = samples.rails_of(decoder), []
+    samples.need_some(run, decoder, any(len(decoder.frames(rail).n) for rail in numbers))  # there may be no file
+    with open(Path(run) / "rig.bin", "rb") as file:
+        for rail in numbers:
+            stream = Stream(file.fileno(), decoder, rail)
+            stream.fit(clocks)
+            of = [np.unique(piece.t_ns[1:] // samples.SECOND_NS) for piece in stream.pieces()]
+            found.append(np.unique(np.concatenate([np.empty(0, np.int64), *of])))
+    samples.need_some(run, decoder, any(len(of) for of in found))
+    return found
 
 
 def load_rails(run: str | os.PathLike, edges_ns, found: Heads | None = None) -> list[Reduced]:
     """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). found: heads() of the
     run, where they have been read. Raises what samples.load_rails raises."""
-    decoder, short = found or heads(run)
+    decoder, short, clocks = found or heads(run)
     numbers = samples.rails_of(decoder)
     edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
-    clocks: dict[int, ClockMap] = {}
     samples.need_some(run, decoder, any(len(decoder.frames(rail).n) for rail in numbers))  # there may be no file
     with open(Path(run) / "rig.bin", "rb") as file:
         for rail in numbers:
@@ -232,9 +248,11 @@ class _Rail:
 def largest_bound_ns(piece: Piece, begins: np.ndarray, end: int) -> np.ndarray:
     """The largest clock error of the samples from each of these positions to the next, of the last to `end`. It is
     linear between the knots of the clock: where ticks do not fall, samples beside knots and borders tell it."""
-    t_us, knots_us = piece.t_us[:end], piece.clock.tick_us + piece.clock.base_us
-    first, last = np.searchsorted(knots_us, t_us[[0, -1]])
-    borders = np.concatenate([begins, [end], np.searchsorted(t_us, knots_us[first:last])])
+    t_us = piece.t_us[:end]
+    first, last = np.searchsorted(piece.clock.tick_us, t_us[[0, -1]] - piece.clock.base_us)
+    # whole microseconds, or the search would turn all samples into floating point
+    knots_us = np.ceil(piece.clock.tick_us[first:last]).astype(np.int64) + piece.clock.base_us
+    borders = np.concatenate([begins, [end], np.searchsorted(t_us, knots_us)])
     at = np.unique(np.clip(np.concatenate([borders - 1, borders]), begins[0], end - 1))
     if (t_us[1:] < t_us[:-1]).any():
         at = np.arange(begins[0], end)

@@ -18,7 +18,7 @@ from ssdrig.meter.power import Closure, Power, assemble, closure, explained, int
 __all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
 
 SECOND_NS = 10**9
-PIECE_BYTES = 1 << 24
+PIECE_BYTES = 1 << 22  # stays in a processor's cache while it is decoded
 PATIENCE_NS = 10 * SECOND_NS  # a second whose end no sample has passed is given up after this
 RECENT_PINGS = 900
 
@@ -105,14 +105,24 @@ def need_some(run: str | os.PathLike, decoder: Decoder, there: bool) -> None:
 
 def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) -> tuple[Decoder, dict[str, int]]:
     """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
-    decoder, at, skipped = Decoder(kind), 0, 0
+    decoder, at, skipped, compiled = Decoder(kind), 0, 0, journal.is_long(run)
     while True:
-        records = journal.records(run, at, PIECE_BYTES)
+        records = _piece(run, at, compiled)
         decoder.feed(records)
         skipped += records.skipped_bytes
         if records.next_offset == at:
             return decoder, {"left_bytes": records.left_bytes, "skipped_bytes": skipped}
         at = records.next_offset
+
+
+def _piece(run: str | os.PathLike, at: int, compiled: bool = False) -> rigbin.Records:
+    """Records of rig.bin from a byte offset on: a piece of it, and more where damage is longer than that."""
+    at_most = PIECE_BYTES
+    while True:
+        records = journal.records(run, at, at_most, compiled)
+        if records.next_offset > at or records.left_bytes < at_most:
+            return records
+        at_most *= 2
 
 
 def _power(decoder: Decoder, rail: int, short: dict[str, int]) -> Power:
@@ -211,7 +221,7 @@ class Follower:
         """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the
         rest."""
         while True:
-            records = journal.records(self._run, self._offset, PIECE_BYTES)
+            records = _piece(self._run, self._offset)
             if records.next_offset == self._offset:
                 break
             self._offset = records.next_offset

@@ -50,6 +50,8 @@ def step(found: Step, where: str, outer: Mapping[str, list]) -> None:
         _replay(found, set(swept), where)
     if found.do == "cuts":
         steps.KINDS["cuts"].check(found.keys, where)
+    if found.do == "recall":
+        steps.KINDS["recall"].check(found.keys, where)
     if found.do == "idle" and ("most" in found.keys) != ("until" in found.keys):
         seen = "`most` without `until`" if "most" in found.keys else "`until` without `most`"
         raise UsageError("`until` and `most` together", f"{seen} in {where}", "add the other, or leave both out")
@@ -144,7 +146,7 @@ def _repeat(found: Step, rules: list[values.Until], where: str) -> None:
         for words in rule.track:
             _track(found, words, where, ("wa",) if rule.rule == "wa" else AT_ONCE)
     for child in found.steps:
-        if child.do in ("choose", "wear", "cuts"):
+        if child.do in ("choose", "wear", "cuts", "retain", "recall"):
             raise UsageError(f"{child.do} on the first level", f"one in {where}", "put it behind the repeat")
     for key, points in found.axes.items():
         children = [child for child in found.steps if key in steps.KINDS[child.do].KEYS]
@@ -198,6 +200,13 @@ def _load(found: Step, swept: set[str], where: str) -> None:
         raise UsageError("`resume` in the repeat", f"`resume` in {where}, inside of it", "move it to the repeat")
     if "hot" in keys and keys.get("pattern") == "sequential":
         raise UsageError('hot zones with pattern = "random"', f"a sequential pattern in {where}", "leave out hot")
+    if keys.get("offset") == "behind" and (keys["pattern"], keys["threads"], "amount" in has) != (
+        "sequential",
+        1,
+        True,
+    ):
+        seen = f"another load in {where}"
+        raise UsageError('offset = "behind" of a sequential load of one thread with an amount', seen, "leave it out")
     if "every" in has and (keys["qd"], keys["threads"]) != (1, 1):
         raise UsageError("`every` of one I/O at a time", f"several in {where}", "leave out qd and threads")
     if "every" in has and {"rate", "on"} & has:

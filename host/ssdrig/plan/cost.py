@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ssdrig.load.fiojob import LOG_BYTES_PER_S
-from ssdrig.steps import cuts, idle, load, speeds
+from ssdrig.steps import cuts, idle, load, recall, speeds
 
 if TYPE_CHECKING:  # expand imports the kinds of step, and these ask for costs
     from ssdrig.plan.expand import Act
@@ -78,6 +78,8 @@ def of(act: "Act", drive: Mapping, earlier: Mapping[str, tuple[float, float]] | 
         return _of_wear(act, drive, known)
     if act.do == "cuts":
         return _of_cuts(act, drive, known)
+    if act.do in ("retain", "recall"):
+        return _of_retention(act, drive, known)
     if act.do == "replay":
         return _of_replay(act, drive, known, earlier)
     if act.do not in ("fill", "load"):
@@ -170,6 +172,21 @@ def _of_cuts(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> C
         spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
         time_s = (known[0] / spread, known[0] * spread)
     return Cost(time_s, written, written[1])
+
+
+def _of_retention(act: "Act", drive: Mapping, known: tuple[float, float] | None) -> Cost:
+    """Writing the region with its scratch and reading the baseline; or reading all of it as often as there are
+    passes."""
+    k, keys = drive.get("time_dilation") or 1, act.keys
+    slow_Bps, fast_Bps = speeds.of(drive["interface"])[0]
+    amount = act.amount_bytes or 0
+    moved = amount if act.do == "retain" else keys["passes"] * drive["capacity_bytes"]
+    waits_s = keys["rest"] if act.do == "retain" else recall.waits_s(keys)
+    time_s = (moved / (k * fast_Bps) + waits_s, moved / (k * slow_Bps) + waits_s)
+    if known:
+        spread = HOST_TIMES if drive["interface"] == speeds.VIRTUAL else 1 + SPREAD
+        time_s = (known[0] / spread, known[0] * spread)
+    return Cost(time_s, (float(amount), float(amount)), float(amount))
 
 
 def _any(costs: Iterable[Cost]) -> Cost:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 16 * MIB
 WRITES = ("fill", "load", "wear")  # kinds of step with jobs of fio
-MAY_WRITE = (*WRITES, "replay", "cuts")
+MAY_WRITE = (*WRITES, "replay", "cuts", "retain")
 STEADY_ROUNDS = 5  # the rule's window
 
 
@@ -123,7 +123,26 @@ def expand(plan: grammar.Plan, drive: Mapping, capabilities: frozenset[str] = fr
             for inner in step.steps:
                 acts += _acts(inner, drive, capabilities, repeat, outer, picks.get(outer.get("at", "")))
         _judgeable(repeat, acts[begins:])
-    return acts
+    return _placed(acts)
+
+
+def _placed(acts: list[Act]) -> list[Act]:
+    """The acts, each load that begins behind the one before it at its own place: the next whole MiB, or the start of
+    its range again where that has no room for it. Raises UsageError for a range without room for two."""
+    out, end = [], 0
+    for act in acts:
+        amount = act.amount_bytes or 0
+        if act.keys.get("offset") == "behind":
+            if 2 * amount > act.range_bytes:
+                seen = f"{words.size(amount)} in {words.size(act.range_bytes)}"
+                expected = f"a range with room for two of {act.path}, which would overwrite what it has just written"
+                raise UsageError(expected, seen, "fill more of the drive, or write less at a time")
+            begin = -(-end // MIB) * MIB
+            act = replace(act, keys={**act.keys, "offset": begin if begin + amount <= act.range_bytes else 0})
+        if act.do == "load" and not act.not_run:
+            end = act.keys.get("offset", 0) + amount
+        out.append(act)
+    return out
 
 
 def tracked(words: str, acts: Iterable[Act]) -> list[Act]:
@@ -247,6 +266,8 @@ def _sized(act: Act, drive: Mapping) -> Act:
     size = tested_bytes(keys["range"], drive)
     if act.do == "wear":
         return _of_wear(replace(act, range_bytes=size), drive)
+    if act.do == "retain":
+        return _of_retain(replace(act, range_bytes=size), drive)
     amount = keys.get("amount")
     bytes_ = None
     if amount is not None:
@@ -269,6 +290,8 @@ def _sized(act: Act, drive: Mapping) -> Act:
 def _of_wear(act: Act, drive: Mapping) -> Act:
     """A wear step with its sizes: `slice_bytes`, `total_bytes`, `samples_bytes`."""
     keys, wear = act.keys, steps.KINDS["wear"]
+    if not keys["to"]:
+        return act
     part = keys["samples"]
     samples = part.fixed_bytes or int(drive["capacity_bytes"] * (part.percent or 0) / 100)
     sizes = {f"{key}_bytes": _wear_bytes(keys[key], drive, act.path) for key in ("slice", "total")}
@@ -299,6 +322,13 @@ def _of_cuts(act: Act, drive: Mapping) -> Act:
     return replace(act, range_bytes=size)
 
 
+def _of_retain(act: Act, drive: Mapping) -> Act:
+    """A retain step with all that it writes."""
+    from ssdrig.retention import layout
+
+    return replace(act, amount_bytes=layout.written_bytes(layout.of_drive(drive, act.range_bytes)))
+
+
 def _wear_bytes(amount: quantity.Wear, drive: Mapping, path: str) -> int:
     if amount.percent is None:
         return amount.fixed_bytes or int((amount.times or 0) * drive["capacity_bytes"])
@@ -313,6 +343,8 @@ def _wear_bytes(amount: quantity.Wear, drive: Mapping, path: str) -> int:
 
 def _unfit(act: Act, drive: Mapping, capabilities) -> str | None:
     """Why this drive or bench cannot do it, or why there is nothing to do."""
+    if act.do == "wear" and not act.keys["to"]:
+        return "no wear is asked for"
     if act.do in ("idle", "settle") and not act.keys.get("time", act.keys.get("most")):
         return "0 s"
     state, states = act.point.get("power_state", act.keys.get("power_state")), drive.get("power_states")

@@ -25,6 +25,8 @@ FAMILIES = (
     frozenset({"shares"}),
 )
 
+OPEN = "not given"  # a parameter that is this until a person gives it may be any text
+
 
 def families(value) -> frozenset[frozenset[str]]:
     """The families that a value may belong to; a list of points belongs to those that its members share."""
@@ -55,7 +57,7 @@ def read(document: Mapping, where: str) -> dict:
     for name, value in params.items():
         if not NAME.fullmatch(name):
             raise UsageError("parameter names of a-z, 0-9 and _", f"{shown(name)} in {where}", "rename it")
-        if not families(value):
+        if value != OPEN and not families(value):
             raise UsageError(
                 f"parameter {name} to be a quantity, a window, a mix of blocks, or a list of quantities of one unit",
                 f"{name} = {shown(value)} in {where}",
@@ -81,7 +83,7 @@ def chosen(params: dict, variants: Mapping, variant: str | None, sets: Mapping, 
         place = f"--set {shown(name)[1:-1]}={shown(words)[1:-1]}"
         value = of_words(words, place) if isinstance(words, str) else words
         _fits(params, name, value, place)
-        found[name] = value
+        found[name] = str(value) if params[name] == OPEN else value
     return found
 
 
@@ -102,6 +104,8 @@ def of_words(words: str, where: str):
 def _fits(params: dict, name: str, value, where: str) -> None:
     if name not in params:
         raise UsageError("a parameter of the plan", f"{shown(name)[1:-1]} in {where}", do_you_mean(name, params))
+    if params[name] == OPEN and isinstance(value, str | int | float):
+        return
     if not families(params[name]) & families(value):
         kinds = (kind for family in families(params[name]) for kind in family if kind in quantity.EXPECTED)
         likely = next(filter(None, (quantity.suggest(value, kind) for kind in sorted(kinds))), None)

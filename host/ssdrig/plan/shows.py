@@ -36,6 +36,7 @@ KEYS_OF: dict[str, View] = {
     "wear": View(("of",), ("title",)),
     "replay": View(("of",), ("title",)),
     "cuts": View(("of",), ("title",)),
+    "retention": View(("of",), ("title",)),
     "plateaus": View(("of",), ("title", "top")),
     "cache-recovery": View(("of",), ("title",)),
     "thermal": View(("of",), ("title", "top")),
@@ -140,6 +141,9 @@ def _view(show: Mapping, view: str, step: Step, axes: Mapping[str, Sequence]) ->
         raise values.Wrong("a wear step in the view wear", f"of = {shown(step.path)}", "name another step")
     if view == "cuts" and step.do != "cuts":
         raise values.Wrong("a cuts step in the view cuts", f"of = {shown(step.path)}", "name another step")
+    if view == "retention" and step.do not in ("retain", "recall"):
+        seen = f"of = {shown(step.path)}"
+        raise values.Wrong("a retain or recall step in the view retention", seen, "name another step")
     if view in FINE and step.keys.get("detail") != "fine":
         raise values.Wrong("a load whose detail is fine", f"of = {shown(step.path)}", 'add detail = "fine" to the load')
     if view == "rounds" and "/" not in step.path:

@@ -53,8 +53,10 @@ def after(state: State, act: Act) -> State:
         whole = (act.amount_bytes or 0) >= act.range_bytes
         valid_bytes = max(state.valid_bytes, act.range_bytes if whole else 0)
         return State("filled", valid_bytes, act.path)
-    if act.do in ("wear", "cuts"):
+    if act.do in ("wear", "cuts", "retain"):
         return State("written", state.valid_bytes, act.path)
+    if act.do == "recall":  # it reads what was sealed
+        return replace(state, name="written" if state.name in ("rested", "unknown") else state.name)
     if act.do == "load":
         ruled = any(entry.rule == "pts" for entry in act.keys.get("until", ()))
         if act.keys["read"] == 100:
@@ -128,7 +130,7 @@ def cut_short(state: State, act: Act) -> State:
     if act.do == "replay" and replay.trims(act):
         left = replace(left, valid_bytes=0)
     if (
-        act.do in ("wear", "cuts")
+        act.do in ("wear", "cuts", "retain")
         or (act.do == "load" and act.keys["read"] != 100)
         or (act.do == "replay" and replay.writes(act))
     ):

@@ -163,6 +163,11 @@ def bound(value, key: str) -> float | None:
         raise wrong(f'"never", or {error.expected}', value, key, 'write it like "p < 1 %"') from None
 
 
+def place(value, key: str) -> int | str:
+    """ "1 GiB", or "behind"."""
+    return value if value == "behind" else read(value, "bytes", key)
+
+
 def smart(value, key: str) -> float | str:
     """ "60 s", "edges" or "none"."""
     if isinstance(value, str) and value in ("edges", "none"):
@@ -349,7 +354,16 @@ def text(value, key: str) -> str:
 
 
 READERS: dict[str, Callable] = {
-    **{"blocks": blocks, "hot": hot, "smart": smart, "over": over, "until": until, "windows": windows, "span": span},
+    **{
+        "blocks": blocks,
+        "hot": hot,
+        "place": place,
+        "smart": smart,
+        "over": over,
+        "until": until,
+        "windows": windows,
+        "span": span,
+    },
     **{"judge": judge, "points": points, "shares": shares, "bound": bound, "text": text, "path": text},
     "value": lambda value, key: one_of(value, VALUES, key),
 }

@@ -19,6 +19,9 @@ SIGNATURE_SAMPLES = 2  # in a row, for noise alone passes four standard deviatio
 SIGNATURE_US = (1, 20_000)  # a cut behind the second of them, anywhere in a burst
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
+# of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
+# deviation is less of its mean
+LEVEL_PARTS, LEVEL_SHARE, STEADY = 100, 0.05, 0.05
 
 # aim -> (what its range means, least and most that may be asked for, default), in the unit of the range
 RANGES = {
@@ -168,8 +171,14 @@ def actual(
 
 def reached(made: Plan, rows: np.ndarray, seq: int | None, fired_ns: int, bound_ns: float, on_ns: int) -> Actual | None:
     """Of the command that was moved to the cut, seq in the history (None: it was not submitted). One that was to follow
-    the cut finds no drive any more: for it the time counts at which it would have been submitted. None where the
-    command was to come before the cut and is not there."""
+    the cut finds no drive any more: for it the time counts at which it would have been submitted. Of a plan that only
+    falls silent before the cut: of the last command. None where the plan has no distance, or the command was to come
+    before the cut and is not there."""
+    if made.delta_us is None:
+        return None
+    if not made.kind:
+        last_ns = int(rows["submit_ns"].max(initial=0))
+        return Actual((fired_ns - last_ns) / 1000, None, bound_ns / 1000) if last_ns else None
     if seq is not None:
         mine = rows[rows["seq"] == seq]
         return actual(mine, made.kind, made.flags, fired_ns, bound_ns, on_ns)
@@ -181,13 +190,29 @@ def reached(made: Plan, rows: np.ndarray, seq: int | None, fired_ns: int, bound_
 def learn(idle_A, load_A) -> Thresholds:
     """From samples of some seconds each, A: mean + 4 standard deviations of what is no burst. What lies further from
     the median than 4 robust standard deviations counts as burst; that holds as long as bursts are less than half of it.
+    An idle drive is awake before it sleeps, which is no burst either: its highest steady level counts.
 
     Raises ValueError for samples that are none."""
-    idle, idle_sd = _calm(idle_A)
+    idle, idle_sd = _calm(_highest(idle_A))
     load, load_sd = _calm(load_A)
     burst_A = load + SDS * load_sd
     share = float(np.mean(np.asarray(load_A) > burst_A))
     return Thresholds(idle, idle_sd, idle + SDS * idle_sd, load, load_sd, burst_A, share)
+
+
+def _highest(amps) -> np.ndarray:
+    """The samples of the highest level at which the current stays for LEVEL_SHARE of the time."""
+    amps = np.asarray(amps, float)
+    if len(amps) < 2 * LEVEL_PARTS:
+        return amps
+    parts = np.array_split(amps, LEVEL_PARTS)
+    middle, sd = (np.array(each) for each in zip(*(_calm(part) for part in parts)))
+    steady = sd <= np.maximum(SDS * np.median(sd), STEADY * middle)
+    for at in np.flatnonzero(steady)[np.argsort(-middle[steady])]:
+        here = steady & (np.abs(middle - middle[at]) <= SDS * max(sd[at], 1e-9))
+        if here.mean() >= LEVEL_SHARE:
+            return np.concatenate([parts[i] for i in np.flatnonzero(here)])
+    return amps
 
 
 def _calm(amps) -> tuple[float, float]:

@@ -16,10 +16,8 @@ import numpy as np
 from ssdrig.drive.aio import CONTROL, EVENT, FDSYNC, PREAD, PWRITE, RWF_DSYNC, TRIM_LOOK_NS, Context, Discards
 from ssdrig.errors import DriveError
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import Slots
+from ssdrig.powerloss.slots import AWAY, Slots
 
-# errnos of a drive that is not there any more
-AWAY = (errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENOMEDIUM)
 _OPCODES = np.zeros(5, np.int64)
 _OPCODES[[WRITE, FLUSH, BLANK]] = PWRITE, FDSYNC, PREAD
 CONTROL_BYTES = CONTROL.itemsize

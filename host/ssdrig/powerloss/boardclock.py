@@ -25,8 +25,9 @@ class BoardClock:
         self.offset = records.next_offset
         for rail in self._decoder.rails():
             self._decoder.keep(rail, np.zeros(len(self._decoder.frames(rail).n), bool))
-        pings = self._decoder.boots[-1].pings[-PINGS:]
+        boot = self._decoder.boots[-1]
+        boot.forget_pings(PINGS)
         try:
-            return clock.fit(*np.array(pings, np.int64).reshape(-1, 4).T)
+            return clock.fit(*boot.pings.T)
         except ValueError as error:
             raise RigError("a board that answers pings", str(error), "look at its cable: ./ssdrig rig info") from error

@@ -34,8 +34,8 @@ class Recharge(NamedTuple):
 
 
 class Health(NamedTuple):
-    """Capacitance at each cut, in % of that at the first one, by a line through the recharge energies; its standard
-    error in points, that of the line at its ends included."""
+    """Capacitance at each cut, in % of that at the first one, by a line through the recharge energies; the standard
+    error of the last one, in points."""
 
     percent: list[float]
     error_percent: float
@@ -88,6 +88,6 @@ def health(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Health
     rest = y - (at + slope * (x - x.mean()))
     scatter = math.sqrt(float((rest**2).sum()) / max(1, len(x) - 2))
     spread = float(((x - x.mean()) ** 2).sum())
-    end = max(abs(x[0] - x.mean()), abs(x[-1] - x.mean()))
-    error = scatter * math.sqrt(1 / len(x) + end**2 / spread) if spread else scatter
-    return Health([100 * float(each / line[0]) for each in line], 100 * error / float(line[0]))
+    ratio, begin, end = float(line[-1] / line[0]), float(numbers[0] - x.mean()), float(numbers[-1] - x.mean())
+    variance = (1 - ratio) ** 2 / len(x) + (end - ratio * begin) ** 2 / spread if spread else 2.0
+    return Health([100 * float(each / line[0]) for each in line], 100 * scatter * math.sqrt(variance) / float(line[0]))

@@ -9,21 +9,32 @@ import shutil
 import time
 import zlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ssdrig import journal, parts
-from ssdrig.errors import ControlFailed, DriveError, PromiseBroken, SsdrigError, Suspicion, UsageError
-from ssdrig.powerloss import aim, health, history, judging, readback, record, schedule, sessions
+from ssdrig.errors import (
+    ControlFailed,
+    DriveError,
+    PromiseBroken,
+    RigError,
+    SsdrigError,
+    Suspicion,
+    UsageError,
+    words_of,
+)
+from ssdrig.powerloss import aim, health, history, judging, readback, record, schedule, sessions, streams
 from ssdrig.powerloss import fall as falls
-from ssdrig.powerloss.cycle import USUAL, Cycle, Lived
+from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.fill import fill, flush
 from ssdrig.powerloss.layout import index, make
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
-from ssdrig.powerloss.verdict import next_base
+from ssdrig.powerloss.target import alone
+from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
 
 WHOLE_EVERY = 50  # sessions after which all of the window is read
@@ -48,6 +59,8 @@ class _Campaign:
         if self.target is None:
             do = "give --rig PORT, or --power-off and --power-on"
             raise UsageError("a bench that can take the drive's power", "none", do)
+        if uri := stage.bench.drive.get("target"):
+            open_links.enter_context(alone(uri))
         root = parts.root(self.book.path)
         self.folders = parts.of(root)
         self.run = zlib.crc32(root.name.encode())
@@ -111,11 +124,9 @@ class _Campaign:
     def _tell_judged(self) -> None:
         """What earlier parts have judged; a session that came to its verdict, but not to its event, gets it now."""
         self.records.update(sessions.judged(self.folders))
-        told = {
-            event["cut"] for part in self.folders for event in journal.events(part) if event["kind"] == "session.judged"
-        }
+        told = {e["cut"] for part in self.folders for e in journal.events(part) if e["kind"] == sessions.JUDGED}
         for number in sorted(set(self.records) - told):
-            self._tell("session.judged", **self.records[number])
+            self._tell(sessions.JUDGED, **self.records[number])
 
     def _begin(self, of: int) -> None:
         """The drive is there, the window filled or, of a campaign that goes on, read."""
@@ -139,6 +150,8 @@ class _Campaign:
                 raise
             self.supply.give()  # a campaign that was killed may have left it without power
             self.link = self.cycle.there(FIRST_S)
+        if not self.link.can_trim and (aims := [each for each in self.aims if aim.parse(each).name == "trim"]):
+            raise UsageError("a drive that takes trims, for the aim at them", f"{aims[0]}", "leave the aim out")
         if self._filled():
             stage.progress.show(f"{self.act.path}: reading what is there")
             flush(self.link)  # the drive may have kept its power, and its cache what nobody has judged
@@ -163,9 +176,12 @@ class _Campaign:
     # ---- one session
 
     def _session(self, cut: Cut, whole: bool) -> None:
-        where = self.book.path / sessions.folder(cut.number)
-        link, self.link = self.link, None
-        lived, self.link = self.cycle.live(cut, where, self.next_seq, self.base, link)
+        where, cut = self.book.path / sessions.folder(cut.number), self.cycle.possible(cut)
+        try:
+            lived = self._lived(cut, where)
+        except Gone as gone:
+            self._gone(cut, gone.lived)
+            raise
         if len(lived.rows):
             self.next_seq = int(lived.rows["seq"][-1]) + 1
         after = self._looked(lived.ready_s if lived.outcome else self.state.ready_s)
@@ -187,30 +203,12 @@ class _Campaign:
             health.usual_s(ready_s),
             self._fall(cut, lived),
             lambda lba: readback.block(self.link, self.layout, lba),
+            self.records.get(cut.number - 1),
         )
-        if lived.outcome is None or judged.record["why_not"]:  # it kept its power: what was read may still be volatile
-            flush(self.link)
-            self._take(blocks)
-            self._forget_trims(lived.rows)
-        else:
-            self._take(blocks)
         self.state = after
-        self.written_bytes += judged.record["written_bytes"]
-        outcome = lived.outcome
-        more = {"promise": self.promise._asdict(), "report": outcome.report if outcome else None}
-        more["picture"] = judged.picture
-        sessions.put(
-            self.book,
-            judged.record,
-            lived.rows,
-            blocks,
-            judged.verdict,
-            judged.proofs,
-            more,
-            outcome.waveform if outcome else None,
-        )
-        self.records[cut.number] = judged.record
-        self._tell("session.judged", **judged.record)
+        self._keep(lived, blocks, judged)
+        if lived.outcome is not None:
+            self._promised_now(cut)
         if judged.harness:
             self._tell("powerloss.end", stop="control")
             raise ControlFailed(
@@ -218,6 +216,76 @@ class _Campaign:
                 judged.harness,
                 f"nothing is said of the drive: look at {where}, the cables and the host's memory, and who else writes",
             )
+        flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write
+        self._take(blocks)
+        self._forget_trims(lived.rows)
+
+    def _gone(self, cut: Cut, lived: Lived) -> None:
+        """The drive has not come back, which is what this cut did. Where two commands switch the power, nobody has seen
+        that it is back."""
+        if not isinstance(self.supply, RigSupply):
+            lived.tries = min(lived.tries, health.DEAD_CYCLES - 1)
+        empty = np.zeros(0, np.int64)
+        none = Blocks(empty, empty, empty, np.zeros(0, bool))
+        now_ns, unique, gone = time.monotonic_ns(), self.target.queues_deleted, health.State(None)
+        how = none, now_ns, self.promise, unique, self.state, gone, None, self._fall(cut, lived), lambda lba: None
+        self._keep(lived, none, judging.judge(cut, lived, *how))
+
+    def _keep(self, lived: Lived, blocks: Blocks, judged: judging.Judged) -> None:
+        """From now on the session is judged."""
+        self.written_bytes += judged.record["written_bytes"]
+        outcome = lived.outcome
+        more = {"promise": self.promise._asdict(), "report": outcome.report if outcome else None}
+        more["picture"] = judged.picture
+        picture = outcome.waveform if outcome else None
+        sessions.put(self.book, judged.record, lived.rows, blocks, judged.verdict, judged.proofs, more, picture)
+        self.records[judged.record["cut"]] = judged.record
+        self._tell(sessions.JUDGED, **judged.record)
+
+    def _lived(self, cut: Cut, where: Path) -> Lived:
+        """The session, repeated once where the rig failed. Raises RigError where it fails again, DriveError."""
+        for last in (False, True):
+            link, self.link = self.link, None
+            try:
+                lived, self.link = self.cycle.live(cut, where, self.next_seq, self.base, link)
+                return lived
+            except RigError as error:
+                if link is not None:
+                    with contextlib.suppress(SsdrigError, OSError):
+                        link.close()
+                if last:
+                    raise
+                self._lost(cut, where, error)
+        raise AssertionError("the last try returns or raises")
+
+    def _lost(self, cut: Cut, where: Path, error: RigError) -> None:
+        """The rig failed in a session, so nobody knows what came of it, and it is not judged: the drive gets its power,
+        and what is there is where the session begins anew. Raises RigError, DriveError."""
+        self._tell("session.lost", cut=cut.number, why=words_of(error))
+        rows = history.read(where / "history.bin")
+        (where / "history.bin").rename(where / sessions.LOST)
+        if len(rows):
+            self.next_seq = int(rows["seq"][-1]) + 1
+        self.supply.restore()
+        self.target.away()
+        self.link = self.cycle.there(FIRST_S)
+        flush(self.link)  # it may have kept its power
+        self._take(self._read(rows, cut.seed, True))
+        self._forget_trims(rows)
+        self.state = self._looked(self.state.ready_s)
+        self._promised_now(cut)
+
+    def _promised_now(self, cut: Cut) -> None:
+        """What the next session is judged by. With its power a drive forgets what it was set to (its write cache), and
+        a kernel that finds it again what was set of its queue. Raises DriveError for blocks of another size."""
+        promise = self.target.promise()
+        if promise.block_bytes != self.promise.block_bytes:
+            seen, do = f"{promise.block_bytes}", "look at the drive: a cut must not format it"
+            raise DriveError(f"logical blocks of {self.promise.block_bytes} bytes, as before the cut", seen, do)
+        if promise != self.promise:
+            self._tell("powerloss.promise", cut=cut.number, promise=promise._asdict(), was=self.promise._asdict())
+            self.stage.progress.warn(f"from cut {cut.number} on the drive promises otherwise: {promise.why}")
+            self.promise = self.cycle.promise = promise
 
     def _fall(self, cut: Cut, lived: Lived) -> dict | None:
         """What the picture of the fall shows; the capacitance of a crowbar's is kept for ramps."""
@@ -226,7 +294,9 @@ class _Campaign:
             return None
         shape = cut.shape or USUAL
         ohm = self.supply.discharge_ohm if PROFILES[shape].learnt else None
-        seen = falls.of(outcome.waveform, outcome.fired_ns, shape, outcome.report["rails"][0], ohm, self.cycle.bulk_uF)
+        own, rail = schedule.own(cut, self.cycle.bulk_uF) or {}, outcome.report["rails"][0]
+        back_us = PROFILES[shape].back_us(own)
+        seen = falls.of(outcome.waveform, outcome.fired_ns, shape, rail, ohm, self.cycle.bulk_uF, back_us)
         if shape == USUAL and seen.capacitance_uF:
             self.cycle.bulk_uF = seen.capacitance_uF
         return seen._asdict()
@@ -260,11 +330,15 @@ class _Campaign:
         """A drive that promises nothing of trimmed blocks may show another content of them after the next cut than
         before it."""
         for row in rows[rows["kind"] == history.TRIM] if self.promise.after_trim is None else ():
-            at = index(self.layout, np.arange(int(row["lba"]), int(row["lba"]) + int(row["n"])))
+            n = min(int(row["n"]), streams.MOST_TRIM_BYTES // self.layout.block_bytes)
+            at = index(self.layout, np.arange(int(row["lba"]), int(row["lba"]) + n))
             self.base[at[at >= 0]] = record.UNKNOWN
 
     def _looked(self, ready_s: float | None) -> health.State:
-        return judging.state(self.stage.live.poll_smart("cut"), ready_s)
+        found = judging.state(self.stage.live.poll_smart("cut"), ready_s)
+        if "target" in self.stage.bench.drive:  # an NBD server, which has no other way to say it
+            found = found._replace(capacity_bytes=self.link.size_bytes)
+        return found
 
     def _most_bytes(self) -> int:
         """What the next session may write: half as much again as the most of any so far."""
@@ -285,6 +359,13 @@ class _Campaign:
                 "no cut that breaks a promise of the drive",
                 f"{failed} of {cuts} cuts: {', '.join(numbers[:10])}{', …' if failed > 10 else ''}",
                 f"read the proofs: {self.book.path / sessions.FOLDER}/*/proofs.json, or ./ssdrig report",
+            )
+        elif not cuts and any(not each["control"] for each in self.records.values()):
+            why = sorted({each["why_not"] for each in self.records.values() if not each["control"]})
+            self.stage.outcome = ControlFailed(
+                "at least one cut that can be judged",
+                f"none: {'; '.join(why[:3])}",
+                "nothing is said of the drive: see why, in ./ssdrig report",
             )
         elif suspicious:
             self.stage.outcome = Suspicion(

@@ -5,6 +5,7 @@ The writer runs in a thread of its own: the cut is waited for meanwhile. When th
 outstanding any more, it lets go of the drive at once, so that the kernel gives it the same name when it comes back."""
 
 import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.errors import DriveError, RigError, SsdrigError, words_of
+from ssdrig import prctl
+from ssdrig.errors import DriveError, ExchangedDrive, RigError, SsdrigError, words_of
 from ssdrig.powerloss import aim, history, readback, schedule
+from ssdrig.powerloss.health import DEAD_CYCLES
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
@@ -28,10 +31,12 @@ from ssdrig.rig.profiles import DEFAULT
 LEAD_S = 0.2  # the shortest time from the order to the cut
 SETTLE_S = 120.0  # the kernel gives up on a command after 30 s, and may repeat it
 READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
-TRIES = 3  # power cycles in which a missing drive is waited for
-MISSING_OFF_S = 10.0
+MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
+TRIED_BLOCKS = 16
+ANSWER_S = 1.0  # a drive that has power answers a read sooner
 SIGNATURE_S = 40.0  # so long a current is waited for that a cut is aimed at
+SWITCH_S = 0.0005  # so long another thread may keep the writer from its aimed command; Python's own is 5 ms
 POLL_S = 0.01  # between two looks whether it is there
 
 
@@ -50,11 +55,21 @@ class Lived:
     second: Outcome | None = None
     ready_s: float | None = None
     tries: int = 1
+    aimed_seq: int | None = None  # of the command that was moved to the cut
+
+
+class Gone(DriveError):
+    """The drive of a session has not come back; `lived`: what there is to say of it."""
+
+    def __init__(self, error: SsdrigError, lived: Lived):
+        super().__init__(error.expected, error.seen, error.do)
+        self.lived = lived
 
 
 class Cycle:
-    """Sessions on one target. `tell` takes events of the run's journal. `thresholds`: of the drive's current, for aims
-    at its bursts; `bulk_uF`: the capacitance of the rail, for a ramp; both None as long as they are not known."""
+    """Sessions on one target, each by what `promise` is when it begins. `tell` takes events of the run's journal.
+    `thresholds`: of the drive's current, for aims at its bursts; `bulk_uF`: the capacitance of the rail, for a ramp;
+    both None as long as they are not known."""
 
     def __init__(
         self,
@@ -67,7 +82,7 @@ class Cycle:
         keys: Mapping,
         tell: Callable[..., Any],
     ):
-        self._target, self._supply, self._layout, self._promise = target, supply, layout, promise
+        self._target, self._supply, self._layout, self.promise = target, supply, layout, promise
         self._run, self._seed, self._keys, self._tell = run, seed, keys, tell
         self.thresholds: aim.Thresholds | None = None
         self.bulk_uF: float | None = None
@@ -75,9 +90,9 @@ class Cycle:
     def live(self, cut: Cut, folder: Path, first_seq: int, base: np.ndarray, link) -> tuple[Lived, Any]:
         """One session over `link`, which is used up: what it came to, and a new link. Raises RigError where the supply
         fails, DriveError for a drive that does not come back."""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)  # a session that is repeated has one
         book = History(folder / "history.bin", first_seq)
-        writer = Writer(link, book, self._layout, self._promise, self._run, cut.number, cut.seed, base)
+        writer = Writer(link, book, self._layout, self.promise, self._run, cut.number, cut.seed, base)
         made = self._plan(cut)
         said = {"cut": cut.number, "aim": cut.aim, "shape": cut.shape, "control": cut.control, "seed": cut.seed}
         self._tell("cut.plan", **said, planned_ns=made.cut_ns)
@@ -94,7 +109,9 @@ class Cycle:
         finally:
             writing.end()
             book.close()
-        if cut.control == schedule.ANNOUNCED and writing.settled_ns is not None:
+        if cut.control:
+            _settled(writing)
+        if cut.control == schedule.ANNOUNCED:
             assert self._target.announce is not None
             link.close()
             self._target.announce()
@@ -102,6 +119,7 @@ class Cycle:
             outcome = self._supply.cut(USUAL, None, self._keys["off_time"])
         rows = history.read(folder / "history.bin")
         lived = Lived(rows, made.cut_ns, writing.ended_ns, writing.settled_ns, outcome, plan=made)
+        lived.aimed_seq = writer.aimed_seq
         if outcome is None:
             return lived, link
         self._tell("cut.fired", cut=cut.number, fired_ns=outcome.fired_ns, bound_ns=outcome.bound_ns)
@@ -115,20 +133,25 @@ class Cycle:
             self._target.away()
         return lived, self._back(cut, lived)
 
+    def possible(self, cut: Cut) -> Cut:
+        """The cut with the shape that it will have: the usual one of a drive that is told, and as long as what its own
+        one needs is not known."""
+        told = cut.control == schedule.ANNOUNCED
+        return cut._replace(shape=USUAL) if cut.shape and (told or schedule.own(cut, self.bulk_uF) is None) else cut
+
     def load(self, folder: Path, first_seq: int, base: np.ndarray, link, measure: Callable[[], Any]):
         """Write as in a session as long as `measure()` takes: (rows, what that returned). Raises DriveError where
         something is outstanding in the end."""
         folder.mkdir(parents=True)
         book = History(folder / "history.bin", first_seq)
-        writer = Writer(link, book, self._layout, self._promise, self._run, 0, self._seed, base)
+        writer = Writer(link, book, self._layout, self.promise, self._run, 0, self._seed, base)
         writing = _Writing(writer, link, self._target, None, leaves=False)
         try:
             found = measure()
         finally:
             writing.end()
             book.close()
-        if writing.settled_ns is None:
-            raise DriveError("all commands to end", "some have not", "see the kernel's log (dmesg)")
+        _settled(writing)
         return history.read(folder / "history.bin"), found
 
     def _plan(self, cut: Cut) -> aim.Plan:
@@ -143,67 +166,88 @@ class Cycle:
         """The cut as it was aimed; None: what it was to wait for did not come."""
         assert cut.shape is not None
         own = schedule.own(cut, self.bulk_uF)
-        shape, own = (USUAL, {}) if own is None else (cut.shape, own)
-        when = None
+        assert own is not None
+        when, boot = None, None
         if made.arm_ns is not None:
             _until(made.arm_ns)
         if made.above_A is not None:
             assert isinstance(self._supply, RigSupply)
             when = aim.when(made, self._supply.board_us, self._supply.lsb_A, self._supply.rail, cut.seed)
-            own["timeout_s"] = SIGNATURE_S
+            own["timeout_s"], boot = SIGNATURE_S, self._supply.boot
         until = time.monotonic() + self._keys["write"]
         while made.unflushed_bytes is not None and writer.unflushed_bytes < made.unflushed_bytes:
             if time.monotonic() > until:
                 break  # its own FLUSHes come too often for so many
             time.sleep(0.0005)
         try:
-            return self._supply.cut(shape, made.cut_ns, self._keys["off_time"], when, **own)
+            return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
         except RigError:
-            if when is None:
+            if when is None or boot != self._supply.boot:  # type: ignore[union-attr]
                 raise
             return None  # it was called off: no such current came
 
     def _back(self, cut: Cut, lived: Lived):
-        """A link to the drive once it answers again, after some more power cycles if need be. Raises DriveError."""
+        """A link to the drive once it answers again, after some more power cycles if need be. Raises Gone."""
         assert lived.outcome is not None
         since_ns = (lived.second or lived.outcome).on_ns
         while True:
             try:
                 link = self.there(READY_S)
+            except ExchangedDrive:
+                raise  # nobody has said that this one's power may be cut
             except SsdrigError as error:
                 self._tell("drive.missing", cut=cut.number, tries=lived.tries, why=words_of(error))
-                if lived.tries >= TRIES:
+                if self._target.ended():
                     raise
+                if lived.tries >= DEAD_CYCLES:
+                    raise Gone(error, lived) from error
                 lived.tries += 1
-                since_ns = self._supply.cut(USUAL, None, MISSING_OFF_S).on_ns
+                off_s = LAST_OFF_S if lived.tries == DEAD_CYCLES else MISSING_OFF_S
+                since_ns = self._supply.cut(USUAL, None, off_s).on_ns
                 continue
             lived.ready_s = (time.monotonic_ns() - since_ns) / 1e9
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)
             return link
 
     def answers(self) -> bool:
-        """Whether the drive is there, just now."""
-        try:
-            self.there(0.0).close()
-        except DriveError:
-            return False
-        return True
+        """Whether the drive answers a read within ANSWER_S, under the name that it had. A kernel may hold the read
+        until power is back, and whoever waits for it: a thread of its own does."""
+        answered = threading.Event()
+
+        def ask() -> None:
+            with contextlib.suppress(SsdrigError, OSError), contextlib.closing(self._target.open()) as link:
+                if self._reads(link):
+                    answered.set()
+
+        asking = threading.Thread(target=ask, name="powerloss-probe", daemon=True)
+        asking.start()
+        asking.join(ANSWER_S)
+        return answered.is_set()
+
+    def _reads(self, link) -> bool:
+        """Whether one of some blocks can be read: a kernel that has not noticed yet, or not given up, refuses all."""
+        first = self._layout.starts[:TRIED_BLOCKS].tolist()
+        return any(readback.block(link, self._layout, lba) is not None for lba in first)
 
     def there(self, within_s: float):
-        """A link to the drive, which has answered a read. Raises DriveError where it does not in time."""
+        """A link to the drive, which has answered a read. Raises DriveError where it does not in time, ExchangedDrive
+        where another one is in its place by then."""
         deadline = time.monotonic() + within_s
         while True:
             link = None
             try:
                 self._target.back()
                 link = self._target.open()
-                readback.block(link, self._layout, int(self._layout.starts[0]))
+                if not self._reads(link):
+                    raise DriveError("a drive that reads", "an error for every block", "see the kernel's log (dmesg)")
                 return link
             except (SsdrigError, OSError) as error:
                 if link is not None:
                     with contextlib.suppress(SsdrigError, OSError):
                         link.close()
-                if time.monotonic() > deadline:
+                if time.monotonic() > deadline or self._target.ended():
+                    if isinstance(error, ExchangedDrive):
+                        raise
                     raise DriveError(
                         f"the drive to come back within {within_s:g} s of power", words_of(error), "look at the drive"
                     ) from error
@@ -223,6 +267,9 @@ class _Writing:
         self._thread.start()
 
     def _work(self) -> None:
+        before_s = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        prctl.timer_slack(1)
         try:
             ended = self._writer.write(NEVER, self._moved)
             self.ended_ns = ended.t_ns
@@ -233,6 +280,8 @@ class _Writing:
                 self.left = True
         except BaseException as error:
             self._error = error
+        finally:
+            sys.setswitchinterval(before_s)
 
     def end(self) -> None:
         """Have it end, and wait for that. Raises what it met."""
@@ -240,6 +289,12 @@ class _Writing:
         self._thread.join()
         if self._error:
             raise self._error
+
+
+def _settled(writing: _Writing) -> None:
+    """Raises DriveError where a drive that has its power owes an answer."""
+    if writing.settled_ns is None:
+        raise DriveError("all commands to end", "some have not", "see the kernel's log (dmesg)")
 
 
 def _until(t_ns: int | None) -> None:

@@ -48,11 +48,17 @@ OF_DRIVE = (
     Class("MISSING", False, "the drive has not come back; certain once it stays away for ten power cycles"),
     Class("DEAD", True, "the drive has not come back in ten power cycles"),
     Class("READ_ONLY", True, "the drive takes no writes any more"),
+    Class("REFUSED", False, "the drive refused commands while it had power; certain where it takes no writes again"),
     Class(
         "SLOW_READY", False, "the drive took ten times as long as usual; certain above the time that it states itself"
     ),
     Class("READY_TOO_LATE", True, "the drive took longer to be ready than it states itself (CAP.TO)"),
     Class("SMART_REGRESS", True, "a counter that only grows has gone back"),
+    Class(
+        "SMART_UNSAVED",
+        False,
+        "a counter that only grows has gone back, of an ATA drive; certain of an NVMe drive, which promises to keep it",
+    ),
     Class(
         "SMART_MISCOUNT",
         False,

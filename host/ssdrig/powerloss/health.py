@@ -1,20 +1,22 @@
 """What a cut did to the drive as a whole: identity, capacity, being there, being writable, time to be ready, counters,
 spare, capacitors. Pure; the classes are in findings.OF_DRIVE.
 
-Sources: NVM Express Base Specification 2.0, log 02h (bytes 0, 3, 32 to 175); OCP Datacenter NVMe SSD Specification
+Sources: NVM Express Base Specification 2.0, log 02h (bytes 0, 3, 32 to 175; "retained across power cycles", which ATA
+says of no attribute); OCP Datacenter NVMe SSD Specification
 2.0, log C0h (0 to 15, 112 to 115, 128 to 129)."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ssdrig.powerloss import boot
 from ssdrig.powerloss.findings import BY_NAME
 
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
 USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
 FALLEN = 0.1  # of the recharge energy, for a finding
+LEAST = 9  # cuts that show it
 SURE = 3.0  # standard errors of a fall
 READ_ONLY_BIT = 3  # of the critical warning
 
@@ -40,6 +42,10 @@ class State(NamedTuple):
     spare_percent: int | None = None
     incomplete_dumps: int | None = None
     capacitor_health: int | None = None
+    protocol: str | None = None  # "NVMe", "ATA"
+    # of nand_write_bytes, and of model, serial, firmware and capacity: what another source says is not compared
+    nand_source: str | None = None
+    identity_source: str | None = None
 
 
 class Said(NamedTuple):
@@ -126,15 +132,16 @@ def _identity(before: State, after: State) -> list[Said]:
 
 
 def _differ(before: State, after: State, field: str) -> bool:
-    return None not in (getattr(before, field), getattr(after, field)) and getattr(before, field) != getattr(
-        after, field
-    )
+    was, now = getattr(before, field), getattr(after, field)
+    return before.identity_source == after.identity_source and None not in (was, now) and was != now
 
 
 def _grown(before: State, after: State, field: str) -> int | None:
     """By how much a number has grown; None: not known."""
     was, now = getattr(before, field), getattr(after, field)
-    return None if was is None or now is None else now - was
+    if was is None or now is None or field == "nand_write_bytes" and before.nand_source != after.nand_source:
+        return None
+    return now - was
 
 
 def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Said]:
@@ -143,7 +150,7 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
     back = [name for name, slack in GROWING.items() if grown[name] < -slack]
     off = [name for name, n in asked.items() if name not in back and _grown(before, after, name) not in (None, n)]
     found = {
-        "SMART_REGRESS": back,
+        "SMART_UNSAVED" if after.protocol == "ATA" else "SMART_REGRESS": back,
         "SMART_MISCOUNT": off,
         "SPARE_MEDIA": ["spare_percent"] * (grown["spare_percent"] < 0)
         + ["media_errors"] * (grown["media_errors"] > 0),
@@ -168,26 +175,12 @@ def usual_s(ready_s: Sequence[float | None]) -> float | None:
     return statistics.median(first) if len(first) > 2 else None
 
 
-def capacitors(recharge_J: Sequence[float | None]) -> Said | None:
-    """Whether the energy that recharges the capacitors, after each cut, has fallen over a campaign: the mean of its
-    first third against that of its last, by more than FALLEN and by more than SURE standard errors. None where it has
-    not, or with fewer than nine cuts."""
-    known = [each for each in recharge_J if each is not None]
-    third = len(known) // 3
-    if third < 3:
+def capacitors(numbers: Sequence[int], recharge_J: Sequence[float | None]) -> Said | None:
+    """Whether the energy that recharges the capacitors, after each cut, has fallen over a campaign: by its line
+    (boot.health), by more than FALLEN and by more than SURE standard errors. None where it has not, or with fewer than
+    LEAST cuts that show it."""
+    found = boot.health(numbers, recharge_J) if sum(each is not None for each in recharge_J) >= LEAST else None
+    if found is None or 100 - found.percent[-1] <= max(100 * FALLEN, SURE * found.error_percent):
         return None
-    first, last = known[:third], known[-third:]
-    was, now = statistics.fmean(first), statistics.fmean(last)
-    error = math.hypot(*(_scatter(part) / math.sqrt(third) for part in (first, last)))
-    if was <= 0 or was - now <= max(FALLEN * was, SURE * error):
-        return None
-    words = f"the recharge energy fell from {was:.3g} to {now:.3g} J ({100 * (now / was - 1):.0f} %)"
+    words = f"by the energy that recharges them {found.percent[-1]:.0f} ± {found.error_percent:.1g} % is left"
     return Said("PLP_DEGRADED", words)
-
-
-def _scatter(part: Sequence[float]) -> float:
-    """Standard deviation about the part's own line: the fall itself is no scatter."""
-    n = len(part)
-    line = statistics.linear_regression(range(n), part)
-    rest = sum((y - line.slope * x - line.intercept) ** 2 for x, y in enumerate(part))
-    return math.sqrt(rest / max(1, n - 2))

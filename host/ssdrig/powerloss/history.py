@@ -6,16 +6,20 @@ drive loses power, and what a killed process has put into a mapped file stays in
 rows since the last sync() are missing: such a session is not judged.
 """
 
+import errno
 import os
 from pathlib import Path
 
 import numpy as np
+
+from ssdrig.errors import JournalError
 
 # BLANK: a read that found what the drive promises of trimmed blocks, while no trim of them was under way (it would say
 # more of such a trim than the verdict takes from it: a lost write might be passed, never an innocent drive accused)
 WRITE, FLUSH, TRIM, BLANK = 1, 2, 3, 4
 KINDS = {WRITE: "write", FLUSH: "flush", TRIM: "TRIM", BLANK: "read of trimmed blocks"}
 FUA = 1  # flags
+NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
 NEVER = (1 << 63) - 1  # done_ns of a command that has not returned
 ROW = np.dtype(
     [
@@ -29,11 +33,13 @@ ROW = np.dtype(
         ("done_ns", "<i8"),
     ]
 )
+MOST_BLOCKS = 1 << 56  # of a drive
 ROOM = 1 << 16  # rows by which the file grows
 
 
 class History:
-    """The file being written, by one process. Raises FileExistsError for one that is there, and OSError."""
+    """The file being written, by one process. Raises FileExistsError for one that is there, and OSError; JournalError
+    on a full disk."""
 
     def __init__(self, path: str | os.PathLike, first_seq: int = 1):
         self._file = open(path, "x+b")
@@ -41,7 +47,12 @@ class History:
         self._grow()
 
     def _grow(self) -> None:
-        os.ftruncate(self._file.fileno(), (self._count + ROOM) * ROW.itemsize)
+        size = (self._count + ROOM) * ROW.itemsize
+        try:  # a hole in a mapped file would be a SIGBUS on a full disk
+            os.posix_fallocate(self._file.fileno(), 0, size)
+        except OSError as error:
+            seen, do = error.strerror or str(error), "make room, then ./ssdrig resume RUN goes on"
+            raise JournalError(f"room on the disk for {self._file.name}", seen, do) from error
         self._rows = np.memmap(self._file, ROW, "r+", shape=(self._count + ROOM,))
         self.rows = self._rows.view(np.ndarray)  # of those that are there, and room behind them
 
@@ -96,7 +107,10 @@ class History:
 
 
 def read(path: str | os.PathLike) -> np.ndarray:
-    """The rows of a history, ROW[n], also of one whose writer was killed. Raises OSError."""
+    """The rows of a history, ROW[n], also of one whose writer was killed; up to the first that is none. Raises
+    OSError."""
     data = Path(path).read_bytes()
     rows = np.frombuffer(data[: len(data) // ROW.itemsize * ROW.itemsize], ROW)
-    return rows[: int((np.append(rows["seq"], 0) == 0).argmax())]
+    follows = rows["seq"] == rows["seq"][:1] + np.arange(len(rows), dtype=np.uint64)
+    good = follows & (rows["seq"] > 0) & np.isin(rows["kind"], [*KINDS]) & (rows["lba"] < MOST_BLOCKS)
+    return rows[: int(np.append(good, False).argmin())]

@@ -1,6 +1,7 @@
 """What a session came to: its blocks judged, the drive looked at, and the flat record of both. Pure but for what it is
 given to read blocks with."""
 
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -8,15 +9,20 @@ import numpy as np
 
 from ssdrig.powerloss import aim, findings, health, picture, schedule, verdict
 from ssdrig.powerloss.cycle import Lived
-from ssdrig.powerloss.history import FLUSH, NEVER, WRITE
+from ssdrig.powerloss.health import Said
+from ssdrig.powerloss.history import FLUSH, NEVER, NOT_BLANK, WRITE
 from ssdrig.powerloss.promise import ACK, Promise
 from ssdrig.powerloss.proof import proof
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.sessions import MOST_PROOFS
+from ssdrig.powerloss.slots import AWAY
 from ssdrig.powerloss.supply import BACK_BY_ITSELF
 from ssdrig.powerloss.verdict import Blocks, Session, Verdict
 
+ADVICE = "TRIM_KEPT"  # a drive may ignore a trim, with its power on, too
+OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that say nothing of the drive
 NO_FALL = "the power was not taken by the rig: nothing was recorded of the fall"
+LATER = "taken from all starts together once the campaign has ended: `found` of the step in figures.json"
 
 
 class Judged(NamedTuple):
@@ -42,9 +48,10 @@ def judge(
     usual_s: float | None,
     fall: Mapping | None,
     block: Callable[[int], bytes | None],
+    earlier: Mapping | None = None,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
-    `block`: one as it is now."""
+    `block`: one as it is now; `earlier`: the record of the session before it."""
     outcome = lived.outcome
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
@@ -57,15 +64,27 @@ def judge(
     if cut.control == schedule.ANNOUNCED and not len(found.failed()):  # what it promises is kept: was it told?
         held = promise._replace(mode=ACK)
         found = verdict.judge(session, blocks, held)
-    why_not = found.why_not or _no_cut(cut, lived, before, after)
+    refused, taken = _refused(lived, cut_ns), int((verdict.counts(session) & (lived.rows["kind"] == WRITE)).sum())
+    if len(refused) and not taken and earlier and earlier.get("refused") and not earlier.get("acknowledged"):
+        after = after._replace(writable=False)
+    no_cut = _no_cut(cut, lived, before, after)
+    why_not = found.why_not or no_cut
+    tested = taken or len(refused) or len(found.failed()) or after.ready_s is None
+    if not (why_not or cut.control or tested):
+        why_not = "no write was acknowledged before the cut: nothing was tested"
     names = {findings.NAMES[n]: int(count) for n, count in enumerate(np.bincount(found.finding)) if n and count}
-    if cut.control and len(found.failed()) and held.mode != promise.mode or cut.control == schedule.NO_CUT and names:
-        words = ", ".join(f"{name} on {count} blocks" for name, count in names.items())
+    wrong = [f"{name} on {count} blocks" for name, count in names.items() if name != ADVICE]
+    if cut.control and len(refused) and after.writable is not False:
+        wrong.append(_words(refused))
+    if cut.control and len(found.failed()) and held.mode != promise.mode or cut.control == schedule.NO_CUT and wrong:
+        words = ", ".join(wrong)
         harness = f"{'no power was cut' if cut.control == schedule.NO_CUT else 'the cut was announced'}, yet {words}"
     said = []
     if not why_not:
         cycles, unsafe = _expected(cut, lived, before, after)
         said = health.judge(before, after, unsafe, cycles, usual_s, None, lived.tries)
+        if len(refused) and after.writable is not False and not harness:
+            said.append(Said("REFUSED", _words(refused)))
         if cut.control == schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
             harness = harness or "the cut was announced, yet the drive counts an unsafe shutdown"
     judged = not why_not and not harness
@@ -84,8 +103,11 @@ def judge(
         "bound_ns": outcome.bound_ns if outcome else None,
         "on_ns": outcome.on_ns if outcome else None,
         "off_s": outcome.off_s if outcome else None,
-        "ready_s": lived.ready_s,
+        "ready_s": None if no_cut else lived.ready_s,
         **at_cut(session, promise),
+        **_aimed(lived),
+        "acknowledged": taken,
+        "refused": len(refused),
         "blocks_read": len(blocks.lba),
         "findings": names if judged else {},
         "failed": judged and certain,
@@ -100,8 +122,36 @@ def judge(
         "fall_why": None if fall else NO_FALL,
         "recharge_J": None,
         "boot_J": None,
+        "energy_why": LATER if outcome and outcome.report else NO_FALL,
     }
     return Judged(record, found, proofs, harness if not why_not else "", picture.of_cut(session, blocks, held, found))
+
+
+def _aimed(lived: Lived) -> dict[str, Any]:
+    """Where the plan put the cut and where it came to lie, from the submission of the command that was moved to it."""
+    reached, outcome = None, lived.outcome
+    if outcome is not None:
+        times = outcome.fired_ns, outcome.bound_ns, outcome.on_ns
+        reached = aim.reached(lived.plan, lived.rows, lived.aimed_seq, *times)
+    return {
+        "planned_delta_us": lived.plan.delta_us,
+        "delta_us": reached.delta_us if reached else None,
+        "delta_bound_us": reached.bound_us if reached else None,
+    }
+
+
+def _refused(lived: Lived, cut_ns: int) -> np.ndarray:
+    """int64[]: the errnos of the commands that a drive with power refused, one that was there. A command of a person
+    takes the power at any time from its start on."""
+    rows, outcome = lived.rows, lived.outcome
+    bound_ns = outcome.bound_ns if outcome and outcome.report else 0
+    errors = -rows["status"].astype(np.int64)[(rows["done_ns"] < cut_ns - bound_ns) & (rows["status"] != NOT_BLANK)]
+    return errors[(errors > 0) & ~np.isin(errors, (*AWAY, *OF_HOST))]
+
+
+def _words(refused: np.ndarray) -> str:
+    names = sorted({errno.errorcode.get(int(each), str(each)) for each in refused})
+    return f"with its power on it refused {len(refused)} commands ({', '.join(names)})"
 
 
 def at_cut(session: Session, promise: Promise) -> dict[str, Any]:
@@ -129,22 +179,25 @@ def _no_cut(cut: Cut, lived: Lived, before: health.State, after: health.State) -
     outcome = lived.outcome
     if outcome is None:
         return "" if cut.control else f"what the cut was to wait for did not come: {cut.aim}"
-    if outcome.why_not:
-        return outcome.why_not
-    if cut.shape in BACK_BY_ITSELF and _grown(before.power_cycles, after.power_cycles) == 0:
-        return f"the {cut.shape} was no reset: the drive counts no power cycle"
-    return ""
+    rows = lived.rows
+    late = (rows["status"] == 0) & (rows["submit_ns"] > outcome.fired_ns + outcome.bound_ns)
+    if outcome.report is None and not outcome.why_not and (late & (rows["done_ns"] < outcome.on_ns)).any():
+        return "the drive still carried out commands when the command that takes its power had ended"
+    resets = _grown(before.power_cycles, after.power_cycles) if cut.shape in BACK_BY_ITSELF else None
+    if resets == 0:
+        return f"no reset by {cut.shape}: the drive counts no power cycle"
+    return "" if resets else outcome.why_not  # too short for the rig to see, and yet a reset
 
 
 def _expected(cut: Cut, lived: Lived, before: health.State, after: health.State) -> tuple[int, int]:
     """(power cycles, unsafe shutdowns) that the drive should have counted. A second cut into its start may have come
-    before it counted anything."""
+    before it counted anything, and each of several dips may have been a reset, or not."""
     cycles = int(lived.outcome is not None) + lived.tries - 1
     unsafe = cycles if cut.control is None else 0
-    if lived.second is None:
-        return cycles, unsafe
+    more = int(lived.second is not None) + ((schedule.own(cut, None) or {}).get("dips", 1) - 1)
     counted = (_grown(getattr(before, name), getattr(after, name)) for name in ("power_cycles", "unsafe_shutdowns"))
-    return tuple(n if n in (each, each + 1) else each for n, each in zip(counted, (cycles, unsafe)))  # type: ignore
+    found = (n if n is not None and each <= n <= each + more else each for n, each in zip(counted, (cycles, unsafe)))
+    return tuple(found)  # type: ignore[return-value]
 
 
 def _grown(was: int | None, now: int | None) -> int | None:
@@ -168,10 +221,18 @@ def state(snapshot: Mapping | None, ready_s: float | None) -> health.State:
         said.get("power_on_hours"),
         None,
         None,
-        said.get("nand_written_bytes"),
+        None if said.get("nand_written_wrap_bytes") else said.get("nand_written_bytes"),  # one that wraps goes back
         said.get("media_errors"),
         said.get("available_spare_percent"),
+        protocol=said.get("protocol"),
+        nand_source=said.get("nand_written_source"),
+        identity_source=_who_names_it(said.get("exit_status")),
     )
+
+
+def _who_names_it(exit_status: int | None) -> str:
+    """smartctl, if it could be run and reach the drive (bits 0 and 1 of its status)."""
+    return "the kernel" if exit_status is None or exit_status & 3 else "smartctl"
 
 
 def counted(records: Iterable[Mapping]) -> tuple[int, int, int]:

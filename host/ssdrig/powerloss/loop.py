@@ -5,14 +5,13 @@ A lane is a stream and the commands that are drawn for it. Each command that is 
 one, and takes one from the lane that it is of; the lane with most in hand comes next, of those that may. A lane that
 has MOST_IN_HAND waits for its own answers, and the others then wait with it, but for those of streams.BEHIND."""
 
-import errno
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from ssdrig.powerloss import record
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, WRITE
 from ssdrig.powerloss.record import BYTES
 from ssdrig.powerloss.slots import Slots
 from ssdrig.powerloss.streams import AT, FLAGS, KIND, LBA, N
@@ -29,7 +28,6 @@ ANY = -1  # ONLY
 QUEUE = 1024  # commands that a lane can hold, drawn ahead
 LOW_WATER = 128
 MOST_IN_HAND = 4.0
-NOT_BLANK = -errno.ENODATA  # status of a read that was to find trimmed blocks, and did not
 
 
 class Loop(NamedTuple):

@@ -22,6 +22,7 @@ _OPS = np.zeros(5, np.int64)
 _OPS[[WRITE, FLUSH, TRIM, BLANK]] = nbd.WRITE, nbd.FLUSH, nbd.TRIM, nbd.READ
 _HEADER, _REPLY = nbd.HEADER_BYTES, REPLY.size
 _SLOT_BITS = 16
+MOST_ERROR = (1 << 15) - 1  # a row of the history has 16 bits for it: no other number may become a 0 there
 # words of the parser's state: the slot whose data comes, and how much of it is here
 READING, FILLED = range(2)
 NO_SLOT = -1
@@ -218,7 +219,7 @@ def parse(data_in, end, cookies, kind, length, data, bytes_each, status, ended, 
             return at, n, False
         error = np.int64(_big_endian(data_in, at + 4, 4))
         at += _REPLY
-        status[slot] = -error
+        status[slot] = -min(error, MOST_ERROR)
         if kind[slot] == BLANK and error == 0:
             state[READING], state[FILLED] = slot, 0
         else:

@@ -1,11 +1,15 @@
 """What the page shows of one session, taken from its commands when it is judged: a report of hundreds of cuts reads
 these few kilobytes each, not the histories. Pure."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ssdrig.powerloss.history import FLUSH, FUA, WRITE
 from ssdrig.powerloss.promise import Promise
-from ssdrig.powerloss.verdict import Blocks, Session, Verdict, counts, durable
+
+if TYPE_CHECKING:
+    from ssdrig.powerloss.verdict import Blocks, Session, Verdict
 
 BEFORE_MS, AFTER_MS = 350, 50  # around the cut, a bin each millisecond
 MOST_MARKS = 48  # of FLUSHes, and of writes with FUA: those next to the cut
@@ -14,7 +18,7 @@ MOST_TORN = 20
 AGES_MS = (*range(0, 250, 5), 250, 500, 1000, 2000, 5000, 10_000, 30_000)
 
 
-def of_cut(session: Session, blocks: Blocks, promise: Promise, verdict: Verdict) -> dict:
+def of_cut(session: "Session", blocks: "Blocks", promise: Promise, verdict: "Verdict") -> dict:
     """{"ages", "lost_bytes", "suffix", "ticks", "flushes", "fuas", "in_flight", "lost_us", "volatile_us", "torn"}.
     Times are µs from the cut, negative before it; null: there is none.
 
@@ -25,6 +29,9 @@ def of_cut(session: Session, blocks: Blocks, promise: Promise, verdict: Verdict)
     [submitted, acknowledged or null]. in_flight: {"count", "since_us", "blocks"}. lost_us: acknowledgement of the first
     write that had to survive and did not; volatile_us: of the first one lost that had not to. torn: [blocks present,
     blocks, whether these are its first ones] of writes under way that are there in part."""
+    # here, since it is compiled: a report wants the rest of this module, and is there half a second earlier
+    from ssdrig.powerloss.verdict import counts, durable
+
     rows, counted, kept = session.rows, counts(session), durable(session, promise)
     write = rows["kind"] == WRITE
     done_us = np.where(counted, (rows["done_ns"] - session.cut_ns) / 1e3, np.nan)
@@ -92,11 +99,13 @@ def _marks(submit_us: np.ndarray, done_us: np.ndarray, of: np.ndarray) -> list[l
     return [[_whole(submit_us[i]), _whole(done_us[i]) if np.isfinite(done_us[i]) else None] for i in near]
 
 
-def _torn(session: Session, blocks: Blocks, verdict: Verdict, seen: np.ndarray, present: np.ndarray) -> list[list]:
+def _torn(
+    session: "Session", blocks: "Blocks", verdict: "Verdict", seen: np.ndarray, present: np.ndarray
+) -> list[list]:
     out: list[list] = []
     for row, count in zip(seen, present, strict=True):
         n = int(session.rows["n"][row])
         if count < n and len(out) < MOST_TORN:
             last = int(blocks.lba[verdict.seen_row == row].max()) - int(session.rows["lba"][row])
-            out.append([int(count), n, last + 1 == count])
+            out.append([int(count), n, bool(last + 1 == count)])
     return out

@@ -13,7 +13,7 @@ from ssdrig.drive.erase import ata_security, nvme_erase
 from ssdrig.errors import DriveError
 
 FLUSH, ACK = "flush", "ack"  # kept after a FLUSH or with FUA; kept once acknowledged
-ATA_BLOCK_BYTES = 512
+ATA_BLOCK_BYTES = SECTOR_BYTES = 512  # the kernel's queue counts sectors, too
 
 
 class Promise(NamedTuple):
@@ -21,7 +21,7 @@ class Promise(NamedTuple):
 
     mode: str  # FLUSH or ACK
     block_bytes: int
-    atomic_blocks: int  # the longest write that is all old or all new after a loss of power, 1 at least
+    atomic_blocks: int  # the longest write that is all old or all new after a loss of power; 0: not even one block
     boundary_blocks: int  # such a write crosses no multiple of this; 0: no boundaries
     boundary_offset: int  # of the first boundary
     after_trim: str | None  # "zeros", "ones"; None: the drive does not say how trimmed blocks read
@@ -74,8 +74,9 @@ def _mode(present: bool, cache_on: bool | None, claimed: bool) -> tuple[str, boo
 
 
 def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
-    """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, max_sectors_kb, nomerges as
-    text). Raises DriveError where the kernel would drop every FLUSH: the drive would be blamed for the host."""
+    """What of it can be tested through the kernel's queue (/sys/block/X/queue: write_cache, max_sectors_kb, nomerges,
+    chunk_sectors as text). Raises DriveError where the kernel would drop every FLUSH: the drive would be blamed for
+    the host."""
     if promise.mode == FLUSH and queue.get("write_cache", "").strip() != "write back":
         raise DriveError(
             "a kernel that passes FLUSH and FUA on, the drive's write cache being volatile",
@@ -85,4 +86,16 @@ def heard(promise: Promise, queue: Mapping[str, str]) -> Promise:
     one_command = int(queue.get("max_sectors_kb") or 0) * 1024 // promise.block_bytes
     if queue.get("nomerges", "").strip() != "2":
         one_command = 1  # the kernel may make one command of two
-    return promise._replace(atomic_blocks=max(1, min(promise.atomic_blocks, one_command)))
+    promise = promise._replace(atomic_blocks=max(1, min(promise.atomic_blocks, one_command)))
+    return _split(promise, int(queue.get("chunk_sectors") or 0) * SECTOR_BYTES / promise.block_bytes)
+
+
+def _split(promise: Promise, chunk: float) -> Promise:
+    """What is left where the kernel makes two commands of one that crosses a multiple of `chunk` blocks (0: none), as
+    it does at the boundary that an NVMe drive calls optimal (NOIOB)."""
+    boundary, offset = promise.boundary_blocks, promise.boundary_offset
+    if not chunk or boundary and chunk % boundary == 0 and offset == 0:
+        return promise
+    if chunk == int(chunk) and (not boundary or boundary % chunk == 0 and offset % chunk == 0):
+        return promise._replace(boundary_blocks=int(chunk), boundary_offset=0)
+    return promise._replace(atomic_blocks=1)

@@ -4,24 +4,33 @@
     seen.npz        the blocks that were read: lba, base, seen, finding, canary
     waveform.npz    the fall as the rig's ADC saw it: volts, t0_ns (host clock), dt_ns
     proofs.json     what speaks for each accusation (proof.py), of the first MOST_PROOFS blocks
-    verdict.json    the record of the session, the promise it was judged by, the rig's report; written last
+    verdict.json    the record of the session, the promise it was judged by, the rig's report; sealed, written last
 
-A session with a verdict.json is judged, whether or not its event was written before the process ended."""
+A session with a verdict.json is judged, whether or not its event was written before the process ended; one with an
+event is, too, whatever became of its files."""
 
 import io
 import json
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ssdrig import journal
 from ssdrig.journal import Journal
 from ssdrig.powerloss import history
-from ssdrig.powerloss.verdict import Blocks, Verdict
+
+if TYPE_CHECKING:  # it is compiled, and a report wants the rest of this module
+    from ssdrig.powerloss.verdict import Blocks, Verdict
 
 FOLDER = "powerloss"
+LOST = "history.lost.bin"  # of a try in which the rig failed
+JUDGED = "session.judged"
+FRAME = ("t_ns", "kind", "step", "line", "crc")  # of an event, beside what it says
 MOST_PROOFS = 20
+MOST_SEQ = 1 << 60  # no campaign has so many commands: a damaged number
 LOST_ROWS = 1 << 24  # so many commands of a session may be missing from a history whose host died
 
 
@@ -34,8 +43,8 @@ def put(
     book: Journal,
     record: Mapping,
     rows: np.ndarray,
-    blocks: Blocks,
-    verdict: Verdict,
+    blocks: "Blocks",
+    verdict: "Verdict",
     proofs: list[dict],
     outcome: Mapping,
     waveform: Mapping | None,
@@ -47,9 +56,12 @@ def put(
     if waveform:
         volts = np.asarray(waveform["volts"], np.float32)
         book.put(f"{where}/waveform.npz", _npz(volts=volts, t0_ns=waveform["t0_ns"], dt_ns=waveform["dt_ns"]))
+    said = {"record": record, **outcome, "proofs_crc32": None}
     if proofs:
-        book.put(f"{where}/proofs.json", json.dumps(proofs).encode())
-    book.put(f"{where}/verdict.json", json.dumps({"record": record, **outcome}).encode())
+        data = json.dumps(proofs).encode()
+        book.put(f"{where}/proofs.json", data)
+        said["proofs_crc32"] = zlib.crc32(data)
+    book.put(f"{where}/verdict.json", sealed(said))
     (book.path / where / "history.bin").unlink(missing_ok=True)
 
 
@@ -59,17 +71,46 @@ def _npz(**arrays) -> bytes:
     return out.getvalue()
 
 
+def sealed(said: Mapping) -> bytes:
+    """A verdict.json."""
+    return json.dumps({**said, "crc32": zlib.crc32(json.dumps(said).encode())}).encode()
+
+
+def unsealed(path: Path) -> dict | None:
+    """The content of a verdict.json; None where it is not there or not as it was written."""
+    try:
+        said = json.loads(path.read_bytes())
+        crc32 = said.pop("crc32")
+        return said if zlib.crc32(json.dumps(said).encode()) == crc32 else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def proofs_of(folder: Path, said: Mapping) -> list[dict]:
+    """The proofs of a session whose verdict.json says this; none where they are not as they were written."""
+    try:
+        data = (folder / "proofs.json").read_bytes()
+    except OSError:
+        return []
+    return json.loads(data) if zlib.crc32(data) == said.get("proofs_crc32") else []
+
+
 def judged(folders: Iterable[Path]) -> dict[int, dict]:
     """{number: record} of all sessions in the parts of a run that came to their verdict."""
     found = {}
     for part in folders:
-        for path in sorted((part / FOLDER).glob("*/verdict.json")):
-            try:
-                record = json.loads(path.read_bytes())["record"]
-                found[int(record["cut"])] = record
-            except (OSError, ValueError, KeyError, TypeError):
-                continue  # damaged: the session is repeated
+        for event in journal.events(part):
+            if event["kind"] == JUDGED:
+                found[event["cut"]] = record_of(event)
+        for path in (part / FOLDER).glob("*/verdict.json"):
+            if said := unsealed(path):
+                found[said["record"]["cut"]] = said["record"]
     return found
+
+
+def record_of(event: Mapping) -> dict:
+    """What an event session.judged says of its session."""
+    return {key: value for key, value in event.items() if key not in FRAME}
 
 
 def rows_of(path: Path) -> np.ndarray:
@@ -92,6 +133,6 @@ def first_seq(folders: Iterable[Path], base: np.ndarray) -> int:
                 rows = rows_of(path)
             except (OSError, zlib.error):
                 continue
-            if len(rows):
+            if len(rows) and rows["seq"][-1] < MOST_SEQ:
                 highest = max(highest, int(rows["seq"][-1]))
     return highest + 1 + begun * LOST_ROWS

@@ -6,6 +6,7 @@ be reached any more; now_ns(), the clock of all its times; submit(order, n), han
 timeout_ns, least) -> n, wait for `least` ends or so long and put the slots that have ended into `ended`, their `status`
 set; pause(ns); close(). None of them raises because the drive went away: that is what `gone` says."""
 
+import errno
 import mmap
 from typing import Protocol
 
@@ -15,6 +16,8 @@ from ssdrig.errors import DriveError
 
 SLOTS = 128
 SLOT_BYTES = 128 << 10  # the longest command with data
+# errnos of a drive that is not there any more
+AWAY = (errno.ENODEV, errno.ENXIO, errno.ENOTCONN, errno.ESHUTDOWN, errno.ENOMEDIUM)
 WAIT_NS, HANG_NS = 100_000_000, 30_000_000_000
 
 

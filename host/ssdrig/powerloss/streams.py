@@ -56,6 +56,7 @@ HOT_PLACES = 64
 FLUSH_EVERY = 8
 LONG_UNITS = SLOT_BYTES // layouts.UNIT_BYTES  # of a sequential write
 TRIM_BYTES, TRIM_DOUBLED = 64 << 10, 7  # 64 KiB, doubled 0 to 6 times
+MOST_TRIM_BYTES = TRIM_BYTES << TRIM_DOUBLED - 1
 KIND, FLAGS, N, LBA, AT = range(5)  # columns of a command: history's, and where in the base it begins
 
 
@@ -142,7 +143,7 @@ def _hot(out, region: _Region, promise: Promise, chance, begin: int):
 
 def _atomic(out, region: _Region, promise: Promise, chance, begin: int):
     most = SLOT_BYTES // promise.block_bytes - 1
-    limit = min(promise.atomic_blocks, promise.boundary_blocks or most, most, region.each - 1)
+    limit = min(max(1, promise.atomic_blocks), promise.boundary_blocks or most, most, region.each - 1)
     out[:, N] = limit + (chance.random(len(out)) < 0.3)  # a control: nobody promises that it is whole
     out[:, AT] = region.drawn(chance, len(out), limit)
     if promise.boundary_blocks:

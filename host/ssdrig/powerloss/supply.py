@@ -1,6 +1,8 @@
 """Who takes the drive's power and gives it back: the rig, or two commands of a person who has another switch. Each cut
 comes back with its times on the host's clock and with what proves that it was one."""
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,11 +17,15 @@ from ssdrig.meter.frames import Decoder
 from ssdrig.powerloss.boardclock import BoardClock
 from ssdrig.rig import profiles, switch
 from ssdrig.rig.stream import Rig
+from ssdrig.terminal import printable
 
+RAIL = 0  # that is cut
 UVLO_SHARE = 0.75  # of what the rail had: below it a drive has lost its supply
 COMMAND_S = 300.0  # longest time of a command that switches the supply
+LAST_BYTES = 2000  # of what it says when it fails
 BACK_BY_ITSELF = tuple(name for name, profile in profiles.PROFILES.items() if profile.back_by_itself)
 REPORT_S = 20.0  # for the report behind the return of power; the rig's own patience with a residual is 10 s
+BEHIND_S = 30.0  # so late samples may come, of a board that is behind
 LEAST_LEAD_NS = 20_000_000  # of the order of a cut: the scope is started and the rig armed meanwhile
 SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fall: 2 ms before the edge, 13 ms behind
 
@@ -41,7 +47,7 @@ class Outcome(NamedTuple):
 class RigSupply:
     """The rig's switch. Its clock is read from the run folder that its frames are written to."""
 
-    def __init__(self, rig: Rig, run: Path, rails: tuple[int, ...] = (0,)):
+    def __init__(self, rig: Rig, run: Path, rails: tuple[int, ...] = (RAIL,)):
         self._rig, self._rails, self._run, self._clock = rig, rails, run, BoardClock(run)
         hello = rig.hello() or {}
         self._gpio = next((row["gpio"] for row in hello.get("scope") or () if row["rail"] == rails[0]), None)
@@ -58,12 +64,41 @@ class RigSupply:
         return t_us - (int(found.t_ns(t_us)) - t_ns) // 1000
 
     def currents(self, seconds: float) -> np.ndarray:
-        """float64[n]: what the rail draws in the next so many seconds, A, before any calibration."""
+        """float64[n]: what the rail draws in the next so many seconds, A, before any calibration. By the time at which
+        it was measured: what a board that is behind sends meanwhile is of another time. Raises RigError where it does
+        not come."""
         offset = journal.records(self._run, self._clock.offset).next_offset
+        begin_ns = time.monotonic_ns()
+        end_ns = begin_ns + int(seconds * 1e9)
         time.sleep(seconds)
-        decoder = Decoder()
-        decoder.feed(journal.records(self._run, offset))
-        return decoder.frames(self.rail).current * self.lsb_A
+        decoder, deadline = Decoder(), time.monotonic() + BEHIND_S
+        while True:
+            records = journal.records(self._run, offset)
+            decoder.feed(records)
+            offset = records.next_offset
+            frames = decoder.frames(self.rail)
+            frames = frames.only(frames.boot == len(decoder.boots) - 1)  # the clock is that of the present boot
+            t_ns = self._clock.now().t_ns(frames.t_us)
+            if len(t_ns) and t_ns[-1] >= end_ns:
+                return frames.current[(t_ns >= begin_ns) & (t_ns < end_ns)] * self.lsb_A
+            if time.monotonic() > deadline:
+                seen = f"{len(t_ns)} samples, not up to now"
+                raise RigError(f"the samples of {seconds:g} s", seen, "look at its cable: ./ssdrig rig info")
+            time.sleep(0.1)
+
+    @property
+    def boot(self) -> int | None:
+        """The number of the board's present life."""
+        return (self._rig.hello() or {}).get("boot")
+
+    def restore(self) -> None:
+        """After a cut that failed: see that power is back and the board streams again. Raises RigError."""
+        switch.restore(self._rig)
+        deadline = time.monotonic() + BEHIND_S
+        while self._rig.live()["state"] != "streaming":
+            if time.monotonic() > deadline:
+                raise RigError("a board that streams again", "it does not", "look at its cable: ./ssdrig rig info")
+            time.sleep(0.1)
 
     def cut(self, shape: str, at_ns: int | None, off_s: float, when: dict | None = None, **own) -> Outcome:
         """Cut at a host time, or as `when` says (wire.py), stay off for off_s, and see power return. Where a busy host
@@ -75,7 +110,8 @@ class RigSupply:
         scope = None
         if self._gpio is not None:
             scope = {"gpio": self._gpio, "rate": SCOPE_HZ, "before": SCOPE_BEFORE, "after": SCOPE_AFTER}
-        off_ms = None if shape in BACK_BY_ITSELF else round(off_s * 1000)
+        lasts_ms = -(-profiles.PROFILES[shape].lasts_us(own) // 1000)
+        off_ms = None if shape in BACK_BY_ITSELF else max(round(off_s * 1000), lasts_ms)
         ahead_s = max(0.0, (at_ns - time.monotonic_ns()) / 1e9) if at_ns else 0.0
         how: dict = {"profile": shape, "when": when, "off_ms": off_ms, "scope": scope}
         how |= {"timeout_s": ahead_s + off_s + REPORT_S, **own}  # a board that was reset reports nothing
@@ -140,11 +176,31 @@ class CommandSupply:
 
 
 def _carry_out(command: str, option: str) -> None:
-    try:
-        done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_S)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RigError(f"the command of {option} to end", words_of(error), "try it by hand") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        seen = f"exit code {done.returncode}" + (f": {said[-1]}" if said else "")
-        raise RigError(f"the command of {option} to end with 0", seen, "try it by hand")
+    """In a session of its own: Ctrl-C ends ssdrig in order, and neither command halfway. What it starts may go on, and
+    keep its stdout and stderr: only the shell is waited for."""
+    with open(os.memfd_create("said"), "w+b") as said:  # also on a full disk
+        try:
+            shell = subprocess.Popen(
+                command,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RigError(f"the command of {option} to start", words_of(error), "try it by hand") from error
+        try:
+            code = shell.wait(COMMAND_S)
+        except BaseException as error:
+            os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            seen = f"it still runs after {COMMAND_S:g} s"
+            raise RigError(f"the command of {option} to end", seen, "try it by hand") from error
+        if code:
+            said.seek(max(0, said.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = said.read().decode(errors="replace").strip().splitlines()
+            seen = f"exit code {code}" + (f": {printable(lines[-1])}" if lines else "")
+            raise RigError(f"the command of {option} to end with 0", seen, "try it by hand")

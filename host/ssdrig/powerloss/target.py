@@ -1,7 +1,9 @@
 """What a campaign works on: a link to the drive that may break, what the drive promises, and how it goes and comes back
 when its power does."""
 
+import hashlib
 import os
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +21,7 @@ from ssdrig.powerloss.targets import connected
 NBD_BLOCK_BYTES = 4096
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
-QUEUE = ("write_cache", "max_sectors_kb", "nomerges")
+QUEUE = ("write_cache", "max_sectors_kb", "nomerges", "chunk_sectors")
 
 
 def _nothing() -> None:
@@ -30,7 +32,8 @@ def _nothing() -> None:
 class Target:
     """`open` links to the drive (OSError or SsdrigError while it is not there), `promise` asks what it promises, `away`
     lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
-    `announce` tells it that power will go; None: this bench cannot. `queues_deleted`: the drive cannot know a command
+    `announce` tells it that power will go; None: this bench cannot. `ended`: it will not come back, whatever is done,
+    for the process that simulates it has ended. `queues_deleted`: the drive cannot know a command
     from before its power returned. `commands`: of a shell, that take its power and give it back; None: the rig does.
     `cannot`: what cannot be tested here, and why."""
 
@@ -39,19 +42,21 @@ class Target:
     away: Callable[[], None] = _nothing
     back: Callable[[], None] = _nothing
     announce: Callable[[], None] | None = None
+    ended: Callable[[], bool] = lambda: False
     queues_deleted: bool = True
     commands: tuple[str, str] | None = None
     cannot: tuple[str, ...] = ()
 
 
-def of_virtual(uri: str, drive: Mapping, announce: Callable[[], None]) -> Target:
+def of_virtual(
+    uri: str, drive: Mapping, announce: Callable[[], None], ended: Callable[[], bool] = lambda: False
+) -> Target:
     """The virtual drive behind NBD. Its block is 4 KiB there: what it keeps whole."""
     volatile = bool(drive["write_cache_bytes"]) and not drive["plp"]
     why = "its cache is volatile" if volatile else "it keeps what it acknowledges"
     found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
-    return Target(
-        lambda: connected(uri), lambda: found, announce=announce, cannot=(ATOMIC.format("NBD promises none"),)
-    )
+    cannot = (ATOMIC.format("NBD promises none"),)
+    return Target(lambda: connected(uri), lambda: found, announce=announce, ended=ended, cannot=cannot)
 
 
 def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
@@ -60,14 +65,28 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
     why = (
         "someone claims that it keeps all that it acknowledges" if claimed else "NBD: what FLUSH or FUA covers is kept"
     )
-    found = Promise(mode, NBD_BLOCK_BYTES, 1, 0, 0, None, not claimed, why)
+    found = Promise(mode, NBD_BLOCK_BYTES, 0, 0, 0, None, not claimed, why)
     cannot = (
-        ATOMIC.format("NBD promises none"),
+        "whether a block under way is whole: NBD promises it of none, however small",
         "how trimmed blocks read: NBD does not say",
         "an announced loss of power: NBD knows none",
         "what the drive counts: NBD has no SMART",
     )
     return Target(lambda: connected(uri), lambda: found, commands=commands, cannot=cannot)
+
+
+def alone(uri: str) -> socket.socket:
+    """What keeps every other ssdrig of this machine off an NBD server until it is closed, or this process ends. Raises
+    UnsafeTarget: one is at work there."""
+    lock = socket.socket(socket.AF_UNIX)
+    try:
+        lock.bind(f"\0ssdrig-{hashlib.sha256(uri.encode()).hexdigest()}")
+    except OSError as error:
+        lock.close()
+        raise UnsafeTarget(
+            "a target that no other ssdrig writes to", f"one does, at {uri}", "wait for its end"
+        ) from error
+    return lock
 
 
 def of_held(held: Held, commands: tuple[str, str] | None, claimed: bool) -> Target:
@@ -114,8 +133,9 @@ def refuse(drive: Drive, bridge_is_part: bool, claimed: bool) -> Promise:
     if not drive.serial:
         seen, do = "it shows no serial", "it could not be told from another after a cut: use another"
         raise UnsafeTarget("a drive that is known by its serial", seen, do)
-    if drive.interface == "virtio" or any(drive.model.upper().startswith(word.upper()) for word in VIRTUAL_DISKS):
-        do = "run it on the machine that has the drive"
+    virtual = drive.interface == "virtio" or any(drive.model.upper().startswith(w.upper()) for w in VIRTUAL_DISKS)
+    if virtual and not bridge_is_part:
+        do = "run it on the machine that has the drive, or judge the virtual machine with it: --bridge-is-part"
         raise UnsafeTarget("a drive, not the disk of a virtual machine", f"{named} ({drive.interface})", do)
     if not (drive.controller or drive.interface == "SATA") and not bridge_is_part:
         raise UnsafeTarget(

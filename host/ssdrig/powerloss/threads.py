@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 from ssdrig.drive.aio import discard
-from ssdrig.powerloss.aio import AWAY, opened, takes_trims
+from ssdrig.powerloss.aio import opened, takes_trims
 from ssdrig.powerloss.history import BLANK, FLUSH, FUA, TRIM, WRITE
-from ssdrig.powerloss.slots import Slots
+from ssdrig.powerloss.slots import AWAY, Slots
 
 THREADS = 32
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from ssdrig.powerloss import record
 from ssdrig.powerloss.findings import CLASSES, NUMBER
-from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, TRIM, WRITE
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE
 from ssdrig.powerloss.promise import ACK, Promise
 
 NONE = -NEVER  # before everything
@@ -142,6 +142,12 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     free = durable_row < 0
 
     legal = (found & (seen_ns >= least_ns)) | (is_base & free)
+    may_be = done_ns[row] >= least_ns[block]
+    if promise.after_trim is None:  # a trimmed block may read as anything at all, and as something else each time
+        legal |= _any(block[(pair_kind == TRIM) & may_be], m)
+    if not promise.atomic_blocks:  # parts of two contents, either of them legal
+        contents = free + np.bincount(block[(pair_kind == WRITE) & may_be], minlength=m)
+        legal |= (blocks.seen == record.TORN) & (contents >= 2)
     finding = np.zeros(m, np.uint8)
     if len(rows):
         finding[~found & (blocks.seen >= seq.min())] = NUMBER["UNRECORDED"]
@@ -176,7 +182,8 @@ def judge(session: Session, blocks: Blocks, promise: Promise) -> Verdict:
     if outside.sum() >= METADATA_BLOCKS or (outside & blocks.canary).any():
         finding[outside] = NUMBER["METADATA"]
 
-    if promise.after_trim is not None:
+    ignores_trims = ((kind == BLANK) & (rows["status"] == NOT_BLANK)).any()  # it may: a trim is advice
+    if promise.after_trim is not None and not ignores_trims:
         flushed = durable(session._replace(rows=_as_writes(rows)), promise)
         older = legal[block] & (blocks.seen[block] >= 0) & (seen_ns[block] < submit_ns[row])
         kept_data = _any(block[(pair_kind == TRIM) & flushed[row] & older], m)

@@ -18,7 +18,7 @@ from ssdrig.powerloss.slots import Transport
 GONE, TIME, TOLD, ERROR = "gone", "time", "told", "error"
 BATCH = 64  # most commands that are submitted at once
 WAIT_NS = 10_000_000  # how often it is looked whether to stop
-SPIN_NS = 200_000  # so long before an aimed command nothing else is waited for
+SPIN_NS = 500_000  # so long before an aimed command nothing else is waited for: the kernel wakes late
 HOLD_NS = 20_000_000
 AIMED = len(streams.NAMES)  # the lane of aimed commands
 
@@ -80,6 +80,7 @@ class Writer:
         self._order, self._stamps = np.zeros(BATCH, np.int64), np.zeros((BATCH, 5), np.int64)
         self._ended = np.zeros(transport.slots.n, np.int64)
         self._told = threading.Event()
+        self._aimed_command = np.zeros((0, 5), np.int64)
         self._draw()
 
     @property
@@ -102,6 +103,8 @@ class Writer:
     def write(self, until_ns: int, aim: Aim | None = None) -> Ended:
         """Until then, or the drive is gone, or stop(). What is still under way is settle()'s."""
         state, transport = self._loop.state, self.transport
+        if aim is not None and aim.kind:
+            self._aimed_command = self._drawn(aim.kind)  # beforehand: that takes longer than the command may be late
         while True:
             now_ns = transport.now_ns()
             if transport.gone:
@@ -132,7 +135,7 @@ class Writer:
         state, left_ns = self._loop.state, aim.at_ns - now_ns
         if left_ns <= 0:
             if aim.kind and self.aimed_seq is None:
-                self._submit_aimed(aim)
+                self._submit_aimed()
             state[loop.HOLD_KIND] = 0
             if left_ns > -aim.silence_ns:
                 return min(wait_ns, aim.silence_ns + left_ns), aim
@@ -142,15 +145,21 @@ class Writer:
             state[loop.HOLD_KIND], state[loop.HOLD_FLAGS] = aim.kind, FUA if aim.kind == WRITE else 0
         if left_ns > SPIN_NS:
             self._issue()
+            if state[loop.LOW]:
+                self._draw()
             return min(wait_ns, left_ns - SPIN_NS), aim
         return 0, aim
 
-    def _submit_aimed(self, aim: Aim) -> None:
-        """It goes through a lane of its own, with the next commands of a stream that has such."""
-        state = self._loop.state
-        name = {FLUSH: "flush", WRITE: "log-fua", TRIM: "trim"}[aim.kind]
+    def _drawn(self, kind: int) -> np.ndarray:
+        """One command of a stream that has such."""
+        name = {FLUSH: "flush", WRITE: "log-fua", TRIM: "trim"}[kind]
         found = streams.commands(name, *self._drawn_from, 1 << 20)
-        self._put(AIMED, found[found[:, streams.KIND] == aim.kind][:1])
+        return found[found[:, streams.KIND] == kind][:1]
+
+    def _submit_aimed(self) -> None:
+        """It goes through a lane of its own."""
+        state = self._loop.state
+        self._put(AIMED, self._aimed_command)
         state[loop.ONLY] = AIMED
         seq = self.book.next_seq
         if self._issue():

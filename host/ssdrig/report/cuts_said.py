@@ -25,12 +25,14 @@ def count(n: int | None, word: str) -> str:
 
 def verdict(found: Mapping) -> str:
     """The sentence that a reader takes away."""
-    judged, failing = found["judged"], found["failing"]
+    judged, failing, announced = found["judged"], found["failing"], found["failing_announced"]
+    also = f"A promise was broken by an announced loss of power: control session {numbers(announced)}."
     if not judged:
-        return "No cut was judged: nothing is said of the drive."
+        return also if announced else "No cut was judged: nothing is said of the drive."
     broke = f"{failing} of {count(judged, 'cut')} broke a promise"
     named = f" (number {numbers(found['failing_cuts'])})" if failing else ""
-    return f"{broke}{named}: chance per cut < {statistics.percent(found['bound'])} for this mix of cuts (95 %)."
+    out = f"{broke}{named}: chance per cut < {statistics.percent(found['bound'])} for this mix of cuts (95 %)."
+    return f"{out} {also}" if announced else out
 
 
 def strata(found: Mapping) -> str:
@@ -85,17 +87,19 @@ def ended(found: Mapping) -> list[str]:
         out.append("The campaign did not come to its end: the bound is that of the cuts so far.")
     if found["suspicious_cuts"]:
         out.append(f"Suspicious, but no failure: cut {numbers(found['suspicious_cuts'])}.")
+    if (found["capacitors"] or {}).get("finding"):
+        out.append(f"Suspected PLP_DEGRADED: the capacitors have aged, {found['capacitors']['finding']}.")
     if found["excluded"]:
         reasons: dict[str, list[int]] = {}
         for each in found["excluded"]:
             reasons.setdefault(each["why"], []).append(each["cut"])
         said = "; ".join(f"{numbers(of)}: {why}" for why, of in reasons.items())
         out.append(f"{count(len(found['excluded']), 'cut')} left out ({said}).")
-    bad = [each for each in found["controls"] if not each["ok"]]
+    bad = [each for each in found["controls"] if each["why"]]
     if bad:
-        why = "; ".join(f"{each['cut']}: {each['why'] or 'a promise was broken'}" for each in bad[:MOST_NAMED])
+        why = "; ".join(f"{each['cut']}: {each['why']}" for each in bad[:MOST_NAMED])
         out.append(f"CONTROL FAILED in {count(len(bad), 'session')} ({why}): the harness is accused, not the drive.")
-    elif found["controls"]:
+    elif found["controls"] and not found["failing_announced"]:
         out.append(f"Control sessions: {len(found['controls'])}, all clean.")
     return out
 

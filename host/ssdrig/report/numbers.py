@@ -30,6 +30,6 @@ def rows(first: str, heads: Sequence[tuple[str, str]], lines: Sequence[tuple[str
         f'<tr><th scope="row">{escape(name)}</th>{"".join(cell.html() for cell in cells)}</tr>' for name, cells in lines
     )
     return (
-        f'<div class="scroll"><table><thead><tr><th scope="col">{escape(first)}</th>{head}</tr></thead>'
+        f'<div class="scroll"><table class="steps"><thead><tr><th scope="col">{escape(first)}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

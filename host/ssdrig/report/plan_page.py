@@ -8,6 +8,7 @@ from ssdrig.analysis import witness
 from ssdrig.analysis.row_figures import FIRST_BURST
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
+from ssdrig.plan import document
 from ssdrig.report import (
     little,
     page,
@@ -18,6 +19,7 @@ from ssdrig.report import (
     shown_cuts,
     shown_demand,
     shown_fill,
+    shown_kept,
     shown_latency,
     shown_life,
     shown_line,
@@ -56,6 +58,7 @@ VIEWS: dict[str, View] = {
     "wear": shown_wear.wear_view,
     "replay": shown_replay.replay,
     "cuts": shown_cuts.cuts_view,
+    "retention": shown_kept.retention_view,
     "plateaus": shown_fill.plateaus,
     "cache-recovery": shown_fill.recovery,
     "thermal": shown_thermal.thermal,
@@ -144,11 +147,16 @@ def head(tables: list[Table], names: list[str]) -> str:
     return "".join(out) + "</ul></header>"
 
 
+def _worded(value) -> str:
+    """A parameter's value, as a plan says it but for the quotes."""
+    return document.toml(value).replace('"', "")
+
+
 def _run(each: Table, name: str) -> str:
     data, header = each.data, each.data.header
     drive, host = header["drive"], header.get("host", {})
     sign, words = page.STATES.get(data.state, ("?", data.state))
-    params = ", ".join(f"{key} = {value}" for key, value in each.plan.params.items())
+    params = ", ".join(f"{key} = {_worded(value)}" for key, value in each.plan.params.items())
     facts = [
         page.started(data),
         f"plan {each.plan.name}"

@@ -9,7 +9,7 @@ from ssdrig.analysis import little, rated_life, table, witness
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
-from ssdrig.report import cuts_said, found, over_op, phases, repeats, rows, shown_wear
+from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear
 from ssdrig.report.plan_page import labels
 from ssdrig.report.shown import figure
 from ssdrig.report.terms import with_error
@@ -104,6 +104,8 @@ def of_plan(each: Table) -> list[str]:
             out += [f"  {row.act.path}: {line}" for line in shown_wear.lines(each, row)]
         if row.found.get("kind") == "cuts":
             out += [f"  {row.act.path}: {line}" for line in cuts_said.lines(row.found)]
+        if row.found.get("kind") == "retention":
+            out += [f"  {row.act.path}: {line}" for line in kept_said.lines(row.found)]
     drive = each.data.header["drive"]
     out += [f"  {overprovisioning.assumed_words(drive['raw_nand_bytes'])}"] if drive.get("raw_nand_assumed") else []
     left_out: dict[str, list[str]] = {}

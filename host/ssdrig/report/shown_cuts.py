@@ -38,7 +38,8 @@ def _panels(each: Table, row: Row, title: str, name: str) -> Iterator[str]:
     run = parts.root(each.path)
     where = cuts.folders(run, [record["cut"] for record in found["cuts"]])
     said = "".join(f"<p>{escape(line)}</p>" for line in cuts_said.lines(found)[1:])
-    first = f'<p class="{"warn" if found["failing"] else "verdict"}"><b>{escape(cuts_said.verdict(found))}</b></p>'
+    bad = found["failing"] or found["failing_announced"]
+    first = f'<p class="{"warn" if bad else "verdict"}"><b>{escape(cuts_said.verdict(found))}</b></p>'
     yield panel(title + name, first + said, "", "wide")
     yield panel(f"Verdicts by aim and shape{name}", _matrix(found), _MATRIX, "wide")
     seen = {
@@ -101,12 +102,15 @@ def _cell(of: Sequence[int], cut: int) -> str:
 
 def _failing(found: Mapping, seen: Mapping[int, Evidence], where: Mapping[int, Path], run: Path, name: str):
     """Each failing cut with what speaks for it."""
-    accused = [r for r in found["cuts"] if r["cut"] in found["failing_cuts"]]
+    accused = [r for r in found["cuts"] if r.get("judged") and r.get("failed")]
     suspects = [r for r in found["cuts"] if r["cut"] in found["suspicious_cuts"]]
     shown = set(cuts.in_detail(found["cuts"]))
     for record in accused[:MOST_FAILING]:
         evidence = seen.get(record["cut"])
-        title = f"Cut {record['cut']}{name}: {', '.join(record['findings'])}"
+        if record.get("control") and record["cut"] in where:
+            evidence = cuts.evidence(where[record["cut"]], record.get("fired_ns"))
+        what = "Announced cut" if record.get("control") else "Cut"
+        title = f"{what} {record['cut']}{name}: {', '.join(record['findings'])}"
         body = _facts(record) + _proof(record, evidence)
         if evidence is not None and record["cut"] in shown:
             body += cut_plots.one_cut(record, evidence, found["power_W"].get(str(record["cut"]), []), title)
@@ -157,7 +161,7 @@ def _proof(record: Mapping, evidence: Evidence | None) -> str:
     words = [str(line) for line in record.get("words") or []]
     out = [f"<p>{escape(line)}</p>" for line in words]
     if not proofs and not words:
-        return "<p>The proof was not kept.</p>"
+        return "<p>The proof is missing or damaged.</p>"
     for proof in proofs[:MOST_PROOFS]:
         said = proof.get("sentences") if isinstance(proof, Mapping) else None
         out.append(f"<p class=proof>{escape(' '.join(str(line) for line in said or ['not readable']))}</p>")

@@ -8,6 +8,7 @@ from ssdrig.analysis import window_figures
 from ssdrig.analysis.table import WHOLE, Row
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel, place, rows_at
+from ssdrig.steps import FIO
 
 STEPS = 160  # of time, of a picture of latencies
 PER_OCTAVE = 4
@@ -32,12 +33,13 @@ def _slower(title: str, rows: list[Row]) -> str:
     found = [(row.act.label + (f", round {row.round}" if row.round else ""), *row.latencies()) for row in rows]
     most = max(int(count.sum()) for *_, count in found)
     low, high = min(float(ms[0]) for _, ms, _ in found), max(float(ms[-1]) for _, ms, _ in found)
-    plot = svg.Plot(title, 480, 300, (low, max(high, 1.01 * low)), (0.5 / most, 1.0), x_log=True, y_log=True)
+    floor = 0.5 / most
+    plot = svg.Plot(title, 480, 300, (0.9 * low, 1.01 * high), (floor, 1.0), x_log=True, y_log=True)
     looks = [svg.look(i) for i in range(len(found))]
     for (_, ms, count), look in zip(found, looks, strict=True):
-        slower = (count.sum() - np.cumsum(count)) / count.sum()
-        kept = [(a, s) for a, s in zip(ms.tolist(), slower.tolist(), strict=True) if s > 0]
-        plot.line([(float(ms[0]), 1.0), *kept], f"stroke:var({look['colour']})")
+        slower = np.append(1.0, (count.sum() - np.cumsum(count)) / count.sum()).clip(floor)  # a step at each latency
+        corners = zip(np.repeat(ms, 2).tolist(), np.repeat(slower, 2)[1:-1].tolist(), strict=True)
+        plot.line(list(corners), f"stroke:var({look['colour']})")
     plot.axes("ms, submission included (lat)", "share of the I/Os")
     return panel(title, plot.text() + svg.legend([words for words, *_ in found], looks))
 
@@ -80,21 +82,28 @@ def levels(row: Row) -> dict[str, float | None]:
 
 
 def _over_time(row: Row, name: str) -> str:
-    """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling."""
+    """I/Os by time and latency, the darker the more; STEPS of time, PER_OCTAVE steps of latency to a doubling. fio's
+    documents have a histogram in longer stretches, which stands at the second with which its stretch begins."""
     second, ms, ios = row.latencies_by_second()
+    stretched = row.data is not None and row.data.hist_of == "lat" and row.act.do in FIO
     n = int(second.max()) + 1
+    if stretched and row.data is not None:
+        n = max(n, len(row.data.iops))
     wide = -(-n // STEPS)
+    begins = np.unique(second // wide)
+    until = np.append(begins[1:], -(-n // wide)) if stretched else begins + 1
+    ends = dict(zip(begins.tolist(), until.tolist(), strict=True))
     octave = np.floor(np.log2(np.maximum(ms, 1e-6)) * PER_OCTAVE + 1e-9).astype(np.int64)
     cells, of = np.unique(np.stack([second // wide, octave], axis=1), axis=0, return_inverse=True)
     counts = np.bincount(of.ravel(), ios).astype(float)
     edge = 2 ** (np.array([octave.min(), octave.max() + 1]) / PER_OCTAVE)
-    title = f"Latency by the second, {row.act.label}{name}"
+    title = f"Latency {'over the time' if stretched else 'by the second'}, {row.act.label}{name}"
     plot = svg.Plot(title, 960, 300, (0, wide * -(-n // wide)), (float(edge[0]), float(edge[1])), y_log=True)
     top = math.log1p(counts.max())
     for (at, step), count in zip(cells.tolist(), counts.tolist(), strict=True):
         part = math.log1p(count) / top
         low, high = 2 ** (step / PER_OCTAVE), 2 ** ((step + 1) / PER_OCTAVE)
-        plot.cell(at * wide, (at + 1) * wide, low, high, f"fill:var(--blue);opacity:{part:.2f}")
+        plot.cell(at * wide, ends[at] * wide, low, high, f"fill:var(--blue);opacity:{part:.2f}")
     kind = row.data.hist_of if row.data is not None else "lat"
     plot.axes("s since the first I/O", f"ms ({kind})")
     since = "when the drive was given the I/O" if kind == "clat" else "submission"

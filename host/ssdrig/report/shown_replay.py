@@ -73,3 +73,5 @@ def lines_of(rows: list[Row]) -> Iterator[tuple[str, str, list[tuple[float | Non
     yield "Mean power", "W", measured("W")
     for key, name, unit in (("p99_us", "Lag, P99", "µs"), ("late_percent", "I/Os later than 1 ms", "%")):
         yield name, unit, of(key, "lag")
+    if any(row.found.get("late_us") is not None for row in rows):
+        yield "Answers behind the drive's time", "µs", of("late_us")

@@ -85,11 +85,12 @@ def _plot(title: str, rows: Sequence[Row]) -> str:
     found = [(name, [(at, reads(row)[key]) for at, row in zip(places, rows, strict=True)]) for key, name in LATENCIES]
     dots = [value for _, line in found for _, value in line if value is not None]
     plot = svg.Plot(title, WIDTH, HEIGHT, svg.extent(places, False), svg.extent(dots, True), y_log=True)
-    looks = [svg.look(i) for i in range(len(found))]
-    for (name, line), look in zip(found, looks, strict=True):
-        known = [(at, value) for at, value in line if value is not None]
+    lines = [(name, [(at, value) for at, value in line if value is not None]) for name, line in found]
+    lines = [(name, known) for name, known in lines if known]
+    looks = [svg.look(i) for i in range(len(lines))]
+    for (name, known), look in zip(lines, looks, strict=True):
         plot.line(known, f"stroke:var({look['colour']})")
         for at, value in known:
             plot.mark(at, value, look, f"{figure(at)} writes a second, {name}: {figure(value)} µs")
     plot.axes("Writes, IOPS", "Read latency, µs")
-    return plot.text() + svg.legend([name for name, _ in found], looks)
+    return plot.text() + svg.legend([name for name, _ in lines], looks)

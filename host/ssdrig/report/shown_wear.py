@@ -8,6 +8,7 @@ from ssdrig.analysis.table import Row, Table
 from ssdrig.drive.wear import retention
 from ssdrig.report import svg
 from ssdrig.report.shown import Context, figure, panel
+from ssdrig.report.terms import number
 from ssdrig.rules import worn
 from ssdrig.words import size
 
@@ -123,8 +124,9 @@ def _table(slices: Sequence[worn.Slice]) -> str:
     kept = [each for i, each in enumerate(slices) if i % every == 0 or i == len(slices) - 1]
     body = []
     for s in kept:
-        cells = (s.host_bytes / GB, s.percentage_used, s.spare_percent, s.media_errors, s.samples, s.bad)
-        row = "".join(f"<td>{figure(cell)}</td>" for cell in (*cells, s.temperature_C))
+        counted = (s.percentage_used, s.spare_percent, s.media_errors, s.samples, s.bad, s.temperature_C)
+        cells = (figure(s.host_bytes / GB), *("–" if count is None else number(count, 0) for count in counted))
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
         body.append(f'<tr><th scope="row">{s.number}</th>{row}</tr>')
     head = "".join(f'<th scope="col">{word}</th>' for word in HEADS)
     return (

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
     add("--capacity", metavar="SIZE", help="capacity of the virtual drive (default: the preset's)")
     add("--faults", metavar="JSON", help="faults of the virtual board")
+    add("--drive-faults", metavar="JSON", help="faults of the virtual drive at a loss of power; as of ./ssdrig run")
     add("--seed", type=int, default=4242, help="random seed of the first plan (default %(default)s)")
     add("--runs", metavar="DIR", default="runs", help="parent folder of the review's folder (default ./%(default)s)")
     add(

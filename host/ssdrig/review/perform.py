@@ -20,7 +20,15 @@ from ssdrig.run.budget import Budget
 from ssdrig.run.teardown import Stop, Teardown
 
 KEPT = ("virtual", "capacity", "raw_nand", "purge", "seed")  # options that a resumed review has as it began
-RUNS = ("drive", "destroy_data", "rig", "faults", "influx", "runs")  # those that each run gets beside them
+RUNS = (
+    "drive",
+    "destroy_data",
+    "rig",
+    "faults",
+    "drive_faults",
+    "influx",
+    "runs",
+)  # those that each run gets beside them
 
 
 def of_run(args: argparse.Namespace) -> argparse.Namespace:
@@ -90,8 +98,14 @@ def _on_virtual(
     show.say(f"starting the virtual bench ({args.virtual}, SIMULATED), one for all plans")
     with stop.held():
         capacity = str(review.said["drive"]["drive_bytes"]) if kept and review else args.capacity
-        faults = options.faults(args.faults)
-        running = virtual_bench.start(args.virtual, capacity=capacity, faults=faults, kept=kept, check=stop.check)
+        running = virtual_bench.start(
+            args.virtual,
+            capacity=capacity,
+            faults=options.faults(args.faults),
+            drive_faults=options.drive_faults(args.drive_faults),
+            kept=kept,
+            check=stop.check,
+        )
         running.kept_in = kept  # removed once it is kept elsewhere
         folder: list[Path] = []
         teardown.push("end the virtual bench", lambda: running.end(folder[0] / "truth" if folder else None))

@@ -8,7 +8,7 @@ from ssdrig.run import resume
 
 add_arguments = resume.add_arguments
 NOT_SAID = dict.fromkeys(("virtual", "level", "runs", "against", "out"))
-ALIKE = ("drive", "destroy_data", "rig", "budget", "influx", "faults", "dry_run", "json", "quiet")
+ALIKE = ("drive", "destroy_data", "rig", "budget", "influx", "faults", "drive_faults", "dry_run", "json", "quiet")
 
 
 def command(args) -> int:

@@ -23,6 +23,7 @@ class Profile(NamedTuple):
     options: tuple[Option, ...] = ()
     back_by_itself: bool = False  # power returns by itself: no --off-ms
     lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> how long what it times takes
+    back_us: Callable[[dict], int | None] = lambda own: None  # how soon power returns by itself for the first time
     # (t90_10_us, discharge_mOhm, its own fields) -> what a person wants to know of a rail for the next cut
     learnt: Callable[[float, float, dict], str] | None = None
     # (chance, capacitance of the rail, None: not known) -> its own fields for one of many cuts, None: not possible yet
@@ -74,6 +75,7 @@ PROFILES = {
         (Option("glitch_us", "US", "how long it is off"),),
         back_by_itself=True,
         lasts_us=lambda own: own["glitch_us"],
+        back_us=lambda own: own["glitch_us"],
         draw=lambda chance, bulk_uF: {"glitch_us": _log_uniform(chance, 10, 20_000)},
     ),
     "dips": Profile(
@@ -84,6 +86,7 @@ PROFILES = {
         ),
         back_by_itself=True,
         lasts_us=lambda own: own["dips"] * (own["down_us"] + own["up_us"]),
+        back_us=lambda own: own["down_us"],
         draw=_bounces,
     ),
 }

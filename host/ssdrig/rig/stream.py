@@ -25,6 +25,7 @@ REOPEN_S = 1.0
 STOPPING_S = 3.0  # what is still under way is waited for at most so long
 FIRST_SAMPLE_S = 5.0
 ANSWERS = wire.HELLO, wire.ARMED, wire.CUT_REPORT, wire.WAVEFORM, wire.REFUSED
+MOST_BEHIND_S = 20.0
 SLOWEST = 10  # a wait is at most so many times as long as promised, for a board whose clock lags behind the host's
 
 
@@ -56,6 +57,7 @@ class Rig:
         self._fence: int | None = None  # token of the ping right before ask()'s command, until its pong comes
         self._passed_at = 0.0  # when that pong came
         self._ponged = 0  # token of the latest pong
+        self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
@@ -152,6 +154,7 @@ class Rig:
         A ping goes ahead of the command. The board answers in order, so a frame that comes before that ping's pong
         answers an earlier command, and is passed over. Raises RigError when no answer comes in time, or the command
         could not be sent; what the rig's threads met."""
+        boot = (self._hello or {}).get("boot")
         with self._news:  # nothing comes between the two
             self._answers.clear()
             self._fence = self._next_token()
@@ -162,9 +165,13 @@ class Rig:
                 f"port {self.port} that takes nothing",
                 "see whether the board is there: ./ssdrig rig info",
             )
-        self._until(lambda: any(k in answers for k, _ in self._answers), timeout_s, expected)
+        of_boot = lambda: boot in (None, (self._hello or {}).get("boot"))
+        self._until(lambda: any(k in answers for k, _ in self._answers) or not of_boot(), timeout_s, expected)
         with self._news:
-            return next((k, b) for k, b in self._answers if k in answers)
+            found = [answer for answer in self._answers if answer[0] in answers]
+        if not found:
+            raise RigError(expected, "a board that was reset meanwhile", "repeat")
+        return found[0]
 
     def await_us(self, t_us: int, timeout_s: float = 10.0) -> int:
         """Wait until the board's time is t_us or later; its time then, us. A busy machine, or a crystal, may let the
@@ -253,6 +260,7 @@ class Rig:
             self._counts["pongs"] += 1
             self._ponged, self._board_us, _ = struct.unpack_from(wire.PONG_BODY, body)
             token, self._pong_at = self._ponged, now
+            self._behind_s = min((self._token - token & 0xFFFFFFFF) * PING_S, MOST_BEHIND_S)
             if token == self._fence:
                 self._fence, self._passed_at = None, now
             if self._awaited is not None and (token - self._awaited) & 0xFFFFFFFF < 1 << 31:
@@ -362,12 +370,12 @@ class Rig:
         # it answers in order: what came before the question is still on the line
         queued = self._fence is not None and 0 < (self._fence - self._ponged) & 0xFFFFFFFF < 1 << 31
         lags = queued or 0 <= board_s <= timeout_s  # below 0: the board was reset
-        lags = lags and now - self._pong_at <= timeout_s
+        lags = lags and now - self._pong_at <= timeout_s + self._behind_s
         return not (board_begun_us and lags and now - begun <= SLOWEST * timeout_s)
 
     def _until(self, reached, timeout_s: float, expected: str) -> None:
-        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come, of the board's too, from the
-        pong ahead of a question on: a busy machine delays both. Raises RigError in the end, and says what came."""
+        """Wait for reached(), `timeout_s` of the host's time and, as long as pongs come (of a board that is behind: so
+        much later), of the board's too, from the pong ahead of a question on. Raises RigError, which says what came."""
         begun, board_begun_us = time.monotonic(), self._board_us
         with self._news:
             while not reached():

@@ -49,8 +49,10 @@ class End(NamedTuple):
     why: str | None = None
 
 
-def stop(first: Slice, now: Slice, total_bytes: int, rated_bytes: float | None) -> str | None:
-    """Why the drive is not written on; None: it is. `first`: before the first slice."""
+def stop(
+    first: Slice, now: Slice, total_bytes: int, rated_bytes: float | None, to_percent: float = WORN_PERCENT
+) -> str | None:
+    """Why the drive is not written on; None: it is. `first`: before the first slice; `to_percent`: of its rating."""
     if now.bad:
         return f"{now.bad} of {now.samples} sample blocks are not what was written"
     errors = (now.media_errors or 0) - (first.media_errors or 0)
@@ -59,10 +61,10 @@ def stop(first: Slice, now: Slice, total_bytes: int, rated_bytes: float | None) 
     spare, threshold = now.spare_percent, now.spare_threshold_percent
     if spare is not None and threshold is not None and spare < threshold:
         return f"spare of {spare:g} % below its threshold of {threshold:g} %"
-    if now.percentage_used is not None and now.percentage_used >= WORN_PERCENT:
+    if now.percentage_used is not None and now.percentage_used >= to_percent:
         return f"percentage used {now.percentage_used:g}"
-    if rated_bytes and now.lifetime_bytes is not None and now.lifetime_bytes >= rated_bytes:
-        return "the rated TBW is written"
+    if rated_bytes and now.lifetime_bytes is not None and now.lifetime_bytes >= to_percent / 100 * rated_bytes:
+        return "the rated TBW is written" if to_percent >= WORN_PERCENT else f"{to_percent:g} % of the TBW are written"
     if now.host_bytes >= total_bytes:
         return "all is written that the plan asks for"
     return None

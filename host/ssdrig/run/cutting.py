@@ -10,7 +10,7 @@ from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UsageError
 from ssdrig.overprovisioning import whole_MiB
 from ssdrig.plan.expand import Act
-from ssdrig.powerloss import target
+from ssdrig.powerloss import supply, target
 
 PLAN = "powerloss"
 NBD = ("nbd://", "nbd+unix://")
@@ -43,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--bridge-is-part",
         action="store_true",
-        help="a USB or RAID bridge between host and drive is tested with it: its cache is taken for the drive's",
+        help="what lies between this kernel and the drive (a USB or RAID bridge, a virtual machine) is tested with it:"
+        " its cache is taken for the drive's",
     )
 
 
@@ -87,13 +88,22 @@ def commands(args: argparse.Namespace) -> tuple[str, str] | None:
 
 def data(acts: Iterable[Act]) -> str:
     """What a virtual drive keeps of what is written (virtual/bench.py): all of it where it is read back."""
-    return "sparse" if any(act.do == "cuts" for act in acts) else "crc"
+    return "sparse" if any(act.do in ("cuts", "retain", "recall") for act in acts) else "crc"
 
 
 def refuse(drive: Drive, args: argparse.Namespace) -> None:
     """Raises UnsafeTarget or DriveError where a verdict would not be the drive's own."""
     if args.plan == PLAN:
         target.refuse(drive, args.bridge_is_part, args.plp_claimed)
+
+
+def refuse_rig(hello: Mapping, here: bench.Bench, acts: Iterable[Act]) -> None:
+    """Raises UsageError where acts cut power by a rig that cannot. hello: the rig's."""
+    if not any(act.do == "cuts" and not act.not_run for act in acts) or here.target and here.target.commands:
+        return
+    if not any(row["rail"] == supply.RAIL for row in (hello.get("switch") or {}).get("rails") or ()):
+        do = "use a board with one (hardware/README.md), or give --power-off and --power-on"
+        raise UsageError(f"a rig that switches rail {supply.RAIL}", "one that only measures", do)
 
 
 def describe(drive: Drive, args: argparse.Namespace, acts: Iterable[Act], say: Callable[[str], object]) -> None:
@@ -114,7 +124,8 @@ def promise_words(found: target.Promise, cannot: Iterable[str]) -> list[str]:
     """What is held against a drive, and what is not, line by line."""
     blocks = f"{found.atomic_blocks} block{'s' * (found.atomic_blocks > 1)} of {found.block_bytes} B"
     trimmed = f"trimmed blocks read as {found.after_trim}" if found.after_trim else "trimmed blocks read as anything"
-    lines = [f"promise tested: {found.why}; writes of {blocks} are whole; {trimmed}"]
+    whole = f"writes of {blocks} are whole" if found.atomic_blocks else "a block under way may be left in parts"
+    lines = [f"promise tested: {found.why}; {whole}; {trimmed}"]
     return lines + [f"cannot be tested: {each}" for each in cannot]
 
 

@@ -110,6 +110,10 @@ def _what(acts: Sequence[Act]) -> str:
         return f"{slices} slices of {words.size(keys['slice_bytes'])} until worn, RND {keys['threads']}x{keys['qd']}"
     if act.do == "cuts":
         return f"{keys['cuts']} cuts, {len(keys['aims'])} aims, window {words.size(act.range_bytes)}"
+    if act.do == "retain":
+        return f"{words.size(act.range_bytes)} written once, a manifest in three copies"
+    if act.do == "recall":
+        return f"{keys['passes']} pass{'es' * (keys['passes'] > 1)}, each block once, nothing is written"
     if act.trace:
         how = "as fast as it can" if keys["timing"] == "closed" else "at its times"
         return f"{act.trace.name}, {act.trace.ios} I/Os {how}, {words.size(act.range_bytes)}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
-from ssdrig.run import cutting
+from ssdrig.run import cutting, keeping
 from ssdrig.words import parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
@@ -25,6 +25,7 @@ HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next se
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
+    add("part", metavar="PART", nargs="?", help="of retention: write, or verify")
     add("--variant", metavar="V", help="a variant of the plan (./ssdrig plans show PLAN)")
     add("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the plan, as often as wanted")
     add(
@@ -101,6 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--idle", type=int, metavar="S", default=0, help="then measure idle power for S seconds, without SMART polls")
     cutting.add_arguments(parser)
+    keeping.add_arguments(parser)
     add("--seed", type=int, default=4242, help="random seed for fio's offsets (default %(default)s)")
     add("--runs", metavar="DIR", default="runs", help="parent folder of the run folders (default ./%(default)s)")
     add(
@@ -131,6 +133,7 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 def check(args: argparse.Namespace) -> None:
     """Raises UsageError for anything that no run could be made of. Touches nothing."""
+    keeping.check(args)
     cutting.check(args)
     if len([each for each in (args.drive, args.virtual, args.target) if each]) != 1:
         raise UsageError(
@@ -282,7 +285,7 @@ def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
     if args.settle:
         sets["settle"] = "300 s"
     duration_s = args.duration
-    variant = args.variant
+    variant = args.variant or keeping.variant(args)
     if args.plan == "consistency" and variant is None and (args.virtual or duration_s is not None):
         variant = "quick" if args.virtual else None
         sets |= {"rule": "never", "steady": "from 70 %"}
@@ -294,7 +297,7 @@ def parameters(args: argparse.Namespace) -> tuple[str | None, dict[str, str]]:
         sets["steady"] = f"from {args.zoom} s"
     if args.smart_interval is not None:
         sets["smart"] = f"{args.smart_interval} s"
-    sets |= cutting.sets(args)
+    sets |= cutting.sets(args) | keeping.sets(args)
     for words in args.set:
         name, sign, value = words.partition("=")
         if not (name and sign and value):

@@ -16,7 +16,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.progress import Progress
-from ssdrig.run import able, cut_short, cutting, dry_run, earlier, options, prepare, run, standing
+from ssdrig.run import able, cut_short, cutting, dry_run, earlier, keeping, options, prepare, run, standing
 from ssdrig.run import budget as budgets
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -86,7 +86,8 @@ def _on_virtual(story: Story, args, show: Progress, stop: Stop, teardown: Teardo
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=part[0] / "truth" if part else None))
         here = bench.virtual(running)
         folder, end = carry_out(story, args, prepared, todo, here, show, stop, budget, part)
-        run.forget(here, end)
+        if not keeping.reads_back(prepared.acts):
+            run.forget(here, end)
         return folder, end
 
 
@@ -110,12 +111,14 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
     rated_bytes = warranty.rated_bytes(limits)
     budget = _able(story, args, prepared, rated_bytes, able.of_real(drive, args.rig, commands))
-    show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
+    writes = keeping.writes(prepared.acts)
+    if writes:
+        show.say(guard.announcement(drive, f"the rest of {story.run.name}", int(prepared.cost.most_bytes), rated_bytes))
     _describe(story, args, prepared, todo, budget, rated_bytes, show)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None
-    serial = confirm.confirmed(drive, args.destroy_data)
+    serial = confirm.confirmed(drive, args.destroy_data) if writes else args.destroy_data
     with stop.held():
         assumed, how = bool(known.get("raw_nand_assumed")), (commands, bool(known.get("plp_claimed")))
         held = bench.real(

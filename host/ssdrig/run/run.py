@@ -9,9 +9,10 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from threading import Event
 
 from ssdrig import __version__, bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
@@ -21,10 +22,11 @@ from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
 from ssdrig.influx import push
 from ssdrig.load import fio
+from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, cutting, dry_run, engine, prepare
+from ssdrig.run import able, cutting, dry_run, engine, keeping, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -146,14 +148,17 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
             drive_faults=run_options.drive_faults(args.drive_faults),
             check=stop.check,
             data=cutting.data(prepared.acts),
+            kept=keeping.folder(args),
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
         prepared, budget = _prepared(args, here.drive, prepared.can, None)
         dry_run.describe(args, prepared, budget, show)
         cutting.say(here, prepared.acts, show.say)
+        keeping.describe(prepared.acts, show.say)
         folder, end = carry_out(args, prepared, here, show, stop, budget)
-        forget(here, end)
+        if not keeping.reads_back(prepared.acts):
+            forget(here, end)
     return folder, end
 
 
@@ -181,13 +186,16 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
     rated_bytes = warranty.rated_bytes(limits)
     prepared, budget = _prepared(args, known, able.of_real(drive, args.rig, cutting.commands(args)), rated_bytes)
     most_bytes = int(prepared.cost.most_bytes)
-    show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
+    writes = keeping.writes(prepared.acts)
+    if writes:
+        show.say(guard.announcement(drive, f"the plan {prepared.plan.name}", most_bytes, rated_bytes))
     dry_run.describe(args, prepared, budget, show, rated_bytes)
+    keeping.describe(prepared.acts, show.say)
     cutting.describe(drive, args, prepared.acts, show.say)
     if args.dry_run:
         guard.announce_refusals(drive, args.destroy_data, show.say)
         return None, None
-    serial = confirm.confirmed(drive, args.destroy_data)
+    serial = confirm.confirmed(drive, args.destroy_data) if writes else args.destroy_data
     with stop.held():
         how = cutting.commands(args), args.plp_claimed
         held = bench.real(drive, limits, serial, args.purge or "auto", raw, args.rig, assumed, *how)
@@ -291,16 +299,18 @@ def carry_out(
             budget = budget or Budget(None)
             course = Course(prepared.acts, here.drive, prepared.earlier, budget, after_s)
             live = Live(here, book, rig, show, args.jsonl, course)
-            teardown.push("read the last SMART", lambda: _last_smart(book, live), SMART_LIMIT_S)
-            _check(here, book, rig, stop, teardown)
+            off = Event()  # the drive has no power, and is not to have any when the run ends
+            teardown.push("read the last SMART", keeping.unless(off, lambda: _last_smart(book, live)), SMART_LIMIT_S)
+            _check(here, book, rig, stop, teardown, off, prepared.acts)
             for key, was in (changed or {}).items():
                 here.put_back(key, was)
                 book.event("put_back", key=key, value=was)
             before = here.conditions()
             book.event("conditions", when="before", **before)
-            teardown.push("record the conditions", lambda: _conditions_after(here, book, before), SMART_LIMIT_S)
+            last = keeping.unless(off, lambda: _conditions_after(here, book, before))
+            teardown.push("record the conditions", last, SMART_LIMIT_S)
             stage = Stage(
-                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen), rig=rig
+                here, book, live, stop, show, teardown, prepared.seed, jobs, seen=dict(prepared.seen), rig=rig, off=off
             )
             end.why = engine.carry_out(prepared.acts, stage, budget)
             if stage.outcome:
@@ -311,7 +321,9 @@ def carry_out(
     return book.path, result
 
 
-def _check(here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, teardown: Teardown) -> None:
+def _check(
+    here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, teardown: Teardown, off: Event, acts: Sequence[Act]
+) -> None:
     stop.check()
     with step(book, "check"), stop.second_raises():
         here.check()
@@ -319,7 +331,8 @@ def _check(here: Bench, book: journal.Journal, rig: Rig | None, stop: Stop, tear
             hello = rig.start()
             if not here.simulated:
                 latch.refuse(latch.name_of(hello, rig.port))
-            teardown.push("see the rail on", lambda: _rail_on(rig, here))
+            cutting.refuse_rig(hello, here, acts)
+            teardown.push("see the rail on", keeping.unless(off, lambda: _rail_on(rig, here)))
 
 
 def _rail_on(rig: Rig, here: Bench) -> None:

@@ -29,8 +29,9 @@ class Stop:
         self.name: str | None = None  # of the first signal
         self.doing: str | None = None  # the duty of the teardown that is being carried out
         self._show = show
-        self._raises_at: int | None = 1
+        self._raises_at: int | None = None
         self._raised = False
+        self._acquired = False
         self._old: dict = {}
 
     def __enter__(self) -> "Stop":
@@ -38,6 +39,10 @@ class Stop:
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
                 continue  # nohup
             self._old[number] = signal.signal(number, self._on_signal)
+        if self.count:  # meanwhile: who enters nothing leaves nothing
+            self.__exit__()
+            self.check()
+        self._raises_at = 1
         return self
 
     def __exit__(self, *_) -> None:
@@ -47,13 +52,14 @@ class Stop:
     def _on_signal(self, number, _frame) -> None:
         self.count += 1
         self.name = self.name or signal.Signals(number).name
-        if self._raises_at and self.count >= self._raises_at and not self._raised:
+        raises_at = None if self._raises_at == 1 and self._acquired else self._raises_at
+        if raises_at and self.count >= raises_at and not self._raised:
             self._raised = True
             raise KeyboardInterrupt
         if self.doing:
             words = f"finishing: {self.doing}"
         else:
-            words = "stopping after this second" + ("; once more stops at once" if self._raises_at else "")
+            words = "stopping after this second" + ("; once more stops at once" if raises_at else "")
         if not self._show.quiet:
             with contextlib.suppress(OSError):
                 # not by print: the handler may have interrupted one
@@ -67,6 +73,10 @@ class Stop:
         if self.count:
             self._raised = True
             raise KeyboardInterrupt
+
+    def acquired(self) -> None:
+        """From now on there is something to tear down: between two blocks nothing may interrupt the way there."""
+        self._acquired = True
 
     def held(self):
         """Signals are counted only: something is being acquired, or ends by itself soon."""
@@ -99,6 +109,7 @@ class Teardown:
 
     def push(self, duty: str, function: Callable[[], object], limit_s: float = LIMIT_S) -> None:
         """`function()` is to be called at the end; `duty` names it: "stop the rig"."""
+        self._stop.acquired()
         self._stack.callback(self._carry_out, duty, function, limit_s)
 
     def __enter__(self) -> "Teardown":

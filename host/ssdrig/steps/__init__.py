@@ -3,11 +3,31 @@ of them exactly), what the bench must be able to do (NEEDS); how it is carried o
 
 from types import ModuleType
 
-from ssdrig.steps import ask, choose, cuts, fill, flush, idle, load, purge, repeat, replay, set, settle, trim, wear
+from ssdrig.steps import (
+    ask,
+    choose,
+    cuts,
+    fill,
+    flush,
+    idle,
+    load,
+    purge,
+    recall,
+    repeat,
+    replay,
+    retain,
+    set,
+    settle,
+    trim,
+    wear,
+)
 
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (purge, fill, load, replay, repeat, choose, idle, settle, flush, trim, set, ask, wear, cuts)
+    for module in (
+        *(purge, fill, load, replay, repeat, choose, idle, settle, flush, trim, set, ask, wear, cuts),
+        *(retain, recall),
+    )
 }
 FIO = ("fill", "load")  # carried out by fio
 IO = (*FIO, "replay")

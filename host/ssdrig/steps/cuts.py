@@ -22,6 +22,7 @@ KEYS = {
     "only": Key("index", 0),
 }
 NEEDS = {"cut"}
+MOST_CUTS = 1_000_000
 MEAN_BYTES = 12_000  # of a write of the usual streams
 BACK_S = (0.8, 20.0)  # from power to the verdict: the drive's start, reading back, judging
 
@@ -50,6 +51,10 @@ def check(keys, where: str) -> None:
             known = ", ".join(profiles.PROFILES)
             do = do_you_mean(word, profiles.PROFILES)
             raise UsageError(f"each of shapes to be one of {known}", f"{word} in {where}", do)
+    if keys["cuts"] > MOST_CUTS:
+        raise UsageError(
+            f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
+        )
     of = sessions({**keys, "only": 0})
     if keys["only"] > of:
         raise UsageError(f"`only` to be one of the {of} sessions", f"{keys['only']} in {where}", "correct it")

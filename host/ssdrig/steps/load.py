@@ -9,7 +9,7 @@ KEYS = {
     "qd": Key("count", 1),
     "threads": Key("count", 1),
     "range": RANGE,
-    "offset": Key("bytes"),
+    "offset": Key("place"),
     "hot": Key("hot"),
     "data": Key("word", "random", words=("random", "half", "zeros")),
     "rate": Key("rate"),

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from ssdrig.errors import JournalError, SsdrigError, UsageError, words_of
@@ -32,7 +33,7 @@ class Stage:
     that is being carried out, from 1. `means`: {act's label: {"iops", "MB/s", "lat_mean"}} of the last time; `seen`:
     the same of every round, of earlier parts of the run too; `picked`: by the latest choose step. `rig`: that powers
     the drive. `outcome`: what was found of the drive, where that is the exit code of a run that has done all it
-    should."""
+    should. `off`: set once the drive has no power, and is not to have any when the run ends."""
 
     bench: "Bench"
     book: "Journal"
@@ -49,6 +50,7 @@ class Stage:
     budget: "Budget | None" = None
     rig: "Rig | None" = None
     outcome: "SsdrigError | None" = None
+    off: Event = field(default_factory=Event)
 
     @property
     def dilation(self) -> int:
@@ -95,6 +97,8 @@ class Stage:
         ended = [False]
 
         def second(now: dict) -> None:
+            if "read_qd" in act.keys:  # as everywhere of a load that writes: the reads beside it are not its bytes
+                now = now | {"total_bytes": now["written_bytes"]}
             self.live.second(now)
             held.append(now["iops"])
             if len(held) == self.dilation:

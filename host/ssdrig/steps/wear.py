@@ -14,6 +14,7 @@ KEYS = {
     "data": Key("word", "random", words=("random", "half", "zeros")),
     "slice": Key("wear", "0.1 %"),
     "total": Key("wear", "100 %"),
+    "to": Key("percent", 100),
     "samples": Key("range", "0.1 %"),
     "engine": Key("word", "auto", words=("auto", "libaio", "io_uring")),
 }
@@ -93,7 +94,7 @@ def carry_out(act, stage, number: int) -> dict:
         now = _slice(n, done, _counted(act, stage, done), found)
         did = {"ios": result.ios, "bytes": result.bytes, "io_s": result.runtime_s / stage.dilation}
         stage.book.event("slice", step=act.path, **_said(now), verdicts=found, **did)
-        why = worn.stop(first, now, total - least + 1, stage.bench.drive.get("rated_write_bytes"))
+        why = worn.stop(first, now, total - least + 1, stage.bench.drive.get("rated_write_bytes"), keys["to"])
     with stage.stop.second_raises():
         stage.bench.flush()
     return {"bytes": done - begun, "stop": why}

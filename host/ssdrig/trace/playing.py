@@ -1,6 +1,6 @@
 """The process that plays a trace for trace/process.py: python -m ssdrig.trace.playing FOLDER PARENT. It prints a JSON
-line each second, and one at its end: {"ended": true, "cpu_s"}, {"ended": false} where it was asked to end (SIGTERM), or
-{"error": [class, expected, seen, do]}."""
+line each second, and one at its end: {"ended": true, "cpu_s", of a virtual drive "late_us"}, {"ended": false} where it
+was asked to end (SIGTERM), or {"error": [class, expected, seen, do]}."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +18,14 @@ from ssdrig.load import traceform
 from ssdrig.load.playedlog import RECORDS, START
 from ssdrig.load.traceform import WRITE
 from ssdrig.trace import player, targets
+
+
+@runtime_checkable
+class Stamped(Protocol):
+    """What says when an I/O was completed: its answers are `late_us` behind that, in the mean."""
+
+    @property
+    def late_us(self) -> float: ...
 
 
 class Asked(Exception):
@@ -75,7 +84,8 @@ def main(folder: Path) -> dict:
         except Asked:
             return {"ended": False}
         after = os.times()
-    return {"ended": True, "cpu_s": after.user - before.user + after.system - before.system}
+    said = {"ended": True, "cpu_s": after.user - before.user + after.system - before.system}
+    return said | ({"late_us": target.late_us} if isinstance(target, Stamped) else {})
 
 
 if __name__ == "__main__":

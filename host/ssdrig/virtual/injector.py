@@ -4,12 +4,13 @@ Each draw is of the seed, the number of the cut and the fault, so a cut can be m
 faultmodels.py; here are those of the drive as a whole, and what lasts from one cut to the next."""
 
 import errno
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ssdrig.errors import UsageError
-from ssdrig.virtual import faultmodels, observable, powerfaults
+from ssdrig.virtual import faultmodels, faultstate, observable, powerfaults
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.faultmodels import PAGE_BYTES, ZEROS, Hit, Scene
 from ssdrig.virtual.observable import NEVER, Change, Read
@@ -44,6 +45,26 @@ class Injector:
         self._saved: list[dict] = []  # counters at each power-on
         self._missing = dict.fromkeys(COUNTERS, 0)  # by which what the drive says is less than it was
         self._seq = 0
+
+    FILE = faultstate.FILE
+
+    def save(self, folder: Path) -> None:
+        """Write what lasts from one cut to the next. What was read in the session under way is no part of it, for the
+        drive that goes on begins its time anew. Raises OSError."""
+        numbers = {"cuts": self.cuts, "seq": self._seq, "saved": self._saved, "missing": self._missing}
+        faultstate.save(
+            folder, numbers, {"old": self._old, "ghosts": self._ghosts, "turns": self._turns, "bad": self._bad}
+        )
+
+    def restore(self, folder: Path) -> None:
+        """Go on with what save() wrote. Raises OSError, ValueError, KeyError, zipfile.BadZipFile."""
+        numbers, cells = faultstate.load(folder)
+        self.cuts, self._seq, self._saved = numbers["cuts"], numbers["seq"], numbers["saved"]
+        self._missing |= numbers["missing"]
+        self._old = {page: cell for (page,), (cell,) in cells["old"]}
+        self._ghosts = {page: (absent, instead) for (page,), (absent, instead) in cells["ghosts"]}
+        self._turns = {page: cell for (page,), (cell,) in cells["turns"]}
+        self._bad = {(page, block): cell for (page, block), (cell,) in cells["bad"]}
 
     def check(self, device: "Device") -> None:
         """Raises UsageError where the device cannot have these faults."""

@@ -1,6 +1,7 @@
 """A small blocking NBD client: one connection, one request at a time. For checks (did the trim take effect?) and
 tests."""
 
+import contextlib
 import socket
 import struct
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -15,18 +16,20 @@ _OPTION_REPLY = struct.Struct(">QIII")
 _REQUEST = struct.Struct(">IHHQQI")
 REPLY = struct.Struct(">IIQ")  # magic, error, cookie
 PORT = 10809
+MOST_INFO_BYTES, MOST_BYTES = 1 << 16, 1 << 62  # of an option reply, and of a drive, that can be meant
 REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
 
 
 def address(uri: str) -> tuple[str | tuple[str, int], bytes]:
     """(path of a unix socket or (host, port), name of the export) of nbd+unix:///EXPORT?socket=PATH or
     nbd://HOST[:PORT]/EXPORT. Raises UsageError for another."""
-    url = urlsplit(uri)
-    export = unquote(url.path[1:]).encode()
-    if url.scheme == "nbd+unix" and (path := parse_qs(url.query).get("socket")):
-        return path[0], export
-    if url.scheme == "nbd" and url.hostname:
-        return (url.hostname, url.port or PORT), export
+    with contextlib.suppress(ValueError):  # of a port or a host that can be none
+        url = urlsplit(uri)
+        export = unquote(url.path[1:]).encode()
+        if url.scheme == "nbd+unix" and (path := parse_qs(url.query).get("socket")):
+            return path[0], export
+        if url.scheme == "nbd" and url.hostname:
+            return (url.hostname, url.port or PORT), export
     raise UsageError("nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT", uri, "correct the address")
 
 
@@ -46,7 +49,7 @@ class NbdClient:
         self._cookie = 0
         try:
             self.sock = _connected(path, timeout_s)
-        except OSError as e:
+        except (OSError, ValueError) as e:  # ValueError: of a host's name, or a 0 in a path
             raise self._lost(e) from e
         try:
             self._negotiate()
@@ -67,7 +70,11 @@ class NbdClient:
         size_bytes, self.flags, self.block_bytes = None, 0, 1
         while True:
             _, _, kind, length = _OPTION_REPLY.unpack(self._receive(_OPTION_REPLY.size))
+            if length > MOST_INFO_BYTES:
+                raise self._lost(f"an option reply of {length} bytes")
             body = self._receive(length)
+            if kind == 3 and len(body) < 12 and body[:2] in (b"\0\0", b"\0\3"):
+                raise self._lost(f"an option reply of {length} bytes, too short for what it says")
             if kind == 3 and body[:2] == b"\0\0":
                 size_bytes, self.flags = struct.unpack(">QH", body[2:12])
             elif kind == 3 and body[:2] == b"\0\3":
@@ -78,6 +85,8 @@ class NbdClient:
                 raise self._lost(f"refused with option error {kind:#x}")
         if size_bytes is None:
             raise self._lost("a drive that does not say its size")
+        if size_bytes > MOST_BYTES:
+            raise self._lost(f"a drive of {size_bytes} bytes")
         self.size_bytes = int(size_bytes)
 
     def read(self, offset: int, length: int) -> bytes:

@@ -1,8 +1,8 @@
 """An NBD client with many requests under way, for the trace player: the requests of a window are prepared at once, sent
 in batches, and answered in any order.
 
-The drive is told when each was submitted, and tells when it is completed (nbd.STAMPED): an answer that is here before
-its time counts then, one that comes late counts when it is here."""
+The drive is told when each was submitted, and tells when it is completed (nbd.STAMPED). That is when it counts, whether
+its answer is here before or behind that time: what two processes of a busy host take is no time of the drive's."""
 
 import errno
 import heapq
@@ -51,7 +51,12 @@ class NbdPipe(NbdClient):
         self._reading = -1  # ... its slot ...
         self._reading_due_ns = 0  # ... and when it is completed
         self._early: list[tuple[int, int]] = []  # answers that are here before their time: (ns, slot)
-        self.answers = self.late = self.late_ns = 0  # all, those that came behind their time, by how much together
+        self.answers = self.late = self.late_ns = 0  # all, those here behind their time, by how much together
+
+    @property
+    def late_us(self) -> float:
+        """By how much answers were behind the time of the drive, in the mean of all."""
+        return self.late_ns / max(1, self.answers) / 1e3
 
     def prepare(self, first: int, rows: np.ndarray) -> None:
         """The requests of rows (op: an index into KINDS) go into the slots from `first` on, which must be free."""
@@ -130,13 +135,13 @@ class NbdPipe(NbdClient):
         return ended
 
     def _came(self, slot: int, due_ns: int, now: int, done_ns: np.ndarray) -> int:
-        """How many have ended: none where its time is still to come."""
+        """How many have ended: none where its time is still to come. One that is late has ended when it was due."""
         self.answers += 1
         if due_ns > now:
             heapq.heappush(self._early, (due_ns, slot))
             return 0
         self.late, self.late_ns = self.late + 1, self.late_ns + now - due_ns
-        done_ns[slot] = now
+        done_ns[slot] = due_ns
         return 1
 
     def _taken_in(self, end: int, now: int, done_ns: np.ndarray) -> int:

@@ -78,7 +78,7 @@ FAULTS = (
     Fault(
         "unreadable_line",
         1.0,
-        ("UNREADABLE", "COLLATERAL", "METADATA"),
+        ("UNREADABLE", "COLLATERAL", "METADATA", "SPARE_MEDIA"),
         "pages of the word line that was being programmed cannot be read",
         {"pages": (4, 1, 256)},
     ),

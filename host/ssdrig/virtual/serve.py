@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
     add("--list-presets", action="store_true", help="print the presets as JSON and end")
-    actions = parser.add_subparsers(dest="action", metavar="{ledger,precondition}")
+    actions = parser.add_subparsers(dest="action", metavar="{ledger,precondition,age}")
     words = "print the truth of a drive as JSON"
     ledger = actions.add_parser("ledger", help=words, description=words)
     where = ledger.add_mutually_exclusive_group(required=True)
@@ -69,6 +69,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     age.add_argument("--drive-writes", type=float, required=True, metavar="X", help="in units of the user capacity")
     age.add_argument("--seed", type=int, default=1)
     age.add_argument("--state", dest="age_state", required=True, metavar="FILE", help="continues from it if it exists")
+    words = "let a kept drive lie without power for a time, so that what it holds decays"
+    shelf = actions.add_parser("age", help=words, description=words)
+    shelf.add_argument(
+        "--state", dest="aged_state", required=True, metavar="DIR", help="where a run has kept it (RUN/drive)"
+    )
+    shelf.add_argument("--hours", type=float, metavar="H")
+    shelf.add_argument("--celsius", type=float, metavar="T")
+    shelf.add_argument("--profile", metavar="FILE", help="in place of both: a line `hours,celsius` for each step")
 
 
 def command(args: argparse.Namespace) -> int:
@@ -76,6 +84,8 @@ def command(args: argparse.Namespace) -> int:
         return show_ledger(args)
     if args.action == "precondition":
         return precondition(args)
+    if args.action == "age":
+        return age(args)
     if args.list_presets:
         return list_presets()
     if not args.preset:
@@ -192,6 +202,27 @@ def precondition(args: argparse.Namespace) -> int:
     print(json.dumps(drive.ledger(), indent=1))
     show.say(f"state kept in {args.age_state}")
     return 0
+
+
+def age(args: argparse.Namespace) -> int:
+    from ssdrig.virtual.device import kept
+
+    print(json.dumps(kept.age(Path(args.aged_state), storage(args.hours, args.celsius, args.profile)), indent=1))
+    return 0
+
+
+def storage(hours: float | None, celsius: float | None, profile: str | None) -> list[tuple[float, float]]:
+    """(hours, C) of each step, from --hours and --celsius or from a file. Raises UsageError."""
+    if profile is None and hours is not None and celsius is not None:
+        return [(hours, celsius)]
+    if profile is None or hours is not None or celsius is not None:
+        raise UsageError("--hours and --celsius, or --profile", "neither or parts of both", "give one of them")
+    try:
+        lines = [line.partition("#")[0].strip() for line in Path(profile).read_text().splitlines()]
+        steps = [tuple(map(float, line.split(","))) for line in lines if line]
+        return [(hours, celsius) for hours, celsius in steps]
+    except (OSError, ValueError) as e:
+        raise UsageError(f"lines of `hours,celsius` in {profile}", str(e), "write a line for each step") from e
 
 
 def list_presets() -> int:

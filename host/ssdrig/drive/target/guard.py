@@ -19,7 +19,7 @@ from ssdrig import latch
 from ssdrig.drive.target import inventory, lock, sysfs
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.target.uses import Machine, survey
-from ssdrig.errors import UnsafeTarget
+from ssdrig.errors import ExchangedDrive, UnsafeTarget
 from ssdrig.terminal import printable
 from ssdrig.words import size
 
@@ -70,8 +70,8 @@ class Held:
         """See that the node still is this drive, and take hold of it again if it had been away meanwhile. `follow`: a
         drive that came back under another name is taken there.
 
-        Raises UnsafeTarget when the drive is gone, has another name now, when another one is at its node, or when what
-        came back is in use."""
+        Raises UnsafeTarget when the drive is gone, has another name now, or when what came back is in use,
+        ExchangedDrive when another one is at its node and it is nowhere."""
         drives = inventory.all_drives(self.root)
         now = next((d for d in drives if d.name == self.drive.name), None)
         moved = next((d for d in drives if _same_drive(d, self.drive)), None)
@@ -85,7 +85,8 @@ class Held:
                 if moved
                 else "bring the drive back, then start again"
             )
-            raise UnsafeTarget(f"{_title(self.drive)} at {self.drive.node}", here + there, do)
+            error = ExchangedDrive if now and not moved else UnsafeTarget
+            raise error(f"{_title(self.drive)} at {self.drive.node}", here + there, do)
         if now.capacity_bytes != self.drive.capacity_bytes:
             raise UnsafeTarget(
                 f"{_title(self.drive)} with {self.drive.capacity_bytes} bytes",

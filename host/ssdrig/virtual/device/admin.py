@@ -16,6 +16,7 @@ PATH.truth  what no drive reports: the ledger. For comparison only; nothing of t
     {"op": "ledger"}                            every count and energy since the drive was made
     {"op": "energy", "t0_ns": a, "t1_ns": b}    {"energy_J"} between two CLOCK_MONOTONIC times, in model time
     {"op": "pe"}                                {"pe_cycles": [of each block]}
+    {"op": "retention"}                         what no longer can be read, or only by retries (ageing.truth)
     {"op": "keep", "folder": path or null}      {}: write the drive there at the end (kept.py)
 
 A request that cannot be done is answered {"error": words}; the connection stays."""
@@ -27,6 +28,7 @@ import time
 from ssdrig.virtual.device import smartlog
 from ssdrig.virtual.device.device import Device
 from ssdrig.virtual.device.waiting import send
+from ssdrig.virtual.flash import ageing
 
 MAX_LINE_BYTES = 65536
 
@@ -84,6 +86,8 @@ def answer_truth(device: Device, request: dict, now_ns: int) -> tuple[dict, int]
         return {"energy_J": device.energy_J(t0_ns, t1_ns)}, now_ns
     if op == "pe":
         return {"pe_cycles": [int(n) for n in device.drive.pe_counts()]}, now_ns
+    if op == "retention":
+        return ageing.truth(device.drive, ageing.levels(device.drive)), now_ns
     if op == "keep":
         device.keep(request["folder"])
         return {}, now_ns

@@ -55,7 +55,8 @@ class Device:
         self.last_cut: dict = {}  # a line of the truth
         self._cut_untold = False
         self.note_cut: Callable[[dict], None] = lambda record: None  # told of a cut once the drive has started again
-        self.unreadable: set[int] = set()  # pages
+        self.unreadable = drive.unreadable  # pages
+        self.media_errors = 0
         self.lead_ns = 0  # of host time, by which replies that promise no durability may have left early
         self.powered = self.lit = True  # it answers; it draws power
         self._rail_ns = t0_ns  # when the rail is back
@@ -89,6 +90,11 @@ class Device:
     def model_ns(self, t_ns: int) -> int:
         return (t_ns - self.t0_ns) // self.dilation
 
+    @property
+    def advanced_ns(self) -> int:
+        """Model time to which the drive has worked."""
+        return self._advanced
+
     def host_ns(self, model_ns: int) -> int:
         return self.t0_ns + int(model_ns) * self.dilation
 
@@ -101,8 +107,7 @@ class Device:
             self.faults.commands(self, batch, n)
         writes, zeroing, unaligned, longest_read = nbd.tally(batch, n)
         self.unaligned_commands += unaligned
-        if self.unreadable:
-            self._read_errors(batch, n)
+        failed = self._read_errors(batch, n) if self.unreadable else []
         if zeroing:
             self._store_in_order(buf, batch, n, int(self.drive.m[nand.S_SEQ]))
         elif writes:
@@ -118,6 +123,9 @@ class Device:
             first_due = nbd.set_due(batch, n, self._owner, done, m, now, self.t0_ns, self.dilation, lead_ns)
         else:
             batch[:n, nbd.DUE] = first_due = t_ns
+        if failed:  # after all retries
+            batch[failed, nbd.ERROR] = errno.EIO
+            self.media_errors += len(failed)
         if self.faults:
             self.faults.carried_out(self, batch, n, now)
         return first_due, longest_read
@@ -139,14 +147,17 @@ class Device:
                     number, command = store.zero(self.store, offset, length, number, command)
         self.store.write(buf, batch[first:n], n - first, number)
 
-    def _read_errors(self, batch: np.ndarray, n: int) -> None:
-        """A read of a page that cannot be read fails; a write makes it whole again."""
+    def _read_errors(self, batch: np.ndarray, n: int) -> list[int]:
+        """The rows that fail: reads of a page that cannot be read. To write or trim all of it heals it."""
+        failed, size = [], store.PAGE_BYTES
         for row, (op, _, _, offset, length, _, error, _) in enumerate(batch[:n].tolist()):
-            pages = self.unreadable.intersection(range(offset // store.PAGE_BYTES, -(-(offset + length) // 4096)))
-            if pages and not error and op == nbd.READ:
-                batch[row, nbd.ERROR] = errno.EIO
-            elif pages and not error and op in (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES):
-                self.unreadable -= pages
+            end = offset + length
+            if not error and op == nbd.READ:
+                if not self.unreadable.isdisjoint(range(offset // size, -(-end // size))):
+                    failed.append(row)
+            elif not error and op in (nbd.WRITE, nbd.TRIM, nbd.WRITE_ZEROES):
+                self.unreadable.difference_update(range(-(-offset // size), end // size))
+        return failed
 
     def advance(self, t_ns: int) -> None:
         """Let the drive work on by itself up to t_ns, or start when it is time to; call at least every 10 ms."""
@@ -187,7 +198,8 @@ class Device:
     def energy_steps_nJ(self, first: int, last: int) -> np.ndarray:
         """Truth: uint64 energy of each millisecond of model time from first to last - 1."""
         out = np.zeros(last - first, dtype=np.uint64)
-        known = self.drive.history[first : min(last, self._advanced // 1_000_000)]
+        base = int(self.drive.m[nand.K_HISTORY_MS])
+        known = self.drive.history[first - base : min(last, self._advanced // 1_000_000) - base]
         out[: len(known)] = known
         return out
 

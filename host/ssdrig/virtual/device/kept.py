@@ -2,9 +2,11 @@
 with it and writes down what the drive holds and has counted, so that `ssdrig resume` finds the drive as a real one
 would be found. A kill -9 of the server itself leaves nothing: the drive is gone, which resume says.
 
-    drive/flash.npz    VirtualDrive.save(): map, NAND, wear, counters; what the cache held is programmed first
+    drive/flash.npz    VirtualDrive.save(): map, NAND, wear, age, counters, which pages cannot be read; what the cache
+                       held is programmed first
     drive/store.npz    the check of each page, of a drive that keeps those
     drive/store.bin    all bytes, of a drive that keeps those in a private file; sparse
+    drive/faults.npz   what lasts of its faults from one cut to the next (virtual/faultstate.py), if it has any
     drive/device.json  what the device has counted, and what resume compares before it starts the drive
 
 The folder appears whole or not at all. Beside it lies .drive.lock, which the server holds while it lives.
@@ -17,11 +19,14 @@ import os
 import shutil
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from ssdrig.errors import DriveError
 from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.virtual import kernels
+from ssdrig.virtual.flash import ageing
+from ssdrig.virtual.flash.drive import VirtualDrive
 
 COUNTED = (
     "serial",
@@ -34,6 +39,7 @@ COUNTED = (
     "under_C",
     "unaligned_commands",
     "pages_lost",
+    "media_errors",
     "thermal",
     "power_on_s",
     "reported_J",
@@ -66,7 +72,10 @@ def save(device, folder: Path) -> None:
             "firmware": device.identity()["firmware"],
             "host_written_bytes": written // UNIT_BYTES * UNIT_BYTES,
             "counted": {name: getattr(device, name) for name in COUNTED},
+            "capacitors": device.reserve and device.reserve.kept(device.advanced_ns),
         }
+        if device.faults:
+            device.faults.save(half_made)
         write_atomically(half_made / "device.json", json.dumps(said, default=lambda number: number.item()).encode())
     except BaseException:
         shutil.rmtree(half_made, ignore_errors=True)  # what is left of the disk is the run's
@@ -74,6 +83,47 @@ def save(device, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     half_made.rename(folder)
     fsync_folder(folder.parent)
+
+
+def age(state: Path, profile: Sequence[tuple[float, float]]) -> dict:
+    """A kept drive, or a snapshot of one (VirtualDrive.save), lies without power for a profile of (hours, C). Returns
+    {"simulated", "state", "equivalent_hours": at 30 C, "pages", "bad_pages", "slow_pages", "slow_units"}: counts of it
+    afterwards. Raises UsageError for what is no storage, DriveError for what is no drive or is in use."""
+    ageing.checked(profile)
+    with contextlib.ExitStack() as stack:
+        if state.is_dir():
+            _unused(stack, state)
+        flash = state / "flash.npz" if state.is_dir() else state
+        drive = VirtualDrive.load(flash, latency=False)
+        hours = ageing.age(drive, profile)
+        drive.save(flash)
+        if state.is_dir():
+            said = json.loads((state / "device.json").read_bytes())
+            said["counted"]["power_cycles"] += 1
+            write_atomically(state / "device.json", json.dumps(said).encode())
+    found = ageing.truth(drive, ageing.levels(drive))
+    return {
+        "simulated": True,
+        "state": str(state),
+        "equivalent_hours": hours,
+        "pages": found["pages"],
+        "bad_pages": len(found["bad_pages"]),
+        "slow_pages": found["slow_pages"],
+        "slow_units": len(found["units"]),
+    }
+
+
+def _unused(stack: contextlib.ExitStack, folder: Path) -> None:
+    """Hold the lock of a drive that was kept in full and whose server has ended. Raises DriveError."""
+    do = "give the folder of a kept drive (RUN/drive)"
+    try:
+        json.loads((folder / "device.json").read_bytes())["counted"]["power_cycles"]
+        held = stack.enter_context(open(_lock_of(folder), "ab"))
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise DriveError("a drive without power", f"the server of {folder} runs", "end it first") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DriveError(f"a kept drive in {folder}", f"{type(error).__name__}: {error}", do) from error
 
 
 def facts(folder: Path) -> dict | None:
@@ -107,6 +157,10 @@ def restore(device, folder: Path) -> None:
         device.store.restore(folder)
         for name in COUNTED:
             setattr(device, name, said["counted"][name])
+        if device.reserve and said.get("capacitors"):
+            device.reserve.restore(said["capacitors"])
+        if device.faults and (folder / device.faults.FILE).exists():
+            device.faults.restore(folder)
     except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise DriveError(
             f"a kept drive in {folder}", f"{type(error).__name__}: {error}", "begin the run anew"

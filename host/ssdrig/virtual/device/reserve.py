@@ -1,5 +1,6 @@
 """The capacitors of one SIMULATED drive: charged, used at a cut, charged again. The physics is in capacitor.py."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +42,16 @@ class Reserve:
         self.lost_pages = np.unique(rows["page"][lost]).tolist()
         self.incomplete_dumps += dump.units < units
         self.volts = dump.volts if announced else min(volts, self.bank.least_V)
+
+    def kept(self, now: int) -> dict:
+        """What outlives the server of the drive."""
+        volts = capacitor.charged_V(self.bank, self.health, self.volts, (now - self._charging_ns) / 1e9)
+        return {"health": self.health, "volts": volts, "incomplete_dumps": self.incomplete_dumps}
+
+    def restore(self, kept: Mapping) -> None:
+        """Go on as kept() said, from model time 0 on."""
+        self.health, self.volts, self._charging_ns = float(kept["health"]), float(kept["volts"]), 0
+        self.incomplete_dumps = int(kept["incomplete_dumps"])
 
     def charging_ns(self) -> int:
         """How long the rail must be up until they are full."""

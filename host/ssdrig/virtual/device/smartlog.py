@@ -82,7 +82,9 @@ def log_c0h(h: dict) -> bytes:
     page[16:32] = h["nand_read_bytes"].to_bytes(16, "little")
     struct.pack_into("<H", page, 38, 100)  # bad user NAND blocks, normalised; raw 0
     struct.pack_into("<H", page, 46, 100)  # bad system NAND blocks, normalised; raw 0
+    struct.pack_into("<QQ", page, 56, h["media_errors"], h["soft_ecc_errors"])  # it has no XOR to recover from (48)
     page[80] = min(255, h["percentage_used"])  # system data lies in the same blocks
+    page[81:88] = h["refreshes"].to_bytes(7, "little")
     struct.pack_into("<II", page, 88, h["pe_max"], h["pe_min"])
     page[96], page[97] = h["throttled_count"] & 0xFF, h["level"]
     struct.pack_into("<I", page, 112, h["incomplete_dumps"])  # shutdowns that the capacitors did not complete

@@ -10,6 +10,9 @@
     marks.jsonl   one ledger a line, as it stood each time that a host read the SMART page 02h
     cuts.jsonl    one power cut a line, once the drive has started again or at the end: when, what was lost of which
                   page and why, what was under way (powercut.Cut.record, Device.power_cut, power_on)
+    retention.json  of a drive that lay without power (ageing.truth), as it was found when its server started:
+                    which pages cannot be read, and which units have pages that need read-retries
+    retries.bin     with it: one byte for each page of the drive, so many retries; 9: it cannot be read
 
 A server that was killed leaves at most its last second out of the first two."""
 
@@ -23,8 +26,10 @@ import numpy as np
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.virtual.device.device import Device
+from ssdrig.virtual.flash import ageing, ftl
 
 STEP_NS = 1_000_000
+KEPT_STEPS = 60_000  # of the energy, that the device may still be asked for
 HEADER = struct.Struct("<8sQII8x")
 MAGIC = b"SSDRENG1"
 COUNTS = ("host_write_commands", "host_write_bytes", "nand_write_bytes", "host_latency_ns")
@@ -45,6 +50,17 @@ class TruthFolder:
         device.note_cut = self._cut
         self.energy.write(HEADER.pack(MAGIC, device.t0_ns, device.dilation, STEP_NS))
         self._count(device.truth(device.t0_ns))
+        self._found(device.drive)
+
+    def _found(self, drive) -> None:
+        retries, retention = self.folder / "retries.bin", self.folder / "retention.json"
+        if not drive.unreadable and not drive.blk[:, ftl.AGE].any():
+            retries.unlink(missing_ok=True)
+            retention.unlink(missing_ok=True)
+            return
+        levels = ageing.levels(drive)
+        retries.write_bytes(levels.tobytes())
+        write_atomically(retention, json.dumps(ageing.truth(drive, levels)).encode() + b"\n")
 
     def write(self, t_ns: int) -> None:
         self.device.advance(t_ns)
@@ -53,6 +69,7 @@ class TruthFolder:
             self.energy.write(self.device.energy_steps_nJ(self.steps, steps).astype("<u8").tobytes())
             self.energy.flush()
             self.steps = steps
+            self.device.drive.forget_energy(steps - KEPT_STEPS)
         ledger = self.device.truth(t_ns)
         self._count(ledger)
         write_atomically(self.folder / "ledger.json", json.dumps(ledger).encode() + b"\n", durable=False)
@@ -79,9 +96,8 @@ class TruthFolder:
 def _refuse_other_files(folder: Path) -> None:
     """The files of an earlier drive are replaced, those of anything else are not."""
     energy = folder / "energy.bin"
-    others = [
-        folder / name for name in ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl", "cuts.jsonl")
-    ]
+    names = ("ledger.json", ".ledger.json.part", "seconds.jsonl", "marks.jsonl", "cuts.jsonl")
+    others = [folder / name for name in (*names, "retention.json", "retries.bin")]
     if energy.exists():
         with open(energy, "rb") as f:
             ours = f.read(len(MAGIC)) == MAGIC
@@ -123,10 +139,8 @@ def counts_between(folder: str, t0_ns: int, t1_ns: int) -> dict:
     return {key: float(np.diff(np.interp(at, grid, [float(knots[t][key]) for t in at_ns]))[0]) for key in COUNTS}
 
 
-def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
-    """Joules of model time that the drive drew between two CLOCK_MONOTONIC times; within a step power is taken as even.
-
-    Raises JournalError if the record does not reach over both times."""
+def energies(folder: str) -> tuple[int, int, np.ndarray]:
+    """(CLOCK_MONOTONIC ns of model time 0, host ns of a step, uint64 nJ of each step since). Raises JournalError."""
     path = Path(folder) / "energy.bin"
     try:
         raw = path.read_bytes()
@@ -135,10 +149,18 @@ def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
         raise JournalError(f"an energy record {path}", str(e), "give the folder that --truth named") from e
     if magic != MAGIC:
         raise JournalError(f"an energy record {path}", f"magic {magic!r}", "give the folder that --truth named")
-    whole = (len(raw) - HEADER.size) // 8
-    joules = np.concatenate([[0], np.cumsum(np.frombuffer(raw, "<u8", whole, HEADER.size), dtype=np.uint64)]) * 1e-9
-    at = (np.array([t0_ns, t1_ns], dtype=np.int64) - start_ns) / (dilation * step_ns)
+    return start_ns, dilation * step_ns, np.frombuffer(raw, "<u8", (len(raw) - HEADER.size) // 8, HEADER.size)
+
+
+def energy_between(folder: str, t0_ns: int, t1_ns: int) -> float:
+    """Joules of model time that the drive drew between two CLOCK_MONOTONIC times; within a step power is taken as even.
+
+    Raises JournalError if the record does not reach over both times."""
+    start_ns, step_ns, nJ = energies(folder)
+    whole = len(nJ)
+    joules = np.concatenate([[0], np.cumsum(nJ, dtype=np.uint64)]) * 1e-9
+    at = (np.array([t0_ns, t1_ns], dtype=np.int64) - start_ns) / step_ns
     if at[0] < 0 or at[1] > whole or at[1] < at[0]:
-        seen = f"{start_ns} to {start_ns + whole * dilation * step_ns}"
+        seen = f"{start_ns} to {start_ns + whole * step_ns}"
         raise JournalError(f"energy from {t0_ns} to {t1_ns} ns", seen, "ask for times within the record")
     return float(np.diff(np.interp(at, np.arange(whole + 1), joules))[0])

@@ -8,7 +8,7 @@ with power-loss protection FUA and FLUSH cost only the command. Reads of pages s
 
 import numpy as np
 
-from ssdrig.virtual.flash import nand
+from ssdrig.virtual.flash import aged, nand
 from ssdrig.virtual.flash.ftl import *
 from ssdrig.virtual.flash.nand import *
 from ssdrig.virtual.flash.power_states import OPERATIONAL, fill_static, wake
@@ -108,7 +108,7 @@ def flush(d, t):
 @inline
 def map_updates(m):
     """Entries of the page map that were changed since the drive was made."""
-    return m[N_HOST] + m[N_TRIM_PAGES] + m[N_GC] + m[N_IDLE_GC] + m[N_WL] + m[N_FOLD]
+    return m[N_HOST] + m[N_TRIM_PAGES] + m[N_GC] + m[N_IDLE_GC] + m[N_WL] + m[N_FOLD] + m[N_REFRESH]
 
 
 @jit
@@ -129,6 +129,7 @@ def host_read(d, first, n, ready, t):
     m[N_READ_PAGES] += n
     out = loaded = ready
     group = k = np.int64(-1)
+    steps = 0
     for lpn in range(first, first + n):
         ppn = np.int64(d.l2p[lpn])
         if ppn == NONE or (m[K_LATENCY] and in_buffer(d, ppn, t)):
@@ -140,6 +141,9 @@ def host_read(d, first, n, ready, t):
             group = ppn >> m[K_PLANE_SHIFT]
             k = nand.die_of(d, ppn)
             loaded = nand.read(d, k, ready, False)
+            steps = 0
+        if m[S_AGED]:
+            loaded, steps = aged.retried(d, k, ppn, loaded, steps)
         if m[K_LATENCY]:
             out = max(out, nand.transfer_out(d, k, ready, loaded))
         else:
@@ -326,7 +330,7 @@ def fold(d, t):
 @jit
 def background(d, t):
     """What the drive does by itself up to t: static power, history, and when idle: drain the cache, fold, collect
-    (greedy only, and only blocks that give back at least one page in sixteen)."""
+    (greedy only, and only blocks that give back at least one page in sixteen), refresh (greedy only)."""
     m = d.m
     fill_static(d, t)
     seal(d, t)
@@ -340,12 +344,16 @@ def background(d, t):
     while idle >= m[K_IDLE_NS] and m[S_TABLE] == OPERATIONAL and m[S_LAST_END] < t + 10_000_000 and rounds > 0:
         fold_due = m[S_SLC_COUNT] > (1 if m[S_BLOCK_SLC] >= 0 else 0)
         gc_due = m[S_FREE] < m[K_IDLE_FREE] and (m[S_VICTIM] >= 0 or 16 * fewest_valid(d) <= 15 * m[K_NP])
-        if m[S_BROKEN] or (not fold_due and not gc_due):
+        refresh_due = m[S_AGED] > 0 and idle >= m[K_REFRESH_NS] and m[K_FIFO] == 0
+        if m[S_BROKEN] or not (fold_due or gc_due or refresh_due):
             break
         begin = max(t + wake(d, t), m[S_IDLE_FROM])
         if fold_due:
             fold(d, begin)
-        elif not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, begin):
+        elif gc_due:
+            if not collect(d, m[K_PROG_PAGES], m[K_IDLE_FREE], N_IDLE_GC, begin):
+                break
+        elif not aged.refresh(d, begin):
             break
         rounds -= 1
     if m[K_LATENCY] == 0 and m[S_BATCH_NJ]:

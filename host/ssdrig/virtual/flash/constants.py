@@ -47,6 +47,7 @@ def constants(p: Preset, pages: int, units: int, latency: bool, live: bool) -> n
         nand.K_LIVE: live,
         nand.K_IDLE_NS: p.idle_ns,
         nand.K_DRAIN_NS: 50_000_000,
+        nand.K_REFRESH_NS: p.refresh_idle_ns,
         nand.K_IDLE_FREE: p.gc_policy == "greedy" and int(p.idle_gc_share * (units - -(-pages // p.block_pages))),
         nand.K_BLOCK_PAGES: p.full_block_pages,
         nand.K_TR: p.t_R_ns,

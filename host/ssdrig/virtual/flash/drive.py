@@ -18,7 +18,7 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.files import replacing
 from ssdrig.virtual import kernels
 from ssdrig.virtual.feed import BIN_NS, BINS
-from ssdrig.virtual.flash import commands, ftl, ledger, nand, power_states, purge, workload
+from ssdrig.virtual.flash import aged, commands, ftl, ledger, nand, power_states, purge, workload
 from ssdrig.virtual.flash.constants import NJ, PAGE, constants, ring_slots
 from ssdrig.virtual.flash.presets import Preset
 
@@ -38,6 +38,7 @@ def _spare_area(pages: int, folder) -> np.ndarray:
 
 
 # the state's words that are times
+FORGOTTEN_MS = 600_000  # of the history of energy, at once
 TIMES = (
     *(nand.S_CPU, nand.S_LINK, nand.S_ACCEPT, nand.S_DURABLE, nand.S_ACTIVE_UNTIL, nand.S_LAST_HOST, nand.S_LAST_END),
     *(nand.S_IDLE_FROM, nand.S_LAID_SINCE),
@@ -81,12 +82,15 @@ class VirtualDrive:
         self.log = np.zeros((slots, ftl.L_ROW), np.int64)
         self.ring = ring if ring is not None else np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
         self.rng = np.array([seed], np.uint64)
+        self.m[nand.S_SEED] = seed
+        self.unreadable: set[int] = set()  # logical pages whose data is lost: until they are written or trimmed
         self._levels: dict[int, list[power_states.Level]] = {}
         with kernels.compiling("flash"):  # all of them before time matters; nothing changes yet
             self._start(t_ns)
             purge.format_kernel(self._arrays, t_ns)
             nand.draw_kernel(self._arrays, t_ns, t_ns + 1, 0, nand.E_BOOT)
             commands.flush_kernel(self._arrays, self._t)
+            aged.levels_kernel(self._arrays, np.zeros(0, np.uint8))
             self.submit((), (), (), (), t_ns)
             self.follow(0, power_states.default_apst(p), t_ns)
 
@@ -128,6 +132,14 @@ class VirtualDrive:
             grown[: len(self.history)] = self.history
             self.history = grown
             self._arrays = (*self._arrays[:-1], grown)
+
+    def forget_energy(self, before_ms: int) -> None:
+        """Nobody will ask for the energy of model time before that; done for ten minutes and more at once."""
+        n = min(before_ms - int(self.m[nand.K_HISTORY_MS]), len(self.history))
+        if n >= FORGOTTEN_MS:
+            self.history[:-n] = self.history[n:].copy()
+            self.history[-n:] = 0
+            self.m[nand.K_HISTORY_MS] += n
 
     def _check(self) -> None:
         if self.m[nand.S_BROKEN]:
@@ -171,6 +183,7 @@ class VirtualDrive:
     def format(self, t_ns: int) -> int:
         """Unmap and erase everything (NVMe Format NVM, ATA secure erase). Returns when the last erase ends, ns."""
         self.advance(t_ns)
+        self.unreadable.clear()
         return int(purge.format_kernel(self._arrays, t_ns))
 
     def follow(self, state: int, apst: Mapping[int, tuple[int, int]], t_ns: int) -> int:
@@ -246,6 +259,9 @@ class VirtualDrive:
     def precondition(self, kind: str, drive_writes: float, seed: int = 1, progress=None) -> None:
         """Age the drive offline: "seq" or "random" pages, drive_writes times the capacity. No time passes and nothing
         is added to the feed; counts and energies are. progress(done, total) in pages is called every 2**20 pages."""
+        if self.unreadable:  # which of them are written is not known here
+            seen = f"{len(self.unreadable)} that cannot"
+            raise UsageError("a drive whose pages can all be read", seen, "write it by a host")
         if kind not in ("seq", "random"):
             raise UsageError('"seq" or "random"', repr(kind), "choose one")
         m, rng = self.m, np.array([seed], np.uint64)
@@ -287,11 +303,13 @@ class VirtualDrive:
         even_mix: bool = False,
         npages: int = 1,
         random: bool = True,
+        first: int = 0,
         span: int | None = None,
         samples: int = 0,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Keep queue_depth commands outstanding in model time for duration_ns: what a load generator without delay of
-        its own would see. even_mix: reads and writes in exact shares, so that the load adds no chance of its own.
+        its own would see, in `span` pages from `first` on (None: to the end). even_mix: reads and writes in exact
+        shares, so that the load adds no chance of its own.
         Returns (commands completed per window int64[], latencies ns of the first `samples` commands)."""
         end = t_ns + duration_ns
         self._reserve_history(end + 1_000_000_000)
@@ -307,8 +325,8 @@ class VirtualDrive:
             even_mix,
             npages,
             random,
-            0,
-            span or self.pages,
+            first,
+            span or self.pages - first,
             end,
             window_ns,
             counts,
@@ -335,6 +353,7 @@ class VirtualDrive:
                 lists=self.lists,
                 m=self.m,
                 rng=self.rng,
+                unreadable=np.array(sorted(self.unreadable), np.int64),
             )
 
     @classmethod
@@ -357,6 +376,7 @@ class VirtualDrive:
                 for name in ("l2p", "p2l", "bits", "blk", "lists", "rng"):
                     getattr(drive, name)[...] = z[name]
                 m = z["m"]
+                drive.unreadable.update(z["unreadable"].tolist())
         except (OSError, EOFError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as e:
             raise DriveError("a drive state", f"{path}: {e}", "make it again with precondition") from e
         first = nand.S_CPU

@@ -3,7 +3,7 @@
     l2p    u32[pages]        logical page -> physical page, NONE if not mapped
     p2l    u32[blocks * NP]  physical page -> logical page last programmed there (the spare area; lies in a file)
     bits   u64[blocks * W]   one bit per physical page: it holds current data; W = ceil(NP / 64) words a block
-    blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state
+    blk    i32[blocks, ROW]  per block (= GC unit): valid pages, P/E count, list links, state, age
     lists  i32[...]          heads of the bucket lists by valid count (NP + 1), ring of free blocks, ring of closed ones
     m      i64[M_LENGTH]     constants, state, counts (see nand.py)
     die, ring                timing of dies, bins of the power feed
@@ -24,7 +24,7 @@ from ssdrig.virtual.flash.nand import *
 from ssdrig.virtual.kernels import inline, jit
 
 NONE = np.uint32(0xFFFFFFFF)
-VALID, PE, NEXT, PREV, STATE = range(5)
+VALID, PE, NEXT, PREV, STATE, AGE, STRESS, WORST = range(8)  # the last three: see aged.py
 ROW = 8  # words of a row of blk: a row never lies in two cache lines
 ONE = np.uint64(1)
 FREE, OPEN, CLOSED, VICTIM, SLC = range(5)
@@ -255,6 +255,8 @@ def give_back(d, b, t):
     m = d.m
     d.blk[ROW * b + PE] += 1
     d.blk[ROW * b + STATE] = FREE
+    m[S_AGED] -= d.blk[ROW * b + WORST] > 0
+    d.blk[ROW * b + AGE] = d.blk[ROW * b + STRESS] = d.blk[ROW * b + WORST] = 0
     m[N_ERASES] += 1
     units = m[K_UNITS]
     if b < units:

@@ -16,6 +16,7 @@ def ledger(m: np.ndarray, blk: np.ndarray) -> dict:
         "nand_idle_gc_bytes": n(nand.N_IDLE_GC) * PAGE,
         "nand_wear_levelling_bytes": n(nand.N_WL) * PAGE,
         "nand_slc_fold_bytes": n(nand.N_FOLD) * PAGE,
+        "nand_refresh_bytes": n(nand.N_REFRESH) * PAGE,
         "nand_padding_bytes": n(nand.N_PAD) * PAGE,
     }
     energy = {
@@ -46,6 +47,8 @@ def ledger(m: np.ndarray, blk: np.ndarray) -> dict:
         "nand_read_bytes": n(nand.N_NAND_READ_PAGES) * PAGE,
         "programs": n(nand.N_PROGRAMS),
         "nand_reads": n(nand.N_READS),
+        "soft_ecc_pages": n(nand.N_SOFT),
+        "refreshed_units": n(nand.N_REFRESHED),
         "erases": n(nand.N_ERASES),
         "die_erases": n(nand.N_DIE_ERASES),
         "wa": written / host if host else None,

@@ -77,6 +77,7 @@ class Preset:
     gc_pace: float = 0.0  # relocations per host page as a multiple of what holds the level; 0: foreground only
     idle_gc_share: float = 0.0  # when idle, collect until this share of the spare blocks is free; 0: off
     idle_ns: int = 500_000_000  # without host commands for so long = idle
+    refresh_idle_ns: int = 30_000_000_000  # idle for so long, it refreshes what needs read-retries: assumed
     wl_threshold: int = 100  # P/E cycles behind the mean before static wear levelling moves a block
     K_per_W: float = 10.0  # of the drive against the air, and its time constant: assumed, no heatsink
     thermal_tau_s: float = 40.0
@@ -102,6 +103,11 @@ class Preset:
     def rated_write_bytes(self, capacity_bytes: int) -> int:
         """Host bytes that a drive of this capacity is rated for: scaled down as the drive is."""
         return int(self.rated_tbw_TB * 1e12 * capacity_bytes / self.full_capacity_bytes)
+
+    @property
+    def drive_class(self) -> str:
+        """Of JESD218."""
+        return "enterprise" if self.plp else "client"
 
     @property
     def slc_kept(self) -> int:

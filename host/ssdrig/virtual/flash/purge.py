@@ -32,7 +32,8 @@ def format_kernel(arrays, t):
             if b < units:
                 m[S_MAIN_ERASES] += 1
             nand.erase(d, m[K_NP], t)
-        d.blk[ROW * b + VALID] = 0
+        for word in (VALID, AGE, STRESS, WORST):
+            d.blk[ROW * b + word] = 0
     for s in (0, STREAM_WORDS):
         m[S_BLOCK + s] = -1
         m[S_OFF + s] = 0
@@ -53,6 +54,7 @@ def format_kernel(arrays, t):
     m[S_SLC_HEAD] = 0
     m[S_SLC_COUNT] = 0
     m[S_MAPPED] = 0
+    m[S_AGED] = 0
     if m[K_LATENCY] == 0:
         deposit_batch(d, t)
         return t

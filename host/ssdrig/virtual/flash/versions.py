@@ -67,7 +67,7 @@ def _saved_ns(drive, commands: np.ndarray) -> np.ndarray:
 def map_updates(drive) -> int:
     """Changed entries of the page map that its last checkpoint does not hold. It is made at FLUSH, when the drive is
     idle, and every CHECKPOINT_UPDATES."""
-    counted = (nand.N_HOST, nand.N_TRIM_PAGES, nand.N_GC, nand.N_IDLE_GC, nand.N_WL, nand.N_FOLD)
+    counted = (nand.N_HOST, nand.N_TRIM_PAGES, nand.N_GC, nand.N_IDLE_GC, nand.N_WL, nand.N_FOLD, nand.N_REFRESH)
     return int(sum(int(drive.m[i]) for i in counted) - drive.m[nand.S_MAP_SAVED]) % CHECKPOINT_UPDATES
 
 

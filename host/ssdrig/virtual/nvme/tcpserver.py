@@ -152,11 +152,10 @@ class Connection:
     def _execute(self, buf: np.ndarray, batch: np.ndarray, n: int, now_ns: int) -> None:
         self.waiting.execute(buf, batch, n, now_ns)
         if batch[:n, nbd.ERROR].any():
-            for _, _, cid, offset, _, _, error, _ in batch[:n].tolist():
+            for op, _, cid, offset, _, _, error, _ in batch[:n].tolist():
                 if error:
-                    self.subsystem.log_error(
-                        self.qid, cid, status.WRITE_FAULT, None, offset >> self.subsystem.lba_shift, 1
-                    )
+                    medium = status.UNRECOVERED_READ_ERROR if op == nbd.READ else status.WRITE_FAULT
+                    self.subsystem.log_error(self.qid, cid, medium, None, offset >> self.subsystem.lba_shift, 1)
 
     def _make_room(self) -> None:
         """Room for the longest PDU, which is far shorter than the buffer."""

@@ -1,0 +1,198 @@
+"""Aimed cuts on the whole virtual bench, the real firmware among it, against their plan and against the truth of board
+and drive: a campaign whose cuts are aimed at FLUSHes, and cuts into bursts of a load whose bursts are known. On the
+host's own time, so on a busy machine the writer is late."""
+
+import json
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.benchmarks import Figure, at_least, at_most, exactly, in_turn, powerloss_runs
+from ssdrig.benchmarks.powerloss_fall import DEAD_us
+from ssdrig.errors import DriveError, RigError
+from ssdrig.powerloss import aim
+from ssdrig.powerloss import layout as layouts
+from ssdrig.powerloss.history import History
+from ssdrig.powerloss.nbdwriter import Nbd
+from ssdrig.powerloss.promise import FLUSH, Promise
+from ssdrig.powerloss.writer import Writer
+from ssdrig.rig import switch
+from ssdrig.rig.session import Session, session
+from ssdrig.virtual import bench as virtual
+from ssdrig.virtual.board import supply
+from ssdrig.virtual.device import truth
+from ssdrig.virtual.flash.presets import PRESETS
+
+BENCH, PRESET = "powerloss-aim", "sata-tlc"
+CUTS, BURSTS, BINS = 200, 50, 20
+NEAR_US, REACH_US = 300, 2000
+CAMPAIGN = ('aims={ "flush:-2..2" = 1 }', "write=0.4 s")
+ROUNDED_NS = 2000  # what the board says of the edge is in whole us
+MOST_W = 12.0  # more than the drive ever draws
+OFF = {"off_ms": 1, "residual_ms": 5}
+BURST_S, PAUSE_S = 0.15, 0.35  # of the load, whose bursts are to be found
+LEARN_S = 4.0
+READY_S, SETTLE_NS = 30.0, 1_000_000_000
+KEPT = Promise(FLUSH, 4096, 1, 0, 0, "zeros", True, "SIMULATED")
+BEFORE = 3  # steps of the drive's energy, 1 ms each, that say whether it works
+SPAN = 1500  # and among which rest and work are told apart
+
+
+def flushes(cuts: int) -> list[Figure]:
+    """A campaign of cuts aimed at FLUSHes."""
+    with tempfile.TemporaryDirectory(prefix="ssdrig-aim-", dir="/var/tmp") as name:
+        runs = Path(name)
+        code = powerloss_runs.begin(runs, cuts, *CAMPAIGN).wait()
+        run = powerloss_runs.folder(runs)
+        if code or run is None:
+            print(f"exit code {code}: {powerloss_runs.said(runs)}", file=sys.stderr)
+        if run is None:
+            raise DriveError("a campaign", "no run folder", "see what it says")
+        judged = powerloss_runs.cuts_of(powerloss_runs.records(run))
+        known = [each for each in judged if each["delta_us"] is not None]
+        boots = powerloss_runs.board(run)
+        reports = {each["cut"]: powerloss_runs.report(run, each["cut"]) for each in known}
+        edge_ns = np.array(
+            [powerloss_runs.true_ns(boots, reports[each["cut"]]["fired_us"], each["fired_ns"]) for each in known]
+        )
+        lines = [json.loads(line) for line in (run / "truth" / "cuts.jsonl").read_text().splitlines()]
+    said, planned, bound = (
+        np.array([each[key] for each in known]) for key in ("delta_us", "planned_delta_us", "delta_bound_us")
+    )
+    true_us = said + (edge_ns - [each["fired_ns"] for each in known]) / 1000
+    off_us, near = np.abs(said - planned), np.abs(said - planned) <= NEAR_US
+    least_ns, most_ns = falls_ns()
+    crossed_ns = np.array([line["t_ns"] for line in lines])
+    fell_ns = [int(np.min(np.where(crossed_ns >= each, crossed_ns - each, 1 << 62))) for each in edge_ns]
+    follows = sum(least_ns <= each <= most_ns for each in fell_ns)
+    hit = aim.bins(said, -REACH_US, REACH_US, BINS)
+    return [
+        exactly("exit code of the campaign", code, "", 0),
+        at_least(f"of {cuts} cuts, within 0.3 ms of the plan", 100 * near.sum() / cuts, "%", 95),
+        Figure("median distance from the plan", float(np.median(off_us)), "us", "to compare", True),
+        at_least(
+            "the truth of the distance is inside its bound", 100 * np.mean(np.abs(said - true_us) <= bound), "%", 99
+        ),
+        at_most("largest bound", float(bound.max()), "us", NEAR_US),
+        exactly("cuts after which the drive's truth has its loss in time", follows, "cuts", len(known)),
+        at_least(f"of {BINS} bins over 4 ms, hit", int((hit > 0).sum()), "bins", BINS),
+    ]
+
+
+def falls_ns() -> tuple[int, int]:
+    """From the edge to the drive's lock-out: shortest and longest, ns, by the closed form of the SIMULATED supply."""
+    load, volts = supply.Load(), PRESETS[PRESET].rail_V
+    here = supply.Supply(_Still(volts), load)
+    dead_ns = DEAD_us * 1000
+
+    def of(watts: float) -> int:
+        at_V = here.voltage(supply.Phase(supply.ALIVE, 0, volts, 0.0, watts), dead_ns)  # the crowbar is open yet
+        closed = supply.Phase(supply.ALIVE, dead_ns, at_V, load.discharge, watts)
+        return load.gate_ns + here.crossing(closed, load.uvlo * volts)
+
+    return of(MOST_W), of(0.0) + ROUNDED_NS
+
+
+class _Still:
+    def __init__(self, volts: float):
+        self.volts = volts
+
+
+def bursts(count: int) -> Figure:
+    """Cuts at the current's rise, of a load that works for a third of the time."""
+    edge_ns = []
+    with tempfile.TemporaryDirectory(prefix="ssdrig-aim-", dir="/var/tmp") as name:
+        folder = Path(name)
+        made = virtual.start(PRESET, capacity="512MiB")
+        try:
+            assert made.port
+            with session(made.port) as rig:
+                learnt = _learnt(made, rig, folder)
+                lsb_A = rig.rail(0)["current_lsb_pA"] * 1e-12
+                for number in in_turn(range(1, count + 1), BENCH):
+                    plan = aim.plan(aim.parse("burst"), 1, number, 0, 0, learnt)
+                    with closing(_Bursts(made, folder, number)) as load:
+                        load.rests()
+                        try:
+                            report = switch.arm_and_cut(rig.rig, when=aim.when(plan, None, lsb_A, 0, number), **OFF)
+                        except RigError as error:
+                            print(f"cut {number}: {error}", file=sys.stderr)
+                            continue
+                    boots = json.loads(made.board_truth.read_text())
+                    edge_ns.append(powerloss_runs.true_ns(boots, report["fired_us"], time.monotonic_ns()))
+        finally:
+            made.end(keep_truth_in=folder / "truth")
+        inside = sum(works(folder / "truth", each) for each in edge_ns)
+    return at_least(f"of {count} cuts, inside a burst of the drive's truth", inside, "cuts", count)
+
+
+def _learnt(made: virtual.VirtualBench, rig: Session, folder: Path) -> aim.Thresholds:
+    idle_A = rig.readings([0], LEARN_S)[0].raw_A
+    with closing(_Bursts(made, folder, 0)):
+        return aim.learn(idle_A, rig.readings([0], LEARN_S)[0].raw_A)
+
+
+def works(folder: Path, t_ns: int) -> bool:
+    """Whether the drive drew more than half-way between rest and work until then, by its own record of its energy."""
+    start_ns, step_ns, nJ = truth.energies(str(folder))
+    at = (t_ns - start_ns) // step_ns
+    low, high = np.quantile(nJ[max(0, at - SPAN) : at], [0.1, 0.9])
+    return bool(nJ[at - BEFORE : at].mean() > (low + high) / 2)
+
+
+class _Bursts:
+    """A writer that works for BURST_S and rests for PAUSE_S, in turns, until it is closed or the drive is gone."""
+
+    def __init__(self, made: virtual.VirtualBench, folder: Path, number: int):
+        self._link = _linked(made)
+        self._book = History(folder / f"{number}.bin", 1)
+        layout = layouts.make(KEPT.block_bytes, self._link.size_bytes)
+        self._writer = Writer(self._link, self._book, layout, KEPT, 1, number, 7)
+        self._told, self._resting = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work)
+        self._thread.start()
+
+    def _work(self) -> None:
+        while not self._told.is_set() and not self._link.gone:
+            self._writer.write(time.monotonic_ns() + int(BURST_S * 1e9))
+            self._writer.settle(SETTLE_NS)
+            self._resting.set()
+            self._told.wait(PAUSE_S)
+            self._resting.clear()
+
+    def rests(self) -> None:
+        """Wait until the second burst is over: the next one can be told from rest by what came before it."""
+        for _ in range(2):
+            self._resting.wait()
+            time.sleep(PAUSE_S)
+        self._resting.wait()
+
+    def close(self) -> None:
+        self._told.set()
+        self._thread.join()
+        self._book.close()
+        self._link.close()
+
+
+def _linked(made: virtual.VirtualBench) -> Nbd:
+    """A link to the drive, once it answers. Raises DriveError."""
+    deadline = time.monotonic() + READY_S
+    while True:
+        try:
+            return Nbd(made.fio_target)
+        except (DriveError, OSError):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def shown(cuts: int = CUTS) -> list[Figure]:
+    return [*flushes(cuts), bursts(min(cuts, BURSTS))]
+
+
+BENCHES = {BENCH: ("aimed cuts on the virtual bench, against their plan and against the truth (about 8 min)", shown)}

@@ -1,0 +1,119 @@
+"""What writing and verifying have in common: the link to the drive, what it counts, rests under the meter."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ssdrig import parts
+from ssdrig.errors import DriveError, SsdrigError, UsageError, words_of
+from ssdrig.powerloss.slots import Transport
+from ssdrig.retention import layout as layouts
+from ssdrig.retention import passes, reading
+from ssdrig.retention.layout import Layout
+
+COUNTED = (  # of a SMART snapshot
+    *("host_written_bytes", "nand_written_bytes", "media_errors", "uncorrectable_reads", "soft_ecc_errors"),
+    *("refreshes", "xor_recoveries", "percentage_used", "available_spare_percent", "pe_cycles_mean"),
+    *("temperature_C", "power_on_hours", "power_cycles", "unsafe_shutdowns"),
+)
+SHOW_S = 1.0
+THERE_S, POLL_S = 60.0, 0.05
+
+
+def utc_words(t_s: float | None = None) -> str:
+    """ "2026-11-22T12:00:00Z"."""
+    at = datetime.now(UTC) if t_s is None else datetime.fromtimestamp(t_s, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def utc_s(words: str) -> float:
+    """Seconds since 1970 of utc_words(). Raises ValueError."""
+    return datetime.strptime(words, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+
+
+class AtWork:
+    """One step of a retention test. Raises UsageError where the bench has no drive that could be read."""
+
+    def __init__(self, act, stage):
+        self.act, self.stage, self.keys, self.book = act, stage, act.keys, stage.book
+        if stage.bench.target is None:
+            raise UsageError("a drive whose blocks can be read and written", "none", "give --drive or --virtual")
+        self.target = stage.bench.target
+        self.run_name = parts.root(self.book.path).name
+        self.link: Transport | None = None
+        self._shown_s = 0.0
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        self.book.event(kind, step=self.act.path, **fields)
+
+    def there(self) -> Transport:
+        """The link, made where there is none. Raises DriveError for a drive that does not come."""
+        deadline = time.monotonic() + THERE_S
+        while self.link is None:
+            try:
+                self.target.back()
+                self.link = self.target.open()
+            except (SsdrigError, OSError) as error:
+                if time.monotonic() > deadline:
+                    raise DriveError("the drive to answer", words_of(error), "look at its power and cable") from error
+                time.sleep(POLL_S)
+        return self.link
+
+    def leave(self) -> None:
+        """Let go of the drive."""
+        if self.link is not None:
+            with contextlib.suppress(SsdrigError, OSError):
+                self.link.close()
+        self.link = None
+
+    def counted(self) -> dict:
+        """What the drive counts just now: COUNTED, None where it does not say."""
+        found = self.stage.live.poll_smart("retention") or {}
+        return {key: found.get(key) for key in COUNTED}
+
+    def show(self, share: float, words: str, written_bytes: int = 0) -> None:
+        """A line for a person, at most once a second. Raises KeyboardInterrupt where someone wants it to end."""
+        self.stage.stop.check()
+        if time.monotonic() - self._shown_s >= SHOW_S:
+            self._shown_s = time.monotonic()
+            self.stage.live.share(min(1.0, share), words, written_bytes)
+
+    def rest(self, name: str, seconds: float) -> float | None:
+        """No I/O for so long of drive time; the mean power of its last half, W, None where it is not measured."""
+        if seconds <= 0:
+            return None
+        begin_ns, watts = time.monotonic_ns(), []
+
+        def each_second() -> bool:
+            watts.append(self.stage.live.power_W())
+            return False
+
+        self.stage.live.wait(seconds * self.stage.dilation, self.stage.stop.check, each_second)
+        self.tell("retention.window", name=name, begin_ns=begin_ns, end_ns=time.monotonic_ns())
+        known = [each for each in watts[len(watts) // 2 :] if each is not None]
+        return sum(known) / len(known) if known else None
+
+    def read(self, layout: Layout, run: int, kinds: Iterable[str], name: str) -> tuple[list[dict], list[list]]:
+        """These kinds of pieces once, in order: (each as passes.piece() has it, runs of bad blocks)."""
+        wanted = layouts.of_kinds(layout, kinds)
+        link, found, bad = self.there(), [], []
+        begin_ns = time.monotonic_ns()
+        for each in reading.pieces(link, layout, run, wanted):
+            found.append(passes.piece(each))
+            bad += passes.runs(each.bad)
+            lost = sum(one["bad"] for one in found)
+            MBps = found[-1]["MBps"] or 0.0
+            self.show(len(found) / len(wanted), f"{name}: {MBps:.0f} MB/s, {lost} bad blocks")
+        self.tell("retention.window", name=name, begin_ns=begin_ns, end_ns=time.monotonic_ns())
+        return found, bad
+
+
+def deltas(before: Mapping, after: Mapping) -> dict:
+    """How far each counter has moved; None where either is not known."""
+    out = {}
+    for key in COUNTED:
+        a, b = before.get(key), after.get(key)
+        out[key] = None if a is None or b is None else b - a
+    return out

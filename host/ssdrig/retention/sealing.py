@@ -1,0 +1,107 @@
+"""Writing and sealing a drive: the step `retain`."""
+
+import json
+import time
+
+from ssdrig.drive.wear import retention
+from ssdrig.errors import DriveError, RigError
+from ssdrig.powerloss.boardclock import BoardClock
+from ssdrig.powerloss.supply import no_cut
+from ssdrig.retention import layout as layouts
+from ssdrig.retention import manifest as manifests
+from ssdrig.retention import passes, reading, writing
+from ssdrig.retention.asked import RATED
+from ssdrig.retention.at_work import AtWork, deltas, utc_words
+from ssdrig.retention.manifest import FOLDER
+from ssdrig.rig import switch
+from ssdrig.words import size
+
+
+def carry_out(act, stage) -> dict:
+    """{"bytes"}. Raises DriveError, RigError."""
+    one = AtWork(act, stage)
+    try:
+        with stage.stop.second_raises():
+            return _carry_out(one)
+    finally:
+        one.leave()
+
+
+def _carry_out(one: AtWork) -> dict:
+    stage, drive = one.stage, one.stage.bench.drive
+    at = layouts.of_drive(drive, one.act.range_bytes)
+    run = manifests.run_number(one.run_name, stage.seed)
+    one.tell("retention.begin", phase="write", run=run, seed=stage.seed, layout=layouts.as_json(at))
+    before, began = one.counted(), time.monotonic()
+    total = layouts.written_bytes(at)
+    link = one.there()
+    done = writing.write(link, at, run, stage.seed, lambda b: one.show(b / total, f"writing, {size(b)}", b))
+    written = one.counted()
+    facts = {"bytes": done, "seconds": round(time.monotonic() - began, 1), "counted": deltas(before, written)}
+    facts |= {"begun_C": before["temperature_C"], "ended_C": written["temperature_C"], "ended_utc": utc_words()}
+    one.tell("retention.written", **facts)
+    pieces, bad = one.read(at, run, (layouts.BASELINE,), "baseline")
+    if bad:
+        where = f"block {bad[0][0]}: {bad[0][2]}"
+        raise DriveError("what was just written, read back", where, "this drive holds nothing: it cannot be sealed")
+    middle = passes.middle(pieces)
+    one.tell("retention.baseline", **middle)
+    idle_W = one.rest("idle", one.keys["rest"])
+    after = one.counted()
+    found = manifests.sealed(
+        one.run_name,
+        stage.seed,
+        {
+            "drive": _drive(drive, after, one.keys["class"]),
+            "layout": layouts.as_json(at),
+            "written": facts,
+            "baseline": middle | {"each": [[p[key] for key in ("piece", *passes.UNITS)] for p in pieces]},
+            "seal": {"utc": utc_words(), "smart": after, "idle_W": idle_W, "simulated": bool(stage.bench.simulated)},
+        },
+    )
+    writing.put_copies(link, at, manifests.copy(found))
+    _readable(link, found)
+    one.book.put(f"{FOLDER}/manifest.json", json.dumps(found, indent=1).encode())
+    one.leave()
+    off = _off(one)
+    one.tell("retention.sealed", digest=manifests.digest(found), label=manifests.label(found), **off)
+    stage.progress.warn(f"for the label on the drive: {manifests.label(found)}\n{off['words']}")
+    return {"bytes": done + len(layouts.PLACES) * layouts.COPY_BYTES}
+
+
+def _drive(drive: dict, counted: dict, wanted: str) -> dict:
+    """What the manifest says of the drive."""
+    wear = counted["percentage_used"]
+    of = drive.get("rated_class") if wanted == RATED else wanted
+    bound = retention.bound(of, wear, retention.REQUIREMENTS[of].off_C if of in retention.REQUIREMENTS else 30.0)
+    said = {key: drive.get(key) for key in ("model", "serial", "firmware", "capacity_bytes", "logical_block_bytes")}
+    return said | {"wear_percent": wear, "class": of, "bound_hours": bound["hours"], "bound_C": bound["storage_C"]}
+
+
+def _readable(link, found: dict) -> None:
+    """Raises DriveError where the copies are not on the drive."""
+    copies = reading.copies(link, found["drive"]["capacity_bytes"])
+    if manifests.found(copies).damaged:
+        raise DriveError("three whole copies of the manifest", "damaged ones", "this drive holds nothing")
+
+
+def _off(one: AtWork) -> dict:
+    """Power taken by the rig, announced where the drive can be told: {"off_ns", "off_utc", "announced", "words"}."""
+    rig, target = one.stage.rig, one.target
+    if rig is None:
+        words = "no rig takes its power: switch it off now, and note when"
+        return {"off_ns": None, "off_utc": None, "announced": False, "words": words}
+    if target.announce is not None:
+        target.announce()
+    target.away()
+    try:
+        report = switch.off(rig)
+    except RigError as error:  # the drive is sealed all the same
+        words = f"the rig has not taken its power ({error}): switch it off now, and note when"
+        return {"off_ns": None, "off_utc": None, "announced": False, "words": words}
+    one.stage.off.set()  # the teardown gives no power back
+    off_ns = int(BoardClock(one.book.path).now().t_ns(report["fired_us"]))
+    at = utc_words(time.time() - (time.monotonic_ns() - off_ns) / 1e9)
+    told = "announced to the drive" if target.announce else "the drive was not told, its cache was flushed"
+    words = no_cut(report) or f"its power is off since {at} ({told})"
+    return {"off_ns": off_ns, "off_utc": at, "announced": target.announce is not None, "words": words}

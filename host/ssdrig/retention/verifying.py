@@ -1,0 +1,146 @@
+"""Verifying a sealed drive: the step `recall`. Nothing is written."""
+
+import json
+import time
+from pathlib import Path
+
+from ssdrig.drive.wear import retention
+from ssdrig.errors import DataLost, DriveError, UsageError
+from ssdrig.powerloss.cycle import USUAL
+from ssdrig.powerloss.supply import RigSupply
+from ssdrig.retention import layout as layouts
+from ssdrig.retention import manifest as manifests
+from ssdrig.retention import passes, reading, storage
+from ssdrig.retention.asked import NONE, SEALED
+from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, deltas, utc_s
+from ssdrig.retention.manifest import FOLDER
+
+OFF_S = 1.0  # of a drive whose power is given under the meter
+
+
+def carry_out(act, stage) -> dict:
+    """{"bad", "bytes"}. Raises ManifestRefused, DriveError, RigError, UsageError."""
+    one = AtWork(act, stage)
+    try:
+        with stage.stop.second_raises():
+            return _carry_out(one)
+    finally:
+        one.leave()
+
+
+def given_log(keys, off_hours: float | None) -> storage.Log | None:
+    """How the drive was stored, as the plan says; None: it does not. Raises UsageError."""
+    if keys["storage"] != NONE:
+        try:
+            text = Path(keys["storage"]).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError("a log of temperatures", f"{keys['storage']}: {error}", "correct --storage") from error
+        return storage.parse(text, keys["storage"])
+    if keys["celsius"] == NONE:
+        return None
+    hours = off_hours if keys["hours"] == NONE else float(keys["hours"])
+    return None if hours is None else storage.constant(float(keys["celsius"]), hours)
+
+
+def given_file(keys) -> bytes | None:
+    """The manifest that the plan names. Raises UsageError."""
+    if keys["manifest"] == NONE:
+        return None
+    try:
+        return Path(keys["manifest"]).read_bytes()
+    except OSError as error:
+        raise UsageError("a manifest", f"{keys['manifest']}: {error.strerror}", "correct --manifest") from error
+
+
+def _carry_out(one: AtWork) -> dict:
+    keys, file = one.keys, given_file(one.keys)
+    given_log(keys, 1.0)  # what is wrong with it is said before the drive is touched
+    one.tell("retention.begin", phase="verify")
+    _power_on(one)
+    counts = [one.counted()]
+    one.rest("rest", keys["rest"])
+    if keys["rest"]:
+        counts.append(one.counted())
+    copies = _copies(one)
+    found = manifests.found(copies, file)
+    said = found.manifest
+    manifests.same_drive(said, one.stage.bench.drive)
+    at = layouts.of_json(said["layout"])
+    for place, why in found.damaged.items():
+        words = f"the copy of the manifest in the {place} is not used: {why}"
+        one.stage.progress.warn(words)
+        one.tell("note", text=words)
+    off_hours = max(0.0, (time.time() - utc_s(said["seal"]["utc"])) / 3600)
+    log = given_log(keys, off_hours)
+    stored = storage.found(log, None if keys["hours"] != NONE else off_hours)
+    if log:
+        one.book.put(f"{FOLDER}/storage.csv", storage.to_csv(log).encode())
+    one.book.put(f"{FOLDER}/manifest.json", json.dumps(said, indent=1).encode())
+    one.tell("retention.found", digest=manifests.digest(said), damaged=found.damaged, sealed_utc=said["seal"]["utc"])
+    run = manifests.run_number(said["run"], said["seed"])
+    bad = 0
+    for number in range(1, keys["passes"] + 1):
+        if number > 1:
+            one.rest(f"pause {number}", keys["pause"])
+            counts.append(one.counted())
+            _copies(one)  # wakes the drive: else the first piece seems slow
+        pieces, runs = one.read(at, run, layouts.KEPT, f"pass {number}")
+        counts.append(one.counted())
+        one.leave()
+        one.rest(f"after {number}", keys["after"])
+        if keys["after"]:
+            counts.append(one.counted())
+        judged = passes.judge(at, pieces, runs, said["baseline"])
+        one.book.put(f"{FOLDER}/pass-{number}.json", json.dumps(judged).encode())
+        few = ("blocks", "bad", "classes", "share_most", "uber", "slowdown")
+        one.tell("retention.pass", number=number, slow=len(judged["slow"]), **{key: judged[key] for key in few})
+        bad = bad or judged["bad"]
+        one.stage.progress.say(f"pass {number}: {judged['bad']} bad of {judged['blocks']} blocks")
+    since_seal = deltas(said["seal"]["smart"], counts[-1])
+    one.tell(
+        "retention.end",
+        storage=stored,
+        counts=counts,
+        since_power_on=deltas(counts[0], counts[-1]),
+        since_seal=since_seal,
+        bound=_bound(said, keys["class"], stored),
+        cannot=passes.cannot(layouts.judged_bytes(at) * 8),
+    )
+    if bad:
+        seen = f"{bad} blocks of {layouts.judged_bytes(at) // at.block_bytes} do not"
+        do = f"see {one.book.path / FOLDER}/pass-1.json, or ./ssdrig report"
+        one.stage.outcome = DataLost("every block to hold what was sealed", seen, do)
+    return {"bytes": 0, "bad": bad}
+
+
+def _bound(said: dict, wanted: str, stored: dict) -> dict:
+    """retention.bound() for the temperature of storage, or of the class where that is not known."""
+    drive_class = said["drive"]["class"] if wanted == SEALED else wanted
+    of = retention.REQUIREMENTS.get(drive_class or "")
+    at_C = stored["effective_C"] if stored["effective_C"] is not None else of.off_C if of else 30.0
+    return retention.bound(drive_class, said["drive"]["wear_percent"], at_C)
+
+
+def _power_on(one: AtWork) -> None:
+    """Off and on under the meter where the drive can be told before: what it does after power-on is then measured."""
+    rig, target = one.stage.rig, one.target
+    if rig is None or target.announce is None:
+        one.tell("retention.power", on_ns=None, why="the drive had power before the meter began")
+        return
+    target.announce()
+    target.away()
+    outcome = RigSupply(rig, one.book.path).cut(USUAL, None, OFF_S)
+    one.tell("retention.power", on_ns=outcome.on_ns, off_s=outcome.off_s, why=outcome.why_not or None)
+    deadline = time.monotonic() + THERE_S
+    while True:
+        try:
+            one.stage.bench.poll(None)  # no I/O: only whether it is there
+            return
+        except DriveError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(POLL_S)
+
+
+def _copies(one: AtWork) -> list[bytes | None]:
+    return reading.copies(one.there(), one.stage.bench.drive["capacity_bytes"])

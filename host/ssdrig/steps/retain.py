@@ -1,0 +1,18 @@
+"""retain: write what is to be kept, read a twentieth of it, seal the drive with a manifest, take its power."""
+
+from ssdrig.drive.wear.retention import REQUIREMENTS
+from ssdrig.retention.asked import RATED
+from ssdrig.steps.keys import RANGE, Key
+
+KEYS = {"range": RANGE, "class": Key("word", RATED, words=(RATED, *REQUIREMENTS)), "rest": Key("pause", "60 s")}
+NEEDS: set[str] = set()
+
+
+def carry_out(act, stage, number: int) -> dict:
+    """Write, read the baseline, seal; the power is off afterwards where the rig can take it."""
+    from ssdrig.retention import sealing
+    from ssdrig.steps.pace import Pace
+
+    stage.bench.check()
+    stage.live.begin(Pace(act.path))
+    return sealing.carry_out(act, stage)

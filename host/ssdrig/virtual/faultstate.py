@@ -1,0 +1,43 @@
+"""The file in which a SIMULATED drive's faults outlive its server: numbers as JSON, contents of pages behind it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FILE = "faults.npz"
+Keyed = list[tuple[list[int], list[Any]]]  # (page, or page and block), (contents: bytes, None for none)
+
+
+def save(folder: Path, numbers: Mapping, cells: Mapping[str, Mapping]) -> None:
+    """cells: {name: {page or (page, block): content or (content, content)}}. Raises OSError."""
+    blob: list[bytes] = []
+    said: dict[str, list] = {}
+    at = 0
+    for name, rows in cells.items():
+        said[name] = []
+        for key, content in rows.items():
+            keys = [int(each) for each in (key if isinstance(key, tuple) else (key,))]
+            places: list[list[int] | None] = []
+            for each in content if isinstance(content, tuple) else (content,):
+                places.append(None if each is None else [at, len(each)])
+                if each is not None:
+                    blob.append(each)
+                    at += len(each)
+            said[name].append([keys, places])
+    text = json.dumps({"numbers": numbers, "cells": said}, default=lambda number: number.item()).encode()
+    np.savez(folder / FILE, said=np.frombuffer(text, np.uint8), blob=np.frombuffer(b"".join(blob), np.uint8))
+
+
+def load(folder: Path) -> tuple[dict, dict[str, Keyed]]:
+    """(numbers, cells) as save() was given them. Raises OSError, ValueError, KeyError, zipfile.BadZipFile."""
+    with np.load(folder / FILE, allow_pickle=False) as file:
+        said, blob = json.loads(file["said"].tobytes()), file["blob"].tobytes()
+    content = lambda place: None if place is None else blob[place[0] : place[0] + place[1]]
+    cells = {
+        name: [(keys, [content(place) for place in places]) for keys, places in rows]
+        for name, rows in said["cells"].items()
+    }
+    return said["numbers"], cells

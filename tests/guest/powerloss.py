@@ -1,0 +1,74 @@
+"""Campaigns of power cuts on drives of the guest's kernel: carried out on this machine (far_drive.py), and judged once
+more in other ways."""
+
+import contextlib
+import functools
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from guest.far_drive import FarDrive
+from guest.power import Switch
+from ssdrig import journal
+from ssdrig.powerloss import campaign, layout, sessions, verdict
+from ssdrig.powerloss.history import FLUSH, FUA, NEVER
+from ssdrig.powerloss.promise import Promise
+
+MIB = 1 << 20
+# fewer canaries, which take the guest some seconds; a campaign's name for what makes its layout
+small_layout = functools.partial(layout.make, canaries=64)
+KEYS = {"aims": {"random": 1}, "shapes": {}, "write": 0.15, "off_time": 0.05, "control": 5, "bound": None, "only": 0}
+
+
+def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last"):
+    """So many cuts and the control session beside them: (run folder, what was found or raised, None: nothing)."""
+    act = SimpleNamespace(path="cuts", range_bytes=4 * MIB, keys={**KEYS, "cuts": cuts, "stop": stop})
+    nothing, target = (lambda *_, **__: None), drive.target((switch.command("off"), switch.command("on")))
+    book = journal.create(runs, {"drive": {"serial": "of the guest"}})
+    stage = SimpleNamespace(
+        **{"book": book, "rig": None, "seed": 1, "outcome": None, "over_budget": nothing},
+        stop=SimpleNamespace(second_raises=contextlib.nullcontext, check=nothing),
+        bench=SimpleNamespace(target=target, drive={"capacity_bytes": drive.size_bytes}),
+        teardown=SimpleNamespace(push=nothing),
+        progress=SimpleNamespace(show=nothing, warn=nothing),
+        live=SimpleNamespace(poll_smart=nothing, share=nothing),
+    )
+    try:
+        campaign.carry_out(act, stage)
+        outcome = stage.outcome
+    except Exception as error:
+        outcome = error
+    finally:
+        book.close("complete", None, 0)
+    return book.path, outcome
+
+
+def judged(run: Path) -> SimpleNamespace:
+    """Of a campaign's folder: `records` of all sessions, `cuts` of those that are no control sessions, `promise`,
+    `changed` (how often it was another later), `fua` (such writes acknowledged before their cut), `under_way` (cuts
+    with a FLUSH that the drive had got, and that was answered after its power had returned), and how many cuts break a
+    promise when they are judged `again`, and when what was answered after the return of power counts (`without_R1`)."""
+    told: dict[str, list] = {"powerloss.begin": [], "powerloss.promise": [], "session.judged": []}
+    for each in journal.events(run):
+        told.get(each["kind"], []).append(each)
+    begin, changed, records = told.values()
+    found = SimpleNamespace(promise=begin[0]["promise"] if begin else None, changed=len(changed), records=records)
+    found.cuts = [record for record in records if not record["control"]]
+    found.fua = found.under_way = found.again = found.without_R1 = 0
+    for record in found.cuts:
+        where = run / sessions.folder(record["cut"])
+        rows, seen = sessions.rows_of(where), np.load(where / "seen.npz")
+        promise = Promise(**json.loads((where / "verdict.json").read_bytes())["promise"])
+        blocks = verdict.Blocks(*(seen[name] for name in verdict.Blocks._fields))
+        answered = (rows["status"] == 0) & (rows["done_ns"] < record["on_ns"])
+        last_ns = rows["done_ns"][answered].max(initial=0)
+        late = (rows["kind"] == FLUSH) & (rows["status"] == 0) & (rows["done_ns"] >= record["on_ns"])
+        found.fua += int((answered & (rows["flags"] & FUA > 0)).sum())
+        found.under_way += bool((late & (rows["submit_ns"] < last_ns)).any())
+        for name, on_ns in (("again", record["on_ns"]), ("without_R1", NEVER)):
+            session = verdict.Session(rows, record["fired_ns"], on_ns, 0, 1)
+            failed = len(verdict.judge(session, blocks, promise).failed())
+            setattr(found, name, getattr(found, name) + bool(failed))
+    return found

@@ -1,0 +1,123 @@
+"""powerloss/cycle.py: when a drive is there, and when it is gone, however the kernel puts it."""
+
+import errno
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssdrig.errors import DriveError, ExchangedDrive
+from ssdrig.powerloss import campaign, cycle, layout, schedule
+from ssdrig.powerloss.aim import Plan
+from ssdrig.powerloss.promise import ACK, FLUSH, Promise
+from ssdrig.powerloss.slots import Slots
+
+MIB = 1 << 20
+HELD = Promise(FLUSH, 512, 1, 0, 0, "zeros", True, "")
+
+
+class Link:
+    """A transport whose reads all end with one status; None: not before `power` is set."""
+
+    def __init__(self, status, power):
+        self.status, self.power, self.slots = status, power, Slots(4, 4096)
+        self.under_way, self.gone, self.closed, self.reads = 0, "", False, 0
+
+    now_ns = staticmethod(lambda: 0)
+
+    def submit(self, order, n):
+        self.under_way, self.reads, self.slot = n, self.reads + 1, order[0]
+
+    def reap(self, ended, timeout_ns, least=1):
+        if self.status is None:
+            self.power.wait()
+        ended[0], self.under_way = self.slot, 0
+        self.slots.status[self.slot] = self.status or 0
+        return 1
+
+    def close(self):
+        assert self.under_way == 0
+        self.closed = True
+
+
+@pytest.fixture
+def drive(monkeypatch):
+    """drive(*statuses, back=…) -> a cycle on a drive whose links end their reads so, one after the other; it keeps them
+    in .links and the events in .told. Its supply counts cuts."""
+    power = threading.Event()
+    back = threading.Timer(10, power.set)  # who waits for the kernel's answer gets it, and is found out
+    back.start()
+    monkeypatch.setattr(cycle, "ANSWER_S", 0.05)
+    monkeypatch.setattr(cycle, "READY_S", 0.05)
+
+    def made(*statuses, back=lambda: None):
+        links, told = [Link(status, power) for status in statuses], []
+        left = iter(links)
+        target = SimpleNamespace(open=lambda: next(left), back=back, away=lambda: None, ended=lambda: False)
+        supply = SimpleNamespace(cut=lambda *words: told.append("cut") or SimpleNamespace(on_ns=0))
+        places = layout.make(512, 32 * MIB)
+        it = cycle.Cycle(target, supply, places, HELD, 1, 1, {}, lambda kind, **fields: told.append(kind))
+        it.links, it.told = links, told
+        return it
+
+    yield made
+    back.cancel()
+    power.set()
+
+
+def lived(it):
+    outcome = SimpleNamespace(on_ns=0)
+    return it._back(
+        schedule.Cut(1, "random", 0, "command", None, 1, 1.0),
+        cycle.Lived(np.zeros(0), None, 0, 0, outcome, Plan("random", 0)),
+    )
+
+
+def test_a_read_that_the_kernel_keeps_until_power_is_back_does_not_keep_the_power_off(drive):
+    assert not drive(None).answers()
+
+
+def test_a_drive_of_which_every_read_is_refused_does_not_answer_and_is_not_back(drive):
+    it = drive(-errno.EIO, -errno.EIO, 0)
+    assert not it.answers()
+    assert it.links[0].closed and it.links[0].reads == len(it._layout.starts)
+    assert it.there(10.0) is it.links[2] and it.links[1].closed and not it.links[2].closed
+    assert drive(0).answers()
+
+
+def test_another_drive_in_its_place_ends_the_campaign_and_its_power_is_not_cut(drive):
+    def back():
+        raise ExchangedDrive("the drive", "another", "bring it back")
+
+    it = drive(back=back)
+    with pytest.raises(ExchangedDrive):
+        lived(it)
+    assert it.told == []
+
+    def nothing():
+        raise DriveError("the drive", "nothing", "look")
+
+    it = drive(back=nothing)
+    with pytest.raises(DriveError, match="to come back"):
+        lived(it)
+    assert it.told.count("cut") == cycle.DEAD_CYCLES - 1
+
+
+def test_a_drive_that_forgets_a_setting_with_its_power_is_judged_by_what_it_promises_then():
+    """A write cache that was off is on again after a cut: what it then loses is no broken promise."""
+    now, told, warned = [HELD._replace(mode=ACK)], [], []
+    it = object.__new__(campaign._Campaign)
+    it.target, it.promise = SimpleNamespace(promise=lambda: now[0]), now[0]
+    it.cycle, it.act = SimpleNamespace(promise=now[0]), SimpleNamespace(path="cuts")
+    it.book = SimpleNamespace(event=lambda kind, **fields: told.append((kind, fields["cut"])))
+    it.stage = SimpleNamespace(progress=SimpleNamespace(warn=warned.append))
+    cut = SimpleNamespace(number=3)
+    it._promised_now(cut)
+    assert not told
+    now[0] = HELD
+    it._promised_now(cut)
+    assert it.promise == it.cycle.promise == HELD and told == [("powerloss.promise", 3)] and len(warned) == 1
+    now[0] = HELD._replace(block_bytes=4096)
+    with pytest.raises(DriveError, match="blocks of 512 bytes"):
+        it._promised_now(cut)

@@ -1,0 +1,124 @@
+"""powerloss/judging.py: what a session came to, beside the verdict on its blocks."""
+
+import errno
+
+import numpy as np
+import pytest
+
+from ssdrig.benchmarks.powerloss_scenes import KEPT, rows
+from ssdrig.powerloss import aim, health, judging, schedule
+from ssdrig.powerloss.cycle import Lived
+from ssdrig.powerloss.history import BLANK, FLUSH, FUA, NEVER, NOT_BLANK, TRIM, WRITE
+from ssdrig.powerloss.schedule import Cut
+from ssdrig.powerloss.supply import Outcome
+from ssdrig.powerloss.verdict import Blocks
+
+FIRED_NS, ON_NS, SETTLED_NS = 1_000_000, 600_000_000, 700_000_000
+DONE = (WRITE, 0, 1, 10, 20, FUA)
+BY_COMMAND = Outcome(FIRED_NS, 5_000, ON_NS, 0.6)
+BY_RIG = BY_COMMAND._replace(report={"rails": []})
+READY = health.State(1.0)
+
+
+def refused(code, lba=1, done_ns=40):
+    return (WRITE, lba, 1, 30, done_ns, 0, -code)
+
+
+def judged(commands, seen=None, control=None, outcome=BY_RIG, earlier=None, after=READY, tries=1):
+    """The verdict on a session; `seen`: {lba: (content before, content now)}, else what was acknowledged is there."""
+    seen = {0: (7, 100)} if seen is None else seen
+    lba, (base, now) = np.array(list(seen), np.int64), np.array(list(seen.values()), np.int64).reshape(-1, 2).T
+    cut = Cut(5, "random", 0, None if control else "command", control, 1, 0.5)
+    lived = Lived(rows(commands), None, SETTLED_NS, SETTLED_NS, None if control else outcome, aim.Plan("random", None))
+    lived.ready_s, lived.tries = after.ready_s, tries
+    blocks = Blocks(lba, base, now, np.zeros(len(lba), bool))
+    return judging.judge(
+        cut, lived, blocks, SETTLED_NS + 1, KEPT, True, READY, after, None, None, lambda lba: None, earlier
+    )
+
+
+def test_a_clean_cut_is_clean():
+    record = judged([DONE]).record
+    assert record["judged"] and not record["failed"] and not record["suspicion"] and not record["findings"]
+    assert (record["acknowledged"], record["refused"]) == (1, 0)
+
+
+def test_a_drive_that_refuses_commands_while_it_has_power_is_suspicious_and_not_clean():
+    record = judged([DONE, refused(errno.EIO)]).record
+    assert record["suspicion"] and record["findings"] == {"REFUSED": 1} and "(EIO)" in record["words"][0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        refused(errno.ENODEV),  # it is not there: the link broke
+        refused(errno.EIO, done_ns=FIRED_NS + 50),  # its power had gone
+        (BLANK, 1, 1, 30, 40, 0, NOT_BLANK),
+    ],
+)
+def test_what_is_no_refusal(command):
+    assert judged([DONE, command]).record["refused"] == 0
+    assert not judged([DONE, command]).record["suspicion"]
+
+
+def test_a_drive_that_takes_no_writes_in_two_sessions_is_read_only():
+    none = {0: (7, 7)}
+    first = judged([refused(errno.EROFS)], none).record
+    assert first["suspicion"] and not first["failed"] and first["judged"]
+    second = judged([refused(errno.EROFS)], none, earlier=first).record
+    assert second["failed"] and second["findings"] == {"READ_ONLY": 1}
+    assert not judged([DONE, refused(errno.EROFS)], earlier=first).record["failed"]
+    control = judged([refused(errno.EROFS)], none, schedule.NO_CUT, earlier=first)
+    assert control.record["failed"] and not control.harness
+
+
+def test_a_session_without_an_acknowledged_write_tests_nothing():
+    hangs = [(WRITE, 0, 1, 10, NEVER), (FLUSH, 0, 0, 10, 20)]
+    record = judged(hangs).record
+    assert not record["judged"] and "no write was acknowledged" in record["why_not"]
+    assert judged(hangs, {0: (7, 6)}).record["failed"]  # an accusation stands all the same
+
+
+def test_a_drive_that_works_on_after_the_off_command_was_not_cut():
+    on = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, FIRED_NS + 9_000)]
+    record = judged(on, outcome=BY_COMMAND).record
+    assert not record["judged"] and "still carried out commands" in record["why_not"]
+    assert judged(on, outcome=BY_RIG).record["judged"]  # the rail was seen low; capacitors last that long
+    during = [DONE, (WRITE, 1, 1, FIRED_NS + 4_000, FIRED_NS + 9_000)]
+    again = [DONE, (WRITE, 1, 1, FIRED_NS + 6_000, ON_NS + 9_000)]
+    assert judged(during, outcome=BY_COMMAND).record["judged"] and judged(again, outcome=BY_COMMAND).record["judged"]
+
+
+def test_a_trim_that_is_ignored_is_no_fault_of_the_harness():
+    trims = [DONE, (TRIM, 1, 1, 10, 20), (FLUSH, 0, 0, 50, 60)]
+    kept = judged(trims, {0: (7, 100), 1: (7, 7)}, control=schedule.NO_CUT)
+    assert not kept.harness and kept.record["judged"] and "TRIM_KEPT" in kept.record["findings"]
+    lost = judged(trims, {0: (7, 7), 1: (7, 7)}, control=schedule.NO_CUT)
+    assert "LOST_FUA" in lost.harness or "LOST_ACKED" in lost.harness
+
+
+def test_a_refusal_in_a_control_session_is_the_harness():
+    assert "refused 1 commands (EIO)" in judged([DONE, refused(errno.EIO)], control=schedule.NO_CUT).harness
+
+
+def test_a_counter_that_wraps_or_of_another_source_has_not_gone_back():
+    said = {"nand_written_bytes": 7, "nand_written_source": "C0h", "protocol": "NVMe"}
+    first, wraps = judging.state(said, 1.0), judging.state({**said, "nand_written_wrap_bytes": 1 << 48}, 1.0)
+    assert (first.nand_write_bytes, first.nand_source, first.protocol) == (7, "C0h", "NVMe")
+    assert wraps.nand_write_bytes is None
+
+
+def test_a_drive_that_smartctl_names_otherwise_than_the_kernel_is_the_same_drive():
+    said = {"model": "Samsung SSD 870 EVO 1TB", "capacity_bytes": 10**12, "exit_status": 4}
+    before, after = judging.state(said, 1.0), judging.state({**said, "model": "Samsung SSD 870", "exit_status": 2}, 1.0)
+    assert health.judge(before, after) == []
+    other = judging.state({**said, "model": "SATAFIRM   S11"}, 1.0)
+    assert [each.name for each in health.judge(before, other)] == ["IDENTITY"]
+
+
+def test_a_drive_that_does_not_come_back_is_what_the_cut_did():
+    gone = {"seen": {}, "after": health.State(None)}
+    record = judged([(WRITE, 0, 1, 10, NEVER)], **gone, tries=10).record
+    assert record["judged"] and record["failed"] and record["findings"] == {"DEAD": 1}
+    record = judged([DONE], **gone, tries=9).record
+    assert record["suspicion"] and record["findings"] == {"MISSING": 1} and record["words"]

@@ -1,0 +1,90 @@
+"""What a retention test came to, from its run folder: the figures, the sentences, the panels."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ssdrig.analysis import kept
+from ssdrig.overprovisioning import MIB
+from ssdrig.report import kept_said, shown_kept
+from ssdrig.retention import layout as layouts
+from ssdrig.retention import manifest as manifests
+from ssdrig.retention import passes, storage
+from ssdrig.retention.reading import Read
+
+LAYOUT = layouts.make(4096, 64 * MIB, 64 * MIB)
+PIECES = layouts.of_kinds(LAYOUT, layouts.KEPT)
+S = 1_000_000_000
+
+
+def read(piece: int, us: int, bad=()) -> Read:
+    rows = np.array([(piece * 256 + at, -7) for at in bad], np.int64).reshape(-1, 2)
+    return Read(piece, np.full(8, us * 1000), MIB, 256, rows)
+
+
+def written(tmp_path, bad: dict, us: int = 250) -> dict:
+    """The folder of a verify with a slow last piece; `bad`: piece -> blocks. Its figures."""
+    each = [passes.piece(read(piece, 250)) for piece in layouts.of_kinds(LAYOUT, ("baseline",))]
+    baseline = passes.middle(each) | {"each": [[p[key] for key in ("piece", *passes.UNITS)] for p in each]}
+    drive = {"model": "M", "serial": "S", "capacity_bytes": 64 * MIB, "wear_percent": 3, "class": "client"}
+    counted = {"host_written_bytes": 80 * 10**6, "nand_written_bytes": 100 * 10**6}
+    facts = {"bytes": 80 * 10**6, "seconds": 2.0, "counted": counted, "begun_C": 30, "ended_C": 41}
+    seal = {"utc": "2026-11-22T12:00:00Z", "smart": counted, "idle_W": 0.5, "simulated": True}
+    parts = {"drive": drive, "layout": layouts.as_json(LAYOUT), "written": facts, "baseline": baseline, "seal": seal}
+    reads = [read(piece, 900 if piece == PIECES[-1] else us, bad.get(piece, ())) for piece in PIECES]
+    runs = passes.runs(np.concatenate([one.bad for one in reads]))
+    judged = passes.judge(LAYOUT, [passes.piece(one) for one in reads], runs, baseline)
+    (tmp_path / "retention").mkdir()
+    (tmp_path / "retention/manifest.json").write_text(json.dumps(manifests.sealed("run-1", 1, parts)))
+    (tmp_path / "retention/pass-1.json").write_text(json.dumps(judged))
+    end = {"storage": storage.found(storage.constant(25, 100)), "counts": [counted, counted], "bound": None}
+    end |= {"since_power_on": {"nand_written_bytes": 5_000_000, "refreshes": 3}, "since_seal": {"media_errors": 2}}
+    events = [
+        {"kind": "retention.found", "digest": "d", "damaged": {"middle": "no manifest"}},
+        {"kind": "retention.window", "name": "after 1", "begin_ns": 0, "end_ns": 10 * S},
+        {"kind": "retention.pass", "number": 1},
+        {"kind": "retention.end", **end, "cannot": passes.cannot(8 * 10**9)},
+    ]
+    return kept.found(events, tmp_path, "recall")
+
+
+def test_what_is_lost_slow_and_refreshed_is_said(tmp_path):
+    found = written(tmp_path, {3: (4, 5), 9: (200,)})
+    said = "\n".join(kept_said.lines(found))
+    assert "3 of " in said and "(3 UNREADABLE)" in said and "1 piece has a P99 of 3 times" in said
+    assert f": {PIECES[-1]}." in said and "0.6 eV" in said and "115 TB" in said and "31 drives" in said
+    assert "5.00 MB written to NAND by itself; energy: no rig measured its power" in said
+    assert "refreshes +3" in said and "media errors +2" in said and "in the middle is not used" in said
+    row = SimpleNamespace(found=found)
+    page = "".join(shown_kept._panels(row, "Retention", ""))
+    assert page.count("<svg") == 3 and "UNREADABLE" in page and 'class="warn"' in page
+
+
+def test_energy_of_a_refresh_is_what_is_above_the_power_at_rest(tmp_path):
+    row = SimpleNamespace(found=written(tmp_path, {}))
+    (window,) = row.found["windows"]
+    kept.Asked(row, window, np.array([0, 10 * S])).put(None, [])
+    assert row.found["refresh_J"] is None and row.found["refresh_why"] == kept.NO_METER
+    window["J"] = 8.0
+    kept._refresh(row.found)
+    assert row.found["refresh_J"] == pytest.approx(8.0 - 10 * 0.5) and row.found["refresh_why"] is None
+    row.found["idle_W"] = None
+    row.found["refresh_J"] = None
+    kept._refresh(row.found)
+    assert row.found["refresh_J"] is None and row.found["refresh_why"] == kept.NO_IDLE
+
+
+def test_a_sealed_drive_and_a_damaged_folder_are_shown(tmp_path):
+    written(tmp_path, {})
+    off = {"off_utc": "2026-11-22T12:00:01Z", "announced": True, "words": "its power is off"}
+    events = [{"kind": "retention.sealed", "digest": "d", "label": "L", **off}]
+    found = kept.found(events, tmp_path, "retain")
+    said = "\n".join(kept_said.lines(found))
+    assert "SSDRIG RETENTION run-1" in said and "at most 20.0 MB moved" in said and "30.0 to 41.0" in said
+    assert "<svg" in "".join(shown_kept._panels(SimpleNamespace(found=found), "Retention", ""))
+    (tmp_path / "retention/manifest.json").write_text("{")
+    found = kept.found([], tmp_path, "recall")
+    assert kept_said.lines(found)[0] == "Nothing was read: nothing is said of the drive."
+    assert "".join(shown_kept._panels(SimpleNamespace(found=found), "Retention", ""))
