@@ -79,6 +79,15 @@ def test_a_pause_holds_back_what_is_sent_in_it():
     assert [line.take(t) for t in (10, 4999, 5000)] == [b"a", b"", b"bc"]
 
 
+def test_the_truth_of_a_long_campaign_keeps_its_latest_crossings(tmp_path):
+    board = cable.Board(tmp_path / "feed", tmp_path / "truth", {}, tmp_path)
+    board.boots.append(boot := {"power": []})
+    for n in range(3 * cable.CROSSINGS):
+        board._note_power(boot, n, n % 2 == 1)
+    (told,) = json.loads((tmp_path / "truth").read_text())
+    assert told["power"] == [[n, n % 2 == 1] for n in range(2 * cable.CROSSINGS, 3 * cable.CROSSINGS)]
+
+
 # --- the process
 
 

@@ -157,6 +157,14 @@ class Decoder:
         """Drop all frames of a rail that are not chosen (bool, one per frame)."""
         self._rails[rail] = [self.frames(rail).only(chosen)]
 
+    def forget(self, pings: int) -> None:
+        """Drop all but the latest so many pings, for whoever follows a run for hours and needs its clock alone."""
+        self._rails = {rail: [] for rail in self._rails}
+        self._energies = []
+        self._sent = dict(list(self._sent.items())[-pings:])
+        for boot in self.boots:
+            boot.forget_pings(pings)
+
     def energies(self) -> np.ndarray:
         """All energy frames so far, dtype ENERGY, in order."""
         return np.concatenate(self._energies) if self._energies else np.empty(0, ENERGY)

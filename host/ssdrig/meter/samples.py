@@ -107,7 +107,7 @@ def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) 
     """All frames of a run folder, and the bytes of it that are no record: left at its end, skipped within."""
     decoder, at, skipped, compiled = Decoder(kind), 0, 0, journal.is_long(run)
     while True:
-        records = _piece(run, at, compiled)
+        records = piece(run, at, compiled)
         decoder.feed(records)
         skipped += records.skipped_bytes
         if records.next_offset == at:
@@ -115,7 +115,7 @@ def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) 
         at = records.next_offset
 
 
-def _piece(run: str | os.PathLike, at: int, compiled: bool = False) -> rigbin.Records:
+def piece(run: str | os.PathLike, at: int, compiled: bool = False) -> rigbin.Records:
     """Records of rig.bin from a byte offset on: a piece of it, and more where damage is longer than that."""
     at_most = PIECE_BYTES
     while True:
@@ -221,7 +221,7 @@ class Follower:
         """What has become whole since the last call, as (name of the rail, second); final: the run is over, all the
         rest."""
         while True:
-            records = _piece(self._run, self._offset)
+            records = piece(self._run, self._offset)
             if records.next_offset == self._offset:
                 break
             self._offset = records.next_offset

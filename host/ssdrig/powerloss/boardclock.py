@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import numpy as np
-
-from ssdrig import journal
 from ssdrig.errors import RigError
-from ssdrig.meter import clock
+from ssdrig.meter import clock, samples
 from ssdrig.meter.frames import Decoder, Places
 
 PINGS = 600  # the latest so many are fitted: some minutes
@@ -20,14 +17,13 @@ class BoardClock:
 
     def now(self) -> clock.ClockMap:
         """The map of the board's present boot. Raises RigError where no ping has been answered yet."""
-        records = journal.records(self._run, self.offset)
-        self._decoder.feed(records)
-        self.offset = records.next_offset
-        for rail in self._decoder.rails():
-            self._decoder.keep(rail, np.zeros(len(self._decoder.frames(rail).n), bool))
-        boot = self._decoder.boots[-1]
-        boot.forget_pings(PINGS)
+        before = None
+        while self.offset != before:
+            records, before = samples.piece(self._run, self.offset), self.offset
+            self._decoder.feed(records)
+            self._decoder.forget(PINGS)
+            self.offset = records.next_offset
         try:
-            return clock.fit(*boot.pings.T)
+            return clock.fit(*self._decoder.boots[-1].pings.T)
         except ValueError as error:
             raise RigError("a board that answers pings", str(error), "look at its cable: ./ssdrig rig info") from error

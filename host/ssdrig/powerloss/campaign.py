@@ -8,7 +8,6 @@ import functools
 import shutil
 import time
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from ssdrig.powerloss.layout import index, make
 from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.statistics import Stop
 from ssdrig.powerloss.supply import CommandSupply, RigSupply
+from ssdrig.powerloss.tally import Tally
 from ssdrig.powerloss.target import alone
 from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
@@ -78,7 +78,7 @@ class _Campaign:
         self.next_seq = 1
         self.written_bytes = 0
         self.state = health.State(None)
-        self.records: dict[int, Mapping] = {}
+        self.tally = Tally()
 
     def carry_out(self) -> dict:
         keys = self.keys
@@ -90,8 +90,8 @@ class _Campaign:
             keys["shapes"] if isinstance(self.supply, RigSupply) else {"command": 1},
             self.target.announce is not None,
         )
-        self._tell_judged()
-        todo = [cut for cut in every if cut.number not in self.records and (keys["only"] or cut.number) == cut.number]
+        judged = self._tell_judged()
+        todo = [cut for cut in every if cut.number not in judged and (keys["only"] or cut.number) == cut.number]
         self._begin(len(every))
         why = None
         rule = Stop(None, keys["bound"], keys["stop"] == "first")
@@ -101,8 +101,7 @@ class _Campaign:
                 break
             self._session(cut, whole=n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == len(todo) - 1)
             self._show(n + 1, len(todo))
-            cuts, failed, _ = judging.counted(self.records.values())
-            if why := rule.why(failed, cuts):
+            if why := rule.why(self.tally.failed, self.tally.cuts):
                 break
         self._outcome()
         self._tell("powerloss.end", stop=why)
@@ -121,12 +120,15 @@ class _Campaign:
             raise UsageError("a rig that takes the drive's power", "none", "give --rig PORT")
         return RigSupply(stage.rig, self.book.path)
 
-    def _tell_judged(self) -> None:
-        """What earlier parts have judged; a session that came to its verdict, but not to its event, gets it now."""
-        self.records.update(sessions.judged(self.folders))
+    def _tell_judged(self) -> set[int]:
+        """The sessions that earlier parts have judged; one that came to its verdict, but not to its event, gets it
+        now."""
+        records = dict(sorted(sessions.judged(self.folders).items()))
         told = {e["cut"] for part in self.folders for e in journal.events(part) if e["kind"] == sessions.JUDGED}
-        for number in sorted(set(self.records) - told):
-            self._tell(sessions.JUDGED, **self.records[number])
+        for number in sorted(records.keys() - told):
+            self._tell(sessions.JUDGED, **records[number])
+        self.tally = Tally(records.values())
+        return set(records)
 
     def _begin(self, of: int) -> None:
         """The drive is there, the window filled or, of a campaign that goes on, read."""
@@ -190,7 +192,6 @@ class _Campaign:
         if cut.control:  # a drive that reads differently by itself is found without a cut
             again = readback.again(self.link, self.layout, self.run, self.base, blocks)
             blocks = blocks._replace(seen=record.agreed(blocks.seen, again))
-        ready_s = [each["ready_s"] for each in self.records.values()]
         judged = judging.judge(
             cut,
             lived,
@@ -200,10 +201,10 @@ class _Campaign:
             self.target.queues_deleted,
             self.state,
             after,
-            health.usual_s(ready_s),
+            health.usual_s(self.tally.ready_s),
             self._fall(cut, lived),
             lambda lba: readback.block(self.link, self.layout, lba),
-            self.records.get(cut.number - 1),
+            self.tally.before(cut.number),
         )
         self.state = after
         self._keep(lived, blocks, judged)
@@ -239,7 +240,7 @@ class _Campaign:
         more["picture"] = judged.picture
         picture = outcome.waveform if outcome else None
         sessions.put(self.book, judged.record, lived.rows, blocks, judged.verdict, judged.proofs, more, picture)
-        self.records[judged.record["cut"]] = judged.record
+        self.tally.add(judged.record)
         self._tell(sessions.JUDGED, **judged.record)
 
     def _lived(self, cut: Cut, where: Path) -> Lived:
@@ -342,29 +343,28 @@ class _Campaign:
 
     def _most_bytes(self) -> int:
         """What the next session may write: half as much again as the most of any so far."""
-        return int(1.5 * max((each["written_bytes"] for each in self.records.values()), default=0))
+        return int(1.5 * self.tally.most_bytes)
 
     # ---- behind it
 
     def _show(self, done: int, of: int) -> None:
-        cuts, failed, suspicious = judging.counted(self.records.values())
+        cuts, failed, suspicious = self.tally.cuts, self.tally.failed, self.tally.suspicious
         said = f"{cuts} cuts judged, {failed} broke a promise" + (f", {suspicious} suspicious" if suspicious else "")
         self.stage.live.share(done / of, said, self.written_bytes, cuts=cuts, failed=failed, suspicious=suspicious)
 
     def _outcome(self) -> None:
-        cuts, failed, suspicious = judging.counted(self.records.values())
-        numbers = [str(number) for number, each in sorted(self.records.items()) if each["failed"]]
+        cuts, failed, suspicious = self.tally.cuts, self.tally.failed, self.tally.suspicious
         if failed:
+            numbers = ", ".join(map(str, self.tally.named)) + (", …" if failed > len(self.tally.named) else "")
             self.stage.outcome = PromiseBroken(
                 "no cut that breaks a promise of the drive",
-                f"{failed} of {cuts} cuts: {', '.join(numbers[:10])}{', …' if failed > 10 else ''}",
+                f"{failed} of {cuts} cuts: {numbers}",
                 f"read the proofs: {self.book.path / sessions.FOLDER}/*/proofs.json, or ./ssdrig report",
             )
-        elif not cuts and any(not each["control"] for each in self.records.values()):
-            why = sorted({each["why_not"] for each in self.records.values() if not each["control"]})
+        elif not cuts and self.tally.tried:
             self.stage.outcome = ControlFailed(
                 "at least one cut that can be judged",
-                f"none: {'; '.join(why[:3])}",
+                f"none: {'; '.join(self.tally.reasons)}",
                 "nothing is said of the drive: see why, in ./ssdrig report",
             )
         elif suspicious:

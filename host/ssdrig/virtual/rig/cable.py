@@ -19,7 +19,8 @@ Truth: FILE holds a JSON list, one object per boot, replaced atomically at each 
 frame), `t_boot_ns` (CLOCK_MONOTONIC), `tick0`, `ppm`, `osc_ppm` and the other settings. The 64-bit t_us of the wire
 starts at tick0 (not 0), so the true host time of any t_us (of a board with a `pace`: its own) is
     t_ns = t_boot_ns + (t_us - tick0) * 1000 / (1 + ppm * 1e-6)
-and the chip sees the drive's power `feed_delay_us` (model time) late.
+and the chip sees the drive's power `feed_delay_us` (model time) late. `power` has the latest CROSSINGS of the drive's
+lock-out, [CLOCK_MONOTONIC ns, whether it has power] each; the drive's own truth (cuts.jsonl) has all of its losses.
 """
 
 import argparse
@@ -54,6 +55,7 @@ FIRMWARE = VIRTUAL.parents[2] / "firmware"
 PIECE = 1024  # bytes of input passed to the board at once
 HELD = 4096  # bytes on their way to the host, above which the board is no longer listened to
 PIPE = 8192
+CROSSINGS = 256  # of a long campaign that the truth keeps: it is written anew at each of them
 
 
 def fill(ring, watts, bins=None) -> None:
@@ -144,7 +146,7 @@ class Board:
             "t_boot_ns": time.monotonic_ns(),
             "tick0": settings.pop("start_ticks"),
             **settings,
-            "power": [],  # [CLOCK_MONOTONIC ns, whether the drive has power] at each crossing of its lock-out
+            "power": [],
         }
         self.boots.append(boot)
         self._write_truth()
@@ -172,7 +174,7 @@ class Board:
         drivepower.follow(crossings, self.drive, lambda t_ns, powered: self._note_power(boot, t_ns, powered))
 
     def _note_power(self, boot: dict, t_ns: int, powered: bool) -> None:
-        boot["power"].append([t_ns, powered])
+        boot["power"] = [*boot["power"][1 - CROSSINGS :], [t_ns, powered]]
         self._write_truth()
 
     def power_off(self) -> None:
