@@ -65,6 +65,8 @@ def test_snapshot_from_pages():
         "refreshes": 23,
         "bad_user_blocks": 2**40,
         "free_blocks_percent": 77,
+        "capacitor_health_percent": 100,
+        "incomplete_shutdowns": 4,
         "unknown": [],
     }
 

@@ -70,12 +70,33 @@ def names(after: State, before: State = WELL, **how) -> list[str]:
         ({"spare_percent": 99}, {}, ["SPARE_MEDIA"]),
         ({"media_errors": 4}, {}, ["SPARE_MEDIA"]),
         ({"media_errors": 2}, {}, ["SMART_REGRESS"]),
-        ({"capacitor_health": 99}, {}, ["PLP_DEGRADED"]),
+        ({"capacitor_health": 98}, {}, []),
+        ({"capacitor_health": 97}, {}, ["PLP_DEGRADED"]),
+        ({}, {"cycles": 2, "unsafe": 2, "tries": 2}, ["MISSING", "SMART_MISCOUNT"]),
+        ({"power_cycles": 102, "unsafe_shutdowns": 42}, {"cycles": 2, "unsafe": 2, "tries": 2}, ["MISSING"]),
         ({"incomplete_dumps": 1}, {}, ["PLP_DEGRADED"]),
     ],
 )
 def test_what_a_state_says(changed, how, expected):
     assert names(CUT._replace(**changed), **how) == expected
+
+
+def test_capacitors_that_lose_a_little_at_each_cut_are_found_and_ones_that_scatter_are_not():
+    def found(*percents):
+        state, said = WELL, []
+        for number, percent in enumerate(percents):
+            after = CUT._replace(power_cycles=101 + number, unsafe_shutdowns=41 + number, capacitor_health=percent)
+            said += [(number, each.words) for each in health.judge(state, after)]
+            state = health.compared(state, after)
+        return said
+
+    assert found(100, 99, 98, 99, 100, 98) == found(None, None, 98) == []
+    assert found(100, 99, 98, 97, 96, 95, 94, 94) == [
+        (3, "capacitor_health 100 is now 97"),
+        (6, "capacitor_health 97 is now 94"),
+    ]
+    assert found(101, 104, 104, None, 101) == [(4, "capacitor_health 104 is now 101")]
+    assert health.compared(WELL._replace(capacitor_health=None), CUT) == CUT
 
 
 def test_a_finding_says_what_was_seen():

@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+from test_smartlog import HEALTH
 
+from ssdrig.drive.smart import counters
 from ssdrig.powerloss import health, history, judging, schedule
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.cycle import Lived
 from ssdrig.powerloss.history import FLUSH, TRIM, WRITE
 from ssdrig.powerloss.promise import FLUSH as KEPT_ONCE_FLUSHED
 from ssdrig.powerloss.promise import Promise
+from ssdrig.powerloss.supply import Outcome
 from ssdrig.powerloss.verdict import Blocks
+from ssdrig.virtual.device import smartlog
 
 PROMISE = Promise(KEPT_ONCE_FLUSHED, 512, 1, 0, 0, "zeros", True, "")
 
@@ -28,3 +32,41 @@ def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, h
     assert bool(found.harness) == harness and found.record["judged"] != harness
     assert found.record["findings"] == ({} if harness else {finding: 1})
     assert (finding in found.harness) == harness
+
+
+def session(ready_s, after, tries=1, **how):
+    """The record of a cut with one write, which is there; after: what the drive says then."""
+    row = np.zeros(1, history.ROW)
+    row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = 1, 1, WRITE, 10, 20
+    cut = schedule.Cut(1, "random", 0, "command", None, 1, 1.0)
+    lived = Lived(row, 70, 70, 80, Outcome(70, 0, 75, 1.0), Plan("random", 70), ready_s=ready_s, tries=tries)
+    blocks = Blocks(*(np.array([each]) for each in (0, 0, 1, False)))
+    before = health.State(0.0, power_cycles=5, unsafe_shutdowns=5, capacitor_health=100, incomplete_dumps=0)
+    nothing = lambda lba: None
+    return judging.judge(cut, lived, blocks, 90, PROMISE, True, before, after, 1.0, None, nothing, **how).record
+
+
+def test_a_drive_that_is_ready_later_than_the_plan_allows_breaks_that_promise():
+    after = health.State(4.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
+    late = session(4.0, after, limit_s=3.0)
+    assert late["findings"] == {"READY_TOO_LATE": 1} and late["failed"]
+    assert late["words"] == ["ready after 4 s, the plan allows 3 s"]
+    assert session(4.0, after, limit_s=4.0)["findings"] == session(4.0, after)["findings"] == {}
+
+
+def test_a_drive_that_came_back_at_its_second_power_cycle_only_is_no_clean_cut():
+    after = health.State(1.0, power_cycles=7, unsafe_shutdowns=7, capacitor_health=100, incomplete_dumps=0)
+    missing = session(1.0, after, tries=2)
+    assert missing["findings"] == {"MISSING": 1} and missing["suspicion"] and not missing["failed"]
+
+
+def test_what_the_drive_counts_of_its_capacitors_reaches_the_verdict():
+    """They were judged, and never read."""
+    page = smartlog.log_c0h(HEALTH)
+    document = {"kind": "poll", "t_start_ns": 1, "t_end_ns": 2, "log_c0h": page.hex()}
+    document["smartctl"] = {"device": {"protocol": "NVMe"}}
+    after = judging.state(counters.snapshot(document), 1.0)
+    assert (after.incomplete_dumps, after.capacitor_health) == (2, 87)
+    found = session(1.0, after._replace(power_cycles=6, unsafe_shutdowns=6))
+    assert found["findings"] == {"PLP_DEGRADED": 1} and found["suspicion"]
+    assert found["words"] == ["capacitor_health 100 is now 87, incomplete_dumps 0 is now 2"]

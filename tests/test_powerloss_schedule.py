@@ -2,8 +2,12 @@
 
 from collections import Counter
 
+import pytest
+
+from ssdrig.errors import UsageError
 from ssdrig.powerloss import schedule
 from ssdrig.rig.profiles import PROFILES
+from ssdrig.steps import cuts as step
 
 AIMS = {"random": 299, "flush": 50, "fua": 50, "trim": 50, "age": 50, "burst": 50, "recovery": 50}
 
@@ -45,3 +49,11 @@ def test_a_shape_has_its_fields_by_the_seed_of_its_cut():
     assert all(each["bulk_uF"] == [470] for each in fields["ramp"])
     assert all(each["down_us"] <= each["up_us"] and 2 <= each["dips"] <= 8 for each in fields["dips"])
     assert schedule.own(next(cut for cut in found if cut.shape == "ramp"), None) is None
+
+
+def test_a_limit_that_no_drive_could_break_is_refused():
+    keys = {"cuts": 1, "aims": {"random": 1}, "shapes": {"crowbar": 1}, "control": 5, "only": 0}
+    for ready in (0.0, 30.0):
+        step.check({**keys, "ready": ready}, "p.toml")
+    with pytest.raises(UsageError, match="at most 30 s.*31 s in p.toml"):
+        step.check({**keys, "ready": 31.0}, "p.toml")

@@ -19,7 +19,16 @@ from ssdrig.powerloss.promise import Promise
 MIB = 1 << 20
 # fewer canaries, which take the guest some seconds; a campaign's name for what makes its layout
 small_layout = functools.partial(layout.make, canaries=64)
-KEYS = {"aims": {"random": 1}, "shapes": {}, "write": 0.15, "off_time": 0.05, "control": 5, "bound": None, "only": 0}
+KEYS = {
+    "aims": {"random": 1},
+    "shapes": {},
+    "write": 0.15,
+    "off_time": 0.05,
+    "ready": 0,
+    "control": 5,
+    "bound": None,
+    "only": 0,
+}
 
 
 def carry_out(drive: FarDrive, switch: Switch, runs: Path, cuts: int, stop: str = "last"):

@@ -205,8 +205,9 @@ class _Campaign:
             self._fall(cut, lived),
             lambda lba: readback.block(self.link, self.layout, lba),
             self.tally.before(cut.number),
+            self.keys["ready"] or None,
         )
-        self.state = after
+        self.state = health.compared(self.state, after)
         self._keep(lived, blocks, judged)
         if lived.outcome is not None:
             self._promised_now(cut)

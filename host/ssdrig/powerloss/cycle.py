@@ -18,7 +18,7 @@ import numpy as np
 from ssdrig import prctl
 from ssdrig.errors import DriveError, ExchangedDrive, RigError, SsdrigError, words_of
 from ssdrig.powerloss import aim, history, readback, schedule
-from ssdrig.powerloss.health import DEAD_CYCLES
+from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
 from ssdrig.powerloss.history import NEVER, History
 from ssdrig.powerloss.layout import Layout
 from ssdrig.powerloss.promise import Promise
@@ -30,7 +30,6 @@ from ssdrig.rig.profiles import DEFAULT
 
 LEAD_S = 0.2  # the shortest time from the order to the cut
 SETTLE_S = 120.0  # the kernel gives up on a command after 30 s, and may repeat it
-READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
 TRIED_BLOCKS = 16

@@ -45,14 +45,14 @@ CLASSES = (
 OF_DRIVE = (
     Class("IDENTITY", True, "the drive comes back with another model, serial, firmware or block size"),
     Class("CAPACITY", True, "the drive comes back with another capacity"),
-    Class("MISSING", False, "the drive has not come back; certain once it stays away for ten power cycles"),
+    Class("MISSING", False, "the drive did not come back in time; certain once it stays away for ten power cycles"),
     Class("DEAD", True, "the drive has not come back in ten power cycles"),
     Class("READ_ONLY", True, "the drive takes no writes any more"),
     Class("REFUSED", False, "the drive refused commands while it had power; certain where it takes no writes again"),
     Class(
-        "SLOW_READY", False, "the drive took ten times as long as usual; certain above the time that it states itself"
+        "SLOW_READY", False, "the drive took ten times as long as usual; certain above what the plan's `ready` allows"
     ),
-    Class("READY_TOO_LATE", True, "the drive took longer to be ready than it states itself (CAP.TO)"),
+    Class("READY_TOO_LATE", True, "the drive took longer to be ready than the plan's `ready` allows"),
     Class("SMART_REGRESS", True, "a counter that only grows has gone back"),
     Class(
         "SMART_UNSAVED",

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 from ssdrig.powerloss import boot
 from ssdrig.powerloss.findings import BY_NAME
 
+READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
 USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
 FALLEN = 0.1  # of the recharge energy, for a finding
 LEAST = 9  # cuts that show it
 SURE = 3.0  # standard errors of a fall
+CAPACITOR_SLACK = 2  # percent by which a drive's own word on its capacitors may scatter
 READ_ONLY_BIT = 3  # of the critical warning
 
 
@@ -105,17 +107,20 @@ def judge(
     tries: int = 1,
 ) -> list[Said]:
     """What is wrong with the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
-    its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: the time to be ready
-    that the drive states itself (CAP.TO); `tries`: power cycles in which a missing drive was waited for."""
+    its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
+    drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
+    for."""
     if after.ready_s is None:
         return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
     out = _identity(before, after)
+    if tries > 1:
+        out.append(Said("MISSING", f"no answer within {READY_S:g} s of power, until power cycle {tries}"))
     if after.writable is False:
         out.append(Said("READ_ONLY", "it refuses writes"))
     elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
         out.append(Said("READ_ONLY", "critical warning bit 3 is set"))
     if limit_s is not None and after.ready_s > limit_s:
-        out.append(Said("READY_TOO_LATE", f"ready after {after.ready_s:.3g} s, states {limit_s:.3g} s"))
+        out.append(Said("READY_TOO_LATE", f"ready after {after.ready_s:.3g} s, the plan allows {limit_s:.3g} s"))
     elif usual_s is not None and after.ready_s > SLOW * usual_s:
         out.append(Said("SLOW_READY", f"ready after {after.ready_s:.3g} s, usually {usual_s:.3g} s"))
     return out + _counters(before, after, unsafe, cycles)
@@ -154,7 +159,7 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
         "SMART_MISCOUNT": off,
         "SPARE_MEDIA": ["spare_percent"] * (grown["spare_percent"] < 0)
         + ["media_errors"] * (grown["media_errors"] > 0),
-        "PLP_DEGRADED": ["capacitor_health"] * (grown["capacitor_health"] < 0)
+        "PLP_DEGRADED": ["capacitor_health"] * (grown["capacitor_health"] < -CAPACITOR_SLACK)
         + ["incomplete_dumps"] * (grown["incomplete_dumps"] > 0),
     }
     out = []
@@ -166,6 +171,15 @@ def _counters(before: State, after: State, unsafe: int, cycles: int) -> list[Sai
         ]
         out += [Said(name, ", ".join(words))] if words else []
     return out
+
+
+def compared(before: State, after: State) -> State:
+    """What the next state is compared with: `after`, but for the capacitors, whose fall may come in small steps: they
+    are compared with the level of which something was said last."""
+    was, now = before.capacitor_health, after.capacitor_health
+    if was is None or now is not None and not was - CAPACITOR_SLACK <= now <= was:
+        return after
+    return after._replace(capacitor_health=was)
 
 
 def usual_s(ready_s: Sequence[float | None]) -> float | None:

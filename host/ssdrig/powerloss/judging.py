@@ -49,9 +49,10 @@ def judge(
     fall: Mapping | None,
     block: Callable[[int], bytes | None],
     earlier: Mapping | None = None,
+    limit_s: float | None = None,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
-    `block`: one as it is now; `earlier`: the record of the session before it."""
+    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: health.judge()'s."""
     outcome = lived.outcome
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
@@ -82,7 +83,7 @@ def judge(
     said = []
     if not why_not:
         cycles, unsafe = _expected(cut, lived, before, after)
-        said = health.judge(before, after, unsafe, cycles, usual_s, None, lived.tries)
+        said = health.judge(before, after, unsafe, cycles, usual_s, limit_s, lived.tries)
         if len(refused) and after.writable is not False and not harness:
             said.append(Said("REFUSED", _words(refused)))
         if cut.control == schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
@@ -224,6 +225,8 @@ def state(snapshot: Mapping | None, ready_s: float | None) -> health.State:
         None if said.get("nand_written_wrap_bytes") else said.get("nand_written_bytes"),  # one that wraps goes back
         said.get("media_errors"),
         said.get("available_spare_percent"),
+        said.get("incomplete_shutdowns"),
+        said.get("capacitor_health_percent"),
         protocol=said.get("protocol"),
         nand_source=said.get("nand_written_source"),
         identity_source=_who_names_it(said.get("exit_status")),

@@ -16,6 +16,7 @@ KEYS = {
     "window": Key("bytes", "64 GiB"),
     "write": Key("time", "5 s"),
     "off_time": Key("time", "1 s"),
+    "ready": Key("pause", "0 s"),
     "control": Key("percent", 5),
     "bound": Key("bound", "never"),
     "stop": Key("word", "last", words=("last", "first")),
@@ -39,7 +40,7 @@ def mean_write_s(keys) -> float:
 
 def check(keys, where: str) -> None:
     """Raises UsageError for aims and shapes that there are not, and for a session that there is not."""
-    from ssdrig.powerloss import aim
+    from ssdrig.powerloss import aim, health
 
     for word in keys["aims"]:
         try:
@@ -55,6 +56,9 @@ def check(keys, where: str) -> None:
         raise UsageError(
             f"at most {MOST_CUTS} cuts", f"{keys['cuts']} in {where}", "that is over a month: ask for fewer"
         )
+    if keys["ready"] > health.READY_S:
+        expected = f"`ready` of at most {health.READY_S:g} s: a drive that takes longer is missing"
+        raise UsageError(expected, f"{keys['ready']:g} s in {where}", 'write less, or "0 s" for no limit')
     of = sessions({**keys, "only": 0})
     if keys["only"] > of:
         raise UsageError(f"`only` to be one of the {of} sessions", f"{keys['only']} in {where}", "correct it")

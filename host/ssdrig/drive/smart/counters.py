@@ -73,6 +73,8 @@ KEYS = (
     "interval_power_W",  # its own mean power of the last interval
     *plausible.ERROR_COUNTERS,
     "free_blocks_percent",
+    "capacitor_health_percent",  # of power-loss protection: the margin of its energy, new ones may say more than 100
+    "incomplete_shutdowns",  # at which it did not save everything
     "hard_disk",  # True: no wear figure of flash applies; None: the document does not say
     "sources",
     "unknown",

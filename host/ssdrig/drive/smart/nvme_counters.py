@@ -37,6 +37,8 @@ FROM_C0H = {
     "refreshes": "refreshes",
     "bad_user_blocks": "bad_user_blocks",
     "free_blocks_percent": "free_blocks_percent",
+    "capacitor_health_percent": "capacitor_health_percent",
+    "incomplete_shutdowns": "incomplete_shutdowns",
     "throttle_count": "throttle_events",
 }
 FROM_VENDOR = (

@@ -54,6 +54,8 @@ BOUNDS = {  # lowest and highest value
     "available_spare_percent": (0, 100),
     "available_spare_threshold_percent": (0, 100),
     "free_blocks_percent": (0, 100),
+    "capacitor_health_percent": (0, 1000),
+    "incomplete_shutdowns": (0, CYCLES_MOST),
     "pe_cycles_mean": (0, PE_MOST),
     "pe_cycles_min": (0, PE_MOST),
     "pe_cycles_max": (0, PE_MOST),
