@@ -52,7 +52,7 @@ def judge(
     limit_s: float | None = None,
 ) -> Judged:
     """The verdict on a session and on the drive after it. `before`, `after`: what the drive said of itself around it;
-    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: health.judge()'s."""
+    `block`: one as it is now; `earlier`: the record of the session before it; `usual_s`, `limit_s`: see health.py."""
     outcome = lived.outcome
     cut_ns = outcome.fired_ns if outcome else lived.ended_ns
     if cut.control or outcome is None:  # all had ended before
