@@ -1,6 +1,7 @@
 """powerloss/cycle.py: when a drive is there, and when it is gone, however the kernel puts it."""
 
 import errno
+import socket
 import threading
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from ssdrig.errors import DriveError, ExchangedDrive
-from ssdrig.powerloss import campaign, cycle, layout, schedule
+from ssdrig.powerloss import campaign, cycle, layout, nbdwriter, schedule, target, writer
 from ssdrig.powerloss.aim import Plan
 from ssdrig.powerloss.promise import ACK, FLUSH, Promise
 from ssdrig.powerloss.slots import Slots
@@ -84,6 +85,36 @@ def test_a_drive_of_which_every_read_is_refused_does_not_answer_and_is_not_back(
     assert it.links[0].closed and it.links[0].reads == len(it._layout.starts)
     assert it.there(10.0) is it.links[2] and it.links[1].closed and not it.links[2].closed
     assert drive(0).answers()
+
+
+def test_a_server_that_takes_connections_and_says_nothing_is_not_waited_for_much_longer(drive, tmp_path, monkeypatch):
+    monkeypatch.setattr(nbdwriter, "GREETING_S", 0.05)
+    path = tmp_path / "sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen(64)
+        it = drive()
+        it._target.open = lambda: nbdwriter.Nbd(f"nbd+unix:///?socket={path}")
+        with pytest.raises(DriveError, match="come back within 0.2 s.*timed out"):
+            it.there(0.2)
+        server.setblocking(False)
+        for _ in range(2):  # it has tried more than once
+            server.accept()[0].close()
+
+
+def test_how_long_a_command_may_take_depends_on_who_may_repeat_it(monkeypatch):
+    """A session on a server that hung was waited for as long as a kernel may take: 120 s."""
+    nbd = target.of_nbd("nbd://h", ("off", "on"), False)
+    virtual = target.of_virtual("nbd://h", {"write_cache_bytes": 1, "plp": False}, lambda: None)
+    waited = []
+    for of in (nbd, virtual, target.Target(None, None)):
+        held = SimpleNamespace(stop=lambda: None, settle=waited.append)
+        held.write = lambda until_ns, moved: SimpleNamespace(t_ns=1, reason=writer.TOLD)
+        writing = cycle._Writing(held, None, of, None, leaves=True)
+        writing.end()
+        with pytest.raises(DriveError, match="all commands to end"):
+            cycle._settled(writing)
+    assert waited == [30 * 10**9, 30 * 10**9, 120 * 10**9]
 
 
 def test_another_drive_in_its_place_ends_the_campaign_and_its_power_is_not_cut(drive):

@@ -29,7 +29,6 @@ from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
 from ssdrig.rig.profiles import DEFAULT
 
 LEAD_S = 0.2  # the shortest time from the order to the cut
-SETTLE_S = 120.0  # the kernel gives up on a command after 30 s, and may repeat it
 MISSING_OFF_S, LAST_OFF_S = 10.0, 60.0  # of the power cycles of a missing drive, and of the last of them
 USUAL = DEFAULT  # the shape of a cut that no plan has a word on
 TRIED_BLOCKS = 16
@@ -272,7 +271,7 @@ class _Writing:
         try:
             ended = self._writer.write(NEVER, self._moved)
             self.ended_ns = ended.t_ns
-            self.settled_ns = self._writer.settle(int(SETTLE_S * 1e9))
+            self.settled_ns = self._writer.settle(int(self._target.settle_s * 1e9))
             if ended.reason in (GONE, ERROR) and self._leaves:
                 self._link.close()
                 self._target.away()

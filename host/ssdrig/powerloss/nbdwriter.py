@@ -16,6 +16,7 @@ from ssdrig.powerloss.slots import Slots
 from ssdrig.virtual.device import nbd
 from ssdrig.virtual.nbdclient import REPLY, REPLY_MAGIC, REQUEST_MAGIC, NbdClient, address
 
+GREETING_S = 10.0  # for a server to say that it is there: who waits for a drive tries again
 RECEIVE_BYTES, SEND_BYTES = 1 << 18, 1 << 20
 _SEND_FLUSH, _SEND_FUA, _SEND_TRIM = 1 << 2, 1 << 3, 1 << 5  # of the flags that the server offers
 _OPS = np.zeros(5, np.int64)
@@ -32,9 +33,9 @@ class Nbd(NbdClient):
     """A transport (slots.Transport) to nbd+unix:///EXPORT?socket=PATH or nbd://HOST[:PORT]/EXPORT. Raises DriveError
     where no drive is there, or none that takes FLUSH and FUA; UsageError for another address."""
 
-    def __init__(self, uri: str, timeout_s: float = 30.0):
+    def __init__(self, uri: str):
         path, export = address(uri)
-        super().__init__(path, timeout_s, export)
+        super().__init__(path, GREETING_S, export)
         missing = [name for name, bit in (("FLUSH", _SEND_FLUSH), ("FUA", _SEND_FUA)) if not self.flags & bit]
         if missing:
             self.disconnect()

@@ -19,6 +19,8 @@ from ssdrig.powerloss.slots import Transport
 from ssdrig.powerloss.targets import connected
 
 NBD_BLOCK_BYTES = 4096
+KERNEL_S = 120.0  # a kernel gives up on a command after 30 s, and may repeat it
+SERVER_S = 30.0  # nobody repeats a command to a server
 VIRTUAL_DISKS = ("QEMU", "VMware", "VBOX", "Msft", "Xen", "Virtual", "LIO-ORG")  # how such disks name themselves
 ATOMIC = "atomic writes of more than one block: {}"
 QUEUE = ("write_cache", "max_sectors_kb", "nomerges", "chunk_sectors")
@@ -33,7 +35,7 @@ class Target:
     """`open` links to the drive (OSError or SsdrigError while it is not there), `promise` asks what it promises, `away`
     lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
     `announce` tells it that power will go; None: this bench cannot. `ended`: it will not come back, whatever is done,
-    for the process that simulates it has ended. `queues_deleted`: the drive cannot know a command
+    for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs. `queues_deleted`: the drive cannot know a command
     from before its power returned. `commands`: of a shell, that take its power and give it back; None: the rig does.
     `cannot`: what cannot be tested here, and why."""
 
@@ -43,6 +45,7 @@ class Target:
     back: Callable[[], None] = _nothing
     announce: Callable[[], None] | None = None
     ended: Callable[[], bool] = lambda: False
+    settle_s: float = KERNEL_S
     queues_deleted: bool = True
     commands: tuple[str, str] | None = None
     cannot: tuple[str, ...] = ()
@@ -56,7 +59,8 @@ def of_virtual(
     why = "its cache is volatile" if volatile else "it keeps what it acknowledges"
     found = Promise(FLUSH if volatile else ACK, NBD_BLOCK_BYTES, 1, 0, 0, "zeros", True, f"the SIMULATED drive: {why}")
     cannot = (ATOMIC.format("NBD promises none"),)
-    return Target(lambda: connected(uri), lambda: found, announce=announce, ended=ended, cannot=cannot)
+    link = lambda: connected(uri)
+    return Target(link, lambda: found, announce=announce, ended=ended, settle_s=SERVER_S, cannot=cannot)
 
 
 def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
@@ -72,7 +76,7 @@ def of_nbd(uri: str, commands: tuple[str, str], claimed: bool) -> Target:
         "an announced loss of power: NBD knows none",
         "what the drive counts: NBD has no SMART",
     )
-    return Target(lambda: connected(uri), lambda: found, commands=commands, cannot=cannot)
+    return Target(lambda: connected(uri), lambda: found, settle_s=SERVER_S, commands=commands, cannot=cannot)
 
 
 def alone(uri: str) -> socket.socket:
