@@ -183,7 +183,7 @@ def test_words_of_the_page_without_javascript(made):
     assert "failed" in html and "synthetic failure" in html
     assert "died" in html and "ended without closing it" in html
     assert "<noscript>" in html
-    assert '<span class="review">reviewed</span>' in html.split('<li data-run="1">')[1].split("</li>")[0]
+    assert '<p data-view="0" data-review="1"><b>' in html and html.count('<p data-view="0" data-review=') == 4
 
 
 def test_vendored_files_are_the_ones_named():
@@ -235,7 +235,7 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
     everything = ink(chromium, "power", BLUE)
     assert everything > 60  # run 0 is blue
     visible = (
-        "[...document.querySelectorAll('thead th[data-run]')].filter(e => !e.classList.contains('hidden')).map(e =>"
+        "[...document.querySelectorAll('.figures th[data-run]')].filter(e => !e.classList.contains('hidden')).map(e =>"
         " +e.dataset.run)"
     )
     click = "document.querySelector('input[name={}][value=\"{}\"]').click()"
@@ -245,14 +245,19 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
     chromium.wait(f"(({INK})('power', {BLUE})) < {everything // 10}")
     chromium.js(click.format("drive", 1))
     assert chromium.js(visible) == [1]
-    assert chromium.js("location.hash") == "#drives=0&ops=1"
+    assert (
+        chromium.js("location.hash")
+        == "#hide=SIMULATED+two+%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3Dboom%28%29%3E&hide-op=default+OP"
+    )
     assert ink(chromium, "zoom-linear", REVIEW) > 60
     chromium.js(click.format("op", 0) + ";" + click.format("op", 1))
     assert chromium.js(visible) == [0]
 
 
 def test_the_state_is_in_the_address(chromium, made):
-    chromium.open(made[0], "#drives=1&review=3&ref=2&trend=0&t=5-20&view=1", ready=READY)
+    chromium.open(
+        made[0], "#hide=SIMULATED+one&review=run-3&ref=run-2&trend=0&window=all&sort=wa&t=5-20&at=7", ready=READY
+    )
     assert chromium.js("ssdrig.state()") == {
         "drives": [1],
         "ops": [0, 1],
@@ -261,18 +266,24 @@ def test_the_state_is_in_the_address(chromium, made):
         "trend": False,
         "zoom": [5, 20],
         "view": 1,
+        "sort": "wa",
     }
-    assert chromium.js("document.querySelector('header .review').closest('li').dataset.run") == "3"
+    assert chromium.js("document.querySelector('.review').closest('tr').dataset.run") == "3"
+    assert chromium.js("document.querySelector('#readout thead th').textContent") == "t = 7 s"
+    assert chromium.js("ssdrig.address()") == chromium.js("location.hash")  # what the link is made of leads here again
     assert chromium.js("document.querySelector('select[name=review]').value") == "3"
-    chromium.open(made[0], "#drives=9,x&review=77&ref=boom&t=9-3&view=77", ready=READY)  # nonsense is left out
+    chromium.open(
+        made[0], "#hide=9&hide-op=x&review=77&ref=boom&t=9-3&window=77&sort=x&at=-3", ready=READY
+    )  # nonsense is left out
     assert chromium.js("ssdrig.state()") == {
-        "drives": [],
+        "drives": [0, 1],
         "ops": [0, 1],
         "review": 1,
         "ref": None,
         "trend": True,
         "zoom": None,
         "view": 0,
+        "sort": None,
     }
     assert chromium.complaints() == []
 
@@ -301,9 +312,9 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
     cells = chromium.js(
         "[...document.querySelectorAll('#readout tbody tr')].map(r => [...r.children].map(c => c.textContent))"
     )
-    assert cells[0][0].endswith("SIMULATED one, 25 % OP")
-    assert cells[0][1:4] == ["11\u202f000", "2.000", "181.8"]  # 2 W / 11 000 per s = 181.8 uJ
-    assert cells[0][5].endswith(" (at 10 s)") and cells[0][6].endswith(" (at 10 s)")  # the polls are 5 s apart
+    assert cells[0][0].endswith("one, 25 % OP")
+    assert cells[0][1:4] == ["11\u202f000 IOPS", "2.000 W", "181.8 µJ/IO"]  # 2 W / 11 000 per s = 181.8 uJ
+    assert cells[0][5].endswith(" (at 10 s) °C") and cells[0][6].endswith(" (at 10 s) WA")  # the polls are 5 s apart
     lines = chromium.js("[...document.querySelectorAll('.u-cursor-x')].map(e => e.style.transform)")
     assert len({line for line in lines if line}) > 1  # all panels follow, each at its own place
     point = """(() => { const o = document.querySelector('[data-panel=whole] .u-over'), r = o.getBoundingClientRect();

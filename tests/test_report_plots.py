@@ -148,8 +148,8 @@ def test_bars_and_lines_stand_out_from_the_paper(dark):
 
 
 def test_without_a_run_the_page_says_so(chromium, made):
-    chromium.open(made, "#drives=", ready=READY)
-    assert "No run is shown" in chromium.js("document.getElementById('legend').textContent")
+    chromium.open(made, "#hide=SIMULATED+SATA+TLC", ready=READY)
+    assert "No run is shown" in chromium.js("document.getElementById('readout').textContent")
     assert chromium.js("document.body.dataset.errors") == ""
 
 

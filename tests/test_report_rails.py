@@ -87,6 +87,6 @@ def test_the_browser_draws_the_rails_and_writes_them_as_csv(made):
         assert not b.js("ssdrig.csv(1)").splitlines()[0].endswith('"')
         b.js("document.querySelector('select[name=review]').value = 1")
         b.js("document.querySelector('select[name=review]').dispatchEvent(new Event('change', {bubbles: true}))")
-        b.wait("document.querySelector('.review') && document.querySelector('header li[data-run=\"1\"] .review')")
+        b.wait("document.querySelector('.review') && document.querySelector('tr[data-run=\"1\"] .review')")
         b.wait("document.body.dataset.ready === '7'")
         assert ink(b, "power", REVIEW) < with_rails

@@ -95,8 +95,8 @@ def test_one_window_is_shown_at_a_time(chromium, made):
         assert chromium.js("ssdrig.limits()")["zoom-linear"][1] == window["t1_s"] - 0.5
         caption = chromium.js("document.querySelector('.caption-window').textContent")
         assert caption == f", {window['label']}"
-        assert chromium.js(SHOWN.format("#bars-h span")) == 1
-    assert chromium.js("location.hash") == "#view=3"
+        assert chromium.js(SHOWN.format("#bars-h span")) == chromium.js(SHOWN.format(".verdict p")) == 1
+    assert chromium.js("location.hash") == "#window=last%3Cb%3E"
     assert chromium.js("document.body.dataset.errors") == "" and chromium.complaints() == []
 
 

@@ -16,8 +16,8 @@ def test_labels_tell_runs_apart():
         return out | {"op_user_percent": user, "raw_nand_assumed": assumed}
 
     same = words.labels([f("a", "1", None), f("a", "1", None), f("a", "2", 25.0)])
-    assert same[0] == ("a 1", "default OP", "a 1, default OP (run 1)", "a 1, default OP (run 1)")
-    assert same[1][3] == "a 1, default OP (run 2)"
+    assert same[0] == ("a 1", "default OP", "a 1, default OP (run 1)", "1, default OP (run 1)")
+    assert same[1][3] == "1, default OP (run 2)"
     assert same[2][:2] == ("a 2", "25 % OP")
     simulated = words.labels([f("SIMULATED a", "1", None, True), f("SIMULATED a", "2", 25.0, True)])
     assert [x[0] for x in simulated] == ["SIMULATED a"] * 2 and [x[3] for x in simulated] == ["default OP", "25 % OP"]
@@ -25,6 +25,16 @@ def test_labels_tell_runs_apart():
     assert [x[3] for x in one_drive] == ["default OP", "25 % OP"]
     others = words.labels([f("a", "1", None, user=20.0), f("a", "1", 25.0, user=20.0, assumed=True)])
     assert [x[1] for x in others] == ["20.0 % OP of user", "25 % OP (raw NAND assumed)"]
+
+
+def test_what_all_names_share_is_left_out_of_them():
+    def short(*names):
+        return list(words.shortened(names).values())
+
+    assert short("Samsung SSD 990 PRO 2TB", "Samsung SSD 980 2TB") == ["990 PRO", "980"]
+    assert short("Samsung SSD 990 PRO", "Samsung SSD 990") == ["990 PRO", "990"]
+    assert short("WD Blue", "Crucial P3") == ["WD Blue", "Crucial P3"]
+    assert short("WD Blue", "WD Blue") == ["WD Blue"] and short("a", "a b") == ["a", "a b"]
 
 
 def test_the_test_is_described_as_the_run_folder_has_it():

@@ -1,5 +1,6 @@
 "use strict";
-// The cards: how far each bar is from the one that was clicked, in percent, and the best of those that are comparable.
+// The cards: how far each bar is from the one that was clicked, in percent, the best of those that are comparable, and
+// their order.
 const Cards = (() => {
   const all = (selector, root) => [...root.querySelectorAll(selector)];
 
@@ -10,11 +11,16 @@ const Cards = (() => {
       const rows = all("button.row", card), base = ref == null ? null : card.querySelector(`button.row[data-run="${ref}"]`);
       best(rows.filter((row) => row.dataset.better && comparable(row) && visible(row)), rows);
       for (const row of rows) {
+        const said = words(row, base, ref, { apart, comparable }), percent = row.querySelector(".percent");
         row.setAttribute("aria-pressed", String(row === base));
-        row.querySelector(".percent").textContent = words(row, base, ref, { apart, comparable });
+        percent.textContent = said;
+        percent.classList.toggle("aside", ref == null && !apart(row));
+        const parts = [row.title.split(": not comparable")[0], [row.querySelector(".value").textContent, unit(card)].filter(Boolean).join(" "), said, row.classList.contains("best") ? "best" : ""];
+        row.setAttribute("aria-label", parts.filter(Boolean).join(", "));
       }
     }
   }
+  const unit = (card) => card.querySelector(".cap .unit")?.textContent ?? "";
   function words(row, base, ref, { apart, comparable }) {
     if (ref == null) return apart(row) ? "not comparable" : row.dataset.aside;
     if (row === base) return "= 100 %";
@@ -25,12 +31,54 @@ const Cards = (() => {
     const sign = percent > 0 ? "+" : percent < 0 ? "−" : "±";
     return `${sign}${Math.abs(percent).toFixed(1)} %` + (!percent ? ", equal" : !better ? "" : good ? ", better" : ", worse");
   }
-  // Where they differ.
+  // The best, and those no further from it than both are uncertain by; none where that is all of them.
   function best(ranked, rows) {
-    const values = ranked.map((row) => parseFloat(row.dataset.value));
-    const most = ranked[0]?.dataset.better === "more" ? Math.max(...values) : Math.min(...values);
-    const differ = values.some((value) => value !== most);
-    for (const row of rows) row.classList.toggle("best", differ && ranked.includes(row) && parseFloat(row.dataset.value) === most);
+    const value = (row) => parseFloat(row.dataset.value), doubt = (row) => parseFloat(row.dataset.doubt ?? 0), sign = ranked[0]?.dataset.better === "more" ? -1 : 1;
+    const top = ranked.reduce((a, row) => (!a || sign * value(row) < sign * value(a) ? row : a), null);
+    const found = ranked.filter((row) => Math.abs(value(row) - value(top)) <= Math.hypot(doubt(row), doubt(top)));
+    for (const row of rows) row.classList.toggle("best", found.length < ranked.length && found.includes(row));
   }
-  return { show };
+  // The order of a table of cards: that of the figure `key` (without it of the first card) for all columns, and of each
+  // card's own where the cards stand apart.
+  function sort(table, key, apart) {
+    const cards = all(".card[data-key]", table), by = cards.find((card) => card.dataset.key === key) ?? cards[0];
+    const place = (card) => {
+      const rows = all("button.row", card), sign = rows.find((row) => row.dataset.better != null)?.dataset.better === "less" ? 1 : -1;
+      const worth = (row) => [row.dataset.value === undefined, Boolean(apart(row)), sign * parseFloat(row.dataset.value ?? 0)];
+      rows.sort((a, b) => worth(a).reduce((found, x, i) => found || x - worth(b)[i], 0));
+      return new Map(rows.map((row, i) => [row.dataset.run, i]));
+    };
+    const order = by ? place(by) : new Map();
+    for (const card of cards) {
+      const own = place(card);
+      for (const row of all("button.row", card)) row.style.setProperty("--own", own.get(row.dataset.run));
+    }
+    for (const row of all(".row", table)) row.style.setProperty("--all", order.get(row.dataset.run));
+    for (const card of cards) card.querySelector(".sort")?.setAttribute("aria-pressed", String(card === by));
+  }
+
+  // One Tab stop for a group of controls; arrows, Home and End go through those that can be seen, as they lie.
+  function roving(root, selector) {
+    const can = () => all(selector, root).filter((el) => !el.disabled && el.offsetParent);
+    const stop = (chosen) => { for (const el of all(selector, root)) el.tabIndex = el === chosen ? 0 : -1; };
+    const first = () => { const seen = can(); if (seen.length && !seen.some((el) => el.tabIndex === 0)) stop(seen[0]); };
+    root.addEventListener("focusin", (event) => { const el = event.target.closest(selector); if (el) stop(el); });
+    root.addEventListener("keydown", (event) => {
+      const from = event.target.closest(selector);
+      if (!from || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      const lie = can().map((el) => ({ el, box: el.getBoundingClientRect() })), here = from.getBoundingClientRect();
+      const along = event.key === "ArrowLeft" || event.key === "ArrowRight", ahead = event.key === "ArrowRight" || event.key === "ArrowDown";
+      const middle = (box) => [(box.left + box.right) / 2, (box.top + box.bottom) / 2], [x, y] = middle(here);
+      const far = ({ box }) => { const [a, b] = middle(box); return along ? [a - x, b - y] : [b - y, a - x]; };
+      const next = lie.filter((each) => each.el !== from && (ahead ? far(each)[0] > 1 : far(each)[0] < -1));
+      next.sort((a, b) => 4 * Math.abs(far(a)[1]) + Math.abs(far(a)[0]) - 4 * Math.abs(far(b)[1]) - Math.abs(far(b)[0]));
+      const to = event.key === "Home" ? lie[0] : event.key === "End" ? lie.at(-1) : next[0];
+      if (to) { stop(to.el); to.el.focus(); }
+    });
+    stop(can()[0] ?? all(selector, root)[0]);
+    return first;
+  }
+  return { show, sort, roving };
 })();

@@ -1,12 +1,14 @@
-"""The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale."""
+"""The cards at the head of the report: one for each key figure, a bar for each run, all bars of a card on one scale.
+On the page of the main job they stand beside each other as one table, a row for each run (`ranking`)."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
 from ssdrig.report import words
 from ssdrig.report.terms import BY_KEY, number
-from ssdrig.report.views import View, facts
+from ssdrig.report.views import View
 
 DIRECTIONS = {"more": "more is better", "less": "less is better", "": "neither is better"}
 
@@ -22,6 +24,23 @@ WANTED = (
     ("wa",),
     ("idle_mean_W",),
 )
+
+
+class Bar(NamedTuple):
+    """A bar of a card. `run`: its number on the page; `text`: the value in words, `aside`: beside it; `apart`: why it
+    is not comparable with the reviewed run; `top`: it is the reviewed one."""
+
+    run: int
+    label: str
+    short: str
+    value: float | None
+    text: str
+    colour: str
+    glyph: str
+    aside: str = ""
+    apart: str | None = None
+    top: bool = False
+    doubt: float = 0.0  # what the value is uncertain by, in its unit
 
 
 def keys(figures: list[dict]) -> list[str]:
@@ -40,66 +59,117 @@ def spread(figure: dict) -> float | None:
     return None if sd is None or not mean else 100 * sd / mean
 
 
-def cards(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
+def ranks(bars: Sequence[Bar], better: str) -> dict[int, int]:
+    """{run: place}: the best first, then those that cannot be ranked, then those without a value."""
+    sign = 1 if better == "less" else -1
+    ordered = sorted(bars, key=lambda bar: (bar.value is None, bool(bar.apart), sign * (bar.value or 0)))
+    return {bar.run: place for place, bar in enumerate(ordered)}
+
+
+def best(bars: Sequence[Bar], better: str) -> set[int]:
+    """The runs with the best value of those that are comparable, and those that are no further from it than both are
+    uncertain by; none where that is all of them."""
+    there = [bar for bar in bars if bar.value is not None and not bar.apart]
+    if not better or not there:
+        return set()
+    sign = 1 if better == "less" else -1
+    top = min(there, key=lambda bar: sign * (bar.value or 0))
+    found = {bar.run for bar in there if abs((bar.value or 0) - (top.value or 0)) <= math.hypot(bar.doubt, top.doubt)}
+    found.add(top.run)
+    return found if len(found) < len(there) else set()
+
+
+def doubt(key: str, figure: Mapping) -> float:
+    """What a figure is uncertain by, in its unit; 0 of counts."""
+    if key == "wa":
+        return figure["wa_error"] or 0.0
+    if key == "idle_mean_W":
+        return figure["idle_uncertainty_W"] or 0.0
+    if key in ("power_mean_W", "energy_uJ_per_io"):
+        return (figure[key] or 0.0) * (figure["power_uncertainty_percent"] or 0.0) / 100
+    return 0.0
+
+
+def ranking(views: list[View], names: list, looks: list[dict], apart: list[str | None], review: int) -> str:
     """The cards of each window. `apart` says why a run is not comparable with the reviewed one."""
     labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
-    out = [f'<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures{labels}</h2><p class="soft">']
-    out.append('<span class="screen">Click a bar to compare all runs with it. </span>★ is the best of the comparable')
-    out.append(" runs; hatched bars are not comparable with the reviewed run.</p>")
+    out = [f'<section id="cards" aria-labelledby="bars-h"><h2 id="bars-h">Key figures{labels}</h2>']
+    out.append('<p class="soft hint"><span class="screen">Click a bar to compare with it, a heading to sort. </span>')
+    out.append("★: best of the comparable runs, as far as it is known. Hatched: not comparable.</p>")
     for index, view in enumerate(views):
-        out.append(facts(view, index, names))
-        out.append(f'<div class="cards" data-view="{index}">')
+        made = {}
         for key in keys(view.figures):
             unit = words.unit(BY_KEY[key], [f[key] for one in views for f in one.figures])
-            out.append(_card(key, unit, view.figures, names, looks, apart, review))
+            made[key] = unit.name, _bars(key, unit, view.figures, names, looks, apart, review)
+        first = next((ranks(bars, BY_KEY[key].better) for key, (_, bars) in made.items()), {})
+        out.append(f'<div class="cards ranking" data-view="{index}" style="--runs:{len(names)};--figures:{len(made)}">')
+        out.append(_runs(names, looks, apart, review, first))
+        for key, (unit_name, bars) in made.items():
+            out.append(card(key, BY_KEY[key].label, unit_name, BY_KEY[key].better, bars, first))
         out.append("</div>")
     return "".join(out) + "</section>"
 
 
-class Bar(NamedTuple):
-    """A bar of a card. `run`: its number on the page; `text`: the value in words, `aside`: beside it; `apart`: why it
-    is not comparable with the reviewed run; `top`: it is the reviewed one."""
+def _runs(names: list, looks: list[dict], apart: list, review: int, order: Mapping[int, int]) -> str:
+    """The first column of the table: what each row is, and why one is not comparable."""
+    out = ['<div class="card names"><div class="cap"><h3>Run</h3></div>']
+    for i, (_, _, label, short) in enumerate(names):
+        kind = "row" + (" top" if i == review else "") + (" apart" if apart[i] else "")
+        colour = "--review" if i == review else looks[i]["colour"]
+        why = f"Not comparable: {apart[i]}" if apart[i] else ""
+        out.append(
+            f'<div class="{kind}" data-run="{i}" style="--bar:var({colour});--all:{order.get(i, i)}"'
+            f' title="{escape(label)}"><span class="name"><i class="key" data-run="{i}" aria-hidden="true">'
+            f'{looks[i]["glyph"]}</i>{escape(short)}</span><small class="why">{escape(why)}</small></div>'
+        )
+    return "".join(out) + "</div>"
 
-    run: int
-    label: str
-    short: str
-    value: float | None
-    text: str
-    colour: str
-    glyph: str
-    aside: str = ""
-    apart: str | None = None
-    top: bool = False
 
-
-def _card(
+def _bars(
     key: str, shown: words.Unit, figures: list[dict], names: list, looks: list[dict], apart: list, review: int
-) -> str:
+) -> list[Bar]:
     bars = []
     for i, (f, (_, _, label, short)) in enumerate(zip(figures, names, strict=True)):
         text = shown.text(f[key], f["wa_error"] if key == "wa" else None)
         aside = f"spread {number(spread(f), 1)} %" if key == "iops_mean" and spread(f) is not None else ""
         colour = "--review" if i == review else looks[i]["colour"]
-        bars.append(Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i], i == review))
-    return card(key, BY_KEY[key].label, shown.name, BY_KEY[key].better, bars)
+        bars.append(
+            Bar(i, label, short, f[key], text, colour, looks[i]["glyph"], aside, apart[i], i == review, doubt(key, f))
+        )
+    return bars
 
 
-def card(key: str, title: str, unit: str, better: str, bars: Sequence[Bar]) -> str:
-    """One figure of several runs, on one scale; `better`: "more", "less" or ""."""
+def card(
+    key: str, title: str, unit: str, better: str, bars: Sequence[Bar], order: Mapping[int, int] | None = None
+) -> str:
+    """One figure of several runs, on one scale; `better`: "more", "less" or "". `order`: the places of the runs in the
+    table that the card is a column of, which its heading sorts."""
     top = max((bar.value for bar in bars if bar.value is not None), default=0) or 1
     units = f" <span class='unit'>{unit}</span>" if unit else ""
-    out = [f'<div class="card" data-key="{key}"><h3>{title}{units}</h3>']
-    out.append(f'<p class="soft">{DIRECTIONS[better]}</p>')
+    head = (
+        title + units
+        if order is None
+        else f'<button type="button" class="sort" data-key="{key}">{title}{units}</button>'
+    )
+    out = [f'<div class="card" data-key="{key}"><div class="cap"><h3>{head}</h3>']
+    out.append(f'<p class="soft">{DIRECTIONS[better]}</p></div>')
+    own, leads = ranks(bars, better), best(bars, better)
     for bar in bars:
         width = 0 if bar.value is None else max(0.0, 100 * bar.value / top)
-        data = "" if bar.value is None else f' data-value="{bar.value!r}" data-better="{better}"'
-        kind = "row" + (" top" if bar.top else "") + (" apart" if bar.apart else "")
+        data = (
+            ""
+            if bar.value is None
+            else f' data-value="{bar.value!r}" data-better="{better}" data-doubt="{bar.doubt:.4g}"'
+        )
+        kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)
         why = f": not comparable, {bar.apart}" if bar.apart else ""
+        places = "" if order is None else f";--all:{order[bar.run]};--own:{own[bar.run]}"
+        said = f"{bar.label}: {bar.text} {unit}".strip() + why
         out.append(
             f'<button type="button" class="{kind}" data-run="{bar.run}"{data} data-aside="{bar.aside}"'
-            f' style="--bar:var({bar.colour})" aria-pressed="false"{" disabled" if bar.value is None else ""}'
-            f' title="{escape(bar.label + why)}"><span class="head"><span class="name"><i class="key"'
-            f' data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
+            f' style="--bar:var({bar.colour}){places}" aria-pressed="false"{" disabled" if bar.value is None else ""}'
+            f' aria-label="{escape(said)}" title="{escape(bar.label + why)}"><span class="head"><span class="name">'
+            f'<i class="key" data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
             f' class="value">{bar.text}</span></span><span class="track"><span class="fill"'
             f' style="width:{width:.3f}%"></span></span><span class="percent">{bar.aside}</span></button>'
         )

@@ -11,7 +11,7 @@ from ssdrig.analysis import table
 from ssdrig.analysis.table import Table
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.plan import reviews, shows
-from ssdrig.report import page, words
+from ssdrig.report import about, page, words
 from ssdrig.report.cards import Bar, card
 from ssdrig.report.comparable import STATES
 from ssdrig.report.pack import look
@@ -47,7 +47,7 @@ def members(tables: Sequence[tuple[str, Table]], own: str) -> list[Member]:
         member = found.get((where, op))
         if member is None:
             drive = str(each.data.header["drive"].get("model") or "unknown drive")
-            member = found[where, op] = Member(where, drive, op, page.started(each.data), {}, where == own)
+            member = found[where, op] = Member(where, drive, op, about.started(each.data), {}, where == own)
         member.tables.setdefault(each.plan.name, each)
     return sorted(
         sorted(found.values(), key=lambda each: each.began, reverse=True),

@@ -3,19 +3,17 @@ HTML made here, so that they are there without JavaScript; panels.js and report.
 clicked."""
 
 import base64
-import datetime
 import hashlib
 import json
 from html import escape
 from pathlib import Path
 
 from ssdrig.analysis import window_figures
-from ssdrig.report import comparable, over_op, pack, repeats, views, words
-from ssdrig.report.cards import cards, spread
+from ssdrig.report import about, comparable, over_op, pack, repeats, verdict, views, words
+from ssdrig.report.cards import ranking, spread
 from ssdrig.report.rows import of_figures
 from ssdrig.report.terms import TERMS, number
 from ssdrig.report.words import labels
-from ssdrig.words import size
 
 HERE = Path(__file__).parent
 # what every page begins with, and hardly any other file
@@ -23,13 +21,7 @@ OPENING = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy"'
     " content=\"default-src 'none'; script-src '"
 )
-STATES = {
-    "complete": ("✓", "complete"),
-    "failed": ("✕", "failed"),
-    "interrupted": ("■", "interrupted"),
-    "died": ("†", "aborted: the process ended unexpectedly"),
-    "running": ("…", "still running"),
-}
+MOST_NAMED = 60  # characters of drives' names in the title
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
     ("share", "Share", "%", 1),
@@ -54,7 +46,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
         "review": review,
         "apart": apart,
         "columns": list(pack.COLUMNS.items()),
-        "views": [view.label for view in shown],
+        "views": [view.name for view in shown],
         "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
         "runs": [
             pack.run_data(d, f, n, i, [view.figures[i] for view in shown])
@@ -67,8 +59,8 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
         (HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "cards.js", "report.js")
     ]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
-    style = (HERE / "vendor/uPlot.min.css").read_text("utf-8") + (HERE / "report.css").read_text("utf-8")
-    style += views.style(shown) + ((HERE / "plan.css").read_text("utf-8") if more or host else "")
+    style = "".join((HERE / name).read_text("utf-8") for name in ("vendor/uPlot.min.css", "report.css", "plan.css"))
+    style += views.style(shown)
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
         " form-action 'none'"
@@ -82,11 +74,14 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
                 ' content="light dark">'
             ),
             f"<title>{escape(page_title(runs, figures))}</title><style>{style}</style></head><body>",
-            head(runs, figures, names, apart[review], review),
+            head(runs, figures),
+            "<main>",
+            verdicts(shown, names, apart, review),
             controls(shown, names, review),
-            cards(shown, names, looks, apart[review], review),
+            ranking(shown, names, looks, apart[review], review),
             (HERE / "panels.html").read_text("utf-8"),
-            views.phase_table(figures, names),
+            about.section(runs, figures, names),
+            views.phase_table(figures, names, shown),
             over_op.section(figures),
             repeats.section(
                 [data.header for data in runs],
@@ -98,6 +93,7 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
             more,
             host,
             notes(runs, figures, names),
+            "</main>",
             footer(runs),
             f'<script type="application/json" id="data">{text}</script>',
             *[f"<script>{s}</script>" for s in scripts],
@@ -107,62 +103,41 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
 
 
 def page_title(runs: list, figures: list[dict]) -> str:
-    models = dict.fromkeys(f["model"] or "unknown drive" for f in figures)
-    return f"{words.title(runs)}: {', '.join(models)}"
+    """The drives, as long as a title has room for them, and the test."""
+    models = list(dict.fromkeys((f["model"] or "unknown drive").removeprefix("SIMULATED ") for f in figures))
+    named = ", ".join(models)
+    if len(models) > 1 and len(named) > MOST_NAMED:
+        named = f"{len(models)} drives"
+    return f"{named}: {words.title(runs).lower()}"
 
 
-def head(runs: list, figures: list[dict], names: list, apart: list[str | None], review: int) -> str:
+def head(runs: list, figures: list[dict]) -> str:
+    """What was tested, and when."""
     simulated = [f for f in figures if f["simulated"]]
-    out = [f'<header><div class="title"><h1>{escape(words.title(runs))}</h1>']
+    out = ['<a class="skip" href="#plots-h">Skip to the plots</a><header><div class="title">']
+    out.append(f"<h1>{escape(page_title(runs, figures))}</h1>")
     if simulated:
         what = "every run" if len(simulated) == len(figures) else f"{len(simulated)} of {len(figures)} runs"
         out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
     tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
-    one_test = len(set(tests)) == 1
-    out.append(f"</div><p>{escape(tests[0]) if one_test else 'The runs differ in their test, see below.'}")
-    out.append(" One count per second; power, temperature and wear on the same clock.</p><ul class='runs'>")
-    for i, (data, f, (_, _, label, _)) in enumerate(zip(runs, figures, names, strict=True)):
-        sign, state_words = STATES.get(f["state"], ("?", f["state"]))
-        state = (
-            f'<span class="state {escape(f["state"])}"><b aria-hidden="true">{sign}</b> {escape(state_words)}</span>'
-        )
-        k = f["time_dilation"] or 1
-        firmware = data.header["drive"].get("firmware")
-        facts = [
-            started(data),
-            f'<span title="{number(f["tested_bytes"], 0)} bytes">{size(f["tested_bytes"])} tested</span>'
-            if f["tested_bytes"]
-            else None,
-            f"raw NAND assumed: {size(f['raw_nand_bytes'])}" if f["raw_nand_assumed"] else None,
-            f"{number(f['duration_s'], 0)} s" if f["duration_s"] else None,
-            f"serial {escape(str(f['serial']))}" + (f", firmware {escape(str(firmware))}" if firmware else ""),
-            f"SIMULATED preset {escape(str(f['preset']))}" if f["preset"] else None,
-            f"time-dilated: 1 s of drive time took {k:g} s, all figures are in drive time" if k != 1 else None,
-            None if one_test else escape(tests[i]),
-        ]
-        reviewed = ' <span class="review">reviewed</span>' if i == review else ""
-        out.append(f'<li data-run="{i}"><b>{escape(label)}</b>{reviewed} {state} <span class="soft">')
-        out.append(" · ".join(x for x in facts if x) + f" · <code>{escape(f['run'])}</code></span>")
-        if f["state"] != "complete":
-            out.append(unfinished(f["state"], f["why"]))
-        out.append(f'<p class="warn apart{"" if apart[i] else " hidden"}">{not_comparable(apart[i])}</p></li>')
-    return "".join(out) + "</ul></header>"
+    said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
+    days = sorted({about.started(data)[:10] for data in runs})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    out.append(f'</div><p class="soft">{escape(said)} {escape(when)}. <a href="#about-h">Test set-up</a></p></header>')
+    return "".join(out)
 
 
-def unfinished(state: str, why: str | None) -> str:
-    """What the page says of a run that is not complete, or whose end has a reason."""
-    nothing = "The run still goes on" if state == "running" else "No reason was recorded"
-    return f'<p class="warn">{escape(why or nothing)}. The figures below cover the recorded part only.</p>'
-
-
-def started(data) -> str:
-    """When a run began, UTC."""
-    utc_s = data.header["started"]["utc_ns"] / 1e9
-    return datetime.datetime.fromtimestamp(utc_s, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def not_comparable(why: str | None) -> str:
-    return f"Not comparable: {escape(why)}. Left out of every ranking." if why else ""
+def verdicts(shown: list, names: list, apart: list[list[str | None]], review: int) -> str:
+    """The verdict of each window for each reviewed run; one of them is seen."""
+    out = ['<section class="verdict" aria-label="Verdict">']
+    for index, view in enumerate(shown):
+        of_runs = [verdict.Run(name, f) for (*_, name), f in zip(names, view.figures, strict=True)]
+        for i in range(len(names)):
+            first, *rest = verdict.sentences(view.label, of_runs, apart[i], i)
+            more = f" {escape(' '.join(rest))}" if rest else ""
+            hidden = "" if i == review else ' class="hidden"'
+            out.append(f'<p data-view="{index}" data-review="{i}"{hidden}><b>{escape(first)}</b>{more}</p>')
+    return "".join(out) + "</section>"
 
 
 def group(kind: str, words: str, choices: list[str]) -> str:
@@ -176,16 +151,20 @@ def group(kind: str, words: str, choices: list[str]) -> str:
 def controls(shown: list, names: list, review: int) -> str:
     drives, ops = (list(dict.fromkeys(n[k] for n in names)) for k in (0, 1))
     options = "".join(
-        f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[2])}</option>' for i, n in enumerate(names)
+        f'<option value="{i}"{" selected" if i == review else ""}>{escape(n[3])}</option>' for i, n in enumerate(names)
     )
+    alone = " hidden" * (len(names) == 1)
     return (
         '<form class="controls" aria-label="What is shown">'
         + views.switch(shown)
+        + f'<fieldset{alone}><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
+        f' run">{options}</select></fieldset>'
+        + f'<details class="filter"{alone}><summary>Choose runs</summary>'
         + group("drive", "Drive", drives)
         + group("op", "Over-provisioning", ops)
-        + '<fieldset><legend>Reviewed run</legend><select name="review" aria-label="Reviewed'
-        f' run">{options}</select></fieldset>'
-        + '<fieldset><legend>Plots</legend><label><input type="checkbox" name="trend" checked> trend</label></fieldset>'
+        + "</details>"
+        + '<label><input type="checkbox" name="trend" checked> trend line</label>'
+        + '<button type="button" id="link">Copy link</button>'
         + "</form>"
     )
 

@@ -269,7 +269,7 @@ const Panels = (() => {
   function keys(el, page, plot, range) {
     el.tabIndex = 0;
     el.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key];
+      const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key], factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key];
       if (!step && !factor && event.key !== "0") return;
       event.preventDefault();
       if (event.key === "0") return page.zoom(null);

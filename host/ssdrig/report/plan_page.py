@@ -10,6 +10,7 @@ from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.plan import document
 from ssdrig.report import (
+    about,
     little,
     page,
     repeats,
@@ -155,10 +156,10 @@ def _worded(value) -> str:
 def _run(each: Table, name: str) -> str:
     data, header = each.data, each.data.header
     drive, host = header["drive"], header.get("host", {})
-    sign, words = page.STATES.get(data.state, ("?", data.state))
+    sign, words = about.STATES.get(data.state, ("?", data.state))
     params = ", ".join(f"{key} = {_worded(value)}" for key, value in each.plan.params.items())
     facts = [
-        page.started(data),
+        about.started(data),
         f"plan {each.plan.name}"
         + (f", variant {each.plan.variant}" if each.plan.variant else "")
         + ", SCALED" * each.plan.scaled,
@@ -174,7 +175,7 @@ def _run(each: Table, name: str) -> str:
     out.append(f" {escape(words)}</span> <span class='soft'>{' · '.join(escape(f) for f in facts if f)}")
     out.append(f" · <code>{escape(str(header['run']))}</code></span>")
     if data.state != "complete" or data.why:
-        out.append(page.unfinished(data.state, data.why))
+        out.append(about.unfinished(data.state, data.why))
     return "".join(out) + "</li>"
 
 

@@ -27,7 +27,7 @@ function report() {
   }
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
 
-  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null, view: 0 }, time = 0;
+  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null, view: 0, sort: null }, time = 0;
   const page = {
     options: state,
     time_label: DATA.dilated ? "s of drive time since the first I/O" : "s since the first I/O",
@@ -105,9 +105,15 @@ function report() {
     if (!SHOWN.has(name)) Panels.keys(el, page, () => SHOWN.get(name), () => specs()[name].x);
     SHOWN.get(name)?.destroy();
     SHOWN.set(name, Panels.panel({ ...spec, el, width, height: spec.height * (paper ? 0.85 : 1) }, page));
-    el.setAttribute("role", "img");
+    el.setAttribute("role", "slider");
     el.setAttribute("aria-label", `${el.closest("figure").querySelector("b").textContent}. ${summary(name)}`);
+    el.setAttribute("aria-valuemin", 0);
+    el.setAttribute("aria-valuemax", LAST);
+    saySlider(el);
   }
+  // What a screen reader says of the cursor: the reviewed run first.
+  const saySlider = (el) => { el.setAttribute("aria-valuenow", time); el.setAttribute("aria-valuetext", spoken); };
+  let spoken = "";
   // One panel a task, so that the page answers while the later ones are drawn.
   function drawAll() {
     const all = Object.entries(specs());
@@ -160,23 +166,29 @@ function report() {
   const READOUT = document.getElementById("readout");
   function readout(t) {
     time = t;
-    const columns = ["IOPS", "W", "µJ per I/O", `P99 clat, ${LATENCY.unit}`, "°C", "WA"];
+    const units = ["IOPS", "W", "µJ/IO", `${LATENCY.unit} P99`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
+    const said = [];
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
       const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
-      return `<tr><th scope="row">${swatch(run)}<span></span></th>${cells.map((c) => `<td>${c}</td>`).join("")}</tr>`;
+      said.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, P99 ${cells[3]} ${LATENCY.unit}`);
+      return `<tr><th scope="row">${sample(run)}${swatch(run)}<span></span></th>${cells.map((c, i) => `<td>${c} <small>${units[i]}</small></td>`).join("")}</tr>`;
     });
-    READOUT.innerHTML = `<table><thead><tr><th>t = ${num(t, 0)} s</th>${columns.map((c) => `<th>${c}</th>`).join("")}</tr></thead><tbody>${rows.join("")}</tbody></table>`;
-    listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.label; });
+    READOUT.innerHTML = `<table><thead><tr><th scope="col">t = ${num(t, 0)} s</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    if (!listed.length) READOUT.textContent = NONE;
+    listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.short; });
+    spoken = `t = ${num(t, 0)} s. ${said.slice(0, 4).join("; ")}`;
+    for (const el of $$(".panel[role=slider]")) saySlider(el);
   }
 
+  const NONE = "No run is shown: choose a drive and an over-provisioning above.";
+  const sample = (run) => `<svg width="30" height="10" aria-hidden="true"><line x1="0" y1="5" x2="30" y2="5" stroke="${page.colour(run)}" stroke-width="${run === page.reviewed() ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, run === page.reviewed())}"/></svg>`;
   const swatch = (run) => `<i class="key" style="color:${page.colour(run)}">${run.glyph}</i>`;
   function showLegend() {
-    const line = (run, top) => `<svg width="44" height="10" aria-hidden="true"><line x1="0" y1="5" x2="44" y2="5" stroke="${page.colour(run)}" stroke-width="${top ? 3 : 1.6}" stroke-dasharray="${Panels.dash(run, top)}"/></svg>`;
     const shown = page.order().reverse(), list = document.getElementById("legend");
-    if (!shown.length) { list.innerHTML = "<li>No run is shown: choose a drive and an over-provisioning above.</li>"; return; }
-    list.innerHTML = shown.map((run) => `<li>${line(run, run === page.reviewed())}${swatch(run)}<span></span></li>`).join("");
+    if (!shown.length) { list.innerHTML = `<li>${NONE}</li>`; return; }
+    list.innerHTML = shown.map((run) => `<li>${sample(run)}${swatch(run)}<span></span></li>`).join("");
     shown.forEach((run, i) => { list.querySelectorAll("span")[i].textContent = run.label + (run === page.reviewed() ? " (reviewed)" : ""); });
   }
 
@@ -190,24 +202,24 @@ function report() {
     const apart = DATA.apart[state.review];
     for (const el of $$("[data-run]")) {
       const i = +el.dataset.run, run = RUNS[i];
-      el.classList.toggle("hidden", !page.visible(run) && !el.matches("header li"));
+      el.classList.toggle("hidden", !page.visible(run));
       if (el.matches(".row, td, th")) el.classList.toggle("top", run === page.reviewed());
       if (!el.matches(".row")) continue;
       el.style.setProperty("--bar", `var(${variable(run)})`);
       el.classList.toggle("apart", Boolean(apart[i]));
       el.title = run.label + (apart[i] ? `: not comparable, ${apart[i]}` : "");
+      const why = el.querySelector(".why");
+      if (why) why.textContent = apart[i] ? `Not comparable: ${apart[i]}` : "";
     }
-    for (const el of $$("header .apart")) {
-      const why = apart[+el.closest("li").dataset.run];
-      el.classList.toggle("hidden", !why);
-      el.textContent = why ? `Not comparable: ${why}. Left out of every ranking.` : "";
-    }
-    $$("header .review").forEach((el) => el.remove());
-    document.querySelector(`header li[data-run="${state.review}"] b`).insertAdjacentHTML("afterend", ' <span class="review">reviewed</span>');
+    for (const el of $$(".verdict p")) el.classList.toggle("hidden", +el.dataset.review !== state.review);
+    $$("#about-h ~ .scroll .review").forEach((el) => el.remove());
+    if (RUNS.length > 1) document.querySelector(`.of-runs tr[data-run="${state.review}"] th`).insertAdjacentHTML("beforeend", ' <span class="review">reviewed</span>');
+    for (const table of $$(".ranking")) Cards.sort(table, state.sort, (row) => apart[row.dataset.run]);
     showPercent();
     showLegend();
     showZoom();
     readout(time);
+    stops.forEach((first) => first());
   }
 
   const showPercent = () => Cards.show(document, state.ref, {
@@ -216,23 +228,29 @@ function report() {
     visible: (row) => page.visible(RUNS[row.dataset.run]),
   });
 
-  function toHash() {
-    const parts = [];
-    if (state.drives.length < drives.length) parts.push(`drives=${state.drives}`);
-    if (state.ops.length < ops.length) parts.push(`ops=${state.ops}`);
-    if (state.review !== DATA.review) parts.push(`review=${state.review}`);
-    if (state.ref != null) parts.push(`ref=${state.ref}`);
-    if (!state.trend) parts.push("trend=0");
-    if (state.view) parts.push(`view=${state.view}`);
-    if (state.zoom) parts.push(`t=${state.zoom.join("-")}`);
-    history.replaceState(null, "", parts.length ? `#${parts.join("&")}` : location.pathname + location.search);
+  // The address says what is shown in names that hold when the page is made again with more runs in another order.
+  function address(cursor) {
+    const words = new URLSearchParams(), id = (i) => RUNS[i].id;
+    drives.forEach((name, i) => { if (!state.drives.includes(i)) words.append("hide", name); });
+    ops.forEach((name, i) => { if (!state.ops.includes(i)) words.append("hide-op", name); });
+    if (state.review !== DATA.review) words.set("review", id(state.review));
+    if (state.ref != null) words.set("ref", id(state.ref));
+    if (!state.trend) words.set("trend", "0");
+    if (state.view) words.set("window", DATA.views[state.view]);
+    if (state.sort) words.set("sort", state.sort);
+    if (state.zoom) words.set("t", state.zoom.join("-"));
+    if (cursor) words.set("at", time);
+    return String(words) ? `#${words}` : location.pathname + location.search;
   }
+  const toHash = () => history.replaceState(null, "", address(false));
   function fromHash() {
     const words = new URLSearchParams(location.hash.slice(1));
-    const list = (name, n) => (words.has(name) ? words.get(name).split(",").filter(Boolean).map(Number).filter((i) => i >= 0 && i < n) : [...Array(n).keys()]);
-    const one = (name, other) => (words.has(name) && RUNS[words.get(name)] ? +words.get(name) : other);
+    const shown = (all, hidden) => [...all.keys()].filter((i) => !words.getAll(hidden).includes(all[i]));
+    const one = (name, other) => { const i = RUNS.findIndex((run) => run.id === words.get(name)); return i < 0 ? other : i; };
     const [, a, b] = (/^(\d+)-(\d+)$/.exec(words.get("t") ?? "") ?? []).map(Number), range = a < b && b <= LAST ? [a, b] : null;
-    Object.assign(state, { drives: list("drives", drives.length), ops: list("ops", ops.length), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range, view: DATA.views[words.get("view")] ? +words.get("view") : 0 });
+    const sort = $$(".sort").some((el) => el.dataset.key === words.get("sort")) ? words.get("sort") : null;
+    Object.assign(state, { drives: shown(drives, "hide"), ops: shown(ops, "hide-op"), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range, view: Math.max(0, DATA.views.indexOf(words.get("window"))), sort });
+    if (/^\d+$/.test(words.get("at") ?? "")) time = Math.min(LAST, +words.get("at"));
   }
   const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
 
@@ -246,7 +264,12 @@ function report() {
   });
   document.getElementById("reset").addEventListener("click", () => zoom(null));
   document.getElementById("cards").addEventListener("click", (event) => {
-    const row = event.target.closest(".row");
+    const row = event.target.closest(".row"), by = event.target.closest(".sort");
+    if (by) {
+      state.sort = by.dataset.key;
+      toHash();
+      showState();
+    }
     if (!row) return;
     state.ref = state.ref === +row.dataset.run ? null : +row.dataset.run;
     toHash();
@@ -279,20 +302,26 @@ function report() {
   }
   window.addEventListener("beforeprint", () => press(true));
   window.addEventListener("afterprint", () => press(false));
-  const settle = () => document.documentElement.style.setProperty("--below-controls", `${FORM.offsetHeight}px`);
-  settle();
   let resizing;
   window.addEventListener("resize", () => {
     clearTimeout(resizing);
-    resizing = setTimeout(() => { settle(); if (!paper) SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150);
+    resizing = setTimeout(() => { if (!paper) SHOWN.forEach((u) => u.setSize({ width: u.root.parentElement.clientWidth, height: u.height })); }, 150);
   });
 
+  document.getElementById("link").addEventListener("click", async (event) => {
+    history.replaceState(null, "", address(true));
+    try { await navigator.clipboard.writeText(location.href); event.target.textContent = "Copied"; } catch { event.target.textContent = "See the address bar"; }
+    setTimeout(() => { event.target.textContent = "Copy link"; }, 2000);
+  });
+  const stops = [...$$(".ranking").map((el) => Cards.roving(el, "button")), ...$$("fieldset", FORM).map((el) => Cards.roving(el, "input[type=checkbox]")), ...$$(".figures thead").map((el) => Cards.roving(el, ".csv"))];
+  document.querySelector(".filter").addEventListener("toggle", () => stops.forEach((first) => first()));
+
+  time = Math.max(0, RUNS[DATA.review].n - 1);
   fromHash();
-  time = Math.max(0, page.reviewed().n - 1);
   showState();
   drawAll();
   const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
-  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, address: () => address(true), trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
   return press;
 }
 

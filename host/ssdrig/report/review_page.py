@@ -14,7 +14,7 @@ from ssdrig.analysis.table import Table
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
-from ssdrig.report import library, page, plan_page, review_says, set_up, shown_parts
+from ssdrig.report import about, library, page, plan_page, review_says, set_up, shown_parts
 from ssdrig.report.library import Member
 from ssdrig.report.shown import Context
 from ssdrig.review_folder import Done, Review
@@ -95,7 +95,7 @@ def head(title: str, review: Review, tables: Mapping[str, Table]) -> str:
             "Power",
             "measured by the rig" + " (SIMULATED)" * bool(rig.get("simulated")) if rig else "not measured: no rig",
         ),
-        ("Level", f"{review.said['level']}, begun {page.started(first.data)}" if first else review.said["level"]),
+        ("Level", f"{review.said['level']}, begun {about.started(first.data)}" if first else review.said["level"]),
         ("Host", f"{host.get('fio')}, kernel {host.get('kernel')}, {host.get('cpus')} CPUs" if host else None),
     ]
     rows = "".join(f'<tr><th scope="row">{name}</th><td>{escape(str(text))}</td></tr>' for name, text in facts if text)

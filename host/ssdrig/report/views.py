@@ -13,8 +13,9 @@ HIDE = 'body:has(#view-{0}:checked) [data-view]:not([data-view="{0}"]) {{ displa
 
 class View(NamedTuple):
     """One window of all runs. `figures` has for each run its figures (figures.figures_of) with those of the window;
-    they are None where the run has no such window. `has` says which runs have it."""
+    they are None where the run has no such window. `has` says which runs have it; `name` is what links call it."""
 
+    name: str
     label: str
     figures: list[dict]
     has: list[bool]
@@ -35,7 +36,7 @@ def _view(figures: list[dict], name: str) -> View:
         of_window = window or nothing
         rails = [own | other for own, other in zip(f["rails"], of_window["rails"], strict=False)]
         merged.append(f | of_window | {"rails": rails})
-    return View(_label([w["label"] for w in windows if w]), merged, [w is not None for w in windows])
+    return View(name, _label([w["label"] for w in windows if w]), merged, [w is not None for w in windows])
 
 
 def _label(labels: list[str]) -> str:
@@ -120,9 +121,13 @@ def little(f: dict) -> str:
     )
 
 
-def phase_table(figures: list[dict], names: list) -> str:
-    """All phases of all runs, one row each; every figure of a row is of the same time."""
-    out = ['<section aria-labelledby="phases-h"><h2 id="phases-h">Phases</h2>']
+def phase_table(figures: list[dict], names: list, views: list[View]) -> str:
+    """What the chosen window was; then all phases of all runs, one row each, every figure of which is of the same
+    time."""
+    labels = "".join(f'<span data-view="{i}">: {escape(view.label)}</span>' for i, view in enumerate(views))
+    out = [f'<section aria-labelledby="window-h"><h2 id="window-h">Window{labels}</h2>']
+    out += [facts(view, i, names) for i, view in enumerate(views)]
+    out.append('</section><section aria-labelledby="phases-h"><h2 id="phases-h">Phases</h2>')
     out.append(
         '<p class="soft">Every figure in a row is of the same time. Drive writes: how often the load had written'
     )

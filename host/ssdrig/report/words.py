@@ -1,5 +1,6 @@
 """What the page calls things: runs, tests, units."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ssdrig.report.terms import Term, number, with_error
@@ -58,13 +59,28 @@ def labels(figures: list[dict]) -> list[tuple[str, str, str, str]]:
         serial = f" {f['serial']}" if len(serials[f["model"]]) > 1 and not f["simulated"] else ""
         pairs.append(((f["model"] or "unknown drive") + serial, op(f)))
     one_drive, one_op = len({d for d, _ in pairs}) == 1, len({o for _, o in pairs}) == 1
+    briefs = shortened([drive.removeprefix("SIMULATED ") for drive, _ in pairs])  # the page's head says it
     out = []
     for i, (drive, op_words) in enumerate(pairs):
         number_of = f" (run {pairs[: i + 1].count((drive, op_words))})" if pairs.count((drive, op_words)) > 1 else ""
-        brief = drive.removeprefix("SIMULATED ")  # the page's head says it of every run
+        brief = briefs[drive.removeprefix("SIMULATED ")]
         short = brief if one_op else op_words if one_drive else f"{brief}, {op_words}"
         out.append((drive, op_words, f"{drive}, {op_words}{number_of}", short + number_of))
     return out
+
+
+def shortened(names: Sequence[str]) -> dict[str, str]:
+    """Names without the words that all of them begin or end with, as long as something is left of each."""
+    parts = {name: name.split() for name in names}
+    out = list(parts.values())
+    if len(parts) < 2:
+        return {name: name for name in names}
+    first = last = 0
+    while all(len(of) > first + 1 for of in out) and len({of[first] for of in out}) == 1:
+        first += 1
+    while all(len(of) > first + last + 1 for of in out) and len({of[-1 - last] for of in out}) == 1:
+        last += 1
+    return {name: " ".join(of[first : len(of) - last]) for name, of in parts.items()}
 
 
 class Unit(NamedTuple):

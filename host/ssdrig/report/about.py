@@ -1,0 +1,137 @@
+"""What was tested, how, and with what, as a table of the report: what all runs have in common said once, then a row for
+each run. Pure."""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from ssdrig.analysis import set_up
+from ssdrig.report import words
+from ssdrig.report.terms import number
+from ssdrig.words import size
+
+STATES = {
+    "complete": ("✓", "complete"),
+    "failed": ("✕", "failed"),
+    "interrupted": ("■", "interrupted"),
+    "died": ("†", "aborted: the process ended unexpectedly"),
+    "running": ("…", "still running"),
+}
+NOT_KNOWN = "not recorded"
+
+
+def started(data) -> str:
+    """When a run began, UTC."""
+    utc_s = data.header["started"]["utc_ns"] / 1e9
+    return datetime.datetime.fromtimestamp(utc_s, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def facts(data, figure: Mapping) -> dict[str, str]:
+    """Of one run (analysis.RunData and its figures): what a reader of a test asks first, in the order of the table."""
+    drive, host, k = data.header["drive"], data.header.get("host") or {}, figure["time_dilation"] or 1
+    before, _ = set_up.of(data.events)
+    raw = figure["raw_nand_bytes"]
+    out = {
+        "Started": started(data),
+        "Drive": str(drive.get("model") or "unknown drive"),
+        "Serial": str(figure["serial"] or NOT_KNOWN),
+        "Firmware": str(drive.get("firmware") or NOT_KNOWN),
+        "Capacity": size(drive["capacity_bytes"]) if drive.get("capacity_bytes") else NOT_KNOWN,
+        "Raw NAND": f"{size(raw)}{' (assumed)' * figure['raw_nand_assumed']}" if raw else "not known",
+        "Tested": size(figure["tested_bytes"]) if figure["tested_bytes"] else NOT_KNOWN,
+        "Link": link(drive, before),
+        "Purge": str(figure["purge"] or "none recorded"),
+        "Load": words.description(data, figure),
+        "Length": f"{number(figure['duration_s'], 0)} s" if figure["duration_s"] else NOT_KNOWN,
+        "Host": machine(host),
+        "Load generator": str(host.get("fio") or NOT_KNOWN),
+        "Rig": rig(data),
+        "Calibration": calibration(data),
+        "Made with": f"ssdrig {data.header.get('ssdrig')}",
+    }
+    if figure["preset"]:
+        out["SIMULATED preset"] = str(figure["preset"])
+    if k != 1:
+        out["Time-dilated"] = f"1 s of drive time took {k:g} s; all figures are in drive time"
+    return out
+
+
+def link(drive: Mapping, before: Mapping) -> str:
+    """ "NVMe, PCIe 4.0 x4": what the drive said, and what was seen before the run."""
+    found = before.get("found") or {}
+    speed, lanes = found.get("link.current_link_speed"), found.get("link.current_link_width")
+    seen = f"{speed}{f' ×{lanes}' if lanes else ''}" if speed else ""
+    kind = str(drive.get("interface") or "")
+    said = [f"SIMULATED, over {kind}" if drive.get("preset") and kind else kind, str(drive.get("link") or seen)]
+    return ", ".join(filter(None, said)) or NOT_KNOWN
+
+
+def machine(host: Mapping) -> str:
+    known = [host.get("cpu"), f"{host['cpus']} CPUs" if host.get("cpus") else None]
+    known.append(f"kernel {host['kernel']}" if host.get("kernel") else None)
+    return ", ".join(str(each) for each in known if each) or NOT_KNOWN
+
+
+def rig(data) -> str:
+    """Chips and firmware of the instrument."""
+    if data.header.get("rig") is None:
+        return "none: power was not measured"
+    hello = _hello(data)
+    rails = [f"{rail.name} {(rail.facts or {}).get('chip', '')}".strip() for rail in data.rails if rail.facts]
+    said = [hello.get("board"), f"firmware {hello['firmware']}" if hello.get("firmware") else None, ", ".join(rails)]
+    simulated = "SIMULATED " if data.header["rig"].get("simulated") else ""
+    return simulated + (", ".join(str(each) for each in said if each) or "without a hello")
+
+
+def calibration(data) -> str:
+    """What each rail was calibrated by, or that the limits of the data sheet stand for it."""
+    seen = dict.fromkeys(_of_rail(rail.facts) for rail in data.rails if rail.facts)
+    return "; ".join(seen) or NOT_KNOWN
+
+
+def _of_rail(facts: Mapping) -> str:
+    said = facts.get("calibration") or {}
+    known = [
+        f"{quantity} on {of.get('date', 'an unknown day')} with {of.get('meter', 'no named meter')}"
+        for quantity in ("V", "I")
+        if isinstance(of := said.get(quantity), Mapping)
+    ]
+    return "; ".join(known) or "none: limits of the chip's data sheet and of the shunt"
+
+
+def _hello(data) -> Mapping:
+    return next((event.get("hello") or {} for event in reversed(data.events) if event["kind"] == "rig.hello"), {})
+
+
+def unfinished(state: str, why: str | None) -> str:
+    """What the page says of a run that is not complete, or whose end has a reason."""
+    nothing = "The run still goes on" if state == "running" else "No reason was recorded"
+    return f'<p class="warn">{escape(why or nothing)}. The figures cover the recorded part only.</p>'
+
+
+def section(runs: Sequence, figures: Sequence[Mapping], names: Sequence) -> str:
+    """What all runs share, then what each has of its own."""
+    found = [facts(data, figure) for data, figure in zip(runs, figures, strict=True)]
+    keys = list(dict.fromkeys(key for each in found for key in each))
+    own = [key for key in keys if len({each.get(key) for each in found}) > 1]
+    out = ['<section aria-labelledby="about-h"><h2 id="about-h">Test set-up</h2>']
+    rows = "".join(
+        f'<tr><th scope="row">{escape(key)}</th><td class="said">{escape(found[0][key])}</td></tr>'
+        for key in keys
+        if key not in own
+    )
+    if rows:
+        out.append(f'<div class="scroll"><table class="about">{rows}</table></div>')
+    heads = "".join(f'<th scope="col">{escape(words_)}</th>' for words_ in ("Run", "State", *own))
+    out.append(f'<div class="scroll"><table class="about of-runs"><thead><tr>{heads}</tr></thead><tbody>')
+    for i, (figure, each, (_, _, label, _)) in enumerate(zip(figures, found, names, strict=True)):
+        sign, state_words = STATES.get(figure["state"], ("?", figure["state"]))
+        state = f'<span class="state {escape(figure["state"])}"><b aria-hidden="true">{sign}</b> '
+        state += f"{escape(state_words)}</span>"
+        warn = unfinished(figure["state"], figure["why"]) if figure["state"] != "complete" else ""
+        cells = "".join(f'<td class="said">{escape(each.get(key) or "–")}</td>' for key in own)
+        out.append(
+            f'<tr data-run="{i}"><th scope="row">{escape(label)}<small><code>{escape(figure["run"])}</code></small>'
+            f'</th><td class="said">{state}{warn}</td>{cells}</tr>'
+        )
+    return "".join(out) + "</tbody></table></div></section>"

@@ -1,0 +1,192 @@
+"""The verdict at the head of the report: two or three sentences made from the figures of one window. A difference is
+claimed only where it is larger than both figures are uncertain by. Pure."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ssdrig.report import words
+from ssdrig.report.terms import BY_KEY, number
+
+LEAST_PERCENT = 1.0  # a smaller difference of two runs is no difference; counts and latencies repeat no better
+AGAIN = {  # what is compared after the IOPS: choices of keys, what it is called, "less of it", "more of it"
+    ("energy_uJ_per_io",): ("energy per write", "less energy per write", "more energy per write"),
+    ("wa",): ("write amplification", "less write amplification", "more write amplification"),
+    ("lat_p999_us", "clat_p999_us"): ("P99.9 latency", "lower P99.9 latency", "higher P99.9 latency"),
+}
+
+
+class Run(NamedTuple):
+    """A run as the verdict sees it: its short name, and the figures of the window (views.View)."""
+
+    name: str
+    figures: dict
+
+
+def sentences(label: str, runs: Sequence[Run], apart: Sequence[str | None], review: int) -> list[str]:
+    """`label`: of the window (views.View.label); `apart`: why a run is not comparable with the reviewed one."""
+    reviewed = runs[review]
+    if reviewed.figures["iops_mean"] is None:
+        return [f"No verdict: {reviewed.name} has no figures of this window."]
+    if apart[review]:
+        return [f"No verdict: {reviewed.name} was {apart[review]}, so no run is comparable with it."]
+    ranked = [run for run, why in zip(runs, apart, strict=True) if not why and run.figures["iops_mean"] is not None]
+    ranked.sort(key=lambda run: -run.figures["iops_mean"])
+    when = _when(label)
+    if len(ranked) == 1:
+        out = _alone(when, reviewed)
+    elif len(ranked) == 2:
+        out = _pair(when, *ranked)
+    else:
+        out = _field(when, ranked, reviewed)
+    left = len(runs) - len(ranked)
+    if left:
+        out.append(f"{left} of {len(runs)} runs {'is' if left == 1 else 'are'} not comparable and left out.")
+    return out
+
+
+def _when(label: str) -> str:
+    name, _, times = label.rpartition(", ")
+    if name == "steady state":
+        return f"In the steady state ({times})"
+    return f"At {label} of the load" if label[:1].isdigit() else f"In the window {label}"
+
+
+def _alone(when: str, run: Run) -> list[str]:
+    f = run.figures
+    out = [f"{when} the drive does {_value(f, 'iops_mean')} random writes per second"]
+    if f["iops_sd"] is not None and f["iops_mean"]:
+        out[0] += f", with a spread of {number(100 * f['iops_sd'] / f['iops_mean'], 1)} % from second to second"
+    slowest = f["iops_min"]
+    if slowest is not None:
+        out[0] += f" and {number(slowest, 0)} in the slowest"
+    out[0] += "."
+    said = [
+        f"{what} {_value(f, key)}"
+        for choices, what in (
+            (("lat_p50_us", "clat_p50_us"), "Half of the writes complete within"),
+            (("lat_p999_us", "clat_p999_us"), "99.9 % within"),
+            (("energy_uJ_per_io",), "a write costs"),
+            (("wa",), "write amplification is"),
+        )
+        if (key := _known(choices, [run])) and f[key] is not None
+    ]
+    if said:
+        text = "; ".join(said)
+        out.append(f"{text[:1].upper()}{text[1:]}.")
+    return out
+
+
+def _pair(when: str, best: Run, other: Run) -> list[str]:
+    """The faster against the slower."""
+    a, b = best.figures["iops_mean"], other.figures["iops_mean"]
+    if not _differ("iops_mean", best, other):
+        first = f"{when} {best.name} and {other.name} are equally fast ({_both('iops_mean', best, other)} IOPS)"
+    else:
+        first = f"{when} {best.name} does {_times(a / b)} the writes of {other.name}"
+        first += f" ({_both('iops_mean', best, other)} IOPS)"
+    better, worse = [], []
+    for choices, (_, less, more) in AGAIN.items():
+        key = _known(choices, [best, other])
+        if not key or not _differ(key, best, other):
+            continue
+        change = 100 * (best.figures[key] / other.figures[key] - 1)
+        text = f"{_percent(change)} {less if change < 0 else more} ({_both(key, best, other)})"
+        (better if change < 0 else worse).append(text)
+    if better:
+        first += f", with {_list(better)}"
+    if _differ("power_mean_W", best, other):
+        change = 100 * (best.figures["power_mean_W"] / other.figures["power_mean_W"] - 1)
+        first += (
+            f", at {_percent(change)} {'more' if change > 0 else 'less'} power ({_both('power_mean_W', best, other)})"
+        )
+    spread = [_spread(run) for run in (best, other)]
+    if None not in spread and spread[0] > spread[1] * (1 + LEAST_PERCENT / 100) and spread[0] - spread[1] >= 0.1:
+        worse.append(f"its seconds spread more ({number(spread[0], 1)} against {number(spread[1], 1)} %)")
+    out = [first + "."]
+    out.append(f"Worse: {_list(worse)}." if worse else f"In no figure of the table {best.name} is clearly worse.")
+    return out
+
+
+def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
+    """Three runs and more: who leads, where the reviewed run stands, who leads in what else."""
+    best, last = ranked[0], ranked[-1]
+    if not _differ("iops_mean", best, last):
+        about = _value(best.figures, "iops_mean")
+        first = f"{when} all {len(ranked)} comparable runs are equally fast (about {about} IOPS)"
+    else:
+        ratio = _times(best.figures["iops_mean"] / last.figures["iops_mean"])
+        first = (
+            f"{when} {best.name} is the fastest of {len(ranked)} comparable runs: {_value(best.figures, 'iops_mean')}"
+            f" IOPS, {ratio} the slowest ({last.name}, {_value(last.figures, 'iops_mean')})"
+        )
+        if reviewed not in (best, last):
+            place = ranked.index(reviewed) + 1
+            first += f"; {reviewed.name} is number {place} with {_value(reviewed.figures, 'iops_mean')}"
+    lead = []
+    for choices, (what, *_) in AGAIN.items():
+        key = _known(choices, ranked)
+        if key:
+            order = sorted(ranked, key=lambda run, key=key: run.figures[key])
+            if _differ(key, order[0], order[1]):
+                lead.append(f"{what} {order[0].name} ({_value(order[0].figures, key)})")
+            elif _differ(key, order[0], order[-1]):
+                equal = [run for run in order if not _differ(key, order[0], run)]
+                lead.append(f"{what} {len(equal)} runs alike ({_value(order[0].figures, key)})")
+    return [first + ".", *([f"Lowest {_list(lead)}."] if lead else [])]
+
+
+def _known(choices: Sequence[str], runs: Sequence[Run]) -> str | None:
+    """The first of these figures that all the runs have, above 0."""
+    return next((key for key in choices if all((run.figures[key] or 0) > 0 for run in runs)), None)
+
+
+def _uncertain_percent(key: str, figures: dict) -> float:
+    if key == "wa":
+        return 100 * (figures["wa_error"] or 0) / figures["wa"]
+    if key in ("energy_uJ_per_io", "power_mean_W"):
+        return figures["power_uncertainty_percent"] or 0
+    return 0.0
+
+
+def _differ(key: str, a: Run, b: Run) -> bool:
+    """Whether two runs differ in a figure by more than both are uncertain by; False where one does not have it."""
+    one, two = a.figures[key], b.figures[key]
+    if not one or not two:
+        return False
+    apart = 100 * abs(one - two) / max(abs(one), abs(two))
+    doubt = sum(_uncertain_percent(key, run.figures) ** 2 for run in (a, b)) ** 0.5
+    return apart > max(LEAST_PERCENT, doubt)
+
+
+def _spread(run: Run) -> float | None:
+    sd, mean = run.figures["iops_sd"], run.figures["iops_mean"]
+    return None if sd is None or not mean else 100 * sd / mean
+
+
+def _text(key: str, values: Sequence[float]) -> tuple[Callable[[float], str], str]:
+    unit = words.unit(BY_KEY[key], values)
+    return unit.text, unit.name
+
+
+def _value(figures: dict, key: str) -> str:
+    text, unit = _text(key, [figures[key]])
+    return f"{text(figures[key])} {unit}".strip()
+
+
+def _both(key: str, a: Run, b: Run) -> str:
+    """ "69.1 against 142.1 µJ"."""
+    values = [run.figures[key] for run in (a, b)]
+    text, unit = _text(key, values)
+    return f"{text(values[0])} against {text(values[1])} {unit}".strip()
+
+
+def _times(ratio: float) -> str:
+    return f"{number(ratio, 1 if ratio >= 1.95 else 2)} ×"
+
+
+def _percent(change: float) -> str:
+    return f"{number(abs(change), 0)} %"
+
+
+def _list(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
