@@ -41,8 +41,10 @@ os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path_factory, monkeypatch):
-    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch) and drives watched."""
+    """No test sees what another one, or this machine's user, has left of benches (ssdrig.latch), drives watched and
+    runs indexed (ssdrig.archive)."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.fixture

@@ -141,23 +141,6 @@ def test_a_plan_whose_own_step_is_named_finish(tmp_path):
         prepare.prepare(str(plan), DRIVE, finish="trim")
 
 
-def test_a_run_of_another_user_hides_none(tmp_path, capsys, monkeypatch):
-    for name in ("mine", "theirs"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text("{}")
-    is_file = Path.is_file
-
-    def refuse(path):
-        if path.parent.name == "theirs":
-            raise PermissionError(13, "Permission denied")
-        return is_file(path)
-
-    monkeypatch.setattr(Path, "is_file", refuse)
-    assert cli.main(["runs", "--json", "--runs", str(tmp_path)]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(Path(row["run"]).name, row["state"]) for row in rows] == [("theirs", "unreadable"), ("mine", "unreadable")]
-
-
 def test_an_empty_budget_is_none_that_was_meant(capsys):
     assert cli.main([*VIRTUAL, "--dry-run", "--budget", ""]) == 2
     assert "--budget" in capsys.readouterr().err

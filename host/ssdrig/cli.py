@@ -26,7 +26,8 @@ COMMANDS = {
         "test a drive with all plans of a level, one after the other, and make one page of it",
     ),
     "plans": ("ssdrig.run.plans", "list the plans, what each takes and writes on a drive; show or check one"),
-    "runs": ("ssdrig.run.runs", "list the run folders"),
+    "runs": ("ssdrig.archive.command", "list and search the run folders"),
+    "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
     "drives": (
         "ssdrig.drive.command",
         "list the disks of this machine: what each is, whether it is safe to test, health, wear",

@@ -10,6 +10,8 @@ from zlib import crc32
 
 SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
 SUMMARY = "summary.bin"  # of analysis/summary.py
+FIGURES = "figures.json"  # of report
+LABELS = "labels.json"  # of archive/labels.py
 # files that others write, that come after run.end, or that have CRCs of their own
 APART = {
     "events.jsonl",
@@ -19,7 +21,8 @@ APART = {
     "points.made",
     "rejected.jsonl",
     "report.html",
-    "figures.json",
+    FIGURES,
+    LABELS,
     SUMMARY,
 }
 APART_FOLDERS = {"truth", "drive"}

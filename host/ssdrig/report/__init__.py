@@ -15,6 +15,7 @@ from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
+from ssdrig.integrity import FIGURES
 from ssdrig.progress import Progress
 from ssdrig.report import over_op, page, phases, plan_page, screen, set_up, shown_parts
 from ssdrig.report.terms import BY_KEY, number, with_error
@@ -99,7 +100,7 @@ def command(args) -> int:
     show.say(short_table(figures))
     if len(folders) == 1:
         try:
-            write(folders[0] / "figures.json", json.dumps(figures[0], indent=1) + "\n")
+            write(folders[0] / FIGURES, json.dumps(figures[0], indent=1) + "\n")
         except JournalError as error:
             show.say(f"report: figures.json is not written, {error.seen}")
     write(out, html)
@@ -145,7 +146,7 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
     show.say(screen.text(tables))
     if len(folders) == 1:
         try:
-            write(folders[0] / "figures.json", json.dumps(found[0], indent=1) + "\n")
+            write(folders[0] / FIGURES, json.dumps(found[0], indent=1) + "\n")
         except JournalError as error:
             show.say(f"report: figures.json is not written, {error.seen}")
     html = plan_page.render(tables)

@@ -21,6 +21,7 @@ from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
 from ssdrig.influx import push
+from ssdrig.integrity import FIGURES
 from ssdrig.load import fio
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
@@ -95,11 +96,15 @@ def _figures(folder: Path, args, show: Progress) -> tuple[list[str], dict | None
     nothing that goes wrong here is the run's."""
     if show.quiet and not (args.json or args.jsonl):
         return [], None
-    from ssdrig.report import screen
+    from ssdrig.report import screen, write
 
     show.show("figures")
     try:
-        return screen.ended(folder)
+        lines, figures = screen.ended(folder)
+        if folder == parts.root(folder):  # of a later part, a report of the whole run makes them
+            with contextlib.suppress(JournalError):
+                write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
+        return lines, figures
     except Exception as error:
         return [f"figures: not to be had, {words_of(error)}"], None
 

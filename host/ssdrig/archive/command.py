@@ -1,0 +1,128 @@
+"""`ssdrig runs`: the run folders that there are, the latest first, or those that a search finds."""
+
+import argparse
+import datetime
+import json
+import sys
+from pathlib import Path
+
+from ssdrig.analysis import summary, table
+from ssdrig.archive import search
+from ssdrig.archive.index import Index, Run
+from ssdrig.errors import SsdrigError
+from ssdrig.integrity import FIGURES
+from ssdrig.progress import Progress
+from ssdrig.report import of_plan, write
+from ssdrig.report.terms import number, with_error
+from ssdrig.terminal import printable
+
+DEFAULT = "runs"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = f"A search is {search.HELP}."
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="[FOLDER] [SEARCH]",
+        help=f"parent of the run folders (default ./{DEFAULT}), then what to look for",
+    )
+    parser.add_argument("--runs", metavar="DIR", help="the same folder, as the other commands name it")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line for each run")
+    parser.add_argument(
+        "--figures",
+        action="store_true",
+        help="work out the figures of those found that have none yet; reads each of these runs whole",
+    )
+
+
+def command(args) -> int:
+    root, where = asked(args.words, args.runs)
+    index = Index(root)
+    try:
+        index.refresh()
+        found = index.find(where)
+        if args.figures and _work_out(index, found):
+            index.refresh()
+            found = index.find(where)
+        for run in found:
+            print(json.dumps(as_json(root, run)) if args.json else "\n".join(lines(root, run)))
+        if not found and index.count() and not args.json:
+            print(f"none of {index.count()} runs is like that", file=sys.stderr)
+    finally:
+        index.close()
+    return 0
+
+
+def asked(words: list[str], runs: str | None) -> tuple[Path, search.Part]:
+    """The folder and the condition. Raises UsageError."""
+    if words and runs is None and (Path(words[0]).is_dir() or "/" in words[0]):
+        runs, words = words[0], words[1:]
+    return Path(runs or DEFAULT), search.joined([part for word in words for part in _split(word)])
+
+
+def _split(word: str) -> list[str]:
+    """A search that came as one argument in quotes, as its words; one with a blank in a value stays one."""
+    parts = word.split()
+    return parts if all(":" in part.lstrip("-") for part in parts) else [word]
+
+
+def _work_out(index: Index, found: list[Run]) -> int:
+    """Write figures.json of those that have ended and have none; returns of how many."""
+    show, done = Progress(), 0
+    due = [run for run in found if run.figures["why"] and run.state not in ("running", "unreadable")]
+    for count, run in enumerate(due):
+        show.show(f"figures: {count} of {len(due)} runs")
+        try:
+            folder = index.folder(run)
+            figures = table.load(folder).as_json() if of_plan(folder) else summary.load(folder)[1]
+            write(folder / FIGURES, json.dumps(figures, indent=1) + "\n")
+            done += 1
+        except SsdrigError as error:
+            show.say(f"{printable(run.path)}: {error}")
+    return done
+
+
+def as_json(root: Path, run: Run) -> dict:
+    """What `--json` prints of a run."""
+    said = run._asdict()
+    said.pop("path")
+    return {**said, "run": str(root / run.path), "started": started(run)}
+
+
+def started(run: Run) -> str | None:
+    """UTC to the minute."""
+    if run.started_utc_ns is None:
+        return None
+    try:
+        at = datetime.datetime.fromtimestamp(run.started_utc_ns / 1e9, datetime.UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def lines(root: Path, run: Run) -> list[str]:
+    """A run for a terminal: what it was, what it came to, where it lies."""
+    drive = "damaged" if run.why and not run.plan else f"{run.model or '-'} {run.serial or '-'}"
+    marks = " SIMULATED" * run.simulated + " SCALED" * run.scaled
+    op = "" if run.op_percent is None else f", OP {run.op_percent:g} %"
+    said = [f"{started(run) or '-':16}  {printable(run.plan or '-'):28} {run.state:11} {printable(drive)}{op}{marks}"]
+    figures = figures_words(run.figures)
+    labels = " ".join([*(f"[{tag}]" for tag in run.tags), f'"{printable(run.title)}"' if run.title else ""]).strip()
+    said += [f"{'':16}  {line}" for line in (figures, labels, printable(str(root / run.path))) if line]
+    return said
+
+
+def figures_words(of: dict) -> str:
+    """The figures of a run and of which window they are; "" where there are none."""
+    if of["why"]:
+        return ""
+    each = [
+        (of["iops_mean"], 0, "IOPS"),
+        (of["power_mean_W"], 3, "W"),
+        (of["energy_uJ_per_io"], 1, "µJ/IO"),
+        (of["clat_p99_us"], 0, "µs P99"),
+    ]
+    out = [f"{number(value, places)} {unit}" for value, places, unit in each if value is not None]
+    out += [f"WA {with_error(of['wa'], of['wa_error'], 3)}"] if of["wa"] is not None else []
+    return "  ".join([*out, f"({printable(of['window'])})"])
