@@ -242,9 +242,11 @@ CONTENT = st.one_of(
     st.binary(max_size=60),
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-        lambda kids: st.lists(kids, max_size=3)
-        | st.dictionaries(
-            st.sampled_from([*HEADER, *FIGURES, "rows", "title", "tags", "op_percent", "utc_ns"]), kids, max_size=4
+        lambda kids: (
+            st.lists(kids, max_size=3)
+            | st.dictionaries(
+                st.sampled_from([*HEADER, *FIGURES, "rows", "title", "tags", "op_percent", "utc_ns"]), kids, max_size=4
+            )
         ),
     ).map(lambda value: json.dumps(value).encode()),
 )
@@ -313,9 +315,7 @@ def test_the_command(root, capsys, monkeypatch):
 
 
 def test_labels_of_several_writers_are_all_kept(root):
-    threads = [
-        threading.Thread(target=labels.change, args=(root / "a",), kwargs={"add": [f"t{n}"]}) for n in range(12)
-    ]
+    threads = [threading.Thread(target=labels.change, args=(root / "a",), kwargs={"add": [f"t{n}"]}) for n in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -50,8 +50,11 @@ def archive() -> list[Figure]:
         root.mkdir()
         for n in in_turn(range(RUNS), "archive: folders"):
             copied(first, root / f"20261101T000000Z-consistency-{n:05}", n)
-        return [*indexed(root, folder), compared(six, folder, "compare 6 runs that no report has read"), compared(
-            six, folder, "compare them again")]
+        return [
+            *indexed(root, folder),
+            compared(six, folder, "compare 6 runs that no report has read"),
+            compared(six, folder, "compare them again"),
+        ]
     finally:
         shutil.rmtree(folder)
 
