@@ -27,7 +27,8 @@ def row(folder: Path) -> dict:
     try:
         header = _header(folder)
         drive, method = header["drive"], header["method"]
-        plan = header.get("plan") if isinstance(header.get("plan"), dict) else {}
+        found = header.get("plan")
+        plan = found if isinstance(found, dict) else {}
         texts = {key: _text(drive.get(key)) for key in ("model", "serial")}
         said |= texts
         said["run"] = _text(header.get("run"))
