@@ -84,7 +84,7 @@ class Index:
     def find(self, where: Part = ("1", []), limit: int = -1, offset: int = 0) -> list[Run]:
         """The runs for which a condition (search.py) holds, the latest first."""
         sql, values = where
-        order = "started_utc_ns IS NULL, started_utc_ns DESC, path DESC"
+        order = "started_utc_ns DESC, path DESC"  # by the index; NULL is the least
         return [*self._rows(f"SELECT * FROM run WHERE {sql} ORDER BY {order} LIMIT ? OFFSET ?", *values, limit, offset)]
 
     def count(self, where: Part = ("1", [])) -> int:
@@ -230,7 +230,7 @@ def _table(file: str) -> sqlite3.Connection:
                 db.execute("DROP TABLE IF EXISTS run")
                 db.execute(f"CREATE TABLE run ({', '.join(COLUMNS)}, PRIMARY KEY (path))")
                 db.execute("CREATE INDEX by_id ON run (id)")
-                db.execute("CREATE INDEX by_time ON run (started_utc_ns)")
+                db.execute("CREATE INDEX by_time ON run (started_utc_ns, path)")
                 db.execute(f"PRAGMA user_version = {VERSION}")
         return db
     except BaseException:
