@@ -35,8 +35,9 @@ class Target:
     """`open` links to the drive (OSError or SsdrigError while it is not there), `promise` asks what it promises, `away`
     lets go of it before its power returns, `back` takes hold of it again (SsdrigError while it is not there),
     `announce` tells it that power will go; None: this bench cannot. `ended`: it will not come back, whatever is done,
-    for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs. `queues_deleted`: the drive cannot know a command
-    from before its power returned. `commands`: of a shell, that take its power and give it back; None: the rig does.
+    for the process that simulates it has ended. `settle_s`: a command that has not ended by then hangs.
+    `queues_deleted`: the drive cannot know a command from before its power returned. `commands`: of a shell, that take
+    its power and give it back; None: the rig does.
     `cannot`: what cannot be tested here, and why."""
 
     open: Callable[[], Transport]
