@@ -181,12 +181,12 @@ def _profile(how, watches, rows):
 
 class Cut:
     """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
-    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `level`, or below it, and `delay_us`
-    after the last of them, or none of these: now."""
+    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `level`, or below it, which must be
+    crossed first if it `crosses`, and `delay_us` after the last of them, or none of these: now."""
 
     edge = ""
     gpio = turns = need = level = count_rail = delay_us = 0
-    below = False
+    below = crosses = False
     at = None
 
     def __init__(self, how, rows, watches, clock, sideband):
@@ -230,7 +230,7 @@ class Cut:
             self.at = ticks_add(clock.ticks, ahead)
         elif keys == {"random_us", "seed"}:
             self.at = ticks_add(ticks_us(), _drawn(when, "random_us", 2000, LATEST_us))
-        elif keys - {"after_us", "seed"} in ({"samples", "above_raw", "rail"}, {"samples", "below_raw", "rail"}):
+        elif keys - {"after_us", "seed", "crosses"} in ({"samples", "above_raw", "rail"}, {"samples", "below_raw", "rail"}):
             self.count_rail = number(when["rail"], 0, 255, "rail")
             if self.count_rail not in watches:
                 raise Refused("no rail %s is measured here" % when["rail"])
@@ -238,6 +238,9 @@ class Cut:
             self.below = "below_raw" in keys
             named = "below_raw" if self.below else "above_raw"
             self.level = number(when[named], -(1 << 19), 1 << 19, named)
+            self.crosses = when.get("crosses", False)
+            if not isinstance(self.crosses, bool):
+                raise Refused("crosses must be true or false")
             if ("after_us" in keys) != ("seed" in keys):
                 raise Refused("after_us and seed belong together")
             if "after_us" in keys:

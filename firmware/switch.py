@@ -30,6 +30,7 @@ RISE_us = 500_000
 # from 90 % of the rails on: PCIe wants PERST# low for 100 ms after power is stable (CEM specification, T_PVPERL)
 PERST_us = 120_000
 WATCHDOG_ms = 8000
+NEVER = -(1 << 29)  # samples in a row, which no count from here on reaches
 
 
 class Switch:
@@ -104,7 +105,7 @@ class Switch:
         for k, w in enumerate(self.cutting):
             w.begin(w.raw(now.residual_mV), now.residual_us)
             w.crowbar.begin(now.profile.discharges, now.profile.fall_us, now.profile.tau_us(k))
-        self.count, self.need, self.level, self.below = 0, now.need, now.level, now.below
+        self.count, self.need, self.level, self.below = NEVER if now.crosses else 0, now.need, now.level, now.below
         self.count_rail = now.count_rail
         if now.at is None:
             delay = max(0, now.delay_us * pulse.per_us - LEAD)

@@ -1,11 +1,19 @@
 """Aims: from a seed to the plan of a cut, and where it came to lie."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from ssdrig.errors import UsageError
-from ssdrig.powerloss import aim
+from ssdrig.powerloss import aim, campaign, layout, rest
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, ROW, TRIM, WRITE
+from ssdrig.powerloss.schedule import NO_CUT, Cut
+from ssdrig.virtual.feed import BIN_NS, BINS
+from ssdrig.virtual.flash.commands import WRITE as WRITES
+from ssdrig.virtual.flash.drive import VirtualDrive
+from ssdrig.virtual.flash.presets import NVME_TLC_SLC
 
 BEGIN, END = 10**12, 10**12 + 5 * 10**9
 LEARNT = aim.Thresholds(0.1, 0.01, 0.14, 0.5, 0.05, 0.7, 0.1)
@@ -59,8 +67,10 @@ def test_what_the_board_or_the_count_of_bytes_decides():
         "above_raw": 70_000,
         "rail": 1,
         "after_us": [1, 20_000],
+        "crosses": True,
         "seed": 3,
     }
+    assert "crosses" not in aim.when(quiet, None, 1e-5, 1, 3)
     assert plans("bytes:4..4", 1)[0].unflushed_bytes == 4 << 20 and aim.when(plans("bytes", 1)[0], None, 1, 0, 0) == {
         "now": True
     }
@@ -129,3 +139,72 @@ def test_a_drive_that_is_awake_before_it_sleeps_is_in_no_burst():
     idle[500:800] = chance.normal(0.3, 0.01, 300)
     said = aim.learn(idle, chance.normal(0.5, 0.02, 5000))
     assert said.idle_A == pytest.approx(0.1, abs=0.002) and said.quiet_A == pytest.approx(0.108, abs=0.003)
+
+
+class Folding:
+    """The SIMULATED drive with a large cache in model time, as a rig sees its current: a supply and a link."""
+
+    PAGES, MS, CONVERSION_BINS = 32, 1_000_000, 3
+
+    def __init__(self, written_bytes: int):
+        ring = np.full((BINS, 2), 0xFFFFFFFF, np.uint32)
+        self.drive = VirtualDrive(replace(NVME_TLC_SLC, time_dilation=1), capacity_bytes=4 << 30, ring=ring)
+        self.t_ns = 0
+        for at in range(0, written_bytes >> 12, self.PAGES):
+            self.t_ns = max(self.t_ns, self.do(at))
+
+    def do(self, page: int) -> int:
+        one = lambda value, kind=np.int64: np.full(1, value, kind)
+        ended = self.drive.submit(one(WRITES, np.uint8), one(page), one(self.PAGES), one(0, np.uint8), self.t_ns)
+        return int(ended[0])
+
+    def currents(self, seconds: float) -> np.ndarray:
+        found = []
+        for _ in range(round(seconds * 100)):
+            bins = np.arange(self.t_ns // BIN_NS, (self.t_ns + 10 * self.MS) // BIN_NS)
+            self.t_ns += 10 * self.MS
+            self.drive.advance(self.t_ns)
+            slots = self.drive.ring[bins % BINS]
+            found.append(np.where(slots[:, 0] == bins & 0xFFFFFFFF, slots[:, 1], 0) / BIN_NS / NVME_TLC_SLC.rail_V)
+        all_of = np.concatenate(found)
+        return (
+            all_of[: len(all_of) // self.CONVERSION_BINS * self.CONVERSION_BINS]
+            .reshape(-1, self.CONVERSION_BINS)
+            .mean(1)
+        )
+
+
+def test_what_a_drive_draws_at_rest_is_not_learnt_while_it_folds_what_was_written(monkeypatch):
+    """A threshold learnt right after the fill lay above the folding itself: such a cut never fired."""
+    monkeypatch.setattr(aim, "LEVEL_PARTS", 10)  # of the same length, in a tenth of the time
+    monkeypatch.setattr(rest, "LEARN_S", 1.0)
+    made = Folding(1200 << 20)
+    made.currents(0.9)
+    folds = made.currents(1.0)
+    assert not aim.rests(folds) and np.mean(folds > aim.learn(folds, folds).quiet_A) < 0.01
+    monkeypatch.setattr(rest.readback, "block", lambda link, layout, lba: made.do(0))
+    told, checks = [], []
+    idle = rest.idle_A(made, None, layout.make(4096, 64 << 20), lambda: checks.append(1), told.append)
+    said = aim.learn(idle, folds)
+    assert len(checks) > 1 and told == [] and np.mean(folds > said.quiet_A) > 0.9
+    assert said.idle_A == pytest.approx(NVME_TLC_SLC.P_idle_mW / 1000 / NVME_TLC_SLC.rail_V, rel=0.02)
+
+
+def test_a_drive_that_never_rests_is_waited_for_so_long_and_a_person_is_told(monkeypatch):
+    restless = np.random.default_rng(1).normal(0.5, 0.1, 2000)
+    monkeypatch.setattr(rest.readback, "block", lambda link, layout, lba: None)
+    told, supply = [], SimpleNamespace(currents=lambda seconds: restless)
+    tell = lambda kind, text: told.append((kind, text))
+    found = rest.idle_A(supply, None, layout.make(4096, 64 << 20), lambda: None, tell, most_s=0.0)
+    assert found is restless and [kind for kind, _ in told] == ["note"] and "not at rest" in told[0][1]
+    assert aim.rests(np.random.default_rng(1).normal(0.002, 0.0005, 2000))  # asleep: the sensor's own noise
+
+
+def test_work_that_does_not_come_is_learnt_anew_less_and_less_often(monkeypatch):
+    learnt = []
+    it = object.__new__(campaign._Campaign)
+    it.misses, it._learn = 0, lambda: learnt.append(it.misses)
+    cut = Cut(1, "quiet", 0, "crowbar", None, 1, 1.0)
+    for each in [cut._replace(control=NO_CUT), cut._replace(aim="bytes"), *[cut, cut._replace(aim="burst")] * 10]:
+        it._missed(each)
+    assert learnt == [1, 2, 4, 8, 16]

@@ -183,6 +183,11 @@ WHEN_us = (1 << 30) + NOW_us
         ({"samples": 1, "above_raw": 1, "rail": 0, "seed": 1}, False),
         ({"samples": 1, "above_raw": 1, "rail": 0, "after_us": [1, 1], "seed": -1}, False),
         ({"t_us": WHEN_us + 2000, "after_us": [1, 1], "seed": 1}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "crosses": True}, True),
+        ({"samples": 1, "below_raw": 1, "rail": 0, "crosses": False, "after_us": [1, 1], "seed": 1}, True),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "crosses": 1}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "crosses": None}, False),
+        ({"t_us": WHEN_us + 2000, "crosses": True}, False),
         *(
             ({"edge": edge, "gpio": gpio, "timeout_ms": ms}, good)
             for edge, gpio, ms, good in (
@@ -209,6 +214,7 @@ def test_what_a_trigger_makes():
     assert cut(when={"random_us": [3000, 3000], "seed": 5}).at == NOW_us + 3000
     made = cut(when={"samples": 5, "above_raw": -7, "rail": 2})
     assert (made.need, made.level, made.below, made.count_rail, made.delay_us) == (5, -7, False, 2, 0)
+    assert not made.crosses and cut(when={"samples": 5, "above_raw": -7, "rail": 2, "crosses": True}).crosses
     after = {"after_us": [10, 1009], "seed": 1}
     made = cut(when={"samples": 5, "below_raw": 7, "rail": 0, **after})
     assert (made.level, made.below, made.delay_us) == (7, True, CUT.draw(10, 1009, 1))

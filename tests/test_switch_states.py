@@ -165,6 +165,19 @@ def test_samples_in_a_row_below_a_threshold_and_a_delay_behind_them(raws, goes):
         assert switch.state == "idle"
 
 
+@pytest.mark.parametrize(
+    ("raws", "goes"), [([8, 9, 10], False), ([8, 9, 7, 8, 9], False), ([8, 7, 8, 9, 8], True), ([7, 8, 9, 8], True)]
+)
+def test_only_the_beginning_of_a_burst_counts_where_a_threshold_must_be_crossed(raws, goes):
+    """Armed in the midst of one, it fired at once."""
+    board = Board()
+    switch = board.cut(when={"samples": 3, "above_raw": 7, "rail": 1, "after_us": [9, 9], "seed": 4, "crosses": True})
+    for raw in raws:
+        assert switch.state == "waiting"
+        board.sample(1, 5000, raw)
+    assert switch.state == ("started" if goes else "waiting")
+
+
 def test_a_current_has_three_bytes():
     board = Board()
     switch = board.cut(when={"samples": 1, "above_raw": 0x12345, "rail": 0})

@@ -22,6 +22,7 @@ SDS = 4.0  # a threshold above the mean
 # of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
 # deviation is less of its mean
 LEVEL_PARTS, LEVEL_SHARE, STEADY = 100, 0.05, 0.05
+LEAST_A = 0.001  # of a sleeping drive's current, of which the sensor's own noise is no small share
 
 # aim -> (what its range means, least and most that may be asked for, default), in the unit of the range
 RANGES = {
@@ -60,10 +61,10 @@ class Thresholds(NamedTuple):
 
 class Plan(NamedTuple):
     """One cut. `cut_ns`: when it is to fire, None where something else says so: `unflushed_bytes` (as soon as so many
-    are acknowledged and not flushed), or the board, by `above_A` and `after_us` (wire.py, "samples"), not armed before
-    `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0, and nothing
-    for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`: a second cut so
-    long after power has returned."""
+    are acknowledged and not flushed), or the board, by `above_A`, `after_us` and `crosses` (wire.py, "samples"), not
+    armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0,
+    and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`: a
+    second cut so long after power has returned."""
 
     aim: str
     cut_ns: int | None
@@ -76,6 +77,7 @@ class Plan(NamedTuple):
     above_A: float | None = None
     after_us: tuple[int, int] | None = None
     arm_ns: int | None = None
+    crosses: bool = False
     second_us: int | None = None
 
 
@@ -128,7 +130,8 @@ def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, threshold
         if thresholds is None:
             raise ValueError(f"the aim {aim.name} needs thresholds, learnt from idle and from load")
         if aim.name == "burst":
-            return Plan("burst", None, above_A=thresholds.burst_A, after_us=SIGNATURE_US, arm_ns=cut_ns)
+            above_A = thresholds.burst_A  # it may be armed in the midst of one, so it waits for the next
+            return Plan("burst", None, above_A=above_A, after_us=SIGNATURE_US, arm_ns=cut_ns, crosses=True)
         silent = {"submit_ns": cut_ns, "silence_ns": NEVER, "arm_ns": cut_ns + SILENCE_NS}
         return Plan("quiet", None, above_A=thresholds.quiet_A, after_us=SIGNATURE_US, **silent)
     if aim.name == "random":
@@ -150,6 +153,7 @@ def when(made: Plan, board_us, lsb_A: float, rail: int, seed: int) -> dict:
     if made.above_A is not None:
         assert made.after_us is not None
         level = {"samples": SIGNATURE_SAMPLES, "above_raw": round(made.above_A / lsb_A), "rail": rail}
+        level |= {"crosses": True} if made.crosses else {}
         return {**level, "after_us": list(made.after_us), "seed": seed & 0x7FFFFFFF}
     return {"now": True} if made.cut_ns is None else {"t_us": board_us(made.cut_ns)}
 
@@ -185,6 +189,13 @@ def reached(made: Plan, rows: np.ndarray, seq: int | None, fired_ns: int, bound_
     if made.submit_ns is None or made.submit_ns < fired_ns - bound_ns:
         return None
     return Actual((fired_ns - made.submit_ns) / 1000, None, bound_ns / 1000)
+
+
+def rests(idle_A) -> bool:
+    """Whether a drive without a host is at rest: its highest steady level is steady in itself. One that folds its
+    cache programs all the time, which is noise above STEADY; a threshold learnt from it lies above its bursts."""
+    idle, sd = _calm(_highest(idle_A))
+    return sd <= max(STEADY * idle, LEAST_A)
 
 
 def learn(idle_A, load_A) -> Thresholds:

@@ -24,7 +24,7 @@ from ssdrig.errors import (
     UsageError,
     words_of,
 )
-from ssdrig.powerloss import aim, health, history, judging, readback, record, schedule, sessions, streams
+from ssdrig.powerloss import aim, health, history, judging, readback, record, rest, schedule, sessions, streams
 from ssdrig.powerloss import fall as falls
 from ssdrig.powerloss.cycle import USUAL, Cycle, Gone, Lived
 from ssdrig.powerloss.fill import fill, flush
@@ -38,7 +38,6 @@ from ssdrig.powerloss.verdict import Blocks, next_base
 from ssdrig.rig.profiles import PROFILES
 
 WHOLE_EVERY = 50  # sessions after which all of the window is read
-LEARN_S = 10.0  # of idle, and of load, where cuts are aimed at the drive's current
 FIRST_S = 30.0  # for the drive to answer before the first session
 RESTORE_S = 330.0  # of a teardown that gives the drive its power by a command
 
@@ -78,7 +77,7 @@ class _Campaign:
         self.next_seq = 1
         self.written_bytes = 0
         self.state = health.State(None)
-        self.tally = Tally()
+        self.tally, self.misses = Tally(), 0
 
     def carry_out(self) -> dict:
         keys = self.keys
@@ -221,6 +220,8 @@ class _Campaign:
         flush(self.link)  # what was read may be volatile: it kept its power, or the kernel repeated a write
         self._take(blocks)
         self._forget_trims(lived.rows)
+        if lived.outcome is None:
+            self._missed(cut)
 
     def _gone(self, cut: Cut, lived: Lived) -> None:
         """The drive has not come back, which is what this cut did. Where two commands switch the power, nobody has seen
@@ -307,10 +308,10 @@ class _Campaign:
         """The drive's current, idle and under load, where cuts are aimed at its bursts."""
         if not isinstance(self.supply, RigSupply) or not {aim.parse(each).name for each in self.aims} & set(aim.SIGNED):
             return
-        self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * LEARN_S:g} s")
+        self.stage.progress.show(f"{self.act.path}: learning what the drive draws, {2 * rest.LEARN_S:g} s")
         where = self.book.path / sessions.folder(0)
-        idle_A = self.supply.currents(LEARN_S)
-        measure = functools.partial(self.supply.currents, LEARN_S)
+        idle_A = rest.idle_A(self.supply, self.link, self.layout, self.stage.stop.check, self._tell)
+        measure = functools.partial(self.supply.currents, rest.LEARN_S)
         rows, load_A = self.cycle.load(where, self.next_seq, self.base, self.link, measure)
         self.next_seq += len(rows)
         flush(self.link)
@@ -319,6 +320,14 @@ class _Campaign:
         shutil.rmtree(where)
         self.cycle.thresholds = aim.learn(idle_A, load_A)
         self._tell("powerloss.learnt", **self.cycle.thresholds._asdict())
+
+    def _missed(self, cut: Cut) -> None:
+        """The work that a cut was aimed at did not come: what was learnt of the drive's current may not hold any more.
+        It is learnt anew after the first, second, fourth, eighth, … time, for some drives do no such work."""
+        if aim.parse(cut.aim).name in aim.SIGNED and not cut.control:
+            self.misses += 1
+            if self.misses & (self.misses - 1) == 0:
+                self._learn()
 
     def _read(self, rows: np.ndarray, seed: int, whole: bool):
         runs = readback.wanted(rows, self.layout, np.random.default_rng(seed), whole)

@@ -26,6 +26,7 @@ from ssdrig.powerloss.schedule import Cut
 from ssdrig.powerloss.supply import CommandSupply, Outcome, RigSupply
 from ssdrig.powerloss.target import Target
 from ssdrig.powerloss.writer import ERROR, GONE, Aim, Writer
+from ssdrig.rig import switch
 from ssdrig.rig.profiles import DEFAULT
 
 LEAD_S = 0.2  # the shortest time from the order to the cut
@@ -179,8 +180,9 @@ class Cycle:
             time.sleep(0.0005)
         try:
             return self._supply.cut(cut.shape, made.cut_ns, self._keys["off_time"], when, **own)
-        except RigError:
-            if when is None or boot != self._supply.boot:  # type: ignore[union-attr]
+        except RigError as error:
+            refused = error.seen.startswith(switch.REFUSED)
+            if when is None or refused or boot != self._supply.boot:  # type: ignore[union-attr]
                 raise
             return None  # it was called off: no such current came
 

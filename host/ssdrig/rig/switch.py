@@ -14,6 +14,7 @@ from ssdrig.rig import profiles
 from ssdrig.rig.stream import Rig
 
 ANSWER_S = 5.0
+REFUSED = "refused"  # how an error begins to say so
 GIVE_UP_S = 12.0  # the rig's own patience with a residual is 10 s
 SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
 
@@ -212,7 +213,7 @@ def _report(rig: Rig, command: int, body: bytes, timeout_s: float) -> dict:
 
 def _refusal(body: bytes) -> RigError:
     no = json.loads(body)
-    return RigError(f"the rig to carry out `{no['command']}`", f"refused: {no['why']}", "correct that and repeat")
+    return RigError(f"the rig to carry out `{no['command']}`", f"{REFUSED}: {no['why']}", "correct that and repeat")
 
 
 def _checked(report: dict, what: str) -> dict:
