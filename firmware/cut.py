@@ -14,6 +14,7 @@ SLOWEST_us = 2_000_000  # a ramp, a train of dips
 LONGEST_us = 5_000_000  # from a power signature to its cut
 MOST_DIPS = 200
 PULSE_uJ = 72_000  # 1000 uF at 12 V: the most that hardware/spice lets a discharge resistor take
+_OF_SAMPLES = {"after_us", "seed", "crosses"}  # of a cut after samples, if wanted
 _KEYS = {"token", "rails", "profile", "when", "off_ms", "residual_mV", "residual_ms"}  # and the profile's own
 
 
@@ -230,7 +231,7 @@ class Cut:
             self.at = ticks_add(clock.ticks, ahead)
         elif keys == {"random_us", "seed"}:
             self.at = ticks_add(ticks_us(), _drawn(when, "random_us", 2000, LATEST_us))
-        elif keys - {"after_us", "seed", "crosses"} in ({"samples", "above_raw", "rail"}, {"samples", "below_raw", "rail"}):
+        elif keys - _OF_SAMPLES in ({"samples", "above_raw", "rail"}, {"samples", "below_raw", "rail"}):
             self.count_rail = number(when["rail"], 0, 255, "rail")
             if self.count_rail not in watches:
                 raise Refused("no rail %s is measured here" % when["rail"])

@@ -11,6 +11,7 @@ from ssdrig import journal, parts
 from ssdrig.powerloss import sessions
 
 WORDS = ["run", "powerloss", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
+END_S = 60.0  # of its teardown
 SET = ("off_time=0.6 s", "window=32 MiB")
 
 
@@ -21,6 +22,22 @@ def begin(runs: Path, cuts: int, *sets: str) -> subprocess.Popen:
         words += ["--set", each]
     with open(runs / "said", "wb") as said:
         return subprocess.Popen(words, stdout=said, stderr=said, start_new_session=True)
+
+
+def within(campaign: subprocess.Popen, seconds: float) -> int | None:
+    """Its exit code; None where it was ended in order because it took longer. It is ended whatever happens here."""
+    try:
+        return campaign.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if campaign.poll() is None:
+            campaign.terminate()
+            try:
+                campaign.wait(END_S)
+            except subprocess.TimeoutExpired:
+                campaign.kill()
+                campaign.wait()
 
 
 def folder(runs: Path) -> Path | None:
