@@ -132,8 +132,8 @@ def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, threshold
         if aim.name == "burst":
             above_A = thresholds.burst_A  # it may be armed in the midst of one, so it waits for the next
             return Plan("burst", None, above_A=above_A, after_us=SIGNATURE_US, arm_ns=cut_ns, crosses=True)
-        silent = {"submit_ns": cut_ns, "silence_ns": NEVER, "arm_ns": cut_ns + SILENCE_NS}
-        return Plan("quiet", None, above_A=thresholds.quiet_A, after_us=SIGNATURE_US, **silent)
+        quiet = Plan("quiet", None, above_A=thresholds.quiet_A, after_us=SIGNATURE_US, arm_ns=cut_ns + SILENCE_NS)
+        return quiet._replace(submit_ns=cut_ns, silence_ns=NEVER)
     if aim.name == "random":
         return Plan("random", cut_ns)
     value = swept(aim, seed, number)
