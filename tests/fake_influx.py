@@ -5,7 +5,7 @@ Its reader of line protocol is written from the servers' rules and shares nothin
 1.6.7, 1.13.2 and 2.7.12 by experiment in 2026; 3.x from InfluxData's documentation of 2026-08.
 
 `script` is a list with one entry per coming write, None for a normal answer, else what goes wrong:
-  (status, headers)   that answer, nothing stored
+  (status, headers[, text])   that answer, nothing stored
   "drop"              the connection is closed before anything is read
   "drop-mid-body"     … after half the body
   "store-then-drop"   all is stored, then the connection is closed without an answer
@@ -13,6 +13,7 @@ Its reader of line protocol is written from the servers' rules and shares nothin
 """
 
 import base64
+import contextlib
 import gzip
 import json
 import math
@@ -104,6 +105,8 @@ class FakeInflux:
         self.changed = 0
         self.seen: list[Seen] = []
         self.queries: list[str] = []
+        self.connections = 0  # that were made
+        self.open: list[socket.socket] = []
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self.stored_something = threading.Event()
@@ -113,6 +116,12 @@ class FakeInflux:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                with fake.lock:
+                    fake.connections += 1
+                    fake.open.append(self.request)
 
             def do_POST(self):
                 fake.answer(self)
@@ -136,6 +145,13 @@ class FakeInflux:
         self.ended.set()
         self.server.shutdown()
         self.server.server_close()
+
+    def hang_up(self):
+        """Close every connection, as a server does with those that were idle for long."""
+        for connection in self.open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.open.clear()
 
     @property
     def statuses(self):
@@ -169,7 +185,7 @@ class FakeInflux:
         body = h.rfile.read(length)
         if isinstance(fault, tuple):
             self.seen.append(Seen(fault[0], 0, zipped, query))
-            return _reply(h, fault[0], {"error": "scripted"}, fault[1])
+            return _reply(h, fault[0], fault[2] if len(fault) > 2 else {"error": "scripted"}, fault[1])
         with self.lock:
             try:
                 lines = _lines(body, zipped)
@@ -224,15 +240,20 @@ class FakeInflux:
             return 400, {"code": "invalid", "message": bad[0]}
         refused = [why for point in points if (why := self._store(*point))]
         if g.startswith("3") and (bad or refused):
-            data = [{"line_number": 1, "error_message": why} for why in bad + refused]
-            return 400, {"error": "partial write of line protocol occurred", "data": data[:100]}
+            data = [{"line_number": n, "error_message": why} for n, why in enumerate(bad + refused, 1)]
+            return 400, {"error": "partial write of line protocol occurred", "data": data[:6000]}
+        first = next(iter(bad + refused), "")
+        if "retention" in first and not g.startswith("1.6"):
+            first = f"dropped {len(refused)} points outside retention policy of duration 168h0m0s"
+        elif first:
+            first += f" dropped={len(refused)}"
         if refused and g.startswith("2"):
             return 422, {
                 "code": "unprocessable entity",
-                "message": f"failure writing points to database: partial write: {refused[0]}",
+                "message": f"failure writing points to database: partial write: {first}",
             }
         if bad or refused:
-            return 400, {"error": f"partial write: {(bad + refused)[0]} dropped={len(refused)}"}
+            return 400, {"error": f"partial write: {first}"}
         return 204, None
 
     def _store(self, measurement, tags, fields, t):
@@ -254,7 +275,7 @@ def _lines(body, zipped):
 
 
 def _reply(h, status, words, headers=None):
-    body = b"" if words is None else json.dumps(words).encode() + b"\n"
+    body = b"" if words is None else (words if isinstance(words, str) else json.dumps(words)).encode() + b"\n"
     h.send_response(status)
     for key, value in (headers or {}).items():
         h.send_header(key, value)

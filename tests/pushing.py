@@ -68,12 +68,12 @@ from pathlib import Path
 from ssdrig.influx import sender
 die = sys.argv[3]
 if die == "after-204":
-    sender.write_atomically = lambda *_: (print("here", flush=True), time.sleep(60))
+    sender.write_atomically = lambda *_, **__: (print("here", flush=True), time.sleep(60))
 if die == "before-rename":
     Path.replace = lambda *_: (print("here", flush=True), time.sleep(60))
 s = sender.Sender(Path(sys.argv[1]), sender.target(sys.argv[2]))
 if die == "before-post":
-    s._post = lambda *_: (print("here", flush=True), time.sleep(60))
+    s._send = lambda *_: (print("here", flush=True), time.sleep(60))
 while s.pending():
     s.attempt()
     if die == "any":

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
 from ssdrig.influx import line_protocol as lp
+from ssdrig.influx import link
 from ssdrig.influx import sender as influx
 from ssdrig.influx.outbox import Outbox
 
@@ -36,26 +37,27 @@ def test_a_batch_is_at_most_a_megabyte_but_one_line_at_least():
     assert influx.take(b"y" * 2_000_000 + b"\n" + long, 5000) == b"y" * 2_000_000 + b"\n"
 
 
+@pytest.mark.parametrize("zipped", [True, None])
 @pytest.mark.parametrize("generation", GENERATIONS)
-def test_all_generations_take_all_of_it_once(generation, tmp_path):
-    outbox(tmp_path, lines(12_000))
+def test_all_generations_take_all_of_it_once(generation, zipped, tmp_path, monkeypatch):
+    """To this machine without gzip. Two batches are under way at a time."""
+    monkeypatch.setattr(influx, "BATCH_LINES", 50)
+    outbox(tmp_path, lines(120))
     with FakeInflux(generation, user="me", password="secret") as fake:
-        s = sender(tmp_path, fake.url.replace("//", "//me:secret@"))
+        s = sender(tmp_path, fake.url.replace("//", "//me:secret@"), compress=zipped)
         assert drain(s) == []
-        assert fake.count("power") == 12_000 and s.done == 12_000 and s.rejected == 0
-        assert [(x.status, x.lines, x.gzip) for x in fake.seen] == [
-            (204, 5000, True),
-            (204, 5000, True),
-            (204, 2000, True),
+        assert fake.count("power") == 120 and s.done == 120 and s.rejected == 0
+        assert sorted((x.status, x.lines, x.gzip) for x in fake.seen) == [
+            (204, 20, bool(zipped)),
+            (204, 50, bool(zipped)),
+            (204, 50, bool(zipped)),
         ]
+        assert fake.connections == influx.IN_FLIGHT
         assert all(x.query == {"db": "db", "precision": "ns"} for x in fake.seen)
-        key, fields = list(fake.stored.items())[7]
-        assert key == ("power", (("drive", "d 1"), ("rail", "5V"), ("run", "r")), 1_700_000_007_000_000_000)
-        assert fields == {"p_mean_W": 0.1 * 7, "samples": 7}
-        outbox(tmp_path, lines(3, start=12_000))
-        assert (
-            drain(s) == [] and fake.count("power") == 12_003 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
-        )
+        key = ("power", (("drive", "d 1"), ("rail", "5V"), ("run", "r")), 1_700_000_007_000_000_000)
+        assert fake.stored[key] == {"p_mean_W": 0.1 * 7, "samples": 7}
+        outbox(tmp_path, lines(3, start=120))
+        assert drain(s) == [] and fake.count("power") == 123 and fake.statuses[-1] == 204 and fake.seen[-1].lines == 3
     assert json.loads((tmp_path / "points.cursor").read_text())["to"] == f"http://127.0.0.1:{fake.port}/db"
 
 
@@ -161,7 +163,7 @@ def test_retry_after_as_a_date_is_by_the_servers_clock(by_s, tmp_path, monkeypat
     date = email.utils.formatdate(time.time() + 100, usegmt=True)
     wall = time.time
     with FakeInflux("3.11", script=[(503, {"Retry-After": date})]) as fake:
-        monkeypatch.setattr(influx, "time", SimpleNamespace(monotonic=time.monotonic, time=lambda: wall() + by_s))
+        monkeypatch.setattr(link, "time", SimpleNamespace(monotonic=time.monotonic, time=lambda: wall() + by_s))
         s = sender(tmp_path, fake.url)
         assert not s.attempt() and 90 < s.wait_s() <= 101
 
@@ -271,7 +273,7 @@ def test_a_torn_rejected_file_is_mended(tmp_path):
 def test_a_server_that_takes_little_at_a_time_gets_little_at_a_time(tmp_path):
     outbox(tmp_path, lines(5000))
     with FakeInflux("3.11", max_body=3000) as fake:
-        s = sender(tmp_path, fake.url)
+        s = sender(tmp_path, fake.url, compress=True)
         drain(s, 1000)
         assert fake.count("power") == 5000 and s.rejected == 0 and 413 in fake.statuses
         fewest = 5000 / max(x.lines for x in fake.seen)
@@ -303,7 +305,7 @@ def test_a_body_that_is_damaged_on_the_way_is_sent_without_gzip(tmp_path, monkey
     monkeypatch.setattr(influx.gzip, "compress", lambda data, **_: b"\x1f\x8bdamaged")
     for generation in ("1.6.7", "2.7.12"):  # the one says 400, the other 500
         with FakeInflux(generation) as fake:
-            s = sender(tmp_path, fake.url)
+            s = sender(tmp_path, fake.url, compress=True)
             drain(s)
             assert fake.count("power") == 50 and s.rejected == 0
             assert generation == "1.6.7" or fake.statuses == [500, 500, 500, 204]
@@ -314,7 +316,7 @@ def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
     with FakeInflux() as fake:
         s = sender(tmp_path, fake.url)
         monkeypatch.setattr(
-            influx, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+            influx, "write_atomically", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device"))
         )
         with pytest.raises(OSError, match="No space"):
             s.attempt()
@@ -344,11 +346,128 @@ TLS_WORDS = [
 ]
 
 
-@pytest.mark.parametrize("words", TLS_WORDS)
-def test_http_to_a_server_that_wants_tls_refuses_no_line(tmp_path, monkeypatch, words):
+BAD_NAME = '{"error": "invalid database name, it may have letters, digits, _ - and / only"}'
+
+
+@pytest.mark.parametrize("words", [*TLS_WORDS, BAD_NAME])
+def test_an_address_that_cannot_be_right_refuses_no_line(tmp_path, words):
     outbox(tmp_path, lines(100))
-    s = sender(tmp_path, "http://127.0.0.1:1/db")
-    monkeypatch.setattr(influx, "request", lambda *_: influx.Answer(400, words))
-    assert not s.attempt() and "https://" in str(s.wrong_address) and s.wait_s() > 0
-    assert (s.offset, s.done, s.rejected) == (0, 0, 0)
-    assert not (tmp_path / "rejected.jsonl").exists() and not (tmp_path / "points.cursor").exists()
+    with FakeInflux(script=[(400, {}, words)]) as fake:
+        s = sender(tmp_path, fake.url)
+        assert not s.attempt() and "https://" in str(s.wrong_address) and s.wait_s() > 0
+        assert (s.offset, s.done, s.rejected) == (0, 0, 0)
+        assert not (tmp_path / "rejected.jsonl").exists() and not (tmp_path / "points.cursor").exists()
+        drain(s)
+        assert fake.count("power") == 100 and s.wrong_address is None
+
+
+# a 400 that is no fault of the lines
+
+PROXY = "<html><body><h1>400 Bad Request</h1></body></html>"
+SERIES = '{"error":"partial write: max-series-per-database limit exceeded: (1000000) dropped=300"}'
+VALUES = (
+    '{"error":"partial write: max-values-per-tag limit exceeded (100000/100000): measurement=\\"power\\" dropped=2"}'
+)
+TABLES = '{"error":"update to schema would exceed number of tables per database limit of 2000 tables"}'
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "said"),
+    [
+        (400, PROXY, "not the words of an InfluxDB"),
+        (422, "[]", "not the words of an InfluxDB"),
+        (400, SERIES, "raise that limit"),
+        (400, VALUES, "raise that limit"),
+        (422, TABLES, "raise that limit"),
+    ],
+)
+def test_a_limit_or_a_proxy_refuses_no_line(status, words, said, tmp_path):
+    """It is tried again, and what was kept back arrives when the limit has been raised."""
+    outbox(tmp_path, lines(300))
+    with FakeInflux(script=[(status, {}, words)] * 3) as fake:
+        s = sender(tmp_path, fake.url)
+        assert len(drain(s)) == 3 and fake.statuses == [status] * 3 + [204]
+        assert (fake.count("power"), s.rejected) == (300, 0) and said in s.said[0] and len(s.said) == 2
+
+
+def test_a_line_that_speaks_of_limits_is_no_limit(tmp_path):
+    """The server repeats a line that it cannot read, with whatever a person has written in a note."""
+    outbox(tmp_path, [*lines(3), b'rig_event,run=r text="limit exceeded, dropped=5000, database name" x'])
+    with FakeInflux() as fake:
+        s = sender(tmp_path, fake.url)
+        assert drain(s) == [] and (fake.count("power"), s.rejected) == (3, 1)
+
+
+@pytest.mark.parametrize("generation", ["1.6.7", "1.13.2", "2.7.12", pytest.param("3.11", marks=pytest.mark.slow)])
+def test_a_batch_that_is_refused_whole_goes_aside_at_once(generation, tmp_path, monkeypatch):
+    """1200 lines, the first 900 beyond retention: not one by one."""
+    monkeypatch.setattr(influx, "BATCH_LINES", 512)
+    outbox(tmp_path, lines(1200))
+    with FakeInflux(generation, oldest_ns=1_700_000_000_000_000_000 + 900 * 10**9) as fake:
+        s = sender(tmp_path, fake.url)
+        assert drain(s, 400) == []
+        assert (fake.count("power"), s.rejected, s.done) == (300, 900, 1200)
+        assert len(fake.seen) < 40 and len([text for text in s.said if "refused" in text]) == 1
+        entries = (tmp_path / "rejected.jsonl").read_text().splitlines()
+        assert [json.loads(text)["line"].encode() for text in entries] == lines(900)
+        fake.oldest_ns = -(2**63)  # an administrator has lengthened it
+        again = sender(tmp_path, fake.url)
+        assert (again.rejected, again.pending()) == (900, 0)
+        assert again.retry_rejected() == 900
+        drain(again)
+        assert (fake.count("power"), again.rejected, fake.changed) == (1200, 0, 0)
+        assert not (tmp_path / "rejected.jsonl").exists()
+
+
+def test_retrying_leaves_what_another_server_refused(tmp_path):
+    outbox(tmp_path, [*lines(3), BAD[3]])
+    with FakeInflux() as one, FakeInflux() as other:
+        for fake in (one, other):
+            drain(sender(tmp_path, fake.url))
+        s = sender(tmp_path, one.url)
+        assert s.retry_rejected() == 1 and sender(tmp_path, other.url).rejected == 1
+        drain(s)
+        assert s.rejected == 1 and len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 2
+
+
+# two under way
+
+
+def test_what_is_behind_a_batch_that_fails_is_sent_again_in_its_order(tmp_path, monkeypatch):
+    """The first is answered with trouble, the second may be stored: nothing is lost, nothing stands twice."""
+    monkeypatch.setattr(influx, "BATCH_LINES", 50)
+    outbox(tmp_path, lines(200))
+    for script in (["drop"], [(503, {})], ["store-then-drop"], [None, "drop", (500, {})]):
+        with FakeInflux(script=script) as fake:
+            (tmp_path / "points.cursor").unlink(missing_ok=True)
+            s = sender(tmp_path, fake.url)
+            drain(s)
+            assert (fake.count("power"), s.done, fake.changed) == (200, 200, 0)
+
+
+def test_a_kept_connection_that_the_server_has_closed_is_no_trouble(tmp_path):
+    outbox(tmp_path, lines(10))
+    with FakeInflux() as fake:
+        s = sender(tmp_path, fake.url)
+        drain(s)
+        fake.hang_up()
+        outbox(tmp_path, lines(10, start=10))
+        assert drain(s) == [] and s.said == [] and fake.count("power") == 20
+
+
+def test_the_last_try_waits_for_nothing_but_what_the_server_asked_for(tmp_path):
+    outbox(tmp_path, lines(1))
+    with FakeInflux(script=[(500, {}), (503, {"Retry-After": "50"})]) as fake:
+        s = sender(tmp_path, fake.url)
+        assert not s.attempt() and not s.attempt() and len(fake.seen) == 1
+        assert not s.attempt(last=True) and len(fake.seen) == 2
+        assert not s.attempt(last=True) and len(fake.seen) == 2
+        s.now.t += 50
+        assert s.attempt(last=True) and fake.count("power") == 1
+
+
+def test_its_own_waits_are_as_short_as_asked(tmp_path):
+    outbox(tmp_path, lines(1))
+    with FakeInflux(script=[(500, {})] * 8) as fake:
+        s = sender(tmp_path, fake.url, longest_wait_s=3.0)
+        assert max(drain(s)) <= 3

@@ -5,6 +5,7 @@ import email.utils
 import pytest
 
 from ssdrig.errors import UsageError
+from ssdrig.influx import answers, link
 from ssdrig.influx import sender as influx
 
 
@@ -14,13 +15,22 @@ from ssdrig.influx import sender as influx
         ("http://h:1/db", influx.Target("http", "h", 1, "", "db"), "http://h:1/db"),
         ("http://h/db/", influx.Target("http", "h", 8086, "", "db"), "http://h:8086/db"),
         ("https://u:p%40%2F@h:2/a/b", influx.Target("https", "h", 2, "/a", "b", "u", "p@/"), "https://h:2/a/b"),
+        ("https://h/db", influx.Target("https", "h", 443, "", "db"), "https://h:443/db"),
+        ("http://h/db?rp=a%20b", influx.Target("http", "h", 8086, "", "db", rp="a b"), "http://h:8086/db?rp=a+b"),
+        (
+            "http://:tok@h:2/p/api/v2/write?org=my%20lab&bucket=a/b%20c",
+            influx.Target("http", "h", 2, "/p", "a/b c", token="tok", org="my lab", bucket=True),
+            "http://h:2/p/?org=my+lab&bucket=a%2Fb+c",
+        ),
+        ("http://h/?bucket=b", influx.Target("http", "h", 8086, "", "b", bucket=True), "http://h:8086/?bucket=b"),
         ("http://[::1]:9/x%20y", influx.Target("http", "::1", 9, "", "x y"), "http://[::1]:9/x%20y"),
     ],
 )
 def test_addresses(url, want, words):
     got = influx.target(url, {})
     assert got == want and str(got) == words
-    assert "p@/" not in repr(got) + str(got)
+    assert "p@/" not in repr(got) + str(got) and "tok" not in repr(got) + str(got)
+    assert influx.target(str(got), {}).write_path == got.write_path
 
 
 def test_credentials_from_the_environment_win():
@@ -40,6 +50,12 @@ def test_credentials_from_the_environment_win():
         "http://u:secret@h:99999/db",
         "http://u:secret@h/db?p=1",
         "http://[::1/db",
+        "http://u:secret@h/db?rp=",
+        "http://u:secret@h/db?rp=a&rp=b",
+        "http://u:secret@h/db?org=x",
+        "http://u:secret@h/?bucket=",
+        "http://u:secret@h/?org=x",
+        "http://u:secret@h/?bucket=b&rp=x",
     ],
 )
 def test_what_is_no_address_is_refused_without_showing_a_password(url):
@@ -62,27 +78,79 @@ def test_what_is_no_address_is_refused_without_showing_a_password(url):
     ],
 )
 def test_retry_after(value, want):
-    assert influx.retry_after_s(value, 1_000_000.0) == want
+    assert link.retry_after_s(value, 1_000_000.0) == want
 
 
-@pytest.mark.parametrize(
-    "status", [influx.NO_ANSWER, influx.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504]
-)
+INFLUX = '{"error": "unable to parse"}'
+
+
+@pytest.mark.parametrize("status", [link.NO_ANSWER, link.BROKEN, 200, 301, 401, 403, 404, 408, 429, 500, 502, 503, 504])
 def test_what_is_retried_for_ever(status):
-    assert influx.classify(status, 5000) == influx.classify(status, 1) == "retry"
+    answer = link.Answer(status, INFLUX)
+    assert answers.judge(answer, 5000).what == answers.judge(answer, 1).what == "retry"
 
 
 def test_what_is_split_refused_and_done():
     for status in (400, 413, 422):
-        assert (influx.classify(status, 2), influx.classify(status, 1)) == ("split", "rejected")
-    assert influx.classify(204, 1) == influx.classify(204, 5000) == "sent"
+        of = [answers.judge(link.Answer(status, INFLUX), lines).what for lines in (2, 1)]
+        assert of == ["split", "refused"]
+    assert answers.judge(link.Answer(413, "<html>"), 2).what == "split"
+    assert answers.judge(link.Answer(204, ""), 1).what == answers.judge(link.Answer(204, ""), 5000).what == "sent"
+
+
+@pytest.mark.parametrize(
+    ("words", "n"),
+    [
+        ('{"error":"partial write: points beyond retention policy dropped=4"}', 4),
+        ('{"error":"partial write: dropped 4 points outside retention policy of duration 1h0m0s"}', 4),
+        ('{"error":"partial write of line protocol occurred","data":[{"line_number":1},{"line_number":2}]}', 2),
+        ('{"error":"partial write: unable to parse \'a dropped=4 b\': bad timestamp dropped=0"}', 0),
+        ('{"error":"field type conflict"}', 0),
+    ],
+)
+def test_a_batch_is_refused_whole_only_where_the_server_says_so(words, n):
+    assert [answers.judge(link.Answer(400, words), lines).what for lines in (4, 5)] == [
+        "refused" if n >= lines else "split" for lines in (4, 5)
+    ]
+    assert answers.judge(link.Answer(400, words), 2).what == ("refused" if n >= 2 else "split")
+
+
+def test_a_kind_of_refusal_is_the_same_for_all_its_lines():
+    one, two = (f'{{"error":"partial write: dropped {n} points at 2026-11-2{n} of \'x{n}\'"}}' for n in (3, 4))
+    assert answers.kind(one) == answers.kind(two) != answers.kind('{"error":"field type conflict"}')
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ('{"code":"not found","message":"no dbrp mapping found"}', "make a bucket named 'db'"),
+        ('{"code":"not found","message":"bucket \\"db\\" not found"}', "make a bucket named 'db'"),
+        ('{"error":"database not found: \\"db\\""}', "make a database named 'db'"),
+        ('{"error":"retention policy not found: year"}', "make a retention policy 'year'"),
+        ("no assets included in binary", "the address is http://host:port/DB"),
+    ],
+)
+def test_a_404_says_what_to_do(words, hint):
+    to = influx.target("http://h/db?rp=year", {})
+    assert hint in answers.in_words(link.Answer(404, words), to)
+
+
+def test_gzip_is_for_other_machines():
+    near = [influx.target(f"http://{host}/db", {}).is_near for host in ("127.0.0.1", "127.9.9.9", "[::1]", "localhost")]
+    assert near == [True] * 4 and not influx.target("http://10.0.0.1/db", {}).is_near
+    assert not influx.target("http://localhost.example/db", {}).is_near
+
+
+def test_a_token_that_no_header_can_have():
+    with pytest.raises(UsageError):
+        influx.target("http://h/?bucket=b", {"SSDRIG_INFLUX_TOKEN": "a\r\nX: y"})
 
 
 @pytest.mark.parametrize(
     "value, want", [("9" * 400, 600), ("9" * 5000, 600), ("Mon, 99 Foo", 0), ("1e999", 0), ("\u00b2", 0)]
 )
 def test_a_retry_after_that_is_no_time(value, want):
-    assert influx.retry_after_s(value, 1_000_000.0) == want
+    assert link.retry_after_s(value, 1_000_000.0) == want
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64, f"{'y' * 70}.example"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
 from ssdrig.influx import line_protocol as lp
+from ssdrig.influx import link, query
 from ssdrig.influx import sender as influx
 from ssdrig.virtual import influxd as real
 
@@ -33,11 +34,11 @@ def test_real_takes_all_and_makes_its_database(influxd, tmp_path):
     outbox(tmp_path, lines(7000))
     s = sender(tmp_path, influxd.url + "%20x")
     assert drain(s) == [] and s.said == []
-    assert influx.stored_counts(s.to, "r") == {"power": 7000}
-    assert influx.stored_counts(s.to, "another") == {}
+    assert query.stored_counts(s.to, "r") == {"power": 7000}
+    assert query.stored_counts(s.to, "another") == {}
     (tmp_path / "points.cursor").unlink()
     drain(sender(tmp_path, influxd.url + "%20x"))
-    assert influx.stored_counts(s.to, "r") == {"power": 7000}
+    assert query.stored_counts(s.to, "r") == {"power": 7000}
 
 
 def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
@@ -49,16 +50,16 @@ def test_real_refuses_what_the_fake_refuses(influxd, tmp_path):
     drain(s)
     outbox(tmp_path, content)
     drain(s)
-    assert influx.stored_counts(s.to, "r") == {"power": 301} and s.rejected == 4
+    assert query.stored_counts(s.to, "r") == {"power": 301} and s.rejected == 4
     assert [json.loads(t)["line"].encode() for t in (tmp_path / "rejected.jsonl").read_text().splitlines()] == BAD
 
 
 def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
     to, examples = influx.target(influxd.url, {}), lp.SCHEMA_FILE.parent / "examples" / "influx"
-    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
+    link.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", link.FORM)
     path = "/write?db=ssdrig&precision=ns"
-    assert influx.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
-    assert influx.stored_counts(to) == {
+    assert link.request(to, path, (examples / "good.lp").read_bytes(), {}).status == 204
+    assert query.stored_counts(to) == {
         "power": 2,
         "drive_power": 1,
         "fio_interval": 1,
@@ -71,7 +72,7 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "powerloss_bound": 1,
     }
     for line in (examples / "bad.lp").read_bytes().splitlines():
-        assert influx.request(to, path, line, {}).status == 400, line
+        assert link.request(to, path, line, {}).status == 400, line
 
 
 def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
@@ -91,7 +92,7 @@ def test_real_stops_and_is_killed_in_the_middle(influxd, tmp_path):
         pass
     influxd.restart()
     drain(s)
-    assert influx.stored_counts(s.to, "r") == {"power": 10_000}
+    assert query.stored_counts(s.to, "r") == {"power": 10_000}
     assert s.done == 10_000
 
 
@@ -100,23 +101,21 @@ def test_real_kill_9_of_the_pusher_at_any_moment(influxd, tmp_path):
     for after_s in (0.0, 0.003, 0.01, 0.02):
         pusher_killed(tmp_path, influxd.url, "any", after_s)
     drain(sender(tmp_path, influxd.url))
-    assert influx.stored_counts(influx.target(influxd.url, {}), "r") == {"power": 40_000}
+    assert query.stored_counts(influx.target(influxd.url, {}), "r") == {"power": 40_000}
 
 
 def test_real_authentication(tmp_path):
     server = real_server(tmp_path, auth=True)
     try:
         admin = influx.target(server.url.replace("//", "//root:p%20w@"), {})
-        made = influx.request(
-            admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", influx.FORM
-        )
+        made = link.request(admin, "/query", b"q=CREATE+USER+root+WITH+PASSWORD+'p w'+WITH+ALL+PRIVILEGES", link.FORM)
         assert made.status == 200
         outbox(tmp_path, lines(5))
         wrong = sender(tmp_path, server.url.replace("//", "//root:wrong@"))
         assert not wrong.attempt() and wrong.trouble.startswith("401")
         right = sender(tmp_path, server.url.replace("//", "//root:p%20w@"))
         drain(right)
-        assert influx.stored_counts(right.to, "r") == {"power": 5}
+        assert query.stored_counts(right.to, "r") == {"power": 5}
     finally:
         server.stop()
 
@@ -137,13 +136,13 @@ def test_real_authentication(tmp_path):
 def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
     m = lp.Measurement("m", ("drive", "run"), {"f": "f", "i": "i", "s": "s"})
     to = influx.target(influxd.url, {})
-    influx.request(to, "/query", b"q=DROP+DATABASE+ssdrig", influx.FORM)
-    influx.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", influx.FORM)
+    link.request(to, "/query", b"q=DROP+DATABASE+ssdrig", link.FORM)
+    link.request(to, "/query", b"q=CREATE+DATABASE+ssdrig", link.FORM)
     made = [
         lp.encode(m, {"drive": d, "run": "r"}, {"f": f, "i": i, "s": s}, n).line for n, (d, s, i, f) in enumerate(rows)
     ]
-    assert influx.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == influx.Answer(204, "")
-    answer = influx.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", influx.FORM)
+    assert link.request(to, "/write?db=ssdrig&precision=ns", b"\n".join(made), {}) == link.Answer(204, "")
+    answer = link.request(to, "/query?db=ssdrig&epoch=ns", b"q=SELECT+*+FROM+m", link.FORM)
     table = json.loads(answer.words)["results"][0]["series"][0]
     stored = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["values"]}
     for n, text in enumerate(made):

@@ -15,7 +15,7 @@ from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
 from ssdrig.errors import JournalError, UploadIncomplete
-from ssdrig.influx import sender
+from ssdrig.influx import link, sender
 from ssdrig.influx.outbox import Outbox
 from ssdrig.virtual import influxd as real
 from ssdrig.watch import folder as watch_folder
@@ -52,7 +52,7 @@ def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
         to = sender.target(server.url, {})
         where = b"%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
         query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+" + where
-        answer = json.loads(sender.request(to, "/query?db=ssdrig", query, sender.FORM).words)
+        answer = json.loads(link.request(to, "/query?db=ssdrig", query, link.FORM).words)
         assert answer["results"][0]["series"][0]["values"][0][1] == 6383
         lines = [parse_line(line) for line in (kept / "points.lp").read_bytes().splitlines()]
         assert {t for *_, t in lines} == {r["utc_ns"] for r in records(kept)}

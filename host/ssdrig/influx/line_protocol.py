@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schemas" / "influx.toml"
+SCHEMA = 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _SERIES_END = re.compile(rb"(?<!\\) ")
+_ESCAPED = re.compile(r"\\([,= ])")
+_FIELD = re.compile(rb'(\w+)=(?:"(?:[^"\\]|\\.)*"|[^," ]+)')
 
 
 class PointError(ValueError):
@@ -47,8 +50,8 @@ class Line(NamedTuple):
 def parse_schema(text: str) -> dict[str, Measurement]:
     """Text of influx.toml -> measurements by name. PointError if it says what some server would misread."""
     document = tomllib.loads(text)
-    if document.pop("schema", None) != 1:
-        raise PointError("influx.toml: schema is not 1")
+    if document.pop("schema", None) != SCHEMA:
+        raise PointError(f"influx.toml: schema is not {SCHEMA}")
     return {name: _measurement(name, table) for name, table in document.items()}
 
 
@@ -156,3 +159,15 @@ def series_and_time(line: bytes) -> tuple[bytes, int]:
         return line[: end.start()], int(t)
     except ValueError:
         raise PointError(f"not a line: {line[:80]!r}") from None
+
+
+def tags_of(series: bytes) -> tuple[str, dict[str, str]]:
+    """What series_and_time gave -> measurement and tags."""
+    name, *tags = re.split(r"(?<!\\),", series.decode())
+    pairs = (tag.partition("=") for tag in tags)
+    return name, {key: _ESCAPED.sub(r"\1", value) for key, _, value in pairs}
+
+
+def field_names(line: bytes, series: bytes) -> list[str]:
+    """The fields that a line of this series has."""
+    return [name.decode() for name in _FIELD.findall(line[len(series) + 1 : line.rindex(b" ")])]

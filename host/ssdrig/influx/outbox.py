@@ -13,16 +13,19 @@ from ssdrig.files import append_or_undo, fsync_folder
 class Outbox:
     """Opens points.lp, made if absent, holds a flock on it and cuts off the torn line that a crash left.
 
-    size: bytes of whole lines in it. Raises JournalError if another process has it."""
+    size: bytes of whole lines in it. whole: a length of it that is known to end with a line; the rest is looked
+    through. Raises JournalError if another process has it."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, whole: int = 0):
         self.folder = Path(folder)
         self._file = os.open(self.folder / "points.lp", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.size = sum(len(line) for line in self.lines())
-            os.ftruncate(self._file, self.size)
-            os.fsync(self._file)
+            self.size = whole if os.fstat(self._file).st_size >= whole else 0
+            self.size += sum(len(line) for line in self.lines(self.size))
+            if os.fstat(self._file).st_size > self.size:
+                os.ftruncate(self._file, self.size)
+                os.fsync(self._file)
         except BlockingIOError:
             self.close()
             raise JournalError(
@@ -43,9 +46,10 @@ class Outbox:
     def close(self) -> None:
         os.close(self._file)
 
-    def lines(self) -> Iterator[bytes]:
-        """Whole lines from the start, each with its line end."""
+    def lines(self, start: int = 0) -> Iterator[bytes]:
+        """Whole lines from a byte on, each with its line end."""
         with open(self.folder / "points.lp", "rb") as f:
+            f.seek(start)
             for line in f:
                 if not line.endswith(b"\n"):
                     return

@@ -2,7 +2,8 @@
 
 Points are made from the run folder alone, each at its own time in its series. After a crash all of them are made again
 and those that points.lp already holds are dropped, so a line never changes once it is on the disk: a database that has
-it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed)."""
+it may be sent it again (InfluxDB 3 promises nothing for a point that comes back changed). RUN/points.made says how they
+are made, and when all of them are there (made.py): of a run that has ended they are made once and for all."""
 
 import functools
 import json
@@ -15,7 +16,7 @@ import numpy as np
 from ssdrig import journal
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
-from ssdrig.influx import cut_points, line_protocol, smart_points
+from ssdrig.influx import cut_points, line_protocol, made, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds, playedlog
@@ -26,10 +27,11 @@ from ssdrig.utc import Utc
 class Emitter:
     """Appends to RUN/points.lp what the run folder has come to hold. One at a time: it locks points.lp.
 
-    size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold.
+    size: bytes of whole lines in points.lp, all of them on the disk. left_out: values that no database can hold. ended:
+    nothing is added to the run folder any more, which makes it quick.
     Raises JournalError if the folder is not a run's, or another process has it."""
 
-    def __init__(self, run: Path):
+    def __init__(self, run: Path, ended: bool = False):
         self.run = Path(run)
         self.header = journal.open_run(run)
         self.left_out = 0
@@ -42,10 +44,11 @@ class Emitter:
         self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
         self._cuts = cut_points.Cuts(self.run)
-        self._power = samples.Follower(self.run)
         self._power_fields = tuple(self._schema["power"].fields)
         self._together = samples.Together()
         self._outbox = Outbox(self.run)
+        self._turn_s = made.begin(self._outbox, ended)
+        self._power = samples.Follower(self.run, turn_ns=self._turn_s * samples.SECOND_NS)
         self._held: dict[bytes, set[int]] = {}  # series -> times of its points in points.lp
         for line in self._outbox.lines():
             series, t = line_protocol.series_and_time(line[:-1])
@@ -66,13 +69,18 @@ class Emitter:
 
     def step(self, final: bool = False) -> int:
         """Append what can be said now; final: the run is over, say the rest. Returns how many lines came."""
-        lines = []
+        lines, source = [], made.source(self.run)
         for line in self._lines(final):
+            if not self._held:
+                lines.append(line + b"\n")
+                continue
             series, t = line_protocol.series_and_time(line)
             if t not in self._held.get(series, ()):
                 lines.append(line + b"\n")
         if lines:
             self._outbox.append(b"".join(lines))
+        if final:
+            made.end(self.run, self._turn_s, made.Made(self.size, self.left_out, source))
         return len(lines)
 
     # what a run folder says, as lines

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 from ssdrig import journal, parts
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
-from ssdrig.influx import points
+from ssdrig.influx import made, verify
 from ssdrig.influx import sender as influx
+from ssdrig.influx.outbox import Outbox
 from ssdrig.progress import Progress
 from ssdrig.words import clock
 
 FOLLOW_POLL_S = 1.0
 IDLE_POLL_S = 0.2
+TELL_S = 1.0
 
 
 class Sent(NamedTuple):
@@ -37,8 +39,9 @@ def add_arguments(parser) -> None:
         "--influx",
         metavar="URL",
         help=(
-            "http[s]://[user:password@]host:port/DB (default: $SSDRIG_INFLUX); user and password are better kept in"
-            " $SSDRIG_INFLUX_USER and $SSDRIG_INFLUX_PASSWORD (the token on 2.x, 3.x)"
+            "http[s]://[user:password@]host[:port]/DB[?rp=POLICY], or of 2.x http[s]://host[:port]/?org=ORG&bucket=BUCKET"
+            " (default: $SSDRIG_INFLUX); user and password are better kept in $SSDRIG_INFLUX_USER and"
+            " $SSDRIG_INFLUX_PASSWORD, a token of 2.x or 3.x in $SSDRIG_INFLUX_TOKEN"
         ),
     )
     parser.add_argument("--follow", action="store_true", help="continue until the run has ended and all of it is sent")
@@ -52,25 +55,43 @@ def add_arguments(parser) -> None:
             " %(default)g)"
         ),
     )
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help=(
+            "count in the database what has been sent; a relay says yes before it has stored anything. If points are"
+            " missing, the next push sends all again"
+        ),
+    )
+    parser.add_argument(
+        "--retry-rejected", action="store_true", help="send all again, also what this server has refused before"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def command(args) -> int:
-    """0 all is in the database; 6 (UploadIncomplete) some is not: pending, or refused for good."""
+    """0 all is in the database; 6 (UploadIncomplete) some is not: pending, refused for good, or, with --verify, not
+    found there."""
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     if not url:
         raise UsageError("an InfluxDB address", "none", "give --influx URL or set SSDRIG_INFLUX")
     to = influx.target(url)
+    if not args.timeout >= 0:
+        raise UsageError("a time of 0 s or more", f"--timeout {args.timeout:g}", "correct --timeout")
     show = Progress(args.quiet)
     try:
-        sent = push(args.run, to, args.follow, args.timeout, show)
+        sent = push(args.run, to, args.follow, args.timeout, show, args.retry_rejected)
+        found = None
+        if args.verify and not sent.pending:
+            found = verify.found(parts.of(args.run), to, sent.rejected, args.timeout, show)
     except OSError as error:
         raise JournalError(
             f"to read and write in {args.run}", str(error), "make room or mend it, then push again; nothing is lost"
         ) from None
     if args.json:
-        print(json.dumps({"run": str(args.run), "to": str(to), **sent._asdict()}), flush=True)
+        counted = {"missing": found.missing} if found else {}
+        print(json.dumps({"run": str(args.run), "to": str(to), **sent._asdict(), **counted}), flush=True)
     if sent.left_out:
         show.say(f"{sent.left_out} values were not finite or beyond 64 bits and are only in the run folder")
     if sent.pending:
@@ -83,18 +104,25 @@ def command(args) -> int:
         raise UploadIncomplete(
             f"all {sent.lines} points in {to}",
             f"{sent.rejected} refused for good",
-            f"read rejected.jsonl in {args.run} and its parts; to try all again, remove it and points.cursor there and"
-            " push again",
+            f"read rejected.jsonl in {args.run} and its parts; when the reason is gone, ./ssdrig push {args.run}"
+            " --retry-rejected",
         )
-    show.say(f"all {sent.lines} points are in {to}")
+    if found:
+        found.complain(to)
+    show.say(f"all {sent.lines} points are in {to}" + (", counted there" if found else ""))
     return 0
 
 
-def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress) -> Sent:
+def push(
+    run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, retry_rejected: bool = False
+) -> Sent:
     """Make lines of what the run folder and its parts hold and send them, until all is sent or the server took nothing
-    for timeout_s. Raises JournalError if the folder is not a run, or another process pushes it; UploadIncomplete if the
-    address cannot be right."""
+    for timeout_s. retry_rejected: send all again, what was refused before, too. Raises JournalError if the folder is
+    not a run, or another process pushes it; UploadIncomplete if the address cannot be right."""
     folders = parts.of(run)
+    if retry_rejected:
+        for part in folders:
+            _forget(part, to)
     sent = [_push(part, to, follow, timeout_s, show, part == folders[-1]) for part in folders]
     return Sent(*map(sum, zip(*sent, strict=True)))
 
@@ -102,35 +130,88 @@ def push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Pro
 def _push(run: Path, to: influx.Target, follow: bool, timeout_s: float, show: Progress, last: bool) -> Sent:
     """One part. `last`: the only one that may still go on; while it does, the run's lock is held, too."""
     journal.open_run(run)
-    with points.Emitter(run) as emitter:
-        sender = influx.Sender(run, to, say=show.say)
-        started = moved_at = time.monotonic()
-        first = sender.done
+    ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
+    whole = made.whole(run) if ended else None
+    with (
+        _Complete(run, whole) if whole else _emitter(run, ended) as emitter,
+        influx.Sender(run, to, say=show.say, longest_wait_s=timeout_s / 4) as sender,
+    ):
+        tell, moved_at, final_try = _Tell(show, sender), time.monotonic(), False
+        all_made = False
         while True:
-            ended = not last or journal.state(run) != "running"  # asked first, so that what was written last is seen
+            ended = ended or journal.state(run) != "running"
             over = ended or not follow
-            emitter.step(final=ended)
-            moved = sender.attempt()
+            if not all_made:
+                emitter.step(final=ended)
+                all_made = ended
+            moved = sender.attempt(last=final_try)
             if sender.wrong_address:
                 raise sender.wrong_address
             if moved or not over:
-                moved_at = time.monotonic()
+                moved_at, final_try = time.monotonic(), False
             if moved:
-                _tell(show, sender, first, time.monotonic() - started)
+                tell.progress()
                 continue
-            if over and (sender.offset >= emitter.size or time.monotonic() - moved_at >= timeout_s):
+            if over and sender.offset >= emitter.size or final_try:
                 pending = sender.pending()
                 if not ended:
                     show.say("the run is still going on; push again with --follow, or when it has ended, for the rest")
                 return Sent(sender.done + pending, pending, sender.rejected, emitter.left_out)
-            time.sleep(IDLE_POLL_S if over else FOLLOW_POLL_S)
+            if over and time.monotonic() - moved_at >= timeout_s:
+                final_try = True  # whatever wait is under way: asking once more costs nothing
+                continue
+            time.sleep(min(IDLE_POLL_S, timeout_s) if over else FOLLOW_POLL_S)
 
 
-def _tell(show: Progress, sender: influx.Sender, first: int, elapsed_s: float) -> None:
-    pending = sender.pending()
-    if pending:
-        eta_s = pending * elapsed_s / max(1, sender.done - first)
-        show.show(f"InfluxDB: {sender.done} points sent, {pending} to go, {clock(eta_s)} left")
+def _forget(run: Path, to: influx.Target) -> None:
+    journal.open_run(run)
+    with Outbox(run), influx.Sender(run, to) as sender:
+        sender.retry_rejected()
+
+
+def _emitter(run: Path, ended: bool):
+    from ssdrig.influx import points  # where all points are made already, nobody waits for what it imports
+
+    return points.Emitter(run, ended)
+
+
+class _Complete:
+    """In place of points.Emitter, where points.lp holds all lines of a run."""
+
+    def __init__(self, run: Path, found: made.Made):
+        self._outbox = Outbox(run, found.bytes)
+        self.size, self.left_out = self._outbox.size, found.left_out
+
+    def __enter__(self) -> "_Complete":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._outbox.close()
+
+    def step(self, final: bool = False) -> int:
+        return 0
+
+
+class _Tell:
+    """How far it is, now and then: lines that wait are counted at the start and not again."""
+
+    def __init__(self, show: Progress, sender: influx.Sender):
+        self._show, self._sender = show, sender
+        self._first, self._total, self._bytes = sender.done, 0, -1
+        self._began = self._told = time.monotonic()
+
+    def progress(self) -> None:
+        now = time.monotonic()
+        sent = self._sender.done - self._first
+        if now - self._told < TELL_S or not sent:
+            return
+        self._told = now
+        size = self._sender.points.stat().st_size
+        if size != self._bytes:  # of a run that goes on
+            self._bytes, self._total = size, sent + self._sender.pending()
+        if left := self._total - sent:
+            eta_s = left * (now - self._began) / sent
+            self._show.show(f"InfluxDB: {self._sender.done} points sent, {left} to go, {clock(eta_s)} left")
 
 
 def start(run: Path, url: str) -> subprocess.Popen:

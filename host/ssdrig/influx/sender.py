@@ -1,165 +1,49 @@
-"""InfluxDB of any generation, over the interface that all of them have: POST /write?db=…&precision=ns with Basic
-authentication.
+"""Sends RUN/points.lp to InfluxDB of any generation, and never loses its place.
 
-RUN/points.lp is sent from RUN/points.cursor on; the cursor moves only after the server said 204, so whatever dies and
-whenever, lines are sent at least once; they are the same bytes each time, which makes the second time harmless
-(same series, same time, same fields). What a server answers, and what then:
+It is sent from RUN/points.cursor on; the cursor moves only after the server said 204, so whatever dies and whenever,
+lines are sent at least once; they are the same bytes each time, which makes the second time harmless (same series,
+same time, same fields). For the same reason the cursor need not reach the disk at once. What a server answers, and
+what then (answers.py):
 
     204                          sent
     400 by a server that wants   the address is wrong, not the lines: wrong_address says so, and the cursor
-        TLS                      stays; retried like "anything else", for who does not look at it
+        TLS or another name      stays; retried like "anything else", for who does not look at it
     400, 413, 422, many lines    send half as many; on 204 twice as many again
-    400, 413, 422, one line      into RUN/rejected.jsonl with the server's words, and on
+    the same, one line, or a     into RUN/rejected.jsonl with the server's words, and on
+        batch refused whole
     404 database missing         ask once for CREATE DATABASE (1.x only has that), retry
-    anything else, or nothing    retry for ever: 1 s, 2 s, … with jitter, Retry-After honoured
+    anything else, or nothing,   retry for ever: 1 s, 2 s, … with jitter, Retry-After honoured
+        limits, a proxy's 400
 
-A connection that breaks may mean "too big" (1.x cuts it in mid-send): half as many, and wait as well.
+A connection that breaks may mean "too big" (1.x cuts it in mid-send): half as many, and wait as well. While all goes
+well two batches are under way, each on a connection of its own, so that the server never waits for us; their answers
+are taken in order.
 """
 
-import base64
-import email.utils
 import gzip
-import http.client
 import json
-import os
 import random
-import re
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
-from ssdrig.errors import UploadIncomplete, UsageError
+from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
+from ssdrig.influx import answers
+from ssdrig.influx.address import Target, target
+from ssdrig.influx.link import BROKEN, FORM, NO_ANSWER, Answer, Link, request
+from ssdrig.influx.rejected import Rejected
+
+__all__ = ["Sender", "Target", "target"]
 
 BATCH_LINES, BATCH_BYTES = 5000, 1_000_000
-CONNECT_S, ANSWER_S = 5, 60
-BACKOFF_S, BACKOFF_CAP_S, RETRY_AFTER_CAP_S = 1.0, 300.0, 600.0
+IN_FLIGHT = 2
+BACKOFF_S, BACKOFF_CAP_S = 1.0, 300.0
 ABSENT_CAP_S = 5.0  # asking an absent server costs nothing
-DEFAULT_PORT = 8086
-NO_ANSWER, BROKEN = 0, -1  # in place of a status: nobody there; the connection broke in mid-talk
-# what Go's server (InfluxDB) and nginx answer to http on a port of https
-TLS_WANTED = re.compile("HTTP request (was sent )?to (an )?HTTPS (server|port)", re.IGNORECASE)
 PLAIN_AFTER_500 = 3  # a 2.x server says 500 for a body that was damaged on the way: then once without gzip
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where to. Prints without user and password."""
-
-    scheme: str
-    host: str
-    port: int
-    prefix: str
-    database: str
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.prefix}/{quote(self.database, safe='')}"
-
-
-class Answer(NamedTuple):
-    """HTTP status, or NO_ANSWER or BROKEN; the first words of the body or of the error; seconds of Retry-After."""
-
-    status: int
-    words: str
-    retry_after_s: float = 0.0
-
-
-def target(url: str, environ: Mapping[str, str] = os.environ) -> Target:
-    """http[s]://[user:password@]host[:port]/DB -> Target. SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD win over the
-    URL's. On 2.x and 3.x the password is the token, the user anything. Raises UsageError, which never shows a
-    password."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or DEFAULT_PORT
-        prefix, _, database = parts.path.rstrip("/").rpartition("/")
-        (parts.hostname or "").encode(
-            "idna"
-        )  # what http.client does to it: a..b and a label of 64 letters are no hosts
-        bad = (
-            parts.scheme not in ("http", "https") or not parts.hostname or not database or parts.query or parts.fragment
-        )
-    except ValueError:
-        bad = True
-    if bad:
-        raise UsageError(
-            "an InfluxDB address such as http://127.0.0.1:8086/ssdrig, the last part naming the database",
-            f"{len(url)} characters that are not one (not shown, they may hold a password)",
-            "correct --influx or SSDRIG_INFLUX",
-        )
-    user = environ.get("SSDRIG_INFLUX_USER", unquote(parts.username or ""))
-    password = environ.get("SSDRIG_INFLUX_PASSWORD", unquote(parts.password or ""))
-    return Target(parts.scheme, parts.hostname or "", port, prefix, unquote(database), user, password)
-
-
-def request(to: Target, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
-    """One POST on a connection of its own. Never raises: what went wrong is the answer."""
-    headers = dict(headers) | {"Connection": "close"}
-    if to.user or to.password:
-        headers["Authorization"] = "Basic " + base64.b64encode(f"{to.user or 'any'}:{to.password}".encode()).decode()
-    kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
-    connection = kind(to.host, to.port, timeout=CONNECT_S)
-    try:
-        try:
-            connection.connect()
-        except OSError as error:
-            return Answer(NO_ANSWER, _reason(error))
-        connection.sock.settimeout(ANSWER_S)
-        cut = None
-        try:
-            connection.request("POST", to.prefix + path, body, headers)
-        except (BrokenPipeError, ConnectionResetError) as error:
-            cut = error  # the server may have answered with 413 before it closed the connection
-        try:
-            reply = connection.getresponse()
-            words = reply.read(1 << 20).decode("utf-8", "replace").strip()
-            now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our wall clock may be set meanwhile
-            return Answer(reply.status, words, retry_after_s(reply.getheader("Retry-After"), now_s))
-        except (OSError, http.client.HTTPException) as error:
-            return Answer(BROKEN, _reason(cut or error))
-    except (OSError, http.client.HTTPException) as error:
-        return Answer(BROKEN, _reason(error))
-    finally:
-        connection.close()
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
-
-
-def retry_after_s(value: str | None, now_s: float) -> float:
-    """Retry-After (RFC 9110 10.2.3: seconds, or an HTTP date) -> seconds from now, 0 to 10 minutes; 0 if not
-    understood."""
-    if not value:
-        return 0.0
-    if value.strip().isdecimal():
-        wait_s = float(value)  # inf beyond 1e308
-    else:
-        wait_s = date_s(value, now_s) - now_s
-    return min(max(wait_s, 0.0), RETRY_AFTER_CAP_S)
-
-
-def date_s(value: str | None, otherwise_s: float) -> float:
-    """An HTTP date -> seconds since 1970; otherwise_s if it is none."""
-    try:
-        return email.utils.parsedate_to_datetime(value or "").timestamp()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return otherwise_s
-
-
-def classify(status: int, lines: int) -> str:
-    """What an answer means for a batch of so many lines: "sent", "split", "rejected" or "retry"."""
-    if status == 204:
-        return "sent"
-    if status in (400, 413, 422):
-        return "split" if lines > 1 else "rejected"
-    return "retry"
 
 
 def take(block: bytes, lines: int) -> bytes:
@@ -174,9 +58,9 @@ def take(block: bytes, lines: int) -> bytes:
 
 
 class Sender:
-    """Sends RUN/points.lp. attempt() sends at most one batch and never waits for its turn; the caller does (wait_s).
-    done counts the lines acknowledged or refused, rejected those refused; trouble is the server's last words, None when
-    it takes all."""
+    """attempt() brings at most one batch to its end and never waits for its turn; the caller does (wait_s). done counts
+    the lines acknowledged or refused, rejected those refused; trouble is the server's last words, None when it takes
+    all. longest_wait_s: of its own between two tries. compress None: gzip, but not to this machine."""
 
     def __init__(
         self,
@@ -184,84 +68,133 @@ class Sender:
         to: Target,
         now: Callable[[], float] = time.monotonic,
         say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+        longest_wait_s: float = BACKOFF_CAP_S,
+        compress: bool | None = None,
     ):
-        self.points, self.cursor, self.rejected_file = run / "points.lp", run / "points.cursor", run / "rejected.jsonl"
+        self.points, self.cursor = run / "points.lp", run / "points.cursor"
         self.to, self.now, self.say = to, now, say
-        self.limit = BATCH_LINES
+        self.limit, self.longest_wait_s = BATCH_LINES, longest_wait_s
         self.trouble: str | None = None
         self.wrong_address: UploadIncomplete | None = None  # what to raise where trying again cannot help
+        self._gzip = not to.is_near if compress is None else compress
+        self._links = [Link(to) for _ in range(IN_FLIGHT)]
+        self._free = list(self._links)
+        self._flight: deque[tuple[Link, bytes, int]] = deque()  # what is under way: link, batch, its lines
         self._failures = 0
         self._500s = 0
         self._create_asked = False
-        self._not_before = -float("inf")
-        self._rejected = self._read_rejected()
+        self._not_before = self._asked_not_before = -float("inf")
+        self._refused: set[str] = set()  # kinds of refusal that have been said
+        self._rejected = Rejected(run, str(to))
         self.offset, self.done = self._read_cursor()
+
+    def __enter__(self) -> "Sender":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._recall()
+        for link in self._links:
+            link.close()
 
     @property
     def rejected(self) -> int:
         return len(self._rejected)
 
     def pending(self) -> int:
-        """Whole lines that the server has not acknowledged."""
+        """Whole lines that the server has not acknowledged. Reads all of them."""
         if not self.points.exists():
             return 0
         with self.points.open("rb") as f:
             f.seek(self.offset)
             return sum(block.count(b"\n") for block in iter(lambda: f.read(1 << 20), b""))
 
+    def retry_rejected(self) -> int:
+        """Send all again, and forget what was refused. Returns how many lines that was."""
+        self.cursor.unlink(missing_ok=True)  # first: with it, what is forgotten would never be sent
+        self.offset, self.done = 0, 0
+        return self._rejected.forget()
+
     def wait_s(self) -> float:
         """Seconds until attempt() may ask the server again; 0 if now."""
         return max(0.0, self._not_before - self.now())
 
-    def attempt(self) -> bool:
-        """Send one batch if there is one and it is time. Returns whether the cursor moved or another try may follow at
-        once."""
-        if self.wait_s() > 0:
+    def attempt(self, last: bool = False) -> bool:
+        """Send if there is something and it is time, and take the oldest answer. Returns whether the cursor moved or
+        another try may follow at once. `last`: do not wait for one's own time, only for the server's Retry-After."""
+        if (self._asked_not_before if last else self._not_before) > self.now():
             return False
-        batch = self._next_batch()
-        if not batch:
+        self._fill()
+        if not self._flight:
             return False
-        lines = batch.count(b"\n")
-        answer = self._post(batch, lines)
-        if answer.status == 400 and self.to.scheme == "http" and TLS_WANTED.search(answer.words):
-            self.wrong_address = UploadIncomplete(
-                f"an InfluxDB that speaks http at {self.to}",
-                f"one that wants TLS: {answer.words[:200]}",
-                f"use https:// in --influx or SSDRIG_INFLUX; nothing was refused, all is kept in {self.points}",
-            )
-            self._back_off(answer)
-            return False
-        self.wrong_address = None
-        verdict = classify(answer.status, lines)
-        if verdict == "sent":
+        link, batch, lines = self._flight.popleft()
+        answer = link.receive()
+        self._free.append(link)
+        if self._judged(batch, lines, answer):
+            return True
+        self._back_off(answer)
+        return False
+
+    def _judged(self, batch: bytes, lines: int, answer: Answer) -> bool:
+        verdict = answers.judge(answer, lines)
+        if verdict.what == answers.SENT:
             self._calm()
             self.limit = min(BATCH_LINES, self.limit * 2)
             self._advance(batch, lines)
             return True
-        if verdict == "rejected":
-            self._reject(batch, answer)
+        self._recall()  # of those behind it some may have been stored: they are sent again
+        self.wrong_address = None
+        if verdict.what == answers.REFUSED:
+            self._reject(batch, answer, verdict.why)
             self._advance(batch, lines)
+            self.limit = min(BATCH_LINES, self.limit * 2) if lines > 1 else self.limit
             return True
-        if verdict == "split" or answer.status == BROKEN:
-            self.limit = max(1, lines // 2)
-        if verdict == "split":
-            return True
-        if answer.status == 404 and not self._create_asked:
-            self._create_asked = True
-            made = request(
-                self.to, "/query", urlencode({"q": f"CREATE DATABASE {_quoted(self.to.database)}"}).encode(), FORM
+        if verdict.what == answers.WRONG:
+            self.wrong_address = UploadIncomplete(
+                f"an InfluxDB that takes points at {self.to}",
+                verdict.why,
+                f"correct --influx or SSDRIG_INFLUX (https:// where TLS is wanted); nothing was refused, all is kept in"
+                f" {self.points}",
             )
+            return False
+        if verdict.what == answers.SPLIT or answer.status == BROKEN:
+            self.limit = max(1, lines // 2)
+        if verdict.what == answers.SPLIT:
+            return True
+        if answer.status == 404 and not self._create_asked and not self.to.bucket:
+            self._create_asked = True
+            name = '"' + self.to.database.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            made = request(self.to, "/query", urlencode({"q": f"CREATE DATABASE {name}"}).encode(), FORM)
             if made.status == 200 and '"error"' not in made.words:
                 return True
         self._500s = self._500s + 1 if answer.status == 500 else 0
-        self._back_off(answer)
         return False
 
-    def _next_batch(self) -> bytes:
+    def _fill(self) -> None:
+        """Send batches as long as there are some and a connection is free: one, where anything is not as it should
+        be."""
+        well = not self._failures and self.limit == BATCH_LINES
+        while self._free and (well or not self._flight):
+            batch = self._next_batch(self.offset + sum(len(batch) for _, batch, _ in self._flight))
+            if not batch:
+                return
+            link, lines = self._free.pop(0), batch.count(b"\n")
+            self._send(link, batch, lines)
+            self._flight.append((link, batch, lines))
+
+    def _recall(self) -> None:
+        for link, _, _ in self._flight:
+            link.close()
+            self._free.append(link)
+        self._flight.clear()
+
+    def _next_batch(self, offset: int) -> bytes:
         if not self.points.exists():
             return b""
         with self.points.open("rb") as f:
-            f.seek(self.offset)
+            f.seek(offset)
             block = f.read(BATCH_BYTES)
             while block and b"\n" not in block:
                 more = f.read(BATCH_BYTES)
@@ -270,19 +203,19 @@ class Sender:
                 block += more
         return take(block, self.limit)
 
-    def _post(self, batch: bytes, lines: int) -> Answer:
+    def _send(self, link: Link, batch: bytes, lines: int) -> None:
         headers = {"Content-Type": "text/plain; charset=utf-8"}
-        plain = lines == 1 or (self._500s and self._500s % PLAIN_AFTER_500 == 0)
+        plain = not self._gzip or lines == 1 or (self._500s and self._500s % PLAIN_AFTER_500 == 0)
         body = batch if plain else gzip.compress(batch, compresslevel=1, mtime=0)
         if not plain:
             headers["Content-Encoding"] = "gzip"
-        return request(self.to, "/write?" + urlencode({"db": self.to.database, "precision": "ns"}), body, headers)
+        link.send(self.to.write_path, body, headers)
 
     def _advance(self, batch: bytes, lines: int) -> None:
         self.offset += len(batch)
         self.done += lines
         content = {"schema": 1, "to": str(self.to), "offset": self.offset, "lines": self.done}
-        write_atomically(self.cursor, json.dumps(content).encode() + b"\n")
+        write_atomically(self.cursor, json.dumps(content).encode() + b"\n", durable=False)
 
     def _read_cursor(self) -> tuple[int, int]:
         """Offset and lines before it. Anything doubtful (another server, a rebuilt points.lp) starts at 0: harmless."""
@@ -297,100 +230,29 @@ class Sender:
         except (OSError, ValueError, KeyError, TypeError):
             return 0, 0
 
-    def _read_rejected(self) -> set[str]:
-        lines = set()
-        try:
-            for text in self.rejected_file.read_bytes().splitlines():
-                try:
-                    entry = json.loads(text)
-                    if entry["to"] == str(self.to):
-                        lines.add(entry["line"])
-                except (ValueError, KeyError, TypeError):
-                    continue  # the torn line of a crash; its point is sent, and refused, again
-        except FileNotFoundError:
-            pass
-        return lines
-
-    def _reject(self, batch: bytes, answer: Answer) -> None:
-        line = batch.decode("utf-8", "replace").rstrip("\n")
-        if line in self._rejected:
-            return
-        entry = {
-            "utc_ns": time.time_ns(),
-            "to": str(self.to),
-            "status": answer.status,
-            "answer": answer.words,
-            "line": line,
-        }
-        with self.rejected_file.open("ab") as f:
-            if f.tell() and not _ends_with_newline(self.rejected_file):
-                f.write(b"\n")
-            f.write(json.dumps(entry).encode() + b"\n")
-            f.flush()
-            os.fsync(f.fileno())
-        self._rejected.add(line)
-        self.say(f"{self.to}: refused for good: {answer.words[:200]}: {line[:120]} (kept in {self.rejected_file})")
+    def _reject(self, batch: bytes, answer: Answer, why: str) -> None:
+        if self._rejected.add(batch, answer) and why not in self._refused:
+            self._refused.add(why)
+            line = batch.split(b"\n", 1)[0].decode("utf-8", "replace")
+            self.say(
+                f"{self.to}: refused for good: {answer.words[:200]}: {line[:120]} (kept in {self._rejected.path};"
+                " others refused for this reason are not named here)"
+            )
 
     def _calm(self) -> None:
         if self._failures and self.trouble:
             self.say(f"{self.to}: takes points again")
         self._failures, self._500s, self._create_asked = 0, 0, False
-        self.trouble, self._not_before = None, -float("inf")
+        self.trouble, self.wrong_address = None, None
+        self._not_before = self._asked_not_before = -float("inf")
 
     def _back_off(self, answer: Answer) -> None:
-        cap_s = ABSENT_CAP_S if answer.status == NO_ANSWER else BACKOFF_CAP_S
+        cap_s = min(self.longest_wait_s, ABSENT_CAP_S if answer.status == NO_ANSWER else BACKOFF_CAP_S)
         delay_s = min(cap_s, BACKOFF_S * 2.0 ** min(self._failures, 20)) * random.uniform(0.5, 1.0)
-        self._not_before = self.now() + max(delay_s, answer.retry_after_s)
+        self._asked_not_before = self.now() + answer.retry_after_s
+        self._not_before = max(self.now() + delay_s, self._asked_not_before)
         self._failures += 1
-        trouble = _in_words(answer)
+        trouble = answers.in_words(answer, self.to)
         if trouble != self.trouble:
             self.trouble = trouble
             self.say(f"{self.to}: {trouble}; all points are kept in {self.points} and tried again until it takes them")
-
-
-FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
-def _in_words(answer: Answer) -> str:
-    if answer.status == NO_ANSWER:
-        return f"no answer ({answer.words})"
-    if answer.status == BROKEN:
-        return f"the connection broke ({answer.words})"
-    if answer.status in (401, 403):
-        return (
-            f"{answer.status}, not allowed; set SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD (the token on 2.x and"
-            " 3.x)"
-        )
-    return f"{answer.status} {answer.words[:200]}".strip()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as f:
-        f.seek(-1, os.SEEK_END)
-        return f.read(1) == b"\n"
-
-
-def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
-    """Points that the database holds, of one run or of all, per measurement that it has (InfluxQL, any generation).
-    UsageError if it cannot say."""
-    where = "" if run is None else " WHERE run = '" + run.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    query = {"db": to.database, "q": f"SELECT count(*) FROM /.*/{where} GROUP BY *"}
-    answer = request(to, "/query", urlencode(query).encode(), FORM)
-    try:
-        results: dict[str, Any] = (
-            json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
-        )
-    except (ValueError, KeyError, IndexError):
-        results = {"error": answer.words}
-    if "error" in results:
-        raise UsageError(
-            f"{to} to answer a query", f"{answer.status} {results['error'][:200]}", "check address, rights and database"
-        )
-    counts: dict[str, int] = {}
-    for series in results.get("series", []):
-        counts[series["name"]] = counts.get(series["name"], 0) + max(value or 0 for value in series["values"][0][1:])
-    return counts

@@ -208,10 +208,11 @@ class Follower:
 
     What comes out depends on the records alone and not on when or in which pieces they were read: after a restart the
     same seconds come again with the same numbers. A second is made when the records have passed its end by settled_ns
-    and a sample has passed it too (or PATIENCE_NS have); seconds without samples are left out."""
+    and a sample has passed it too (or PATIENCE_NS have); seconds without samples are left out. turn_ns: how many are
+    made at once; of a run that has ended more are sooner made, with times that differ by less than their bounds."""
 
-    def __init__(self, run: str | os.PathLike, settled_ns: int = 2 * SECOND_NS):
-        self._run, self._settled_ns, self._offset = run, settled_ns, 0
+    def __init__(self, run: str | os.PathLike, settled_ns: int = 2 * SECOND_NS, turn_ns: int = SECOND_NS):
+        self._run, self._settled_ns, self._turn_ns, self._offset = run, settled_ns, turn_ns, 0
         self._decoder = Decoder()
         self._now_ns = 0  # latest record time
         self._used: dict[int, int] = {}  # rail -> samples held by the decoder that are already in a second
@@ -234,9 +235,9 @@ class Follower:
         return list(self._decoder.rail_names().values())
 
     def _take(self, records: rigbin.Records) -> Iterator[tuple[str, Second]]:
-        """Decode up to each record that is the first of a new second, and make what is due then."""
+        """Decode up to each record that is the first of a new turn, and make what is due then."""
         latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
-        turns = np.flatnonzero(np.diff(latest // SECOND_NS, prepend=self._now_ns // SECOND_NS)) + 1
+        turns = np.flatnonzero(np.diff(latest // self._turn_ns, prepend=self._now_ns // self._turn_ns)) + 1
         done = 0
         for turn in turns.tolist():
             self._decoder.feed(records.part(done, turn))

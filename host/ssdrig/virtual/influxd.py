@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ssdrig import prctl
 from ssdrig.errors import ToolMissing
-from ssdrig.influx import sender
+from ssdrig.influx import address, link, query
 
 DATABASE = "ssdrig"
 READY_S = 60
@@ -85,7 +85,7 @@ class Influxd:
             )
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline and self._process.poll() is None:
-            if sender.request(sender.target(self.url, {}), "/query", b"q=SHOW+DATABASES", sender.FORM).status > 0:
+            if link.request(address.target(self.url, {}), "/query", b"q=SHOW+DATABASES", link.FORM).status > 0:
                 return
             time.sleep(0.05)
         self.kill()
@@ -119,9 +119,10 @@ class Influxd:
         if self._private:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def counts(self, measurements: list[str], run: str | None = None) -> dict[str, int]:
+    def counts(self, measurements: list[str], run: str | None = None, database: str = DATABASE) -> dict[str, int]:
         """Points that it holds, of one run or of all, 0 where it has none."""
-        stored = sender.stored_counts(sender.target(self.url, {}), run)
+        url = self.url.removesuffix(DATABASE) + database
+        stored = query.stored_counts(address.target(url, {}), run)
         return {name: stored.get(name, 0) for name in measurements}
 
 

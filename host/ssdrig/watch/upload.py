@@ -40,6 +40,7 @@ class Upload:
         self._sender = sender.Sender(self.folder, to, say=say)
 
     def close(self) -> None:
+        self._sender.close()
         self._outbox.close()
 
     def step(self) -> bool:
@@ -50,6 +51,7 @@ class Upload:
         moved = self._sender.attempt()
         if self._sender.offset >= self._outbox.size > FORGET_BYTES:
             self._outbox.empty()
+            self._sender.close()
             self._sender = sender.Sender(self.folder, self.to, say=self.say)
         return moved
 
@@ -57,9 +59,12 @@ class Upload:
         """Send all there is. UploadIncomplete if the server took nothing for timeout_s, or refused a line."""
         self.make()
         moved_at = time.monotonic()
-        while self._sender.offset < self._outbox.size and time.monotonic() - moved_at < timeout_s:
-            if self._sender.attempt():
+        while self._sender.offset < self._outbox.size:
+            late = time.monotonic() - moved_at >= timeout_s
+            if self._sender.attempt(last=late):
                 moved_at = time.monotonic()
+            elif late:
+                break
             else:
                 time.sleep(min(0.2, timeout_s))
         pending, rejected = self._sender.pending(), self._sender.rejected

@@ -1,0 +1,121 @@
+"""HTTP to an InfluxDB: a connection that is kept, on which a request is sent now and its answer read later."""
+
+import base64
+import email.utils
+import http.client
+import select
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ssdrig.influx.address import Target
+
+CONNECT_S, ANSWER_S = 5, 60
+RETRY_AFTER_CAP_S = 600.0
+NO_ANSWER, BROKEN = 0, -1  # in place of a status: nobody there; the connection broke in mid-talk
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Answer(NamedTuple):
+    """HTTP status, or NO_ANSWER or BROKEN; the first words of the body or of the error; seconds of Retry-After."""
+
+    status: int
+    words: str
+    retry_after_s: float = 0.0
+
+
+class Link:
+    """One connection to `to`, opened when first needed and kept. Never raises: what went wrong is the answer."""
+
+    def __init__(self, to: Target):
+        self.to = to
+        kind = http.client.HTTPSConnection if to.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(to.host, to.port, timeout=CONNECT_S)
+        self._failed: Answer | None = None  # of the request under way
+        self._cut: OSError | None = None  # while it was sent: the server may have answered before it cut
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """One POST; receive() before the next. A kept connection that the server has closed meanwhile is made anew."""
+        self._failed, self._cut = None, None
+        try:
+            if self._connection.sock and select.select([self._connection.sock], [], [], 0)[0]:
+                self._connection.close()  # nothing was asked: what is to be read is its end
+            if self._connection.sock is None:
+                self._connection.timeout = CONNECT_S
+                self._connection.connect()
+                assert self._connection.sock
+                self._connection.sock.settimeout(ANSWER_S)
+        except OSError as error:
+            self._failed = Answer(NO_ANSWER, _reason(error))
+            self._connection.close()
+            return
+        try:
+            self._connection.request("POST", self.to.prefix + path, body, dict(headers) | self._credentials())
+        except (BrokenPipeError, ConnectionResetError) as error:
+            self._cut = error
+        except (OSError, http.client.HTTPException) as error:
+            self._fail(error)
+
+    def receive(self, most_bytes: int = 1 << 20) -> Answer:
+        """The answer to what was sent, its words up to most_bytes."""
+        if self._failed is None:
+            try:
+                reply = self._connection.getresponse()
+                words = reply.read(most_bytes).decode("utf-8", "replace").strip()
+                now_s = date_s(reply.getheader("Date"), time.time())  # the server's: our clock may be set meanwhile
+                wait_s = retry_after_s(reply.getheader("Retry-After"), now_s)
+                if reply.read(1):  # more than anyone should say
+                    self._connection.close()
+                return Answer(reply.status, words, wait_s)
+            except (OSError, http.client.HTTPException) as error:
+                self._fail(self._cut or error)
+        return self._failed or Answer(BROKEN, "")
+
+    def _fail(self, error: Exception) -> None:
+        self._failed = Answer(BROKEN, _reason(error))
+        self._connection.close()
+
+    def _credentials(self) -> dict[str, str]:
+        if self.to.token:
+            return {"Authorization": f"Token {self.to.token}"}
+        if self.to.user or self.to.password:
+            both = f"{self.to.user or 'any'}:{self.to.password}".encode()
+            return {"Authorization": "Basic " + base64.b64encode(both).decode()}
+        return {}
+
+
+def request(to: Target, path: str, body: bytes, headers: Mapping[str, str], most_bytes: int = 1 << 20) -> Answer:
+    """One POST on a connection of its own."""
+    link = Link(to)
+    try:
+        link.send(path, body, dict(headers) | {"Connection": "close"})
+        return link.receive(most_bytes)
+    finally:
+        link.close()
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def retry_after_s(value: str | None, now_s: float) -> float:
+    """Retry-After (RFC 9110 10.2.3: seconds, or an HTTP date) -> seconds from now, 0 to 10 minutes; 0 if not
+    understood."""
+    if not value:
+        return 0.0
+    if value.strip().isdecimal():
+        wait_s = float(value)  # inf beyond 1e308
+    else:
+        wait_s = date_s(value, now_s) - now_s
+    return min(max(wait_s, 0.0), RETRY_AFTER_CAP_S)
+
+
+def date_s(value: str | None, otherwise_s: float) -> float:
+    """An HTTP date -> seconds since 1970; otherwise_s if it is none."""
+    try:
+        return email.utils.parsedate_to_datetime(value or "").timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return otherwise_s

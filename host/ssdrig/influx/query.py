@@ -1,0 +1,45 @@
+"""Questions to an InfluxDB in InfluxQL, which every generation answers at /query."""
+
+import json
+from typing import Any
+from urllib.parse import urlencode
+
+from ssdrig.errors import UsageError
+from ssdrig.influx.address import Target
+from ssdrig.influx.link import FORM, request
+
+MOST_BYTES = 256 << 20  # of an answer
+
+
+def series(to: Target, text: str) -> list[dict[str, Any]]:
+    """The series that one statement gives: {"name", "tags", "columns", "values"}, times in ns. UsageError if the server
+    cannot say."""
+    path = "/query?" + urlencode({"db": to.database, "epoch": "ns"} | ({"rp": to.rp} if to.rp else {}))
+    answer = request(to, path, urlencode({"q": text}).encode(), FORM, MOST_BYTES)
+    results: dict[str, Any]
+    try:
+        results = json.loads(answer.words)["results"][0] if answer.status == 200 else {"error": answer.words}
+    except (ValueError, KeyError, IndexError, TypeError):
+        results = {"error": answer.words}
+    if "error" in results:
+        raise UsageError(
+            f"{to} to answer a query",
+            f"{answer.status} {str(results['error'])[:200]}",
+            "check address, rights and database",
+        )
+    return results.get("series", [])
+
+
+def quoted(text: str) -> str:
+    """Text as a string of InfluxQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def stored_counts(to: Target, run: str | None = None) -> dict[str, int]:
+    """Points that the database holds, of one run or of all, per measurement that it has: of each series as many as its
+    most frequent field. UsageError if it cannot say."""
+    where = "" if run is None else f" WHERE run = {quoted(run)}"
+    counts: dict[str, int] = {}
+    for one in series(to, f"SELECT count(*) FROM /.*/{where} GROUP BY *"):
+        counts[one["name"]] = counts.get(one["name"], 0) + max(value or 0 for value in one["values"][0][1:])
+    return counts
