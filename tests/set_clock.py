@@ -1,5 +1,5 @@
 """Run folders as they would be, had someone set the wall clock while the run went on: what tests/test_wall_clock.py and
-`ssdrig bench wall-clock` share."""
+`ssdrig selfcheck wall-clock` share."""
 
 import json
 import shutil

@@ -58,9 +58,9 @@ def test_bytes_that_cannot_be_are_left_out():
     "role, found, smartctl, words",
     [
         ("host_written", {}, {}, "host bytes written: W (smartctl's database does not have the drive); to find it: "),
-        ("host_written", {}, {"in_smartctl_database": True}, "host bytes written: W; to find it: ./ssdrig calibrate"),
-        ("host_written", {}, {"model_family": "F"}, "host bytes written: W; to find it: ./ssdrig calibrate"),
-        ("nand_written_slc", {}, {"model_family": "F"}, "NAND bytes written: W; to find it: ./ssdrig calibrate"),
+        ("host_written", {}, {"in_smartctl_database": True}, "host bytes written: W; to find it: ./ssdrig units"),
+        ("host_written", {}, {"model_family": "F"}, "host bytes written: W; to find it: ./ssdrig units"),
+        ("nand_written_slc", {}, {"model_family": "F"}, "NAND bytes written: W; to find it: ./ssdrig units"),
         ("host_read", {}, {}, None),
         ("host_written", {"host_written": [ALL]}, {}, None),
         ("nand_written_slc", {"nand_written": [ALL]}, {}, None),

@@ -57,7 +57,7 @@ def test_a_drive_outside_the_database():
     assert (
         "attribute 241 Total_LBAs_Written counts 156250" in words
         and "smartctl's database does not have the drive" in words
-        and "./ssdrig calibrate" in words
+        and "./ssdrig units" in words
     )
 
 

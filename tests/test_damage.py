@@ -1,5 +1,5 @@
 """A run folder damaged in any way: `report` says so, and neither fails with a traceback nor gives another number
-without a word. The whole of it, 3 500 damages of a run on the virtual bench: ./ssdrig bench damage."""
+without a word. The whole of it, 3 500 damages of a run on the virtual bench: ./ssdrig selfcheck damage."""
 
 import pytest
 import synthetic_run

@@ -114,7 +114,7 @@ def test_every_command_and_bench_that_a_page_names_exists():
     for page, text in PAGES.items():
         words = set(re.findall(r"\./ssdrig ([a-z][a-z-]*)", text))
         assert words <= {*COMMANDS, "test", "setup"}, page
-        named = set(re.findall(r"\./ssdrig bench ([a-z][\w-]+)", text))
+        named = set(re.findall(r"\./ssdrig selfcheck ([a-z][\w-]+)", text))
         assert named <= {*registry(), "all"}, page
 
 

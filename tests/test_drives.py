@@ -109,15 +109,18 @@ def test_without_any_tool_the_list_is_still_there(tree, monkeypatch):
 def test_the_table_in_160_columns(tree):
     text = drive_command.table(drive_command.survey(root=tree.root), 160)
     assert text.splitlines() == [
-        "SERIAL          MODEL                      FIRMWARE  SIZE     INTERFACE         HEALTH  WEAR  TEMP   TEST",
-        "S3Z9NB0K100001  Samsung SSD 860 EVO 500GB  RVT04B6Q  500 GB   SATA 6.0 Gb/s     -       -     -      NO",
-        "  /dev/disk/by-id/ata-Samsung_SSD_860_EVO_500GB_S3Z9NB0K100001 (/dev/sda)",
+        "DEVICE   SERIAL          MODEL                      FIRMWARE  SIZE    "
+        " INTERFACE         HEALTH  WEAR  TEMP   TEST",
+        "sda      S3Z9NB0K100001  Samsung SSD 860 EVO 500GB  RVT04B6Q  500 GB  "
+        " SATA 6.0 Gb/s     -       -     -      NO",
+        "  /dev/disk/by-id/ata-Samsung_SSD_860_EVO_500GB_S3Z9NB0K100001",
         "  mounted: sda1 on /",
         "  boot: this system runs from it (/)",
         "  signature: partitions sda1 [unless --destroy-data S3Z9NB0K100001]",
         "  SMART: smartctl: no answer in 20 s, killed",
-        "S6Z1NX0W100001  Samsung SSD 990 PRO 2TB    4B2QJXD7  2.00 TB  NVMe PCIe 4.0 x4  ok      3 %   41 °C  safe",
-        "  /dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001 (/dev/nvme0n1)",
+        "nvme0n1  S6Z1NX0W100001  Samsung SSD 990 PRO 2TB    4B2QJXD7  2.00 TB "
+        " NVMe PCIe 4.0 x4  ok      3 %   41 °C  safe",
+        "  /dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001",
     ]
 
 
@@ -125,10 +128,10 @@ def test_in_80_columns_each_drive_is_a_block(tree):
     text = drive_command.table(drive_command.survey(root=tree.root), 80)
     assert max(map(len, text.splitlines())) <= 80
     assert text.split("\n\n")[1].splitlines() == [
-        "S6Z1NX0W100001  Samsung SSD 990 PRO 2TB",
+        "nvme0n1  S6Z1NX0W100001  Samsung SSD 990 PRO 2TB",
         "  2.00 TB, NVMe PCIe 4.0 x4, firmware 4B2QJXD7, health ok, wear 3 %, 41 °C",
         "  test: safe",
-        "  /dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001 (/dev/nvme0n1)",
+        "  /dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S6Z1NX0W100001",
     ]
 
 

@@ -1,5 +1,5 @@
 """Logs of fio that an editor or a person has altered: what fio cannot have written is refused, the documents are used
-instead, and a note names the file. Random ones, with their sums made anew: test_damage.py, ./ssdrig bench damage."""
+instead, and a note names the file. Random ones, with their sums made anew: test_damage.py, `selfcheck damage`."""
 
 import shutil
 

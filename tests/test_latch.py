@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ssdrig import cli, latch
+from ssdrig import cli, latch, owner
 from ssdrig.drive.target import guard
 from ssdrig.errors import RigError
 from ssdrig.rig import switch, switch_command
@@ -88,8 +88,8 @@ def test_the_name_of_a_rig_leads_nowhere_else(name):
 def test_under_sudo_it_is_the_callers_folder(monkeypatch):
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("SUDO_UID", "12345")
-    monkeypatch.setattr(latch.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(latch.pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=f"/home/{uid}"))
+    monkeypatch.setattr(owner.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(owner.pwd, "getpwuid", lambda uid: SimpleNamespace(pw_dir=f"/home/{uid}"))
     assert str(latch.folder()) == "/home/12345/.local/state/ssdrig/unknown"
 
 

@@ -24,14 +24,14 @@ def test_help_of_this_clone():
     "word, do",
     [
         ("no-such-command", "`ssdrig --help` lists the commands"),
-        ("rnu", "did you mean `ssdrig run`?"),
-        ("tset", "did you mean `ssdrig test`?"),
+        ("rnu", "do you mean 'run'?"),
+        ("tset", "do you mean 'test'?"),
     ],
 )
 def test_a_wrong_command_is_a_usage_error(word, do):
     done = subprocess.run([ROOT / "ssdrig", word], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"ssdrig: expected a command; seen '{word}'; do: {do}\n"
+    assert done.stderr == f"ssdrig: error: expected a command\n  found: '{word}'\n  hint:  {do}\n"
 
 
 def test_no_command_shows_the_help():

@@ -1,5 +1,5 @@
 """Faults of the virtual drive, each found by the judge of power-loss tests in model time with one seed, and nothing
-found without a fault. All seeds: `./ssdrig bench powerloss-recall --seeds 20`."""
+found without a fault. All seeds: `./ssdrig selfcheck powerloss-recall --seeds 20`."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 """The verdict after a cut: scenes whose verdict is known, random histories against two references, broken judges. The
-full numbers: `./ssdrig bench powerloss-verdict`."""
+full numbers: `./ssdrig selfcheck powerloss-verdict`."""
 
 import numpy as np
 import pytest

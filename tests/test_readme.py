@@ -50,7 +50,7 @@ def test_every_command_is_named():
 
 def test_every_claim_is_the_one_of_the_accuracy_page():
     whole = [row[1:] for row in rows(ACCURACY)]
-    claims = [row for row in rows(README) if "./ssdrig bench" in row[-1]]
+    claims = [row for row in rows(README) if "./ssdrig selfcheck" in row[-1]]
     assert len(claims) == 4
     for row in claims:
         assert row[1:] in whole

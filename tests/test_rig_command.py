@@ -75,7 +75,7 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
         )
         assert 0.005 < rail["P_uncertainty_W"] / rail["P_mean_W"] < 0.02  # the shunt's 1 %
         assert 0 < found["clock"]["bound_us"] < 5000 and found["clock"]["pings"] > 5
-        assert run_rig("info", "--port", load.port, "--seconds", "1") == 0
+        assert run_rig("info", "--rig", load.port, "--time", "1s") == 0
         said = capsys.readouterr().out
         assert "not calibrated" in said and ", 0 lost" in said and "(SIMULATED)" in said
 
@@ -171,7 +171,8 @@ def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["info", "--seconds", "0"], "--seconds"),
+        (["info", "--time", "0"], "--time"),
+        (["info", "--seconds", "0"], "--time"),
         (["calibrate", "--noise", "--forget"], "one of"),
         (["calibrate", "--readings", "/nonsense.json"], "JSON object"),
         (["info", "--port", "/dev/nonsense"], "no such file"),

@@ -58,7 +58,7 @@ def nothing_starts(monkeypatch):
         (["--influx", "nix"], "InfluxDB address"),
         (["--influx", "http://a..b/db"], "InfluxDB address"),
         (["--rig", "/dev/ttyACM0"], "--rig only with --drive"),
-        (["--purge", "format"], "--purge only with --drive"),
+        (["--purge", "format"], "--purge-method only with --drive"),
         (["--raw-nand", "1GiB"], "--raw-nand only with --drive"),
         (["--destroy-data", "S1"], "--destroy-data only with --drive"),
     ],

@@ -1,4 +1,4 @@
-"""Half-plausible documents: no crash, nothing outside its bounds, no wear of a hard disk. A tenth of `./ssdrig bench
+"""Half-plausible documents: no crash, nothing outside its bounds, no wear of a hard disk. A tenth of `selfcheck
 smart-documents`."""
 
 import json

@@ -1,6 +1,6 @@
 """Someone sets the wall clock while a run goes on (NTP, a board without a clock, a resumed VM): nothing of it may reach
 the figures, which lie on CLOCK_MONOTONIC. Steps of the clock at moments of all phases, on folders of both formats, and
-a live fio. With points and memory: ./ssdrig bench wall-clock."""
+a live fio. With points and memory: ./ssdrig selfcheck wall-clock."""
 
 import dataclasses
 import json

@@ -42,6 +42,7 @@ def test_what_is_not_a_size(text):
         ("7 ns", 7e-9),
         ("1.5 h", 5400),
         ("2 min", 120),
+        ("5m", 300),
         ("1d", 86400),
     ],
 )
@@ -49,7 +50,7 @@ def test_parse_seconds(text, seconds):
     assert words.parse_seconds(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "60", "s", "-1 s", "1e3 s", ".5 s", "1 m", "1 S", "1 s s", "inf s", "nan s"])
+@pytest.mark.parametrize("text", ["", "60", "s", "-1 s", "1e3 s", ".5 s", "1 M", "1 S", "1 s s", "inf s", "nan s"])
 def test_what_is_not_a_duration(text):
     with pytest.raises(UsageError) as info:
         words.parse_seconds(text)

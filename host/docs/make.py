@@ -11,7 +11,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import rooms  # noqa: E402
 
-from ssdrig.cli import COMMANDS  # noqa: E402
+from ssdrig import cli  # noqa: E402
+from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
 from ssdrig.errors import exit_codes  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
@@ -57,10 +58,9 @@ def cell(text: str) -> str:
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """A command's own parser, as the command line makes it."""
-    module, words = COMMANDS[name]
-    parser = argparse.ArgumentParser(prog=f"ssdrig {name}", description=words)
-    importlib.import_module(module).add_arguments(parser)
-    return parser
+    whole = cli.parser_of({name: importlib.import_module(COMMANDS[name][0])})
+    below = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    return below.choices[name]
 
 
 def written(action: argparse.Action) -> str:
@@ -78,7 +78,7 @@ def written(action: argparse.Action) -> str:
 def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -> list[str]:
     """A command's section, and one for each of its own commands. argparse's own layout depends on the terminal and on
     the version of Python, so it is not used."""
-    words = parser.description or help
+    words = (parser.description or help).rstrip(".")
     out = [f"{'#' * level} {parser.prog}", "", f"{words[:1].upper()}{words[1:]}" + ("." if words else ""), ""]
     rows, below = [], []
     for action in parser._actions:
@@ -86,7 +86,7 @@ def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -
             helps = {each.dest: each.help for each in action._choices_actions}
             for name, child in action.choices.items():
                 below += described(child, level + 1, helps.get(name) or "")
-        elif action.dest != "help":
+        elif action.dest != "help" and action.help != argparse.SUPPRESS:
             meaning = (action.help or "") % {**vars(action), "prog": parser.prog}
             meaning += " (required)" if action.required and action.option_strings else ""
             rows.append(f"| `{cell(written(action))}` | {cell(meaning)} |")
@@ -97,21 +97,34 @@ def described(parser: argparse.ArgumentParser, level: int = 2, help: str = "") -
 
 def commands() -> str:
     """reference/commands.md, from each command's parser."""
-    names = "\n".join(f"| [`{name}`](#ssdrig-{name}) | {words} |" for name, (_, words) in COMMANDS.items())
+    rows = [(group, name) for group, names in GROUPS.items() for name in names if name in COMMANDS]
+    rows += [("", name) for name in COMMANDS if name not in {each for _, each in rows}]
+    names = "\n".join(f"| {group} | [`{name}`](#ssdrig-{name}) | {COMMANDS[name][1]} |" for group, name in rows)
     lines = [
         MADE,
         "# Commands",
         "",
         "Results go to stdout, progress and messages to stderr. Exit codes: [exit-codes.md](exit-codes.md).",
-        "`./ssdrig test [PYTEST-ARGUMENT ...]` runs the tests and `./ssdrig setup` sets up only.",
+        "`./ssdrig test [PYTEST-ARGUMENT ...]`: " + OF_THE_CLONE["test"] + ";",
+        "`./ssdrig setup`: " + OF_THE_CLONE["setup"] + ".",
         "",
-        "| command | does |",
-        "|---|---|",
+        "Quantities take units: `90` or `90s`, `5m`, `2h`; `8GiB`, `240GB`; `300mA`, `470uF`. A RUN is a folder,",
+        "`latest`, an id or the last four digits of an id.",
+        "",
+        "| | command | does |",
+        "|---|---|---|",
         names,
         "",
     ]
     for name in COMMANDS:
-        lines += described(parser_of(name))
+        section = described(parser_of(name))
+        shown = getattr(importlib.import_module(COMMANDS[name][0]), "EXAMPLES", ())
+        lines += [
+            *section[:4],
+            *(f"    ./ssdrig {words}    # {what}" for words, what in shown),
+            *([""] if shown else []),
+        ]
+        lines += section[4:]
     return "\n".join(lines)
 
 

@@ -1,33 +1,28 @@
-"""The commands. Each is a module with add_arguments(parser) and command(args) -> exit code; only the one asked for
-is imported. Results go to stdout, words for people to stderr."""
+"""The commands. Each is a module with add_arguments(parser), command(args) -> exit code, and EXAMPLES; only the one
+asked for is imported. Results go to stdout, words for people to stderr."""
 
-import argparse
 import contextlib
-import difflib
 import errno
 import importlib
 import os
+import shutil
 import signal
 import sys
+from collections.abc import Mapping
+from types import ModuleType
 
-from ssdrig import __version__
+from ssdrig import __version__, owner
+from ssdrig.arguments import WIDEST, Parser, examples
 from ssdrig.errors import INTERRUPTED, JournalError, OutputError, SsdrigError, UsageError, exit_codes
 from ssdrig.progress import Progress
-from ssdrig.terminal import PrintableOut, fill_closed_streams
+from ssdrig.terminal import PrintableOut, error_lines, fill_closed_streams, wrapped
+from ssdrig.words import do_you_mean
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+ABOUT = "Measure what an SSD really does: power, I/O, wear and events on one time axis."
 
 COMMANDS = {
     "demo": ("ssdrig.demo", "run the standard test twice on a SIMULATED drive and make a report; no hardware needed"),
-    "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
-    "resume": ("ssdrig.review.resume", "go on with a run or a review that was killed, interrupted or rebooted"),
-    "review": (
-        "ssdrig.review.command",
-        "test a drive with all plans of a level, one after the other, and make one page of it",
-    ),
-    "plans": ("ssdrig.run.plans", "list the plans, what each takes and writes on a drive; show or check one"),
-    "runs": ("ssdrig.archive.command", "list and search the run folders"),
-    "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
     "drives": (
         "ssdrig.drive.command",
         "list the disks of this machine: what each is, whether it is safe to test, health, wear",
@@ -41,70 +36,130 @@ COMMANDS = {
         "ssdrig.drive.erase.command",
         "erase a drive (format, sanitize, security erase or discard) and verify that it is empty",
     ),
-    "calibrate": (
+    "units": (
         "ssdrig.drive.count_units",
         "determine the units of undocumented SMART counters with a sequential write of known size",
     ),
-    "rig": (
-        "ssdrig.rig.command",
-        "the rig: flash its firmware, show what it measures, calibrate it, switch the drive's supply",
+    "plans": ("ssdrig.run.plans", "list the plans, what each takes and writes on a drive; show or check one"),
+    "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
+    "review": (
+        "ssdrig.review.command",
+        "test a drive with all plans of a level, one after the other, and make one page of it",
     ),
-    "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
+    "resume": ("ssdrig.review.resume", "go on with a run or a review that was killed, interrupted or rebooted"),
+    "runs": ("ssdrig.archive.command", "list and search the run folders"),
+    "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
+    "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
+    "rig": (
+        "ssdrig.rig.command",
+        "flash the rig's firmware, show what it measures, calibrate it, switch the drive's supply",
+    ),
     "virtual": (
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
     ),
-    "bench": ("ssdrig.benchmarks.__main__", "check the accuracy claims against their limits"),
+    "selfcheck": ("ssdrig.benchmarks.__main__", "check the accuracy claims against their limits"),
 }
-OF_THE_CLONE = ("test", "setup")  # what the launcher does itself (start.py)
+OF_THE_CLONE = {  # what the launcher does itself (start.py)
+    "test": "set up what is missing and run all tests (pytest's arguments may follow)",
+    "setup": "install and make what the other commands need, and run nothing",
+}
+GROUPS = {  # of the help; a command of none of them comes last
+    "Try it": ("demo",),
+    "Drives": ("drives", "wear", "watch", "purge", "units"),
+    "Tests": ("plans", "run", "review", "resume", "runs", "label", "report", "push", "trace"),
+    "Rig": ("rig",),
+    "For developers": ("virtual", "selfcheck", "test", "setup"),
+}
+RENAMED = {"bench": "selfcheck", "calibrate": "units"}  # old name -> new one; both are taken
+FIRST = (
+    ("demo", "two runs on a SIMULATED drive and their report, three minutes"),
+    ("wear --smartctl FILE", "the wear that a saved `smartctl --json=cv -x` shows"),
+    ("run consistency --virtual sata-tlc -n", "what a test would do, write and take"),
+)
+DOCS = "README.md is the beginning, host/docs/ has the rest; host/docs/reference/commands.md has every option."
+
+
+def normal(argv: list[str]) -> list[str]:
+    """The words with a command's present name; `help COMMAND` is `COMMAND --help`."""
+    at = next((i for i, word in enumerate(argv) if not word.startswith("-")), None)
+    if at is None:
+        return argv
+    if argv[at] == "help":
+        return normal([*argv[:at], *argv[at + 1 : at + 2], "--help"])
+    return [*argv[:at], RENAMED.get(argv[at], argv[at]), *argv[at + 1 :]]
+
+
+class Top(Parser):
+    """Its help shows the commands in groups."""
+
+    def format_help(self) -> str:
+        return help_text(min(shutil.get_terminal_size().columns, WIDEST))
+
+
+def help_text(columns: int) -> str:
+    """What ssdrig is, three commands to try, the commands in groups, where the docs are, exit codes."""
+    known = {name: words for name, (_, words) in COMMANDS.items()} | OF_THE_CLONE
+    grouped = {name for names in GROUPS.values() for name in names}
+    groups = {**GROUPS, "More": tuple(name for name in known if name not in grouped)}
+    width = max(map(len, known)) + 4
+    out = [wrapped(ABOUT, columns), "", "usage: ./ssdrig COMMAND [ARGUMENT ...]", "       ./ssdrig COMMAND --help", ""]
+    out += [examples(FIRST).replace("examples:", "first steps:")]
+    for group, names in groups.items():
+        if names:
+            out += ["", f"{group}:"]
+            out += [wrapped(known[name], columns, f"  {name}".ljust(width), " " * width) for name in names]
+    codes = ", ".join(f"{code} {words}" for code, (words, _) in sorted(exit_codes().items()))
+    out += ["", wrapped(DOCS, columns), "", wrapped(f"Exit codes: {codes}.", columns)]
+    return "\n".join(out) + "\n"
+
+
+def parser_of(commands: Mapping[str, ModuleType]) -> Top:
+    """The parser, with the arguments of these commands; the others are only named."""
+    parser = Top(prog="ssdrig", description=ABOUT)
+    parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
+    below = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    for name, (_, words) in COMMANDS.items():
+        sub = below.add_parser(name, help=words, description=f"{words[:1].upper()}{words[1:]}.")
+        if name in commands:
+            commands[name].add_arguments(sub)
+            if lines := getattr(commands[name], "EXAMPLES", ()):
+                sub.epilog = examples(lines)
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. Returns its exit code (errors.exit_codes)."""
-    argv = sys.argv[1:] if argv is None else argv
+    argv = normal(sys.argv[1:] if argv is None else argv)
     fill_closed_streams()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # in the background of a terminal of `stty tostop`, words stop no run
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a locale without a sign is no reason to fail
-    parser = argparse.ArgumentParser(
-        prog="ssdrig",
-        description="Measure what an SSD really does: power, I/O, wear and events on one time axis.",
-        epilog="also: `ssdrig test` runs the tests, `ssdrig setup` only sets up. Exit codes: "
-        + ", ".join(f"{code} {words}" for code, (words, _) in sorted(exit_codes().items()))
-        + ".",
-    )
-    parser.add_argument("--version", action="version", version=f"ssdrig {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    chosen = next((word for word in argv if not word.startswith("-")), None)
-    module = None
-    for name, (module_name, words) in COMMANDS.items():
-        sub = commands.add_parser(name, help=words, description=words)
-        if name == chosen:
-            module = importlib.import_module(module_name)
-            module.add_arguments(sub)
     if not argv:
-        parser.print_help(sys.stderr)
+        print(help_text(min(shutil.get_terminal_size().columns, WIDEST)), end="", file=sys.stderr)
         return UsageError.exit_code
-    if chosen is not None and module is None:
-        near = difflib.get_close_matches(chosen, [*COMMANDS, *OF_THE_CLONE], 1)
-        do = f"did you mean `ssdrig {near[0]}`?" if near else "`ssdrig --help` lists the commands"
-        print(f"ssdrig: expected a command; seen {chosen!r}; do: {do}", file=sys.stderr)
-        return UsageError.exit_code
-    args = parser.parse_args(argv)
-    assert module is not None  # or parse_args has ended: a command is required
-    say = Progress().warn
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    said, say = "ssdrig", Progress().warn
     try:
-        with contextlib.redirect_stdout(PrintableOut(sys.stdout)):
+        if chosen is not None and chosen not in COMMANDS:
+            near = do_you_mean(chosen, [*COMMANDS, *OF_THE_CLONE])
+            do = near if "?" in near else "`ssdrig --help` lists the commands"
+            raise UsageError("a command", repr(chosen), do)
+        said = f"ssdrig {chosen}" if chosen else said
+        module = importlib.import_module(COMMANDS[chosen][0]) if chosen else None
+        args = parser_of({chosen: module} if chosen and module else {}).parse_args(argv)
+        assert module is not None  # or parse_args has raised: a command is required
+        with contextlib.redirect_stdout(PrintableOut(sys.stdout)), owner.of_new_files():
             code = module.command(args) or 0
             sys.stdout.flush()
         return code
     except SsdrigError as error:
-        say(f"ssdrig {args.command}: {error}")
+        say(error_lines(said, error))
         return error.exit_code
     except KeyboardInterrupt:
-        say(f"ssdrig {args.command}: interrupted")
+        say(f"{said}: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         _drop_stdout()
@@ -115,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
         _drop_stdout()
         where = JournalError if error.filename else OutputError
         name, why = error.filename or "stdout", error.strerror or str(error)
-        say(f"ssdrig {args.command}: {where(f'to write to {name}', why, 'make room, then repeat')}")
+        say(error_lines(said, where(f"to write to {name}", why, "make room, then repeat")))
         return where.exit_code
 
 

@@ -7,22 +7,24 @@ import shutil
 from pathlib import Path
 
 from ssdrig import report
+from ssdrig.arguments import Parser, add_quiet, whole_seconds
 from ssdrig.influx import points
 from ssdrig.progress import Progress
 from ssdrig.run import run
 from ssdrig.virtual import influxd
 
 PRESET = "sata-tlc"
+EXAMPLES = (("demo", "three minutes"), ("demo --duration 2m --open", "longer, and the report in the browser"))
 VARIANTS = (None, 25)  # over-provisioning: the drive's own, and the reviews' 25 % of raw NAND
 
 
 def add_arguments(parser) -> None:
     parser.add_argument(
         "--duration",
-        type=int,
+        type=whole_seconds,
         default=60,
-        metavar="S",
-        help="seconds of random write in each run (default %(default)s)",
+        metavar="TIME",
+        help="random write in each run for so long, e.g. 2m (default %(default)s s)",
     )
     parser.add_argument(
         "--runs",
@@ -30,12 +32,14 @@ def add_arguments(parser) -> None:
         default="runs",
         help="where run folders and the report are made (default ./%(default)s)",
     )
+    parser.add_argument("--open", action="store_true", help="open the report in the browser")
     parser.add_argument("--json", action="store_true", help="print paths as one JSON object on stdout")
+    add_quiet(parser)
 
 
 def command(args) -> int:
     """Exit code: the highest of the runs'."""
-    show = Progress()
+    show = Progress(args.quiet)
     show.say(
         "demo: two consistency runs on a SIMULATED drive, powered through the real firmware in real MicroPython, loaded"
         " by real fio,\nin real time: about 3 minutes. No disk of this machine is written to but its file system."
@@ -60,7 +64,8 @@ def command(args) -> int:
             database.stop()
     folders = [str(folder) for folder, _ in ends]
     out = Path(args.runs, "demo.html")
-    report.command(_parsed(report, [*folders, "--out", str(out), "--review", "2"]))
+    more = ["--open"] * args.open + ["--quiet"] * args.quiet
+    report.command(_parsed(report, [*folders, "--out", str(out), "--review", "2", *more]))
     if args.json:
         print(json.dumps({"runs": folders, "report": str(out.resolve())}))
     return max(code for _, code in ends)
@@ -68,6 +73,7 @@ def command(args) -> int:
 
 def _run(op_percent: int | None, args, database, show: Progress) -> tuple[Path | None, int]:
     words = ["consistency", "--virtual", PRESET, "--duration", str(args.duration), "--runs", args.runs]
+    words += ["--quiet"] * args.quiet
     if op_percent is not None:
         words += ["--op", str(op_percent)]
     if database:
@@ -76,7 +82,7 @@ def _run(op_percent: int | None, args, database, show: Progress) -> tuple[Path |
 
 
 def _parsed(module, words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
+    parser = Parser()
     module.add_arguments(parser)
     return parser.parse_args(words)
 

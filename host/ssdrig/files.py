@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from ssdrig import owner
+
 
 def write_atomically(target: Path, data: bytes, durable: bool = True) -> None:
     """replacing(), for content that is at hand."""
@@ -23,6 +25,7 @@ def replacing(target: Path, durable: bool = True) -> Iterator[BinaryIO]:
     Raises OSError, also where something other than a file lies at `target` (a folder, /dev/null, /dev/stdout)."""
     if target.exists() and not target.is_file():
         raise OSError(errno.EEXIST, "what lies there is no file", str(target))
+    owner.new(target)
     half_made = target.with_name(f".{target.name}.part")
     with _alone(half_made) as f:  # locked until it has its name
         try:

@@ -14,11 +14,12 @@ import secrets
 import shutil
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from ssdrig import integrity, rigbin
+from ssdrig import integrity, owner, rigbin
 from ssdrig.errors import JournalError
 from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.integrity import sealed
@@ -59,6 +60,7 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
 def make(path: Path, header: dict, *locks: int) -> "Journal":
     """A new folder at `path` with this run.json, open for writing, whole or not at all; `locks` are held with its own.
     Raises OSError; the locks are given back then, too."""
+    owner.new(path)
     half_made, held = path.parent / f".{path.name}.{os.getpid()}", [*locks]
     try:
         half_made.mkdir(parents=True)
@@ -106,6 +108,7 @@ class Journal:
         self._end: dict | None = None
         self._synced = {}
         self._lines = 0  # of events.jsonl
+        self.heard: Callable[[dict], object] | None = None  # is told of each event that was written
         self._files = {}  # name -> [descriptor, length]
         for name in ("events.jsonl", "rig.bin"):
             fd = os.open(self.path / name, os.O_WRONLY | os.O_APPEND)
@@ -121,6 +124,8 @@ class Journal:
             line = {"t_ns": time.monotonic_ns() if t_ns is None else t_ns, "kind": kind, **fields}
             self._append("events.jsonl", sealed(line, self._lines))
             self._lines += 1
+        if self.heard:  # outside, so that a terminal that is stopped holds up nobody else
+            self.heard(line)
         return line
 
     def record(self, kind: int, payload: bytes, t_ns: int) -> None:

@@ -8,24 +8,18 @@ Under sudo it is the folder of the person who called it, so that root and this p
 
 import json
 import os
-import pwd
 import re
 import time
 from pathlib import Path
 
+from ssdrig import owner
 from ssdrig.errors import RigError
 from ssdrig.files import write_atomically
 
 
 def folder() -> Path:
     """Where the latches are kept."""
-    home = Path.home()
-    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
-        try:
-            home = Path(pwd.getpwuid(int(os.environ["SUDO_UID"])).pw_dir)
-        except KeyError:
-            pass  # nobody has this number: root's own
-    return Path(os.environ.get("XDG_STATE_HOME") or home / ".local/state") / "ssdrig" / "unknown"
+    return Path(os.environ.get("XDG_STATE_HOME") or owner.home() / ".local/state") / "ssdrig" / "unknown"
 
 
 def name_of(hello: dict, port: str) -> str:
@@ -38,11 +32,10 @@ def put(rig: str, why: str, drive: str | None = None) -> dict:
     kept = {"rig": rig, "drive": drive, "why": why, "utc_ns": time.time_ns()}
     path = _path(rig)
     try:
-        new = [parent for parent in (path.parent, *path.parent.parents) if not parent.exists()]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(kept).encode() + b"\n")
-        for made in [*new, path]:
-            _give(made)
+        with owner.of_new_files():
+            owner.new(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(kept).encode() + b"\n")
     except OSError as error:
         raise RigError(
             f"to note in {path} that the rail of rig {rig} is unknown",
@@ -50,12 +43,6 @@ def put(rig: str, why: str, drive: str | None = None) -> dict:
             "look at the drive's supply before anything else uses it",
         ) from error
     return kept
-
-
-def _give(path: Path) -> None:
-    """Under sudo: what is made belongs to the person who called it."""
-    if os.geteuid() == 0 and "SUDO_UID" in os.environ and not os.environ.get("XDG_STATE_HOME"):
-        os.chown(path, int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", -1)))
 
 
 def of_rig(rig: str) -> dict | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdrig import __version__, journal, parts
+from ssdrig import __version__, journal, owner, parts
 from ssdrig.errors import JournalError, SsdrigError
 from ssdrig.files import write_atomically
 from ssdrig.plan import reviews
@@ -62,6 +62,7 @@ def create(runs: str | os.PathLike, said: dict) -> Review:
     name = f"{utc}-review-{re.sub(r'[^A-Za-z0-9]+', '-', str(drive)).strip('-') or 'x'}-{secrets.token_hex(2)}"
     folder, whole = Path(runs) / name, {"schema": SCHEMA, "review": name, "ssdrig": __version__, "started": started}
     try:
+        owner.new(folder)
         folder.mkdir(parents=True)
         (folder / "lock").touch()
         write_atomically(folder / parts.REVIEW, (json.dumps(whole | said, indent=1) + "\n").encode())

@@ -24,6 +24,7 @@ def main() -> NoReturn:
 
 def start(argv: list[str]) -> int:
     """Set up what the command in argv lacks, then become it. Returns its exit code."""
+    argv = cli.normal(argv)
     command = next((word for word in argv if not word.startswith("-")), "")
     helping = bool({"-h", "--help"} & set(argv))
     if command not in cli.COMMANDS and command not in cli.OF_THE_CLONE:

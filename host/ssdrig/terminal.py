@@ -3,8 +3,13 @@ cursor, sets a title, hides a line or starts a new one."""
 
 import os
 import re
+import shutil
 import sys
-from typing import overload
+import textwrap
+from collections.abc import Callable
+from typing import TextIO, overload
+
+from ssdrig.errors import SsdrigError
 
 # C0, DEL, C1; line and paragraph separators; marks that change the direction of what follows; lone surrogates
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
@@ -30,6 +35,48 @@ def printable_lines(text: str) -> str:
 def _written_out(found: re.Match) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
+
+
+def painter(stream: TextIO | None) -> Callable[[str, str], str]:
+    """(text, name of a colour) -> the text, in that colour where `stream` is a terminal that shows colours and
+    $NO_COLOR does not stand against it."""
+    shows = is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return painted if shows else lambda text, name: text
+
+
+def painted(text: str, name: str) -> str:
+    return f"{COLOURS[name]}{text}\x1b[0m" if text else text
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def wrapped(text: str, columns: int, first: str = "", rest: str = "") -> str:
+    """A paragraph in lines of at most so many columns."""
+    how = {"break_long_words": False, "break_on_hyphens": False}
+    return "\n".join(textwrap.wrap(text, max(20, columns), initial_indent=first, subsequent_indent=rest, **how))  # type: ignore[arg-type]
+
+
+def error_lines(who: str, error: SsdrigError) -> str:
+    """An error as a person reads it: what was expected, what was found, a hint; wrapped where stderr is a terminal."""
+    columns = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stderr) else 10**6
+    expected, seen, do = (printable(" ".join(text.split())) for text in (error.expected, error.seen, error.do))
+    head = f"{who}: error: "
+    lines = [
+        wrapped(f"expected {expected}", columns, head, "  ").replace(
+            head, f"{who}: {painter(sys.stderr)('error', 'red')}: ", 1
+        ),
+        wrapped(seen or "nothing", columns, "  found: ", " " * 9),
+        wrapped(do, columns, "  hint:  ", " " * 9),
+    ]
+    return "\n".join(lines)
 
 
 def fill_closed_streams() -> None:

@@ -1,4 +1,4 @@
-"""Bytes and durations as people write them and as ssdrig prints them. Pure."""
+"""Bytes, durations and other quantities as people write them and as ssdrig prints them. Pure."""
 
 import difflib
 import math
@@ -12,6 +12,11 @@ BINARY = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB":
 BYTES = {"B": 1} | DECIMAL | BINARY
 _BYTES_OF = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | BYTES
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+_SECONDS_OF = SECONDS | {"m": 60}  # as fio writes it
+_ELECTRIC = {
+    **{"uA": ("A", 1e-6), "µA": ("A", 1e-6), "mA": ("A", 1e-3), "A": ("A", 1.0)},
+    **{"nF": ("F", 1e-9), "uF": ("F", 1e-6), "µF": ("F", 1e-6), "mF": ("F", 1e-3), "F": ("F", 1.0)},
+}
 DAYS_PER = {"hour": 1 / 24, "day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 YEARS_MOST = 100  # a projection beyond this says no more than "not in your time"
 
@@ -29,13 +34,29 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_seconds(text: str) -> float:
-    """ "60 s" -> 60.0, "1.5h" -> 5400.0, "5 ms" -> 0.005. The unit is required. Raises UsageError."""
+    """ "60 s" -> 60.0, "1.5h" -> 5400.0, "5m" -> 300.0, "5 ms" -> 0.005. The unit is required. Raises UsageError."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)", text.strip())
-    if not match or match[2] not in SECONDS:
+    if not match or match[2] not in _SECONDS_OF:
         raise UsageError(
             "a duration such as 60 s or 5 ms", repr(text), f"give a number and one of the units {' '.join(SECONDS)}"
         )
-    return float(match[1]) * SECONDS[match[2]]
+    return float(match[1]) * _SECONDS_OF[match[2]]
+
+
+def parse_in(unit: str, text: str) -> float:
+    """A duration, current or capacitance as a number of `unit`: ("us", "1.5 ms") -> 1500.0, ("mA", "0.3A") -> 300.0.
+    Raises UsageError."""
+    if unit in SECONDS:
+        return parse_seconds(text) / SECONDS[unit]
+    kind, one = _ELECTRIC[unit]
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zµA-Z]+)", text.strip())
+    if not match or _ELECTRIC.get(match[2], ("", 0))[0] != kind:
+        units = [name for name, (of, _) in _ELECTRIC.items() if of == kind]
+        what = "a current" if kind == "A" else "a capacitance"
+        raise UsageError(
+            f"{what} such as 300{unit}", repr(text), f"give a number and one of the units {' '.join(units)}"
+        )
+    return float(match[1]) * _ELECTRIC[match[2]][1] / one
 
 
 def size(count: float) -> str:

@@ -19,6 +19,12 @@ from ssdrig.terminal import printable
 DEFAULT = "runs"
 
 
+EXAMPLES = (
+    ("runs", "all of ./runs, the latest first"),
+    ("runs drive:990 plan:pts state:complete since:2026-11", "those that a search finds"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = f"A search is {search.HELP}."
     parser.add_argument(
@@ -28,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"parent of the run folders (default ./{DEFAULT}), then what to look for",
     )
     parser.add_argument("--runs", metavar="DIR", help="the same folder, as the other commands name it")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each run")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")
     parser.add_argument(
         "--figures",
         action="store_true",

@@ -2,23 +2,33 @@
 
 import argparse
 import json
-from pathlib import Path
 
+from ssdrig import named
 from ssdrig.archive import labels
 from ssdrig.errors import UsageError
 from ssdrig.terminal import printable
 
 
+EXAMPLES = (("label latest --title 'fan off' --tag cooling", "the newest run"), ("label 3fa9 --untag draft", "another"))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
+    parser.add_argument(
+        "--runs",
+        dest="parent",
+        metavar="DIR",
+        default="runs",
+        help="where `latest` and ids are looked for (default ./runs)",
+    )
     parser.add_argument("--title", metavar="TEXT", help='what the run is called; "" takes the title away')
     parser.add_argument("--tag", metavar="WORD", action="append", default=[], help="add a tag (may be repeated)")
     parser.add_argument("--untag", metavar="WORD", action="append", default=[], help="remove a tag (may be repeated)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line for each run")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")
 
 
 def command(args) -> int:
-    folders = [Path(run) for run in args.runs]
+    folders = named.several(args.runs, args.parent)
     if both := {*map(labels.tag, args.tag)} & {*map(labels.tag, args.untag)}:
         raise UsageError("each tag either added or removed", f"both of {', '.join(sorted(both))}", "choose one")
     changes = args.title is not None or args.tag or args.untag

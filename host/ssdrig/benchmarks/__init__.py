@@ -1,5 +1,5 @@
 """Figures that the project promises. Each module here has BENCHES = {name: (what it shows, function)};
-a function takes nothing and returns a list of Figure. `./ssdrig bench NAME` prints them and fails when one misses
+a function takes nothing and returns a list of Figure. `./ssdrig selfcheck NAME` prints them and fails when one misses
 its limit."""
 
 import time

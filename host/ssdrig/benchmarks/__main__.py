@@ -1,15 +1,20 @@
-"""`ssdrig bench NAME...`: run the named benchmarks and print name, value, unit and bar of each figure."""
+"""`ssdrig selfcheck NAME...`: run the named benchmarks and print name, value, unit and limit of each figure."""
 
 import importlib
 import inspect
 import json
 import pkgutil
+import shutil
 import sys
 import time
 
 from ssdrig import benchmarks
 from ssdrig.errors import UsageError
+from ssdrig.terminal import wrapped
+from ssdrig.words import do_you_mean
 
+WIDE = (240, 24)  # when it goes to a file there is no line to wrap
+EXAMPLES = (("selfcheck", "what there is"), ("selfcheck energy wa", "two of them"))
 COUNTS = {
     "seeds": "of powerloss-recall: campaigns with each fault",
     "cuts": "of powerloss-aim and powerloss-long, for a shorter one",
@@ -27,9 +32,11 @@ def registry() -> dict:
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which figures (see --list); `all` for every one")
-    parser.add_argument("--list", action="store_true", help="name all figures and what each shows")
-    parser.add_argument("--json", action="store_true", help="one JSON object per figure on stdout")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="what to check (default: list them); `all`: everything"
+    )
+    parser.add_argument("--list", action="store_true", help="list the names and what each shows")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per figure on stdout")
     for option, words in COUNTS.items():
         parser.add_argument(f"--{option}", type=int, metavar="N", help=words)
 
@@ -38,13 +45,15 @@ def command(args) -> int:
     """Exit code 0 when each limit is met, 1 when one is missed."""
     benches = registry()
     if args.list or not args.names:
+        columns, width = shutil.get_terminal_size(WIDE).columns, max(map(len, benches)) + 1
         for name, (words, _) in benches.items():
-            print(f"{name:18} {words}")
+            print(wrapped(words, columns, f"{name:{width}} ", " " * (width + 1)))
         return 0
     names = list(benches) if args.names == ["all"] else args.names
     unknown = [name for name in names if name not in benches]
     if unknown:
-        raise UsageError(f"a name of: {', '.join(benches)}", ", ".join(unknown), "see ./ssdrig bench --list")
+        do = do_you_mean(unknown[0], benches)
+        raise UsageError("names of `./ssdrig selfcheck --list`", ", ".join(unknown), do)
     met = True
     how: dict[str, int] = {}
     for option in COUNTS:

@@ -12,17 +12,19 @@ from ssdrig.drive.smart import collect, counters
 from ssdrig.drive.target import guard, uses
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import SsdrigError
-from ssdrig.terminal import printable
+from ssdrig.terminal import painter, printable
 from ssdrig.words import size
 
 POLL_TIMEOUT_S = 20
 NOT_ASKED = "not asked (--no-smart)"
 WIDE = (240, 24)  # when it goes to a file there is no line to wrap
 UNKNOWN = "-"
+SHADES = {"safe": "green", "has data": "yellow", "NO": "red"}
+EXAMPLES = (("drives", "as root: also health, wear, temperature"), ("drives --json --no-smart", "for a script"))
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("--json", action="store_true", help="a list of objects on stdout")
+    parser.add_argument("--json", action="store_true", help="print a list of objects on stdout")
     parser.add_argument(
         "--no-smart", action="store_true", help="do not ask the drives: no health, wear and temperature"
     )
@@ -89,14 +91,15 @@ def _health(drives: list[Drive]) -> list[dict]:
 
 def table(rows: list[dict], columns: int) -> str:
     """The drives as a table, or as a block each where `columns` are too few."""
-    head = ("SERIAL", "MODEL", "FIRMWARE", "SIZE", "INTERFACE", "HEALTH", "WEAR", "TEMP", "TEST")
+    head = ("DEVICE", "SERIAL", "MODEL", "FIRMWARE", "SIZE", "INTERFACE", "HEALTH", "WEAR", "TEMP", "TEST")
     cells = [head, *(_cells(row) for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     if sum(widths) + 2 * len(widths) - 2 > columns:
         return "\n\n".join(_block(row, columns) for row in rows)
-    out = []
+    out, paint = [], painter(sys.stdout)
     for line, row in zip(cells, [None, *rows], strict=True):
-        out.append("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        before = "  ".join(cell.ljust(width) for cell, width in zip(line[:-1], widths[:-1], strict=True))
+        out.append(f"{before}  {paint(line[-1], SHADES[line[-1]]) if row else line[-1]}")
         if row:
             out += _below(row, columns)
     return "\n".join(out)
@@ -107,6 +110,7 @@ def _cells(row: dict) -> tuple[str, ...]:
     used = UNKNOWN if row["percentage_used"] is None else f"{row['percentage_used']:g} %"
     heat = UNKNOWN if row["temperature_C"] is None else f"{row['temperature_C']:g} °C"
     return (
+        os.path.basename(row["node"]) or UNKNOWN,
         printable(row["serial"]) or UNKNOWN,
         printable(row["model"]) or UNKNOWN,
         printable(row["firmware"]) or UNKNOWN,
@@ -132,7 +136,7 @@ def _interface(row: dict) -> str:
 
 def _below(row: dict, columns: int) -> list[str]:
     """The lines under a drive: its names, what speaks against a test, why its health is not known."""
-    lines = [f"{row['by_id'] or 'no by-id link'} ({row['node']})"]
+    lines = [row["by_id"] or f"{row['node']}, which has no by-id link"]
     lines += [
         f"{r['check']}: {r['why']}" + (f" [unless {r['override']}]" if r["override"] else "") for r in row["refusals"]
     ]
@@ -145,15 +149,16 @@ def _below(row: dict, columns: int) -> list[str]:
 
 
 def _block(row: dict, columns: int) -> str:
-    serial, model, firmware, size, interface, health, used, heat, verdict = _cells(row)
+    node, serial, model, firmware, size, interface, health, used, heat, verdict = _cells(row)
+    shown = painter(sys.stdout)(verdict, SHADES[verdict])
     facts = f"  {size}, {interface}, firmware {firmware}" + "".join(
         f", {what}{value}" for what, value in (("health ", health), ("wear ", used), ("", heat)) if value != UNKNOWN
     )
     return "\n".join(
         [
-            f"{serial}  {model}",
+            f"{node}  {serial}  {model}",
             *textwrap.wrap(facts, columns, subsequent_indent="  "),
-            f"  test: {verdict}",
+            f"  test: {shown}",
             *_below(row, columns),
         ]
     )

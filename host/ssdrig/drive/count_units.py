@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+from ssdrig.arguments import add_dry_run, old, seconds
 from ssdrig.drive.smart.units import save_units
 from ssdrig.errors import DriveError, UsageError
 from ssdrig.progress import Progress
@@ -38,6 +39,7 @@ NOT_WRITES = tuple(f"ata:{number}" for number in (9, 12, 190, 192, 193, 194, 240
 MIB = 1 << 20
 WRITE_BLOCK_BYTES, QUEUE_DEPTH = MIB, 8
 SETTLE_STEPS = 10
+EXAMPLES = (("units SERIAL --destroy-data SERIAL", "write 32 GiB, and see which counters moved by how much"),)
 
 
 def raw_counters(document: dict) -> dict[str, int]:
@@ -228,39 +230,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write",
         default="32GiB",
         metavar="SIZE",
-        help="how much to write, whole MiB; 32GiB distinguishes all known units but 1 GB and 1 GiB of NAND",
+        help="how much to write, whole MiB (default %(default)s, which distinguishes all known units but 1 GB and 1 GiB"
+        " of NAND)",
     )
     parser.add_argument(
-        "--purge",
+        "--purge-method",
+        dest="purge",
         default="auto",
         metavar="METHOD",
         help="purge first by this method (./ssdrig purge), or none; default: auto",
     )
     parser.add_argument(
-        "--settle",
-        type=float,
+        "--poll-interval",
+        dest="settle",
+        type=seconds,
         default=60,
-        metavar="S",
-        help="seconds between the polls that wait for the counters to rest",
+        metavar="TIME",
+        help="time between the polls that wait until the counters rest (default %(default)s s)",
     )
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+    old(parser, "--settle", "settle", type=seconds)
+    add_dry_run(parser, "show what would be written, and what stands against it; touch nothing")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
     """0: at least one unit was found and kept. 4: none was, or the drive failed. 3: refused."""
-    from ssdrig.drive.target import guard, inventory
-    from ssdrig.drive.target.confirm import confirmed
+    from ssdrig.drive.target import confirm, guard
     from ssdrig.drive.wear import warranty
 
     written = parse_bytes(args.write)
-    if args.settle < 0:
-        raise UsageError("seconds of at least 0", str(args.settle), "correct --settle")
-    drive = inventory.find(args.drive)
+    drive = confirm.chosen(args)
     rated = warranty.rated_bytes(warranty.limits_for(drive.model, drive.capacity_bytes))
     print(
         guard.announcement(drive, f"calibration of its counters, purge {args.purge}", written, rated), file=sys.stderr
     )
-    with guard.hold(drive, confirmed(drive, args.destroy_data)) as held:
+    if args.dry_run:
+        guard.announce_refusals(drive, args.destroy_data, lambda text: print(text, file=sys.stderr))
+        if args.json:
+            said = {"dry_run": True, "serial": drive.serial, "purge": args.purge, "written_bytes": written}
+            print(json.dumps(said, ensure_ascii=False))
+        return 0
+    with guard.hold(drive, confirm.confirmed(drive, args.destroy_data)) as held:
         result = calibrate(held, written, None if args.purge == "none" else args.purge, args.settle)
     found = [f for f in result["units"] if f["unit_bytes"]]
     result["kept_in"] = str(save_units(drive.model, drive.firmware, drive.serial, found, written)) if found else None

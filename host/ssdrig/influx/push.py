@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import journal, parts
+from ssdrig import journal, named, parts
+from ssdrig.arguments import add_quiet, seconds
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
 from ssdrig.influx import made, verify
 from ssdrig.influx import sender as influx
@@ -33,8 +34,14 @@ class Sent(NamedTuple):
     left_out: int
 
 
+EXAMPLES = (("push latest --influx http://localhost:8086/ssdrig", "the newest run"),)
+
+
 def add_arguments(parser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="the run folder")
+    parser.add_argument("run", type=Path, metavar="RUN", help=f"a run: {named.HELP}")
+    parser.add_argument(
+        "--runs", metavar="DIR", default="runs", help="where `latest` and ids are looked for (default ./%(default)s)"
+    )
     parser.add_argument(
         "--influx",
         metavar="URL",
@@ -47,13 +54,10 @@ def add_arguments(parser) -> None:
     parser.add_argument("--follow", action="store_true", help="continue until the run has ended and all of it is sent")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=60,
-        metavar="S",
-        help=(
-            "once nothing new can come: give up after so many seconds in which the server took nothing (default"
-            " %(default)g)"
-        ),
+        metavar="TIME",
+        help="once nothing new can come: give up when the server took nothing for so long (default %(default)g s)",
     )
     parser.add_argument(
         "--verify",
@@ -67,12 +71,13 @@ def add_arguments(parser) -> None:
         "--retry-rejected", action="store_true", help="send all again, also what this server has refused before"
     )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    add_quiet(parser)
 
 
 def command(args) -> int:
     """0 all is in the database; 6 (UploadIncomplete) some is not: pending, refused for good, or, with --verify, not
     found there."""
+    args.run = named.one(args.run, args.runs)
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     if not url:
         raise UsageError("an InfluxDB address", "none", "give --influx URL or set SSDRIG_INFLUX")

@@ -7,7 +7,7 @@ from ssdrig.errors import UsageError
 
 STALL_S = 30.0  # the kernel's own limit for an NVMe command, after which it resets the controller
 RECOVERY_S = 35.0  # and a drive that comes back has until then
-LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread and direction (./ssdrig bench detail)
+LOG_BYTES_PER_S = 23_500  # fio 3.33 grows by so much for each second, thread and direction (./ssdrig selfcheck detail)
 LOG_BYTES = 170 << 20  # how much of that it may hold
 SLOWEST_BPS = 200e6  # a step that is bounded by size is taken to be this fast
 ALIGNED_BYTES = 4096

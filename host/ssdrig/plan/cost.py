@@ -283,4 +283,6 @@ def _log_bytes(act: "Act", time_s: tuple[float, float]) -> tuple[float, float]:
     return each * time_s[0], each * time_s[1]
 
 
-DISK_BYTES_PER_S = LOG_BYTES_PER_S / 4  # 5.7 kB/s of disk where fio holds 23.5 kB/s of memory (./ssdrig bench detail)
+DISK_BYTES_PER_S = (
+    LOG_BYTES_PER_S / 4
+)  # 5.7 kB/s of disk where fio holds 23.5 kB/s of memory (./ssdrig selfcheck detail)

@@ -10,9 +10,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig import parts, prctl
+from ssdrig import named, parts, prctl
 from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
+from ssdrig.arguments import add_output, add_quiet
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import FIGURES
@@ -41,13 +42,28 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
 MANY_BYTES = 100_000_000  # rig.bin of several runs together that is worth a process for each core
 
 
+EXAMPLES = (
+    ("report latest --open", "the newest run, in the browser"),
+    ("report 3fa9 b071 --review 2", "two runs by the last digits of their ids; the second on top"),
+    ("report runs -o all.html", "all runs of a folder, on one page"),
+)
+
+
 def add_arguments(parser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders")
     parser.add_argument(
-        "--json", action="store_true", help="print the figures on stdout, one object a line for each run"
+        "runs", nargs="*", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs (default: latest)"
     )
     parser.add_argument(
-        "--out", metavar="FILE", help="the page (default: RUN/report.html; of several runs ./report.html)"
+        "--runs",
+        dest="parent",
+        metavar="DIR",
+        default="runs",
+        help="where `latest` and ids are looked for (default ./runs)",
+    )
+    add_output(parser, "the page (default: RUN/report.html; of several runs ./report.html)")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.add_argument(
+        "--json", action="store_true", help="print the figures on stdout, one object a line for each run"
     )
     parser.add_argument(
         "--review",
@@ -67,15 +83,35 @@ def add_arguments(parser) -> None:
         default=[],
         help="also the figures of these seconds of the load, such as burst=10:20 (drive time; may be repeated)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress and no table on stderr")
+    add_quiet(parser, "no progress and no table on stderr")
 
 
 def command(args) -> int:
-    """Write the page (never over a file of another kind) and, beside a single run, figures.json; print what was found.
-    Raises JournalError, UsageError."""
+    """Write the page (never over a file of another kind) and, beside a single run, figures.json; print what was found,
+    and open it if asked. Raises JournalError, UsageError."""
     show = Progress(args.quiet)
+    out = _made(args, show)
+    if args.open:
+        show_page(out, show)
+    return 0
+
+
+def show_page(page_file: Path, show: Progress) -> None:
+    """Open a page in the person's browser; where there is none, say so."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(page_file.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        show.warn(f"report: no browser could be started; open {page_file.resolve()}")
+
+
+def _made(args, show: Progress) -> Path:
+    """The page that the arguments ask for."""
     more = [windows.parse(text) for text in args.window]
-    folders = [Path(run) for run in args.runs]
+    folders = named.several(args.runs or [named.LATEST], args.parent)
     out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
     keep_others(out)
     if any((folder / parts.REVIEW).is_file() for folder in folders):
@@ -105,7 +141,7 @@ def command(args) -> int:
             show.say(f"report: figures.json is not written, {error.seen}")
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
-    return 0
+    return out
 
 
 def of_plan(folder: Path) -> bool:
@@ -113,19 +149,21 @@ def of_plan(folder: Path) -> bool:
     return table.plan_of(folder) not in screen.OWN_PAGE
 
 
-def review_command(args, folders: list[Path], out: Path, show: Progress) -> int:
+def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     """The page of a review, which is one folder. Raises UsageError, JournalError."""
     from ssdrig.report import review_page
 
     if len(folders) > 1 or args.window or args.review or args.json:
         seen = "another folder" if len(folders) > 1 else "--window, --review or --json"
-        raise UsageError("one review, and no more than --against and --out", seen, "name earlier ones with --against")
+        raise UsageError(
+            "one review, and no more than --against and --output", seen, "name earlier ones with --against"
+        )
     review_page.write(folders[0], None if args.against is None else list(map(Path, args.against)), out)
     show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
-    return 0
+    return out
 
 
-def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
+def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     """The page of runs of one plan. Raises UsageError for runs of several plans."""
     if args.window or args.review:
         raise UsageError(
@@ -152,7 +190,7 @@ def plan_command(args, folders: list[Path], out: Path, show: Progress) -> int:
     html = plan_page.render(tables)
     write(out, html)
     show.say(f"report: {out.resolve()} ({size(len(html))})")
-    return 0
+    return out
 
 
 def read(folders: list[Path]):
@@ -213,9 +251,11 @@ def keep_others(out: Path) -> None:
                 return
     except OSError as error:
         raise JournalError(
-            f"to write {out}", error.strerror or str(error), "name another file with --out FILE"
+            f"to write {out}", error.strerror or str(error), "name another file with --output FILE"
         ) from error
-    raise UsageError(f"a new file or an earlier page at {out}", "something else", "name another file with --out FILE")
+    raise UsageError(
+        f"a new file or an earlier page at {out}", "something else", "name another file with --output FILE"
+    )
 
 
 def write(path: Path, text: str) -> None:
@@ -224,7 +264,7 @@ def write(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
     except OSError as error:
         raise JournalError(
-            f"to write {path}", error.strerror or str(error), "name another file with --out FILE, or make room"
+            f"to write {path}", error.strerror or str(error), "name another file with --output FILE, or make room"
         ) from error
 
 

@@ -38,6 +38,7 @@ def of_run(args: argparse.Namespace) -> argparse.Namespace:
         setattr(each, key, getattr(args, key))
     options.check(each)
     each.dry_run, each.json, each.jsonl, each.quiet = args.dry_run, False, False, args.quiet
+    each.verbose = args.verbose
     return each
 
 

@@ -2,22 +2,41 @@
 
 import argparse
 
-from ssdrig import parts
+from ssdrig import named, parts
 from ssdrig.errors import UsageError
 from ssdrig.run import resume
 
 add_arguments = resume.add_arguments
+EXAMPLES = (
+    ("resume latest --dry-run", "what holds, and what is done again"),
+    ("resume 3fa9", "the run whose id ends so"),
+)
 NOT_SAID = dict.fromkeys(("virtual", "level", "runs", "against", "out"))
-ALIKE = ("drive", "destroy_data", "rig", "budget", "influx", "faults", "drive_faults", "dry_run", "json", "quiet")
+ALIKE = (
+    "drive",
+    "destroy_data",
+    "rig",
+    "budget",
+    "influx",
+    "faults",
+    "drive_faults",
+    "dry_run",
+    "json",
+    "quiet",
+    "verbose",
+)
 
 
 def command(args) -> int:
     """Exit codes as of `run`."""
+    args.run = named.one(args.run, args.runs)
     if not (args.run / parts.REVIEW).is_file():
         return resume.command(args)
     if args.purge or args.without_rig or args.jsonl:
         raise UsageError(
-            "a review without --purge, --without-rig and --jsonl", "one of them", "leave it out: it goes on as it began"
+            "a review without --purge-method, --without-rig and --jsonl",
+            "one of them",
+            "leave it out: it goes on as it began",
         )
     from ssdrig.progress import Progress
     from ssdrig.review import ended, perform

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig import latch
+from ssdrig.arguments import old, seconds
 from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration
 from ssdrig.progress import Progress
@@ -22,44 +23,52 @@ FIRST_S = 1.0  # within it each rail that is there has sent something
 NOISY = 2.0  # times the typical noise: worth a word
 
 
+EXAMPLES = (
+    ("rig flash", "put the firmware on a new board"),
+    ("rig info --time 10s", "rails, rates, noise, clock, calibration"),
+    ("rig cut --profile crowbar --off 500ms --random 5ms 2s", "cut the drive's power at a random moment"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Each word after `rig` is a parser of its own, which names its function as `act`."""
-    words = parser.add_subparsers(dest="word", metavar="WORD", required=True)
+    words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
 
     def add(name, act, help_words):
         sub = words.add_parser(name, help=help_words, description=help_words)
-        sub.add_argument(
-            "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
-        )
+        ports.add_argument(sub)
         sub.set_defaults(act=act)
         return sub
 
     sub = add("flash", _flash, "put the firmware on a board that runs MicroPython, verify it, start it")
     sub.add_argument(
-        "--replace", action="store_true", help="also where the board has another program's main.py, which is lost"
+        "--replace", action="store_true", help="also if the board has another program's main.py, which is lost"
     )
-    sub = add("info", _info, "what the board is, its rails, rates, noise, clock error, losses, calibration")
-    sub.add_argument("--seconds", type=float, default=3.0, metavar="S", help="how long to measure (default 3)")
+    sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
+    sub.add_argument(
+        "--time", dest="seconds", type=seconds, default=3.0, metavar="TIME", help="how long to measure (default 3s)"
+    )
+    old(sub, "--seconds", "seconds", type=float)
     sub.add_argument("--json", action="store_true", help="print one JSON object")
     sub = add(
         "calibrate",
         _calibrate,
-        "two points against a reference meter, kept on the board; a person is guided through it",
+        "calibrate a rail at two points against a reference meter, step by step; the result is kept on the board",
     )
     sub.add_argument("--rail", type=int, default=0, metavar="N", help="number of the rail (default 0)")
     sub.add_argument("--quantity", choices=("V", "I", "VI"), default="VI", help="voltage, current or both (default)")
     sub.add_argument(
         "--noise",
         action="store_true",
-        help=f"instead: noise and drift over {NOISE_S:g} s with nothing connected, kept too",
+        help=f"measure noise and drift instead, for {NOISE_S:g} s with nothing connected",
     )
     sub.add_argument(
         "--readings",
         type=Path,
         metavar="FILE",
-        help="instead of asking: the figures (JSON, see hardware/calibration.md)",
+        help="take the figures from a file instead of asking (JSON, see hardware/calibration.md)",
     )
-    sub.add_argument("--forget", action="store_true", help="instead: remove the rail's calibration from the board")
+    sub.add_argument("--forget", action="store_true", help="remove the rail's calibration from the board instead")
     sub.add_argument("--json", action="store_true", help="print what was kept as one JSON object")
     switch_command.subcommands(words)
 
@@ -141,7 +150,7 @@ def calibrated(rail: dict) -> str:
 
 def _info(args: argparse.Namespace) -> int:
     if not 0.5 <= args.seconds <= 600:
-        raise UsageError("--seconds from 0.5 to 600", str(args.seconds), "choose one")
+        raise UsageError("--time from 0.5 s to 600 s", f"{args.seconds:g} s", "correct it")
     port = ports.find(args.port)
     with session(port, show=_waiting()) as here:
         found = info(here, args.seconds)

@@ -4,6 +4,7 @@ USB ids: Raspberry Pi's vendor id is 2e8a; 0005 is MicroPython's serial port on 
 are the boot ROMs of RP2040 and RP2350 waiting for a UF2 file, seen as the disk RPI-RP2 or RP2350 (data sheets, chapter
 on the boot ROM)."""
 
+import argparse
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from serial import Serial
 from serial.tools import list_ports
 
+from ssdrig.arguments import old
 from ssdrig.errors import RigError, UsageError
 
 RASPBERRY_PI, MICROPYTHON = 0x2E8A, 0x0005
@@ -27,6 +29,14 @@ class Port(NamedTuple):
     pid: int
     serial: str
     words: str
+
+
+def add_argument(parser: argparse.ArgumentParser) -> None:
+    """--rig PORT, as in `run`."""
+    parser.add_argument(
+        "--rig", dest="port", metavar="PORT", help="serial port of the board (default: the only MicroPython board)"
+    )
+    old(parser, "--port", "port")
 
 
 def listed() -> list[Port]:
@@ -49,7 +59,7 @@ def find(port: str | None = None, root: str | Path = "/", ports: list[Port] | No
             raise UsageError(
                 "one MicroPython board",
                 "; ".join(f"{p.device} (serial {p.serial})" for p in boards),
-                "say which: --port PORT",
+                "name one: --rig PORT",
             )
         if not boards:
             raise none_found(root, ports)
@@ -84,7 +94,7 @@ def none_found(root: str | Path, ports: list[Port]) -> RigError:
         "a Raspberry Pi Pico or Pico 2 on USB",
         seen,
         "plug it in with a cable that carries data; a new one: hold BOOTSEL while plugging in, run this again; another"
-        " kind of port: --port PORT",
+        " kind of port: --rig PORT",
     )
 
 
@@ -106,7 +116,7 @@ def check_access(port: str, root: str | Path = "/") -> None:
     if not os.path.exists(port):
         there = ", ".join(p.device for p in listed()) or "none"
         raise UsageError(
-            f"a serial port {port}", f"no such file (ports here: {there})", "name another port, or omit --port"
+            f"a serial port {port}", f"no such file (ports here: {there})", "name another port, or omit --rig"
         )
     try:
         Serial(port, exclusive=True).close()
@@ -135,4 +145,4 @@ def cannot_open(port: str, error: Exception, root: str | Path = "/") -> RigError
             "another program has it open",
             "end it (a run, another ssdrig, mpremote, Thonny, ModemManager)",
         )
-    return RigError(f"a serial port {port} that can be opened", str(error), "name the rig's port: --port PORT")
+    return RigError(f"a serial port {port} that can be opened", str(error), "name the rig's port: --rig PORT")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Option(NamedTuple):
-    """One of the fields that belong to a profile alone: fall_us is --fall-us."""
+    """One of the fields that belong to a profile alone: fall_us is --fall TIME, and was --fall-us."""
 
     field: str
     metavar: str
@@ -15,13 +15,21 @@ class Option(NamedTuple):
     each_rail: bool = False  # a list of numbers, one for each rail
 
     @property
+    def unit(self) -> str | None:
+        return self.field.partition("_")[2] or None
+
+    @property
     def flag(self) -> str:
+        return "--" + self.field.partition("_")[0]
+
+    @property
+    def old_flag(self) -> str:
         return "--" + self.field.replace("_", "-")
 
 
 class Profile(NamedTuple):
     options: tuple[Option, ...] = ()
-    back_by_itself: bool = False  # power returns by itself: no --off-ms
+    back_by_itself: bool = False  # power returns by itself: no --off
     lasts_us: Callable[[dict], int] = lambda own: 0  # its own fields -> how long what it times takes
     back_us: Callable[[dict], int | None] = lambda own: None  # how soon power returns by itself for the first time
     # (t90_10_us, discharge_mOhm, its own fields) -> what a person wants to know of a rail for the next cut
@@ -38,7 +46,7 @@ def bulk_uF(t90_10_us: float, discharge_mOhm: float) -> float:
 
 def _capacitance(t90_10_us: float, discharge_mOhm: float, own: dict) -> str:
     bulk = bulk_uF(t90_10_us, discharge_mOhm)
-    return f"falls as {bulk:.0f} uF through {discharge_mOhm / 1000:g} Ohm (--bulk-uF for a ramp)"
+    return f"falls as {bulk:.0f} uF through {discharge_mOhm / 1000:g} Ohm (--bulk for a ramp)"
 
 
 def _as_asked(t90_10_us: float, discharge_mOhm: float, own: dict) -> str:
@@ -64,15 +72,20 @@ PROFILES = {
     "crowbar": Profile(learnt=_capacitance),
     "ramp": Profile(
         (
-            Option("fall_us", "US", "from all to nothing, at most 2000000; what the drive draws makes it faster"),
-            Option("bulk_uF", "C", "capacitance of each --rail with its drive; a crowbar cut tells it", each_rail=True),
+            Option("fall_us", "TIME", "from all to nothing, at most 2s; what the drive draws makes it faster"),
+            Option(
+                "bulk_uF",
+                "C",
+                "capacitance of each --rail with its drive, e.g. 470uF; a crowbar cut shows it",
+                each_rail=True,
+            ),
         ),
         lasts_us=lambda own: own["fall_us"],
         learnt=_as_asked,
         draw=_ramps,
     ),
     "glitch": Profile(
-        (Option("glitch_us", "US", "how long it is off"),),
+        (Option("glitch_us", "TIME", "how long it is off"),),
         back_by_itself=True,
         lasts_us=lambda own: own["glitch_us"],
         back_us=lambda own: own["glitch_us"],
@@ -81,8 +94,8 @@ PROFILES = {
     "dips": Profile(
         (
             Option("dips", "N", "how often it is off, 2 to 200 times; 2 s in all at most"),
-            Option("down_us", "US", "how long it is off each time"),
-            Option("up_us", "US", "how long it is on between two of them"),
+            Option("down_us", "TIME", "how long it is off each time"),
+            Option("up_us", "TIME", "how long it is on between two of them"),
         ),
         back_by_itself=True,
         lasts_us=lambda own: own["dips"] * (own["down_us"] + own["up_us"]),

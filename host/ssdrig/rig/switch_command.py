@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from ssdrig import latch
+from ssdrig import latch, owner
+from ssdrig.arguments import number, old, whole
 from ssdrig.errors import RigError, SsdrigError, UsageError
 from ssdrig.rig import ports
 from ssdrig.rig.profiles import DEFAULT, PROFILES, Profile
@@ -29,33 +30,16 @@ def subcommands(words) -> None:
     sub = _word(words, "cut", _cut, "cut the drive's power at a chosen moment, record the voltage, restore it")
     _how(sub, list(PROFILES))
     sub.add_argument(
-        "--off-ms",
-        type=int,
+        "--off",
+        dest="off_ms",
+        type=whole("ms"),
         default=1000,
-        metavar="MS",
-        help="power returns after this, if the rail is low (default 1000)",
+        metavar="TIME",
+        help="power returns after this, if the rail is low (default 1000ms)",
     )
-    for name, profile in PROFILES.items():
-        for option in profile.options:
-            several = {"nargs": "+"} if option.each_rail else {}
-            words_of_it = f"of {'' if name.endswith('s') else 'a '}{name}: {option.help}"
-            sub.add_argument(option.flag, type=int, metavar=option.metavar, help=words_of_it, **several)
-    aim = sub.add_mutually_exclusive_group()
-    aim.add_argument("--after-us", type=int, metavar="US", help="delay in us, 2000 or more (default: at once)")
-    aim.add_argument("--random-us", type=int, nargs=2, metavar=("A", "B"), help="after a random delay between A and B")
-    aim.add_argument(
-        "--samples", type=int, metavar="N", help="after N consecutive samples above --above-mA, or below --below-mA"
-    )
-    aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
-    sub.add_argument(
-        "--seed", type=int, default=1, help="of --random-us and --then-us (default 1): the same seed, the same time"
-    )
-    sub.add_argument("--above-mA", type=float, metavar="MA", help="current of --samples")
-    sub.add_argument("--below-mA", type=float, metavar="MA", help="current of --samples, that it stays below")
-    sub.add_argument(
-        "--then-us", type=int, nargs=2, metavar=("A", "B"), help="a random delay behind --samples, 1 to 5000000 us"
-    )
-    sub.add_argument("--gpio", type=int, default=20, help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)")
+    old(sub, "--off-ms", "off_ms", type=int)
+    _profiles(sub)
+    _aims(sub)
     sub.add_argument(
         "--scope",
         type=Path,
@@ -64,7 +48,7 @@ def subcommands(words) -> None:
     )
     sub = _word(words, "clear", _clear, "confirm that you have looked: the bench is no longer unknown")
     sub.add_argument(
-        "--serial", metavar="RIG", help="serial of a rig that is not connected (default: the one at --port)"
+        "--serial", metavar="RIG", help="serial of a rig that is not connected (default: the one at --rig)"
     )
     sub = _word(
         words,
@@ -81,16 +65,73 @@ def subcommands(words) -> None:
         help="ADC inputs (default 26: rail 0); several share the rate",
     )
     sub.add_argument(
-        "--rate", type=int, default=500_000, help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000"
+        "--rate",
+        type=int,
+        default=500_000,
+        metavar="N",
+        help="samples/s: 500000 (default), 250000, 100000, 10000 or 2000",
     )
-    sub.add_argument("--samples", type=int, default=4000, help="how many (default 4000)")
+    sub.add_argument("--samples", type=int, default=4000, metavar="N", help="how many (default 4000)")
+
+
+def _profiles(sub) -> None:
+    """The options of each profile, and their old names."""
+    for name, profile in PROFILES.items():
+        for option in profile.options:
+            several = {"nargs": "+"} if option.each_rail else {}
+            words_of_it = f"of {'' if name.endswith('s') else 'a '}{name}: {option.help}"
+            kind = whole(option.unit) if option.unit else int
+            how = {"dest": option.field, "metavar": option.metavar, "help": words_of_it}
+            sub.add_argument(option.flag, type=kind, **how, **several)
+            if option.unit:
+                old(sub, option.old_flag, option.field, type=int, **several)
+
+
+def _aims(sub) -> None:
+    """When a cut is made."""
+    aim, two = sub.add_mutually_exclusive_group(), {"nargs": 2, "metavar": ("A", "B")}
+    aim.add_argument(
+        "--after", dest="after_us", type=whole("us"), metavar="TIME", help="delay, 2ms or more (default: at once)"
+    )
+    aim.add_argument(
+        "--random", dest="random_us", type=whole("us"), **two, help="after a random delay between A and B, e.g. 5ms 2s"
+    )
+    aim.add_argument(
+        "--consecutive",
+        dest="samples",
+        type=int,
+        metavar="N",
+        help="after N samples in a row above --above, or below --below",
+    )
+    aim.add_argument("--edge", choices=("rising", "falling"), help="at an edge of the input --gpio")
+    old(aim, "--after-us", "after_us", type=int)
+    old(aim, "--random-us", "random_us", type=int, nargs=2)
+    old(aim, "--samples", "samples", type=int)
+    sub.add_argument(
+        "--above", dest="above_mA", type=number("mA"), metavar="CURRENT", help="of --consecutive, e.g. 300mA"
+    )
+    sub.add_argument("--below", dest="below_mA", type=number("mA"), metavar="CURRENT", help="of --consecutive")
+    sub.add_argument(
+        "--then", dest="then_us", type=whole("us"), **two, help="after --consecutive a random delay, 1us to 5s"
+    )
+    old(sub, "--above-mA", "above_mA", type=float)
+    old(sub, "--below-mA", "below_mA", type=float)
+    old(sub, "--then-us", "then_us", type=int, nargs=2)
+    sub.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of --random and --then (default 1): the same seed, the same time",
+    )
+    sub.add_argument(
+        "--gpio", type=int, default=20, metavar="N", help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)"
+    )
 
 
 def _word(words, name, act, help_words):
     sub = words.add_parser(name, help=help_words, description=help_words)
-    sub.add_argument(
-        "--port", metavar="PORT", help="serial port of the board (default: the only MicroPython board there is)"
-    )
+    ports.add_argument(sub)
     sub.add_argument(
         "--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)"
     )
@@ -112,11 +153,14 @@ def _aim(args: argparse.Namespace, hello: dict) -> dict:
     if args.edge:
         return {"edge": args.edge, "gpio": args.gpio, "timeout_ms": EDGE_AT_MOST_MS}
     if not args.samples and (args.above_mA, args.below_mA, args.then_us) != (None, None, None):
-        raise UsageError("--above-mA, --below-mA and --then-us with --samples", "no --samples", "say how many samples")
+        raise UsageError(
+            "--above, --below and --then with --consecutive",
+            "no --consecutive",
+            "add how many samples: --consecutive N",
+        )
     if args.samples:
         if (args.above_mA is None) == (args.below_mA is None):
-            do = "say above or below which current"
-            raise UsageError("--above-mA or --below-mA with --samples", "none or both", do)
+            raise UsageError("--above or --below with --consecutive", "none or both", "give one current, e.g. 300mA")
         number = (args.rail or [0])[0]
         lsb_pA = next((r["current_lsb_pA"] for r in hello["rails"] if r["rail"] == number), None)
         if lsb_pA is None:
@@ -138,7 +182,7 @@ def _confirm(args: argparse.Namespace) -> None:
         file=sys.stderr,
     )
     if sys.stdin.readline().strip() != "yes":
-        raise UsageError("the word yes, or --yes", "another answer", "nothing was done")
+        raise UsageError("the word yes, or --yes", "another answer", "repeat the command; nothing was done")
 
 
 def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
@@ -220,6 +264,7 @@ def _new_file(path: Path | None) -> Iterator[TextIO | None]:
         yield None
         return
     try:
+        owner.new(path)
         file = open(path, "x")
     except OSError as error:
         do = "name a file that does not exist, in a folder where you may write"

@@ -7,11 +7,12 @@ import math
 import os
 from typing import NamedTuple
 
+from ssdrig.arguments import Parser, add_dry_run, add_quiet, old, whole_seconds
 from ssdrig.errors import UsageError
 from ssdrig.influx import sender
 from ssdrig.overprovisioning import assumed_raw_bytes, whole_MiB
 from ssdrig.run import cutting, keeping
-from ssdrig.words import parse_bytes
+from ssdrig.words import do_you_mean, parse_bytes
 
 LONGEST_S = 10_000_000  # 116 days
 VIRTUAL_DURATION_S = 60  # the virtual drives are small: all that 2000 s show of a real one shows in 60
@@ -20,113 +21,101 @@ USUAL_ALPHA = 1.07  # raw NAND to user capacity of a drive of which it is not kn
 AFTER = ((40, "3 x"), (12, "1.5 x"), (-1, "0.4 x"))  # over-provisioning of raw above so many percent -> amount
 SEEDS_EACH = 100_000  # of one of several runs: more than any plan has fio jobs
 HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next seed
+FINISH = ("keep", "trim", "purge")
+PURGE_METHOD = "how to empty a real drive (./ssdrig purge DRIVE --dry-run lists the methods; default: the best it has)"
+DRIVE = "serial or /dev/disk/by-id path (./ssdrig drives lists them); all data on it is destroyed"
+RAW_NAND = (
+    "raw NAND capacity of a real drive, e.g. 256GiB (base of --op); `assumed`: the next power of two, which every"
+    " result then says"
+)
+OP = (
+    "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; several, such as own,25,50, are runs one after the"
+    " other and a table (own: the drive's own)"
+)
+STEADY_FROM = "start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)"
+EXAMPLES = (
+    ("run consistency --virtual sata-tlc", "a minute on a SIMULATED drive"),
+    ("run consistency --drive SERIAL --dry-run", "time, bytes and share of the rated endurance"),
+    ("run consistency --drive SERIAL --destroy-data SERIAL --duration 2h --rig /dev/ttyACM0", "two hours, with power"),
+    ("run pts-iops --drive SERIAL --variant client --budget '5 TB'", "SNIA PTS IOPS, at most 5 TB written"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
     add("part", metavar="PART", nargs="?", help="of retention: write, or verify")
-    add("--variant", metavar="V", help="a variant of the plan (./ssdrig plans show PLAN)")
-    add("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the plan, as often as wanted")
-    add(
-        "--repeat", type=int, default=1, metavar="N", help="carry the plan out N times, each with other seeds; mean ± s"
-    )
-    add(
-        "--finish",
-        choices=("keep", "trim", "purge"),
-        default="keep",
-        help="what the drive is left as: as it is (default), trimmed, or purged",
-    )
-    add(
-        "--budget",
-        metavar="SIZE",
-        help='stop at the next boundary before more is written: "5 TB", or "2 %%" of the TBW',
-    )
-    add(
-        "--drive",
-        metavar="DRIVE",
-        help="serial or /dev/disk/by-id path of the drive to test; all of its data is destroyed (see ./ssdrig drives)",
-    )
-    add(
-        "--virtual", metavar="PRESET", help="test a SIMULATED drive and board instead (./ssdrig virtual --list-presets)"
-    )
-    add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
-    add(
-        "--purge",
-        metavar="METHOD",
-        help="how to empty a real drive (./ssdrig purge DRIVE --dry-run lists the methods; default: the best it has)",
-    )
-    add(
-        "--raw-nand",
-        metavar="SIZE",
-        help="raw NAND capacity of a real drive, e.g. 256GiB (base of --op); assumed: the"
-        " next power of two, which every result then says",
-    )
-    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
+    add = parser.add_argument_group("drive").add_argument
+    add("--drive", metavar="DRIVE", help=DRIVE)
+    add("--virtual", metavar="PRESET", help="a SIMULATED drive and board instead (./ssdrig virtual --list-presets)")
     add("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB (default: the preset's)")
-    add(
-        "--op",
-        metavar="PERCENT",
-        help="over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; several, such as own,25,50, are runs one"
-        " after the other and a table (own: the drive's own)",
-    )
-    add(
-        "--op-of-user",
-        metavar="PERCENT",
-        help="the same as a share of the user capacity, which is always known: 20 tests 0.8 of it; or several: 0,10,20",
-    )
+    add("--raw-nand", metavar="SIZE", help=RAW_NAND)
+    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
+    safety = parser.add_argument_group("safety")
+    add_dry_run(safety, "print what the run would do, what it writes and how long it takes; touch nothing")
+    add = safety.add_argument
+    add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
+    add("--budget", metavar="SIZE", help='write no more than this: "5 TB", or "2 %%" of the TBW; ends at a boundary')
+    add("--purge-method", dest="purge", metavar="METHOD", help=PURGE_METHOD)
+    add("--finish", choices=FINISH, default="keep", help="leave the drive as it is (default), trimmed, or purged")
+    method = parser.add_argument_group("method")
+    add = method.add_argument
+    add("--variant", metavar="V", help="a variant of the plan (./ssdrig plans show PLAN)")
+    add("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the plan; may be repeated")
+    add("--op", metavar="PERCENT", help=OP)
+    add("--op-of-user", metavar="PERCENT", help="the same as a share of the user capacity: 20 tests 0.8 of it")
     add(
         "--duration",
-        type=int,
-        metavar="S",
-        help="consistency: seconds of random write, drive time (reviews: 2000, 3600, 7200; default: until the"
-        f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S})",
+        type=whole_seconds,
+        metavar="TIME",
+        help="of consistency: random write for so long, drive time, e.g. 2000 (seconds) or 2h (default: until the"
+        f" steady-state rule holds, on a virtual drive {VIRTUAL_DURATION_S} s)",
     )
-    add(
-        "--zoom",
-        type=int,
-        metavar="S",
-        help="start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)",
-    )
-    add(
-        "--smart-interval",
-        type=int,
-        metavar="S",
-        help="seconds between SMART polls under load (default: 10 to 60 by duration)",
-    )
+    add("--steady-from", dest="zoom", type=whole_seconds, metavar="TIME", help=STEADY_FROM)
+    old(method, "--zoom", "zoom", type=whole_seconds)
     add(
         "--settle",
         action="store_true",
         help="after the load, read SMART at 60, 120 and 300 s until two readings agree: shows what the drive writes on"
         " its own",
     )
-    add("--idle", type=int, metavar="S", default=0, help="then measure idle power for S seconds, without SMART polls")
+    add("--idle", type=whole_seconds, metavar="TIME", default=0, help="then measure idle power, without SMART polls")
+    add("--repeat", type=int, default=1, metavar="N", help="carry the plan out N times, with other seeds; mean ± s")
+    add("--seed", type=int, default=4242, metavar="N", help="random seed for fio's offsets (default %(default)s)")
     cutting.add_arguments(parser)
     keeping.add_arguments(parser)
-    add("--seed", type=int, default=4242, help="random seed for fio's offsets (default %(default)s)")
+    add = parser.add_argument_group("recording").add_argument
     add("--runs", metavar="DIR", default="runs", help="parent folder of the run folders (default ./%(default)s)")
+    add(
+        "--smart-interval",
+        type=whole_seconds,
+        metavar="TIME",
+        help="time between SMART polls under load (default: 10 to 60 s by duration)",
+    )
     add(
         "--influx",
         metavar="URL",
         help="http://host:port/DB to send points to during the run (default: $SSDRIG_INFLUX, else nothing is sent)",
     )
-    add("--faults", metavar="JSON", help="faults of the virtual board (python -m ssdrig.virtual.rig.cable --help)")
-    add("--drive-faults", metavar="JSON", help='faults of the virtual drive at a loss of power: {"lying_flush": 1}')
-    add_output(parser, "print what the run would do, what it writes and how long it takes; touch nothing")
+    add = parser.add_argument_group("faults, on purpose (virtual bench)").add_argument
+    add("--faults", metavar="JSON", help="of the board (python -m ssdrig.virtual.rig.cable --help)")
+    add("--drive-faults", metavar="JSON", help='of the drive at a loss of power: {"lying_flush": 1}')
+    add_result(parser)
 
 
-def add_output(parser: argparse.ArgumentParser, dry_run: str) -> None:
-    """What is printed, and where; dry_run: what `--dry-run` prints instead."""
-    add = parser.add_argument
-    add("--dry-run", "-n", action="store_true", help=dry_run)
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """What is printed, and where."""
+    output = parser.add_argument_group("output")
+    add = output.add_argument
     add("--json", action="store_true", help="print the result as one JSON object on stdout")
     add("--jsonl", action="store_true", help="print one JSON object per second on stdout, the result last")
-    add("--quiet", action="store_true", help="no progress on stderr")
+    add_quiet(output)
+    add("-v", "--verbose", action="store_true", help="also print each event as it is recorded")
 
 
 def parse(words: list[str]) -> argparse.Namespace:
-    """The options of these words, unchecked."""
-    parser = argparse.ArgumentParser()
+    """The options of these words, unchecked. Raises UsageError."""
+    parser = Parser()
     add_arguments(parser)
     return parser.parse_args(words)
 
@@ -141,7 +130,7 @@ def check(args: argparse.Namespace) -> None:
             "two" if args.drive or args.virtual or args.target else "none",
             "give --drive SERIAL or --virtual PRESET; there is no default",
         )
-    real_only = {"--rig": args.rig, "--purge": args.purge, "--raw-nand": args.raw_nand}
+    real_only = {"--rig": args.rig, "--purge-method": args.purge, "--raw-nand": args.raw_nand}
     real_only["--destroy-data"] = args.destroy_data
     virtual_only = {"--capacity": args.capacity, "--faults": args.faults}
     virtual_only["--drive-faults"] = args.drive_faults
@@ -153,7 +142,7 @@ def check(args: argparse.Namespace) -> None:
     _within("--duration", args.duration, 4, LONGEST_S, " s")
     _within("--smart-interval", args.smart_interval, 1, LONGEST_S, " s")
     if args.zoom is not None and args.duration is not None:
-        _within("--zoom", args.zoom, 0, args.duration - 2, " s")
+        _within("--steady-from", args.zoom, 0, args.duration - 2, " s")
     _within("--idle", args.idle, 0, LONGEST_S, " s")
     _within("--repeat", args.repeat, 1, 100)
     _within("--seed", args.seed, 0, HIGHEST_SEED - args.repeat * SEEDS_EACH)
@@ -230,7 +219,7 @@ def virtual_drive(args: argparse.Namespace) -> dict:
     from ssdrig.virtual.flash.presets import PRESETS
 
     if args.virtual not in PRESETS:
-        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, "see ./ssdrig virtual --list-presets")
+        raise UsageError(f"one of {', '.join(PRESETS)}", args.virtual, do_you_mean(args.virtual, PRESETS))
     preset = PRESETS[args.virtual]
     pages, _, raw_nand_bytes = preset.geometry(parse_bytes(args.capacity) if args.capacity else None)
     return {

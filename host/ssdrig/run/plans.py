@@ -9,25 +9,31 @@ from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.plan import grammar
 from ssdrig.run import dry_run, options, prepare
 
+EXAMPLES = (
+    ("plans --virtual sata-tlc", "with time and bytes on a SIMULATED drive"),
+    ("plans show consistency > mine.toml", "a plan to begin with"),
+    ("plans check mine.toml", "is it a plan?"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = parser.add_subparsers(dest="what", metavar="list|show|check")
-    listing = sub.add_parser("list", help="the plans; with a drive, time and bytes on it (default)")
+    listing = sub.add_parser("list", help="list the plans; with a drive, time and bytes on it (default)")
     for each in (parser, listing):
-        each.add_argument("--drive", metavar="DRIVE", help="serial or by-id path: time and bytes on this drive")
-        each.add_argument("--virtual", metavar="PRESET", help="time and bytes on this SIMULATED drive")
-        each.add_argument("--capacity", metavar="SIZE", help="of the virtual drive")
-        each.add_argument("--raw-nand", metavar="SIZE", help="raw NAND of a real drive")
+        each.add_argument("--drive", metavar="DRIVE", help="with time and bytes on this drive: serial or by-id path")
+        each.add_argument("--virtual", metavar="PRESET", help="with time and bytes on this SIMULATED drive")
+        each.add_argument("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB")
+        each.add_argument("--raw-nand", metavar="SIZE", help="raw NAND capacity of a real drive, e.g. 256GiB")
         each.add_argument(
-            "--runs", metavar="DIR", default="runs", help="earlier runs, which tell best what a plan takes"
+            "--runs", metavar="DIR", default="runs", help="folder of earlier runs, from which times are estimated best"
         )
-        each.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    show = sub.add_parser("show", help="a plan as it is, after its title")
-    show.add_argument("plan", metavar="NAME|FILE")
+        each.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    show = sub.add_parser("show", help="print a plan's file")
+    show.add_argument("plan", metavar="NAME|FILE", help="name of a plan, or a plan file (….toml)")
     check = sub.add_parser(
-        "check", help="read a plan file, with each of its variants; exit 2 and one error if it is wrong"
+        "check", help="check a plan file with each of its variants; one error and exit code 2 if it is wrong"
     )
-    check.add_argument("plan", metavar="FILE")
+    check.add_argument("plan", metavar="FILE", help="a plan file (….toml)")
 
 
 def command(args) -> int:

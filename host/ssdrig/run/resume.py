@@ -9,7 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ssdrig import __version__, bench, journal, parts, words
+from ssdrig import __version__, bench, journal, named, parts, words
+from ssdrig.arguments import add_dry_run
 from ssdrig.drive.target import confirm, guard, inventory
 from ssdrig.drive.wear import warranty
 from ssdrig.errors import UsageError
@@ -25,19 +26,19 @@ from ssdrig.run.teardown import Stop, Teardown
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run", metavar="RUN", type=Path, help="the run folder")
+    add("run", metavar="RUN", type=Path, help=f"a run or a review: {named.HELP}")
+    add("--runs", metavar="DIR", default="runs", help="where `latest` and ids are looked for (default ./%(default)s)")
+    add_dry_run(parser, "print what holds, what is void and what is done again; touch nothing")
     add("--drive", metavar="DRIVE", help="where the drive of the run is now (default: by its serial)")
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
-    add("--purge", metavar="METHOD", help="how to empty a real drive, where that has to be done again")
+    add("--purge-method", dest="purge", metavar="METHOD", help="how to empty a real drive, where that is done again")
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive")
     add("--without-rig", action="store_true", help="go on without the rig that the run began with: no power, no energy")
-    add(
-        "--budget", metavar="SIZE", help='as of ./ssdrig run, for all parts together (default: that of the run): "5 TB"'
-    )
-    add("--influx", metavar="URL", help="as of ./ssdrig run")
+    add("--budget", metavar="SIZE", help='for all parts together, e.g. "5 TB" (default: that of the run)')
+    add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add("--faults", metavar="JSON", help="faults of the virtual board")
     add("--drive-faults", metavar="JSON", help="faults of the virtual drive at a loss of power")
-    options.add_output(parser, "print what holds, what is void and what is done again; touch nothing")
+    options.add_result(parser)
 
 
 def command(args) -> int:

@@ -27,11 +27,12 @@ from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, cutting, dry_run, engine, keeping, prepare
+from ssdrig.run import able, cutting, dry_run, engine, keeping, prepare, verbose
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
 from ssdrig.run.live import Live, anchor
+from ssdrig.run.options import EXAMPLES as EXAMPLES
 from ssdrig.run.options import add_arguments as add_arguments
 from ssdrig.run.teardown import Stop, Teardown, exit_code, words_of
 from ssdrig.steps.pace import Pace
@@ -289,6 +290,8 @@ def carry_out(
         book = begin(said) if begin else journal.create(args.runs, said)
         teardown.push("close the journal", lambda: end.close(book, teardown))
         teardown.record = lambda words: book.event("note", text=words)
+        if args.verbose:
+            book.heard = verbose.teller(show.say)
         with end.of_steps(stop):
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None

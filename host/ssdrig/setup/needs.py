@@ -37,12 +37,12 @@ def _only(*commands: str) -> frozenset[str]:
     return frozenset(commands)
 
 
-BENCH = _only("demo", "run", "resume", "test", "bench")
-SMART = _only("drives", "wear", "watch", "run", "resume", "calibrate")
+BENCH = _only("demo", "run", "resume", "test", "selfcheck")
+SMART = _only("drives", "wear", "watch", "run", "resume", "units")
 EMULATOR = _only("emulator")  # ./ssdrig setup --emulator
 ARM_LIBRARY = "/usr/lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
 PROGRAMS = (
-    Program("fio", "fio", BENCH | {"calibrate"}, BENCH | {"calibrate"}, "makes the I/O load"),
+    Program("fio", "fio", BENCH | {"units"}, BENCH | {"units"}, "makes the I/O load"),
     Program("micropython", "micropython", BENCH, BENCH, "runs the rig's firmware on the virtual bench"),
     Program(
         "influxd",
@@ -52,7 +52,7 @@ PROGRAMS = (
         "the database that the demo and tests send points to",
         "influxdb",
     ),
-    Program("nbdkit", "nbdkit", _only(), _only("test", "bench"), "the NBD server that ours is compared with"),
+    Program("nbdkit", "nbdkit", _only(), _only("test", "selfcheck"), "the NBD server that ours is compared with"),
     Program("gpg", "gnupg", _only(), _only("test"), "signs the apt archive that a test of the set-up makes"),
     Program("smartctl", "smartmontools", _only(), SMART | {"test"}, "reads SMART", "smartmontools"),
     Program(
@@ -62,7 +62,7 @@ PROGRAMS = (
         SMART | {"purge", "test"},
         "reads the log pages of NVMe drives, formats and sanitizes them",
     ),
-    Program("hdparm", "hdparm", _only(), _only("run", "purge", "calibrate", "test"), "erases ATA drives"),
+    Program("hdparm", "hdparm", _only(), _only("run", "purge", "units", "test"), "erases ATA drives"),
     Program(
         "qemu-system-x86_64",
         "qemu-system-x86",
@@ -72,7 +72,7 @@ PROGRAMS = (
     ),
     Program("busybox", "busybox-static", _only(), _only("test"), "boots that guest"),
     Program("dmsetup", "dmsetup", _only(), _only("test"), "puts a volume on a disk of that guest"),
-    Program("chromium", "chromium", _only(), _only("test", "bench"), "draws the report that is tested"),
+    Program("chromium", "chromium", _only(), _only("test", "selfcheck"), "draws the report that is tested"),
     Program("pdftotext", "poppler-utils", _only(), _only("test"), "reads the report as it is printed"),
     Program("ngspice", "ngspice", _only(), _only("test"), "simulates the rig's power switch"),
     Program("cmake", "cmake", EMULATOR, EMULATOR, "builds MicroPython for the emulated board"),

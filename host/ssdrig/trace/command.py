@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig.arguments import add_dry_run
 from ssdrig.drive.target import inventory
 from ssdrig.errors import UsageError
 from ssdrig.load import traceform
@@ -19,35 +20,64 @@ from ssdrig.words import clock, parse_bytes, parse_seconds, size
 SCALED = "SCALED: fewer I/Os than the source had"
 
 
+EXAMPLES = (
+    ("trace make bench-light-like light.trace", "a trace from published statistics"),
+    ("trace play light.trace --virtual sata-tlc", "on a SIMULATED drive"),
+    ("trace show light.trace", "sizes, depths, pauses"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     words = "make a trace from the published statistics of a storage bench"
     make = actions.add_parser("make", help=words, description=words)
     make.add_argument("bench", metavar="BENCH", help=", ".join(BENCHES))
     make.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
-    make.add_argument("--seed", type=int, default=1, help="another seed, another order, the same statistics")
+    make.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="random seed: another order, the same statistics"
+    )
     make.add_argument("--scale", type=float, default=1.0, metavar="S", help="share of the source's I/Os, up to 1")
     make.add_argument(
-        "--working-set", default="64GiB", metavar="SIZE", help="the range that is used, from the drive's beginning"
+        "--working-set",
+        default="64GiB",
+        metavar="SIZE",
+        help="range that is used, from the drive's beginning (default %(default)s)",
     )
-    make.add_argument("--idle-cap", default="25ms", metavar="TIME", help="longest pause; full: none is shortened")
-    make.add_argument("--block", default="512", metavar="BYTES", help="4096 for a drive that takes nothing smaller")
-    words = "make a trace of somebody else's: " + ", ".join(each.name for each in formats.FORMATS)
+    make.add_argument(
+        "--idle-cap",
+        default="25ms",
+        metavar="TIME",
+        help="longest pause (default %(default)s); full: none is shortened",
+    )
+    make.add_argument(
+        "--block",
+        default="512",
+        metavar="BYTES",
+        help="block size; 4096 for a drive with blocks of 4 KiB (default %(default)s)",
+    )
+    words = "convert a trace of another format: " + ", ".join(each.name for each in formats.FORMATS)
     turn = actions.add_parser("convert", help=words, description=words)
     turn.add_argument("source", metavar="SOURCE", type=Path, help="the file, also as .gz; its format is recognized")
     turn.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
-    turn.add_argument("--device", default="", metavar="NAME", help="which, where the file has several")
-    turn.add_argument("--range", metavar="SIZE", help="what lies beyond it begins again at its beginning")
-    turn.add_argument("--block", default="512", metavar="BYTES", help="4096 for a drive that takes nothing smaller")
-    turn.add_argument("--ios", type=int, metavar="N", help="the first N only")
+    turn.add_argument("--device", default="", metavar="NAME", help="device to take, where the file has several")
+    turn.add_argument("--range", metavar="SIZE", help="offsets beyond this size wrap around to its beginning")
+    turn.add_argument(
+        "--block",
+        default="512",
+        metavar="BYTES",
+        help="block size; 4096 for a drive with blocks of 4 KiB (default %(default)s)",
+    )
+    turn.add_argument("--ios", type=int, metavar="N", help="take the first N only")
     turn.add_argument("--no-trims", action="store_true", help="leave trims out")
     turn.add_argument("--no-flushes", action="store_true", help="leave flushes out")
     words = "record what a disk of this machine is asked for; nothing is written to it (root)"
     record = actions.add_parser("record", help=words, description=words)
     record.add_argument("drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
     record.add_argument("file", metavar="FILE", type=Path, help="the trace file to write")
-    record.add_argument("--time", default="60s", metavar="TIME", help="how long; Ctrl-C ends it earlier")
-    show = actions.add_parser("show", help="what a trace is", description="What a trace is, measured from its rows.")
+    record.add_argument(
+        "--time", default="60s", metavar="TIME", help="how long, e.g. 10m (default %(default)s); Ctrl-C ends it earlier"
+    )
+    show = actions.add_parser("show", help="show what a trace is like, measured from its rows")
     show.add_argument("file", metavar="FILE", type=Path, help="a trace file")
     words = "play a trace on a drive at the trace's own times; THIS DESTROYS THE DRIVE'S DATA"
     play = actions.add_parser("play", help=words, description=words)
@@ -55,15 +85,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = play.add_mutually_exclusive_group(required=True)
     where.add_argument("--drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path")
     where.add_argument("--virtual", metavar="PRESET", help="a SIMULATED drive instead")
-    play.add_argument("--capacity", metavar="SIZE", help="of the SIMULATED drive")
-    play.add_argument("--destroy-data", metavar="SERIAL", help="the drive's full serial: its data may be destroyed")
-    play.add_argument("--speed", type=float, default=1.0, metavar="N", help="the trace's times divided by N")
-    play.add_argument("--idle-cap", metavar="TIME", help="gaps are cut to this, such as 25ms; default: none is")
-    play.add_argument("--closed", action="store_true", help="no times: as fast as possible at the trace's queue depths")
-    play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O there")
-    play.add_argument("-n", "--dry-run", action="store_true", help="only say what would be done and what is against it")
+    play.add_argument("--capacity", metavar="SIZE", help="capacity of the SIMULATED drive, e.g. 8GiB")
+    play.add_argument(
+        "--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed"
+    )
+    play.add_argument("--speed", type=float, default=1.0, metavar="N", help="divide the trace's times by N")
+    play.add_argument("--idle-cap", metavar="TIME", help="shorten pauses to this, e.g. 25ms (default: none)")
+    play.add_argument(
+        "--closed", action="store_true", help="ignore the times: as fast as possible at the trace's queue depths"
+    )
+    play.add_argument("--records", metavar="FILE", type=Path, help="keep the times of each I/O in this file")
+    add_dry_run(play, "only say what would be done and what stands against it")
     for action in (make, turn, record, show, play):
-        action.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+        action.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
 def command(args: argparse.Namespace) -> int:

@@ -12,14 +12,20 @@ from pathlib import Path
 import numpy as np
 
 from ssdrig import prctl
+from ssdrig.arguments import Parser
 from ssdrig.errors import SsdrigError, UsageError
 from ssdrig.overprovisioning import tested_bytes
-from ssdrig.words import parse_bytes
+from ssdrig.words import do_you_mean, parse_bytes, size
+
+EXAMPLES = (
+    ("virtual --list-presets", "which drives there are"),
+    ("virtual --preset sata-tlc --socket /tmp/drive", "serve one over NBD, for any client"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--preset", help="which drive (see --list-presets)")
+    add("--preset", metavar="PRESET", help="which drive (see --list-presets)")
     add(
         "--op",
         type=float,
@@ -54,8 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--state", metavar="FILE", help="start from this snapshot (see precondition)")
     add("--kept", metavar="DIR", help="start from the drive that a run has kept there (RUN/drive)")
     add("--die-with-parent", action="store_true", help="end when the process that started this one ends")
-    add("--list-presets", action="store_true", help="print the presets as JSON and end")
-    actions = parser.add_subparsers(dest="action", metavar="{ledger,precondition,age}")
+    add("--list-presets", action="store_true", help="list the presets and end (--json: all their constants)")
+    add("--json", action="store_true", help="of --list-presets: print one JSON object on stdout")
+    actions = parser.add_subparsers(dest="action", metavar="COMMAND")
     words = "print the truth of a drive as JSON"
     ledger = actions.add_parser("ledger", help=words, description=words)
     where = ledger.add_mutually_exclusive_group(required=True)
@@ -63,19 +70,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--truth", dest="ledger_truth", metavar="DIR", help="its truth folder, also after its end")
     words = "age a drive offline, much faster than through NBD, and keep its state"
     age = actions.add_parser("precondition", help=words, description=words)
-    age.add_argument("--preset", dest="age_preset", required=True)
-    age.add_argument("--capacity", dest="age_capacity", metavar="SIZE")
-    age.add_argument("--fill", choices=("seq", "random"), required=True)
-    age.add_argument("--drive-writes", type=float, required=True, metavar="X", help="in units of the user capacity")
-    age.add_argument("--seed", type=int, default=1)
+    age.add_argument(
+        "--preset", dest="age_preset", metavar="PRESET", required=True, help="which drive (see --list-presets)"
+    )
+    age.add_argument(
+        "--capacity", dest="age_capacity", metavar="SIZE", help="user capacity, e.g. 8GiB (default: the preset's)"
+    )
+    age.add_argument("--fill", choices=("seq", "random"), required=True, help="how it is written")
+    age.add_argument(
+        "--drive-writes",
+        type=float,
+        required=True,
+        metavar="X",
+        help="how much is written, in units of the user capacity",
+    )
+    age.add_argument("--seed", type=int, default=1, metavar="N", help="random seed (default %(default)s)")
     age.add_argument("--state", dest="age_state", required=True, metavar="FILE", help="continues from it if it exists")
     words = "let a kept drive lie without power for a time, so that what it holds decays"
     shelf = actions.add_parser("age", help=words, description=words)
     shelf.add_argument(
         "--state", dest="aged_state", required=True, metavar="DIR", help="where a run has kept it (RUN/drive)"
     )
-    shelf.add_argument("--hours", type=float, metavar="H")
-    shelf.add_argument("--celsius", type=float, metavar="T")
+    shelf.add_argument("--hours", type=float, metavar="H", help="how long")
+    shelf.add_argument("--celsius", type=float, metavar="T", help="how warm, °C")
     shelf.add_argument("--profile", metavar="FILE", help="in place of both: a line `hours,celsius` for each step")
 
 
@@ -87,7 +104,7 @@ def command(args: argparse.Namespace) -> int:
     if args.action == "age":
         return age(args)
     if args.list_presets:
-        return list_presets()
+        return list_presets(args.json)
     if not args.preset:
         raise UsageError("--preset", "none", "see ./ssdrig virtual --help")
     if not args.socket and not args.nvme_tcp:
@@ -225,12 +242,22 @@ def storage(hours: float | None, celsius: float | None, profile: str | None) -> 
         raise UsageError(f"lines of `hours,celsius` in {profile}", str(e), "write a line for each step") from e
 
 
-def list_presets() -> int:
+def list_presets(as_json: bool) -> int:
     from dataclasses import asdict
 
     from ssdrig.virtual.flash.presets import PRESETS
 
-    print(json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1))
+    if as_json:
+        print(json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1))
+        return 0
+    rows = [("PRESET", "MODEL", "CAPACITY", "RAW NAND", "TBW", "TIME x")]
+    for name, preset in PRESETS.items():
+        pages, _, raw_nand_bytes = preset.geometry(None)
+        rated = size(preset.rated_write_bytes(pages * 4096))
+        rows.append((name, preset.model, size(pages * 4096), size(raw_nand_bytes), rated, str(preset.time_dilation)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0
 
 
@@ -238,7 +265,7 @@ def _preset(name: str):
     from ssdrig.virtual.flash.presets import PRESETS
 
     if name not in PRESETS:
-        raise UsageError(f"a preset, one of {', '.join(PRESETS)}", name, "see ./ssdrig virtual --list-presets")
+        raise UsageError(f"one of {', '.join(PRESETS)}", name, do_you_mean(name, PRESETS))
     return PRESETS[name]
 
 
@@ -260,7 +287,7 @@ def _drive(preset, capacity: str | None, state: str | None, **how):
 
 def main(words: list[str] | None = None) -> int:
     """The command as a process of its own; its exit code."""
-    parser = argparse.ArgumentParser(prog="ssdrig virtual", description=__doc__)
+    parser = Parser(prog="ssdrig virtual", description=__doc__)
     add_arguments(parser)
     try:
         return command(parser.parse_args(words))

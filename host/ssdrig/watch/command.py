@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from ssdrig.arguments import add_quiet, old, seconds
 from ssdrig.drive.smart import counters
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.target import inventory
@@ -28,6 +29,12 @@ DRIVE_KEYS = ("model", "serial", "firmware", "by_id", "node", "interface", "capa
 ONCE_SEND_S = 20.0
 
 
+EXAMPLES = (
+    ("watch --interval 10m", "all SSDs, every ten minutes, until it is stopped"),
+    ("watch --once", "a table of all SSDs"),
+)
+
+
 def add_arguments(parser) -> None:
     add = parser.add_argument
     add(
@@ -36,19 +43,22 @@ def add_arguments(parser) -> None:
         metavar="DRIVE",
         help="serial or /dev/disk/by-id path (default: all SSDs, also those plugged in later)",
     )
-    add("--interval", type=float, default=3600, metavar="S", help="seconds from poll to poll (default %(default)g)")
+    add("--interval", type=seconds, default=3600, metavar="TIME", help="from poll to poll, e.g. 10m (default 1h)")
     add("--once", action="store_true", help="poll once, print a table, exit")
     add(
-        "--dir",
+        "--history",
+        dest="dir",
         type=Path,
         metavar="DIR",
-        help="where polls are kept (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)",
+        help="where polls are kept, and `wear --history` finds them"
+        " (default: $STATE_DIRECTORY/watch in a service, else $XDG_STATE_HOME/ssdrig/watch)",
     )
+    old(parser, "--dir", "dir", type=Path)
     add(
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
     )
     add("--json", action="store_true", help="print one JSON object a poll on stdout, once it is kept")
-    add("--quiet", action="store_true", help="print nothing on stderr but why it ended")
+    add_quiet(parser, "print nothing on stderr but why it ended")
 
 
 def command(args) -> int:
@@ -62,7 +72,7 @@ def command(args) -> int:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise JournalError(f"to make {folder}", error.strerror or str(error), "choose another --dir") from error
+        raise JournalError(f"to make {folder}", error.strerror or str(error), "choose another --history") from error
     set_torn_aside(folder, show.say)
     report = _print_json if args.json else None
     if args.once:

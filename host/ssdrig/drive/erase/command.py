@@ -6,8 +6,9 @@ import json
 import sys
 from dataclasses import asdict
 
+from ssdrig.arguments import add_dry_run
 from ssdrig.drive.erase.purge import METHODS, ONLY_IF_ASKED, OTHER_INTERFACE, choose, methods, purge
-from ssdrig.drive.target import confirm, guard, inventory
+from ssdrig.drive.target import confirm, guard
 from ssdrig.drive.target.confirm import confirmed
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.drive.wear import warranty
@@ -15,26 +16,30 @@ from ssdrig.errors import DriveError, UnsafeTarget
 from ssdrig.progress import Progress
 from ssdrig.words import clock, size
 
+EXAMPLES = (
+    ("purge SERIAL --dry-run", "the methods of this drive, and what stands against them"),
+    ("purge SERIAL --destroy-data SERIAL --method sanitize-block", "erase it, and verify that it is empty"),
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     confirm.add_arguments(parser)
     parser.add_argument(
         "--method",
+        "--purge-method",
         default="auto",
         choices=("auto", *METHODS),
         metavar="METHOD",
         help=f"auto (the best there is) or {', '.join(METHODS)}",
     )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="only show what could be done and what stands against it"
-    )
-    parser.add_argument("--json", action="store_true", help="the result as JSON on stdout")
+    add_dry_run(parser, "only show what could be done and what stands against it")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object on stdout")
 
 
 def command(args: argparse.Namespace) -> int:
     """0: purged and seen to be so, or a dry run with nothing against it. 3: refused. 4: drive. Unverified effect: 0,
     with words."""
-    drive = inventory.find(args.drive)
+    drive = confirm.chosen(args)
     if args.dry_run or not (args.destroy_data or sys.stdin.isatty()):
         return _dry_run(args, drive)
     chosen = choose(methods(drive), args.method)

@@ -142,7 +142,7 @@ def _bytes(out: dict, found: dict, hours: int | None, units_missing: list, smart
     for role, words in units_missing:
         kind = "nand_written" if role.startswith("nand") else role
         if out.get(f"{kind}_bytes") is None and role != "host_read" and not _said(unknown, in_words(role)):
-            unknown.append(f"{in_words(role)}: {words}{where}; to find it: ./ssdrig calibrate")
+            unknown.append(f"{in_words(role)}: {words}{where}; to find it: ./ssdrig units")
 
 
 def _without_wrapped(readings: list[Found], name: str, unknown: list[str]) -> list[Found]:

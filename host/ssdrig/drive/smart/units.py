@@ -1,4 +1,4 @@
-"""Units of counters that earlier calibrations found (`ssdrig calibrate`), by model and firmware, in
+"""Units of counters that earlier calibrations found (`ssdrig units`), by model and firmware, in
 $XDG_DATA_HOME/ssdrig/units.json (~/.local/share without it):
 {"schema": 1, "units": [{"model", "firmware", "key": "ata:241", "unit_bytes", "counts", "written_bytes", "serial",
 "utc"}]}."""
@@ -8,12 +8,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ssdrig import owner
 from ssdrig.errors import JournalError
 from ssdrig.files import write_atomically
 
 
 def units_path() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+    home = os.environ.get("XDG_DATA_HOME") or owner.home() / ".local/share"
     return Path(home) / "ssdrig" / "units.json"
 
 
@@ -46,6 +47,7 @@ def save_units(model: str, firmware: str, serial: str, findings: list[dict], wri
     rows = [row for row in _load() if (row["model"], row["firmware"], row["key"]) not in replaced] + new
     path = units_path()
     try:
+        owner.new(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (json.dumps({"schema": 1, "units": rows}, indent=1, ensure_ascii=False) + "\n").encode())
     except OSError as error:

@@ -3,22 +3,29 @@
 import argparse
 import sys
 
+from ssdrig.arguments import add_drive
+from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
-from ssdrig.errors import UnsafeTarget
+from ssdrig.errors import UnsafeTarget, UsageError
 
 TAIL = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which drive is meant, and that its data may go."""
-    parser.add_argument(
-        "drive", metavar="DRIVE", help="serial number or /dev/disk/by-id path (./ssdrig drives lists them)"
-    )
+    add_drive(parser, "serial or /dev/disk/by-id path (./ssdrig drives lists them)")
     parser.add_argument(
         "--destroy-data",
         metavar="SERIAL",
-        help="the drive's full serial: all data on it may be destroyed; without it, only a terminal is asked",
+        help="repeat the serial to confirm that all data may be destroyed (without it, a terminal is asked)",
     )
+
+
+def chosen(args: argparse.Namespace) -> Drive:
+    """The drive that these arguments name. Raises UsageError."""
+    if not args.drive:
+        raise UsageError("DRIVE", "none", "name it by its serial: ./ssdrig drives lists them")
+    return inventory.find(args.drive)
 
 
 def confirmed(drive: Drive, destroy_serial: str | None) -> str:

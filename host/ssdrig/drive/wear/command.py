@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 
+from ssdrig.arguments import add_drive
 from ssdrig.drive.smart import counters, saved, smart_answer
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.drive.wear import endurance, retention, wa, warranty
@@ -16,6 +17,10 @@ from ssdrig.errors import DriveError, UsageError
 from ssdrig.terminal import printable
 
 ROOM_C = 25.0
+EXAMPLES = (
+    ("wear SERIAL", "ask a drive (as root)"),
+    ("wear --smartctl smart.json --rate 50GB/day --start 2024-05-01", "a saved `smartctl --json=cv -x`"),
+)
 HARD_DISK = "A hard disk: wear of flash does not apply"
 FROM_BIRTH = (  # 0 when the drive was new
     "host_written_bytes",
@@ -29,7 +34,7 @@ FROM_BIRTH = (  # 0 when the drive was new
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("drive", nargs="?", metavar="DRIVE", help="serial or /dev/disk/by-id path")
+    add_drive(parser, "serial or /dev/disk/by-id path (./ssdrig drives lists them)")
     add(
         "--smartctl",
         nargs="+",
@@ -44,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--history",
         metavar="DIR",
-        help="what `ssdrig watch` recorded, for the rate and for write amplification over time",
+        help="what `ssdrig watch --history DIR` recorded, for the rate and for write amplification over time",
     )
     add("--rate", metavar="BYTES/TIME", help="host writes to project with, such as 50GB/day or 1.2TB/month")
     add(

@@ -1,7 +1,6 @@
 """The wear of a drive for people: bars, sentences, what is not known. Pure, but for asking whether stdout is a
 terminal."""
 
-import os
 import shutil
 import sys
 import textwrap
@@ -10,10 +9,9 @@ from ssdrig import words as in_words
 from ssdrig.drive.smart.plausible import ERROR_COUNTERS
 from ssdrig.drive.wear.endurance import Rate, rate_words
 from ssdrig.drive.wear.wa import figure
-from ssdrig.terminal import printable
+from ssdrig.terminal import painted, painter, printable
 
 BAR = 20
-COLOURS = {"green": "\x1b[32m", "yellow": "\x1b[33m", "red": "\x1b[31m", "bold": "\x1b[1m", "dim": "\x1b[2m"}
 LIMITS = {
     "tbw": "the rated TBW",
     "pe_cycles": "the rated P/E cycles",
@@ -34,7 +32,7 @@ def screen(found: dict, width: int | None = None, colour: bool | None = None, ex
     made printable. explain: with what the retention figure means."""
     found = _printable(found)
     width = min(width or shutil.get_terminal_size((80, 24)).columns, 100)
-    paint = _painter(colour if colour is not None else sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    paint = painter(sys.stdout) if colour is None else painted if colour else lambda text, name: text
     lines = _head(found, width, paint)
     bars = _bars(found, paint)
     lines += ["", *bars] if bars else []
@@ -257,9 +255,3 @@ def _span(ahead: dict, calendar: bool) -> str:
         low, high = low.split(" ")[0], high.split(" ")[0]
     range_ = "" if low == high else f" ({low} to {high})"
     return value + clock + range_
-
-
-def _painter(colour: bool):
-    return (
-        (lambda text, name: f"{COLOURS[name]}{text}\x1b[0m" if text else text) if colour else (lambda text, name: text)
-    )

@@ -11,6 +11,7 @@ import tomllib
 from datetime import date
 from pathlib import Path
 
+from ssdrig import owner
 from ssdrig.drive.wear.endurance import Limits, dwpd_of_tbw, tbw_of_dwpd
 from ssdrig.errors import UsageError
 
@@ -31,7 +32,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 def user_file() -> Path:
     """$XDG_CONFIG_HOME/ssdrig/warranty.toml: rows there win over the shipped ones."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "ssdrig" / "warranty.toml"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or owner.home() / ".config") / "ssdrig" / "warranty.toml"
 
 
 def limits_for(model: str, capacity_bytes: int | None) -> Limits | None:

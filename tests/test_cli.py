@@ -1,0 +1,366 @@
+"""The words of the command line: help, examples, what was meant, quantities, old names, which run is meant."""
+
+import argparse
+import importlib
+import json
+import os
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+
+from ssdrig import arguments, cli, named, owner
+from ssdrig.errors import SsdrigError, UsageError, exit_codes
+from ssdrig.run import options, verbose
+from ssdrig.terminal import error_lines
+
+
+def modules() -> dict:
+    return {name: importlib.import_module(module) for name, (module, _) in cli.COMMANDS.items()}
+
+
+def parsers(parser: argparse.ArgumentParser):
+    """Each parser below one, itself included."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                yield from parsers(child)
+
+
+ALL = list(parsers(cli.parser_of(modules())))
+
+
+# ---- help
+
+
+@pytest.mark.parametrize("columns", [70, 80, 100])
+def test_the_help_has_every_command_in_its_group_and_fits(columns):
+    text = cli.help_text(columns)
+    assert max(map(len, text.splitlines())) <= columns
+    grouped = [name for names in cli.GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted([*cli.COMMANDS, *cli.OF_THE_CLONE]), "each command belongs to one group"
+    for name in grouped:
+        assert f"\n  {name} " in text
+    for words in ("first steps:", "./ssdrig demo", "README.md", *(name for name, _ in exit_codes().values())):
+        assert words in " ".join(text.split())
+
+
+def test_without_words_the_help_is_shown_and_nothing_was_done(capsys):
+    assert cli.main([]) == 2
+    seen = capsys.readouterr()
+    assert not seen.out and "first steps:" in seen.err
+
+
+@pytest.mark.parametrize("words", [["help"], ["--help"], ["help", "run"], ["run", "-h"], ["help", "bench"]])
+def test_ways_to_ask_for_help(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 0 and "usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("parser", ALL, ids=[each.prog for each in ALL])
+def test_every_argument_is_explained_in_the_width_of_the_terminal(parser, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, parser.format_usage().splitlines())) <= 80
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            continue
+        assert action.help, f"{parser.prog} {action.dest}"
+        if action.help != argparse.SUPPRESS:
+            assert action.nargs == 0 or action.metavar or action.choices, f"{parser.prog} {action.dest}: no metavar"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_example_can_be_typed(name):
+    module = modules()[name]
+    parser = cli.parser_of({name: module})
+    for words, what in getattr(module, "EXAMPLES", ()):
+        found = shlex.split(words.partition(" > ")[0])
+        assert found[0] == name and what
+        parser.parse_args(found)
+    for words, _ in cli.FIRST:
+        assert words.split()[0] in cli.COMMANDS
+
+
+# ---- wrong words
+
+
+@pytest.mark.parametrize(
+    "words, expected, found, hint",
+    [
+        ("reprot", "a command", "'reprot'", "do you mean 'report'?"),
+        ("zzz", "a command", "'zzz'", "`ssdrig --help` lists the commands"),
+        ("--foo", "an option of `ssdrig`", "--foo", "lists the options"),
+        ("run --durration 5", "an option of `ssdrig run`", "--durration", "do you mean '--duration'?"),
+        ("run consistency --virtual sata-tlc --foo=3", "an option of", "--foo=3", "?"),
+        ("run x -Z", "an option of `ssdrig run`", "-Z", "lists the options"),
+        ("rig cutt", "`ssdrig rig` flash, info, calibrate", "'cutt'", "do you mean 'cut'?"),
+        ("rig", "COMMAND", "none", "ssdrig rig --help"),
+        ("rig cut --zoom", "an option of `ssdrig rig cut`", "--zoom", "lists the options"),
+        ("run", "PLAN", "none", "ssdrig run --help"),
+        ("run x y z", "no more words", "z", "ssdrig run --help"),
+        ("run x --repeat two", "--repeat with a whole number", "'two'", "ssdrig run --help"),
+        ("run x --repeat", "--repeat with a value", "none", "ssdrig run --help"),
+        ("run x --finish kepe", "--finish keep, trim or purge", "'kepe'", "do you mean 'keep'?"),
+        ("run x --duration soon", "--duration with a duration such as 90", "'soon'", "units"),
+        ("run x --duration 1.5", "--duration with whole seconds", "'1.5'", "round it"),
+        ("run x --json=3", "--json without a value", "'3'", "--help"),
+        ("run x --p 3", "one option", "--p, which may be --purge-method, --power-off", "--help"),
+        ("run consistancy --virtual sata-tlc", "one of the plans", '"consistancy"', "do you mean 'consistency'?"),
+        ("run consistency --virtual sata-tlx", "one of sata-mlc, sata-tlc", "sata-tlx", "do you mean 'sata-tlc'?"),
+        ("trace play x --drive 3 --virtual 4", "--virtual or --drive", "both", "--help"),
+        ("trace play x", "one of --drive --virtual", "none", "--help"),
+        ("rig cut --random 5ms", "--random with two values", "fewer", "--help"),
+        ("rig cut --off 1000", "--off with a duration such as", "'1000'", "units"),
+        ("rig cut --above 300", "--above with a current such as 300mA", "'300'", "uA"),
+        ("purge", "DRIVE", "none", "./ssdrig drives"),
+        ("units --write 1MiB", "DRIVE", "none", "./ssdrig drives"),
+        ("selfcheck energi", "names of", "energi", "do you mean 'energy'?"),
+    ],
+)
+def test_wrong_words_are_usage_errors_that_say_what_was_meant(words, expected, found, hint, capsys):
+    assert cli.main(words.split()) == 2
+    seen = capsys.readouterr()
+    lines = seen.err.replace("\r\x1b[K", "").splitlines()
+    assert not seen.out and len(lines) == 3, lines
+    assert ": error: expected " in lines[0] and expected in lines[0]
+    assert lines[1].startswith("  found: ") and found in lines[1]
+    assert lines[2].startswith("  hint:  ") and hint in lines[2]
+
+
+def test_nothing_is_begun_before_all_words_are_read(monkeypatch, tmp_path):
+    """A wrong option behind a right one, and a value that no run could have."""
+    from ssdrig.virtual import bench
+
+    monkeypatch.setattr(bench, "start", lambda *_, **__: pytest.fail("the virtual bench was started"))
+    for words in ("--capacity huge", "--op 250", "--duration 3", "--steady-from 70", "--nope"):
+        run = ["run", "consistency", "--virtual", "sata-tlc", "--duration", "60", "--runs", str(tmp_path / "runs")]
+        assert cli.main([*run, *words.split()]) == 2, words
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_error_is_one_line_a_part_whatever_it_holds(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = error_lines("ssdrig x", UsageError("a\nb", "\x1b[2Jmodel\nfound: no", "c"))
+    assert text == "ssdrig x: error: expected a b\n  found: \\x1b[2Jmodel found: no\n  hint:  c"
+
+
+# ---- quantities
+
+
+@pytest.mark.parametrize(
+    "words, key, value",
+    [
+        ("run x --duration 5m", "duration", 300),
+        ("run x --duration 90", "duration", 90),
+        ("run x --duration 1.5h", "duration", 5400),
+        ("run x --duration 33min --steady-from 20m", "zoom", 1200),
+        ("run x --idle 2m --smart-interval 30s", "smart_interval", 30),
+        ("demo --duration 2m", "duration", 120),
+        ("watch --interval 10m", "interval", 600.0),
+        ("push r --timeout 2m", "timeout", 120.0),
+        ("units S --poll-interval 1m", "settle", 60.0),
+        ("rig info --time 500ms", "seconds", 0.5),
+        ("rig cut --off 1.5s", "off_ms", 1500),
+        ("rig cut --profile ramp --fall 50ms --bulk 470uF 1mF", "bulk_uF", [470, 1000]),
+        ("rig cut --random 5ms 2s", "random_us", [5000, 2_000_000]),
+        ("rig cut --consecutive 3 --above 0.3A", "above_mA", 300.0),
+    ],
+)
+def test_quantities_take_units(words, key, value):
+    found = words.split()
+    args = cli.parser_of({found[0]: modules()[found[0]]}).parse_args(found)
+    assert getattr(args, key) == value and type(getattr(args, key)) is type(value)
+
+
+# ---- old names
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("run x --zoom 20 --purge zero --quiet", "run x --steady-from 20 --purge-method zero -q"),
+        ("run x --dry-run", "run x -n"),
+        ("report a --out page.html", "report a -o page.html"),
+        ("bench energy", "selfcheck energy"),
+        ("calibrate S --settle 5 --purge none", "units S --poll-interval 5 --purge-method none"),
+        ("purge --drive S --method zero", "purge S --purge-method zero"),
+        ("wear --drive S", "wear S"),
+        ("watch --dir d", "watch --history d"),
+        ("rig info --port p --seconds 2", "rig info --rig p --time 2s"),
+        ("rig cut --off-ms 20 --glitch-us 7", "rig cut --off 20ms --glitch 7us"),
+        ("rig cut --samples 3 --below-mA 2 --then-us 1 5", "rig cut --consecutive 3 --below 2mA --then 1us 5us"),
+        ("rig cut --after-us 2000", "rig cut --after 2ms"),
+        ("rig cut --random-us 1 5 --seed 3", "rig cut --random 1us 5us --seed 3"),
+        (
+            "rig cut --fall-us 5 --bulk-uF 4 5 --down-us 1 --up-us 2",
+            "rig cut --fall 5us --bulk 4uF 5uF --down 1us --up 2us",
+        ),
+    ],
+)
+def test_old_names_are_taken_and_not_shown(old, new):
+    was, now = cli.normal(old.split()), cli.normal(new.split())
+    parser = cli.parser_of({now[0]: modules()[now[0]]})
+    assert vars(parser.parse_args(was)) == vars(parser.parse_args(now))
+
+
+def test_no_help_shows_an_old_name(capsys):
+    texts = "\n".join(parser.format_help() for parser in ALL)
+    for name in ("--zoom", "--off-ms", "--above-mA", "--port", "--seconds", "--dir ", "--glitch-us"):
+        assert name not in texts, name
+
+
+# ---- which run
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for name in (
+        "20260101T000000Z-consistency-A-00aa",
+        "20260102T000000Z-pts-iops-B-11aa",
+        "20260103T000000Z-x-B-22bb",
+    ):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text("{}")
+    return tmp_path / "runs"
+
+
+def test_a_run_by_its_folder_its_id_its_last_digits_or_the_newest(runs, monkeypatch):
+    newest = sorted(runs.iterdir())[-1]
+    assert named.one("latest", runs) == newest
+    assert named.one("22bb", runs) == newest and named.one(newest.name, runs) == newest
+    assert named.one(str(newest)) == newest
+    assert named.one("nowhere/else", runs) == Path("nowhere/else")  # its reader says what is wrong
+    monkeypatch.chdir(runs.parent)
+    (runs.parent / "latest").mkdir()
+    assert named.one("latest") == Path("latest")  # what is there comes first
+
+
+@pytest.mark.parametrize(
+    "word, found, hint",
+    [
+        ("0aa", "'0aa'", "./ssdrig runs"),  # fewer than four digits
+        ("ffff", "'ffff'", "./ssdrig runs"),
+        ("lastest", "'lastest'", "do you mean 'latest'?"),
+        ("20260103T000000Z-x-B-22bc", "22bc", "do you mean '20260103T000000Z-x-B-22bb'?"),
+    ],
+)
+def test_a_word_that_names_no_run(runs, word, found, hint):
+    with pytest.raises(UsageError) as info:
+        named.one(word, runs)
+    assert found in info.value.seen and hint in info.value.do
+
+
+def test_digits_of_several_runs_name_none(runs):
+    (runs / "20260104T000000Z-y-C-22bb").mkdir()
+    (runs / "20260104T000000Z-y-C-22bb" / "run.json").write_text("{}")
+    with pytest.raises(UsageError, match="2 runs end in"):
+        named.one("22bb", runs)
+
+
+def test_a_folder_of_runs_stands_for_all_in_it(runs, tmp_path):
+    assert [each.name[:8] for each in named.several([runs])] == ["20260101", "20260102", "20260103"]
+    assert named.several(["22bb", runs / "x"], runs) == [sorted(runs.iterdir())[-1], runs / "x"]
+    with pytest.raises(UsageError, match="no folder"):
+        named.one("latest", tmp_path / "none")
+
+
+# ---- output
+
+
+def test_v_shows_each_event():
+    event = {"t_ns": 3_000_000_000, "kind": "step.begin", "n": 4, "crc": "x", "step": "load", "point": {"qd": 4}}
+    assert verbose.line(event, 1_000_000_000) == '    0:02  step.begin  step=load  point={"qd": 4}'
+    assert len(verbose.line({"t_ns": 0, "kind": "note", "text": "x" * 9999}, 0)) < 200
+
+
+def test_output_options_are_the_same_everywhere():
+    short = {"-q": "--quiet", "-n": "--dry-run", "-o": "--output", "-v": "--verbose", "-h": "--help"}
+    for parser in ALL:
+        for action in parser._actions:
+            for name in action.option_strings:
+                if len(name) == 2:
+                    assert short[name] in action.option_strings, f"{parser.prog} {name}"
+        long = {name for action in parser._actions for name in action.option_strings}
+        for letter, name in short.items():
+            assert name not in long or letter in long, f"{parser.prog} has {name} without {letter}"
+
+
+def test_run_and_review_share_their_options():
+    assert options.parse(["x", "-v"]).verbose and not options.parse(["x"]).verbose
+
+
+# ---- sudo
+
+
+def chowns(monkeypatch) -> list:
+    done = []
+    monkeypatch.setenv("SUDO_UID", "1234")
+    monkeypatch.setenv("SUDO_GID", "1235")
+    monkeypatch.setattr(owner.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(owner.os, "chown", lambda path, uid, gid, **_: done.append((Path(path).name, uid, gid)))
+    return done
+
+
+def test_under_sudo_what_is_made_belongs_to_the_person(tmp_path, monkeypatch):
+    done = chowns(monkeypatch)
+    if os.stat(tmp_path).st_uid:
+        pytest.skip("files of root's: run as root")
+    with pytest.raises(SsdrigError), owner.of_new_files():
+        owner.new(tmp_path / "runs" / "one")
+        (tmp_path / "runs" / "one").mkdir(parents=True)
+        (tmp_path / "runs" / "one" / "run.json").write_text("{}")
+        (tmp_path / "runs" / "twice").write_text("")
+        os.link(tmp_path / "runs" / "twice", tmp_path / "other")
+        (tmp_path / "runs" / "link").symlink_to("/etc")
+        assert not done  # not while root still writes there
+        raise UsageError("a", "b", "c")
+    names = [name for name, *_ in done]
+    assert names[0] == "runs" and sorted(names[1:]) == ["link", "one", "run.json"]  # the link itself, nothing behind it
+    assert {(uid, gid) for _, uid, gid in done} == {(1234, 1235)}
+
+
+@pytest.mark.parametrize("uid", ["", "0", "x"])
+def test_without_sudo_nothing_is_given(tmp_path, monkeypatch, uid):
+    done = chowns(monkeypatch)
+    monkeypatch.setenv("SUDO_UID", uid)
+    with owner.of_new_files():
+        owner.new(tmp_path / "file")
+        (tmp_path / "file").write_text("")
+    assert not done and owner.person() is None
+
+
+def test_a_run_folder_and_a_page_are_given(tmp_path, monkeypatch):
+    from ssdrig import journal
+    from ssdrig.files import write_atomically
+
+    done = chowns(monkeypatch)
+    if os.stat(tmp_path).st_uid:
+        pytest.skip("files of root's: run as root")
+    with owner.of_new_files():
+        book = journal.create(tmp_path / "runs", {"drive": {}, "method": {"name": "m"}})
+        book.event("note", text="x")
+        book.close("complete", None, 0)
+        write_atomically(tmp_path / "report.html", b"x")
+    names = {name for name, *_ in done}
+    assert {"runs", book.path.name, "run.json", "events.jsonl", "rig.bin", "report.html"} <= names
+    assert json.loads((book.path / "run.json").read_text())["method"]["name"] == "m"
+
+
+# ---- hostile names
+
+
+def test_a_socket_is_no_run(tmp_path, capsys):
+    path = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as link:
+        link.bind(str(path))
+        assert cli.main(["report", str(path)]) == 8
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_columns_of_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "50")
+    text = arguments.examples([("run x", "a line that is too long for a terminal of fifty columns")])
+    assert text == "examples:\n  # a line that is too long for a terminal of fifty columns\n  ./ssdrig run x"
