@@ -308,7 +308,8 @@ def test_the_command(root, capsys, monkeypatch):
     assert cli.main(["runs", "tag:none"]) == 0 and "none of 3 runs" in capsys.readouterr().err
     assert cli.main(["runs", "drve:990"]) == 2 and "do you mean 'drive'?" in capsys.readouterr().err
     assert cli.main(["runs", "--runs", "nowhere"]) == 2 and "nowhere" in capsys.readouterr().err
-    assert cli.main(["label", "nowhere", "--tag", "x"]) == JournalError.exit_code
+    assert cli.main(["label", "nowhere", "--tag", "x"]) == 2
+    assert cli.main(["label", "./nowhere", "--tag", "x"]) == JournalError.exit_code
     assert cli.main(["label", str(root / "a"), "--tag", "no blanks"]) == 2
     assert cli.main(["label", str(root / "a"), "--tag", "x", "--untag", "x"]) == 2
     assert cli.main(["label", str(root / "a"), "--title", "x" * 121]) == 2
