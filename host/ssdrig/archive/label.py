@@ -8,7 +8,6 @@ from ssdrig.archive import labels
 from ssdrig.errors import UsageError
 from ssdrig.terminal import printable
 
-
 EXAMPLES = (("label latest --title 'fan off' --tag cooling", "the newest run"), ("label 3fa9 --untag draft", "another"))
 
 
