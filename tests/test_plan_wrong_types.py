@@ -108,12 +108,40 @@ def test_a_step_of_no_kind(do):
     assert re.search(r"\bdo\b|traces", refused(f'{HEAD}[[step]]\nname = "a"\n{do}'))
 
 
-@pytest.mark.parametrize("view", [*shows.VIEWS, "nonsense"])
+SHOW = re.compile(r"^\[\[show\]\]\n((?:(?!\[).*\n?)*)", re.MULTILINE)
+RIGHT_IN_A_VIEW = {("top", "1.5"), ("of", '["load"]')}  # the second where the plan has a step of that name
+
+
+def shown(view: str) -> tuple[str, re.Match]:
+    """A shipped plan that has this view, and the part of its text that says it."""
+    for name in grammar.shipped():
+        text, _ = grammar.find(name)
+        for part in SHOW.finditer(text):
+            if re.search(rf'^view *= "{view}"', part[1], re.MULTILINE):
+                return text, part
+    pytest.fail(f"no shipped plan has the view {view}")
+
+
+@pytest.mark.parametrize("view", shows.VIEWS)
 def test_a_wrong_type_of_every_key_of_every_view(view):
-    for key in {key for each in shows.KEYS_OF.values() for key in (*each.required, *each.optional)} | {"view"}:
-        for value in WRONG[::4]:
-            table = {"view": f'"{view}"', "of": '"load"', "value": '"iops"', "by": '"read"', "rows": '"read"'} | {
-                key: value
-            }
-            show = "\n".join(f"{key} = {value}" for key, value in table.items())
-            refused(f"{HEAD}{STEP}[[show]]\n{show}")
+    """The plan is right but for this value, so nothing else can be refused; the sentence names the key, or the line."""
+    text, part = shown(view)
+    line = 2 + text[: part.start()].count("\n")
+    grammar.read(text, "my.toml")
+    for key in ("view", *shows.KEYS_OF[view].required, *shows.KEYS_OF[view].optional):
+        others = "".join(f"{each}\n" for each in part[1].splitlines() if not re.match(rf"{key} *=", each))
+        for value in WRONG:
+            wrong = f"{text[: part.start(1)]}{key} = {value}\n{others}{text[part.end(1) :]}"
+            try:
+                grammar.read(wrong, "my.toml")
+            except UsageError as error:
+                named = re.search(rf"\b{key}\b", f"{error.expected} {error.seen}") or f"(at line {line}, " in error.seen
+                assert named and "my.toml" in error.seen, (key, value, str(error))
+                continue
+            assert (key, value) in RIGHT_IN_A_VIEW, (key, value)
+
+
+def test_a_view_that_there_is_not():
+    text, part = shown("steady")
+    wrong = text[: part.start(1)] + re.sub(r'"steady"', '"staedy"', part[1], count=1) + text[part.end(1) :]
+    assert "do you mean 'steady'?" in refused(wrong)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +15,29 @@ from ssdrig.powerloss import history
 from ssdrig.powerloss.history import FLUSH, FUA, NEVER, WRITE, History
 
 
+def submitted(book: History, kind: int, lba: int, n: int, t_ns: int, flags: int = 0) -> int:
+    """One command, as the writer fills its row."""
+    book.reserve(1)
+    seq, at = book.next_seq, len(book)
+    book.rows[at] = (0, lba, n, kind, flags, 0, t_ns, NEVER)
+    book.add(1)
+    return seq
+
+
+def returned(book: History, seq: int, t_ns: int, status: int = 0) -> None:
+    row = book.rows[seq - book.next_seq + len(book)]
+    row["status"], row["done_ns"] = status, t_ns
+
+
 def test_rows_come_back_as_they_were_given(tmp_path, monkeypatch):
     monkeypatch.setattr(history, "ROOM", 2)  # the file grows twice
     book = History(tmp_path / "h", first_seq=70)
     for i in range(5):
-        assert book.submitted(WRITE, 8 * i, 2, 100 + i, FUA * (i == 4)) == 70 + i
-    book.returned(71, 500)
-    book.returned(72, 600, -5)
-    flush = book.submitted(FLUSH, 0, 0, 700)
-    book.returned(flush, 800)
+        assert submitted(book, WRITE, 8 * i, 2, 100 + i, FUA * (i == 4)) == 70 + i
+    returned(book, 71, 500)
+    returned(book, 72, 600, -5)
+    flush = submitted(book, FLUSH, 0, 0, 700)
+    returned(book, flush, 800)
     open_rows = history.read(tmp_path / "h").tolist()
     book.close()
     assert open_rows == history.read(tmp_path / "h").tolist()
@@ -42,13 +57,15 @@ def test_rows_come_back_as_they_were_given(tmp_path, monkeypatch):
 def test_a_killed_writer_loses_no_row(tmp_path):
     code = """if 1:
         import os, signal, sys
-        from ssdrig.powerloss.history import History, WRITE
+        from ssdrig.powerloss.history import History
+        from test_powerloss_history import WRITE, returned, submitted
         book = History(sys.argv[1])
         for i in range(1000):
-            book.returned(book.submitted(WRITE, i, 1, 2 * i), 2 * i + 1)
-        book.submitted(WRITE, 7, 1, 5000)
+            returned(book, submitted(book, WRITE, i, 1, 2 * i), 2 * i + 1)
+        submitted(book, WRITE, 7, 1, 5000)
         os.kill(os.getpid(), signal.SIGKILL)"""
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "h")], env=os.environ)
+    where = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "h")], env={**os.environ, **where})
     rows = history.read(tmp_path / "h")
     assert done.returncode == -signal.SIGKILL and len(rows) == 1001
     assert rows["done_ns"][:1000].tolist() == list(range(1, 2000, 2)) and rows["done_ns"][1000] == NEVER
@@ -56,8 +73,8 @@ def test_a_killed_writer_loses_no_row(tmp_path):
 
 def test_half_of_a_row_is_none(tmp_path):
     book = History(tmp_path / "h")
-    book.submitted(WRITE, 1, 1, 1)
-    book._rows["lba"][1] = 9  # killed before its seq was written
+    submitted(book, WRITE, 1, 1, 1)
+    book.rows["lba"][1] = 9  # killed before its seq was written
     book.sync()
     assert history.read(tmp_path / "h")["lba"].tolist() == [1]
     (tmp_path / "cut").write_bytes((tmp_path / "h").read_bytes()[:39])

@@ -2,11 +2,14 @@
 a function takes nothing and returns a list of Figure. `./ssdrig selfcheck NAME` prints them and fails when one misses
 its limit."""
 
+import functools
+import os
+import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ssdrig import progress, words
+from ssdrig import prctl, progress, words
 
 T = TypeVar("T")
 
@@ -31,6 +34,12 @@ def at_least(name: str, value: float, unit: str, bar: float) -> Figure:
 
 def exactly(name: str, value: float, unit: str, bar: float) -> Figure:
     return Figure(name, value, unit, f"== {bar:g}", bool(value == bar))
+
+
+def with_me() -> Callable[[], None]:
+    """A preexec_fn: the process is told to end (SIGTERM, so that it carries out its teardown) when this one is gone,
+    also by kill -9."""
+    return functools.partial(prctl.die_with_parent, os.getpid(), signal.SIGTERM)
 
 
 def in_turn(things: Sequence[T], name: str) -> Iterator[T]:

@@ -4,12 +4,15 @@ import importlib
 import inspect
 import json
 import pkgutil
+import shlex
 import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from ssdrig import benchmarks
-from ssdrig.errors import UsageError
+from ssdrig.errors import JournalError, UsageError
 from ssdrig.terminal import wrapped
 from ssdrig.words import do_you_mean
 
@@ -41,6 +44,17 @@ def add_arguments(parser) -> None:
         parser.add_argument(f"--{option}", type=int, metavar="N", help=words)
 
 
+def figures(name: str, bench: Callable[..., list], how: dict[str, int]) -> list:
+    """What a bench returns. Raises JournalError where a run, or another process that it looks at, has failed."""
+    try:
+        return bench(**how)
+    except subprocess.CalledProcessError as error:
+        ended = f"signal {-error.returncode}" if error.returncode < 0 else f"exit code {error.returncode}"
+        words = error.cmd if isinstance(error.cmd, str) else shlex.join(map(str, error.cmd))
+        expected = f"what `selfcheck {name}` looks at to be carried out"
+        raise JournalError(expected, f"{ended} of {words}", "see what it said, above") from error
+
+
 def command(args) -> int:
     """Exit code 0 when each limit is met, 1 when one is missed."""
     benches = registry()
@@ -66,7 +80,7 @@ def command(args) -> int:
         how[option] = given
     for name in names:
         started = time.monotonic()
-        for figure in benches[name][1](**how):
+        for figure in figures(name, benches[name][1], how):
             met &= figure.met
             if args.json:
                 print(json.dumps({"bench": name, **figure._asdict()}), flush=True)

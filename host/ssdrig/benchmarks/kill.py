@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
-from ssdrig.benchmarks import Figure, exactly
+from ssdrig.benchmarks import Figure, exactly, with_me
 from ssdrig.influx import points
 from ssdrig.report import page
 from ssdrig.virtual import influxd
@@ -70,7 +70,8 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
     folder.mkdir()
     said = folder / "said.jsonl"
     with said.open("wb") as out:
-        host = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        how = {"start_new_session": True, "preexec_fn": with_me()}
+        host = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, **how)
     faults, family, killed, killer_at = [], set(), False, None
     try:
         deadline = time.monotonic() + LIMIT_S

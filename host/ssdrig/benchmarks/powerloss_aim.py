@@ -76,7 +76,7 @@ def flushes(cuts: int) -> list[Figure]:
     crossed_ns = np.array([line["t_ns"] for line in lines])
     fell_ns = [int(np.min(np.where(crossed_ns >= each, crossed_ns - each, 1 << 62))) for each in edge_ns]
     follows = sum(least_ns <= each <= most_ns for each in fell_ns)
-    hit = aim.bins(said, -REACH_US, REACH_US, BINS)
+    hit = np.histogram(said, BINS, (-REACH_US, REACH_US))[0]
     return [
         exactly("exit code of the campaign, 0 where it was ended in time", code or 0, "", 0),
         carried_out,

@@ -4,12 +4,13 @@ virtual drive's writes stay volatile, against its model."""
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ssdrig.benchmarks import Figure, at_least, at_most, in_turn
 from ssdrig.benchmarks.powerloss_cuts import RUN, SETTLE_NS, Campaign
+from ssdrig.meter import power
 from ssdrig.powerloss import boot, fall, readback, window
 from ssdrig.powerloss.history import NEVER, WRITE, History
 from ssdrig.powerloss.writer import Aim, Writer
@@ -133,6 +134,13 @@ def t90_10_us(rail: supply.Supply) -> float:
     return (times[1] - times[0]) / 1000
 
 
+class _Samples(NamedTuple):
+    """What power.integral_J looks at."""
+
+    t_ns: np.ndarray
+    energy_J: np.ndarray
+
+
 class Start(NamedTuple):
     seen_J: float
     true_J: float
@@ -169,9 +177,9 @@ def start(chance: np.random.Generator, drive: int, missing_J: float = 0.0, charg
         volts.append(round(v / VBUS_LSB_V + chance.standard_normal()) * VBUS_LSB_V)
         begin += period_ns
         t_ns.append(begin)
-    seen = boot.boot(t_ns, volts, amps, on_ns, on_ns + START_ns)
-    assert seen.energy_J is not None
-    return Start(seen.energy_J, true_J(rail, source, on_ns))
+    seen = _Samples(np.array(t_ns), np.cumsum(np.array(volts) * amps * period_ns * 1e-9))
+    seen_J = power.integral_J(cast(power.Power, seen), [on_ns, on_ns + START_ns])
+    return Start(float(np.diff(seen_J)[0]), true_J(rail, source, on_ns))
 
 
 def charged(times: list[int], watts: list[float], from_ns: int, missing_J: float, charge_W: float):

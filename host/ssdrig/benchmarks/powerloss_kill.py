@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssdrig import journal, parts
-from ssdrig.benchmarks import Figure, at_least, exactly, in_turn, kill, powerloss_runs
+from ssdrig.benchmarks import Figure, at_least, exactly, in_turn, kill, powerloss_runs, with_me
 from ssdrig.powerloss import sessions
 
 VICTIMS = ("host", "firmware", "drive")
@@ -154,7 +154,7 @@ def _resumed(run: Path) -> str:
     """What is wrong with the campaign's rest, "" where it came to its end."""
     words = [sys.executable, "-m", "ssdrig", "resume", str(run), "--quiet"]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S, preexec_fn=with_me())
     except subprocess.TimeoutExpired:
         return f"resume did not end within {LIMIT_S} s"
     return f"resume ended with {done.returncode}: {done.stderr.strip()[-300:]}" if done.returncode else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdrig import journal, parts
+from ssdrig.benchmarks import with_me
 from ssdrig.powerloss import sessions
 
 WORDS = ["run", "powerloss", "--virtual", "sata-tlc", "--capacity", "512MiB", "--quiet"]
@@ -16,12 +17,13 @@ SET = ("off_time=0.6 s", "window=32 MiB")
 
 
 def begin(runs: Path, cuts: int, *sets: str) -> subprocess.Popen:
-    """Start a campaign whose run folder comes to lie in `runs`; what it says goes to the file `said` there."""
+    """Start a campaign whose run folder comes to lie in `runs`; what it says goes to the file `said` there. It ends
+    when this process is gone."""
     words = [sys.executable, "-m", "ssdrig", *WORDS, "--cuts", str(cuts), "--runs", str(runs)]
     for each in (*SET, *sets):
         words += ["--set", each]
     with open(runs / "said", "wb") as said:
-        return subprocess.Popen(words, stdout=said, stderr=said, start_new_session=True)
+        return subprocess.Popen(words, stdout=said, stderr=said, start_new_session=True, preexec_fn=with_me())
 
 
 def within(campaign: subprocess.Popen, seconds: float) -> int | None:

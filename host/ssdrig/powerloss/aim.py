@@ -235,8 +235,3 @@ def _calm(amps) -> tuple[float, float]:
     usual = 1.4826 * float(np.median(np.abs(amps - middle)))  # a normal distribution's standard deviation
     calm = amps[np.abs(amps - middle) <= SDS * max(usual, 1e-9)]
     return float(calm.mean()), float(calm.std())
-
-
-def bins(values, low: float, high: float, count: int) -> np.ndarray:
-    """How many values fall into each of `count` equal parts of low..high, int64[count]."""
-    return np.histogram(np.asarray(values, float), bins=count, range=(low, high))[0]

@@ -10,18 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-RISEN = 0.9  # of the voltage that the rail comes to
 COVERAGE = 2.0  # standard deviations, about 95 %
-
-
-class Boot(NamedTuple):
-    """From the return of power on. `charge_C`: until the rail had risen to 90 %, at `risen_ns`: that of the drive's own
-    capacitance and what it drew meanwhile. None where the samples do not show it; `why` says why."""
-
-    energy_J: float | None
-    charge_C: float | None
-    risen_ns: int | None
-    why: str = ""
 
 
 class Recharge(NamedTuple):
@@ -39,27 +28,6 @@ class Health(NamedTuple):
 
     percent: list[float]
     error_percent: float
-
-
-def boot(t_ns, volts, amps, on_ns: int, until_ns: int) -> Boot:
-    """t_ns: end of each sample, on the clock of on_ns and until_ns; it stands for the time since the one before. The
-    energy is that between on_ns and until_ns, so starts are compared over equal times."""
-    t_ns, volts, amps = np.asarray(t_ns, np.int64), np.asarray(volts, float), np.asarray(amps, float)
-    if len(t_ns) < 2 or t_ns[0] > on_ns or t_ns[-1] < until_ns:
-        return Boot(None, None, None, "the samples do not cover the start")
-    base = int(t_ns[0])
-    x, dt_s = (t_ns - base).astype(float), np.diff(t_ns) / 1e9
-    sums = [np.concatenate([[0.0], np.cumsum(each[1:] * dt_s)]) for each in (volts * amps, amps)]
-    between = lambda total, a, z: float(np.diff(np.interp([a - base, z - base], x, total))[0])
-    energy = between(sums[0], on_ns, until_ns)
-    mine = (t_ns > on_ns) & (t_ns <= until_ns)
-    last = volts[mine][-max(1, int(np.count_nonzero(mine)) // 4) :]
-    full = float(np.median(last)) if len(last) else 0.0
-    up = mine & (volts >= RISEN * full)
-    if not up.any() or full <= 0:
-        return Boot(energy, None, None, "the rail was not seen to rise")
-    risen_ns = int(t_ns[up.argmax()])
-    return Boot(energy, between(sums[1], on_ns, risen_ns), risen_ns)
 
 
 def recharge(energy_J: float | None, announced_J: Sequence[float]) -> Recharge:

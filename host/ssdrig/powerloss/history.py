@@ -69,7 +69,8 @@ class History:
             self._grow()
 
     def add(self, n: int) -> None:
-        """... and these are they: commands about to be submitted. seq comes last, as in submitted()."""
+        """... and these are they: commands about to be submitted. seq comes last: a process that is killed meanwhile
+        leaves no half of a row."""
         first = self.next_seq
         self.rows["seq"][self._count : self._count + n] = range(first, first + n)
         self._count += n
@@ -77,21 +78,6 @@ class History:
     def written(self) -> np.ndarray:
         """ROW[n], a copy."""
         return self.rows[: self._count].copy()
-
-    def submitted(self, kind: int, lba: int, n: int, t_ns: int, flags: int = 0) -> int:
-        """A command is about to be submitted: its seq. A process that is killed meanwhile leaves no half of a row: seq
-        comes last."""
-        if self._count == len(self._rows):
-            self._grow()
-        seq = self._first_seq + self._count
-        self._rows[self._count] = (0, lba, n, kind, flags, 0, t_ns, NEVER)
-        self._rows["seq"][self._count] = seq
-        self._count += 1
-        return seq
-
-    def returned(self, seq: int, t_ns: int, status: int = 0) -> None:
-        row = self._rows[seq - self._first_seq]
-        row["status"], row["done_ns"] = status, t_ns
 
     def sync(self) -> None:
         """After this the rows survive the host's own loss of power. Raises OSError."""

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -108,6 +108,16 @@ class AtWork:
             self.show(len(found) / len(wanted), f"{name}: {MBps:.0f} MB/s, {lost} bad blocks")
         self.tell("retention.window", name=name, begin_ns=begin_ns, end_ns=time.monotonic_ns())
         return found, bad
+
+
+def at_work(act, stage, do: Callable[[AtWork], dict]) -> dict:
+    """What `do` makes of the step; the drive is let go of, however it ends."""
+    one = AtWork(act, stage)
+    try:
+        with stage.stop.second_raises():
+            return do(one)
+    finally:
+        one.leave()
 
 
 def deltas(before: Mapping, after: Mapping) -> dict:

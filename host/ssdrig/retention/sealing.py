@@ -11,7 +11,7 @@ from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
 from ssdrig.retention.asked import RATED
-from ssdrig.retention.at_work import AtWork, deltas, utc_words
+from ssdrig.retention.at_work import AtWork, at_work, deltas, utc_words
 from ssdrig.retention.manifest import FOLDER
 from ssdrig.rig import switch
 from ssdrig.words import size
@@ -19,15 +19,10 @@ from ssdrig.words import size
 
 def carry_out(act, stage) -> dict:
     """{"bytes"}. Raises DriveError, RigError."""
-    one = AtWork(act, stage)
-    try:
-        with stage.stop.second_raises():
-            return _carry_out(one)
-    finally:
-        one.leave()
+    return at_work(act, stage, _seal)
 
 
-def _carry_out(one: AtWork) -> dict:
+def _seal(one: AtWork) -> dict:
     stage, drive = one.stage, one.stage.bench.drive
     at = layouts.of_drive(drive, one.act.range_bytes)
     run = manifests.run_number(one.run_name, stage.seed)

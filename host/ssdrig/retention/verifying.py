@@ -12,7 +12,7 @@ from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, storage
 from ssdrig.retention.asked import NONE, SEALED
-from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, deltas, utc_s
+from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, at_work, deltas, utc_s
 from ssdrig.retention.manifest import FOLDER
 
 OFF_S = 1.0  # of a drive whose power is given under the meter
@@ -20,12 +20,7 @@ OFF_S = 1.0  # of a drive whose power is given under the meter
 
 def carry_out(act, stage) -> dict:
     """{"bad", "bytes"}. Raises ManifestRefused, DriveError, RigError, UsageError."""
-    one = AtWork(act, stage)
-    try:
-        with stage.stop.second_raises():
-            return _carry_out(one)
-    finally:
-        one.leave()
+    return at_work(act, stage, _verify)
 
 
 def given_log(keys, off_hours: float | None) -> storage.Log | None:
@@ -52,7 +47,7 @@ def given_file(keys) -> bytes | None:
         raise UsageError("a manifest", f"{keys['manifest']}: {error.strerror}", "correct --manifest") from error
 
 
-def _carry_out(one: AtWork) -> dict:
+def _verify(one: AtWork) -> dict:
     keys, file = one.keys, given_file(one.keys)
     given_log(keys, 1.0)  # what is wrong with it is said before the drive is touched
     one.tell("retention.begin", phase="verify")
