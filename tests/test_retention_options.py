@@ -63,6 +63,8 @@ def test_writing_asks_for_consent_and_verifying_does_not():
     assert [act.not_run for act in write.acts] == ["no wear is asked for", None]
     assert 1.19 * DRIVE["capacity_bytes"] <= write.cost.most_bytes <= 1.21 * DRIVE["capacity_bytes"]
     assert verify.cost.most_bytes == 0 < verify.cost.time_s[0]
+    half = of("retention-write", wear="50")
+    assert half.acts[0].amount_bytes == DRIVE["rated_write_bytes"] // 2  # no more, also where the drive counts nothing
     said: list[str] = []
     keeping.describe(of("retention-write", wear="50").acts, said.append)
     assert "JESD218" in said[0]

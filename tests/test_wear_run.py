@@ -3,6 +3,7 @@ within a slice."""
 
 import contextlib
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,6 +28,7 @@ from ssdrig.steps import wear
 from ssdrig.steps.stage import Stage
 from ssdrig.virtual.device import smartlog, store
 from ssdrig.virtual.device.device import Device
+from ssdrig.virtual.flash import ftl
 from ssdrig.virtual.flash.drive import VirtualDrive
 from ssdrig.virtual.flash.presets import ENTERPRISE_50
 
@@ -205,6 +207,18 @@ def test_a_sample_that_is_not_what_was_written_ends_it():
     assert shown["stop"] == "2 of 8 sample blocks are not what was written" and shown["bytes"] == 4 * MIB
     (event,) = book.of("slice")
     assert event["verdicts"] == {"good": 6, "zeros": 1, "unreadable": 1}
+
+
+def test_a_drive_that_is_worn_so_far_already_is_not_written_to():
+    """A slice of it was, 1 % of its rating: `--wear-to 20` of a drive at 30 %."""
+    drive = Drive()
+    drive.device.drive.blk[:, ftl.PE] = round(0.3 * ENTERPRISE_50.rated_pe_cycles)
+    act, _ = act_of(drive, slice="4 MiB", total="20 MiB")
+    stage = drive.stage(Book())
+    for to, wrote in ((20, 0), (30, 0), (90, 20 * MIB)):
+        shown = wear.carry_out(replace(act, keys={**act.keys, "to": to}), stage, 1)
+        assert shown["bytes"] == wrote == drive.written
+        assert shown["stop"] == ("percentage used 30" if not wrote else "all is written that the plan asks for")
 
 
 def test_samples_know_their_place_and_their_slice():

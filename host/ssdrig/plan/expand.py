@@ -295,6 +295,8 @@ def _of_wear(act: Act, drive: Mapping) -> Act:
     part = keys["samples"]
     samples = part.fixed_bytes or int(drive["capacity_bytes"] * (part.percent or 0) / 100)
     sizes = {f"{key}_bytes": _wear_bytes(keys[key], drive, act.path) for key in ("slice", "total")}
+    if keys["to"] < 100 and (rated := drive.get("rated_write_bytes")):  # of a drive that counts nothing, too
+        sizes["total_bytes"] = max(sizes["slice_bytes"], min(sizes["total_bytes"], int(keys["to"] / 100 * rated)))
     found = replace(act, keys={**keys, **sizes, "samples_bytes": samples}, amount_bytes=sizes["total_bytes"])
     if part.raw or sizes["slice_bytes"] > sizes["total_bytes"] or sizes["slice_bytes"] < wear.smallest_bytes(found):
         least = words.exact_size(wear.smallest_bytes(found))

@@ -78,7 +78,8 @@ def carry_out(act, stage, number: int) -> dict:
     done, slice_bytes, total, least = begun, keys["slice_bytes"], keys["total_bytes"], smallest_bytes(act)
     first = now = _slice(done // slice_bytes, done, _counted(act, stage, done), {})
     stage.book.event("wear.begin", step=act.path, **_said(first))
-    why = None
+    rated_bytes = stage.bench.drive.get("rated_write_bytes")
+    why = worn.stop(first, first, total - least + 1, rated_bytes, keys["to"])  # it may be worn so far already
     while why is None:
         n = (done + least - 1) // slice_bytes + 1  # less than a block of each thread is no slice of its own
         size = max(least, min(total, n * slice_bytes) - done)
@@ -94,7 +95,7 @@ def carry_out(act, stage, number: int) -> dict:
         now = _slice(n, done, _counted(act, stage, done), found)
         did = {"ios": result.ios, "bytes": result.bytes, "io_s": result.runtime_s / stage.dilation}
         stage.book.event("slice", step=act.path, **_said(now), verdicts=found, **did)
-        why = worn.stop(first, now, total - least + 1, stage.bench.drive.get("rated_write_bytes"), keys["to"])
+        why = worn.stop(first, now, total - least + 1, rated_bytes, keys["to"])
     with stage.stop.second_raises():
         stage.bench.flush()
     return {"bytes": done - begun, "stop": why}
