@@ -82,6 +82,9 @@ def test_what_a_board_sends_late_is_not_taken_for_what_the_drive_draws_now(tmp_p
     Late.none = SimpleNamespace(t_us=np.zeros(0), current=np.zeros(0))
     with pytest.raises(RigError, match="0 samples, not up to now"):
         made.currents(4.0)
+    Late.none = SimpleNamespace(t_us=np.array([1, 1 << 40]), current=np.zeros(2))  # of a host that stood still
+    with pytest.raises(RigError, match="the samples of 4 s; seen 0;"):
+        made.currents(4.0)
 
 
 @pytest.mark.parametrize(("ended", "cycles"), [(False, health.DEAD_CYCLES - 1), (True, 0)])

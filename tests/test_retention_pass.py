@@ -1,25 +1,33 @@
 """A retention test, the parts of it that need no drive: where its data lie, its manifest, how it was stored, bounds."""
 
+import contextlib
 import copy
 import json
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ssdrig.drive.wear import retention
 from ssdrig.errors import ManifestRefused, UsageError
 from ssdrig.overprovisioning import MIB
 from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, storage
+from ssdrig.retention.at_work import deltas
 from ssdrig.retention.reading import Read
 
 LAYOUT = layouts.make(4096, 200 * MIB, 200 * MIB)
-DRIVE = {"model": "M", "serial": "S1", "capacity_bytes": 200 * MIB, "wear_percent": 3}
+DRIVE = {"model": "M", "serial": "S1", "capacity_bytes": 200 * MIB, "wear_percent": 3, "class": "client"}
+DRIVE |= {"firmware": "F", "logical_block_bytes": 512, "bound_hours": 8760, "bound_C": 30}
+BASELINE = {"MBps": 500.0, "p50_us": 90.0, "p99_us": 120.0, "max_us": 300.0, "pieces": 5, "each": []}
+SEAL = {"utc": "2026-11-22T12:00:00Z", "smart": {"media_errors": 0, "temperature_C": None}, "idle_W": 0.4}
 
 
 def made(**drive) -> dict:
-    parts = {"drive": DRIVE | drive, "layout": layouts.as_json(LAYOUT), "written": {}, "baseline": {}}
-    return manifests.sealed("run-1", 7, parts | {"seal": {"utc": "2026-11-22T12:00:00Z"}})
+    parts = {"drive": DRIVE | drive, "layout": layouts.as_json(LAYOUT), "written": {}, "baseline": BASELINE}
+    return manifests.sealed("run-1", 7, parts | {"seal": SEAL})
 
 
 def test_layout_takes_every_piece_once_and_leaves_room_for_the_copies():
@@ -37,8 +45,9 @@ def test_layout_takes_every_piece_once_and_leaves_room_for_the_copies():
     assert judged == layouts.judged_bytes(LAYOUT) and len(layouts.of_kinds(LAYOUT, ("baseline",))) == 5
     assert layouts.of_json(json.loads(json.dumps(layouts.as_json(LAYOUT)))) == LAYOUT
     assert layouts.make(512, 4 << 40, 1 << 40)[2:] == (1 << 30, 1024)
-    with pytest.raises(UsageError):
-        layouts.make(4096, 32 * MIB, 32 * MIB)
+    for block_bytes, size in ((4096, 32 * MIB), (8192, 200 * MIB), (520, 200 * MIB)):
+        with pytest.raises(UsageError):
+            layouts.make(block_bytes, size, size)
 
 
 def test_manifest_is_found_on_the_third_copy_alone():
@@ -71,9 +80,95 @@ def test_copies_of_two_manifests_and_those_of_another_drive_are_refused():
     with pytest.raises(ManifestRefused, match="different ones"):
         manifests.found([other] * 3, json.dumps(made()).encode())
     manifests.same_drive(made(), DRIVE)
-    for key, value in (("serial", "S2"), ("capacity_bytes", 1)):
-        with pytest.raises(ManifestRefused, match="in the manifest"):
+    for key, value in (("serial", "S2"), ("capacity_bytes", 1), ("logical_block_bytes", 8192)):
+        with pytest.raises(ManifestRefused, match="in the manifest|of the drive"):
             manifests.same_drive(made(), DRIVE | {key: value})
+
+
+def chained(said: dict) -> dict:
+    """As somebody would alter it who knows how the chain is made."""
+    return said | {"chain": manifests._chain(said)}
+
+
+def gone_by(found: dict) -> None:
+    """All that a verify takes from a manifest."""
+    manifests.same_drive(found, DRIVE)
+    at, drive = layouts.of_json(found["layout"]), found["drive"]
+    layouts.commands(at, layouts.of_kinds(at, layouts.KEPT), 128 << 10)
+    passes.judge(
+        at, [passes.piece(Read(0, np.full(3, 10**5), 3 << 17, 96, np.zeros((0, 2), np.int64)))], [], found["baseline"]
+    )
+    retention.bound(drive["class"], drive["wear_percent"], 30.0)
+    deltas(found["seal"]["smart"], {"media_errors": 3})
+    assert manifests.utc_s(found["seal"]["utc"]) < 1e12 and manifests.label(found)
+    manifests.run_number(found["run"], found["seed"])
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.lists(st.integers()),
+    st.dictionaries(st.text(), st.integers()),
+)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_manifest_that_somebody_has_made_up_is_refused_or_can_be_gone_by(data):
+    """An altered one with a chain of its own ended a verify with a traceback."""
+    said = copy.deepcopy(made())
+    place = data.draw(st.sampled_from(list(said)))
+    at: dict | list = said
+    if said[place] and isinstance(said[place], dict) and data.draw(st.booleans()):
+        at, place = said[place], data.draw(st.sampled_from(sorted(said[place])))
+    if isinstance(at[place], dict) and at[place] and data.draw(st.booleans()):
+        at, place = at[place], data.draw(st.sampled_from(sorted(at[place])))
+    if data.draw(st.booleans()):
+        at[place] = data.draw(ANYTHING)
+    else:
+        del at[place]
+    with contextlib.suppress(KeyError, TypeError):
+        said = chained(said)
+    try:
+        found = manifests.found([None] * 3, json.dumps(said).encode()).manifest
+        gone_by(found)
+    except ManifestRefused:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("seal", "utc", "yesterday"),
+        ("seal", "smart", {"media_errors": "three"}),
+        ("baseline", "p99_us", float("nan")),
+        ("layout", "pieces", float("inf")),
+        ("layout", "capacity_bytes", 400 * MIB),
+        ("drive", "logical_block_bytes", 3),
+        ("drive", "serial", None),
+    ],
+)
+def test_a_manifest_of_nonsense_is_refused_whatever_its_chain(part, key, value):
+    said = copy.deepcopy(made())
+    said[part][key] = value
+    with pytest.raises(ManifestRefused, match="what no manifest says"):
+        manifests.found([None] * 3, json.dumps(chained(said)).encode())
+
+
+def test_only_the_time_between_seal_and_verify_counts_of_a_log():
+    """A logger that had run for a day before the drive lay there made the storage a day longer."""
+    log = storage.parse("2026-01-01T00:00,20\n2026-01-02T00:00,30\n2026-01-03T00:00,40\n2026-01-04T00:00,40\n")
+    begin_s, day_s = manifests.utc_s("2026-01-02T06:00:00Z"), 86400
+    found = storage.within(log, begin_s, begin_s + day_s)
+    assert found.profile == ((18, 30), (6, 40)) and (found.begin_s, found.end_s) == (begin_s, begin_s + day_s)
+    assert storage.within(log, 0, 4e9) == log and storage.within(None, 0, 1) is None
+    hours = storage.constant(30, 5)
+    assert storage.within(hours, begin_s, begin_s + 1) == hours
+    with pytest.raises(UsageError, match="from 2027-01-01 00:00:00.00:00 to"):
+        storage.within(log, manifests.utc_s("2027-01-01T00:00:00Z"), 4e9)
 
 
 def test_a_log_of_two_halves_costs_as_much_as_35_degrees():

@@ -215,10 +215,10 @@ def test_a_drive_that_is_worn_so_far_already_is_not_written_to():
     drive.device.drive.blk[:, ftl.PE] = round(0.3 * ENTERPRISE_50.rated_pe_cycles)
     act, _ = act_of(drive, slice="4 MiB", total="20 MiB")
     stage = drive.stage(Book())
-    for to, wrote in ((20, 0), (30, 0), (90, 20 * MIB)):
+    for to, moved in ((20, 0), (30, 0), (90, 20 * MIB)):
         shown = wear.carry_out(replace(act, keys={**act.keys, "to": to}), stage, 1)
-        assert shown["bytes"] == wrote == drive.written
-        assert shown["stop"] == ("percentage used 30" if not wrote else "all is written that the plan asks for")
+        assert shown["bytes"] == moved == drive.written
+        assert shown["stop"] == ("percentage used 30" if not moved else "all is written that the plan asks for")
 
 
 def test_samples_know_their_place_and_their_slice():

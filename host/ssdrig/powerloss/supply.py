@@ -80,7 +80,10 @@ class RigSupply:
             frames = frames.only(frames.boot == len(decoder.boots) - 1)  # the clock is that of the present boot
             t_ns = self._clock.now().t_ns(frames.t_us)
             if len(t_ns) and t_ns[-1] >= end_ns:
-                return frames.current[(t_ns >= begin_ns) & (t_ns < end_ns)] * self.lsb_A
+                found = frames.current[(t_ns >= begin_ns) & (t_ns < end_ns)] * self.lsb_A
+                if len(found) < 2:  # all of it fell into a gap
+                    raise RigError(f"the samples of {seconds:g} s", f"{len(found)}", "see why: ./ssdrig rig info")
+                return found
             if time.monotonic() > deadline:
                 seen = f"{len(t_ns)} samples, not up to now"
                 raise RigError(f"the samples of {seconds:g} s", seen, "look at its cable: ./ssdrig rig info")

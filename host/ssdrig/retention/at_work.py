@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from ssdrig import parts
@@ -20,17 +19,6 @@ COUNTED = (  # of a SMART snapshot
 )
 SHOW_S = 1.0
 THERE_S, POLL_S = 60.0, 0.05
-
-
-def utc_words(t_s: float | None = None) -> str:
-    """ "2026-11-22T12:00:00Z"."""
-    at = datetime.now(UTC) if t_s is None else datetime.fromtimestamp(t_s, UTC)
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def utc_s(words: str) -> float:
-    """Seconds since 1970 of utc_words(). Raises ValueError."""
-    return datetime.strptime(words, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
 
 
 class AtWork:

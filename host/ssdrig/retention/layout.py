@@ -18,6 +18,7 @@ KEPT = (COLD, MOVED, BASELINE)  # what is judged
 CHURN = 2  # times the scratch is overwritten in all
 EVERY = 20
 _KINDS = {7: BASELINE, 3: MOVED, 13: MOVED, 4: SCRATCH, 14: SCRATCH}
+BLOCKS = (512, 1024, 2048, 4096)
 PIECE_BYTES, LEAST_PIECES = 1 << 30, 64
 COPY_BYTES = MIB
 PLACES = ("first MiB", "middle", "last MiB")  # of the copies
@@ -37,15 +38,13 @@ class Layout(NamedTuple):
 
 
 def make(block_bytes: int, capacity_bytes: int, region_bytes: int) -> Layout:
-    """Of the first region_bytes of a drive. Raises UsageError for less than 64 MiB, and for blocks that are no part of
-    128 KiB."""
+    """Of the first region_bytes of a drive. Raises UsageError for less than 64 MiB, and for blocks that are none of
+    BLOCKS."""
     region_bytes = min(region_bytes, capacity_bytes)
     if region_bytes < LEAST_PIECES * MIB or capacity_bytes < LEAST_PIECES * MIB:
         raise UsageError("a region of at least 64 MiB", f"{region_bytes} bytes", "ask for a larger one")
-    if block_bytes % 512 or (128 << 10) % block_bytes:
-        raise UsageError(
-            "logical blocks of 512 bytes to 128 KiB", f"{block_bytes}", "format the drive with 512 or 4096"
-        )
+    if block_bytes not in BLOCKS:
+        raise UsageError("logical blocks of 512 to 4096 bytes", f"{block_bytes}", "format the drive with 512 or 4096")
     piece = MIB
     while piece < PIECE_BYTES and 2 * piece * LEAST_PIECES <= region_bytes:
         piece *= 2
@@ -104,8 +103,10 @@ def as_json(layout: Layout) -> dict:
 
 def of_json(said: dict) -> Layout:
     """as_json() back. Raises ValueError, KeyError or TypeError for another thing."""
-    found = Layout(**{name: int(said[name]) for name in Layout._fields})
-    whole = found.piece_bytes >= MIB and found.piece_bytes % MIB == 0 and found.block_bytes in (512, 1024, 2048, 4096)
+    found = Layout(**{name: said[name] for name in Layout._fields})
+    if any(type(each) is not int for each in found):
+        raise ValueError(f"no layout of a retention test: {said}")
+    whole = found.piece_bytes >= MIB and found.piece_bytes % MIB == 0 and found.block_bytes in BLOCKS
     if not whole or found.pieces < 1 or found.region_bytes > found.capacity_bytes:
         raise ValueError(f"no layout of a retention test: {said}")
     return found

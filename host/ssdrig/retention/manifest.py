@@ -5,18 +5,22 @@ Three copies lie on the drive, each with its own SHA-256; the JSON is in the run
 
 import hashlib
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from ssdrig.errors import ManifestRefused
 from ssdrig.retention import layout as layouts
+from ssdrig.retention.terms import UNITS
 
 FOLDER = "retention"  # in the run folder
 SCHEMA = 1
 MAGIC = b"SSDRIG RETENTION\n"
 PARTS = ("drive", "layout", "written", "baseline", "seal")  # in the order of the chain
 SHOWN = 16  # digits of the last hash, on a label
+_UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 
 class Found(NamedTuple):
@@ -24,6 +28,16 @@ class Found(NamedTuple):
 
     manifest: dict
     damaged: dict[str, str]
+
+
+def utc_words(t_s: float | None = None) -> str:
+    """ "2026-11-22T12:00:00Z"."""
+    return (datetime.now(UTC) if t_s is None else datetime.fromtimestamp(t_s, UTC)).strftime(_UTC)
+
+
+def utc_s(words: str) -> float:
+    """Seconds since 1970 of utc_words(). Raises ValueError."""
+    return datetime.strptime(words, _UTC).replace(tzinfo=UTC).timestamp()
 
 
 def run_number(run: str, seed: int) -> int:
@@ -95,14 +109,43 @@ def of_text(text: bytes) -> dict:
     try:
         found = json.loads(text)
         schema, chain = found["retention"], _chain(found)
-        layouts.of_json(found["layout"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no manifest of a retention test: {type(error).__name__}") from None
     if schema != SCHEMA:
         raise ValueError(f"a manifest of schema {schema}, this ssdrig reads {SCHEMA}")
     if found.get("chain") != chain:
         raise ValueError("it was altered: its chain of SHA-256 does not fit")
+    try:
+        _understood(found)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it says what no manifest says: {error}") from None
     return found
+
+
+def _understood(said: Mapping) -> None:
+    """Raises where a verify could not go by it: anyone can make a chain."""
+    drive, seal, layout = said["drive"], said["seal"], layouts.of_json(said["layout"])
+    if drive["capacity_bytes"] != layout.capacity_bytes:
+        raise ValueError(f"a drive of {drive['capacity_bytes']} bytes, laid out for {layout.capacity_bytes}")
+    block_bytes = _whole(drive["logical_block_bytes"])
+    if block_bytes and layout.block_bytes % block_bytes:
+        raise ValueError(f"blocks of {layout.block_bytes} bytes on a drive with {block_bytes}")
+    for text in (said["run"], drive["model"], drive["serial"]):
+        if not isinstance(text, str):
+            raise TypeError(f"{text!r} as a name")
+    if not isinstance(said["seed"], int) or not isinstance(drive["class"], str | None):
+        raise TypeError("a seed or a class that is none")
+    numbers = [drive["wear_percent"], seal["idle_W"], *seal["smart"].values()]
+    for each in [*numbers, *(said["baseline"][key] for key in UNITS)]:
+        _whole(each)
+    utc_s(seal["utc"])
+
+
+def _whole(value: Any) -> Any:
+    """A number or None. Raises TypeError, ValueError."""
+    if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
+        raise ValueError(f"{value!r} as a number")
+    return value
 
 
 def found(copies: Sequence[bytes | None], file: bytes | None = None) -> Found:
@@ -138,6 +181,9 @@ _DO = "compare with the label of the drive; nothing is said of data that nobody 
 def same_drive(manifest: Mapping, drive: Mapping) -> None:
     """Raises ManifestRefused where it was made of another drive than this one (its part of run.json)."""
     of = manifest["drive"]
+    if (drive.get("logical_block_bytes") or 0) > manifest["layout"]["block_bytes"]:
+        seen = f"blocks of {manifest['layout']['block_bytes']} bytes, {drive['logical_block_bytes']} of the drive"
+        raise ManifestRefused("the manifest of this drive", seen, "it was formatted: nothing is left of the data")
     for key, name in (("serial", "serial"), ("capacity_bytes", "capacity")):
         if of[key] != drive[key]:
             seen = f"{name} {of[key]} in the manifest, {drive[key]} of the drive"

@@ -11,8 +11,8 @@ from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
 from ssdrig.retention.asked import RATED
-from ssdrig.retention.at_work import AtWork, at_work, deltas, utc_words
-from ssdrig.retention.manifest import FOLDER
+from ssdrig.retention.at_work import AtWork, at_work, deltas
+from ssdrig.retention.manifest import FOLDER, utc_words
 from ssdrig.rig import switch
 from ssdrig.words import size
 
@@ -35,13 +35,13 @@ def _seal(one: AtWork) -> dict:
     facts = {"bytes": done, "seconds": round(time.monotonic() - began, 1), "counted": deltas(before, written)}
     facts |= {"begun_C": before["temperature_C"], "ended_C": written["temperature_C"], "ended_utc": utc_words()}
     one.tell("retention.written", **facts)
+    idle_W = one.rest("idle", one.keys["rest"])  # what its cache still holds may be folded meanwhile: read later
     pieces, bad = one.read(at, run, (layouts.BASELINE,), "baseline")
     if bad:
         where = f"block {bad[0][0]}: {bad[0][2]}"
         raise DriveError("what was just written, read back", where, "this drive holds nothing: it cannot be sealed")
     middle = passes.middle(pieces)
     one.tell("retention.baseline", **middle)
-    idle_W = one.rest("idle", one.keys["rest"])
     after = one.counted()
     found = manifests.sealed(
         one.run_name,
@@ -76,8 +76,9 @@ def _drive(drive: dict, counted: dict, wanted: str) -> dict:
 def _readable(link, found: dict) -> None:
     """Raises DriveError where the copies are not on the drive."""
     copies = reading.copies(link, found["drive"]["capacity_bytes"])
-    if manifests.found(copies).damaged:
-        raise DriveError("three whole copies of the manifest", "damaged ones", "this drive holds nothing")
+    there = manifests.found(copies)
+    if there.damaged or manifests.digest(there.manifest) != manifests.digest(found):
+        raise DriveError("three whole copies of the manifest", "damaged or other ones", "this drive holds nothing")
 
 
 def _off(one: AtWork) -> dict:

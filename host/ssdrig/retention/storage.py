@@ -70,6 +70,22 @@ def parse(text: str, name: str = "the log") -> Log:
     return Log(profile, found[0][0], found[-1][0]) if dated else Log(profile)
 
 
+def within(log: Log | None, begin_s: float, end_s: float) -> Log | None:
+    """The part of a log with times that lies between these, UTC: a logger may have run before the drive lay there. One
+    with hours only is as it is. Raises UsageError where nothing of it does."""
+    if log is None or log.begin_s is None:
+        return log
+    at, kept = log.begin_s, []
+    for hours, celsius in log.profile:
+        left_s = min(end_s, at + 3600 * hours) - max(begin_s, at)
+        kept += [(left_s / 3600, celsius)] if left_s > 0 else []
+        at += 3600 * hours
+    if not kept:
+        begin, end = (datetime.fromtimestamp(each, UTC).isoformat(" ", "seconds") for each in (begin_s, end_s))
+        raise UsageError(f"temperatures from {begin} to {end}", "none of then in the log", "correct --storage")
+    return Log(tuple(kept), max(begin_s, log.begin_s), min(end_s, at))
+
+
 def _number(text: str) -> float | None:
     try:
         value = float(text)

@@ -12,8 +12,8 @@ from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, storage
 from ssdrig.retention.asked import NONE, SEALED
-from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, at_work, deltas, utc_s
-from ssdrig.retention.manifest import FOLDER
+from ssdrig.retention.at_work import POLL_S, THERE_S, AtWork, at_work, deltas
+from ssdrig.retention.manifest import FOLDER, utc_s
 
 OFF_S = 1.0  # of a drive whose power is given under the meter
 
@@ -62,11 +62,14 @@ def _verify(one: AtWork) -> dict:
     manifests.same_drive(said, one.stage.bench.drive)
     at = layouts.of_json(said["layout"])
     for place, why in found.damaged.items():
-        words = f"the copy of the manifest in the {place} is not used: {why}"
-        one.stage.progress.warn(words)
-        one.tell("note", text=words)
-    off_hours = max(0.0, (time.time() - utc_s(said["seal"]["utc"])) / 3600)
-    log = given_log(keys, off_hours)
+        _say(one, f"the copy of the manifest in the {place} is not used: {why}")
+    sealed_s, now_s = utc_s(said["seal"]["utc"]), time.time()
+    off_hours = (now_s - sealed_s) / 3600 if now_s >= sealed_s else None
+    if off_hours is None:
+        _say(
+            one, f"it was sealed {said['seal']['utc']}, which this host's clock has ahead: how long it lay is not known"
+        )
+    log = storage.within(given_log(keys, off_hours), sealed_s, now_s)
     stored = storage.found(log, None if keys["hours"] != NONE else off_hours)
     if log:
         one.book.put(f"{FOLDER}/storage.csv", storage.to_csv(log).encode())
@@ -106,6 +109,11 @@ def _verify(one: AtWork) -> dict:
         do = f"see {one.book.path / FOLDER}/pass-1.json, or ./ssdrig report"
         one.stage.outcome = DataLost("every block to hold what was sealed", seen, do)
     return {"bytes": 0, "bad": bad}
+
+
+def _say(one: AtWork, words: str) -> None:
+    one.stage.progress.warn(words)
+    one.tell("note", text=words)
 
 
 def _bound(said: dict, wanted: str, stored: dict) -> dict:
