@@ -142,6 +142,19 @@ def test_records_survive_cuts_and_damage(rows, data):
         assert all(np.array_equal(value, getattr(compiled, name)) for name, value in vars(plain).items())
 
 
+def test_a_torn_record_whose_payload_looks_like_another_one_is_waited_for():
+    """What a board may send: the reader of a run that went on ended with an IndexError."""
+    whole = rigbin.encode(rigbin.FRAME, b"first", 1)
+    for inner in (rigbin.RECORD.pack(rigbin.MAGIC, 1, 1 << 20, 0, 0), rigbin.encode(1, b"x" * 9, 2)[:-1]):
+        torn = rigbin.encode(rigbin.FRAME, b"log " + inner + bytes(8), 3)
+        for before in (b"", whole):
+            for cut in range(1, len(torn)):
+                data = before + torn[:-cut]
+                plain, compiled = rigbin.decode(data), rigbin.decode(data, in_a_row=walk.in_a_row)
+                assert len(plain) == bool(before) and plain.next_offset == len(before)
+                assert all(np.array_equal(value, getattr(compiled, name)) for name, value in vars(plain).items())
+
+
 def test_records_can_be_followed_in_pieces(book):
     book.record(rigbin.FRAME, b"one", 1)
     a = journal.records(book.path)

@@ -131,7 +131,8 @@ def _in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, np.ndar
     ends = starts + RECORD.size + fields["length"]
     if ends[-1] > len(octets):  # torn
         starts, ends, fields = starts[:-1], ends[:-1], fields[:-1]
-    if not len(starts) or starts[0] != 0 or (starts[1:] != ends[:-1]).any():
+    in_order = len(starts) > 0 and starts[0] == 0 and (starts[1:] == ends[:-1]).all()
+    if not in_order or ends[-1] > len(octets):  # torn is the one before: it has another one's beginning in its payload
         return none
     crc = _crc_of_columns(octets, starts, RECORD_HEAD.size, np.zeros(len(starts), np.uint32))
     payload, short = starts + RECORD.size, fields["length"] <= SHORT_BYTES
