@@ -6,7 +6,7 @@ import time
 from ssdrig.drive.wear import retention
 from ssdrig.errors import DriveError, RigError
 from ssdrig.powerloss.boardclock import BoardClock
-from ssdrig.powerloss.supply import no_cut
+from ssdrig.powerloss.supply import RigSupply, no_cut
 from ssdrig.retention import layout as layouts
 from ssdrig.retention import manifest as manifests
 from ssdrig.retention import passes, reading, writing
@@ -14,6 +14,7 @@ from ssdrig.retention.asked import RATED
 from ssdrig.retention.at_work import AtWork, at_work, deltas
 from ssdrig.retention.manifest import FOLDER, utc_words
 from ssdrig.rig import switch
+from ssdrig.rig.stream import Rig
 from ssdrig.words import size
 
 
@@ -91,7 +92,7 @@ def _off(one: AtWork) -> dict:
         target.announce()
     target.away()
     try:
-        report = switch.off(rig)
+        report = _taken(rig, one)
     except RigError as error:  # the drive is sealed all the same
         words = f"the rig has not taken its power ({error}): switch it off now, and note when"
         return {"off_ns": None, "off_utc": None, "announced": False, "words": words}
@@ -101,3 +102,12 @@ def _off(one: AtWork) -> dict:
     told = "announced to the drive" if target.announce else "the drive was not told, its cache was flushed"
     words = no_cut(report) or f"its power is off since {at} ({told})"
     return {"off_ns": off_ns, "off_utc": at, "announced": target.announce is not None, "words": words}
+
+
+def _taken(rig: Rig, one: AtWork) -> dict:
+    """The report of the switch; tried again once, of a board that was reset. Raises RigError."""
+    try:
+        return switch.off(rig)
+    except RigError:
+        RigSupply(rig, one.book.path).restore()
+        return switch.off(rig)

@@ -15,6 +15,8 @@ from ssdrig.rig.stream import Rig
 
 ANSWER_S = 5.0
 REFUSED = "refused"  # how an error begins to say so
+TOO_OLD = "it is too old"  # of a token that the board does not take
+MOST_TOKEN = 0xFFFFFFFF
 GIVE_UP_S = 12.0  # the rig's own patience with a residual is 10 s
 SETTLE_S = 3.0  # a stream that has just begun does not yet know the rail to be low
 
@@ -41,13 +43,8 @@ def arm_and_cut(
     Raises RigError: refused, not fired, unsafe residual, no answer; after an unsafe residual the rails are still
     off."""
     when = {"now": True} if when is None else when
-    if scope is not None:
-        began_us = _start_scope(rig, {**scope, "trigger": "cut"})
-    token = _arm(rig)
-    if scope is not None:  # armed after the scope has started: what the picture shows before the cut is still to come
-        rig.await_us(began_us + round(_before_s(scope) * 1e6))
     how = {
-        "token": token,
+        "token": 0,
         "rails": list(rails),
         "profile": profile,
         "when": when,
@@ -56,9 +53,9 @@ def arm_and_cut(
         "residual_ms": residual_ms,
         **own,
     }
-    body = json.dumps({k: v for k, v in how.items() if v is not None}).encode()
-    if len(wire.encode(wire.CUT, 0, body)) > wire.MAX_COMMAND - 2:
-        raise UsageError(f"a cut below {wire.MAX_COMMAND} bytes", f"{len(body)}", "shorten it")
+    length = len(_body({**how, "token": MOST_TOKEN}))
+    if len(wire.encode(wire.CUT, 0, b"x" * length)) > wire.MAX_COMMAND - 2:
+        raise UsageError(f"a cut below {wire.MAX_COMMAND} bytes", f"{length}", "shorten it")
     if timeout_s is None:
         timeout_s = (
             _longest_wait_s(when)
@@ -67,15 +64,33 @@ def arm_and_cut(
             + residual_ms / 1000
             + GIVE_UP_S
         )
-    try:
-        report = _report(rig, wire.CUT, body, timeout_s)
-    except RigError:
-        _call_off(rig)
-        raise
-    if report["token"] != token:
-        raise RigError(f"the report of cut {token}", f"that of {report['token']}", "is another program using this rig?")
+    for last in (False, False, True):
+        try:
+            report = _armed(rig, scope, how, timeout_s)
+            break
+        except RigError as error:
+            _call_off(rig)
+            if last or TOO_OLD not in error.seen:  # the host stood still behind arming: nothing has happened
+                raise
     _checked(report, "the cut")
     return report if scope is None else {**report, "waveform": _waveform(rig, scope)}
+
+
+def _armed(rig: Rig, scope: dict | None, how: dict, timeout_s: float) -> dict:
+    """Arm, and send the cut: its report."""
+    if scope is not None:
+        began_us = _start_scope(rig, {**scope, "trigger": "cut"})
+    token = _arm(rig)
+    if scope is not None:  # armed after the scope has started: what the picture shows before the cut is still to come
+        rig.await_us(began_us + round(_before_s(scope) * 1e6))
+    report = _report(rig, wire.CUT, _body({**how, "token": token}), timeout_s)
+    if report["token"] != token:
+        raise RigError(f"the report of cut {token}", f"that of {report['token']}", "is another program using this rig?")
+    return report
+
+
+def _body(how: dict) -> bytes:
+    return json.dumps({k: v for k, v in how.items() if v is not None}).encode()
 
 
 def off(rig: Rig, rails=(0,), profile=profiles.DEFAULT, **how) -> dict:

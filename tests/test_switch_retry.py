@@ -1,0 +1,64 @@
+"""rig/switch.py and retention/sealing.py: what is tried again where nothing has happened."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ssdrig.errors import RigError, UsageError
+from ssdrig.retention import sealing
+from ssdrig.rig import switch
+
+OLD = RigError("the rig to carry out `c`", "refused: not armed with this token, or it is too old", "repeat")
+OTHER = RigError("the rig to carry out `c`", "refused: rail 0 is not being measured", "correct that")
+
+
+@pytest.mark.parametrize(
+    ("errors", "tries", "fails"), [([], 1, None), ([OLD], 2, None), ([OLD] * 3, 3, OLD), ([OTHER], 1, OTHER)]
+)
+def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypatch, errors, tries, fails):
+    """A busy host lost a session, and a verify, to a token that was 10 s old."""
+    asked, called_off, left = [], [], list(errors)
+    monkeypatch.setattr(switch, "_arm", lambda rig: 100 + len(asked))
+    monkeypatch.setattr(switch, "_call_off", called_off.append)
+    monkeypatch.setattr(switch, "_checked", lambda report, what: report)
+
+    def report(rig, kind, body, timeout_s):
+        asked.append(body)
+        if left:
+            raise left.pop(0)
+        return {"token": 99 + len(asked)}
+
+    monkeypatch.setattr(switch, "_report", report)
+    if fails:
+        with pytest.raises(RigError) as raised:
+            switch.arm_and_cut(None, off_ms=1)
+        assert raised.value is fails
+    else:
+        assert switch.arm_and_cut(None, off_ms=1) == {"token": 99 + tries}
+    assert len(asked) == tries and len(called_off) == len(errors)
+    assert [b'"token": %d' % (100 + n) in body for n, body in enumerate(asked)] == [True] * tries
+
+
+def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch):
+    monkeypatch.setattr(switch, "_arm", lambda rig: pytest.fail("armed"))
+    with pytest.raises(UsageError, match="a cut below"):
+        switch.arm_and_cut(None, when={"now": "x" * 800})
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_the_power_of_a_sealed_drive_is_taken_at_the_second_try(monkeypatch, failures):
+    left, did = [OTHER] * failures, []
+    monkeypatch.setattr(sealing.switch, "off", lambda rig: did.append("off") or left and _raise(left.pop()) or {"r": 1})
+    made = lambda rig, run: SimpleNamespace(restore=lambda: did.append("restore"))
+    monkeypatch.setattr(sealing, "RigSupply", made)
+    one = SimpleNamespace(book=SimpleNamespace(path="run"))
+    if failures == 2:
+        with pytest.raises(RigError):
+            sealing._taken(None, one)
+    else:
+        assert sealing._taken(None, one) == {"r": 1}
+    assert did == ["off", "restore", "off"][: 1 if not failures else 3]
+
+
+def _raise(error):
+    raise error
