@@ -16,10 +16,9 @@ from starved import unseen_J
 from ssdrig import analysis, cli, journal
 from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import kill, measured
-from ssdrig.influx import line_protocol, points
+from ssdrig.influx import influxd, line_protocol, points
 from ssdrig.load import fiolog, fiotext
 from ssdrig.meter import samples
-from ssdrig.virtual import influxd
 from ssdrig.virtual.device import truth
 
 HOST = Path(__file__).parents[1] / "host"
@@ -126,7 +125,7 @@ def test_the_database_holds_what_the_journal_holds(run, database):
     kept = points.counts(run)
     of_cuts = {"powerloss_cut", "powerloss_bound"}
     assert set(kept) == set(line_protocol.read_schema()) - of_cuts and min(kept.values()) > 1
-    assert database.counts(list(kept), run.name) == kept
+    assert database.counts(list(kept), run) == kept
 
 
 def test_report_json_gives_the_figures(run, figures):

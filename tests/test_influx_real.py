@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pushing import BAD, drain, lines, outbox, pusher_killed, sender
 
+from ssdrig.influx import influxd as real
 from ssdrig.influx import line_protocol as lp
 from ssdrig.influx import link, query
 from ssdrig.influx import sender as influx
-from ssdrig.virtual import influxd as real
 
 pytestmark = pytest.mark.keeps_time
 
@@ -64,12 +64,14 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "drive_power": 1,
         "fio_interval": 1,
         "fio_live": 1,
+        "load_second": 1,
         "ssd_wear": 1,
         "smart_device": 1,
         "smart_attribute": 1,
         "rig_event": 1,
         "powerloss_cut": 1,
         "powerloss_bound": 1,
+        "run_result": 1,
     }
     for line in (examples / "bad.lp").read_bytes().splitlines():
         assert link.request(to, path, line, {}).status == 400, line

@@ -10,7 +10,7 @@ from synthetic_run import UTC_RUN_NS
 from test_points_push import ssdrig
 
 from ssdrig.influx import address, line_protocol, link, points
-from ssdrig.virtual import influxd as real
+from ssdrig.influx import influxd as real
 
 pytestmark = pytest.mark.keeps_time
 
@@ -49,7 +49,7 @@ def test_real_a_relay_that_stores_nothing_is_found_out(run, server):
     missing = json.loads(out)["missing"]
     assert set(missing) == {name for name, n in expected.items() if n} and missing["power"] == expected["power"]
     code, _, err = ssdrig("push", run, "--influx", url, "--verify")
-    assert code == 0 and server.counts(["power"], run.name, "behind")["power"] == expected["power"]
+    assert code == 0 and server.counts(["power"], run, "behind")["power"] == expected["power"]
 
 
 def test_real_what_was_refused_is_not_counted_as_missing(run, server):

@@ -138,24 +138,26 @@ def test_the_schema_file_is_good():
         "drive_power",
         "fio_interval",
         "fio_live",
+        "load_second",
         "ssd_wear",
         "smart_device",
         "smart_attribute",
         "rig_event",
         "powerloss_cut",
         "powerloss_bound",
+        "run_result",
     ]
-    assert schema["power"].tags == ("drive", "rail", "run")
+    assert schema["power"].tags == ("drive", "host", "rail", "run")
     assert schema["power"].fields["samples"] == "i" and schema["ssd_wear"].fields["wa"] == "f"
 
 
-GOOD = 'schema = 1\n[m]\ntags = ["a", "b"]\nfields = { x = "f" }\n'
+GOOD = 'schema = 2\n[m]\ntags = ["a", "b"]\nfields = { x = "f" }\n'
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("schema = 1", "schema = 2"),
+        ("schema = 2", "schema = 1"),
         ("[m]", '["#m"]'),
         ("[m]", "[time]"),
         ('"a", "b"', '"b", "a"'),

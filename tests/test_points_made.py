@@ -70,7 +70,7 @@ def test_what_comes_to_the_run_afterwards_is_made_too(run):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"schema": 0, "turn_s": 1, "whole": null}', '{"schema": 1, "turn_s": 7}']
+    "content", ["", "[]", '{"schema": 1, "turn_s": 1, "whole": null}', '{"schema": 2, "turn_s": 7}']
 )
 def test_lines_of_another_schema_are_made_anew(run, content):
     whole = emit(run)

@@ -16,10 +16,10 @@ from fake_influx import FakeInflux
 from point_runs import POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
 
 from ssdrig.errors import JournalError, UploadIncomplete, UsageError
+from ssdrig.influx import influxd as real
 from ssdrig.influx import points, push
 from ssdrig.influx import sender as influx
 from ssdrig.progress import Progress
-from ssdrig.virtual import influxd as real
 
 pytestmark = pytest.mark.keeps_time
 
@@ -173,7 +173,7 @@ def test_real_database_absent_for_a_third_and_pusher_killed(made, tmp_path, deat
         assert pusher.wait(60) == 0
         expected = points.counts(replay.run)
         assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == expected
-        assert server.counts(list(expected), replay.run.name) == expected
+        assert server.counts(list(expected), replay.run) == expected
         assert not (replay.run / "rejected.jsonl").exists()
         assert json.loads((replay.run / "points.cursor").read_text())["lines"] == sum(expected.values())
     finally:

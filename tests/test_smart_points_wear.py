@@ -23,7 +23,7 @@ def test_every_field_of_the_schema_is_told_by_some_drive():
     told = set(device(every)[1]) | set(device(nvme())[1])
     assert told == set(SCHEMA["smart_device"].fields)
     assert {key for _, fields in attributes(every).values() for key in fields} == set(SCHEMA["smart_attribute"].fields)
-    tags = {key for tags, _ in attributes(every).values() for key in tags} | {"run", "host"}
+    tags = {key for tags, _ in attributes(every).values() for key in tags} | {"drive", "host"}
     assert tags == set(SCHEMA["smart_attribute"].tags)
 
 

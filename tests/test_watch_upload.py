@@ -15,9 +15,9 @@ from pages import page, page_c0h
 from watching import MAIN, TESTS, drives, finish, kept, look, record, records, start, tools
 
 from ssdrig.errors import JournalError, UploadIncomplete
+from ssdrig.influx import influxd as real
 from ssdrig.influx import link, sender
 from ssdrig.influx.outbox import Outbox
-from ssdrig.virtual import influxd as real
 from ssdrig.watch import folder as watch_folder
 from ssdrig.watch import upload as watch_upload
 
@@ -48,7 +48,7 @@ def test_a_round_reaches_a_real_database(tools, kept, tmp_path):
         for n in (1, 2):
             code, _, err = finish(start(kept, "--once", "--influx", server.url, serials="S123,S124"))
             assert code == 0, err
-            assert server.counts(list(ROUND), "watch") == times(2 * n)
+            assert server.counts(list(ROUND), kept) == times(2 * n)
         to = sender.target(server.url, {})
         where = b"%22name%22='Power_On_Hours'+AND+serial_no='S123'+AND+host=~/./"
         query = b"q=SELECT+last(raw_value)+FROM+smart_attribute+WHERE+" + where

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from ssdrig import report
 from ssdrig.arguments import Parser, add_quiet, whole_seconds
-from ssdrig.influx import points
+from ssdrig.influx import influxd, points
 from ssdrig.progress import Progress
 from ssdrig.run import run
-from ssdrig.virtual import influxd
 
 PRESET = "sata-tlc"
 EXAMPLES = (("demo", "three minutes"), ("demo --duration 2m --open", "longer, and the report in the browser"))
@@ -89,6 +88,6 @@ def _parsed(module, words: list[str]) -> argparse.Namespace:
 
 def _say_counts(folder: Path, database: influxd.Influxd, show: Progress) -> None:
     kept = points.counts(folder)
-    stored = database.counts(list(kept), folder.name)
+    stored = database.counts(list(kept), folder)
     words = ", ".join(f"{name} {stored[name]} of {number}" for name, number in kept.items())
     show.say(f"InfluxDB holds of {folder.name}: {words} points")

@@ -1,1 +1,182 @@
-../../firmware/wire.py
+"""The wire between rig and host, protocol version 2. This file runs on MicroPython and on CPython; the host links it.
+
+    frame on the wire    COBS( kind u8 | seq u32 | body | crc32 u32 ) 0x00            all integers little endian
+
+    rig -> host          H  hello    body: JSON text, see below
+                         S  samples  rail u8 | config u8 | n u8 | missed u32 | index u32 | t0_us u64 | n * sample
+                                     sample: dt_us u16 | vbus 3 bytes | current 3 bytes (two's complement)
+                         E  energy   rail u8 | config u8 | index u32 | t_us u64 | energy 5 bytes | charge 5 bytes
+                                     | die_temp i16 | diag u16
+                         P  pong     token u32 | t_us u64 | held_us u32
+                         L  log      UTF-8 text
+                         A  armed    token u32 | valid_ms u32
+                         C  cut      JSON, see below: what a cut did
+                         W  waveform rail u8 | channel u8 | first u32 | t0_us u64 | dt_ns u32 | n u8 | n * u16
+                         N  no       JSON {"command": letter, "why": text}: a command was refused, nothing was done
+    host -> rig          h  hello    empty: the rig answers H
+                         g  go       empty: streaming starts (and sample index and accumulators restart at 0)
+                         x  stop     empty: streaming stops
+                         p  ping     token u32: the rig answers P at once; t_us is the middle between the time
+                                     its first byte was seen and the answer, so the host's midpoint is unbiased;
+                                     held_us (since protocol 2) is the time between these two
+                         q  quit     empty: back to the REPL
+                         a  arm      empty: the rig answers A; its token is good for one `c` within valid_ms
+                         c  cut      JSON, see below
+                         o  on       JSON {"rails": [..], "unsafe": bool}: rails that are off get power again; or
+                                     {"call_off": true}: a cut that has not fired does not. Answered by C, or N
+                         s  scope    JSON {"gpio": g or [g, ..], "rate" (samples/s of all inputs together),
+                                     "before", "after" (samples of each), "trigger": "cut" or "now"}: answered by H,
+                                     then W; or N; a `c` comes behind it if its cut is to be in the picture
+                         k  calibrate  JSON {"rail", "calibration": object or null}: kept on the board; answered by H,
+                                     or N (also while the stream runs)
+
+Guarantees. seq rises by one per frame and direction, from 0 at boot, over all kinds: a lost frame is seen. t_us is
+64-bit board time in microseconds, never wrapping; it starts at boot, at any value. t0_us is the time of the first
+sample; each dt_us is the distance to the sample before (0 for the first). index counts conversions since `go` and
+names the first sample of the frame, so index + n of one frame is the index of the next unless conversions were lost;
+`missed` is how many the rig knows it lost since `go`. Registers are the chip's raw integers (INA228: 20-bit values,
+already shifted right by 4).
+An E frame comes at `go` (index 0, registers 0), then about once a second (later, while other rails want the bus at the
+same moments), right after a conversion, whose time t_us is. Its registers hold exactly the conversions before its
+`index`, since `go` or, if `config` has changed since, within this config: when a sensor has lost its supply the rig
+says so (L), configures it under a new config id, sends H again, and an E frame at once, which is the base of the
+accumulators' new count. H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware",
+"simulated", "rails": [{"rail", "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config",
+"shunt_cal", "conversion_ns"}]}; all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry.
+Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
+`k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
+(hexadecimal, the board's own), and "switch": null, or {"rails": [{"rail", "profiles", "discharge_mOhm"}], "sideband":
+bool, "resolution_ns", "dead_us", "state", "off": [rails that have no power]}, and "scope": [{"rail", "gpio",
+"nV_per_count", "rates", "samples" (most at once)}]. W frames come one after the other, one channel after the other:
+channel is the GPIO, values are counts, first is the number of the piece's first sample in the channel's picture, whose
+time is t0_us, dt_ns from one of them to the next; the picture holds `before` samples before the event (fewer if it was
+too early) and `after`.
+
+The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
+    {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.
+profile: one of "profiles" of H; what each does and its own fields stand in cut.py. when, one of
+    {"now": true}                              {"t_us": board time, 2 ms to 500 s ahead}
+    {"random_us": [a, b], "seed": n}           from now on, uniform, the same for the same seed
+    {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i, or below it:
+                                               "below_raw"; and so long after the last of them, if wanted, drawn from a
+                                               to b us, 5 s at most: "after_us": [a, b], "seed": n; with "crosses":
+                                               true only behind a sample that has not: the beginning of a burst
+    {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
+Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a
+ramp): power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for
+residual_ms (500); until then it stays off, and after 10 s more C says so: such a rail gets power by an `o` with
+"unsafe": true only, and none during a ramp. A board that drives PERST# and the side-band ("sideband" of H) holds PERST#
+low and isolates the rest in the cycle of the cut, joins it when the rails are back at 90 %, and releases PERST# 120 ms
+later; a cut that ends by itself leaves them alone. Such a cut is of 3 rails at most. The stream must run: what cannot
+be measured is not cut. C comes when power has returned, or, without off_ms, when the rails are known to be off, and
+again after `o`:
+    {"token", "fired_us", "off_us", "on_us", "perst_us", "ok", "why", "rails": [{"rail", "before_mV", "t90_10_us",
+    "residual_mV", "low_us", "samples", "safe", "crowbar_mJ", "released"}]}
+fired_us: board time of the edge at the gate; on_us: of the gate's return, null while off; off_us: between the two;
+perst_us: board time at which PERST# was released, null if it was not driven; t90_10_us: fall from 90 to 10 % of
+before_mV as VBUS conversions saw it, interpolated, null if it did not fall so far; residual_mV: the latest reading
+before power returned, the lowest if it did by itself; low_us: from the edge to the first reading below residual_mV;
+crowbar_mJ: what went into the discharge resistor, by the readings, null if the profile leaves it open; released: null,
+or why its switch was opened before power returned: at 500 mJ, on a rail that does not fall, without readings of a rail
+that was high, and when the rig gave up (also said by L, at once).
+Any change that an old reader would misread raises PROTOCOL; the host refuses another number and names both.
+"""
+
+import struct
+from binascii import crc32
+
+PROTOCOL = 2
+HELLO, SAMPLES, ENERGY, PONG, LOG, ARMED, CUT_REPORT, WAVEFORM, REFUSED = b"HSEPLACWN"
+ASK_HELLO, GO, STOP, PING, QUIT, ARM, CUT, ON, SCOPE, CALIBRATE = b"hgxpqacosk"
+
+HEAD = "<BI"  # kind, seq
+SAMPLES_HEAD = "<BBBIIQ"  # rail, config, n, missed, index, t0_us
+SAMPLE_BYTES = 8  # dt_us u16, vbus u24, current i24
+ENERGY_BODY = "<BBIQ5s5shH"  # rail, config, index, t_us, energy, charge, die_temp, diag
+PONG_BODY = "<IQI"  # token, t_us, held_us
+ARMED_BODY = "<II"  # token, valid_ms
+WAVEFORM_HEAD = "<BBIQIB"  # rail, channel, first, t0_us, dt_ns, n
+
+
+def _places(body):
+    """At which byte of its frame, kind and seq included, each field of a body begins, and the byte behind the last."""
+    places, count = [struct.calcsize(HEAD)], ""
+    for letter in body[1:]:
+        count += letter
+        if not letter.isdigit():
+            places.append(places[-1] + struct.calcsize("<" + count))
+            count = ""
+    return places
+
+
+# Places of the fields, for code that reads and writes frames in place. The last of each is where the body ends; samples
+# of an S frame and values of a W frame follow there.
+BODY = struct.calcsize(HEAD)
+S_RAIL, S_CONFIG, S_N, S_MISSED, S_INDEX, S_T0, S_FIRST = _places(SAMPLES_HEAD)
+E_RAIL, E_CONFIG, E_INDEX, E_T, E_ENERGY, E_CHARGE, E_TEMP, E_DIAG, E_END = _places(ENERGY_BODY)
+P_TOKEN, P_T, P_HELD, P_END = _places(PONG_BODY)
+A_TOKEN, A_VALID, A_END = _places(ARMED_BODY)
+W_RAIL, W_CHANNEL, W_NUMBER, W_T0, W_STEP, W_N, W_FIRST = _places(WAVEFORM_HEAD)
+MAX_SAMPLES = 50
+MAX_COMMAND = 768  # longest encoded frame from the host, delimiter included
+MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibrated rails with their switches
+
+
+class WireError(Exception):
+    """Bytes that are no frame: bad COBS, bad CRC, too short or too long."""
+
+
+def cobs_encode(data):
+    """Consistent overhead byte stuffing (Cheshire & Baker 1999): bytes -> bytes without 0x00, no delimiter."""
+    out = bytearray(1)
+    code_at = 0
+    code = 1
+    for b in data:
+        if b:
+            out.append(b)
+            code += 1
+        if not b or code == 255:
+            out[code_at] = code
+            code_at = len(out)
+            out.append(0)
+            code = 1
+    out[code_at] = code
+    return bytes(out)
+
+
+def cobs_decode(data):
+    """Inverse of cobs_encode. WireError if a block runs past the end or a 0x00 is inside."""
+    if b"\x00" in data:
+        raise WireError("zero inside a frame")
+    out = bytearray(data)  # in place, because it must be fast on the host: each code becomes the zero it stands for
+    n = len(out)
+    i = 0
+    longest = []  # codes behind a block of 254 stand for nothing
+    while i < n:
+        code = out[i]
+        out[i] = 0
+        i += code
+        if code == 255:
+            longest.append(i)
+    if i != n:
+        raise WireError("bad COBS block")
+    for i in reversed(longest):
+        out = out[:i] + out[i + 1 :]
+    return bytes(out[1:])
+
+
+def encode(kind, seq, body=b""):
+    """One frame, ready to send, delimiter included."""
+    payload = struct.pack(HEAD, kind, seq & 0xFFFFFFFF) + body
+    return cobs_encode(payload + struct.pack("<I", crc32(payload))) + b"\x00"
+
+
+def decode(frame):
+    """Frame without its delimiter -> (kind, seq, body). WireError if it is not one."""
+    raw = cobs_decode(frame)
+    if len(raw) < 9:
+        raise WireError("frame too short")
+    if struct.unpack("<I", raw[-4:])[0] != crc32(raw[:-4]):
+        raise WireError("bad CRC")
+    kind, seq = struct.unpack(HEAD, raw[:5])
+    return kind, seq, raw[5:-4]

@@ -12,8 +12,7 @@ from pathlib import Path
 from ssdrig import journal
 from ssdrig.benchmarks import Figure, at_least, exactly
 from ssdrig.errors import JournalError
-from ssdrig.influx import points
-from ssdrig.virtual import influxd
+from ssdrig.influx import influxd, points
 
 DURATION_S = 30
 AFTER_LOAD_S = 4  # flush, last SMART, draining
@@ -77,7 +76,7 @@ def _wait_for_load(process: subprocess.Popen, runs: Path) -> Path:
 def _compare(run: Path, server: influxd.Influxd) -> list[Figure]:
     expected = points.counts(run)
     lines = Counter(line.split(b",", 1)[0].decode() for line in (run / "points.lp").read_bytes().splitlines())
-    stored = server.counts(list(expected), run.name)
+    stored = server.counts(list(expected), run)
     rejected = run / "rejected.jsonl"
     return [
         *(exactly(f"{name}, lines made", lines[name], "points", number) for name, number in expected.items()),

@@ -17,9 +17,8 @@ from pathlib import Path
 from ssdrig import analysis, journal
 from ssdrig.analysis.figures import figures_of
 from ssdrig.benchmarks import Figure, exactly, with_me
-from ssdrig.influx import points
+from ssdrig.influx import influxd, points
 from ssdrig.report import page
-from ssdrig.virtual import influxd
 
 VICTIMS = ("host", "firmware", "drive", "influxd")
 EXPECTED = {"host": {"died"}, "firmware": {"complete"}, "drive": {"failed"}, "influxd": {"complete"}}
@@ -171,7 +170,7 @@ def _check_database(run: Path, database) -> list[str]:
     if sent.returncode:
         return [f"push after restart: exit {sent.returncode}: {sent.stderr.strip()[-300:]}"]
     expected = points.counts(run)
-    stored = database.counts(list(expected), run.name)
+    stored = database.counts(list(expected), run)
     return [] if stored == expected else [f"database {stored} journal {expected}"]
 
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from ssdrig.benchmarks import Figure, at_least, at_most, exactly
 from ssdrig.errors import ToolMissing
-from ssdrig.influx import address, link, made
+from ssdrig.influx import address, influxd, link, made
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.sender import BATCH_LINES
-from ssdrig.virtual import influxd
 
 SECONDS, DRIVES, BEST_OF = 7200, 24, 3
 COPIED = (b"power,", b"drive_power,", b"fio_interval,")  # the measurements that have a point each second

@@ -72,13 +72,14 @@ def case(run: str, url: str, by_s: float) -> tuple[dict, dict, float]:
 
 
 def series(run: Path) -> dict[bytes, list[tuple[bytes, int]]]:
-    """(fields, UTC) of each point in points.lp in the order made, by series. The events of anchors, and of sums, which
-    fio's UTC changes, are left out."""
+    """(fields, UTC) of each point in points.lp in the order made, by series. Left out are the events of anchors, and of
+    sums, which fio's UTC changes; and what is computed of the figures, which are compared themselves."""
     out: dict[bytes, list[tuple[bytes, int]]] = {}
     for line in (run / "points.lp").read_bytes().splitlines():
         key, t = line_protocol.series_and_time(line)
-        if not any(kind in key for kind in (b"kind=clock.anchor", b"kind=sums")):
-            out.setdefault(key, []).append((line[len(key) : line.rindex(b" ")], t))
+        fields = line[len(key) : line.rindex(b" ")]
+        if not fields.startswith((b' kind="clock.anchor"', b' kind="sums"')) and not key.startswith(COMPUTED):
+            out.setdefault(key, []).append((fields, t))
     return out
 
 
@@ -144,6 +145,7 @@ def _wall_clock() -> list[Figure]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+COMPUTED = (b"run_result,", b"load_second,")
 PUSHED = "while points are pushed"
 BENCHES = {
     "wall-clock": (

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SCHEMA_FILE = Path(__file__).resolve().parents[3] / "schemas" / "influx.toml"
-SCHEMA = 1
+SCHEMA = 2
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 _NAME = re.compile(r"[a-z][A-Za-z0-9_]*")

@@ -39,7 +39,7 @@ class Emitter:
         self._tags = {"run": self.header["run"], "drive": drive_tag(self.header), "host": host_tag(self.header)}
         self._utc = Utc(self.header["started"]["t_ns"], self.header["started"]["utc_ns"])
         self._events_at = 0
-        self._made: dict[bytes, int] = {}  # series -> t_ns of the point made last
+        self._made: dict[bytes, set[int]] = {}  # series -> t_ns of the points made
         # folder of fio's job, within fio/ -> (its step, t_ns of its start, its seconds so far), until that has ended
         self._jobs: dict[str, tuple[str, int, Running]] = {}
         self._smart = Smart(self.run)
@@ -91,7 +91,8 @@ class Emitter:
             if event["kind"] == "clock.anchor":
                 self._utc.anchor(event["t_ns"], event["utc_ns"])
         for event in events:
-            yield from self._point("rig_event", {"kind": event["kind"]}, {"text": event_text(event)}, event["t_ns"])
+            fields = {"kind": event["kind"], "text": event_text(event)}
+            yield from self._point("rig_event", {}, fields, event["t_ns"])
             if event["kind"] == "step.start":
                 running = Running(self.run / job_of(event))
                 self._jobs[job_of(event)] = (event["step"], event["t_ns"], running)
@@ -107,16 +108,20 @@ class Emitter:
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in self._power.seconds(final):
-            yield from self._point(
-                "power", {"rail": rail}, {name: getattr(second, name) for name in self._power_fields}, second.t_ns
-            )
+            fields = {name: getattr(second, name) for name in self._power_fields}
+            yield from self._point("power", {"rail": rail}, fields, second.t_ns)
             total = self._together.add(rail, second, self._power.rail_names())
             if total:
                 t_ns = total.pop("t_ns")
                 yield from self._point("drive_power", {}, total, t_ns)
+        if final:
+            from ssdrig.influx import results  # here: a run that goes on needs none of it
+
+            for measurement, fields, t_ns in results.points(self.run, self._schema):
+                yield from self._point(measurement, {}, fields, t_ns)
 
     def _point(self, measurement: str, tags: dict, fields: dict, t_ns: int) -> Iterator[bytes]:
-        """The line of a point at t_ns; a nanosecond after the one before in its series if they would coincide."""
+        """The line of a point at t_ns; a nanosecond later if its series has one there."""
         m = self._schema[measurement]
         ours = {name: value for name, value in self._tags.items() if name in m.tags}
         encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
@@ -125,17 +130,19 @@ class Emitter:
             return
         line = encoded.line
         series, _ = line_protocol.series_and_time(line)
-        if t_ns <= self._made.get(series, t_ns - 1):
-            t_ns = self._made[series] + 1
+        taken = self._made.setdefault(series, set())
+        if t_ns in taken:
+            while t_ns in taken:
+                t_ns += 1
             line = line[: line.rindex(b" ") + 1] + str(self._utc.at(t_ns)).encode()
-        self._made[series] = t_ns
+        taken.add(t_ns)
         yield line
 
     def _fio_live(self, job: str) -> Iterator[bytes]:
         step, _, running = self._jobs[job]
         for second in running.seconds():
             fields = {name: value for name, value in second._asdict().items() if name != "t_ns" and value is not None}
-            yield from self._point("fio_live", {"step": step}, fields, second.t_ns)
+            yield from self._point("fio_live", {}, {"step": step} | fields, second.t_ns)
 
     def _fio(self, job: str, step: str) -> Iterator[bytes]:
         if job in self._jobs:
@@ -144,10 +151,8 @@ class Emitter:
         for direction, seconds in fio_seconds(self.run, job):
             zero_ns = 0 if seconds.t_ns[0] else start_ns  # without fio's own start its seconds count from 0
             for i in range(len(seconds.t_ns)):
-                fields = second_fields(seconds, i)
-                yield from self._point(
-                    "fio_interval", {"dir": direction, "step": step}, fields, zero_ns + int(seconds.t_ns[i])
-                )
+                fields = {"step": step} | second_fields(seconds, i)
+                yield from self._point("fio_interval", {"dir": direction}, fields, zero_ns + int(seconds.t_ns[i]))
 
 
 class Smart:
@@ -258,8 +263,20 @@ def counts(run: Path) -> Counter[str]:
             "fio_live": sum(len(Running(Path(run) / job).seconds()) for job in jobs),
             **{name: polls[name] for name in ("ssd_wear", "smart_device", "smart_attribute")},
             "rig_event": len(events),
+            **_computed(Path(run)),
         }
     )
+
+
+def _computed(run: Path) -> dict[str, int]:
+    from ssdrig.influx import results
+
+    known = results.computed(run)
+    if known is None:
+        return {}
+    data, figures = known
+    seconds = len(data.iops) if data.t0_ns is not None else 0
+    return {"load_second": seconds, "run_result": max(1, sum(map(bool, figures["windows"].values())))}
 
 
 def _seconds_with_samples(run: Path) -> list[np.ndarray]:

@@ -37,12 +37,12 @@ class Found(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """Of one measurement in points.lp: points of each series by field, values of the tags `run` and `serial_no`, first
-    and last time."""
+    """Of one measurement in points.lp: points of each series by field, values of the tags `run` and `drive`, first and
+    last time."""
 
     fields: dict[bytes, Counter]
     runs: set[str]
-    serials: set[str]
+    drives: set[str]
     times: list[int]
 
 
@@ -66,18 +66,27 @@ def found(folders: list[Path], to: Target, rejected: int, timeout_s: float, show
     return Found(missing)
 
 
+def stored(folders: list[Path], to: Target) -> dict[str, int]:
+    """Points that the database holds of those in points.lp of these folders, by measurement. UsageError if it cannot
+    say."""
+    return _stored(_sent(folders, None), to)
+
+
 def _missing(sent: dict[str, _Sent], to: Target) -> dict[str, int]:
-    missing = {}
+    there = _stored(sent, to)
+    wanted = {name: sum(max(fields.values()) for fields in of.fields.values()) for name, of in sent.items()}
+    return {name: n - there[name] for name, n in wanted.items() if there[name] < n}
+
+
+def _stored(sent: dict[str, _Sent], to: Target) -> dict[str, int]:
+    out = {}
     for name, of in sent.items():
-        tag, values = ("run", of.runs) if of.runs else ("serial_no", of.serials)
+        tag, values = ("run", of.runs) if of.runs else ("drive", of.drives)
         ours = " OR ".join(f"{tag} = {query.quoted(value)}" for value in sorted(values))
         when = f"time >= {min(of.times)} AND time <= {max(of.times)}"
         text = f'SELECT count(*) FROM "{name}" WHERE {f"({ours}) AND " if ours else ""}{when} GROUP BY *'
-        stored = sum(max(n or 0 for n in one["values"][0][1:]) for one in query.series(to, text))
-        wanted = sum(max(fields.values()) for fields in of.fields.values())
-        if stored < wanted:
-            missing[name] = wanted - stored
-    return missing
+        out[name] = sum(max(n or 0 for n in one["values"][0][1:]) for one in query.series(to, text))
+    return out
 
 
 def _sent(folders: list[Path], refused_by: Target | None) -> dict[str, _Sent]:
@@ -94,6 +103,6 @@ def _sent(folders: list[Path], refused_by: Target | None) -> dict[str, _Sent]:
                 of = sent.setdefault(name, _Sent(defaultdict(Counter), set(), set(), []))
                 of.fields[series].update(line_protocol.field_names(line, series))
                 of.runs.update({tags["run"]} if "run" in tags else ())
-                of.serials.update({tags["serial_no"]} if "serial_no" in tags else ())
+                of.drives.update({tags["drive"]} if "drive" in tags else ())
                 of.times[:] = [min([t, *of.times]), max([t, *of.times])]
     return sent

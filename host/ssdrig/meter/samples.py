@@ -7,12 +7,14 @@ behind the gap."""
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ssdrig import journal, rigbin
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder, Frames, Places
+from ssdrig.meter.peaks import highest_mean_W
 from ssdrig.meter.power import Closure, Power, assemble, closure, explained, integral_J
 
 __all__ = ["Closure", "Follower", "Power", "Second", "Seconds", "integral_J", "load", "load_rails", "per_second"]
@@ -58,6 +60,8 @@ class Second:
     p_mean_W: float
     p_min_W: float
     p_max_W: float
+    p_max_10ms_W: float | None  # the highest mean over any 10 ms; None where samples are too rare (peaks.py)
+    p_max_100ms_W: float | None
     p_std_W: float
     energy_J: float
     samples: int
@@ -264,10 +268,12 @@ class Follower:
             cuts = np.maximum(np.searchsorted(power.t_ns, edges), used)
             cuts[0] = used  # the clock is refitted meanwhile: a sample at an edge still counts once
             rows = _rows(power, edges, cuts)
+            columns = {name: getattr(rows, name) for name in Second.__annotations__ if hasattr(rows, name)}
+            columns |= {f"p_max_{ms}ms_W": highest_mean_W(power, edges, ms * 10**6) for ms in (10, 100)}
             for k in np.flatnonzero(rows.samples).tolist():
                 yield (
                     names[rail],
-                    Second(*(_number(getattr(rows, name)[k], kind) for name, kind in Second.__annotations__.items())),
+                    Second(*(_number(columns[name][k], kind) for name, kind in Second.__annotations__.items())),
                 )
             self._next_ns[rail] = end_ns
             self._used[rail] = self._forget(rail, int(cuts[-1]))
@@ -293,5 +299,7 @@ class Follower:
         return used - (int(ends[frames - 1]) if frames else 0)
 
 
-def _number(value, kind):
-    return kind(round(float(value))) if kind is int and isinstance(value, np.floating) else kind(value)
+def _number(value, kind) -> Any:
+    if kind is int:
+        return round(float(value)) if isinstance(value, np.floating) else int(value)
+    return None if np.isnan(value) else float(value)

@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from ssdrig import prctl
+from ssdrig import parts, prctl
 from ssdrig.errors import ToolMissing
-from ssdrig.influx import address, link, query
+from ssdrig.influx import address, link, query, verify
 
 DATABASE = "ssdrig"
 READY_S = 60
@@ -119,10 +119,10 @@ class Influxd:
         if self._private:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def counts(self, measurements: list[str], run: str | None = None, database: str = DATABASE) -> dict[str, int]:
-        """Points that it holds, of one run or of all, 0 where it has none."""
-        url = self.url.removesuffix(DATABASE) + database
-        stored = query.stored_counts(address.target(url, {}), run)
+    def counts(self, measurements: list[str], run: Path | None = None, database: str = DATABASE) -> dict[str, int]:
+        """Points that it holds, of a folder with points.lp (and its parts) or of all, 0 where it has none."""
+        to = address.target(self.url.removesuffix(DATABASE) + database, {})
+        stored = query.stored_counts(to) if run is None else verify.stored(parts.of(run), to)
         return {name: stored.get(name, 0) for name in measurements}
 
 
