@@ -37,7 +37,7 @@ class INA226:
         self.adc = config(rail["vbus_us"], rail["vshunt_us"])
         self.cal = calibration(rail["current_lsb_pA"], rail["shunt_uOhm"])
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"]
-        self.shunt_us = rail["vshunt_us"]  # comes first in a set
+        self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
 
     def identify(self):

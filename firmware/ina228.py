@@ -58,7 +58,7 @@ class INA228:
         self.adc = adc_config(rail["vbus_us"], rail["vshunt_us"], rail["temp_us"])
         self.cal = shunt_cal(rail["current_lsb_pA"], rail["shunt_uOhm"], rail["fine"])
         self.conversion_us = rail["vbus_us"] + rail["vshunt_us"] + (rail["temp_us"] or 0)
-        self.shunt_us = rail["vshunt_us"]  # comes first in a set
+        self.shunt_us = rail["vshunt_us"]  # comes before the bus voltage in a set
         self.flags = self.vbus = self.current = 0
 
     def identify(self):

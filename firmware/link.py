@@ -17,7 +17,7 @@ from clock64 import add, put32, put_counter
 _RING = const(8192)  # a power of two, above wire.MAX_FRAME
 _MASK = const(8191)
 _PIECE = const(256)  # what the USB stack takes at once
-_LINE = const(768)  # wire.MAX_COMMAND
+_LINE = const(1024)  # wire.MAX_COMMAND
 _OWED = const(4)  # answers that wait for room at most
 _STALE_us = const(1_000_000)  # a line unfinished for so long is the rest of a host that went away
 

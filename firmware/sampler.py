@@ -78,7 +78,8 @@ class Sampler:
         lane.plain(chip.BITS, chip.CARE, chip.READY)
         period_us = chip.conversion_us * 199 // 200  # a fast oscillator
         sample_us = lane.script(SAMPLE, chip.SAMPLE)
-        shunt_us = chip.shunt_us * 199 // 200  # the next one replaces CURRENT and CHARGE
+        # the next one replaces CURRENT and CHARGE; a temperature that is converted before it only gives more time
+        shunt_us = chip.shunt_us * 199 // 200
         self.late_us = min(period_us - sample_us, shunt_us - lane.SOON_us) - lane.delay_us
         if self.late_us < lane.BEGIN_us:
             raise ValueError(
@@ -109,6 +110,9 @@ class Sampler:
             "adc_config": chip.adc,
             "shunt_cal": chip.cal,
             "conversion_ns": chip.conversion_us * 1000,
+            "shunt_ns": chip.shunt_us * 1000,
+            "lead_mOhm": rail.get("lead_mOhm", 0),
+            "nominal_mV": rail.get("nominal_mV"),
         }
 
     def probe(self):

@@ -42,7 +42,9 @@ same moments), right after a conversion, whose time t_us is. Its registers hold 
 says so (L), configures it under a new config id, sends H again, and an E frame at once, which is the base of the
 accumulators' new count. H carries {"protocol", "boot" (random integer, new at each boot), "board", "firmware",
 "simulated", "rails": [{"rail", "name", "chip", "config", "shunt_uOhm", "current_lsb_pA", "vbus_lsb_nV", "adc_config",
-"shunt_cal", "conversion_ns"}]}; all integers but vbus_lsb_nV (195312.5). "config" is the id that S and E frames carry.
+"shunt_cal", "conversion_ns", "shunt_ns" (of these so many see the current), "lead_mOhm" (between shunt and drive, both
+ways), "nominal_mV" (of the rail, or null)}]}; all integers but vbus_lsb_nV (195312.5). die_temp is 0 of a sensor whose
+configuration converts no temperature. "config" is the id that S and E frames carry.
 Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
 `k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
 (hexadecimal, the board's own), and "switch": null, or {"rails": [{"rail", "profiles", "discharge_mOhm"}], "sideband":
@@ -118,7 +120,7 @@ P_TOKEN, P_T, P_HELD, P_END = _places(PONG_BODY)
 A_TOKEN, A_VALID, A_END = _places(ARMED_BODY)
 W_RAIL, W_CHANNEL, W_NUMBER, W_T0, W_STEP, W_N, W_FIRST = _places(WAVEFORM_HEAD)
 MAX_SAMPLES = 50
-MAX_COMMAND = 768  # longest encoded frame from the host, delimiter included
+MAX_COMMAND = 1024  # longest encoded frame from the host, delimiter included
 MAX_FRAME = 5120  # longest encoded frame, delimiter included: H of four calibrated rails with their switches
 
 

@@ -1,7 +1,10 @@
-"""For tests of calibrations: a rail and a meter."""
+"""For tests of calibrations: a rail and a meter, and what its budget says."""
+
+import math
 
 import numpy as np
 
+from ssdrig.meter import uncertainty
 from ssdrig.rig import calibrate
 
 RAIL = {
@@ -23,3 +26,21 @@ RAIL = {
 def reading(amperes, rail=RAIL):
     t_ns = (np.arange(len(amperes)) * 1e6).astype(np.int64)
     return calibrate.Reading(rail, t_ns, np.full(len(amperes), 5.0), amperes, None)
+
+
+def power_u(rail: dict, volts: float, watts: float) -> float:
+    """Expanded uncertainty of a mean power alone, W."""
+    return uncertainty.expanded_W([uncertainty.Mean(rail, volts, watts)])
+
+
+def term(rail: dict, volts: float, watts: float, name: str) -> float:
+    """One term of its budget, W."""
+    return next(t.u_W for t in uncertainty.budget(uncertainty.Mean(rail, volts, watts)) if t.name == name)
+
+
+def u_of(rail: dict, quantity: str, value: float, volts: float = 0.0) -> float:
+    """Standard uncertainty of a voltage (V), or of a current (A) at so many volts."""
+    chip = uncertainty.chips.of(rail)
+    if quantity == "V":
+        return math.hypot(*(t.u_W for t in uncertainty._volts(rail, chip, value)))
+    return math.hypot(*(t.u_W for t in uncertainty._amperes(rail, chip, value, volts)))

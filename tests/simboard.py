@@ -27,7 +27,9 @@ from ssdrig.virtual.rig import cable
 
 ROOT = Path(__file__).resolve().parents[1]
 VBUS_V, CURRENT_A = 195.3125e-6, 9.765625e-6
-SUPPLY_OHM = 0.015 + 0.008  # source with leads, shunt
+SENSED_OHM = 0.015 + 0.008  # source with leads, shunt: what the sensor's voltage falls by
+SUPPLY_OHM = SENSED_OHM + 0.024  # and the leads to the drive
+SET_us = 50 + 1052  # conversions of board.py, by the chip's clock
 ENERGY_J = 16 * 3.2 * CURRENT_A
 
 

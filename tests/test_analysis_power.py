@@ -34,6 +34,7 @@ def rail(number=0, watts=2.0, until_s=1000.0, **more) -> SimpleNamespace:
         "samples_before": lambda edges_ns: np.arange(len(edges_ns)),
         "clipped_before": lambda edges_ns: np.zeros(len(edges_ns), int),
         "largest_error_ns": lambda edges_ns: np.full(len(edges_ns) - 1, 5.0),
+        "scatters_W": lambda edges_ns: np.zeros((2, len(edges_ns) - 1)),
         "lost": [],
         "clipped_in": lambda begin_ns, end_ns: (0, 100),
     }
@@ -66,7 +67,7 @@ def loaded(tmp_path, monkeypatch):
         ("steps_J", steps),
         ("energy_J", energy),
         ("losses", lambda power: power.lost),
-        ("uncertainty_W", lambda powers, watts: 0.01 * sum(watts)),
+        ("uncertainty_W", lambda powers, span_ns, watts: 0.01 * sum(watts)),
     ):
         monkeypatch.setattr(rails, name, stand_in)
     monkeypatch.setattr(reduced, "extremes_W", extremes)
@@ -167,7 +168,7 @@ def test_idle_samples_at_the_sensors_limit_have_no_uncertainty(loaded):
 
 
 def test_an_uncertainty_without_end_is_none(loaded, monkeypatch):
-    monkeypatch.setattr(rails, "uncertainty_W", lambda powers, watts: np.inf)
+    monkeypatch.setattr(rails, "uncertainty_W", lambda powers, span_ns, watts: np.inf)
     data = loaded(rail(), events=IDLE)
     assert data.idle_mean_W == 2.0 and data.idle_uncertainty_W is None
 

@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
-from simboard import CURRENT_A, ENERGY_J, FAST, SUPPLY_OHM, TWICE, VBUS_V, Board, make_steps, run_script
+import simboard
+from simboard import CURRENT_A, ENERGY_J, FAST, SENSED_OHM, SUPPLY_OHM, TWICE, VBUS_V, Board, make_steps, run_script
 
 from ssdrig import wire
 
 pytestmark = pytest.mark.slow  # not of real time: its boards have a time of their own (simboard.py)
-SET_us = 740 / 1.005 * (1 + 15e-6)  # a conversion in the board's microseconds: chip fast by 5000 ppm, ticks by 15 ppm
+LEAD_OHM = SUPPLY_OHM - SENSED_OHM
+SET_us = simboard.SET_us / 1.005 * (1 + 15e-6)  # of the board: chip fast by 5000 ppm, ticks by 15 ppm
 
 
 @pytest.mark.usefixtures("integers")
@@ -60,17 +62,20 @@ def test_a_clean_stream(tmp_path):
             "shunt_tolerance_ppm": 10_000,
             "current_lsb_pA": 9_765_625,
             "vbus_lsb_nV": 195312.5,
-            "adc_config": 0xF500,
+            "adc_config": 0xB140,
             "shunt_cal": 4096,
-            "conversion_ns": 740_000,
+            "conversion_ns": 1_102_000,
+            "shunt_ns": 1_052_000,
+            "lead_mOhm": 24,
+            "nominal_mV": 5000,
             "calibration": None,
         }
     ]
     assert [seq for _, seq, _ in b.frames] == list(range(len(b.frames)))
     assert continuous(samples, 0) and b.missed() == 0
-    assert len(samples) > 2600
+    assert len(samples) > 1700
     amps = (5 - (25 - 4 * SUPPLY_OHM * 2.5) ** 0.5) / (2 * SUPPLY_OHM)
-    assert {v for _, _, v, _ in samples} == {round((5 - SUPPLY_OHM * amps) / VBUS_V)}
+    assert {v for _, _, v, _ in samples} == {round((5 - SENSED_OHM * amps) / VBUS_V)}
     assert {i for _, _, _, i in samples} == {round(amps / CURRENT_A)}
     assert samples[0][1] < 1 << 30 < samples[-1][1]
     period = (samples[-1][1] - samples[0][1]) / (len(samples) - 1)
@@ -79,11 +84,11 @@ def test_a_clean_stream(tmp_path):
     assert (energies[0]["index"], energies[0]["energy"], energies[0]["charge"]) == (0, 0, 0)
     for e in energies[1:]:
         power = samples[0][2] * samples[0][3] >> 14
-        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)  # exactly the conversions before index
-        assert e["charge"] == samples[0][3] * e["index"] * 740_000 // 10**9
-        assert ENERGY_J * e["energy"] == pytest.approx(2.5 * e["index"] * 740e-6, rel=2e-4)
+        assert e["energy"] == power * e["index"] * 1_102_000 // (16 * 10**9)  # exactly the conversions before index
+        assert e["charge"] == samples[0][3] * e["index"] * 1_102_000 // 10**9
+        assert ENERGY_J * e["energy"] == pytest.approx((2.5 + LEAD_OHM * amps**2) * e["index"] * 1102e-6, rel=2e-4)
         assert samples[e["index"] - 1][1] == e["t_us"]
-        assert e["temp"] == 3248  # 25 C and what the chip heats itself
+        assert e["temp"] == 0  # none is converted
 
 
 def test_each_stall_is_counted_exactly(tmp_path):
@@ -102,7 +107,7 @@ def test_each_stall_is_counted_exactly(tmp_path):
     assert least <= b.missed() <= most + 7
     power = samples[0][2] * samples[0][3] >> 14
     for e in b.energies():
-        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)
+        assert e["energy"] == power * e["index"] * 1_102_000 // (16 * 10**9)
     assert {v for _, _, v, _ in samples} == {samples[0][2]}
 
 
@@ -122,9 +127,9 @@ def test_a_stepped_power_is_seen_at_its_time(tmp_path):
         since = t_ns(t_us) - step
         watts = vbus * VBUS_V * current * CURRENT_A
         if since < 0:
-            assert watts == pytest.approx(1, rel=2e-3)
-        elif since > 800_000:  # a whole set has passed
-            assert watts == pytest.approx(4, rel=2e-3)
+            assert watts - LEAD_OHM * (current * CURRENT_A) ** 2 == pytest.approx(1, rel=2e-3)
+        elif since > 1_200_000:  # a whole set has passed
+            assert watts - LEAD_OHM * (current * CURRENT_A) ** 2 == pytest.approx(4, rel=2e-3)
 
 
 def test_brown_out_is_detected_and_said(tmp_path):
@@ -141,7 +146,7 @@ def test_brown_out_is_detected_and_said(tmp_path):
     assert base["energy"] < 100
     power = samples[0][2] * samples[0][3] >> 14
     for e in later:
-        counted = (e["index"] - base["index"]) * power * 740_000 / (16 * 10**9)
+        counted = (e["index"] - base["index"]) * power * 1_102_000 / (16 * 10**9)
         assert e["energy"] - base["energy"] == pytest.approx(counted, abs=1.01)
     hellos = b.bodies(wire.HELLO)
     configs = [json.loads(hello)["rails"][0]["config"] for hello in (hellos[0], hellos[-1])]
@@ -195,7 +200,7 @@ def test_a_host_that_does_not_read(tmp_path):
     assert continuous(samples, b.missed())
     power = samples[0][2] * samples[0][3] >> 14
     for e in b.energies():
-        assert e["energy"] == power * e["index"] * 740_000 // (16 * 10**9)
+        assert e["energy"] == power * e["index"] * 1_102_000 // (16 * 10**9)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ CONFIG, ADC, CAL, TEMPCO, DIAG = 0, 1, 2, 3, 0xB
 SOVL, SUVL, BOVL, BUVL, TEMP_LIMIT, PWR_LIMIT = range(0xC, 0x12)
 LATCH, READY, SLOW, APOL = 1 << 15, 1 << 14, 1 << 13, 1 << 12
 FLAGS = {"TMPOL": 7, "SHNTOL": 6, "SHNTUL": 5, "BUSOL": 4, "BUSUL": 3, "POL": 2}  # bits
-CONTINUOUS_ALL = 0xF500  # shunt 540, bus 150, temperature 50 us, no averaging
+CONTINUOUS_ALL = 0xF500  # temperature 50, shunt 540, bus 150 us, no averaging
 SET_ns = 740_000
 SHUNT_Ohm, POWER_LSB_W = 0.01, 3.2 * 7.8125e-6
 
@@ -108,16 +108,16 @@ def test_the_limits_of_the_reset_state_are_never_passed(amps, volts):
 
 
 def test_a_flag_is_there_as_soon_as_its_channel_is_done():
-    """The shunt is compared after 540 us, the bus and the power after 690, the temperature after 740."""
+    """The temperature is compared after 50 us, the shunt after 590, the bus and the power after 740."""
     limits = {SOVL: 3000, BUVL: 1700, PWR_LIMIT: 300, TEMP_LIMIT: 3200}
     for t, seen in (
-        (539_999, set()),
-        (540_000, {"SHNTOL"}),
-        (690_000, {"SHNTOL", "BUSUL", "POL"}),
-        (SET_ns, {"SHNTOL", "BUSUL", "POL", "TMPOL"}),
+        (49_999, set()),
+        (50_000, {"TMPOL"}),
+        (590_000, {"TMPOL", "SHNTOL"}),
+        (SET_ns, {"TMPOL", "SHNTOL", "BUSUL", "POL"}),
     ):
         c = chip((0.5, 5.0), limits=limits)
-        assert c.ready_at() == 540_000
+        assert c.ready_at() == 50_000
         assert flags(c, t) == seen
         assert c.alert() == 1  # the read has released it
 
@@ -143,8 +143,8 @@ def test_latched_until_read_and_transparent_until_over():
 def test_a_standing_fault_is_flagged_again_by_the_next_conversion():
     c = chip((1.0, 5.0), limits={SOVL: 4000})
     assert flags(c, SET_ns) == {"SHNTOL"} and flags(c, SET_ns) == set()
-    assert c.ready_at() == SET_ns + 540_000
-    assert flags(c, SET_ns + 540_000) == {"SHNTOL"}
+    assert c.ready_at() == SET_ns + 50_000
+    assert flags(c, SET_ns + 590_000) == {"SHNTOL"}
 
 
 def test_in_transparent_mode_a_read_does_not_clear():
@@ -156,15 +156,15 @@ def test_in_transparent_mode_a_read_does_not_clear():
 
 def test_conversion_ready_and_limits_share_the_line():
     c = chip(pulse(SET_ns, 2 * SET_ns), diag=LATCH | READY, limits={SOVL: 4000})
-    assert c.ready_at() == 540_000  # perhaps: a comparison comes first
-    c.advance(540_000)
-    assert c.alert() == 1 and c.ready_at() == 690_000
-    c.advance(690_000)
+    assert c.ready_at() == 50_000  # perhaps: a comparison comes first
+    c.advance(50_000)
+    assert c.alert() == 1 and c.ready_at() == 590_000
+    c.advance(590_000)
     assert c.alert() == 1 and c.ready_at() == SET_ns
     c.advance(SET_ns)
     assert c.alert() == 0 and flags(c, SET_ns) == set()  # conversion ready
-    c.advance(SET_ns + 540_000)
-    assert c.alert() == 0 and c.ready_at() == model.NEVER and flags(c, SET_ns + 540_000) == {"SHNTOL"}
+    c.advance(SET_ns + 590_000)
+    assert c.alert() == 0 and c.ready_at() == model.NEVER and flags(c, SET_ns + 590_000) == {"SHNTOL"}
 
 
 def test_polarity():
@@ -179,7 +179,7 @@ def test_polarity():
 def test_slow_alert_compares_the_average(slow, seen):
     """4 cycles, one of them at 1 A: the mean is 0.325 A."""
     c = chip(pulse(SET_ns, 2 * SET_ns), adc=CONTINUOUS_ALL | 1, diag=LATCH | slow, limits={SOVL: 4000, PWR_LIMIT: 390})
-    c.advance(SET_ns + 540_000)
+    c.advance(SET_ns + 590_000)
     assert c.alert() == (1 if slow else 0)  # in the second cycle already
     assert flags(c, 4 * SET_ns) == seen
     c = chip((1.0, 5.0), adc=CONTINUOUS_ALL | 1, diag=LATCH | slow, limits={SOVL: 4000})

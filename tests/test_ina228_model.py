@@ -12,7 +12,7 @@ from simboard import run_script
 
 CONFIG, ADC, CAL = 0, 1, 2
 VSHUNT, VBUS, TEMP, CURRENT, POWER, ENERGY, CHARGE, DIAG = range(4, 12)
-CONTINUOUS_ALL = 0xF500  # bus 150, shunt 540, temperature 50 us, no averaging: 740 us
+CONTINUOUS_ALL = 0xF500  # temperature 50, shunt 540, bus 150 us, no averaging: 740 us
 SET_ns = 740_000
 
 
@@ -76,7 +76,7 @@ def test_reset_values_and_ids():
 def test_values_are_stale_until_conversion_ready():
     c = chip()
     assert c.ready_at() == SET_ns
-    for t in (0, 539_999):
+    for t in (0, 589_999):
         assert [read(c, r, t) for r in (VSHUNT, CURRENT, CHARGE, VBUS, POWER, ENERGY)] == [0] * 6
         assert not read(c, DIAG, t) & 2 and c.alert() == 1
     assert not read(c, DIAG, SET_ns - 1) & 2 and c.alert() == 1
@@ -88,7 +88,7 @@ def test_values_are_stale_until_conversion_ready():
 
 
 def test_each_result_is_there_when_its_channel_is_done():
-    """Shunt 540 us, bus 150 us, temperature 50 us: what is read late belongs to the next set."""
+    """Temperature 50 us, shunt 540 us, bus 150 us: what is read late belongs to the next set."""
     seen = []
 
     def supply(t0, t1, t2):
@@ -100,14 +100,15 @@ def test_each_result_is_there_when_its_channel_is_done():
         c.write(register, value, 0)
     values = {
         t: [read(c, r, t) for r in (VSHUNT, CURRENT, VBUS, POWER, TEMP)]
-        for t in (SET_ns, SET_ns + 540_000, SET_ns + 690_000, 2 * SET_ns)
+        for t in (50_000, SET_ns, SET_ns + 589_999, SET_ns + 590_000, 2 * SET_ns)
     }
-    assert values[SET_ns] == [64_000, 64_000, 25_600, 100_000, 3248]
-    assert values[SET_ns + 540_000] == [32_000, 32_000, 25_600, 100_000, 3248]
-    assert values[SET_ns + 690_000] == values[2 * SET_ns] == [32_000, 32_000, 20_480, 40_000, 3248]
+    assert values[50_000] == [0, 0, 0, 0, 3248]
+    assert values[SET_ns] == values[SET_ns + 589_999] == [64_000, 64_000, 25_600, 100_000, 3248]
+    assert values[SET_ns + 590_000] == [32_000, 32_000, 25_600, 100_000, 3248]
+    assert values[2 * SET_ns] == [32_000, 32_000, 20_480, 40_000, 3248]
     assert seen[1:] == [
-        (SET_ns, SET_ns + 540_000, SET_ns + 540_000),
-        (SET_ns + 540_000, SET_ns + 540_000, SET_ns + 690_000),
+        (SET_ns + 50_000, SET_ns + 590_000, SET_ns + 590_000),
+        (SET_ns + 590_000, SET_ns + 590_000, 2 * SET_ns),
     ]
 
 
@@ -118,7 +119,7 @@ def test_charge_goes_with_the_current_and_energy_with_the_power():
         64_000 * 1000 * SET_ns // 10**9,
         100_000 * 1000 * SET_ns // (16 * 10**9),
     )
-    t += 540_000
+    t += 590_000
     assert (read(c, CHARGE, t), read(c, ENERGY, t)) == (
         64_000 * 1001 * SET_ns // 10**9,
         100_000 * 1000 * SET_ns // (16 * 10**9),
@@ -265,7 +266,7 @@ def test_noise_falls_with_the_root_of_the_conversion_time(code, time_us):
 
 
 def test_each_channel_sees_its_own_window():
-    """Current flows in the first 540 us of a set only, voltage is there only in the 150 us after: both read in full."""
+    """Current counts from 50 to 590 us of a set, behind the temperature, and voltage only in the 150 us after."""
     seen = []
 
     def supply(t0, t1, t2):
@@ -275,7 +276,7 @@ def test_each_channel_sees_its_own_window():
     c = model.INA228(supply, 0, noise=0)
     c.write(ADC, CONTINUOUS_ALL, 10)
     c.advance(10 + 2 * SET_ns)
-    assert seen == [(10, 540_010, 690_010), (10 + SET_ns, 540_010 + SET_ns, 690_010 + SET_ns)]
+    assert seen == [(50_010, 590_010, 740_010), (50_010 + SET_ns, 590_010 + SET_ns, 740_010 + SET_ns)]
 
 
 def test_averaging_takes_n_windows():
@@ -291,7 +292,7 @@ def test_averaging_takes_n_windows():
     assert c.set_end() == 4 * SET_ns
     assert read(c, VSHUNT, 4 * SET_ns - 1) == 0  # all results at the end of the set
     assert read(c, VSHUNT, 4 * SET_ns) == round(0.4 * 0.01 / 78.125e-9)
-    assert seen == [0, 740_000, 1_480_000, 2_220_000]
+    assert seen == [50_000, 790_000, 1_530_000, 2_270_000]
 
 
 def test_triggered_mode_converts_once_and_shutdown_never():

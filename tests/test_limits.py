@@ -10,7 +10,7 @@ from synthetic_run import IOPS, run_of
 
 from ssdrig import analysis, journal, wire
 from ssdrig.analysis.figures import figures_of
-from ssdrig.meter import calibration, samples
+from ssdrig.meter import chips, samples
 from ssdrig.meter.power import clipped_samples
 
 FULL = 0x7FFFF
@@ -30,7 +30,7 @@ AT_LIMIT_W = FULL / synthetic_run.WATT  # the first rail's CURRENT then reads 7F
     ],
 )
 def test_where_a_register_ends(rail, current, vbus):
-    assert calibration.limits_raw(rail) == (current, vbus)
+    assert chips.limits_raw(rail) == (current, vbus)
 
 
 def test_each_end_counts_and_nothing_inside(tmp_path):
@@ -127,4 +127,4 @@ def test_an_unknown_chip_has_no_uncertainty(tmp_path):
     whole = f["windows"]["all"]
     assert whole["energy_J"] == pytest.approx(2.5 * 31, rel=1e-6) and whole["power_uncertainty_percent"] is None
     assert "power_uncertainty_percent: the limits of chip MAX999 are not known" in f["notes"]
-    assert not calibration.is_zero({"chip": "MAX999", "shunt_uOhm": 8000}, 0.0)
+    assert not chips.is_zero({"chip": "MAX999", "shunt_uOhm": 8000}, 0.0)

@@ -4,7 +4,7 @@ import json
 import struct
 
 import pytest
-from simboard import CURRENT_A, FAST, SUPPLY_OHM, TWICE, Board, make_feed, run_script, samples_in
+from simboard import CURRENT_A, FAST, SENSED_OHM, SUPPLY_OHM, TWICE, Board, make_feed, run_script, samples_in
 
 from ssdrig import wire
 
@@ -53,6 +53,7 @@ def test_three_rails_at_a_thousand_each_without_loss(tmp_path):
             "name": f"rail {n}",
             "address": 0x40 + n,
             "alert": 6 + n,
+            "lead_mOhm": 0,
             "simulated": {"A": amps, "V": volts},
         }
         for n, (amps, volts) in loads.items()
@@ -157,7 +158,7 @@ def test_an_ina226_behind_the_same_interface(tmp_path):
     assert steps(samples) == 0 and b.energies() == [] and b.logs() == ""
     amps = (5 - (25 - 4 * SUPPLY_OHM * 2.5) ** 0.5) / (2 * SUPPLY_OHM)
     assert {(v, i) for _, _, v, i in samples} == {
-        (round((5 - SUPPLY_OHM * amps) / 1.25e-3), int(round(amps * 0.008 / 2.5e-6) * 2560 / 2048))
+        (round((5 - SENSED_OHM * amps) / 1.25e-3), int(round(amps * 0.008 / 2.5e-6) * 2560 / 2048))
     }
     assert rate(samples) == pytest.approx(1e6 / 920 * CHIP_FAST, rel=1e-4)
 

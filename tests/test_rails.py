@@ -9,13 +9,11 @@ import stream
 import synthetic_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_calibration import METER, RAIL
 
 from ssdrig import analysis, journal, wire
 from ssdrig.analysis.figures import figures_of
 from ssdrig.errors import RigError
-from ssdrig.meter import calibration, rails, samples
-from ssdrig.meter.calibration import Meter, Point
+from ssdrig.meter import rails, samples
 
 W = 25_600  # raw current of a watt at 5 V
 S = 10**9
@@ -158,46 +156,6 @@ def test_a_rail_at_zero_closes_although_the_chip_adds_up_magnitudes(tmp_path):
     assert power.closure.resolution_percent == pytest.approx(
         100 * (25e-6 * power.closure.seconds + 400e-6) / power.closure.chip_J, rel=1e-6
     )
-
-
-# ---- uncertainty
-
-
-def rail_calibrated(meter: Meter, number: int) -> dict:
-    lines = {
-        "V": {**calibration.line(Point(1, 1e-6, 1.0), Point(12, 1e-6, 12.0), meter, 0), "meter": meter.name},
-        "I": {**calibration.line(Point(0, 1e-6, 0.0, True), Point(2, 1e-6, 2.0), meter, 0), "meter": meter.name},
-    }
-    return {**RAIL, "rail": number, "calibration": lines}
-
-
-def test_shunts_are_independent_of_each_other():
-    u = [calibration.power_uncertainty(RAIL, v, w) for v, w in ((5.0, 2.0), (12.0, 6.0))]
-    assert calibration.sum_uncertainty([(RAIL, 5.0, 2.0), (RAIL, 12.0, 6.0)]) == pytest.approx(
-        math.hypot(*u), rel=1e-12
-    )
-
-
-def test_one_meter_s_errors_add_up_two_meters_do_not():
-    """A meter of 0.5 % whose own error is all there is: both rails read wrong by the same share."""
-    a, b = Meter("A", 0.5, 0, 0), Meter("B", 0.5, 0, 0)
-    u = [
-        calibration.power_uncertainty(rail_calibrated(a, n), v, w) for n, (v, w) in enumerate(((5.0, 2.0), (12.0, 6.0)))
-    ]
-    assert u[1] == pytest.approx(2 * 6.0 * math.hypot(0.005, 0.005) / 3**0.5, rel=0.05)
-    one = calibration.sum_uncertainty([(rail_calibrated(a, 0), 5.0, 2.0), (rail_calibrated(a, 1), 12.0, 6.0)])
-    two = calibration.sum_uncertainty([(rail_calibrated(a, 0), 5.0, 2.0), (rail_calibrated(b, 1), 12.0, 6.0)])
-    assert two == pytest.approx(math.hypot(*u), rel=1e-9)
-    assert one == pytest.approx(u[0] + u[1], rel=0.01) and one < u[0] + u[1]
-
-
-def test_one_meter_s_volts_and_amperes_are_independent():
-    rail = rail_calibrated(METER, 0)
-    expected = 2 * math.hypot(
-        0.4 * calibration.uncertainty(rail, "V", 5.0), 5.0 * calibration.uncertainty(rail, "I", 0.4)
-    )
-    assert calibration.power_uncertainty(rail, 5.0, 2.0) == pytest.approx(expected, rel=1e-12)
-    assert calibration.power_uncertainty(rail, 0.0, 0.0) == 0.0
 
 
 # ---- a whole run

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from simboard import REAL_TIME, Board, lent_port, make_feed, run_rig
+from simboard import REAL_TIME, SUPPLY_OHM, Board, lent_port, make_feed, run_rig
 
 from ssdrig import wire
 from ssdrig.errors import RigError, UsageError
@@ -17,7 +17,7 @@ from ssdrig.virtual.rig import cable
 
 pytestmark = pytest.mark.keeps_time
 
-OHMS, VOLTS = 0.023, 5.0  # source, leads and shunt of the stand-in; its open voltage
+OHMS, VOLTS = SUPPLY_OHM, 5.0  # source, shunt and leads of the stand-in; its open voltage
 METER = {"name": "Meter 1", "percent": 0.02, "fixed": 0.0001, "digit": 0.00001}
 
 
@@ -64,7 +64,7 @@ def test_info_says_what_the_rig_measures(tmp_path, capsys):
             and len(found["serial"]) == 16
             and found["warnings"] == []
         )
-        assert rail["rate_per_s"] == pytest.approx(1e6 / 740 * 1.005, rel=1e-3)  # the chip's oscillator is 0.5 % fast
+        assert rail["rate_per_s"] == pytest.approx(1e6 / 1102 * 1.005, rel=1e-3)  # the chip's oscillator is 0.5 % fast
         assert rail["I_mean"] == pytest.approx(amperes(2.5), rel=1e-3) and rail["P_mean_W"] == pytest.approx(
             2.5, rel=5e-3
         )
@@ -135,7 +135,7 @@ def test_noise_self_test(tmp_path, capsys, monkeypatch):
         said = capsys.readouterr()
         kept = json.loads(said.out.splitlines()[-1])["calibration"]["noise"]
         assert kept["I_mean_n"] == pytest.approx(62_500, abs=50_000)  # 0.5 uV across 8 mOhm
-        assert kept["I_sd_n"] == pytest.approx(3 * 327_100, rel=0.1) and kept["adc"] == 0xF500
+        assert kept["I_sd_n"] == pytest.approx(3 * 234_400, rel=0.1) and kept["adc"] == 0xB140
         assert "NOISY" in said.out and "noisier than the chip" in said.err
         load.draw(1.0)
         with pytest.raises(RigError, match="no current; seen"):
@@ -163,8 +163,8 @@ def test_the_board_refuses_while_it_streams_and_knows_its_rails(tmp_path):
     with bench(tmp_path) as load, session(load.port, stream=False) as here:
         with pytest.raises(RigError, match="no rail 7"):
             here.store_calibration(7, None)
-        with pytest.raises(RigError, match="below 768 bytes"):
-            here.store_calibration(0, {"V": {"meter": "x" * 800}})
+        with pytest.raises(RigError, match="below 1024 bytes"):
+            here.store_calibration(0, {"V": {"meter": "x" * 1100}})
         assert here.store_calibration(0, None)["rails"][0]["calibration"] is None
 
 

@@ -54,6 +54,9 @@ def test_the_rails_entry_of_the_hello():
         "adc_config": 0xFB00,
         "shunt_cal": 4096,
         "conversion_ns": 200_000,
+        "shunt_ns": 100_000,
+        "lead_mOhm": 0,
+        "nominal_mV": None,
     }
 
 

@@ -17,7 +17,7 @@ from ssdrig import cli, wire
 from ssdrig.analysis import figures, window_figures
 from ssdrig.drive.smart import ata_table, counters, makers, plausible, smart_answer
 from ssdrig.drive.wear import screen
-from ssdrig.meter import calibration, ina228, samples
+from ssdrig.meter import chips, ina228, samples
 from ssdrig.plan import grammar
 from ssdrig.report import pack
 from ssdrig.report import terms as report_terms
@@ -88,16 +88,22 @@ def test_samples_are_unpacked_in_one_place():
 def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
     """Nothing else names chips: board.py and the virtual board find driver and model by the chip's name."""
     named = r"""["']INA22\d["']"""
-    stand_ins = {"benchmarks/board.py", "benchmarks/stream.py", "benchmarks/clock.py"}
+    stand_ins = {
+        "benchmarks/board.py",
+        "benchmarks/uncertainty.py",
+        "benchmarks/coverage.py",
+        "benchmarks/stream.py",
+        "benchmarks/clock.py",
+    }
     assert {name for name in places(named) if not name.endswith("_model.py")} - stand_ins == {
-        "meter/calibration.py",
+        "meter/chips.py",
         "meter/ina228.py",
     }
     row = re.search(r"RAILS = \(.*?\n\)", FIRMWARE["board.py"], re.S)[0]
     assert places(named, FIRMWARE | {"board.py": FIRMWARE["board.py"].replace(row, "")}) == {
-        f"{chip.lower()}.py" for chip in calibration.CHIPS
+        f"{chip.lower()}.py" for chip in chips.CHIPS
     }
-    for chip in calibration.CHIPS:
+    for chip in chips.CHIPS:
         assert f"\nclass {chip}" in FIRMWARE[f"{chip.lower()}.py"]
         assert f"\nclass {chip}" in SOURCES[f"virtual/board/{chip.lower()}_model.py"]
 

@@ -34,6 +34,7 @@ def rail_of(watts, **more) -> Rail:
     rail = Rail(0, "5V", watts, watts + 1)
     rail.samples, rail.samples_lost = np.full(n, 10), np.arange(n)
     rail.clipped, rail.clock_error_ns = np.zeros(n, int), 1000.0 * np.arange(n)
+    rail.scatters_W = np.stack([10 * watts, 10 * watts**2])
     rail.facts, rail.volts_V = FACTS, 5.0
     for name, value in more.items():
         setattr(rail, name, value)
@@ -170,9 +171,9 @@ def test_what_is_not_known_of_a_window_is_said():
 
 
 def test_the_uncertainty_is_a_share_of_the_power(monkeypatch):
-    monkeypatch.setattr(window_figures.calibration, "sum_uncertainty", lambda readings: 0.06)
+    monkeypatch.setattr(window_figures.uncertainty, "expanded_W", lambda means: 0.06)
     assert figures(powered(run([1, 1]), rail_of([3, 3])))["power_uncertainty_percent"] == exactly(2)
-    monkeypatch.setattr(window_figures.calibration, "sum_uncertainty", lambda readings: np.inf)
+    monkeypatch.setattr(window_figures.uncertainty, "expanded_W", lambda means: np.inf)
     assert figures(powered(run([1, 1]), rail_of([3, 3])))["power_uncertainty_percent"] is None
 
 

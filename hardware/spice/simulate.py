@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from drawn import PICTURES, SIZES
@@ -87,15 +88,17 @@ def pulses_source(text: str, params: dict[str, float | str]) -> str:
 
 
 def run(
-    study: str, rail: str = "m2_3v3", **changes: float | str
+    study: str, rail: str = "m2_3v3", more: str = "", edit: Callable[[str], str] = str, **changes: float | str
 ) -> tuple[dict[str, float], list[str], list[list[float]]]:
     """Run a study: ({measure: value}, names of the curves, rows of the curves; the first column is time in s, or the
-    swept current in A). A measure that was not reached is missing. Raises RuntimeError with ngspice's words when it
+    swept current in A). A measure that was not reached is missing. more: lines that the study gets too; edit: what is
+    done to rig.lib, for a fault in it. Raises RuntimeError with ngspice's words when it
     failed."""
     text, params = netlist(study, rail, changes)
     with tempfile.TemporaryDirectory(prefix="ssdrig-spice-") as folder:
         place = Path(folder)
-        library = (HERE / "rig.lib").read_text()
+        library = edit((HERE / "rig.lib").read_text())
+        text = text.replace(".control", more + ".control", 1)
         (place / "rig.lib").write_text(f"* rail {rail}\n{params}{library}")
         (place / f"{study}.cir").write_text(text)
         if "pulses.inc" in text:

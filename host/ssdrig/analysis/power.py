@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
-from ssdrig.meter import calibration, rails, reduced
+from ssdrig.meter import chips, rails, reduced
 from ssdrig.meter.reduced import Reduced
 
 COUNTS = {
@@ -93,6 +93,7 @@ def _count(rail: Rail, power: Reduced, edges_ns: np.ndarray) -> None:
     largest clock error of each second."""
     n, before = len(edges_ns) - 1, power.samples_before(edges_ns)
     rail.samples, rail.clipped = np.diff(before), np.diff(power.clipped_before(edges_ns))
+    rail.scatters_W = power.scatters_W(edges_ns)
     rail.samples_lost, rail.clock_error_ns = np.zeros(n, np.int64), power.largest_error_ns(edges_ns)
     row = np.searchsorted(before, power.gaps.at, "right") - 1
     inside = (row >= 0) & (row < n)
@@ -140,7 +141,7 @@ def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:
         return
     data.idle_mean_W = sum(watts)
     if not _clipped(data, "idle step", powers, *edges):
-        data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, watts))
+        data.idle_uncertainty_W = _finite(rails.uncertainty_W(powers, edges, watts))
 
 
 def _clipped(data: RunData, step: str, powers: list[Reduced], begin_ns: int, end_ns: int) -> bool:
@@ -182,7 +183,7 @@ def _note_power(data: RunData, powers: list[Reduced]) -> None:
             data.notes.append(f"power: {count} {words}")
     for power in powers:
         which = "" if len(powers) == 1 else f" of rail {power.rail} ({power.name})"
-        if power.facts and power.span_ns and calibration.limits_raw(power.facts) is None:
+        if power.facts and power.span_ns and chips.limits_raw(power.facts) is None:
             data.notes.append(
                 f"power_uncertainty_percent: the limits of chip {power.facts.get('chip')}{which} are not known"
             )

@@ -22,6 +22,10 @@ def _no_cells() -> np.ndarray:
     return np.zeros((0, 3), np.int64)
 
 
+def _no_scatters() -> np.ndarray:
+    return np.empty((2, 0))
+
+
 @dataclass
 class Rail:
     """What one rail of the rig did in a run. Arrays have one value per second of the grid."""
@@ -33,6 +37,7 @@ class Rail:
     samples: np.ndarray = field(default_factory=_no_counts)
     samples_lost: np.ndarray = field(default_factory=_no_counts)
     clipped: np.ndarray = field(default_factory=_no_counts)  # samples at the sensor's limit
+    scatters_W: np.ndarray = field(default_factory=_no_scatters)  # (2, n): sum of the samples' powers, of their squares
     clock_error_ns: np.ndarray = field(default_factory=_no_values)  # largest bound; 0 where there is no sample
     facts: dict | None = None  # its entry of the last hello, with the calibration
     volts_V: float | None = None  # mean of the run

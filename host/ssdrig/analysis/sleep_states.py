@@ -136,7 +136,7 @@ def _stay(visit: Visit, powers: list[Reduced]) -> dict:
     if not powers or host_s <= 0 or not rails.known(powers, edges).all():
         return out | {"why": NO_POWER}
     watts = [float(np.diff(power.integral_J(edges))[0]) / host_s for power in powers]
-    uncertainty_W = rails.uncertainty_W(powers, watts)
+    uncertainty_W = rails.uncertainty_W(powers, edges, watts)
     by_second = rails.steps_J(powers, visit.seconds_ns) / visit.row.k if len(visit.seconds_ns) > 1 else np.empty(0)
     if len(by_second):
         out |= {"lowest_W": float(by_second.min()), "highest_W": float(by_second.max())}

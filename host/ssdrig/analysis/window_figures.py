@@ -17,7 +17,7 @@ from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.smart import window_wa
 from ssdrig.analysis.terms import terms
 from ssdrig.load.fiotext import plat_ns, plat_upper_ns
-from ssdrig.meter import calibration
+from ssdrig.meter import uncertainty
 from ssdrig.rules.windows import Window
 
 TAIL = 10  # a percentile P(p) or P(1 - p) needs so many values beyond it, so 10 / p values in all
@@ -105,9 +105,9 @@ samples | Power samples |  | 0 |  | Readings of voltage and current in the windo
 samples_lost | Samples lost |  | 0 | less | ADC conversions missing in the window, detected by index and sequence
     number.
 power_uncertainty_percent | Power uncertainty | % | 2 | less | Expanded uncertainty (k = 2, about 95 %) of the window's
-    mean power and of its energy: from the rig's calibration or, without one, from the data sheet of the chip and the
-    shunt's tolerance. Null when a sample is at the sensor's limit (energy, mean and peaks are lower bounds then) or the
-    chip is unknown.
+    mean power and of its energy, at the drive: from the rig's calibration or, without one, from the data sheets of
+    chip and shunt; leads, and the time in which the chip does not look at the current, count. Null when a sample is at
+    the sensor's limit (energy, mean and peaks are lower bounds then) or the chip is unknown.
 own_power_ratio | Meter / the drive's own report |  | 3 |  | Power or energy that the rig measured, divided by what the
     drive itself reports of it (NVMe log 02h), at the readings in the window. Its error (k = 2) covers the rig, the
     drive's rounding and where the drive's interval of a second can have lain: 1 within it is an honest drive.
@@ -296,9 +296,15 @@ def _uncertainty_percent(rails: list, watts: list[float], cut: slice) -> float |
     a sample is at its sensor's limit, or the limits of a chip are not known."""
     if not sum(watts) > 0 or any(rail.facts is None or rail.clipped[cut].any() for rail in rails):
         return None
-    readings = [(rail.facts, rail.volts_V, w) for rail, w in zip(rails, watts, strict=True)]
-    percent = 100 * calibration.sum_uncertainty(readings) / sum(watts)
+    means = [_mean(rail, w, cut) for rail, w in zip(rails, watts, strict=True)]
+    percent = 100 * uncertainty.expanded_W(means) / sum(watts)
     return percent if np.isfinite(percent) else None
+
+
+def _mean(rail, mean_W: float, cut: slice) -> uncertainty.Mean:
+    samples = int(rail.samples[cut].sum())
+    sd_W = uncertainty.deviation_W(samples, *rail.scatters_W[:, cut].sum(axis=1).tolist())
+    return uncertainty.Mean(rail.facts, rail.volts_V, mean_W, samples, sd_W)
 
 
 def _rail(rail, window: Window) -> dict:

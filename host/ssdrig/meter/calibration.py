@@ -1,4 +1,5 @@
-"""Calibration of a rail: gain and offset from two points against a reference meter, and what they are uncertain by.
+"""Calibration of a rail: gain and offset from two points against a reference meter, and what they are uncertain by; the
+resistance of its leads from two more.
 
 A rail's readings x (raw x LSB, in V or A) become Y = r1 + (r2 - r1) (x - x1) / (x2 - x1), the line through the two
 points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:2008), k = 1 unless "expanded" is said
@@ -8,26 +9,27 @@ points, r being what the meter showed. Uncertainties follow the GUM (JCGM 100:20
                    LSB / sqrt(12)
     type B (4.3.7) the meter's limits +-a are rectangular: a / sqrt(3); its last digit d: d / sqrt(12) (F.2.2.1)
     combined (5.1.2, 5.2.2) at a reading x, with the weights w1 = (x2 - x) / (x2 - x1) and w2 = 1 - w1:
-                   u2(Y) = (Y g)2 + (w1 c1 + w2 c2)2 + (w1 u1)2 + (w2 u2)2 + drift
+                   u2(Y) = (Y g)2 + (w1 c1 + w2 c2)2 + (w1 u1)2 + (w2 u2)2
                    g: the meter's limit in percent of reading, an error that both points have in common; c: its fixed
                    limit, in common too (0 for a point that is exactly zero because nothing is connected); u: what each
                    has alone
-    drift          what chip and shunt may do since: data sheet limits per degree x TEMPERATURE_C, rectangular
 
-Without a calibration the data sheet's limits and the shunt's tolerance stand for it. All that is stored is integers, so
-that the board, whose floats are single precision, keeps it exactly.
+The sensor senses the voltage at the shunt. What leads and contacts lose on the way to the drive, I R, is subtracted;
+R = ((S1 - r1) - (S0 - r0)) / (I1 - I0), S the rig's voltage and r the meter's at the drive's connector, with and
+without a load: offsets of both fall out.
+
+What chip, shunt and leads may do since, and what stands for a calibration where there is none, is uncertainty.py's. All
+that is stored is integers, so that the board, whose floats are single precision, keeps it exactly.
 """
 
 import math
 from dataclasses import dataclass
 
-from ssdrig.meter import ina228
-
-TEMPERATURE_C = 10.0  # how far from the calibration's temperature the rig is taken to be, at most
 NANO = 1e9
-SHUNT_TOLERANCE_ppm = 10_000  # where the hello does not say
-SHUNT_ppm_PER_C = 50
+EXPANDED = 2.0  # k of an expanded uncertainty: about 95 %
+MOST_LEAD_OHM = 1.0  # above it is no lead
 LEAST_SPAN = 0.2  # two points nearer than this part of the larger make a gain of the meter's digits
+LEAST_LOAD_A = 0.2
 LINE = (
     "x1_n",
     "x2_n",
@@ -39,36 +41,6 @@ LINE = (
     "u2_n",
     "g_ppb",
 )  # integers of a stored line, see line()
-COVERAGE = 2.0  # expanded uncertainty: k = 2, about 95 %
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Data sheet limits (+-) of a chip. Shunt voltage in V, bus voltage in V, gain in ppm, drift per degree; and how
-    its registers end."""
-
-    shunt_offset_V: float
-    shunt_offset_V_per_C: float
-    shunt_gain_ppm: float
-    bus_offset_V: float
-    bus_offset_V_per_C: float
-    bus_gain_ppm: float
-    gain_ppm_per_C: float
-    full_scale: int  # of the registers of shunt voltage, CURRENT and bus voltage, which stay there beyond it
-    # CURRENT = shunt voltage x unity / (calibration register), or the inverse of this ratio
-    unity: int
-    inverse: bool = False
-    # rms of one 50 us conversion; None: not known. Where it is known ADC_CONFIG is the INA228's
-    noise_50us_V: float | None = None
-
-
-# INA228: TI SLYS021 (offset 1 uV, 10 nV/C; gain 0.05 %, 20 ppm/C); its bus offset is taken as that of the INA238 beside
-# it (SBOSA0, 5 mV, 40 uV/C), of which it is the better grade. INA226: TI SBOS547B, electrical characteristics.
-# CURRENT: INA228 by equations 2 and 3 of its data sheet VSHUNT x 4096 / SHUNT_CAL, INA226 by equation 4
-# SHUNT x CAL / 2048. Noise: 12.5 noise-free bits of 327.68 mV, 6.6 rms peak to peak.
-_INA228 = Limits(1e-6, 10e-9, 500, 5e-3, 40e-6, 500, 20, 0x7FFFF, 4096, noise_50us_V=8.6e-6)
-_INA226 = Limits(10e-6, 100e-9, 1000, 7.5e-3, 40e-6, 1000, 50, 0x7FFF, 2048, inverse=True)
-CHIPS = {"INA228": _INA228, "INA229": _INA228, "INA226": _INA226}
 
 
 class CalibrationError(ValueError):
@@ -170,6 +142,11 @@ def check(rail: dict) -> None:
             or not 0.9 < gain_offset(stored)[0] < 1.1
         ):
             raise ValueError("a calibration corrects by at most 10 %")
+    lead = said.get("lead")
+    if lead is not None and any(
+        not isinstance(lead[name], int) or not 0 <= lead[name] <= MOST_LEAD_OHM * NANO for name in ("R_n", "u_n")
+    ):
+        raise ValueError("a lead is 0 to 1 Ohm, in integers")
 
 
 def kept(rail: dict) -> dict:
@@ -188,42 +165,43 @@ def gain_offset(stored: dict) -> tuple[float, float]:
     return gain, (stored["r1_n"] - gain * stored["x1_n"]) / NANO
 
 
-def scales(rail: dict) -> tuple[float, float, float, float]:
-    """(V per LSB, V offset, A per LSB, A offset) of a rail of the hello: what turns its raw integers into volts and
-    amperes, calibrated where it is. The only place where that is decided."""
+def scales(rail: dict) -> tuple[float, float, float, float, float]:
+    """(V per LSB, V offset, A per LSB, A offset, Ohm of the leads) of a rail of the hello: what turns its raw integers
+    into amperes and volts at the drive, calibrated where it is: V = VBUS x scale + offset - I x Ohm. The only place
+    where that is decided."""
     lines = kept(rail)
     v_gain, v_offset = gain_offset(lines["V"]) if lines.get("V") else (1.0, 0.0)
     i_gain, i_offset = gain_offset(lines["I"]) if lines.get("I") else (1.0, 0.0)
-    return rail["vbus_lsb_nV"] * 1e-9 * v_gain, v_offset, rail["current_lsb_pA"] * 1e-12 * i_gain, i_offset
+    v_scale, i_scale = rail["vbus_lsb_nV"] * 1e-9 * v_gain, rail["current_lsb_pA"] * 1e-12 * i_gain
+    return v_scale, v_offset, i_scale, i_offset, lead_ohm(rail)[0]
 
 
-def uncertainty(rail: dict, quantity: str, value: float) -> float:
-    """Standard uncertainty (k = 1) in V or A of a long mean that came out as `value`, of quantity "V" or "I"."""
-    own, common = parts(rail, quantity, value)
-    return math.hypot(own, *common.values())
+def lead_ohm(rail: dict) -> tuple[float, float | None]:
+    """Resistance in Ohm between a rail's shunt and its drive, both ways, and its standard uncertainty; None: it was not
+    measured but is what the board says of itself, or 0 of one that says nothing."""
+    measured = kept(rail).get("lead")
+    if measured:
+        return measured["R_n"] / NANO, measured["u_n"] / NANO
+    return (rail.get("lead_mOhm") or 0) * 1e-3, None
 
 
-def parts(rail: dict, quantity: str, value: float) -> tuple[float, dict[tuple, float]]:
-    """`uncertainty` in parts: what is this rail's and this quantity's alone, and what it has in common with each other
-    rail that the same meter calibrated, named (meter, quantity, "percent" or "fixed"). NaN for a chip whose limits are
-    not known."""
-    chip = CHIPS.get(rail.get("chip", ""))
-    if chip is None:
-        return math.nan, {}
-    ohms = rail["shunt_uOhm"] * 1e-6
-    offset = chip.bus_offset_V if quantity == "V" else chip.shunt_offset_V / ohms
-    offset_per_C = chip.bus_offset_V_per_C if quantity == "V" else chip.shunt_offset_V_per_C / ohms
-    gains_ppm = [chip.gain_ppm_per_C * TEMPERATURE_C] + ([SHUNT_ppm_PER_C * TEMPERATURE_C] if quantity == "I" else [])
-    stored = kept(rail).get(quantity)
-    if not stored:
-        gains_ppm.append(chip.bus_gain_ppm if quantity == "V" else chip.shunt_gain_ppm)
-        gains_ppm += [rail.get("shunt_tolerance_ppm") or SHUNT_TOLERANCE_ppm] if quantity == "I" else []
-        limits = [offset, offset_per_C * TEMPERATURE_C, *(value * ppm * 1e-6 for ppm in gains_ppm)]
-        return math.sqrt(sum(limit**2 for limit in limits) / 3), {}
-    drift = [offset_per_C * TEMPERATURE_C, *(value * ppm * 1e-6 for ppm in gains_ppm)]
-    own, fixed, percent = line_parts(stored, value)
-    common = {(stored.get("meter"), quantity, "fixed"): fixed, (stored.get("meter"), quantity, "percent"): percent}
-    return math.sqrt(own**2 + sum(limit**2 for limit in drift) / 3), common
+def lead(idle: Point, loaded: Point, amperes: float, meter: Meter) -> dict:
+    """The stored form of the leads' resistance, in 1e-9 Ohm: the rig's voltage at the shunt and the meter's at the
+    drive's connector, without and with a load that draws so many amperes more by the rig's own reading. An error of
+    this reading falls out, since it is that reading which R is multiplied by. Raises CalibrationError."""
+    numbers = (idle.rig, idle.rig_u, idle.reference, loaded.rig, loaded.rig_u, loaded.reference, amperes)
+    if not all(math.isfinite(value) for value in (*numbers, meter.percent, meter.digit)):
+        raise CalibrationError("a figure is not a finite number")
+    if amperes < LEAST_LOAD_A:
+        raise CalibrationError(f"{amperes:g} A more than without the load are too few for the resistance of a lead")
+    lost_V = (loaded.rig - loaded.reference) - (idle.rig - idle.reference)
+    moved_V = max(abs(loaded.rig - idle.rig), abs(loaded.reference - idle.reference))
+    digits_V = meter.digit / math.sqrt(12) * math.sqrt(2)
+    u = math.sqrt(digits_V**2 + idle.rig_u**2 + loaded.rig_u**2 + (meter.percent / 100 * moved_V) ** 2 / 3) / amperes
+    ohm = lost_V / amperes
+    if not -EXPANDED * u <= ohm <= MOST_LEAD_OHM:
+        raise CalibrationError(f"{1e3 * ohm:.1f} mOhm cannot be leads: is the meter across the drive's connector?")
+    return {"R_n": round(max(0.0, ohm) * NANO), "u_n": round(u * NANO)}
 
 
 def line_uncertainty(stored: dict, value: float) -> float:
@@ -239,61 +217,10 @@ def line_parts(stored: dict, value: float) -> tuple[float, float, float]:
     return own / NANO, (w1 * stored["c1_n"] + w2 * stored["c2_n"]) / NANO, value * stored["g_ppb"] * 1e-9
 
 
-def is_zero(rail: dict, amperes: float) -> bool:
-    """Whether a mean current can be what the chip reads with nothing connected: within 5 times its offset limit. False
-    for a chip whose limits are not known."""
-    chip = CHIPS.get(rail.get("chip", ""))
-    return chip is not None and abs(amperes) <= 5 * chip.shunt_offset_V / (rail["shunt_uOhm"] * 1e-6)
-
-
-def limits_raw(rail: dict) -> tuple[int, int] | None:
-    """(CURRENT, VBUS) of a rail from which on a reading, as a magnitude, may stand for any larger one: its register, or
-    the shunt voltage's that CURRENT is made of, is at its end. None for a chip whose registers are not known."""
-    chip = CHIPS.get(rail.get("chip", ""))
-    if chip is None:
-        return None
-    cal = rail.get("shunt_cal") or chip.unity
-    at_shunt_limit = chip.full_scale * cal // chip.unity if chip.inverse else chip.full_scale * chip.unity // cal
-    return min(chip.full_scale, at_shunt_limit) - 1, chip.full_scale  # 1: the chips may cut off or round
-
-
-def power_uncertainty(rail: dict, volts: float, watts: float) -> float:
-    """Expanded uncertainty (k = 2) in W of a mean power, at a mean voltage: GUM 5.1.2 with P = V I, V and I
-    independent. NaN for a chip whose limits are not known."""
-    return sum_uncertainty([(rail, volts, watts)])
-
-
-def sum_uncertainty(readings: list[tuple[dict, float, float]]) -> float:
-    """Expanded uncertainty (k = 2) in W of the sum of several rails' mean powers, each (rail, mean V, mean W). Shunts,
-    chips and their drift are independent from rail to rail and add in squares; the errors of one meter that calibrated
-    several rails are the same in all of them and add up first (GUM 5.2.2, correlation 1). A meter is known by its
-    name."""
-    own = 0.0
-    common: dict = {}
-    for rail, volts, watts in readings:
-        amperes = watts / volts if volts else 0.0
-        for quantity, value, weight in (("V", volts, amperes), ("I", amperes, volts)):
-            alone, shared = parts(rail, quantity, value)
-            own = math.hypot(own, weight * alone)
-            for name, error in shared.items():
-                common[name] = common.get(name, 0.0) + weight * error
-    return COVERAGE * math.hypot(own, *common.values())
-
-
 def residual(stored: dict, point: Point, meter: Meter) -> tuple[float, float]:
     """A third point, not used for the line: (calibrated rig - meter, expanded uncertainty of that difference). The
     meter's errors that all points have in common fall out of the difference and are left in: a cautious figure."""
     gain, offset = gain_offset(stored)
     value = gain * point.rig + offset
     own = math.hypot(meter.digit / math.sqrt(12), gain * point.rig_u)
-    return value - point.reference, COVERAGE * math.hypot(line_uncertainty(stored, value), own)
-
-
-def expected_noise(rail: dict) -> float | None:
-    """Typical noise (A, rms) of one current conversion of a rail as configured: it falls with the root of the
-    conversion time; None for a chip whose noise is not known."""
-    chip = CHIPS.get(rail.get("chip", ""))
-    if chip is None or chip.noise_50us_V is None:
-        return None
-    shunt_us, averages = ina228.shunt_conversion(rail["adc_config"])
-    return chip.noise_50us_V * math.sqrt(50 / shunt_us / averages) / (rail["shunt_uOhm"] * 1e-6)
+    return value - point.reference, EXPANDED * math.hypot(line_uncertainty(stored, value), own)

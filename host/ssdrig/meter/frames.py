@@ -283,6 +283,8 @@ class Decoder:
                 (r["rail"], r["config"]): r
                 for r in hello["rails"]
                 if r["vbus_lsb_nV"] > 0 and r["current_lsb_pA"] > 0 and r["conversion_ns"] > 0
+                if 0 <= (r.get("lead_mOhm") or 0) <= 1000 and (r.get("shunt_ns") or 1) > 0
+                if (r.get("nominal_mV") or 1) > 0
             }
         except (ValueError, KeyError, TypeError):
             self.counts["malformed"] += 1

@@ -104,7 +104,7 @@ class Stream:
         t_ns, P = np.empty(behind + n, np.int64), np.empty(behind + n)
         read = self._read_compiled if self.samples >= COMPILED_SAMPLES else self._read
         t_us, vbus, current, volts_sum_V = read(a, z, facts, fitted, t_ns[behind:], P[behind:])
-        plain = not facts.get("calibration") and not (current < 0).any()
+        plain = not power.corrected(facts) and not (current < 0).any()
         raw_P = P
         if not plain or (lead and lead[1] != lead[2]):
             raw_P = P.copy() if plain else np.append(P[:behind], power.raw_W(facts, vbus, current))
@@ -147,7 +147,7 @@ class Stream:
         words = np.ndarray(len(data) - 7, "<i8", data, strides=(1,))
         of_frames = at, self._places.n[a:z], self._places.t0_us[a:z]
         of_clock = fitted.tick_us, fitted.offset_ns, fitted.base_us, fitted.base_ns
-        of_rail = calibration.scales(facts), bool(facts.get("calibration"))
+        of_rail = calibration.scales(facts), power.corrected(facts)
         t_us, vbus, current = np.empty(len(P), np.int64), np.empty(len(P), np.int32), np.empty(len(P), np.int32)
         volts_sum_V = readings.read(words, *of_frames, *of_clock, *of_rail, t_us, t_ns, vbus, current, P)
         return t_us, vbus, current, volts_sum_V

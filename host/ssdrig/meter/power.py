@@ -5,7 +5,8 @@ one before it. Energy is the sum of P x dt in host time. Where conversions were 
 for one conversion only; the rest of the gap is filled with the mean of both sides and stated apart (`energy_filled_J`).
 
 Chip arithmetic (INA228, TI SLYS021): V = VBUS x vbus_lsb, I = CURRENT x current_lsb, both corrected by the rail's
-calibration where its hello carries one (calibration.py); ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x
+calibration where its hello carries one, and V, sensed at the shunt, by what the leads to the drive lose: volts and
+watts are those at the drive (calibration.py). ENERGY_J = 16 x 3.2 x current_lsb x register, of VBUS x
 |CURRENT|, where the chip multiplies with its own idea of time: its oscillator's error is taken out by comparing the
 period of its conversions, measured on the host's clock, with the nominal one.
 """
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import wire
-from ssdrig.meter import calibration, clock
+from ssdrig.meter import calibration, chips, clock, uncertainty
 from ssdrig.meter.closure import Closure, Stretch, brackets, closed
 from ssdrig.meter.frames import Boot, Frames, Heads, unpacked
 
@@ -48,7 +49,7 @@ class Power:
     index: np.ndarray  # int64, conversion number since `go`
     vbus: np.ndarray  # int32 raw
     current: np.ndarray  # int32 raw
-    V: np.ndarray  # float64, calibrated where the hello carries a calibration
+    V: np.ndarray  # float64, at the drive, calibrated where the hello carries a calibration
     I: np.ndarray  # float64  # noqa: E741
     P: np.ndarray  # float64, V x I
     energy_J: np.ndarray  # float64, measured and filled energy up to and with this sample
@@ -61,7 +62,7 @@ class Power:
     boots: list[Boot]
     clocks: list[clock.ClockMap | None]  # of each boot
     counts: dict  # frames, frames_lost, repeated, damaged, malformed, resets, unconverted, missed
-    # float64, energy_J as the chip's own register counts: without the calibration, power as a magnitude
+    # float64, energy_J as the chip's own register counts: at the shunt, without the calibration, power as a magnitude
     raw_J: np.ndarray
     clipped: (
         np.ndarray
@@ -76,11 +77,17 @@ class Power:
         return found
 
     def uncertainty_W(self, watts: float) -> float:
-        """Expanded uncertainty (k = 2, about 95 %) of a mean power of this run, from the rail's calibration or, where
-        there is none, from the data sheet: GUM 5.1.2, see calibration.py. NaN without samples or chip data."""
+        """Expanded uncertainty (k = 2, about 95 %) of the mean power of the whole run, from the rail's calibration or,
+        where there is none, from the data sheet: see uncertainty.py. NaN without samples or chip data."""
         if not len(self.V):
             return float("nan")
-        return calibration.power_uncertainty(self.facts, float(self.V.mean()), watts)
+        mean = uncertainty.Mean(self.facts, self.mean_V, watts, len(self.P), float(self.P.std()))
+        return uncertainty.expanded_W([mean])
+
+    def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]:
+        """How many samples there are with begin_ns <= t_ns < end_ns, and the standard deviation of their power (W)."""
+        watts = self.P[slice(*np.searchsorted(self.t_ns, [begin_ns, end_ns]).tolist())]
+        return len(watts), float(watts.std()) if len(watts) else 0.0
 
     def clipped_in(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
         """(samples at the end of the sensor's range, all samples) of those with begin_ns <= t_ns < end_ns. If there is
@@ -183,12 +190,12 @@ def assemble(
     ends = np.append(segment[1:], total)
     V, I, P, periods_ns = np.empty(total), np.empty(total), np.empty(total), np.empty(len(segment))  # noqa: E741
     clipped = []
-    raw_P = None  # made where a calibration or a negative current parts it from P
+    raw_P = None  # made where a calibration, leads or a negative current part it from P
     for s, (a, z) in enumerate(zip(segment.tolist(), ends.tolist())):
         facts = boots[segment_boot[s]].rails[(rail, int(config[s]))]
         clipped.append(a + np.flatnonzero(at_limit(facts, frames.vbus[a:z], frames.current[a:z])))
         convert(facts, frames.vbus[a:z], frames.current[a:z], V[a:z], I[a:z])
-        if facts.get("calibration") or (frames.current[a:z] < 0).any():
+        if corrected(facts) or (frames.current[a:z] < 0).any():
             raw_P = np.zeros(total) if raw_P is None else raw_P
         fitted = clocks[segment_boot[s]]
         assert fitted
@@ -229,18 +236,24 @@ def assemble(
 
 
 def convert(facts: dict, vbus: np.ndarray, current: np.ndarray, V: np.ndarray, I: np.ndarray) -> None:  # noqa: E741
-    """Readings (raw integers) -> volts and amperes (float64, in place)."""
-    v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
+    """Readings (raw integers) -> volts at the drive and amperes (float64, in place)."""
+    v_scale, v_offset, i_scale, i_offset, lead_ohm = calibration.scales(facts)
     np.multiply(vbus, v_scale, out=V)
     np.multiply(current, i_scale, out=I)
-    if facts.get("calibration"):
+    if corrected(facts):
         np.add(V, v_offset, out=V)
         np.add(I, i_offset, out=I)
+        V -= I * lead_ohm
+
+
+def corrected(facts: dict) -> bool:
+    """Whether anything but the chip's own steps turns a rail's readings into volts and amperes at the drive."""
+    return bool(facts.get("calibration") or facts.get("lead_mOhm"))
 
 
 def at_limit(facts: dict, vbus: np.ndarray, current: np.ndarray) -> np.ndarray:
     """Which readings (raw integers) stand at the end of their register (bool)."""
-    limits = calibration.limits_raw(facts)
+    limits = chips.limits_raw(facts)
     if limits is None:
         return np.zeros(len(vbus), bool)
     return (np.abs(current) >= limits[0]) | (vbus >= limits[1])
@@ -335,8 +348,19 @@ def mean_power_W(body: bytes, hello: dict | None) -> float | None:
     facts, vbus, current = _readings(body, hello)
     if facts is None or not len(vbus):
         return None
-    v_scale, v_offset, i_scale, i_offset = calibration.scales(facts)
-    return float(np.mean((vbus * v_scale + v_offset) * (current * i_scale + i_offset)))
+    v_scale, v_offset, i_scale, i_offset, lead_ohm = calibration.scales(facts)
+    amperes = current * i_scale + i_offset
+    return float(np.mean((vbus * v_scale + v_offset - amperes * lead_ohm) * amperes))
+
+
+def mean_V(body: bytes, hello: dict | None) -> float | None:
+    """Mean voltage at the drive of one samples frame's body; None as above."""
+    facts, vbus, current = _readings(body, hello)
+    if facts is None or not len(vbus):
+        return None
+    V, I = np.empty(len(vbus)), np.empty(len(vbus))  # noqa: E741
+    convert(facts, vbus, current, V, I)
+    return float(V.mean())
 
 
 def clipped_samples(body: bytes, hello: dict | None) -> int:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ssdrig.meter import calibration
+from ssdrig.meter import uncertainty
 from ssdrig.meter.power import Closure, Gaps
 
 SLACK_NS = 10_000_000  # samples within this of an edge cover it
@@ -34,6 +34,7 @@ class Rail(Protocol):
     @property
     def mean_V(self) -> float: ...
     def integral_J(self, t_ns) -> np.ndarray: ...
+    def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]: ...
 
 
 def dark(power: Rail) -> np.ndarray:
@@ -100,9 +101,17 @@ def worst(closures: list[Closure | None]) -> Closure | None:
     return max(there, key=lambda c: abs(c.corrected_percent) - c.resolution_percent, default=None)
 
 
-def uncertainty_W(powers: Sequence[Rail], watts: list[float]) -> float:
-    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers; what two rails have in common because one
-    meter calibrated both adds up, all else is independent (calibration.py)."""
-    return calibration.sum_uncertainty(
-        [(power.facts, power.mean_V, w) for power, w in zip(powers, watts, strict=True) if power.facts]
-    )
+def means(powers: Sequence[Rail], span_ns: Sequence[int], watts: list[float]) -> list[uncertainty.Mean]:
+    """The rails' mean powers between two host times, as uncertainty.py wants them; `watts`: that of each rail."""
+    out = []
+    for power, mean_W in zip(powers, watts, strict=True):
+        if power.facts:
+            samples, sd_W = power.scatter(span_ns[0], span_ns[1])
+            out.append(uncertainty.Mean(power.facts, power.mean_V, mean_W, samples, sd_W))
+    return out
+
+
+def uncertainty_W(powers: Sequence[Rail], span_ns: Sequence[int], watts: list[float]) -> float:
+    """Expanded uncertainty (k = 2) of the sum of the rails' mean powers between two host times; what two rails have in
+    common because one meter calibrated both adds up, all else is independent (uncertainty.py)."""
+    return uncertainty.expanded_W(means(powers, span_ns, watts))

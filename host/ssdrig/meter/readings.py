@@ -11,10 +11,10 @@ _unpacked = numba.njit(frames.unpacked)
 
 
 @numba.njit(cache=True)
-def read(words, at, n, t0_us, knots_us, offsets_ns, base_us, base_ns, scales, calibrated, t_us, t_ns, vbus, current, P):
+def read(words, at, n, t0_us, knots_us, offsets_ns, base_us, base_ns, scales, corrected, t_us, t_ns, vbus, current, P):
     """words: the eight bytes (int64) that begin at each byte; at, n, t0_us: see frames.decode_samples(); scales: see
     calibration.scales(). Fills the last five, one row per sample, and returns the sum of all volts."""
-    v_scale, v_offset, i_scale, i_offset = scales
+    v_scale, v_offset, i_scale, i_offset, lead_ohm = scales
     last = len(knots_us) - 1
     # host time less board time, a line from `left` to `right` through `height` at `origin`
     left, right, origin, height, slope = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -26,8 +26,9 @@ def read(words, at, n, t0_us, knots_us, offsets_ns, base_us, base_ns, scales, ca
             if i:
                 now_us += dt_us
             V, I = vbus[row] * v_scale, current[row] * i_scale  # noqa: E741
-            if calibrated:
+            if corrected:
                 V, I = V + v_offset, I + i_offset  # noqa: E741
+                V -= I * lead_ohm
             since_us = now_us - base_us
             x = float(since_us)
             if not left <= x < right:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ssdrig.meter import rails, samples
+from ssdrig.meter import rails, samples, uncertainty
 from ssdrig.meter.clock import ClockMap
 from ssdrig.meter.closure import Closure, brackets, closed
 from ssdrig.meter.frames import Decoder, Places
@@ -34,6 +34,7 @@ class Reduced:
     before: np.ndarray  # int64 (edges,): samples before each
     clipped: np.ndarray  # int64 (edges,): those of them at the end of the sensor's range
     clock_error_ns: np.ndarray  # float64 (steps,): the largest; 0 without samples
+    sums_W: np.ndarray  # float64 (2, steps): of its samples' powers, and of their squares
     own_W: "Extremes"
     sum_W: "Extremes"  # of all rails together, on the grid of rails.py
     gaps: Gaps
@@ -61,6 +62,16 @@ class Reduced:
         """See power.Power."""
         both = [begin_ns, end_ns]
         return int(np.diff(self.clipped_before(both))[0]), int(np.diff(self.samples_before(both))[0])
+
+    def scatters_W(self, edges_ns) -> np.ndarray:
+        """float64 (2, steps): sum of the powers of the samples in each step, and of their squares."""
+        at = self._at(edges_ns)
+        return np.add.reduceat(self.sums_W[:, : at[-1]], at[:-1], axis=1) if len(at) > 1 else np.empty((2, 0))
+
+    def scatter(self, begin_ns: int, end_ns: int) -> tuple[int, float]:
+        """How many samples lie between two edges, and the standard deviation of their power (W)."""
+        samples = self.clipped_in(begin_ns, end_ns)[1]
+        return samples, uncertainty.deviation_W(samples, *self.scatters_W([begin_ns, end_ns])[:, 0].tolist())
 
     def largest_error_ns(self, edges_ns) -> np.ndarray:
         """Of the clock in each step; 0 without samples."""
@@ -188,6 +199,7 @@ class _Rail:
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.zeros(max(0, n - 1)),
+            np.zeros((2, max(0, n - 1))),
             Extremes(edges_ns),
             Extremes(edges_ns[:0]),
             Gaps(*[np.empty(0, np.int64)] * 6),
@@ -212,6 +224,9 @@ class _Rail:
         if len(steps):
             error_ns = largest_bound_ns(piece, begins, end).astype(np.float32)
             out.clock_error_ns[steps] = np.maximum(out.clock_error_ns[steps], error_ns)
+            watts = piece.P[1 : end + 1]
+            out.sums_W[0, steps] += np.add.reduceat(watts, begins)
+            out.sums_W[1, steps] += np.add.reduceat(watts * watts, begins)
         out.own_W.add(t_ns, piece.P[1:])
         counted = slice(self._counted, int(np.searchsorted(edges, t_ns[-1], "right")))
         into = np.searchsorted(t_ns, edges[counted])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ssdrig.errors import RigError, UsageError
-from ssdrig.meter import calibration
+from ssdrig.meter import calibration, chips
 from ssdrig.meter.calibration import CalibrationError, Meter, Point
 from ssdrig.rig.session import Reading, Session
 
@@ -17,11 +17,12 @@ PATIENCE_S = 60.0
 STILL_ppm = 30  # blocks that move by more than this, and by more than their noise, are not still
 NAME_CHARS = 40
 UNITS = {"V": "V", "I": "A"}
+LEADS = "lead"  # the third quantity: resistance between shunt and drive
 STEPS = {
     "V": (
         (
-            "VOLTAGE. No drive! Feed the rail from an adjustable supply and put the meter (DC volts) across the drive"
-            " connector's contacts."
+            "VOLTAGE. No drive, no load! Feed the rail from an adjustable supply and put the meter (DC volts) across"
+            " the drive connector's contacts."
         ),
         (
             "Point 1: the lowest voltage that you mean to measure (0 V with the supply off and the contacts shorted"
@@ -39,6 +40,14 @@ STEPS = {
         "Point 2: a steady current of a third of the range or more. Hot resistors drift: wait.",
         "Check: any current between.",
     ),
+    LEADS: (
+        (
+            "LEADS. No drive! The rail at its nominal voltage, the meter (DC volts) across the drive connector's"
+            " contacts themselves, behind the plug."
+        ),
+        "Point 1: nothing else connected.",
+        "Point 2: with a load of 1 A or more at the same connector, the meter still across the contacts.",
+    ),
 }
 
 
@@ -47,21 +56,31 @@ def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], st
     and returns what is typed. Raises UsageError (figures that make no calibration), RigError (a reading that never
     holds still)."""
     kept = dict(calibration.kept(session.rail(rail)))
-    steps = 3 * len(quantities)
-    for q, quantity in enumerate(quantities):
+    chosen = [{"R": LEADS}.get(letter, letter) for letter in quantities]
+    steps, number = sum(len(STEPS[quantity]) - 1 for quantity in chosen), 0
+    for quantity in chosen:
         say("\n" + STEPS[quantity][0])
-        meter = _meter(quantity, ask)
-        points = []
+        meter = _meter("V" if quantity == LEADS else quantity, ask)
+        points: list[Point] = []
+        drawn: list[float] = []
         for k, words in enumerate(STEPS[quantity][1:]):
-            say(f"[{3 * q + k + 1} of {steps}] {words}")
+            number += 1
+            say(f"[{number} of {steps}] {words}")
             if (
                 ask("Enter when that is connected" + (", or s to skip this check: " if k == 2 else ": ")).strip() == "s"
                 and k == 2
             ):
                 break
+            if quantity == LEADS:
+                points.append(_point(session, rail, "V", False, ask, say))
+                drawn.append(still(session, rail, "I", say)[0])
+                continue
             exact = quantity == "I" and k == 0
             points.append(_point(session, rail, quantity, exact, ask, say))
-        kept[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
+        if quantity == LEADS:
+            kept[LEADS] = _lead(session.rail(rail) | {"calibration": kept}, points, drawn, meter, say)
+        else:
+            kept[quantity] = _stored(session.rail(rail), quantity, points, meter, say)
     kept["board"] = session.hello.get("serial", "")
     return kept
 
@@ -69,10 +88,11 @@ def guided(session: Session, rail: int, quantities: str, ask: Callable[[str], st
 def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], None]) -> dict:
     """The calibration object from figures taken by other means:
     {"V": {"meter": {"name", "percent", "fixed", "digit"}, "points": [{"rig", "rig_u", "meter", "exact"}, ...]}, "I":
-    ...} in V and A; two points make the line, more are checks. Raises UsageError."""
+    ...} in V and A; two points make the line, more are checks. "lead": the same in V, each point with the rig's "A"
+    too, without and with a load. All of the rig's are before calibration. Raises UsageError."""
     kept = dict(calibration.kept(rail))
     try:
-        for quantity in figures.keys() & UNITS.keys():
+        for quantity in [name for name in (*UNITS, LEADS) if name in figures]:
             given = figures[quantity]
             meter = Meter(
                 str(given["meter"]["name"]), *(float(given["meter"][name]) for name in ("percent", "fixed", "digit"))
@@ -81,23 +101,26 @@ def from_figures(figures: dict, rail: dict, serial: str, say: Callable[[str], No
                 Point(float(p["rig"]), float(p["rig_u"]), float(p["meter"]), bool(p.get("exact", False)))
                 for p in given["points"]
             ]
-            kept[quantity] = _stored(rail, quantity, points, meter, say)
+            if quantity == LEADS:
+                drawn = [float(p["A"]) for p in given["points"]]
+                kept[LEADS] = _lead(rail | {"calibration": kept}, points, drawn, meter, say)
+            else:
+                kept[quantity] = _stored(rail, quantity, points, meter, say)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
             "figures as hardware/calibration.md shows them", f"{type(error).__name__}: {error}", "correct the file"
         ) from error
-    if not figures.keys() & UNITS.keys():
-        raise UsageError('"V" or "I" in the figures', ", ".join(figures) or "nothing", "see hardware/calibration.md")
+    if not figures.keys() & {*UNITS, LEADS}:
+        raise UsageError(
+            '"V", "I" or "lead" in the figures', ", ".join(figures) or "nothing", "see hardware/calibration.md"
+        )
     kept["board"] = serial
     return kept
 
 
 def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: Callable[[str], None]) -> dict:
     unit = UNITS[quantity]
-    if not meter.name or len(meter.name) > NAME_CHARS:
-        raise UsageError(
-            f"the meter's make and serial number in at most {NAME_CHARS} characters", repr(meter.name), "shorten it"
-        )
+    _named(meter)
     if len(points) < 2:
         raise UsageError("two points", str(len(points)), "measure another one")
     lsb = rail["vbus_lsb_nV"] * 1e-9 if quantity == "V" else rail["current_lsb_pA"] * 1e-12
@@ -110,7 +133,7 @@ def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: C
     for k, point in enumerate(points):
         before = point.rig - point.reference
         value = gain * point.rig + offset
-        uncertain = calibration.COVERAGE * calibration.line_uncertainty(line, value)
+        uncertain = calibration.EXPANDED * calibration.line_uncertainty(line, value)
         if k < 2:
             say(
                 f"  at {point.reference:.6g} {unit}: the rig was off by {1e3 * before:+.4f} m{unit}; now uncertain by"
@@ -129,6 +152,33 @@ def _stored(rail: dict, quantity: str, points: list[Point], meter: Meter, say: C
                 "measure again: one of the three readings is wrong, or the meter's limits are too good",
             )
     return {**line, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
+
+
+def _lead(rail: dict, points: list[Point], drawn: list[float], meter: Meter, say: Callable[[str], None]) -> dict:
+    """rail: with the calibration of V and I that there is; drawn: the rig's current at each point (A), as the points
+    before it."""
+    _named(meter)
+    if len(points) != 2:
+        raise UsageError("two points, without and with a load", str(len(points)), "measure both")
+    scales = calibration.scales(rail | {"lead_mOhm": 0})
+    v_gain, i_gain = scales[0] / (rail["vbus_lsb_nV"] * 1e-9), scales[2] / (rail["current_lsb_pA"] * 1e-12)
+    idle, loaded = (Point(p.rig * v_gain + scales[1], p.rig_u, p.reference) for p in points)
+    try:
+        stored = calibration.lead(idle, loaded, (drawn[1] - drawn[0]) * i_gain, meter)
+    except CalibrationError as error:
+        raise UsageError("two points that make a resistance", str(error), "measure them again") from error
+    ohm, u = stored["R_n"] / calibration.NANO, stored["u_n"] / calibration.NANO
+    said = rail.get("lead_mOhm")
+    of_board = f", {said} as the board says" if said else ""
+    say(f"leads: {1e3 * ohm:.2f} mOhm +- {1e3 * calibration.EXPANDED * u:.2f} (k = 2){of_board}")
+    return {**stored, "date": time.strftime("%Y-%m-%d", time.gmtime()), "meter": meter.name}
+
+
+def _named(meter: Meter) -> None:
+    if not meter.name or len(meter.name) > NAME_CHARS:
+        raise UsageError(
+            f"the meter's make and serial number in at most {NAME_CHARS} characters", repr(meter.name), "shorten it"
+        )
 
 
 def _meter(quantity: str, ask: Callable[[str], str]) -> Meter:
@@ -157,7 +207,7 @@ def _point(
     while True:
         mean, u = still(session, rail, quantity, say)
         say(f"  it holds still at {mean:.6f} {unit} (mean uncertain by {1e6 * u:.1f} u{unit})")
-        if exact and calibration.is_zero(session.rail(rail), mean):
+        if exact and chips.is_zero(session.rail(rail), mean):
             return Point(mean, u, 0.0, True)
         if exact:
             ask(
@@ -224,13 +274,13 @@ def noise(reading: Reading) -> dict:
     seconds = round(float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9) if len(reading.t_ns) else 0
     if seconds < 2:
         raise RigError("at least 2 s of samples", f"{seconds} s", "see ./ssdrig rig info")
-    if not calibration.is_zero(reading.rail, float(reading.raw_A.mean())):
+    if not chips.is_zero(reading.rail, float(reading.raw_A.mean())):
         raise RigError(
             "no current",
             f"{1e3 * float(reading.raw_A.mean()):.3f} mA",
             "disconnect the drive and all else at its side of the shunt",
         )
-    out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": calibration.expected_noise(reading.rail)}
+    out = {"n": len(reading.t_ns), "seconds": seconds, "I_typical": chips.expected_noise(reading.rail)}
     for quantity, values in (("V", reading.raw_V), ("I", reading.raw_A)):
         means = in_blocks(values, seconds).mean(axis=1)
         out |= {

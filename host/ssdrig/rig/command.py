@@ -2,24 +2,20 @@
 
 import argparse
 import json
-import math
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
-from ssdrig import latch
 from ssdrig.arguments import old, seconds
 from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration
 from ssdrig.progress import Progress
 from ssdrig.rig import calibrate, flash, ports, switch_command
+from ssdrig.rig.info import info, milliwatts
 from ssdrig.rig.session import Session, session
 
 BACK_S = 15.0  # a board may take so long from the start of main.py to its hello
 NOISE_S = 10.0
-FIRST_S = 1.0  # within it each rail that is there has sent something
 NOISY = 2.0  # times the typical noise: worth a word
 
 
@@ -53,10 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = add(
         "calibrate",
         _calibrate,
-        "calibrate a rail at two points against a reference meter, step by step; the result is kept on the board",
+        "calibrate a rail's voltage, current and leads against a reference meter, step by step; it is kept on the board",
     )
     sub.add_argument("--rail", type=int, default=0, metavar="N", help="number of the rail (default 0)")
-    sub.add_argument("--quantity", choices=("V", "I", "VI"), default="VI", help="voltage, current or both (default)")
+    sub.add_argument(
+        "--quantity",
+        choices=("V", "I", "R", "VI", "VIR"),
+        default="VIR",
+        help="voltage, current, resistance of the leads to the drive, or all (default)",
+    )
     sub.add_argument(
         "--noise",
         action="store_true",
@@ -140,7 +141,9 @@ def calibrated(rail: dict) -> str:
     """When and by what a rail was calibrated, in words."""
     kept = calibration.kept(rail)
     done = [
-        f"{q} calibrated {kept[q].get('date', '?')} by {kept[q].get('meter', '?')}" for q in ("V", "I") if kept.get(q)
+        f"{q} calibrated {kept[q].get('date', '?')} by {kept[q].get('meter', '?')}"
+        for q in ("V", "I", "lead")
+        if kept.get(q)
     ]
     return ", ".join(done) or "not calibrated"
 
@@ -156,7 +159,7 @@ def _info(args: argparse.Namespace) -> int:
         found = info(here, args.seconds)
     if args.json:
         print(json.dumps({"port": port, **found}))
-        return RigError.exit_code if found["silent_rails"] else 0
+        return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0
     print(board(port, here.hello))
     for row in found["rails"]:
         print(described(here.rail(row["rail"])))
@@ -167,10 +170,11 @@ def _info(args: argparse.Namespace) -> int:
         typical = f" (chip's typical {1e6 * row['I_typical']:.0f})" if row["I_typical"] else ""
         given_up = f", {row['given_up']} of them given up to read the accumulators" if row["given_up"] else ""
         rate = f"{row['rate_per_s']:.1f} samples/s of nominal {row['rate_nominal_per_s']:.1f}"
-        print(f"    {rate}, {row['lost']} lost{given_up}; noise {1e6 * row['I_sd']:.0f} uA rms{typical}")
+        seen = f", current seen {100 * row['coverage']:.0f} % of the time" if row["coverage"] else ""
+        print(f"    {rate}{seen}, {row['lost']} lost{given_up}; noise {1e6 * row['I_sd']:.0f} uA rms{typical}")
         if row["closure_percent"] is not None:
             print(
-                f"    energy closes to {row['closure_percent']:+.3f} % (the chip resolves"
+                f"    the chip's own energy agrees within {row['closure_percent']:+.3f} % (it resolves"
                 f" {row['closure_resolution_percent']:.3f})"
             )
     if len(found["rails"]) > 1 and found["total"]:
@@ -184,116 +188,7 @@ def _info(args: argparse.Namespace) -> int:
         print(f"  the board says: {line}")
     for words in found["warnings"]:
         _say(f"warning: {words}")
-    return RigError.exit_code if found["silent_rails"] else 0
-
-
-def milliwatts(watts: float, uncertainty_W: float | None) -> str:
-    """A mean power in words, with its expanded uncertainty where that is known."""
-    error = "uncertainty unknown" if uncertainty_W is None else f"+- {1e3 * uncertainty_W:.2f} (k = 2)"
-    return f"{1e3 * watts:.2f} mW {error}"
-
-
-def info(here: Session, seconds: float) -> dict:
-    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means, noise, losses,
-    samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that deliver
-    nothing; there is no total then), `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`.
-    Raises RigError if a rail goes meanwhile."""
-    deadline = time.monotonic() + FIRST_S
-    while here.rig.silent_rails() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    silent = [rail["rail"] for rail in here.rig.silent_rails()]
-    unknown = latch.of_rig(latch.name_of(here.hello, here.rig.port))
-    readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
-    rows, warnings = (
-        [],
-        [
-            f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as firmware/board.py says?"
-            for n in silent
-        ],
-    )
-    if unknown:
-        warnings.append(f"the bench is UNKNOWN: {latch.in_words(unknown)}; look, then ./ssdrig rig clear")
-    for number, reading in readings.items():
-        rail, power, (v_scale, v_offset, i_scale, i_offset) = (
-            reading.rail,
-            reading.power,
-            calibration.scales(reading.rail),
-        )
-        volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset
-        amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
-        watts, span_s = float((volts * amperes).mean()), float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
-        kept = calibration.kept(rail)
-        clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
-        uncertainty_W = calibration.power_uncertainty(rail, float(volts.mean()), watts)
-        rows.append(
-            {
-                "rail": number,
-                "name": rail["name"],
-                "chip": rail["chip"],
-                "samples": len(volts),
-                "lost": power.lost,
-                "rate_per_s": (len(volts) - 1) / span_s,
-                "V_mean": float(volts.mean()),
-                "V_sd": float(volts.std(ddof=1)),
-                "I_mean": float(amperes.mean()),
-                "I_sd": float(amperes.std(ddof=1)),
-                "I_pp": float(np.ptp(amperes)),
-                "I_typical": calibration.expected_noise(rail),
-                "P_mean_W": watts,
-                "P_uncertainty_W": None if clipped or math.isnan(uncertainty_W) else uncertainty_W,
-                "clipped": clipped,
-                "calibrated": {q: kept[q].get("date") for q in ("V", "I") if kept.get(q)},
-                "rate_nominal_per_s": 1e9 / rail["conversion_ns"],
-                "given_up": power.closure.instead if power.closure else 0,
-                "closure_percent": power.closure.corrected_percent if power.closure else None,
-                "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
-            }
-        )
-        if clipped:
-            warnings.append(
-                f"rail {number}: {clipped} of {len(volts)} samples are at the sensor's limit: its mean and peaks are"
-                " lower bounds; use a smaller shunt"
-            )
-        if rail.get("calibration") and not kept:
-            warnings.append(
-                f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget,"
-                " then anew"
-            )
-        if kept and kept.get("board") != here.hello.get("serial"):
-            warnings.append(
-                f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again"
-            )
-    total = [
-        (reading.rail, row["V_mean"], row["P_mean_W"]) for reading, row in zip(readings.values(), rows, strict=True)
-    ]
-    clock = power.clocks[-1]
-    assert clock  # samples of this boot have host time by it
-    live = here.rig.live()
-    return {
-        **{
-            name: here.hello.get(name)
-            for name in ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")
-        },
-        "total": (
-            None
-            if silent
-            else {
-                "P_mean_W": sum(row["P_mean_W"] for row in rows),
-                "P_uncertainty_W": (
-                    None if any(row["P_uncertainty_W"] is None for row in rows) else calibration.sum_uncertainty(total)
-                ),
-            }
-        ),
-        "silent_rails": silent,
-        "seconds": seconds,
-        "rails": rows,
-        "frames_lost": power.counts["frames_lost"],
-        "damaged": live["damaged"],
-        "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
-        "logs": here.logs(),
-        "unknown": unknown,
-        "warnings": warnings,
-    }
+    return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0
 
 
 # ---- calibrate

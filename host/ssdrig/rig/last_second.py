@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.meter.power import clipped_samples, mean_power_W
+from ssdrig.errors import RigError
+from ssdrig.meter import nominal
+from ssdrig.meter.power import clipped_samples, mean_power_W, mean_V
 
 
 class LastSecond(NamedTuple):
@@ -27,6 +29,32 @@ class LastSecond(NamedTuple):
         each = list(self.rails_W().values())
         known = [watts for watts in each if watts is not None]
         return sum(known) if each and len(known) == len(each) else None
+
+    def voltages(self) -> list[tuple[dict, float, float]]:
+        """Of each rail of which something came: its entry of the hello, the lowest and the highest voltage at the drive
+        (V, means of a frame)."""
+        out = []
+        for rail in (self.hello or {}).get("rails", []):
+            mine = (mean_V(body, self.hello) for body in self.bodies if body[0] == rail["rail"])
+            volts = [v for v in mine if v is not None]
+            if volts:
+                out.append((rail, min(volts), max(volts)))
+        return out
+
+    def outside(self) -> list[str]:
+        """What is to be said of the rails' voltages (nominal.py)."""
+        said = (nominal.outside(*of) for of in self.voltages())
+        return [words for words in said if words]
+
+    def refuse_other(self) -> None:
+        """RigError where a rail has another supply than the board says, 5 V and 12 V mixed up for instance."""
+        for rail, _, highest_V in self.voltages():
+            if nominal.is_other(rail, highest_V):
+                raise RigError(
+                    f"{nominal.nominal_V(rail):g} V on rail {rail['rail']} ({rail['name']})",
+                    f"{highest_V:.2f} V at the drive",
+                    nominal.OTHER_DO,
+                )
 
     def clipped(self) -> int:
         """Samples, of all rails, that stand at the end of their sensor's range."""

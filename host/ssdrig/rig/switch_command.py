@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +18,7 @@ from ssdrig.rig.session import session
 from ssdrig.rig.switch import SETTLE_S, arm_and_cut, off, on, scope_now, unless_on
 
 EDGE_AT_MOST_MS = 60_000
+SEEN_S = 0.3  # after which samples of a rail that is back have come
 
 
 def subcommands(words) -> None:
@@ -190,6 +192,7 @@ def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
     with session(ports.find(args.port)) as here:
         if known:
             latch.refuse(latch.name_of(here.hello, here.rig.port))
+            here.rig.last_second().refuse_other()
         report = act(here)
     if args.json:
         print(json.dumps(report))
@@ -205,10 +208,18 @@ def _with_rig(args: argparse.Namespace, act, known: bool = False) -> int:
 def _on(args: argparse.Namespace) -> int:
     def act(here):
         try:
-            return on(here.rig, args.rail, args.unsafe)
+            report = on(here.rig, args.rail, args.unsafe)
         except BaseException as error:
             unless_on(here.rig, f"`rig on`: {_reason(error)}")
             raise
+        time.sleep(SEEN_S)
+        try:
+            here.rig.last_second().refuse_other()
+        except RigError:
+            if report:
+                off(here.rig, [row["rail"] for row in report["rails"]])
+            raise
+        return report
 
     return _with_rig(args, act)
 

@@ -58,6 +58,7 @@ class Live:
         self._doing = ""  # the same in words
         self._act_began = 0.0
         self._iops: list[float] = []
+        self._low_rails: set[str] = set()  # whose voltage a person was warned of
         self._next_anchor = time.monotonic() + ANCHOR_INTERVAL_S
         self._utc_distance_ns = time.time_ns() - time.monotonic_ns()
         self._started = self._next_poll = 0.0
@@ -203,6 +204,11 @@ class Live:
             )
             none = f"none of {silent or 'any rail'} for {RIG_SILENCE_S} s"
             raise RigError("samples from the rig", none, "look at its cable and sensors, then start the run again")
+        for words in self._rig.last_second().outside() if self._rig else []:
+            if words.partition(":")[0] not in self._low_rails:  # each rail once
+                self._low_rails.add(words.partition(":")[0])
+                self._book.event("note", text=words)
+                self._show.say(f"warning: {words}")
 
     def _power_parts(self) -> list[Part]:
         if not self._rig:

@@ -337,6 +337,7 @@ def _check(
         here.check()
         if rig:
             hello = rig.start()
+            rig.last_second().refuse_other()
             if not here.simulated:
                 latch.refuse(latch.name_of(hello, rig.port))
             cutting.refuse_rig(hello, here, acts)

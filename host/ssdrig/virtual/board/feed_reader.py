@@ -1,9 +1,9 @@
 """What a SIMULATED drive draws, from its power feed (feed.py) or constant: current and voltage at the sensor while the
 rail is on.
 
-The drive draws power P. The source with its leads and the shunt have the resistance R, so the drive sees
-V = V0 - I R and draws I = P / V, which gives I = (V0 - sqrt(V0^2 - 4 R P)) / 2R. VBUS is sensed on the drive's side of
-the shunt. Power is constant within a bin of the feed.
+The drive draws power P. The source with its leads, the shunt and the leads to the drive have the resistance R, so the
+drive sees V = V0 - I R and draws I = P / V, which gives I = (V0 - sqrt(V0^2 - 4 R P)) / 2R. VBUS is sensed on the
+drive's side of the shunt, before the leads to the drive. Power is constant within a bin of the feed.
 
 The chip sees the feed `delay_ns` of model time late: the drive is another process, and what it does now may reach its
 bin a little after the bin's time.
@@ -20,17 +20,17 @@ class FeedLost(Exception):
 
 
 class Constant:
-    """A load that draws `amps` at `volts`, behind no resistance."""
+    """A load that draws `amps` at `volts`, behind leads from the sensor to it."""
 
-    def __init__(self, amps, volts):
-        self.amps, self.volts = amps, volts
+    def __init__(self, amps, volts, lead_mOhm=0):
+        self.amps, self.volts, self.sensed = amps, volts, volts + amps * lead_mOhm * 1e-3
 
     def window(self, t0, t1, t2):
-        return self.amps, self.volts
+        return self.amps, self.sensed
 
 
 class Feed:
-    def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None):
+    def __init__(self, path, source_mOhm, shunt_uOhm, delay_ns, share=1.0, volts=None, lead_mOhm=0):
         """share: how much of the drive's power this rail carries. volts: of the open supply; None: as the feed says."""
         self.file = open(path, "rb", 0)
         head = self.file.read(_HEADER)
@@ -42,7 +42,8 @@ class Feed:
         self.dilation = int.from_bytes(head[24:28], "little")
         self.volts = volts or int.from_bytes(head[28:32], "little") * 1e-3
         self.share = share
-        self.ohms = source_mOhm * 1e-3 + shunt_uOhm * 1e-6
+        self.before = source_mOhm * 1e-3 + shunt_uOhm * 1e-6  # the sensor's voltage
+        self.ohms = self.before + lead_mOhm * 1e-3
         self.delay = delay_ns
         self.slots = array("I", [0] * 2)
         self.amps = [0.0]
@@ -56,14 +57,14 @@ class Feed:
             if self.slots[1] != self.energy:
                 self.energy = self.slots[1]
                 self.amps[0] = self._current(self.energy * self.share / self.bin_ns)
-            return self.amps[0], self.volts - self.amps[0] * self.ohms
+            return self.amps[0], self.volts - self.amps[0] * self.before
         a = (t0 - self.t0) // self.dilation - self.delay
         b = (t1 - self.t0) // self.dilation - self.delay
         c = (t2 - self.t0) // self.dilation - self.delay
         first = a // self.bin_ns
         self._load(first, max(b, c - 1) // self.bin_ns - first + 1)
         current = self._mean(a, b, first)
-        return current, self.volts - (self._mean(b, c, first) if c > b else current) * self.ohms
+        return current, self.volts - (self._mean(b, c, first) if c > b else current) * self.before
 
     def _mean(self, a, b, first):
         """Mean current over a..b of the bins loaded."""

@@ -1,11 +1,11 @@
-"""What TI's INA226, INA228 and INA229 have in common, SIMULATED: one ADC that converts shunt voltage, bus voltage and
-die temperature one after the other by the chip's own oscillator. Runs on MicroPython and on CPython.
+"""What TI's INA226, INA228 and INA229 have in common, SIMULATED: one ADC that converts die temperature, shunt voltage
+and bus voltage one after the other by the chip's own oscillator. Runs on MicroPython and on CPython.
 
-A cycle is one conversion of each enabled channel, in this order; a set is as many cycles as are averaged. Each channel
-sees only its own window of the supply. Without averaging each result is in its register as soon as its channel has been
-converted, so that the next cycle's current is there before the set is complete; with averaging all appear at the end of
-the set (INA238 data sheet SLYS025B 6.3.4, the newest of the family; the others say the same). Cycles are carried out
-when somebody looks.
+A cycle is one conversion of each enabled channel, in this order (SLYS021A figure 7-2: T, I, V); a set is as many cycles
+as are averaged. Each channel sees only its own window of the supply. Without averaging each result is in its register
+as soon as its channel has been converted, so that the next cycle's current is there before the set is complete; with
+averaging all appear at the end of the set (INA238 data sheet SLYS025B 6.3.4, the newest of the family; the others say
+the same). Cycles are carried out when somebody looks.
 
 Errors: the oscillator's, offset and gain of the shunt, gain of the bus, white noise that falls with the root of the
 conversion time. The die is as warm as the ambient and what its own supply heats it, at once. Times are ns of real (not
@@ -70,8 +70,9 @@ class Sensor:
         self.continuous = continuous
         self.cycle_ns = (shunt_us + bus_us + die_us) * 1000  # by the chip's own clock
         self.cycle = self.cycle_ns / self.speed
-        self.shunt_ns = round(shunt_us * 1000 / self.speed)
-        self.bus_ns = round((shunt_us + bus_us) * 1000 / self.speed)
+        # from the cycle's start to each channel's end; the bus ends with the cycle
+        self.die_ns = round(die_us * 1000 / self.speed)
+        self.shunt_ns = round((die_us + shunt_us) * 1000 / self.speed)
         self.begun = self.start = t
         self.cycles = 0  # since `begun`
         self.left = averages  # cycles of this set
@@ -91,9 +92,9 @@ class Sensor:
         NEVER."""
         if self.end == NEVER or self.averages > 1 and not self.watched:
             return NEVER
-        return (
-            self.start + (self.shunt_ns if self.todo & SHUNT else self.bus_ns) if self.todo & (SHUNT | BUS) else NEVER
-        )
+        if self.todo & DIE and self.todo & (SHUNT | BUS):
+            return self.start + self.die_ns
+        return self.start + self.shunt_ns if self.todo & SHUNT and self.todo & BUS else NEVER
 
     def set_end(self):
         """When the set under way is complete."""
@@ -124,29 +125,30 @@ class Sensor:
     def _convert(self, t):
         """Those channels of the cycle that are done at t."""
         todo = self.todo
-        t1 = min(self.start + self.shunt_ns, self.end)  # each is rounded by itself
-        t2 = min(self.start + self.bus_ns, self.end)
-        bus = todo & BUS and t >= t2
-        if todo & SHUNT:
-            if t < t1:
+        t0 = min(self.start + self.die_ns, self.end)  # each is rounded by itself
+        t1 = min(self.start + self.shunt_ns, self.end)
+        if todo & DIE:
+            if t < t0:
                 return
-            amps, volts = self.supply(self.start, t1, t2 if bus else t1)
+            self._die(self.ambient + self.HEATING_C)
+            todo &= ~DIE
+        bus = todo & BUS and t >= self.end
+        if todo & SHUNT and t >= t1:
+            amps, volts = self.supply(t0, t1, self.end if bus else t1)
             v = amps * self.volts_per_A + self.offset
             if self.noise:
                 v += self.shunt_noise * normal()
             self._shunt(v)
+            todo &= ~SHUNT
         elif bus:
-            volts = self.supply(t1, t1, t2)[1]
-        self.todo = todo & ~SHUNT
+            volts = self.supply(t1, t1, self.end)[1]
         if bus:
             v = volts * self.bus_gain
             if self.noise:
                 v += self.bus_noise * normal()
             self._bus(v)
-            self.todo &= ~BUS
-        if todo & DIE and t >= self.end:
-            self._die(self.ambient + self.HEATING_C)
-            self.todo = 0
+            todo &= ~BUS
+        self.todo = todo
 
     def stored(self, number):
         """The value of one that is kept as it was written, or an ID."""

@@ -141,36 +141,40 @@ def tell_drive(rail, powered):
         cosim._write(config["power_fd"], bytes([powered]) + cosim.now.to_bytes(8, "little"), 9)
 
 
-def feed(shunt_uOhm, share, volts=None):
+def feed(row, share, volts=None):
     """What a rail has of the drive's power."""
-    return feed_reader.Feed(
-        config["feed"], config["source_mOhm"], shunt_uOhm, int(config["feed_delay_us"] * 1000), share, volts
-    )
+    delay_ns, lead_mOhm = int(config["feed_delay_us"] * 1000), wiring.true_lead_mOhm(row)
+    return feed_reader.Feed(config["feed"], config["source_mOhm"], row["shunt_uOhm"], delay_ns, share, volts, lead_mOhm)
+
+
+def as_built(volts, row):
+    """A row as the one who builds the board has it: for the supply's voltage, if it does not say another."""
+    return dict(dict(board.RAILS[0], nominal_mV=int(volts * 1000 + 0.5)), **row)
 
 
 def more_rails():
     """The rows that the settings add to board.py's tables, as one who builds another board edits its file. A row says
     in what it differs from the first one of board.py."""
-    rows = [dict(board.RAILS[0], **row) for row in config["rails"]]
+    rows = [as_built(row["simulated"]["V"], row) for row in config["rails"]]
     for row in rows:
         load = row["simulated"]
         if "share" in load:
-            load["window"] = feed(row["shunt_uOhm"], load["share"], load["V"]).window
+            load["window"] = feed(row, load["share"], load["V"]).window
         if "gate" in load:
             source = (
-                feed(row["shunt_uOhm"], load["share"], load["V"])
+                feed(row, load["share"], load["V"])
                 if "share" in load
-                else feed_reader.Constant(load["A"], load["V"])
+                else feed_reader.Constant(load["A"], load["V"], wiring.true_lead_mOhm(row))
             )
-            rail = switched(source, dict(config, **load), load["gate"])
-            load["window"] = rail.window
+            behind = switched(source, dict(config, **load), load["gate"])
+            load["window"] = behind.window
             board.SWITCH += (
-                {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(rail.load.discharge * 1000)},
+                {"rail": row["rail"], "gate": load["gate"], "discharge_mOhm": int(behind.load.discharge * 1000)},
             )
             if "scope" in load:
                 board.SCOPE += ({"rail": row["rail"], "gpio": load["scope"], "nV_per_count": SCOPE_12V_nV},)
-                adc_ring_model.inputs[load["scope"]] = rail, SCOPE_12V_nV
-    board.RAILS = tuple([dict(board.RAILS[0], **config["rail"])] + rows)
+                adc_ring_model.inputs[load["scope"]] = behind, SCOPE_12V_nV
+    board.RAILS = tuple([as_built(rail.volts, config["rail"])] + rows)
     board.SIDEBAND = machine.gates.sideband
 
 
@@ -180,16 +184,16 @@ usys.modules["adc_ring"] = adc_ring_model
 os.first = config["boot"].to_bytes(4, "little")
 usys.modules["sys"] = _Sys()
 has_firmware = "board.py" in os.listdir(config["firmware"])  # else nothing says what is wired where
-shunt_uOhm = 0
+first = {"shunt_uOhm": 0}
 if has_firmware:
     i2c_block.install(config["firmware"] + "/i2c_fifo.py")
     spi_block.install(config["firmware"] + "/spi_lane.py")
     spi_block.charge_drain()
     import board
 
-    shunt_uOhm = dict(board.RAILS[0], **config["rail"])["shunt_uOhm"]
+    first = dict(board.RAILS[0], **config["rail"])
 gates = {}
-rail = switched(feed(shunt_uOhm, 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])), config, 10)
+rail = switched(feed(first, 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])), config, 10)
 machine.gates = Gates(gates, config["edges"], lambda s: cosim.boot + int(s * 1e9), config["sideband"])
 if has_firmware:
     adc_ring_model.inputs[26] = rail, board.SCOPE[0]["nV_per_count"]

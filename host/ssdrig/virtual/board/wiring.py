@@ -10,9 +10,15 @@ def model(chip):
     return getattr(__import__(chip.lower() + "_model"), chip)
 
 
-def constant(amps, volts):
-    """A rail of constant current and voltage."""
+def constant(amps, volts, lead_mOhm=0):
+    """What the sensor sees of a rail of constant current, and voltage at the drive."""
+    volts += amps * lead_mOhm * 1e-3
     return lambda t0, t1, t2: (amps, volts)
+
+
+def true_lead_mOhm(row):
+    """Of the leads behind a row's sensor: what the row says of them, unless its "true_lead_mOhm" differs."""
+    return row.get("true_lead_mOhm", row.get("lead_mOhm", 0))
 
 
 def sensors(rows, window, t, errors):
@@ -22,7 +28,7 @@ def sensors(rows, window, t, errors):
     chips = []
     for row in rows:
         load = row.get("simulated")
-        sees = window if load is None else load.get("window") or constant(load["A"], load["V"])
+        sees = window if load is None else load.get("window") or constant(load["A"], load["V"], true_lead_mOhm(row))
         osc_ppm = errors[0] + (load.get("osc_ppm", 0) if load else 0)
         chip = model(row["chip"])(sees, t, row["shunt_uOhm"], osc_ppm, *errors[1:])
         chip.alarm = None

@@ -1,0 +1,136 @@
+"""The uncertainty budget (meter/uncertainty.py) against rigs that are drawn at random and simulated, as JCGM 101:2008
+(GUM-S1) has it: how often the true power at the drive lies inside what is stated.
+
+A rig is drawn with parts anywhere within their data sheets' limits, a meter within its manual's. It is read by the
+equations of the parts themselves, temperature, heat and thermal EMF included. Those that are calibrated are so with a
+meter of their own at one temperature, and used at another. Nothing of uncertainty.py is used to simulate."""
+
+import math
+import random
+from dataclasses import dataclass, field
+
+from ssdrig.benchmarks import Figure
+from ssdrig.meter import calibration, chips, uncertainty
+from ssdrig.meter.calibration import Meter, Point
+
+RIGS = 10_000
+LEAST, MOST = 94.0, 97.0
+RAILS = (("3.3 V", 3.3, 14), ("5 V", 5.0, 24), ("12 V", 12.0, 24))  # name, V, mOhm of leads that the board says
+METER = Meter("Meter 1", percent=0.05, fixed=0.0005, digit=0.0001)  # a good bench meter, of V and of A
+IDLE_W = 0.05
+
+
+@dataclass
+class Rig:
+    """A rail with its errors, all of them within the limits that the budget takes from the data sheets."""
+
+    dice: random.Random
+    nominal_V: float
+    lead_mOhm: float
+    off_C: float = 0.0  # from the temperature of its calibration
+    facts: dict = field(init=False)
+
+    def __post_init__(self):
+        within = lambda limit: self.dice.uniform(-limit, limit)
+        chip = chips.CHIPS["INA228"]
+        self.facts = {
+            "rail": 0,
+            "name": f"{self.nominal_V:g}V",
+            "chip": "INA228",
+            "shunt_uOhm": 8000,
+            "shunt_tolerance_ppm": 10_000,
+            "current_lsb_pA": 9_765_625,
+            "vbus_lsb_nV": 195_312.5,
+            "lead_mOhm": self.lead_mOhm,
+        }
+        self.shunt_ohm = 0.008 * (1 + within(0.01))
+        self.shunt_per_C, self.shunt_C_per_W = within(75e-6), self.dice.uniform(60, 140)
+        self.lead_ohm = self.lead_mOhm * 1e-3 * (1 + within(uncertainty.LEAD_PART))
+        self.offset_V, self.offset_V_per_C = within(chip.shunt_offset_V), within(chip.shunt_offset_V_per_C)
+        self.gain, self.gain_per_C = within(chip.shunt_gain_ppm * 1e-6), within(chip.gain_ppm_per_C * 1e-6)
+        self.bus_offset_V, self.bus_offset_V_per_C = within(chip.bus_offset_V), within(chip.bus_offset_V_per_C)
+        self.bus_gain, self.bus_gain_per_C = within(chip.bus_gain_ppm * 1e-6), within(chip.gain_ppm_per_C * 1e-6)
+        supply_V = within(uncertainty.SUPPLY_V)
+        self.offset_V += within(chip.shunt_V_per_supply_V) * supply_V
+        self.bus_offset_V += within(chip.bus_V_per_supply_V) * supply_V
+        self.shunt_V_per_rail_V = within(chip.shunt_V_per_rail_V)
+
+    def read(self, volts: float, amperes: float) -> tuple[float, float]:
+        """What the chip says on average, V at the shunt and A, before any calibration, of a drive that gets `volts` and
+        draws `amperes`."""
+        sensed_V = volts + amperes * self.lead_ohm * (1 + uncertainty.COPPER_PER_C * self.off_C)
+        warm_C = self.off_C + self.shunt_C_per_W * self.shunt_ohm * amperes**2
+        across_V = amperes * self.shunt_ohm * (1 + self.shunt_per_C * warm_C)
+        across_V += uncertainty.EMF_V_PER_C * self.dice.uniform(-uncertainty.EMF_C, uncertainty.EMF_C)
+        across_V *= 1 + self.gain + self.gain_per_C * self.off_C
+        across_V += self.offset_V + self.offset_V_per_C * self.off_C + self.shunt_V_per_rail_V * sensed_V
+        bus_V = sensed_V * (1 + self.bus_gain + self.bus_gain_per_C * self.off_C)
+        bus_V += self.bus_offset_V + self.bus_offset_V_per_C * self.off_C
+        lsb_A, lsb_V = self.facts["current_lsb_pA"] * 1e-12, self.facts["vbus_lsb_nV"] * 1e-9
+        return round(bus_V / lsb_V) * lsb_V, round(across_V / 0.008 / lsb_A) * lsb_A
+
+    def calibrate(self) -> None:
+        """As `rig calibrate` does it, with a meter of its own: V, I, and the leads under load."""
+        errors = {q: (self.dice.uniform(-1, 1), self.dice.uniform(-1, 1)) for q in ("V", "I")}
+
+        def shown(quantity: str, true: float) -> float:
+            percent, fixed = errors[quantity]
+            true += true * percent * METER.percent / 100 + fixed * METER.fixed
+            return round(true / METER.digit) * METER.digit
+
+        lines: dict = {}
+        taken = []
+        for volts in (1.0, self.nominal_V):
+            taken.append(Point(self.read(volts, 0.0)[0], 1e-5, shown("V", volts)))
+        lines["V"] = calibration.line(taken[0], taken[1], METER, 195_312.5e-9) | {"meter": METER.name}
+        zero = Point(self.read(self.nominal_V, 0.0)[1], 5e-6, 0.0, True)
+        two = Point(self.read(self.nominal_V, 2.0)[1], 5e-6, shown("I", 2.0))
+        lines["I"] = calibration.line(zero, two, METER, 9_765_625e-12) | {"meter": METER.name}
+        without, with_load = (self.read(self.nominal_V, amperes) for amperes in (0.0, 2.0))
+        idle, loaded = (Point(seen[0], 1e-5, shown("V", self.nominal_V)) for seen in (without, with_load))
+        lines["lead"] = calibration.lead(idle, loaded, with_load[1] - without[1], METER)
+        self.facts["calibration"] = lines
+
+    def use(self, amperes: float) -> tuple[float, float, float]:
+        """Measured mean power, stated expanded uncertainty and true power at the drive (W), warmer or colder than at
+        its calibration."""
+        self.off_C = self.dice.uniform(-uncertainty.TEMPERATURE_C, uncertainty.TEMPERATURE_C)
+        bus_V, seen_A = self.read(self.nominal_V, amperes)
+        _, v_offset, _, i_offset, ohm = calibration.scales(self.facts)
+        lines = calibration.kept(self.facts)
+        v_gain, i_gain = (calibration.gain_offset(lines[q])[0] if q in lines else 1.0 for q in ("V", "I"))
+        seen_A = seen_A * i_gain + i_offset
+        volts = bus_V * v_gain + v_offset - seen_A * ohm
+        mean = uncertainty.Mean(self.facts, volts, volts * seen_A)
+        return mean.watts, uncertainty.expanded_W([mean]), self.nominal_V * amperes
+
+
+def inside(rigs: int, calibrated: bool, seed: int = 1) -> dict[str, tuple[int, int]]:
+    """{what: (rigs, those whose truth lies inside)} of rigs with any rail: any mean current from 5 mA to 3 A, and an
+    idle drive."""
+    dice, found = random.Random(seed), dict[str, tuple[int, int]]()
+    for number in range(rigs):
+        name, volts, lead_mOhm = RAILS[number % len(RAILS)]
+        rig = Rig(dice, volts, lead_mOhm)
+        if calibrated:
+            rig.calibrate()
+        any_A = math.exp(dice.uniform(math.log(0.005), math.log(3)))
+        for what, amperes in (("5 mA to 3 A", any_A), (f"{IDLE_W * 1000:g} mW on {name}", IDLE_W / volts)):
+            watts, stated_W, true_W = rig.use(amperes)
+            n, held = found.get(what, (0, 0))
+            found[what] = n + 1, held + (abs(watts - true_W) <= stated_W)
+    return found
+
+
+def budget() -> list[Figure]:
+    out = []
+    for calibrated, kind in ((True, "calibrated"), (False, "as built")):
+        for what, (n, held) in inside(RIGS, calibrated).items():
+            name, percent = f"{n} rigs {kind}, inside k = 2: {what}", 100 * held / n
+            # as built one rectangular limit, the shunt's, is nearly all of it, and k = 2 holds more than 97 %
+            high = MOST if what.endswith("3 A" if calibrated else "3.3 V") else 100.0
+            out.append(Figure(name, percent, "%", f"{LEAST:g} to {high:g}", LEAST <= percent <= high))
+    return out
+
+
+BENCHES = {"uncertainty": ("the stated uncertainty against 10 000 rigs drawn within their parts' limits", budget)}

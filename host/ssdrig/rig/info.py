@@ -1,0 +1,125 @@
+"""`ssdrig rig info`: what each rail of a board measures now, how well, and what is wrong with it."""
+
+import math
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from ssdrig import latch
+from ssdrig.meter import calibration, chips, nominal
+from ssdrig.meter.uncertainty import Mean, expanded_W
+from ssdrig.rig.session import Reading, Session
+
+FIRST_S = 1.0  # within it each rail that is there has sent something
+
+
+def info(here: Session, seconds: float) -> dict:
+    """What `rig info --json` prints, without the port: the hello, `rails` (per rail rates, means at the drive, noise,
+    losses, samples at the sensor's limit, closure), `total` (of all rails), `silent_rails` (numbers of those that
+    deliver nothing; there is no total then), `other_supply` (of those with another supply than the board says),
+    `clock`, `frames_lost`, `damaged`, `logs`, `unknown` (latch.py), `warnings`. Raises RigError if a rail goes
+    meanwhile."""
+    deadline = time.monotonic() + FIRST_S
+    while here.rig.silent_rails() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    silent = [rail["rail"] for rail in here.rig.silent_rails()]
+    unknown = latch.of_rig(latch.name_of(here.hello, here.rig.port))
+    readings = here.readings([rail["rail"] for rail in here.hello["rails"] if rail["rail"] not in silent], seconds)
+    warnings = [
+        f"rail {n} ({here.rail(n)['name']}): no samples; is its sensor there, and wired as the board says?"
+        for n in silent
+    ]
+    if unknown:
+        warnings.append(f"the bench is UNKNOWN: {latch.in_words(unknown)}; look, then ./ssdrig rig clear")
+    found = [(row_of(reading), reading) for reading in readings.values()]
+    rows = [row for (row, _), _ in found]
+    for row, reading in zip(rows, readings.values(), strict=True):
+        warnings += complaints(row, reading, here.hello.get("serial"))
+    sure = not any(row["P_uncertainty_W"] is None for row in rows)
+    total = {
+        "P_mean_W": sum(row["P_mean_W"] for row in rows),
+        "P_uncertainty_W": expanded_W([mean for (_, mean), _ in found]) if sure else None,
+    }
+    power = next(iter(readings.values())).power
+    clock = power.clocks[-1]
+    assert clock  # samples of this boot have host time by it
+    names = ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")
+    return {
+        **{name: here.hello.get(name) for name in names},
+        "total": None if silent else total,
+        "silent_rails": silent,
+        "other_supply": [row["rail"] for row in rows if nominal.is_other(here.rail(row["rail"]), row["V_mean"])],
+        "seconds": seconds,
+        "rails": rows,
+        "frames_lost": power.counts["frames_lost"],
+        "damaged": here.rig.live()["damaged"],
+        "clock": {"bound_us": float(power.err_ns.max()) / 1000, "rate_ppm": clock.rate_ppm(), "pings": clock.pings},
+        "logs": here.logs(),
+        "unknown": unknown,
+        "warnings": warnings,
+    }
+
+
+def row_of(reading: Reading) -> tuple[dict, Mean]:
+    """A rail's figures, and its mean power as the uncertainty of the sum wants it."""
+    rail, power = reading.rail, reading.power
+    v_scale, v_offset, i_scale, i_offset, lead_ohm = calibration.scales(rail)
+    amperes = reading.raw_A * (i_scale / (rail["current_lsb_pA"] * 1e-12)) + i_offset
+    volts = reading.raw_V * (v_scale / (rail["vbus_lsb_nV"] * 1e-9)) + v_offset - amperes * lead_ohm
+    watts, span_s = volts * amperes, float(reading.t_ns[-1] - reading.t_ns[0]) * 1e-9
+    mean = Mean(rail, float(volts.mean()), float(watts.mean()), len(watts), float(watts.std()))
+    uncertainty_W = expanded_W([mean])
+    kept = calibration.kept(rail)
+    clipped = power.clipped_in(reading.t_ns[0], reading.t_ns[-1] + 1)[0]
+    return {
+        "rail": rail["rail"],
+        "name": rail["name"],
+        "chip": rail["chip"],
+        "samples": len(volts),
+        "lost": power.lost,
+        "rate_per_s": (len(volts) - 1) / span_s,
+        "V_mean": mean.volts,
+        "V_sd": float(volts.std(ddof=1)),
+        "V_nominal": nominal.nominal_V(rail),
+        "I_mean": float(amperes.mean()),
+        "I_sd": float(amperes.std(ddof=1)),
+        "I_pp": float(np.ptp(amperes)),
+        "I_typical": chips.expected_noise(rail),
+        "lead_mOhm": 1e3 * lead_ohm,
+        "P_mean_W": mean.watts,
+        "P_uncertainty_W": None if clipped or math.isnan(uncertainty_W) else uncertainty_W,
+        "clipped": clipped,
+        "calibrated": {q: kept[q].get("date") for q in ("V", "I", "lead") if kept.get(q)},
+        "rate_nominal_per_s": 1e9 / rail["conversion_ns"],
+        "coverage": None if math.isnan(covered := chips.coverage(rail)) else covered,
+        "given_up": power.closure.instead if power.closure else 0,
+        "closure_percent": power.closure.corrected_percent if power.closure else None,
+        "closure_resolution_percent": power.closure.resolution_percent if power.closure else None,
+    }, mean
+
+
+def complaints(row: dict, reading: Reading, serial: str | None) -> Iterator[str]:
+    """What a person must be told of a rail."""
+    rail, number, kept = reading.rail, row["rail"], calibration.kept(reading.rail)
+    if row["clipped"]:
+        yield (
+            f"rail {number}: {row['clipped']} of {row['samples']} samples are at the sensor's limit: its mean and peaks"
+            " are lower bounds; use a smaller shunt"
+        )
+    if rail.get("calibration") and not kept:
+        yield (
+            f"rail {number}: the calibration on the board cannot be one and is not applied: rig calibrate --forget,"
+            " then anew"
+        )
+    if kept and kept.get("board") != serial:
+        yield f"rail {number}: its calibration was made on another board ({kept.get('board')}): calibrate again"
+    wrong = nominal.outside(rail, row["V_mean"], row["V_mean"])
+    if wrong:
+        yield wrong
+
+
+def milliwatts(watts: float, uncertainty_W: float | None) -> str:
+    """A mean power in words, with its expanded uncertainty where that is known."""
+    error = "uncertainty unknown" if uncertainty_W is None else f"+- {1e3 * uncertainty_W:.2f} (k = 2)"
+    return f"{1e3 * watts:.2f} mW {error}"
