@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub = add(
         "calibrate",
         _calibrate,
-        "calibrate a rail's voltage, current and leads against a reference meter, step by step; it is kept on the board",
+        "calibrate a rail's voltage, current and leads against a reference meter; the result is kept on the board",
     )
     sub.add_argument("--rail", type=int, default=0, metavar="N", help="number of the rail (default 0)")
     sub.add_argument(
