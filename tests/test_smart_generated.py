@@ -8,8 +8,7 @@ from no_tables import no_table_of_the_user  # noqa: F401  autouse
 
 from ssdrig.benchmarks import smart_documents
 from ssdrig.drive.smart import counters
-from ssdrig.drive.wear import command as wear_command
-from ssdrig.drive.wear import endurance
+from ssdrig.drive.wear import endurance, standing
 from ssdrig.drive.wear import screen as wear_screen
 
 
@@ -21,7 +20,7 @@ def test_nothing_outside_its_bounds():
         known.setdefault(kind, set()).update(name for name in counters.FIGURES if found[name] is not None)
         if number % 10 == 0:
             limits = endurance.Limits(tbw_TB=100, years=5, pe_cycles=3000, drive_class="client")
-            report = wear_command.report(found | {"utc_ns": None}, document, limits, [], None, 25.0)
+            report = standing.report(found | {"utc_ns": None}, document, limits, [], None, 25.0)
             json.dumps(report, default=str, allow_nan=False)
             text = wear_screen.screen(report, 80, False)
             assert not re.search(r"\b(nan|inf)\b", text), (number, text)

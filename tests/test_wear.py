@@ -11,7 +11,7 @@ from wear_documents import NVME, REQUIRED, no_table_of_the_user, read, run  # no
 
 from ssdrig.drive.smart import collect
 from ssdrig.drive.target import inventory
-from ssdrig.drive.wear import command as wear_command
+from ssdrig.drive.wear import standing
 from ssdrig.errors import UsageError
 
 
@@ -258,7 +258,7 @@ def test_a_hard_disk_has_no_wear(read, tmp_path, capsys):
         code == 0
         and got["limits"] is None
         and got["projection"]["ahead"] == []
-        and got["retention"]["words"] == wear_command.HARD_DISK
+        and got["retention"]["words"] == standing.HARD_DISK
     )
 
 

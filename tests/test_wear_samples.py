@@ -13,6 +13,7 @@ from wear_documents import NVME, REQUIRED, no_table_of_the_user, run  # noqa: F4
 from ssdrig.drive.smart import saved
 from ssdrig.drive.wear import command as wear_command
 from ssdrig.drive.wear import screen as wear_screen
+from ssdrig.drive.wear import standing
 
 ODD = (
     st.none()
@@ -37,7 +38,7 @@ def test_odd_fields_never_break_it(changes):
             document["nvme_smart_health_information_log"][name] = value
     wrapped = {"smartctl": document}
     snapshot = wear_command.counters.snapshot(wrapped) | {"utc_ns": saved.utc_ns(wrapped)}
-    found = wear_command.report(snapshot, wrapped, wear_command.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
+    found = standing.report(snapshot, wrapped, wear_command.endurance.Limits(tbw_TB=100, years=5), [], None, 25.0)
     assert all(key in found for key in (*REQUIRED, "limits", "projection", "retention", "wa", "unknown"))
     json.dumps(found, default=str, allow_nan=False)
     assert wear_screen.screen(found, 80, False)

@@ -49,6 +49,7 @@ COMMANDS = {
     "resume": ("ssdrig.review.resume", "go on with a run or a review that was killed, interrupted or rebooted"),
     "runs": ("ssdrig.archive.command", "list and search the run folders"),
     "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
+    "serve": ("ssdrig.serve.command", "show the run that goes on, the archive and the drives in a browser"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
     "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
@@ -69,7 +70,7 @@ OF_THE_CLONE = {  # what the launcher does itself (start.py)
 GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
     "Drives": ("drives", "wear", "watch", "purge", "units"),
-    "Tests": ("plans", "run", "review", "resume", "runs", "label", "report", "push", "trace"),
+    "Tests": ("plans", "run", "review", "resume", "runs", "label", "serve", "report", "push", "trace"),
     "Rig": ("rig",),
     "For developers": ("virtual", "selfcheck", "test", "setup"),
 }

@@ -4,6 +4,7 @@ in the event `sums` before `run.end`. What does not match is said in words; noth
 import json
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -12,6 +13,7 @@ SEAL = re.compile(rb', "line": (\d{1,12}), "crc": "([0-9a-f]{8})"\}$')
 SUMMARY = "summary.bin"  # of analysis/summary.py
 FIGURES = "figures.json"  # of report
 LABELS = "labels.json"  # of archive/labels.py
+CONTROL = "control.sock"  # of run/control.py, while the run goes on
 # files that others write, that come after run.end, or that have CRCs of their own
 APART = {
     "events.jsonl",
@@ -132,12 +134,13 @@ def _files(run: Path) -> list[str]:
 
 def no_file(run: Path) -> str:
     """An entry of the folder that is neither a file nor a folder nor a link to one, such as a pipe or a device, which
-    could be read without an end; "" if there is none."""
+    could be read without an end; "" if there is none. A run's own socket cannot be opened, and is passed over."""
     for folder, _, names in os.walk(run):
         for name in names:
             path = os.path.join(folder, name)
             if os.path.exists(path) and not os.path.isfile(path):
-                return path
+                if name != CONTROL or not stat.S_ISSOCK(os.lstat(path).st_mode):
+                    return path
     return ""
 
 

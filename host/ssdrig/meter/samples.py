@@ -215,8 +215,16 @@ class Follower:
     and a sample has passed it too (or PATIENCE_NS have); seconds without samples are left out. turn_ns: how many are
     made at once; of a run that has ended more are sooner made, with times that differ by less than their bounds."""
 
-    def __init__(self, run: str | os.PathLike, settled_ns: int = 2 * SECOND_NS, turn_ns: int = SECOND_NS):
+    def __init__(
+        self,
+        run: str | os.PathLike,
+        settled_ns: int = 2 * SECOND_NS,
+        turn_ns: int = SECOND_NS,
+        step_ns: int = SECOND_NS,
+    ):
+        """step_ns: a part of a second; its rows then come a second at a time, without those that have no sample."""
         self._run, self._settled_ns, self._turn_ns, self._offset = run, settled_ns, turn_ns, 0
+        self._step_ns = step_ns
         self._decoder = Decoder()
         self._now_ns = 0  # latest record time
         self._used: dict[int, int] = {}  # rail -> samples held by the decoder that are already in a second
@@ -233,6 +241,11 @@ class Follower:
             yield from self._take(records)
         if final:
             yield from self._make(self._now_ns + 2 * PATIENCE_NS)
+
+    @property
+    def offset(self) -> int:
+        """How many bytes of rig.bin have been read."""
+        return self._offset
 
     def rail_names(self) -> list[str]:
         """Names of the rails that the rig has, as far as it has been followed."""
@@ -264,7 +277,7 @@ class Follower:
             end_ns = min(passed_ns, int(power.t_ns[-1]) + SECOND_NS) // SECOND_NS * SECOND_NS
             if end_ns <= start_ns:
                 continue
-            edges = np.arange(start_ns, end_ns + 1, SECOND_NS)
+            edges = np.arange(start_ns, end_ns + 1, self._step_ns)
             cuts = np.maximum(np.searchsorted(power.t_ns, edges), used)
             cuts[0] = used  # the clock is refitted meanwhile: a sample at an edge still counts once
             rows = _rows(power, edges, cuts)

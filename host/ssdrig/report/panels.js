@@ -290,5 +290,5 @@ const Panels = (() => {
     v = +(v * scale).toPrecision(6);
     return Math.abs(v) >= 1e6 ? v / 1e6 + "M" : Math.abs(v) >= 1e4 ? v / 1e3 + "k" : String(v);
   }
-  return { panel, keys, show, rolling, css, dash, enlarge: (k) => { enlarged = k; }, LEAST_s };
+  return { panel, keys, show, rolling, css, dash, line, band, toX, toY, px, KINDS, enlarge: (k) => { enlarged = k; }, LEAST_s };
 })();

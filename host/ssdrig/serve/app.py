@@ -1,0 +1,267 @@
+"""The server's routes. Every request passes guard.py first; data go out as JSON, and what a run learns as one stream of
+server-sent events, whose id says where its reader stands (tail.Place)."""
+
+import asyncio
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ssdrig import __version__
+from ssdrig.archive import search
+from ssdrig.archive.index import Index, Run
+from ssdrig.errors import SsdrigError
+from ssdrig.serve import control, drives, guard, shell
+from ssdrig.serve.hub import Hub
+from ssdrig.serve.pages import Pages, policy
+from ssdrig.serve.tail import Tail, place
+
+MOST_STREAMS = 64
+MOST_ROWS = 500
+PING_S = 10.0
+SLOW_S = 60.0  # a reader that takes nothing for so long is let go; it comes again where it was
+LEAST_REFRESH_S = 2.0
+
+
+class Archive:
+    """The index, for one caller at a time, refreshed when it is asked for and at most so often that it takes a fiftieth
+    of the time."""
+
+    def __init__(self, root: Path):
+        self._index = Index(root)
+        self._lock = threading.Lock()
+        self._next = 0.0
+        self.root = self._index.root
+
+    def ask(self, question: Callable[[Index], Any], fresh: bool = True) -> Any:
+        with self._lock:
+            if fresh and time.monotonic() >= self._next:
+                began = time.monotonic()
+                self._index.refresh()
+                took = time.monotonic() - began
+                self._next = time.monotonic() + max(LEAST_REFRESH_S, 50 * took)
+            return question(self._index)
+
+    def close(self) -> None:
+        self._index.close()
+
+
+class Guarded:
+    """Refuses what guard.py refuses; gives every answer its headers."""
+
+    def __init__(self, app: ASGIApp, allowed: frozenset[str], token: str, policy: str):
+        self._app, self._allowed, self._token, self._policy = app, allowed, token, policy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                more = {**guard.HEADERS, "content-security-policy": self._policy}
+                message["headers"] = [
+                    *message["headers"],
+                    *((k.encode(), v.encode()) for k, v in more.items() if k.encode() not in there),
+                ]
+            await send(message)
+
+        path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+        refused = guard.refuse(scope["method"], path, scope["headers"], self._allowed, self._token)
+        if refused:
+            await PlainTextResponse(refused.why + "\n", refused.status)(scope, receive, with_headers)
+        else:
+            await self._app(scope, receive, with_headers)
+
+
+def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -> tuple[ASGIApp, Callable[[], None]]:
+    """The application, and what closes it. Raises UsageError if the folder of runs cannot be looked into."""
+    archive, hub, pages = Archive(root), Hub(), Pages()
+    page = shell.page()
+    streams = [0]
+
+    async def ask(question: Callable[[Index], Any], fresh: bool = True) -> Any:
+        return await asyncio.to_thread(archive.ask, question, fresh)
+
+    async def first_page(request: Request) -> Response:
+        return Response(page.html, media_type="text/html; charset=utf-8")
+
+    async def hello(request: Request) -> Response:
+        live = await ask(lambda index: index.find(search.condition("state:running"), 50))
+        count = await ask(lambda index: index.count(), False)
+        said = {"version": __version__, "root": str(archive.root), "runs": count, "control": with_control}
+        return JSONResponse(said | {"live": [_row(run) for run in live]})
+
+    async def runs(request: Request) -> Response:
+        where = search.condition(request.query_params.get("q", "")[:500])
+        limit, offset = (_number(request, key, most) for key, most in (("limit", MOST_ROWS), ("offset", 10**9)))
+
+        def found(index: Index) -> dict:
+            return {"count": index.count(where), "runs": [_row(run) for run in index.find(where, limit or 100, offset)]}
+
+        return JSONResponse(await ask(found))
+
+    async def compare(request: Request) -> Response:
+        said = await _said(request)
+        ids = said.get("runs")
+        if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+            return PlainTextResponse("runs: a list of ids\n", 400)
+
+        def found(index: Index) -> list[tuple[Path, Any]]:
+            some = [index.get(each) for each in dict.fromkeys(ids[:100])]
+            return [(index.folder(run), (run.id, _stamp(index.folder(run)))) for run in some if run]
+
+        pairs = await ask(found)
+        if len(pairs) != len(dict.fromkeys(ids)):
+            return PlainTextResponse("no such run\n", 404)
+        name = await pages.make([folder for folder, _ in pairs], tuple(key for _, key in pairs))
+        return JSONResponse({"page": f"/page/{name}"})
+
+    async def report(request: Request) -> Response:
+        content = await asyncio.to_thread(pages.content, request.path_params["name"])
+        if content is None:
+            return PlainTextResponse("no such page: ask for it again\n", 404)
+        headers = {"content-security-policy": policy(content)}
+        return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+
+    async def all_drives(request: Request) -> Response:
+        return JSONResponse(await ask(drives.listed))
+
+    async def a_drive(request: Request) -> Response:
+        def found(index: Index) -> dict | None:
+            run = index.get(request.path_params["id"])
+            return drives.one(index, run, watched) if run else None
+
+        answer = await ask(found)
+        return JSONResponse(answer) if answer else PlainTextResponse("no such drive\n", 404)
+
+    async def followed(request: Request) -> Tail | None:
+        def folder(index: Index) -> Path | None:
+            run = index.get(request.path_params["id"])
+            return index.folder(run) if run else None
+
+        path = await ask(folder, False) or await ask(folder)
+        return await asyncio.to_thread(hub.tail, path) if path else None
+
+    async def stream(request: Request) -> Response:
+        if streams[0] >= MOST_STREAMS:
+            return PlainTextResponse(f"{MOST_STREAMS} streams are open\n", 503)
+        tail = await followed(request)
+        if tail is None:
+            return PlainTextResponse("no such run\n", 404)
+        at = request.headers.get("last-event-id")
+        return Slow(_messages(hub, tail, at, streams), media_type="text/event-stream")
+
+    async def act(request: Request) -> Response:
+        if not with_control:
+            return PlainTextResponse("this server only reads: start it with --control\n", 403)
+        tail, said = await followed(request), await _said(request)
+        if tail is None:
+            return PlainTextResponse("no such run\n", 404)
+        return JSONResponse(await asyncio.to_thread(control.ask, tail.folder, said))
+
+    def refused(request: Request, error: Exception) -> Response:
+        words = (
+            {"expected": error.expected, "seen": error.seen, "do": error.do} if isinstance(error, SsdrigError) else {}
+        )
+        return JSONResponse(words, 400)
+
+    app = Starlette(
+        routes=[
+            Route("/", first_page),
+            Route("/page/{name}", report),
+            Route("/api/hello", hello),
+            Route("/api/runs", runs),
+            Route("/api/compare", compare, methods=["POST"]),
+            Route("/api/drives", all_drives),
+            Route("/api/drives/{id}", a_drive),
+            Route("/api/live/{id}", stream),
+            Route("/api/live/{id}/act", act, methods=["POST"]),
+        ],
+        exception_handlers={SsdrigError: refused},
+    )
+
+    def close() -> None:
+        hub.close()
+        archive.close()
+        pages.close()
+
+    return Guarded(app, guard.hosts(port), token, page.policy), close
+
+
+async def _messages(hub: Hub, tail: Tail, last: str | None, streams: list[int]) -> AsyncIterator[bytes]:
+    """What a run learns, from where the reader stands: nothing is kept for it here, so a slow one costs no memory, and
+    of the newest moments it gets the newest."""
+    at, tenths, preview_ns, news = place(last), 0, 0, hub.listen(tail)
+    streams[0] += 1
+    try:
+        yield _message("facts", tail.facts(), str(at))
+        while True:
+            news.clear()
+            ended = tail.ended
+            message, at, tenths, preview_ns = tail.since(at, tenths, preview_ns)
+            if message:
+                yield _message("more", message | {"now": tail.axis_s(time.monotonic_ns())}, str(at))
+            elif ended:
+                yield _message("ended", {}, str(at))
+                return
+            else:
+                try:
+                    await asyncio.wait_for(news.wait(), PING_S)
+                except TimeoutError:
+                    yield b": still here\n\n"
+    finally:
+        streams[0] -= 1
+        hub.leave(tail, news)
+
+
+def _message(kind: str, said: dict, at: str) -> bytes:
+    return f"event: {kind}\nid: {at}\ndata: {json.dumps(said, separators=(',', ':'))}\n\n".encode()
+
+
+class Slow(StreamingResponse):
+    """A stream whose reader is let go when it takes nothing for SLOW_S."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def in_time(message) -> None:
+            await asyncio.wait_for(send(message), SLOW_S)
+
+        with contextlib.suppress(TimeoutError):
+            await super().__call__(scope, receive, in_time)
+
+
+def _row(run: Run) -> dict:
+    said = run._asdict()
+    return {**said, "started_utc_ms": run.started_utc_ns // 10**6 if run.started_utc_ns else None}
+
+
+def _stamp(folder: Path) -> tuple:
+    """Changes when the run does."""
+    try:
+        found = os.stat(folder / "events.jsonl")
+        return found.st_size, found.st_mtime_ns, os.stat(folder / "rig.bin").st_size
+    except OSError:
+        return ()
+
+
+def _number(request: Request, key: str, most: int) -> int:
+    text = request.query_params.get(key, "")
+    return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+
+
+async def _said(request: Request) -> dict:
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,93 @@
+"use strict";
+// What all pages share: the token, requests, the stream of a run, words for numbers. Text of drives and people only ever
+// becomes textContent.
+const Client = (() => {
+  const KEY = "ssdrig-token", found = /^#t=([\w-]{20,100})$/.exec(location.hash);
+  if (found) { // out of the address, so that it is in no history and no picture of the window
+    sessionStorage.setItem(KEY, found[1]);
+    history.replaceState(null, "", "#bench");
+  }
+  const headers = (more = {}) => ({ authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}`, ...more });
+  const $ = (id) => document.getElementById(id);
+
+  function trouble(words) {
+    $("trouble").textContent = words ?? "";
+    $("trouble").hidden = !words;
+  }
+  const LOST = "The server does not know this page's token: open the address that `ssdrig serve` printed when it started.";
+
+  // An answer's JSON; null, and said on the page, where there is none.
+  async function ask(path, said) {
+    try {
+      const how = said === undefined ? {} : { method: "POST", body: JSON.stringify(said) };
+      const answer = await fetch(path, { ...how, headers: headers(said === undefined ? {} : { "content-type": "application/json" }) });
+      if (answer.ok) { trouble(null); return await answer.json(); }
+      const text = await answer.text();
+      trouble(answer.status === 401 ? LOST : words(text) || `The server refuses: ${answer.status}`);
+    } catch { trouble("The server does not answer. A run that is going on is not touched by that."); }
+    return null;
+  }
+  function words(text) {
+    try { const { expected, seen, do: act } = JSON.parse(text); return `Expected ${expected}; seen ${seen}; do: ${act}`; } catch { return text.trim(); }
+  }
+
+  // Follow a run: take(kind, object) for each message, from where the last one ended, however often the connection breaks.
+  // Returns a function that ends it.
+  function follow(id, take) {
+    const ending = new AbortController();
+    let at = "", over = false;
+    (async () => {
+      while (!over && !ending.signal.aborted) {
+        try {
+          const answer = await fetch(`/api/live/${id}`, { headers: headers(at ? { "last-event-id": at } : {}), signal: ending.signal });
+          if (answer.status === 401) { trouble(LOST); return; }
+          if (!answer.ok) throw new Error(answer.status);
+          const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+          let rest = "";
+          for (;;) {
+            const { value, done } = await reader.read();
+            if (done) break;
+            const parts = (rest + value).split("\n\n");
+            rest = parts.pop();
+            for (const part of parts) {
+              const fields = Object.fromEntries(part.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
+              if (!fields.data) continue;
+              take(fields.event, JSON.parse(fields.data));
+              at = fields.id;
+              over ||= fields.event === "ended";
+            }
+          }
+        } catch { if (!ending.signal.aborted) take("lost", {}); }
+        if (!over) await new Promise((again) => setTimeout(again, 1000));
+      }
+    })();
+    return () => ending.abort();
+  }
+
+  const num = (v, places) => {
+    if (v == null || !Number.isFinite(v)) return "–";
+    const digits = places ?? (Math.abs(v) >= 100 ? 0 : Math.abs(v) >= 10 ? 1 : 3);
+    return v.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replaceAll(",", "\u202f").replace("-", "−");
+  };
+  function size(bytes) {
+    if (bytes == null) return "–";
+    const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let at = 0;
+    while (Math.abs(bytes) >= 999.5 && at < units.length - 1) { bytes /= 1000; at++; }
+    return `${bytes.toFixed(at && bytes < 99.95 ? (bytes < 9.995 ? 2 : 1) : 0)} ${units[at]}`;
+  }
+  function clock(s) {
+    const whole = Math.max(0, Math.round(s)), two = (n) => String(n).padStart(2, "0"), h = Math.floor(whole / 3600), m = Math.floor(whole / 60) % 60;
+    return h ? `${h}:${two(m)}:${two(whole % 60)}` : `${m}:${two(whole % 60)}`;
+  }
+  const utc = (ms) => (ms ? new Date(ms).toISOString().slice(0, 16).replace("T", " ") : "–");
+  // An element with text, and others in it.
+  function el(name, text, attributes = {}, ...inner) {
+    const made = document.createElement(name);
+    if (text != null) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) if (value != null && value !== false) made.setAttribute(key, value);
+    made.append(...inner);
+    return made;
+  }
+  return { ask, follow, trouble, num, size, clock, utc, el, $, token: () => sessionStorage.getItem(KEY), headers, LOST };
+})();

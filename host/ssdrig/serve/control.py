@@ -1,0 +1,40 @@
+"""Asking a run that goes on, over the socket that it owns in its folder (run/control.py). The process that serves pages
+signals nobody: what the run does, and whom it obeys, is the run's."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+from ssdrig.integrity import CONTROL
+
+LIMIT_S = 5.0
+MOST_BYTES = 4096
+MOST_NOTE = 300
+
+
+def ask(folder: Path, said: dict) -> dict:
+    """{"ok", "why"} of {"do": "note", "text"} or {"do": "stop"}. Raises UsageError for anything else, and where no run
+    listens."""
+    do, text = said.get("do"), said.get("text")
+    if do == "note" and isinstance(text, str) and 0 < len(text.strip()) <= MOST_NOTE:
+        request = {"do": "note", "text": text.strip()}
+    elif do == "stop":
+        request = {"do": "stop"}
+    else:
+        raise UsageError(f"a note of up to {MOST_NOTE} characters, or stop", repr(do)[:40], "ask for one of them")
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+                s.settimeout(LIMIT_S)
+                s.connect(f"/proc/self/fd/{fd}/{CONTROL}")  # the path itself may be longer than a socket's
+                s.sendall(json.dumps(request).encode() + b"\n")
+                answer = json.loads(s.makefile("rb").readline(MOST_BYTES))
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as error:
+        seen = getattr(error, "strerror", None) or str(error)
+        raise UsageError("a run of this user that goes on", seen, "see whether it still runs, and as whom") from error
+    return {"ok": bool(answer.get("ok")), "why": str(answer.get("why") or "")[:300]}

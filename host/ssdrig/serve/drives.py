@@ -1,0 +1,98 @@
+"""The drives of an archive: what is known of their wear, by the latest reading of SMART that a run or `ssdrig watch`
+has kept, and their runs."""
+
+import json
+from pathlib import Path
+
+from ssdrig import journal, parts
+from ssdrig.archive.index import Index, Run
+from ssdrig.drive.smart import counters
+from ssdrig.drive.smart.smart_answer import answered
+from ssdrig.drive.wear import endurance, standing, warranty
+from ssdrig.drive.wear.screen import projection_sentences
+from ssdrig.errors import JournalError
+from ssdrig.utc import Utc
+from ssdrig.watch import folder as watch_folder
+
+MOST_TREND = 400  # points of a trend
+ROOM_C = 25.0
+
+
+def listed(index: Index) -> list[dict]:
+    """A row for each drive that has runs: {"id": of its latest run, "model", "serial", "simulated", "runs", "last"}."""
+    found: dict[tuple, dict] = {}
+    for run in index.find():
+        if run.model is None and run.serial is None:
+            continue
+        row = found.setdefault(
+            (run.model, run.serial, run.simulated),
+            {"id": run.id, "model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": 0},
+        )
+        row["runs"] += 1
+        row.setdefault("last_utc_ns", run.started_utc_ns)
+    return list(found.values())
+
+
+def one(index: Index, run: Run, watched: Path) -> dict:
+    """Wear and trend of the drive of a run; what is not known is None, `why` says why there is none at all."""
+    same = [each for each in index.find() if (each.model, each.serial) == (run.model, run.serial)]
+    documents = _of_runs(index, same) + _of_watch(watched, run)
+    out = {"model": run.model, "serial": run.serial, "simulated": run.simulated, "runs": [each.id for each in same]}
+    if not documents:
+        return out | {"wear": None, "trend": [], "why": "no run and no watch has kept a reading of SMART"}
+    documents.sort(key=lambda pair: pair[0]["utc_ns"])
+    latest, document = documents[-1]
+    history = [snapshot for snapshot, _ in documents[:-1] if snapshot["utc_ns"] < latest["utc_ns"]]
+    limits = warranty.limits_for(latest["model"] or "", latest["capacity_bytes"]) or endurance.Limits()
+    found = standing.report(latest, document, limits, history, None, ROOM_C)
+    projection = found["projection"]
+    keys = ("percentage_used", "tbw_used_percent", "warranty_used_percent", "warranty_end", "rated_tbw_bytes")
+    wear = {key: projection.get(key) for key in (*keys, "available_spare_percent")}
+    wear |= {key: found[key] for key in ("health_ok", "temperature_C", "power_on_hours", "host_written_bytes")}
+    wear |= {"wa": found["wa"]["words"], "said": projection_sentences(found), "unknown": found["unknown"]}
+    wear["read_utc_ms"] = latest["utc_ns"] // 10**6
+    every = [snapshot for snapshot, _ in documents][:: max(1, len(documents) // MOST_TREND)]
+    trend = [
+        [
+            s["utc_ns"] // 10**6,
+            s["host_written_bytes"],
+            s["nand_written_bytes"],
+            s["percentage_used"],
+            s["temperature_C"],
+        ]
+        for s in every
+    ]
+    return out | {"wear": _plain(wear), "trend": trend, "why": None}
+
+
+def _plain(found: dict) -> dict:
+    return {key: value if isinstance(value, int | float | list | None) else str(value) for key, value in found.items()}
+
+
+def _of_runs(index: Index, runs: list[Run]) -> list[tuple[dict, dict]]:
+    """The last reading of each run (the newest 50)."""
+    out = []
+    for run in runs[:50]:
+        try:
+            part = parts.of(index.folder(run))[-1]
+            header = journal.open_run(part)
+            documents = sorted((part / "smart").glob("*.json"))
+            document = json.loads(documents[-1].read_bytes()) if documents else {}
+            snapshot = counters.snapshot(document) if answered(document) else None
+            if snapshot and snapshot["t_ns"]:
+                utc = Utc(header["started"]["t_ns"], header["started"]["utc_ns"])
+                snapshot |= {"utc_ns": utc.at(snapshot["t_ns"]), "model": run.model, "serial": run.serial}
+                out.append((snapshot, document))
+        except (JournalError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    return out
+
+
+def _of_watch(watched: Path, run: Run) -> list[tuple[dict, dict]]:
+    if not run.serial or run.simulated:
+        return []
+    try:
+        kept = watch_folder.history(watched, run.serial, say=lambda text: None)
+        return [(counters.snapshot(record) | {"utc_ns": record["utc_ns"]}, record) for record in kept]
+    except (JournalError, OSError):
+        return []

@@ -1,0 +1,162 @@
+"use strict";
+// Which page is shown; the lists of runs and drives; what can be asked of a run.
+const Lists = (() => {
+  const { $, el, num, size, utc, ask } = Client, PAGES = ["bench", "runs", "drives"], PER_PAGE = 100;
+  const chosen = new Map(); // id -> words
+  let hello = null, offset = 0, count = 0;
+
+  function show() {
+    const page = PAGES.find((name) => location.hash === `#${name}`) ?? "bench";
+    for (const name of PAGES) {
+      $(name).hidden = name !== page;
+      const link = document.querySelector(`nav a[href="#${name}"]`);
+      name === page ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+    }
+    if (page === "runs") runs();
+    if (page === "drives") drives();
+    if (page === "bench") Live.again();
+  }
+
+  // Which runs go on, now and every few seconds.
+  async function look() {
+    const said = await ask("/api/hello");
+    if (!said) return;
+    hello = said;
+    $("n-runs").textContent = said.runs;
+    const select = $("live-runs"), ids = said.live.map((run) => run.id), now = Live.followed();
+    select.replaceChildren(...said.live.map((run) => el("option", `${run.model ?? "?"} ${run.serial ?? ""}, ${run.plan ?? ""}`, { value: run.id })));
+    $("which").hidden = said.live.length < 2;
+    if (ids.length && !ids.includes(now)) Live.follow(ids[0]);
+    if (!ids.length && !now) Live.follow(null);
+    select.value = Live.followed() ?? "";
+    $("acts").hidden = !said.control || !ids.includes(Live.followed());
+    if (!Live.run()) $("server").textContent = `${said.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
+  }
+
+  // ---- runs
+  async function runs() {
+    const said = await ask(`/api/runs?q=${encodeURIComponent($("q").value)}&limit=${PER_PAGE}&offset=${offset}`);
+    if (!said) return;
+    count = said.count;
+    $("found").textContent = `${num(count, 0)} runs${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}`;
+    $("rows").replaceChildren(...said.runs.map(row));
+    $("earlier").disabled = offset + PER_PAGE >= count;
+    $("later").disabled = !offset;
+    choice();
+  }
+  function row(run) {
+    const f = run.figures, words = `${run.model ?? "?"} ${utc(run.started_utc_ms)}`, box = el("input", null, { type: "checkbox", "aria-label": `choose ${words}` });
+    box.checked = chosen.has(run.id);
+    const cell = (text, kind, title) => el("td", text, { class: kind, title });
+    const wa = f.wa == null ? "–" : `${num(f.wa, 2)}${f.wa_error == null ? "" : ` ± ${num(f.wa_error, 2)}`}`;
+    const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
+    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(`${run.model ?? "–"}${run.simulated ? " SIMULATED" : ""}`, "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, null, run.why), cell(num(f.iops_mean, 0), null, f.why), cell(num(f.power_mean_W, 3)), cell(num(f.energy_uJ_per_io, 1)), cell(num(f.clat_p99_us, 0)), cell(wa), cell(f.window ?? "–", "text", f.why), label);
+    made.classList.toggle("chosen", box.checked);
+    box.addEventListener("change", () => {
+      box.checked ? chosen.set(run.id, words) : chosen.delete(run.id);
+      made.classList.toggle("chosen", box.checked);
+      choice();
+    });
+    return made;
+  }
+  function choice() {
+    $("compare").textContent = chosen.size > 1 ? `Compare ${chosen.size}` : "Show the page";
+    $("compare").disabled = $("export").disabled = !chosen.size || chosen.size > 24;
+    $("none").disabled = !chosen.size;
+  }
+  async function made() {
+    $("found").textContent = `A page of ${chosen.size} runs is being made…`;
+    $("compare").disabled = $("export").disabled = true;
+    const said = await ask("/api/compare", { runs: [...chosen.keys()] });
+    choice();
+    $("found").textContent = said ? "" : "No page could be made.";
+    return said?.page;
+  }
+  $("compare").addEventListener("click", async () => {
+    const opened = window.open("", "_blank"); // at the click itself, or it is taken for a pop-up
+    const page = await made();
+    if (page && opened) { opened.opener = null; opened.location.replace(page); }
+    else opened?.close();
+    if (page) $("found").replaceChildren("The page is open in another tab: ", el("a", "open it here", { href: page }));
+  });
+  $("export").addEventListener("click", async () => {
+    const page = await made();
+    if (!page) return;
+    const link = el("a", null, { href: URL.createObjectURL(await (await fetch(page)).blob()), download: chosen.size > 1 ? "compare.html" : "report.html" });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+    $("found").textContent = "The page was saved as one file that needs no network.";
+  });
+  $("none").addEventListener("click", () => { chosen.clear(); runs(); });
+  $("search").addEventListener("submit", (event) => { event.preventDefault(); offset = 0; runs(); });
+  $("earlier").addEventListener("click", () => { offset += PER_PAGE; runs(); });
+  $("later").addEventListener("click", () => { offset = Math.max(0, offset - PER_PAGE); runs(); });
+
+  // ---- drives
+  async function drives() {
+    const said = await ask("/api/drives");
+    if (!said) return;
+    $("drive-rows").replaceChildren(...said.map((drive) => {
+      const button = el("button", `${drive.model ?? "without a name"}${drive.simulated ? " SIMULATED" : ""}`, { type: "button", class: "link" });
+      button.addEventListener("click", () => one(drive.id));
+      return el("tr", null, {}, el("td", null, { class: "text" }, button), el("td", drive.serial ?? "–"), el("td", num(drive.runs, 0)), el("td", utc(drive.last_utc_ns / 1e6)));
+    }));
+  }
+  async function one(id) {
+    const said = await ask(`/api/drives/${id}`);
+    if (!said) return;
+    const box = $("drive"), w = said.wear;
+    box.hidden = false;
+    const find = el("button", `Its ${said.runs.length} runs`, { type: "button" });
+    find.addEventListener("click", () => { $("q").value = `drive:"${said.serial ?? said.model}"`; offset = 0; location.hash = "#runs"; });
+    box.replaceChildren(el("h2", `${said.model ?? "Drive"}${said.simulated ? " SIMULATED" : ""}`), el("p", `Serial ${said.serial ?? "not known"}`, { class: "soft" }), find);
+    if (!w) { box.append(el("p", `Wear is not known: ${said.why}.`)); return; }
+    const health = w.health_ok === true ? "Health ok" : w.health_ok === false ? "HEALTH FAILING" : "Health not known";
+    box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
+    for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent));
+    for (const text of w.said) box.append(el("p", text));
+    if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
+    if (said.trend.length > 1) trend(box, said.trend);
+    else box.append(el("p", "A trend needs two readings: ssdrig watch records them.", { class: "soft" }));
+  }
+  function meter(words, percent) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    svg.setAttribute("aria-hidden", "true");
+    for (const [width, fill] of [[100, "var(--grid)"], [Math.min(100, Math.max(0, percent)), percent >= 100 ? "var(--warn)" : "var(--green)"]]) {
+      const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      for (const [key, value] of [["width", `${width}%`], ["height", "10"], ["fill", fill]]) bar.setAttribute(key, value);
+      svg.append(bar);
+    }
+    return el("div", null, { class: "meter" }, el("span", words), svg, el("span", `${num(percent, percent < 10 ? 1 : 0)} %`));
+  }
+  function trend(box, rows) {
+    const place = el("div", null, { class: "panel", role: "img", "aria-label": `Host bytes written at ${rows.length} readings, from ${size(rows[0][1])} to ${size(rows.at(-1)[1])}` });
+    box.append(el("h2", "Trend"), el("p", `Host bytes written, at ${rows.length} readings of SMART by runs and by ssdrig watch.`, { class: "soft" }), place);
+    const axis = { stroke: () => Panels.css("--ink-soft"), grid: { stroke: () => Panels.css("--grid") } };
+    new uPlot({ width: place.clientWidth, height: 200, legend: { show: false }, cursor: { show: false }, axes: [axis, { ...axis, size: 80, values: (u, v) => v.map(size) }], series: [{}, { stroke: () => Panels.css("--review"), width: 2, points: { show: true } }] }, [rows.map((r) => r[0] / 1000), rows.map((r) => r[1])], place);
+  }
+
+  // ---- asking a run
+  function question(words, text) {
+    $("ask-words").textContent = words;
+    $("ask-text").hidden = !text;
+    $("ask-text").value = "";
+    $("ask-yes").textContent = text ? "Send" : "Stop the run";
+    $("ask").showModal();
+    return new Promise((answer) => $("ask").addEventListener("close", () => answer($("ask").returnValue === "yes" ? (text ? $("ask-text").value.trim() : true) : null), { once: true }));
+  }
+  async function act(said) {
+    const answer = await ask(`/api/live/${Live.followed()}/act`, said);
+    if (answer && !answer.ok) Client.trouble(`The run refuses: ${answer.why}`);
+  }
+  $("note").addEventListener("click", async () => { const text = await question("A note in the run's journal, now:", true); if (text) act({ do: "note", text }); });
+  $("stop").addEventListener("click", async () => { if (await question("Stop the run? It ends its load, restores the rail, reads SMART and closes its journal; its state is then interrupted, and ssdrig resume goes on with it.", false)) act({ do: "stop" }); });
+  $("live-runs").addEventListener("change", (event) => Live.follow(event.target.value));
+
+  window.addEventListener("hashchange", show);
+  show();
+  if (Client.token()) { look(); setInterval(() => { if (!document.hidden) look(); }, 5000); }
+  else Client.trouble(Client.LOST);
+  return { look, control: () => Boolean(hello?.control), runs };
+})();
+window.ssdrig = { Live, Lists, Client };

@@ -1,0 +1,302 @@
+"use strict";
+// The run that goes on: what the stream says is kept as one value for each second, in the shape in which panels.js draws a
+// run of a report; the newest moments have rows of their own, of a tenth of a second each.
+const Live = (() => {
+  const { $, el, num, size, clock } = Client;
+  const SPANS = [["10 s", 10], ["60 s", 60], ["10 min", 600], ["all", Infinity]], STEP_s = 0.1;
+  let run = null, end = null, span = 60, frozen = null, dirty = false, shown = new Map(), marked = null, acts = [];
+
+  const empty = (facts) => ({
+    facts, index: 0, shape: "circle", glyph: "●", colour: "--review", n: 0, label: "", windows: [],
+    iops: [], lat_mean: [], lat_p99: [], power_min: [], power_mean: [], power_max: [], energy: [], heat: [],
+    temp: { t: [], v: [] }, wa: { t: [], v: [], e: [] }, rails: [], polls: [], marks: [],
+    tenths: new Map(), preview: new Map(), settled: -Infinity, now: 0, joules: 0, lost: 0, clock_us: null, rig: null,
+    lines: [], steps: new Map(), running: null, smart: [], rows: 0, ended: null, behind: null,
+  });
+
+  const page = {
+    options: { trend: false }, time_label: "s since the start of the run", reviewed: () => run, visible: () => true,
+    order: () => [run], colour: (one) => Panels.css(one.colour), window: () => [0, 0], time: () => run.now, zoomed: () => null,
+    zoom: mark, readout() {},
+  };
+
+  // ---- what lies in a panel, beside what a report has
+  Panels.KINDS.live = (u, one) => {
+    const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min, max } = u.scales.x, wide = max - min > 620;
+    const rows = wide
+      ? one.power_mean.map((mean, i) => [i, one.power_min[i], mean, one.power_max[i], false, 1]).filter((row) => row[2] != null)
+      : [...[...one.tenths.values()].map((row) => [...row, false, STEP_s]), ...[...one.preview.values()].map((row) => [...row, true, STEP_s])];
+    const some = rows.filter(([t]) => t >= min - 1 && t <= max).sort((a, b) => a[0] - b[0]);
+    if (marked) {
+      c.globalAlpha = 0.16;
+      c.fillStyle = Panels.css("--blue");
+      c.fillRect(X(marked[0]), u.bbox.top, X(marked[1]) - X(marked[0]), u.bbox.height);
+      c.fillStyle = c.strokeStyle = page.colour(one);
+    }
+    const parted = (i) => i > 0 && some[i][0] - some[i - 1][0] > 2.5 * some[i][5];
+    for (let a = 0; a < some.length;) {
+      let b = a + 1;
+      while (b < some.length && !parted(b) && some[b][4] === some[b - 1][4]) b++;
+      const piece = some.slice(a, b + (b < some.length && !parted(b) ? 1 : 0)), x = (i) => X(piece[i][0] + piece[i][5] / 2), no = () => false;
+      c.globalAlpha = piece[0][4] ? 0.12 : 0.25;
+      Panels.band(c, piece.length, x, (i) => Y(piece[i][1]), (i) => Y(piece[i][3]), no);
+      c.globalAlpha = 1;
+      c.lineWidth = 1.6 * Panels.px();
+      c.setLineDash(piece[0][4] ? [4 * Panels.px(), 3 * Panels.px()] : []);
+      Panels.line(c, piece.length, x, (i) => Y(piece[i][2]), no);
+      a = b;
+    }
+    c.setLineDash([]);
+  };
+  const lower_us = (row) => { const at = 16 * row; return (at < 128 ? at : (64 + (at % 64)) * 2 ** (Math.floor(at / 64) - 1)) / 1000; };
+  Panels.KINDS.heat = (u, one) => {
+    const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min, max } = u.scales.x;
+    let most = 1;
+    one.heat.forEach((cells, i) => { if (i >= min - 1 && i <= max) for (const [, n] of cells ?? []) most = Math.max(most, n); });
+    c.fillStyle = Panels.css("--blue");
+    one.heat.forEach((cells, i) => {
+      if (i < min - 1 || i > max) return;
+      const x = X(i), width = Math.max(1, X(i + 1) - x + 0.5);
+      for (const [row, n] of cells ?? []) {
+        const top = Y(lower_us(row + 1)), bottom = Y(Math.max(lower_us(row), 0.001));
+        c.globalAlpha = 0.15 + 0.85 * (Math.log1p(n) / Math.log1p(most));
+        c.fillRect(x, top, width, Math.max(1, bottom - top));
+      }
+    });
+    c.globalAlpha = 1;
+    c.fillStyle = page.colour(one);
+    Panels.KINDS.latency(u, one, true);
+  };
+
+  // ---- panels
+  const SPECS = {
+    "p-live": { kind: "live", wide: true, y: [0, 1], unit: "W", height: 240, keep: () => range(span) },
+    "p-iops": { kind: "iops", y: [100, 1e6], log: true, unit: "IOPS", height: 180, keep: () => range(Math.max(span, 60)) },
+    "p-heat": { kind: "heat", y: [10, 1e5], log: true, unit: "µs", height: 190, keep: () => range(Math.max(span, 60)) },
+    "p-power": { kind: "power", y: [0, 1], C: [20, 90], unit: "W", height: 200, keep: () => [0, Math.max(60, run.now)] },
+    "p-wa": { kind: "wa", y: [0, 5], unit: "NAND / host bytes", height: 150, keep: () => [0, Math.max(60, run.now)] },
+  };
+  function range(seconds) {
+    const to = frozen ?? run.now;
+    return [Math.max(0, seconds === Infinity ? 0 : to - seconds), Math.max(to, seconds === Infinity ? 10 : seconds)];
+  }
+  const finite = (values) => values.filter((v) => Number.isFinite(v));
+  const extreme = (values, pick, other) => { const some = finite(values); return some.length ? some.reduce((a, v) => pick(a, v)) : other; };
+  function scales() {
+    const slice = (values, [a, b]) => values.slice(Math.max(0, Math.floor(a)), Math.ceil(b) + 1);
+    const [a, b] = SPECS["p-live"].keep(), fine = [...run.tenths.values(), ...run.preview.values()].filter((row) => row[0] >= a - 1 && row[0] <= b).map((row) => row[3]);
+    const live = extreme(span > 600 ? run.power_max : fine, Math.max, 1), whole = extreme(run.power_max, Math.max, 1);
+    const late = SPECS["p-iops"].keep(), iops = slice(run.iops, late).filter((v) => v > 0), lat = slice(run.lat_mean, late).concat(slice(run.lat_p99, late)).filter((v) => v > 0);
+    const decade = (values, low, high) => [10 ** Math.floor(Math.log10(extreme(values, Math.min, low))), 10 ** Math.ceil(Math.log10(1.001 * extreme(values, Math.max, high)))];
+    const cells = slice(run.heat, late).flatMap((each) => (each ?? []).map(([row]) => row));
+    const spread = decade(iops, 1000, 9000), us = decade(lat.concat(cells.length ? [Math.max(0.1, lower_us(Math.min(...cells))), lower_us(Math.max(...cells) + 1)] : []), 10, 9000);
+    const warm = run.temp.v, wa = run.wa.v.map((v, i) => v + run.wa.e[i]);
+    const set = (name, [lo, hi]) => { SPECS[name].y[0] = lo; SPECS[name].y[1] = hi; };
+    set("p-live", [0, 1.1 * live]);
+    set("p-power", [0, 1.1 * whole]);
+    set("p-iops", spread[0] === spread[1] ? [spread[0], 10 * spread[1]] : spread);
+    set("p-heat", us[0] === us[1] ? [us[0], 10 * us[1]] : us);
+    set("p-wa", [0, 1.1 * extreme(wa, Math.max, 1)]);
+    const C = SPECS["p-power"].C;
+    C[0] = Math.floor(extreme(warm, Math.min, 25) / 5) * 5 - 5;
+    C[1] = Math.ceil(extreme(warm, Math.max, 60) / 5) * 5 + 5;
+  }
+  function draw() {
+    dirty = false;
+    if (!run || $("bench").hidden) return;
+    tiles();
+    if (frozen != null && shown.size) return;
+    scales();
+    for (const [id, spec] of Object.entries(SPECS)) {
+      if (!shown.has(id)) shown.set(id, Panels.panel({ ...spec, x: [0, 60], el: $(id), width: $(id).clientWidth, labels: false }, page));
+      Panels.show(shown.get(id), spec.keep());
+    }
+  }
+  const later = () => { if (!dirty) { dirty = true; document.hidden ? setTimeout(draw, 500) : requestAnimationFrame(draw); } };
+  function again() { // the panels anew, such as for another width
+    shown.forEach((u) => u.destroy());
+    shown = new Map();
+    if (run) later();
+  }
+
+  // ---- what was marked: A and B of the power panel
+  function mark(range_) {
+    marked = range_;
+    const rows = range_ ? [...run.tenths.values(), ...run.preview.values()].filter(([t]) => t + STEP_s / 2 >= range_[0] && t + STEP_s / 2 < range_[1]) : [];
+    if (!rows.length) marked = null;
+    const mean = rows.reduce((sum, row) => sum + row[2], 0) / rows.length;
+    $("ab").textContent = rows.length ? `A–B: ${num(rows.length * STEP_s, 1)} s, mean ${num(mean, 3)} W, about ${num(mean * rows.length * STEP_s, 3)} J, highest ${num(Math.max(...rows.map((row) => row[3])), 3)} W.` : "Drag across the panel to mark from A to B.";
+    shown.get("p-live")?.redraw(false);
+  }
+
+  // ---- words
+  const last = (values, from = 0) => { for (let i = values.length - 1; i >= Math.max(0, from); i--) if (Number.isFinite(values[i])) return values[i]; return null; };
+  function tiles() {
+    const from = run.now - 5, power = [...run.preview.values()].at(-1) ?? [...run.tenths.values()].at(-1), minute = run.iops.slice(Math.max(0, Math.floor(run.now) - 60)).filter(Number.isFinite);
+    const iops = last(run.iops, from), mean = minute.reduce((a, v) => a + v, 0) / minute.length, joule = last(run.energy, from - 5), newest = run.smart.at(-1);
+    const sd = Math.sqrt(minute.reduce((a, v) => a + (v - mean) ** 2, 0) / minute.length), peak = extreme([...run.tenths.values()].slice(-600).map((row) => row[3]), Math.max, null);
+    const fresh = power && run.now - power[0] < 5;
+    const rows = [
+      ["IOPS", num(iops, 0), minute.length > 9 && mean ? `σ ${num((100 * sd) / mean, 1)} % over ${minute.length} s` : "no I/O now"],
+      ["Power", fresh ? `${num(power[2], 3)} W` : "–", run.facts.rig ? (peak == null ? "" : `peak of the last minute ${num(peak, 2)} W`) : "no rig"],
+      ["P99 latency", last(run.lat_p99, from) == null ? "–" : `${num(last(run.lat_p99, from) / 1000, 2)} ms`, `mean ${last(run.lat_mean, from) == null ? "–" : num(last(run.lat_mean, from) / 1000, 2) + " ms"}`],
+      ["Energy per I/O", joule == null ? "–" : `${num(joule, 1)} µJ`, `${num(run.joules / 1000, 2)} kJ so far`],
+      ["Drive", newest?.C == null ? "–" : `${num(newest.C, 0)} °C`, newest ? `read at ${clock(newest.t)}` : "not read yet"],
+      ["WA", newest?.wa == null ? "–" : `${num(newest.wa, 2)} ± ${num(newest.wa_error, 2)}`, newest?.wa == null ? (newest?.wa_why ?? "").slice(0, 60) : "since the first reading"],
+    ];
+    const box = $("tiles");
+    if (box.children.length !== rows.length) box.replaceChildren(...rows.map(([name]) => el("div", null, {}, el("dt", name), el("dd", ""), el("small", "", { class: "soft" }))));
+    rows.forEach(([, value, small], i) => {
+      const [, dd, note] = box.children[i].children;
+      if (dd.textContent !== value) dd.textContent = value;
+      if (note.textContent !== small) note.textContent = small;
+    });
+    const lag = run.behind == null ? "" : `, ${num(Math.max(0, run.behind), 1)} s behind`;
+    $("server").textContent = `${Lists.control() ? "with control" : "read only"} · ${location.host} · ${run.ended ? "run has ended" : run.broken ? "connection lost" : `live${lag}`}`;
+  }
+  const WORDS = { done: "✓ ", now: "▶ ", failed: "✕ ", open: "" };
+  function steps() {
+    const acts_ = run.facts.acts, begun = [...run.steps.values()], labels = new Set(begun.map((step) => step.label));
+    const rest = acts_.filter((act) => !labels.has(act)), all = [...begun, ...rest.map((label) => ({ label }))];
+    const at = Math.max(0, all.findIndex((step) => step.label === run.running)), from = Math.max(0, Math.min(at - 5, all.length - 12)), some = all.slice(from, from + 12);
+    const item = (step) => {
+      const kind = step.end != null ? (step.ok ? "done" : "failed") : step.label === run.running ? "now" : step.begin != null ? "failed" : "open";
+      const took = step.end != null ? ` ${clock(step.end - step.begin)}` : kind === "now" ? ` ${clock(run.now - step.begin)}${step.label === "load" && run.facts.duration_s ? ` of ${clock(run.facts.duration_s)}` : ""}` : "";
+      return el("li", `${WORDS[kind]}${step.label}${step.round ? `, round ${step.round}` : ""}${took}`, { class: kind, "aria-current": kind === "now" ? "step" : null });
+    };
+    const note = (n, words) => (n > 0 ? [el("li", `${n} ${words}`, { class: "open" })] : []);
+    $("steps").replaceChildren(...note(from, "before"), ...some.map(item), ...note(all.length - from - some.length, "more"));
+  }
+  function events() {
+    const list = $("events"), stays = list.scrollTop;
+    list.replaceChildren(...run.lines.slice(-300).reverse().map(([t, kind, words]) => el("li", null, { class: /FAIL|lost|died/.test(words) ? "failed" : null }, el("b", `${clock(t)} `), words)));
+    list.scrollTop = stays;
+  }
+  function rig() {
+    const of = run.rig, lost = `${num(run.lost, 0)} conversions lost`;
+    if (!run.facts.rig) return $("rig").replaceChildren(el("p", "No rig: power is not measured.", { class: "soft" }));
+    if (!of) return $("rig").replaceChildren(el("p", "The rig has not answered yet.", { class: "soft" }));
+    $("rig").replaceChildren(
+      el("p", `${of.simulated ? "SIMULATED " : ""}${of.board}, firmware ${of.firmware}`),
+      ...of.rails.map((rail) => el("p", `${rail.name}: ${rail.chip}${rail.samples_per_s ? `, ${num(rail.samples_per_s, 0)} samples a second` : ""}`, { class: "soft" })),
+      el("p", `${lost}; clock ±${num(run.clock_us, 0)} µs; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
+    );
+    if (of.rails.length > 1) $("power-p").textContent = "10 rows a second of 100 ms each: mean of all rails together; the band reaches from the sum of their lowest to the sum of their highest samples, between which the power was. Dashed: preview, not settled yet.";
+    else $("power-p").textContent = "10 rows a second, each least – mean – greatest of 100 ms. Dashed: preview, not settled yet.";
+  }
+  function cost() {
+    const [first, newest] = [run.smart[0], run.smart.at(-1)], rated = run.facts.rated_write_bytes;
+    const host = first && newest && first.host != null && newest.host != null ? newest.host - first.host : null, nand = first?.nand != null && newest?.nand != null ? newest.nand - first.nand : null;
+    $("cost").textContent = host == null ? "Not known yet: two readings of SMART are needed." : `Host ${size(host)}${nand == null ? "" : `, NAND ${size(nand)}`}${rated ? `: ${num((100 * host) / rated, 3)} % of ${size(rated)} rated` : "; what the drive is rated for is not known"}.`;
+  }
+  function head() {
+    const f = run.facts;
+    $("bench-h").textContent = f.model ?? "Drive without a name";
+    $("simulated").hidden = !f.simulated;
+    $("scaled").hidden = !f.scaled;
+    $("about").textContent = [f.serial, f.plan, f.op_percent == null ? "default OP" : `${f.op_percent} % OP of raw NAND`, f.dilation > 1 ? `time-dilated ${f.dilation} times: all times are drive time` : null, f.run].filter(Boolean).join(" · ");
+    document.title = `${f.model ?? "run"} · ssdrig bench`;
+  }
+
+  // ---- the stream
+  const TAKE = {
+    facts(said) {
+      if (!run || run.facts.run !== said.run) { run = empty(said); again(); mark(null); }
+      run.broken = false;
+      $("live-parts").hidden = false;
+      head(); steps(); rig(); cost(); events();
+    },
+    more(said) {
+      run.broken = false;
+      for (const [t, least, mean, most] of said.tenths ?? []) {
+        run.tenths.set(Math.round(t / STEP_s * run.facts.dilation), [t, least, mean, most]);
+        run.settled = Math.max(run.settled, t);
+      }
+      for (const [t, least, mean, most] of said.preview ?? []) if (t > run.settled) run.preview.set(Math.round(t / STEP_s * run.facts.dilation), [t, least, mean, most]);
+      for (const [key, row] of run.preview) if (row[0] <= run.settled) run.preview.delete(key);
+      for (const key of run.tenths.keys()) { if (run.tenths.size <= 6100) break; run.tenths.delete(key); }
+      for (const [t, least, mean, most, joules, lost, clock_us] of said.seconds ?? []) {
+        const i = Math.max(0, Math.floor(t));
+        fill(i, { power_min: least, power_mean: mean, power_max: most });
+        run.joules += joules; run.lost += lost; run.clock_us = Math.max(run.clock_us ?? 0, clock_us);
+        energy(i, joules);
+      }
+      for (const [t, , iops, , lat, p99, heat] of said.load ?? []) {
+        const i = Math.max(0, Math.floor(t - 0.5));
+        fill(i, { iops, lat_mean: lat ?? NaN, lat_p99: p99 ?? NaN, heat });
+        energy(i);
+      }
+      for (const row of said.smart ?? []) {
+        run.smart.push(row);
+        if (row.C != null) { run.temp.t.push(row.t); run.temp.v.push(row.C); }
+        if (row.wa != null) { run.wa.t.push(row.t); run.wa.v.push(row.wa); run.wa.e.push(row.wa_error ?? 0); }
+      }
+      for (const line of said.events ?? []) { run.lines.push(line); if (line[3]) run.rig = line[3]; if (line[1] === "note") run.marks.push([line[0], line[2].slice(0, 40)]); }
+      for (const step of said.steps ?? []) {
+        if (step.kind === "run.end") { run.running = null; continue; }
+        const key = `${step.label} ${step.round ?? ""}`, known = run.steps.get(key) ?? { label: step.label, round: step.round };
+        if (step.kind === "step.start") { run.steps.set(key, { ...known, begin: step.t, end: null }); run.running = step.label; }
+        else { run.steps.set(key, { ...known, end: step.t, ok: step.ok }); if (run.running === step.label) run.running = null; }
+      }
+      run.now = Math.max(run.now, said.now);
+      const newest = [...run.preview.values()].at(-1);
+      run.behind = newest ? (said.now - newest[0]) * run.facts.dilation - STEP_s : null;
+      if (said.events) events();
+      if (said.steps || said.seconds) steps();
+      if (said.smart) cost();
+      if (said.events || said.seconds) rig();
+      later();
+    },
+    ended() { run.ended = true; run.preview.clear(); later(); Lists.look(); },
+    lost() { if (run) { run.broken = true; later(); } },
+  };
+  const joules_of = new Map(); // second -> J, until its I/O is known
+  function energy(i, joules) {
+    if (joules !== undefined) joules_of.set(i, joules);
+    const watts_s = joules_of.get(i), ios = run.iops[i];
+    fill(i, { energy: watts_s !== undefined && ios > 0 ? (1e6 * watts_s) / ios : NaN });
+  }
+  function fill(i, values) {
+    for (const key of ["iops", "lat_mean", "lat_p99", "power_min", "power_mean", "power_max", "energy"]) while (run[key].length <= i) run[key].push(NaN);
+    for (const [key, value] of Object.entries(values)) run[key][i] = value;
+    run.n = Math.max(run.n, i + 1);
+  }
+
+  let followed = null;
+  function follow(id) {
+    if (followed === id && end) return;
+    stop();
+    followed = id;
+    run = null;
+    joules_of.clear();
+    frozen = null;
+    again();
+    if (id) open();
+    else { $("live-parts").hidden = true; $("bench-h").textContent = "No run is going on"; $("about").textContent = "A run that is started in the folder shows here by itself."; $("steps").replaceChildren(); $("rig").replaceChildren(); $("events").replaceChildren(); $("cost").textContent = ""; $("simulated").hidden = $("scaled").hidden = true; }
+  }
+  const open = () => { end = Client.follow(followed, (kind, said) => TAKE[kind]?.(said)); };
+  function stop() { end?.(); end = null; }
+  // one stream for a page that is seen, none for one that is not
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) stop();
+    else if (followed && !end && !run?.ended) { run = null; joules_of.clear(); open(); }
+  });
+
+  const spans = $("spans");
+  function buttons() {
+    spans.replaceChildren(...SPANS.map(([words, seconds]) => {
+      const made = el("button", words, { type: "button", "aria-pressed": String(span === seconds) });
+      made.addEventListener("click", () => { span = seconds; buttons(); later(); });
+      return made;
+    }), (() => {
+      const made = el("button", frozen == null ? "freeze" : "go on", { type: "button", "aria-pressed": String(frozen != null) });
+      made.addEventListener("click", () => { frozen = frozen == null && run ? run.now : null; buttons(); later(); });
+      return made;
+    })());
+  }
+  buttons();
+  let resizing;
+  window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(again, 150); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown.forEach((u) => u.redraw(false)));
+  return { follow, run: () => run, again, followed: () => followed, shown: () => [...shown.keys()], span: (s) => { span = s; buttons(); later(); }, mark };
+})();

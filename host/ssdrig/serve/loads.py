@@ -1,0 +1,104 @@
+"""I/O second by second of a run that is being written: from the lines that fio, or the player of a trace, adds to the
+out.json of the step."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ssdrig.load import fiotext
+
+ROW_BINS = 16  # of fio's histogram, 64 an octave, in a row of the heat map
+ENOUGH = 1000  # I/Os in a second that a 99th percentile is said of
+MOST_BYTES = 1 << 22  # of out.json that are read at once
+LONG_MS = 5000  # documents further apart: what lies between is one row, and says so by its length
+
+
+class Load:
+    """One step's out.json. A row: {"t_ns": when the document came, "span_s", "iops", "bw" (B/s), "lat_us": mean,
+    "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …]}, of host time."""
+
+    def __init__(self, out: Path):
+        self._out, self._offset, self._rest = out, 0, b""
+        self._last: dict | None = None
+        self._bins: np.ndarray | None = None
+
+    def rows(self) -> list[dict]:
+        """What was added since the last call. Lines that are no document of ours are passed over."""
+        found = []
+        for line in self._lines():
+            try:
+                document = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(document, dict) or type(document.get("t_ns")) is not int:
+                continue
+            row = self._played(document) if "iops" in document else self._of_fio(document)
+            if row:
+                found.append(row)
+        return found
+
+    def _lines(self) -> list[bytes]:
+        try:
+            with open(self._out, "rb") as f:
+                f.seek(self._offset)
+                data = f.read(MOST_BYTES)
+        except OSError:
+            return []
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MOST_BYTES:
+            self._rest = b""
+        return [line for line in lines if line.startswith(b"{")]
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to read."""
+        try:
+            return self._out.stat().st_size > self._offset
+        except OSError:
+            return False
+
+    def _played(self, said: dict) -> dict | None:
+        span_s, iops, bw = (said.get(key) for key in ("span_s", "iops", "bw_bytes"))
+        if not all(isinstance(v, int | float) and 0 <= v < 1e15 for v in (span_s, iops, bw)) or not span_s:
+            return None
+        row = {"t_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
+        return row | {"lat_us": None, "p99_us": None, "heat": []}
+
+    def _of_fio(self, document: dict) -> dict | None:
+        if not fiotext.is_sound(document):
+            return None
+        now = fiotext.totals(document) | {"t_ns": document["t_ns"]}
+        before = self._last or {"runtime_ms": 0, "ios": 0, "bytes": 0, "lat_sum_ns": 0.0}
+        ms, ios = now["runtime_ms"] - before["runtime_ms"], now["ios"] - before["ios"]
+        if ms <= 0 or ios < 0 or now["bytes"] < before["bytes"]:
+            return None
+        self._last = now
+        lat_ns = (now["lat_sum_ns"] - before["lat_sum_ns"]) / ios if ios else None
+        p99_us, heat = self._latencies(document, ios)
+        return {
+            "t_ns": now["t_ns"],
+            "span_s": ms / 1000,
+            "iops": 1000 * ios / ms,
+            "bw": 1000 * (now["bytes"] - before["bytes"]) / ms,
+            "lat_us": lat_ns / 1000 if lat_ns is not None and lat_ns >= 0 else None,
+            "p99_us": p99_us if ms < LONG_MS else None,
+            "heat": heat,
+        }
+
+    def _latencies(self, document: dict, ios: int) -> tuple[float | None, list]:
+        bins = fiotext.bins(document, None, "lat_ns")
+        if not bins.any():
+            return None, []
+        new = bins if self._bins is None else bins - self._bins
+        self._bins = bins
+        if (new < 0).any() or not (count := int(new.sum())):
+            return None, []
+        rows = np.add.reduceat(new, np.arange(0, fiotext.BINS, ROW_BINS))
+        there = np.flatnonzero(rows)
+        heat = np.stack([there, rows[there]], axis=1).tolist()
+        if count < ENOUGH:
+            return None, heat
+        place = int(np.searchsorted(np.cumsum(new), 0.99 * count))
+        return float(fiotext.plat_ns(place)) / 1000, heat

@@ -1,0 +1,103 @@
+"""What the page says of a run and of its events, in words. Pure."""
+
+from typing import TYPE_CHECKING, Any
+
+from ssdrig.analysis.events import REASONS
+from ssdrig.plan.step import label
+
+if TYPE_CHECKING:
+    from ssdrig.serve.tail import Tail
+
+MOST_WORDS = 300
+QUIET = ("clock.anchor", "sums", "smart.start", "witness", "conditions", "run.start", "windows")
+
+
+def facts(header: dict) -> dict:
+    """Of run.json."""
+    drive, method = header["drive"], header["method"]
+    plan: dict[str, Any] = header["plan"] if isinstance(header.get("plan"), dict) else {}
+    acts = plan.get("acts")
+    return {
+        "run": header["run"],
+        "model": drive.get("model"),
+        "serial": drive.get("serial"),
+        "plan": " ".join(str(word) for word in (plan.get("name") or method.get("name"), plan.get("variant")) if word),
+        "op_percent": method.get("op_percent"),
+        "duration_s": method.get("duration_s"),
+        "acts": [str(act)[:120] for act in acts[:2000]] if isinstance(acts, list) else [],
+        "simulated": bool(header.get("simulated")),
+        "scaled": bool(plan.get("scaled")),
+        "dilation": drive.get("time_dilation") or 1,
+        "rated_write_bytes": drive.get("rated_write_bytes"),
+        "rig": bool(header.get("rig")),
+        "started_utc_ms": (header["started"].get("utc_ns") or 0) // 10**6 or None,
+    }
+
+
+def step(event: dict) -> str:
+    """The label of the act that a step.start or step.end is of."""
+    return label(str(event.get("step")), event.get("point") or {})
+
+
+def of_step(event: dict, tail: "Tail") -> dict | None:
+    """A step that begins or ends; None of any other event."""
+    if event["kind"] not in ("step.start", "step.end", "run.end"):
+        return None
+    out = {"t": tail.axis_s(event["t_ns"]), "kind": event["kind"]}
+    if event["kind"] == "run.end":
+        return out | {"state": event["state"], "why": event.get("why")}
+    return out | {"label": step(event), "round": event.get("round"), "ok": event.get("ok"), "why": event.get("why")}
+
+
+def event(event: dict, tail: "Tail") -> list | None:
+    """[t, kind, words] for the list of events; None of those that it leaves out."""
+    kind = event["kind"]
+    if kind in QUIET:
+        return None
+    words = _words(kind, event)
+    return [tail.axis_s(event["t_ns"]), kind, words[:MOST_WORDS], _rig(event) if kind == "rig.hello" else None]
+
+
+def _words(kind: str, event: dict) -> str:
+    if kind == "step.start":
+        return f"{step(event)} begins" + (f", round {event['round']}" if event.get("round") else "")
+    if kind == "step.end":
+        return f"{step(event)} ends" if event.get("ok") else f"{step(event)} FAILS: {event.get('why')}"
+    if kind == "smart.end":
+        reason = REASONS.get(event.get("reason") or "", str(event.get("reason")))
+        return f"SMART {reason}" + ("" if event["ok"] else f": FAILED, {event.get('why')}")
+    if kind == "rig.hello":
+        return f"rig answers, boot {event['hello'].get('boot')}"
+    if kind == "load.first_io":
+        return f"first I/O of {event.get('step')}"
+    if kind == "note":
+        return f"note: {event.get('text')}"
+    if kind == "run.end":
+        return f"run ends: {event['state']}" + (f", {event['why']}" if event.get("why") else "")
+    rest = ", ".join(f"{key} {value}" for key, value in event.items() if key not in ("t_ns", "kind", "step"))
+    return f"{kind} {event.get('step', '')}: {rest}" if rest else kind
+
+
+def _rig(event: dict) -> dict:
+    """What the rig card says, of a hello."""
+    hello = event["hello"]
+    rails = [rail for rail in hello.get("rails") or [] if isinstance(rail, dict)]
+    dates = [(rail.get("calibration") or {}).get("date") for rail in rails if isinstance(rail.get("calibration"), dict)]
+    return {
+        "board": str(hello.get("board"))[:80],
+        "firmware": str(hello.get("firmware"))[:40],
+        "simulated": bool(hello.get("simulated")),
+        "rails": [
+            {
+                "name": str(rail.get("name") or rail.get("rail"))[:40],
+                "chip": str(rail.get("chip"))[:40],
+                "samples_per_s": round(1e9 / rail["conversion_ns"]) if _positive(rail.get("conversion_ns")) else None,
+            }
+            for rail in rails[:16]
+        ],
+        "calibrated": [str(date)[:20] for date in dates if date],
+    }
+
+
+def _positive(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0

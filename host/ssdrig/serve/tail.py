@@ -1,0 +1,303 @@
+"""One run that is being written, followed from its folder alone: events, power, I/O and SMART as lists that only grow.
+
+Where a reader stands is four numbers, each of them given by the run folder and not by when it was read: bytes of
+events.jsonl, seconds of power, rows of I/O, readings of SMART. So a reader that comes again, to this process or to the
+next one, goes on exactly where it was."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ssdrig import integrity, journal
+from ssdrig.drive.smart import counters
+from ssdrig.drive.wear import wa
+from ssdrig.meter.samples import SECOND_NS, Follower
+from ssdrig.serve import said
+from ssdrig.serve.loads import Load
+from ssdrig.serve.preview import STEP_NS, Preview
+
+TENTHS = 6000  # of settled power that are kept: ten minutes
+LOOK_S = 1.0  # how often I/O, and settled power, are looked for
+ROWS = 500  # of one list, in one message
+PREVIEWS = 60  # in one message: the newest
+HEATS = 3600  # rows of I/O that have their latencies
+SILENT_NS = 12 * SECOND_NS  # a rail that says nothing for longer is not waited for
+BEHIND = 4 << 20  # bytes of rig.bin: the newest moments are not shown before the rest has been read
+
+
+class Place(NamedTuple):
+    """Where a reader stands: see above. As text, the id of a message."""
+
+    events: int = 0
+    power: int = 0
+    load: int = 0
+    smart: int = 0
+
+    def __str__(self) -> str:
+        return "-".join(map(str, self))
+
+
+def _begun(out: Path) -> tuple[int, str]:
+    """By when fio was started for it."""
+    try:
+        return (out.parent / "start.json").stat().st_mtime_ns, str(out)
+    except OSError:
+        return 0, str(out)
+
+
+def place(text: str | None) -> Place:
+    """A Place from its text; the beginning where it is none."""
+    parts = (text or "").split("-")
+    good = len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts)
+    return Place(*map(int, parts)) if good else Place()
+
+
+class Tail:
+    """step() reads what is new, in one thread; since() may be called from any."""
+
+    def __init__(self, folder: Path):
+        """Raises JournalError if it is no run folder."""
+        self.folder = folder
+        self.header = journal.run_header(folder)
+        self.started_ns = self.header["started"]["t_ns"]
+        self.k = int(self.header["drive"].get("time_dilation") or 1)
+        self.ended = False
+        self._lock = threading.Lock()
+        self._follower = Follower(folder, step_ns=STEP_NS)
+        self._preview = Preview()
+        self._preview_at: int | None = None
+        self._next_look = 0.0
+        self._loads: list[tuple[str, Path]] = []  # steps with I/O and their folders, in order
+        self._jobs: dict[Path, Load] = {}  # of the latest of them
+        self._offset = 0
+        self._sealed = False
+        self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
+        self._worst_ns = 0
+        self._seconds: list[list] = []
+        self._tenths: list[list] = []
+        self._tenths_from = 0  # index of the first that is kept
+        self._open: dict[
+            int, dict[str, list]
+        ] = {}  # start of a step -> rail -> [n, mean, least, greatest, J, lost, err]
+        self._rows: list[list] = []
+        self._smart: list[dict] = []
+        self._snapshots: list[dict] = []
+        self._newest: list[tuple[int, float, float, float]] = []
+
+    # ---- reading
+
+    def step(self) -> bool:
+        """Read what is new; whether there was anything."""
+        before = self._counts()
+        held = journal.lock_is_held(self.folder)  # before the rest: what was written until then is read below
+        self._read_events()
+        looked = time.monotonic() >= self._next_look
+        if looked or not held:
+            self._next_look = time.monotonic() + LOOK_S
+            self._read_power(not held)
+            self._read_loads()
+        self._read_preview()
+        self.ended = not held
+        return self._counts() != before
+
+    def _counts(self) -> tuple:
+        newest = self._newest[-1][0] if self._newest else 0
+        return (
+            self._offset,
+            self._tenths_from + len(self._tenths),
+            len(self._rows),
+            len(self._smart),
+            newest,
+            self.ended,
+        )
+
+    def _read_events(self) -> None:
+        try:
+            with open(self.folder / "events.jsonl", "rb") as f:
+                f.seek(self._offset)
+                data = f.read()
+        except OSError:
+            return
+        for line in data.split(b"\n")[:-1]:
+            self._offset += len(line) + 1
+            has_seal = integrity.SEAL.search(line) is not None
+            self._sealed |= has_seal
+            for event in integrity.lines(line + b"\n").events if has_seal or not self._sealed else ():
+                self._take(event)
+
+    def _take(self, event: dict) -> None:
+        kind = event["kind"]
+        with self._lock:
+            self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
+        if kind == "rig.hello":
+            self._preview.hello(event["hello"])
+        elif kind == "step.start":
+            for key in ("fio", "played"):
+                if isinstance(event.get(key), str):
+                    self._loads.append((said.step(event), self.folder / key / event[key]))
+        elif kind == "smart.end" and event["ok"]:
+            self._read_smart(event["n"])
+
+    def _read_smart(self, number: int) -> None:
+        try:
+            path = self.folder / "smart" / f"{number:03}.json"
+            snapshot = counters.snapshot(json.loads(path.read_bytes()))
+            row = {"t": self.axis_s(snapshot["t_ns"]), "C": snapshot["temperature_C"]}
+            row["host"], row["nand"] = snapshot["host_written_bytes"], snapshot["nand_written_bytes"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            return
+        if self._snapshots:
+            found = wa.between(self._snapshots[0], snapshot)
+            row |= {"wa": found.value, "wa_error": found.error, "wa_why": found.why}
+        self._snapshots = [*self._snapshots[:1], snapshot]
+        with self._lock:
+            self._smart.append(row)
+
+    def _read_power(self, final: bool) -> None:
+        for rail, second in self._follower.seconds(final):
+            row = [second.samples, second.p_mean_W, second.p_min_W, second.p_max_W, second.energy_J, second.lost]
+            self._open.setdefault(second.t_ns, {})[rail] = [*row, second.t_err_ns]
+        self._settle(final)
+
+    def _settle(self, final: bool) -> None:
+        """Steps that all rails have passed become rows; tenths of a second that is over become its row."""
+        rails = self._follower.rail_names()
+        newest = {rail: max((t for t, of in self._open.items() if rail in of), default=0) for rail in rails}
+        passed = min(newest.values(), default=0)  # each rail's rows come a second at a time, in order
+        last = max(newest.values(), default=0)
+        passed = last if final else max(passed, last - SILENT_NS)
+        whole_ns = (passed // SECOND_NS + 1) * SECOND_NS if passed else 0
+        due = sorted(t for t in self._open if t < whole_ns)
+        if not due:
+            return
+        tenths: list[list] = []
+        by_second: dict[int, list[list]] = {}
+        for t in due:
+            each = self._open.pop(t)
+            if set(each) != set(rails):
+                continue  # of a rail that was silent nothing is known, so of the sum, too
+            rows = list(each.values())
+            total = [sum(row[i] for row in rows) for i in range(1, 6)]
+            tenths.append([self.axis_s(t), *(round(v, 5) for v in (total[1], total[0], total[2]))])
+            by_second.setdefault(t // SECOND_NS * SECOND_NS, []).append([sum(row[0] for row in rows), *total])
+            self._worst_ns = max(row[6] for row in rows)
+        seconds = [self._second(t, rows) for t, rows in sorted(by_second.items())]
+        with self._lock:
+            self._tenths += tenths
+            self._seconds += seconds
+            over = max(0, len(self._tenths) - TENTHS)
+            self._tenths_from += over
+            del self._tenths[:over]
+            self._preview.forget(whole_ns)
+            self._newest = [row for row in self._newest if row[0] >= whole_ns]
+
+    def _second(self, t_ns: int, rows: list[list]) -> list:
+        """[t, least W, mean W, greatest W, J, lost, µs of clock error] of a second of drive time's tenths."""
+        samples = sum(row[0] for row in rows)
+        mean = sum(row[0] * row[1] for row in rows) / samples
+        least, most = min(row[2] for row in rows), max(row[3] for row in rows)
+        joules, lost = sum(row[4] for row in rows) / self.k, sum(row[5] for row in rows)
+        return [
+            self.axis_s(t_ns),
+            round(least, 5),
+            round(mean, 5),
+            round(most, 5),
+            round(joules, 6),
+            lost,
+            round(self._worst_ns / 1000),
+        ]
+
+    def _read_preview(self) -> None:
+        if self._preview_at is None or self._follower.offset - self._preview_at > BEHIND:
+            self._preview_at = self._follower.offset
+        records = journal.records(self.folder, self._preview_at, BEHIND)
+        if records.next_offset == self._preview_at:
+            return
+        self._preview_at = records.next_offset
+        self._preview.feed(records)
+        with self._lock:
+            self._newest = self._preview.rows()
+
+    def _read_loads(self) -> None:
+        """What the jobs of each step have added, in the order in which they were started."""
+        while self._loads:
+            step, folder = self._loads[0]
+            over = len(self._loads) > 1  # nothing is added any more
+            for out in sorted(folder.rglob("out.json"), key=_begun):
+                job = self._jobs.setdefault(out, Load(out))
+                while True:
+                    rows = [self._row(step, row) for row in job.rows()]
+                    with self._lock:
+                        self._rows += rows
+                        for row in self._rows[-HEATS - len(rows) - 1 : -HEATS]:
+                            row[6] = []
+                    if not job.behind:
+                        break
+            if not over:
+                return
+            self._jobs.clear()
+            del self._loads[0]
+
+    def _row(self, step: str, row: dict) -> list:
+        """[t, step, IOPS, B/s, mean µs, P99 µs, heat] of drive time."""
+        k, rounded = self.k, lambda v: None if v is None else round(v, 1)
+        return [
+            self.axis_s(row["t_ns"]),
+            step,
+            round(row["iops"] * k),
+            round(row["bw"] * k),
+            rounded(row["lat_us"]),
+            rounded(row["p99_us"]),
+            row["heat"],
+        ]
+
+    def axis_s(self, t_ns: int) -> float:
+        """Host time -> seconds of drive time since the start of the run."""
+        return round((t_ns - self.started_ns) / 1e9 / self.k, 3)
+
+    # ---- what a reader gets
+
+    def since(self, at: Place, tenths: int, preview_ns: int) -> tuple[dict | None, Place, int, int]:
+        """What there is behind a place, the place behind that, and the same of the tenths (a count) and the newest
+        moments (a time), of which older ones are left out: (message or None, place, tenths, preview_ns)."""
+        with self._lock:
+            events = self._events_behind(at.events)[:ROWS]
+            seconds, rows = self._seconds[at.power : at.power + ROWS], self._rows[at.load : at.load + ROWS]
+            smart = self._smart[at.smart : at.smart + ROWS]
+            first = max(tenths, self._tenths_from)
+            fine = self._tenths[first - self._tenths_from :][:ROWS]
+            newest = [row for row in self._newest if row[0] > preview_ns][-PREVIEWS:]
+            more = len(events) == ROWS or len(seconds) == ROWS or len(rows) == ROWS or len(fine) == ROWS
+        message: dict = {}
+        if events:
+            at = at._replace(events=events[-1][0])
+            message["events"] = [line for _, line, _ in events if line]
+            message["steps"] = [line for _, _, line in events if line]
+        for name, found in (("seconds", seconds), ("load", rows), ("smart", smart), ("tenths", fine)):
+            if found:
+                message[name] = found
+        if newest:
+            message["preview"] = [[self.axis_s(t), *(round(v, 4) for v in watts)] for t, *watts in newest]
+        at = Place(at.events, at.power + len(seconds), at.load + len(rows), at.smart + len(smart))
+        if message and more:
+            message["more"] = True
+        return message or None, at, first + len(fine), newest[-1][0] if newest else preview_ns
+
+    def _events_behind(self, offset: int) -> list:
+        """The latest are asked for as a rule, so it is looked for from the end."""
+        n = len(self._events)
+        while n and self._events[n - 1][0] > offset:
+            n -= 1
+        return self._events[n:]
+
+    def waiting(self, at: Place) -> bool:
+        """Whether since() would give more than the newest moments."""
+        with self._lock:
+            behind = self._events and self._events[-1][0] > at.events
+            return bool(behind) or at[1:] != (len(self._seconds), len(self._rows), len(self._smart))
+
+    def facts(self) -> dict:
+        """What a page says of the run that does not change while it goes on."""
+        return said.facts(self.header)
