@@ -28,8 +28,8 @@ RETENTION_COUNTERS = {
 
 
 def screen(found: dict, width: int | None = None, colour: bool | None = None, explain: bool = False) -> str:
-    """What standing.report() found, in at most `width` columns (default: the terminal's, at most 100). Text of the drive
-    is made printable. explain: with what the retention figure means."""
+    """What standing.report() found, in at most `width` columns (default: the terminal's, at most 100). Text of the
+    drive is made printable. explain: with what the retention figure means."""
     found = _printable(found)
     width = min(width or shutil.get_terminal_size((80, 24)).columns, 100)
     paint = painter(sys.stdout) if colour is None else painted if colour else lambda text, name: text
