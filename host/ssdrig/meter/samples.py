@@ -247,6 +247,11 @@ class Follower:
         """How many bytes of rig.bin have been read."""
         return self._offset
 
+    @property
+    def hello(self) -> dict | None:
+        """What the board said last of itself, as far as it has been followed."""
+        return next((boot.hello for boot in reversed(self._decoder.boots) if boot.hello), None)
+
     def rail_names(self) -> list[str]:
         """Names of the rails that the rig has, as far as it has been followed."""
         return list(self._decoder.rail_names().values())

@@ -199,7 +199,7 @@ const Panels = (() => {
   const LEAST_s = 4;
   const widened = (a, b) => { const more = Math.max(0, LEAST_s - (b - a)) / 2; return [a - more - 0.5, b + more + 0.5]; };
 
-  // One panel. spec: {el, kind, wide, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, scale, height, width, labels}
+  // One panel. spec: {el, kind, wide, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, scale, height, width, labels, moves: whether y and C change}
   function panel(spec, page) {
     const stroke = () => css("--ink-soft"), grid = { stroke: () => css("--grid"), width: enlarged }, k = enlarged;
     const font = `${12 * k}px system-ui, sans-serif`, pad = (spec.wide ? 58 : 14) * k;
@@ -211,9 +211,9 @@ const Panels = (() => {
       { ...axis, label: spec.unit, size: 62 * k, space: 30 * k, values: (u, v) => v.map((value) => short(value, spec.scale)) },
     ];
     const series = [{}, { scale: "y", paths: () => null, points: { show: false } }];
-    const scales = { x: { time: false, range: (u, a, b) => widened(a, b) }, y: { distr: spec.log ? 3 : 1, range: spec.y } }, data = [xs, flat];
+    const scales = { x: { time: false, range: (u, a, b) => widened(a, b) }, y: { distr: spec.log ? 3 : 1, range: spec.moves ? () => spec.y : spec.y } }, data = [xs, flat];
     if (spec.C) {
-      scales.C = { range: spec.C };
+      scales.C = { range: spec.moves ? () => spec.C : spec.C };
       axes.push({ ...axis, scale: "C", side: 1, label: "°C", size: 40 * k, space: 30 * k, grid: { show: false } });
       series.push({ scale: "C", paths: () => null, points: { show: false } });
       data.push(flat.map(() => spec.C[0]));

@@ -14,6 +14,7 @@ DEFAULT_PORT = 8017
 NICE = 10
 MOST_CONNECTIONS = 200
 MOST_HEAD_BYTES = 16384
+BACKLOG = 128
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,6 +99,7 @@ def listening(port: int) -> list[socket.socket]:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             one.bind((address, port))
+            one.listen(BACKLOG)  # from here on who asks is answered, if only in a moment
         except OSError as error:
             one.close()
             if family == socket.AF_INET6:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 TOKEN_BYTES = 32
 MOST_BODY = 1 << 16
 MOST_URL = 4096
+MOST_HEADERS = 64
 FETCHED_BY = ("same-origin", "none")
 PAGE = re.compile(r"/page/[A-Za-z0-9_-]{43}")  # a report page: its name, 256 bits, is its key
 HEADERS = {
@@ -40,6 +41,8 @@ def refuse(
     method: str, path: str, headers: list[tuple[bytes, bytes]], allowed: frozenset[str], token: str
 ) -> Refused | None:
     """Why a request is refused; None: it may go on. `headers`: names in lower case, as they came."""
+    if len(headers) > MOST_HEADERS:
+        return Refused(431, f"at most {MOST_HEADERS} headers")
     said: dict[str, str] = {}
     for raw, value in headers:
         name = raw.decode("latin-1").lower()

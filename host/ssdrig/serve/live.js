@@ -108,7 +108,7 @@ const Live = (() => {
     if (frozen != null && shown.size) return;
     scales();
     for (const [id, spec] of Object.entries(SPECS)) {
-      if (!shown.has(id)) shown.set(id, Panels.panel({ ...spec, x: [0, 60], el: $(id), width: $(id).clientWidth, labels: false }, page));
+      if (!shown.has(id)) shown.set(id, Panels.panel({ ...spec, moves: true, x: [0, 60], el: $(id), width: $(id).clientWidth, labels: false }, page));
       Panels.show(shown.get(id), spec.keep());
     }
   }
@@ -142,7 +142,7 @@ const Live = (() => {
       ["P99 latency", last(run.lat_p99, from) == null ? "–" : `${num(last(run.lat_p99, from) / 1000, 2)} ms`, `mean ${last(run.lat_mean, from) == null ? "–" : num(last(run.lat_mean, from) / 1000, 2) + " ms"}`],
       ["Energy per I/O", joule == null ? "–" : `${num(joule, 1)} µJ`, `${num(run.joules / 1000, 2)} kJ so far`],
       ["Drive", newest?.C == null ? "–" : `${num(newest.C, 0)} °C`, newest ? `read at ${clock(newest.t)}` : "not read yet"],
-      ["WA", newest?.wa == null ? "–" : `${num(newest.wa, 2)} ± ${num(newest.wa_error, 2)}`, newest?.wa == null ? (newest?.wa_why ?? "").slice(0, 60) : "since the first reading"],
+      ["WA", newest?.wa == null ? "–" : `${num(newest.wa, 2)} ± ${num(newest.wa_error, 2)}`, newest?.wa == null ? (newest?.wa_why ?? "").slice(0, 60) : `since the reading at ${clock(newest.since)}`],
     ];
     const box = $("tiles");
     if (box.children.length !== rows.length) box.replaceChildren(...rows.map(([name]) => el("div", null, {}, el("dt", name), el("dd", ""), el("small", "", { class: "soft" }))));
@@ -173,13 +173,13 @@ const Live = (() => {
     list.scrollTop = stays;
   }
   function rig() {
-    const of = run.rig, lost = `${num(run.lost, 0)} conversions lost`;
+    const of = run.rig, lost = run.clock_us == null ? "No power has settled yet" : `${num(run.lost, 0)} conversions lost`;
     if (!run.facts.rig) return $("rig").replaceChildren(el("p", "No rig: power is not measured.", { class: "soft" }));
     if (!of) return $("rig").replaceChildren(el("p", "The rig has not answered yet.", { class: "soft" }));
     $("rig").replaceChildren(
-      el("p", `${of.simulated ? "SIMULATED " : ""}${of.board}, firmware ${of.firmware}`),
+      el("p", `${of.simulated && !of.board.includes("SIMULATED") ? "SIMULATED " : ""}${of.board}, firmware ${of.firmware}`),
       ...of.rails.map((rail) => el("p", `${rail.name}: ${rail.chip}${rail.samples_per_s ? `, ${num(rail.samples_per_s, 0)} samples a second` : ""}`, { class: "soft" })),
-      el("p", `${lost}; clock ±${num(run.clock_us, 0)} µs; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
+      el("p", `${lost}; clock within ±${run.clock_us == null ? "–" : run.clock_us >= 10_000 ? `${num(run.clock_us / 1000, 0)} ms` : `${num(run.clock_us, 0)} µs`}; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
     );
     if (of.rails.length > 1) $("power-p").textContent = "10 rows a second of 100 ms each: mean of all rails together; the band reaches from the sum of their lowest to the sum of their highest samples, between which the power was. Dashed: preview, not settled yet.";
     else $("power-p").textContent = "10 rows a second, each least – mean – greatest of 100 ms. Dashed: preview, not settled yet.";

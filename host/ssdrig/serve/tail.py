@@ -22,6 +22,8 @@ TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for
 ROWS = 500  # of one list, in one message
 PREVIEWS = 60  # in one message: the newest
+BASES = ("before", "round", "idle")  # readings, before a load, that write amplification is counted from
+MANY = 3000  # rows of settled power that are taken up at a time
 HEATS = 3600  # rows of I/O that have their latencies
 SILENT_NS = 12 * SECOND_NS  # a rail that says nothing for longer is not waited for
 BEHIND = 4 << 20  # bytes of rig.bin: the newest moments are not shown before the rest has been read
@@ -74,7 +76,6 @@ class Tail:
         self._offset = 0
         self._sealed = False
         self._events: list[tuple[int, list | None, dict | None]] = []  # offset behind it, said.event(), said.of_step()
-        self._worst_ns = 0
         self._seconds: list[list] = []
         self._tenths: list[list] = []
         self._tenths_from = 0  # index of the first that is kept
@@ -83,7 +84,7 @@ class Tail:
         ] = {}  # start of a step -> rail -> [n, mean, least, greatest, J, lost, err]
         self._rows: list[list] = []
         self._smart: list[dict] = []
-        self._snapshots: list[dict] = []
+        self._base: dict | None = None  # the reading that write amplification is counted from
         self._newest: list[tuple[int, float, float, float]] = []
 
     # ---- reading
@@ -96,8 +97,8 @@ class Tail:
         looked = time.monotonic() >= self._next_look
         if looked or not held:
             self._next_look = time.monotonic() + LOOK_S
-            self._read_power(not held)
             self._read_loads()
+            self._read_power(not held)
         self._read_preview()
         self.ended = not held
         return self._counts() != before
@@ -131,32 +132,38 @@ class Tail:
         kind = event["kind"]
         with self._lock:
             self._events.append((self._offset, said.event(event, self), said.of_step(event, self)))
-        if kind == "rig.hello":
-            self._preview.hello(event["hello"])
-        elif kind == "step.start":
-            for key in ("fio", "played"):
-                if isinstance(event.get(key), str):
-                    self._loads.append((said.step(event), self.folder / key / event[key]))
+        if kind == "step.start":
+            kind = "played" if isinstance(event.get("played"), str) else "fio"
+            name = event.get(kind)
+            path = self.folder / kind / (name if isinstance(name, str) else event["step"])
+            if self._inside(path):
+                self._loads.append((said.step(event), path))
         elif kind == "smart.end" and event["ok"]:
             self._read_smart(event["n"])
 
     def _read_smart(self, number: int) -> None:
         try:
             path = self.folder / "smart" / f"{number:03}.json"
+            if not self._inside(path):
+                return
             snapshot = counters.snapshot(json.loads(path.read_bytes()))
             row = {"t": self.axis_s(snapshot["t_ns"]), "C": snapshot["temperature_C"]}
             row["host"], row["nand"] = snapshot["host_written_bytes"], snapshot["nand_written_bytes"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             return
-        if self._snapshots:
-            found = wa.between(self._snapshots[0], snapshot)
+        if snapshot["reason"] in BASES:
+            self._base = snapshot
+        elif self._base:
+            found = wa.between(self._base, snapshot)
             row |= {"wa": found.value, "wa_error": found.error, "wa_why": found.why}
-        self._snapshots = [*self._snapshots[:1], snapshot]
+            row["since"] = self.axis_s(self._base["t_ns"])
         with self._lock:
             self._smart.append(row)
 
     def _read_power(self, final: bool) -> None:
-        for rail, second in self._follower.seconds(final):
+        for count, (rail, second) in enumerate(self._follower.seconds(final), 1):
+            if count % MANY == 0:  # of a run that has gone on for long, some at a time
+                self._settle(False)
             row = [second.samples, second.p_mean_W, second.p_min_W, second.p_max_W, second.energy_J, second.lost]
             self._open.setdefault(second.t_ns, {})[rail] = [*row, second.t_err_ns]
         self._settle(final)
@@ -181,8 +188,9 @@ class Tail:
             rows = list(each.values())
             total = [sum(row[i] for row in rows) for i in range(1, 6)]
             tenths.append([self.axis_s(t), *(round(v, 5) for v in (total[1], total[0], total[2]))])
-            by_second.setdefault(t // SECOND_NS * SECOND_NS, []).append([sum(row[0] for row in rows), *total])
-            self._worst_ns = max(row[6] for row in rows)
+            by_second.setdefault(t // SECOND_NS * SECOND_NS, []).append(
+                [sum(row[0] for row in rows), *total, max(row[6] for row in rows)]
+            )
         seconds = [self._second(t, rows) for t, rows in sorted(by_second.items())]
         with self._lock:
             self._tenths += tenths
@@ -206,12 +214,13 @@ class Tail:
             round(most, 5),
             round(joules, 6),
             lost,
-            round(self._worst_ns / 1000),
+            round(max(row[6] for row in rows) / 1000),
         ]
 
     def _read_preview(self) -> None:
         if self._preview_at is None or self._follower.offset - self._preview_at > BEHIND:
             self._preview_at = self._follower.offset
+            self._preview.hello(self._follower.hello)
         records = journal.records(self.folder, self._preview_at, BEHIND)
         if records.next_offset == self._preview_at:
             return
@@ -225,7 +234,7 @@ class Tail:
         while self._loads:
             step, folder = self._loads[0]
             over = len(self._loads) > 1  # nothing is added any more
-            for out in sorted(folder.rglob("out.json"), key=_begun):
+            for out in sorted(filter(self._inside, folder.rglob("out.json")), key=_begun):
                 job = self._jobs.setdefault(out, Load(out))
                 while True:
                     rows = [self._row(step, row) for row in job.rows()]
@@ -239,6 +248,10 @@ class Tail:
                 return
             self._jobs.clear()
             del self._loads[0]
+
+    def _inside(self, path: Path) -> bool:
+        """Whether it lies in the run folder, wherever links lead."""
+        return path.resolve().is_relative_to(self.folder.resolve())
 
     def _row(self, step: str, row: dict) -> list:
         """[t, step, IOPS, B/s, mean µs, P99 µs, heat] of drive time."""

@@ -1,0 +1,296 @@
+"""The server of the bench in the browser: who is refused, what it answers, what a kill of it loses."""
+
+import json
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+import synthetic_run
+from browser_serving import Serving
+from growing_run import Growing
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ssdrig import cli
+from ssdrig.archive import labels
+from ssdrig.serve import guard
+from ssdrig.serve.pages import leads_out
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("served") / "runs"
+    how = {"zoom_s": 5, "logs": False, "smart_every_s": 3}
+    synthetic_run.write(root, [900] * 5 + [300, 500] * 3, name="a", **how)
+    synthetic_run.write(root, [900] * 5 + [400, 600] * 3, name="b", model=HOSTILE, **how)
+    labels.change(root / "b", title=HOSTILE, add=["review"])
+    return root
+
+
+@pytest.fixture(scope="module")
+def served(runs):
+    with Serving(runs) as one:
+        yield one
+
+
+def ids(served, words: str = "") -> dict[str, str]:
+    return {run["run"]: run["id"] for run in served.get(f"/api/runs?q={words}")["runs"]}
+
+
+def test_it_answers(served, runs):
+    assert served.get("/api/hello") | {"version": 0} == {
+        **{"version": 0, "root": str(runs), "runs": 2, "control": False, "live": []}
+    }
+    found = served.get("/api/runs?q=tag:review%20op:25")
+    assert found["count"] == 1 and found["runs"][0]["title"] == HOSTILE and found["runs"][0]["model"] == HOSTILE
+    assert served.get("/api/runs?limit=1&offset=1")["count"] == 2
+    status, _, body = served.ask("GET", "/api/runs?q=drve:990")
+    assert status == 400 and "drive" in json.loads(body)["do"]
+    drives = served.get("/api/drives")
+    assert sorted(drive["runs"] for drive in drives) == [1, 1]
+    wear = served.get(f"/api/drives/{drives[0]['id']}")
+    assert wear["wear"]["temperature_C"] in (40, 41, 42) and wear["wear"]["health_ok"] and len(wear["runs"]) == 1
+    assert wear["wear"]["host_written_bytes"] >= synthetic_run.TESTED_BYTES
+    for path in ("/api/drives/no", "/api/live/no", "/nothing", "/page/" + "x" * 43):
+        assert served.ask("GET", path)[0] == 404, path
+
+
+def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, runs):
+    both = [*ids(served).values()]
+    status, _, body = served.ask("POST", "/api/compare", {"runs": both})
+    assert status == 200, body
+    page = json.loads(body)["page"]
+    assert json.loads(served.ask("POST", "/api/compare", {"runs": both})[2])["page"] == page
+    status, headers, html = served.ask("GET", page, headers={"Authorization": None})
+    assert status == 200 and html.startswith(b"<!doctype html>") and b"<img src=x" not in html
+    policy = headers["content-security-policy"]
+    assert "sandbox allow-scripts" in policy and "allow-same-origin" not in policy and "connect-src" not in policy
+    assert "unsafe-inline'" not in policy.replace("style-src 'unsafe-inline'", "") and "default-src 'none'" in policy
+    assert served.ask("POST", "/api/compare", {"runs": ["no"]})[0] == 404
+    for wrong in ({}, {"runs": "a"}, {"runs": [1]}, {"runs": []}, b"[", b"{"):
+        assert served.ask("POST", "/api/compare", wrong)[0] == 400, wrong
+    assert served.ask("POST", "/api/compare", {"runs": both[:1] * 200})[0] == 200  # the same one
+    assert not (runs / "a" / "report.html").exists()
+
+
+def test_a_run_with_a_link_that_leads_out_of_it_makes_no_page(runs, tmp_path):
+    root = tmp_path / "runs"
+    made = synthetic_run.write(root, [900] * 5 + [300, 500] * 3, zoom_s=5, name="a")
+    assert leads_out(made) is None
+    (made / "smart" / "999.json").symlink_to("/etc/passwd")
+    (made / "inner").symlink_to(made / "smart")
+    assert leads_out(made) == "smart/999.json"
+    with Serving(root) as served:
+        status, _, body = served.ask("POST", "/api/compare", {"runs": [*ids(served).values()]})
+    assert status == 400 and "link" in json.loads(body)["expected"]
+
+
+def test_every_answer_has_its_headers(served):
+    for path, token in (("/", None), ("/api/hello", served.token), ("/api/hello", None), ("/nothing", served.token)):
+        _, headers, body = served.ask("GET", path, headers={"Authorization": f"Bearer {token}" if token else None})
+        assert {name: headers.get(name) for name in guard.HEADERS} == guard.HEADERS, path
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+        assert "set-cookie" not in headers and not any(name.startswith("access-control") for name in headers)
+        assert "server" not in headers and served.token.encode() not in body
+
+
+REFUSED = [
+    # DNS rebinding, a foreign name, an address of the network, no port, another port, none, two
+    *[
+        ("GET", "/api/hello", {"Host": host}, 403)
+        for host in ("evil.example", "evil.example:{port}", "192.168.0.9:{port}")
+    ],
+    *[
+        ("GET", "/", {"Host": host}, 403)
+        for host in ("evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "LOCALHOST:{port}.")
+    ],
+    ("GET", "/api/hello", {"Host": "127.0.0.1:{port}, evil.example"}, 403),
+    # no token, a wrong one, one in the wrong place
+    ("GET", "/api/hello", {"Authorization": None}, 401),
+    *[
+        ("GET", "/api/hello", {"Authorization": word}, 401)
+        for word in ("Bearer", "Bearer x", "Basic {token}", "{token}")
+    ],
+    ("GET", "/api/hello?t={token}", {"Authorization": None}, 401),
+    ("GET", "/api/hello", {"Authorization": None, "Cookie": "t={token}"}, 401),
+    ("GET", "/api/live/x", {"Authorization": None}, 401),
+    ("GET", "/nothing", {"Authorization": None}, 401),
+    ("POST", "/api/compare", {"Authorization": None}, 401),
+    ("POST", "/", {"Authorization": None}, 401),
+    ("POST", "/page/" + "x" * 43, {"Authorization": None}, 401),
+    # a page of another site, or of another port of this machine
+    ("GET", "/api/hello", {"Origin": "http://evil.example"}, 403),
+    ("GET", "/api/hello", {"Origin": "http://127.0.0.1:1"}, 403),
+    ("GET", "/api/hello", {"Origin": "https://127.0.0.1:{port}"}, 403),
+    ("GET", "/api/hello", {"Origin": "null"}, 403),
+    *[("GET", "/api/hello", {"Sec-Fetch-Site": word}, 403) for word in ("cross-site", "same-site", "x")],
+    ("POST", "/api/compare", {"Sec-Fetch-Site": "cross-site"}, 403),
+    # other methods, other bodies
+    *[(method, "/api/hello", {}, 405) for method in ("PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT")],
+    ("POST", "/api/compare", {"Content-Type": "text/plain"}, 415),
+    ("POST", "/api/compare", {"Content-Type": None}, 415),
+    ("POST", "/api/compare", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ("POST", "/api/hello", {"Content-Type": "application/json", "Content-Length": "0"}, 405),
+    # paths
+    *[
+        ("GET", path, {}, {400, 404, 405})
+        for path in (
+            *("/../etc/passwd", "/api/../../etc/passwd", "/page/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"),
+            *("/api/live/..%2f..%2fetc", "/api/drives/..%2f..", "/page/..%2f..%2fetc%2fpasswd", "/api/runs/../hello"),
+            *("//evil.example/", "/api\\hello", "/page/" + "a" * 42, "/page/" + "a" * 44, "/page/", "/api/live/%00"),
+            *("/static/x.js", "/run.json", "/api", "/.git/config", "/api/live/a/act", "/x" * 3000),
+        )
+    ],
+    ("POST", "/api/live/a/act", {"Content-Type": "application/json", "Content-Length": "2"}, 403),
+]
+
+
+def test_there_are_enough_hostile_requests():
+    assert len(REFUSED) >= 55
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status"), REFUSED)
+def test_refused(served, method, path, headers, status):
+    def filled(text):
+        return text and text.replace("{port}", str(served.port)).replace("{token}", served.token)
+
+    body = b"{}" if "act" in path and method == "POST" else None
+    head = {name: filled(value) for name, value in headers.items()}
+    got, _, said = served.ask(method, filled(path), body, head)
+    assert got in (status if isinstance(status, set) else {status}), said
+    assert b"root:" not in said and str(served.token).encode() not in said
+
+
+RAW = [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.0\r\n\r\n",
+    b"GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
+    b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nHost: evil.example\r\n\r\n",
+    b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer x\r\nAuthorization: Bearer {token}\r\n\r\n",
+    b"GET /api/hello HTTP/1.1\r\nHost : 127.0.0.1:{port}\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+    b"SSH-2.0-x\r\n\r\n",
+    b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n" + b"".join(b"X-%d: y\r\n" % n for n in range(3000)) + b"\r\n",
+    b"POST /api/compare HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+    b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nffffff\r\n",
+    b"POST /api/compare HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{}",
+    b"POST /api/compare HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+    b"Content-Type: application/json\r\nContent-Length: -1\r\n\r\n{}",
+    b"GET /api/live/x HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    b"\0" * 2000 + b"\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("raw", RAW)
+def test_raw_requests_are_refused_and_the_server_goes_on(served, raw):
+    raw = raw.replace(b"{port}", str(served.port).encode()).replace(b"{token}", served.token.encode())
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as s:
+        s.sendall(raw)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := s.recv(65536):
+            answer += piece
+    assert answer == b"" or answer.split(b" ", 2)[1][:1] == b"4", answer[:200]
+    assert served.get("/api/hello")["runs"] == 2
+
+
+@given(st.binary(max_size=80))
+def test_the_guard_lets_nothing_through_without_its_token(data):
+    allowed, text = guard.hosts(8017), data.decode("latin-1")
+    head = [(b"host", b"127.0.0.1:8017")]
+    for method in ("GET", "POST", text[:5]):
+        for more in ([], [(b"authorization", data)], [(b"cookie", data)]):
+            for path in ("/api/hello", "/" + text):
+                refused = guard.refuse(method, path, head + more, allowed, "t" * 43)
+                assert refused or path == "/" or guard.PAGE.fullmatch(path)
+    for name in (b"", data, b"evil", b"127.0.0.1:8017\n", b" 127.0.0.1:8017"):
+        if name not in (b"127.0.0.1:8017", b"localhost:8017", b"[::1]:8017"):
+            assert guard.refuse("GET", "/", [(b"host", name)], allowed, "t" * 43).status == 403
+    assert (
+        guard.refuse("GET", "/api/hello", [*head, (b"authorization", b"Bearer " + b"t" * 43)], allowed, "t" * 43)
+        is None
+    )
+
+
+def test_it_listens_on_loopback_only(served):
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    port = f"{served.port:04X}"
+    found = {row[1].split(":")[0] for row in listening if row[1].endswith(":" + port) and row[3] == "0A"}
+    assert found == {"0100007F"}
+
+
+def test_a_port_that_is_taken_and_root_are_refused(served, runs, capsys, monkeypatch):
+    root = ["--as-root"] if os.geteuid() == 0 else []
+    assert cli.main(["serve", str(runs), "--port", str(served.port), *root]) == 2
+    assert "--port" in capsys.readouterr().err
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert cli.main(["serve", str(runs)]) == 2 and "root" in capsys.readouterr().err
+    assert cli.main(["serve", str(runs), "--as-root", "--port", "99999"]) == 2
+    assert cli.main(["serve", str(runs / "nowhere"), "--as-root", "--port", "0"]) == 2
+
+
+def test_killed_and_started_again_nothing_is_lost_or_doubled(runs, tmp_path):
+    """A reader that comes again to the next server, with the id of the last message that it had, goes on there."""
+    growing = Growing(runs / "a", tmp_path / "runs")
+    pieces: dict[str, list] = {}
+    at = ""
+    try:
+        for share in (0.3, 0.7, 1.0):
+            growing.to(growing.began_ns + int(share * (growing.end_ns - growing.began_ns)))
+            ends = share == 1.0
+            if ends:
+                growing.end()
+            with Serving(tmp_path / "runs") as served:
+                (one,) = ids(served).values()
+                for kind, place, said in served.stream(one, at):
+                    at = place
+                    for name in ("events", "steps", "seconds", "load", "smart"):
+                        pieces.setdefault(name, []).extend(said.get(name, []))
+                    if kind == "more" and not ends and said.get("seconds") and not said.get("more"):
+                        break
+                served.end(signal.SIGKILL)
+        with Serving(tmp_path / "runs") as served:
+            whole = [said for _, _, said in served.stream(one)]
+    finally:
+        growing.gone()
+    for name, rows in pieces.items():
+        once = [row for said in whole for row in said.get(name, [])]
+        assert rows == once and (once or name == "smart"), name
+
+
+def test_a_run_that_goes_on_is_found_and_its_newest_moments_come(runs, tmp_path):
+    growing = Growing(runs / "a", tmp_path / "runs")
+    growing.to(growing.began_ns + 4 * 10**9)
+    with Serving(tmp_path / "runs") as served:
+        (one,) = served.get("/api/hello")["live"]
+        assert one["state"] == "running"
+        stop = threading.Event()
+
+        def grow():
+            t_ns = growing.began_ns + 4 * 10**9
+            while not stop.wait(0.02) and t_ns < growing.end_ns:
+                t_ns += 40_000_000
+                growing.to(t_ns)
+
+        thread = threading.Thread(target=grow)
+        thread.start()
+        try:
+            seen = set()
+            for _, _, said in served.stream(one["id"]):
+                seen |= {name for name in ("preview", "tenths", "seconds", "load", "events") if said.get(name)}
+                if len(seen) == 5:
+                    break
+        finally:
+            stop.set()
+            thread.join()
+            growing.gone()
+    assert len(seen) == 5

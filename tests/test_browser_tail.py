@@ -1,0 +1,211 @@
+"""A run that goes on, as the bench in the browser follows it: what comes out depends on the folder alone, nothing comes
+twice, nothing is left out, whenever it is read and however often the reading process is new."""
+
+import json
+
+import numpy as np
+import pytest
+import synthetic_run
+from growing_run import Growing
+
+from ssdrig import rigbin
+from ssdrig.meter import samples
+from ssdrig.serve import preview as previews
+from ssdrig.serve.loads import Load
+from ssdrig.serve.tail import Place, Tail, place
+
+IOPS = [20000] * 6 + [1000, 3000] * 3 + [0, 0, 500]
+WATTS = ((-100.0, 4.0), (0.0, 2.5), (4.0, 6.0))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    how = {"watts": WATTS, "zoom_s": 6, "smart_every_s": 3, "logs": False}
+    return synthetic_run.write(tmp_path_factory.mktemp("whole"), IOPS, **how)
+
+
+def all_of(tail: Tail, at: Place = Place()) -> tuple[dict, Place]:
+    """Everything behind a place, one list for each kind."""
+    out: dict[str, list] = {}
+    tenths = 0
+    while True:
+        tail._next_look = 0  # as if a second had passed
+        news = tail.step()
+        while True:
+            message, at, tenths, _ = tail.since(at, tenths, 1 << 62)
+            if message is None:
+                break
+            for name, rows in message.items():
+                if isinstance(rows, list) and name != "preview":
+                    out.setdefault(name, []).extend(rows)
+        if not news:
+            return out, at
+
+
+@pytest.fixture
+def growing(whole, tmp_path):
+    made = Growing(whole, tmp_path / "runs")
+    yield made
+    made.gone()
+
+
+def test_pieces_come_to_the_same_as_the_whole(whole, growing):
+    """Read at odd times, by a process that is new each third time, which its reader tells where it was."""
+    pieces: dict[str, list] = {}
+    at, tail = Place(), Tail(growing.folder)
+    for n, t_ns in enumerate(np.linspace(growing.began_ns, growing.end_ns, 29).astype(int).tolist()):
+        growing.to(t_ns)
+        if n % 3 == 0:
+            tail, at = Tail(growing.folder), place(str(at))
+        found, at = all_of(tail, at)
+        for name, rows in found.items():
+            if name != "tenths":
+                pieces.setdefault(name, []).extend(rows)
+    growing.end()
+    tail = Tail(growing.folder)
+    rest, at = all_of(tail, at)
+    for name, rows in rest.items():
+        pieces.setdefault(name, []).extend(rows)
+    once, end = all_of(Tail(growing.folder))
+    assert tail.ended and end == at
+    assert {"events", "steps", "seconds", "load", "smart"} <= once.keys()
+    for name in pieces.keys() - {"tenths"}:
+        assert pieces[name] == once[name], name
+
+
+def test_its_seconds_are_those_of_the_meter(whole):
+    found, _ = all_of(Tail(whole))
+    power = samples.load(whole)
+    first_ns = int(power.t_ns[0]) // samples.SECOND_NS * samples.SECOND_NS
+    exact = samples.per_second(power, first_ns, len(found["seconds"]))
+    began_s = first_ns / 1e9 - synthetic_run.T_RUN_NS / 1e9
+    assert [row[0] for row in found["seconds"]] == pytest.approx(began_s + np.arange(len(found["seconds"])), abs=1e-3)
+    for column, name, within in (
+        (1, "p_min_W", 1e-3),
+        (2, "p_mean_W", 2e-3),
+        (3, "p_max_W", 1e-3),
+        (4, "energy_J", 3e-3),
+    ):
+        assert [row[column] for row in found["seconds"]] == pytest.approx(getattr(exact, name), abs=within), name
+    assert sum(row[5] for row in found["seconds"]) == power.lost
+    tenths = np.array(found["tenths"])
+    assert np.allclose(np.diff(tenths[:, 0]), 0.1) and (tenths[:, 1] <= tenths[:, 2]).all()
+    assert (tenths[:, 2] <= tenths[:, 3]).all() and set(np.round(tenths[5:-5, 2], 1)) >= {2.5, 4.0, 6.0}
+
+
+def test_its_load_and_smart_are_those_of_the_run(whole):
+    found, _ = all_of(Tail(whole))
+    load = [row for row in found["load"] if row[1] == "load"]
+    assert [row[2] for row in load] == IOPS and load[0][3] == IOPS[0] * 4096
+    assert [row[4] for row in load] == [800.0 if n else None for n in IOPS]
+    assert [(row["C"], row["t"]) for row in found["smart"]][0] == (40, pytest.approx(0.605, abs=0.01))
+    assert found["smart"][-1]["wa"] == pytest.approx(3.0, abs=0.1) and found["smart"][0].get("wa") is None
+    kinds = [line["kind"] for line in found["steps"]]
+    assert kinds.count("step.start") == kinds.count("step.end") == 5 and kinds[-1] == "run.end"
+    assert all(isinstance(line[2], str) for line in found["events"])
+
+
+def test_the_preview_is_near_what_settles_and_comes_first(whole, growing):
+    tail = Tail(growing.folder)
+    growing.to(growing.began_ns)
+    tail.step()
+    ahead, settled = {}, {}
+    for t_ns in range(growing.began_ns, growing.end_ns, 100_000_000):
+        growing.to(t_ns)
+        tail._next_look = 0
+        tail.step()
+        message, *_ = tail.since(Place(1 << 40, 1 << 40, 1 << 40, 1 << 40), 0, 0)
+        for row in (message or {}).get("preview", []):
+            if row[0] not in ahead:
+                ahead[row[0]] = row, (t_ns - growing.began_ns) / 1e9
+        for row in (message or {}).get("tenths", []):
+            settled.setdefault(row[0], row)
+    assert len(ahead) > 100 and len(ahead.keys() & settled.keys()) > 80
+    late = [seen_s - t for t, (_, seen_s) in ahead.items()]
+    assert max(late[5:]) <= 0.35  # the row's own 0.1 s, a frame of 24 samples, and one look
+    for t in ahead.keys() & settled.keys():
+        assert ahead[t][0][2] == pytest.approx(settled[t][2], abs=0.9)
+    assert np.median([abs(ahead[t][0][2] - settled[t][2]) for t in ahead.keys() & settled.keys()]) < 0.01
+
+
+def test_two_rails_are_added_up_and_a_silent_one_is_no_power_at_all(tmp_path):
+    rails = [("3V3", ((-100.0, 1.0),), 1_000_000, None), ("aux", ((-100.0, 0.5),), 5_000_000, (4.0, 99.0))]
+    run = synthetic_run.write(tmp_path, [900] * 24, watts=((-100.0, 2.0),), more_rails=rails, logs=False)
+    found, _ = all_of(Tail(run))
+    known = [row for row in found["seconds"] if row[0] < 7]
+    assert known and [row[2] for row in known[1:-1]] == pytest.approx([3.5] * (len(known) - 2), abs=1e-3)
+    assert max(row[0] for row in found["seconds"]) < 9  # from then on a rail is missing
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "1-2-3", "a-b-c-d", "1-2-3-4-5", "-1-2-3-4", "9" * 20 + "-0-0-0", "١-1-1-1"]
+)
+def test_what_is_no_place_is_the_beginning(text):
+    assert place(text) == Place()
+    assert place("7-6-5-4") == Place(7, 6, 5, 4) and str(Place(7, 6, 5, 4)) == "7-6-5-4"
+
+
+def test_a_place_behind_the_end_gives_nothing(whole):
+    tail = Tail(whole)
+    _, end = all_of(tail)
+    assert tail.since(Place(*(2 * n + 9 for n in end)), 1 << 40, 1 << 62)[0] is None
+
+
+def test_messages_are_bounded(whole):
+    tail = Tail(whole)
+    all_of(tail)
+    tail._rows, tail._seconds = tail._rows * 500, tail._seconds * 500
+    message, *_ = tail.since(Place(), 0, 0)
+    assert message and len(message["load"]) == len(message["seconds"]) == 500 and message["more"]
+
+
+def test_nothing_outside_of_the_folder_is_read(whole, tmp_path):
+    growing = Growing(whole, tmp_path / "runs")
+    growing.to(1 << 62)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "out.json").write_text(json.dumps({"t_ns": 5, "span_s": 1, "iops": 666, "bw_bytes": 1}) + "\n")
+    line = {"t_ns": growing.end_ns, "kind": "step.start", "step": "x", "fio": "../../../secret"}
+    from ssdrig.integrity import sealed
+
+    with open(growing.folder / "events.jsonl", "ab") as f:
+        f.write(sealed(line, 999))
+        f.write(sealed({**line, "fio": "linked"}, 1000))
+    (growing.folder / "fio" / "linked").symlink_to(secret)
+    found, _ = all_of(Tail(growing.folder))
+    assert 666 not in [row[2] for row in found["load"]]
+    growing.end()
+
+
+def test_damage_is_passed_over(whole, growing):
+    growing.to(1 << 62)
+    data = bytearray((growing.folder / "events.jsonl").read_bytes())
+    data[200] ^= 1
+    (growing.folder / "events.jsonl").write_bytes(bytes(data))
+    (growing.folder / "fio/load/out.json").write_bytes(
+        b'{"t_ns": 1, "jobs": 7}\n[]\n\xff\n{"t_ns":' + b"[" * 5000 + b"\n"
+    )
+    (growing.folder / "smart/000.json").write_text("[")
+    found, _ = all_of(Tail(growing.folder))
+    assert len(found["events"]) > 5 and found["seconds"] and all(row[1] != "load" for row in found.get("load", []))
+
+
+def test_the_preview_takes_whatever_a_board_sends():
+    rng = np.random.default_rng(3)
+    for hello in (None, {}, {"rails": 5}, {"rails": [{"rail": 0, "config": 1}]}):
+        seen = previews.Preview(hello)
+        data = b"".join(
+            rigbin.encode(1, bytes([int(rng.choice([72, 83, 69]))]) + rng.bytes(int(rng.integers(0, 60))), 10**12 + n)
+            for n in range(200)
+        )
+        seen.feed(rigbin.decode(data))
+        assert seen.rows() == []
+
+
+def test_a_played_trace_has_rows_too(tmp_path):
+    out = tmp_path / "out.json"
+    out.write_text(
+        '{"t_ns": 5000000000, "span_s": 1.0, "iops": 70, "bw_bytes": 280000}\n{"t_ns": 6000000000, "iops": -1}\n'
+    )
+    load = Load(out)
+    assert [(row["iops"], row["bw"]) for row in load.rows()] == [(70, 280000)] and load.rows() == []
