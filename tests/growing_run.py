@@ -6,17 +6,20 @@ import os
 import shutil
 from pathlib import Path
 
-from ssdrig import rigbin
-
+from ssdrig import journal, rigbin
+from ssdrig.integrity import sealed
 
 TORN_BYTES = 20
 
 
 class Growing:
-    """A copy of the run `whole` in `runs`, empty at first and locked as by its writer; to(t_ns) adds what had been written
-    by then, torn: half of the next record, line and document is there, too. end() adds the rest and gives the lock back."""
+    """A copy of the run `whole` in `runs`, empty at first and locked as by its writer; to(t_ns) adds what had been
+    written by then, torn: half of the next record, line and document is there, too. end() adds the rest and gives the
+    lock back."""
 
-    def __init__(self, whole: Path, runs: Path, name: str = "growing"):
+    def __init__(self, whole: Path, runs: Path, name: str = "growing", shift_ns: int = 0):
+        """shift_ns: all of its times are later by this, such as to be of now."""
+        self._shift_ns = shift_ns
         self.folder = runs / name
         self.folder.mkdir(parents=True)
         self._lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT)
@@ -24,31 +27,38 @@ class Growing:
         self._whole = whole
         header = json.loads((whole / "run.json").read_text())
         header["run"] = name
+        header["started"]["t_ns"] += shift_ns
         self.began_ns = header["started"]["t_ns"]
         for path in ("rig.bin", "events.jsonl"):
             (self.folder / path).touch()
         self._done: dict[str, tuple[int, int]] = {}  # pieces that are written whole, bytes of the next
         self._pieces: dict[str, list[tuple[int, bytes]]] = {"rig.bin": self._records()}
-        lines = (whole / "events.jsonl").read_bytes().splitlines(keepends=True)
-        events = [json.loads(line) for line in lines]
+        events = [event | {"t_ns": event["t_ns"] + shift_ns} for event in journal.events(whole)]
         jobs = {e["step"] for e in events if e["kind"] == "step.start" and (whole / "fio" / e["step"]).is_dir()}
-        self._pieces["events.jsonl"] = [(event["t_ns"], line) for event, line in zip(events, lines)]
+        self._pieces["events.jsonl"] = [(event["t_ns"], sealed(event, n)) for n, event in enumerate(events)]
         for step in jobs:
             out = (whole / "fio" / step / "out.json").read_text().splitlines(keepends=True)
-            self._pieces[f"fio/{step}/out.json"] = [(t, line.encode()) for t, line in _timed(out)]
+            self._pieces[f"fio/{step}/out.json"] = self._timed(out)
         for event in events:
             if event["kind"] == "smart.end":
                 name_ = f"smart/{event['n']:03d}.json"
-                self._pieces[name_] = [(event["t_ns"] - 1, (whole / name_).read_bytes())]
+                document = json.loads((whole / name_).read_text())
+                document |= {key: document[key] + shift_ns for key in ("t_start_ns", "t_end_ns")}
+                self._pieces[name_] = [(event["t_ns"] - 1, json.dumps(document).encode())]
         self.end_ns = max(t for t, _ in self._pieces["events.jsonl"])
         (self.folder / "run.json").write_text(json.dumps(header))
 
     def _records(self) -> list[tuple[int, bytes]]:
         data = (self._whole / "rig.bin").read_bytes()
         found = rigbin.decode(data)
-        ends = [int(a + n) for a, n in zip(found.start, found.length)]
-        begins = [0, *ends[:-1]]
-        return [(int(t), data[a:z]) for t, a, z in zip(found.t_ns, begins, ends)]
+        rows = [(int(found.kind[i]), found.payload(i), int(found.t_ns[i]) + self._shift_ns) for i in range(len(found))]
+        return [(t_ns, rigbin.encode(kind, payload, t_ns)) for kind, payload, t_ns in rows]
+
+    def _timed(self, lines: list[str]) -> list[tuple[int, bytes]]:
+        """The lines of out.json that are ours, with their times."""
+        found = [json.loads(line) for line in lines if line.startswith('{"t_ns"')]
+        each = [document | {"t_ns": document["t_ns"] + self._shift_ns} for document in found]
+        return [(document["t_ns"], json.dumps(document).encode() + b"\n") for document in each]
 
     def to(self, t_ns: int) -> None:
         """All that had been written by then."""
@@ -75,14 +85,3 @@ class Growing:
 
     def gone(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _timed(lines: list[str]) -> list[tuple[int, str]]:
-    """The lines of out.json that are ours, with their times."""
-    out = []
-    for line in lines:
-        try:
-            out.append((json.loads(line)["t_ns"], line))
-        except (ValueError, KeyError, TypeError):
-            continue
-    return out

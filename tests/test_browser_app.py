@@ -172,7 +172,8 @@ RAW = [
     b"GET / HTTP/1.0\r\n\r\n",
     b"GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n",
     b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nHost: evil.example\r\n\r\n",
-    b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer x\r\nAuthorization: Bearer {token}\r\n\r\n",
+    b"GET /api/hello HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer x\r\n"
+    b"Authorization: Bearer {token}\r\n\r\n",
     b"GET /api/hello HTTP/1.1\r\nHost : 127.0.0.1:{port}\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
     b"SSH-2.0-x\r\n\r\n",

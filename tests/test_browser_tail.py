@@ -15,6 +15,7 @@ from ssdrig.serve.loads import Load
 from ssdrig.serve.tail import Place, Tail, place
 
 IOPS = [20000] * 6 + [1000, 3000] * 3 + [0, 0, 500]
+BEGIN = Place()
 WATTS = ((-100.0, 4.0), (0.0, 2.5), (4.0, 6.0))
 
 
@@ -24,7 +25,7 @@ def whole(tmp_path_factory):
     return synthetic_run.write(tmp_path_factory.mktemp("whole"), IOPS, **how)
 
 
-def all_of(tail: Tail, at: Place = Place()) -> tuple[dict, Place]:
+def all_of(tail: Tail, at: Place = BEGIN) -> tuple[dict, Place]:
     """Everything behind a place, one list for each kind."""
     out: dict[str, list] = {}
     tenths = 0

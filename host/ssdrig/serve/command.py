@@ -17,11 +17,14 @@ MOST_HEAD_BYTES = 16384
 BACKLOG = 128
 
 
+EXAMPLES = (
+    ("serve", "prints an address with a key in it, for a browser on this machine"),
+    ("serve /data/runs --port 0", "another folder, a free port"),
+    ("serve --port 8017", "from another machine: there `ssh -L 8017:127.0.0.1:8017 BENCH`, then the address"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Show the run that goes on, the archive of runs and the drives in a browser on this machine. It reads run"
-        " folders and nothing else; from another machine: ssh -L 8017:127.0.0.1:8017 BENCH."
-    )
     parser.add_argument(
         "folder", nargs="?", default="runs", metavar="FOLDER", help="parent of the run folders (default ./runs)"
     )

@@ -1,0 +1,185 @@
+"""The bench in the browser as a person has it, in headless Chromium: what the page shows of a run that goes on, of the
+archive and of a drive, that hostile names stay text, and that nothing of it is refused by its own policy."""
+
+import threading
+import time
+
+import browser
+import pytest
+import synthetic_run
+from browser_serving import Serving
+from growing_run import Growing
+
+from ssdrig import cli
+from ssdrig.archive import labels
+
+HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """As browser.chromium, but that 127.0.0.1 is found."""
+    if not browser.find():
+        pytest.skip("no Chromium is installed: the page was not run")
+    kept = browser.FLAGS[:]
+    browser.FLAGS[:] = [flag for flag in kept if not flag.startswith("--host-resolver-rules")]
+    browser.FLAGS.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    try:
+        with browser.Browser(1400, 900) as one:
+            yield one
+    finally:
+        browser.FLAGS[:] = kept
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    root = tmp_path_factory.mktemp("page") / "runs"
+    how = {"zoom_s": 5, "logs": False, "smart_every_s": 3}
+    for name, model in (("a", "SIMULATED SATA TLC"), ("b", HOSTILE)):
+        synthetic_run.write(root, [900] * 5 + [300, 500] * 3, name=name, model=model, **how)
+    labels.change(root / "b", title=HOSTILE, add=["review"])
+    assert cli.main(["runs", str(root), "--figures", "--json"]) == 0
+    now_ns = time.monotonic_ns() - 10 * 10**9
+    growing = Growing(root / "a", root, "growing", now_ns - synthetic_run.T_RUN_NS)
+    growing.to(growing.began_ns + 6 * 10**9)
+    with Serving(root) as one:
+        one.growing = growing
+        yield one
+    growing.gone()
+
+
+def open_page(b, url: str, ready: str) -> None:
+    b.events.clear()
+    b.send("Page.navigate", {"url": "about:blank"})
+    b.send("Page.navigate", {"url": url})
+    b.wait(f"window.ssdrig && ({ready})")
+
+
+def fits(b) -> bool:
+    return b.js("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def text(b, selector: str) -> str:
+    return b.js(f"document.querySelector({selector!r}).innerText")
+
+
+def test_the_bench_shows_the_run_that_goes_on(chromium, served):
+    open_page(chromium, served.url, "ssdrig.Live.run() && ssdrig.Live.run().n > 4")
+    assert "#t=" not in chromium.js("location.href") and chromium.js("document.cookie") == ""
+    stop = threading.Event()
+
+    def grow():
+        t_ns = served.growing.began_ns + 6 * 10**9
+        while not stop.wait(0.02) and t_ns < served.growing.end_ns - 10**9:
+            t_ns += 40_000_000
+            served.growing.to(t_ns)
+
+    thread = threading.Thread(target=grow)
+    thread.start()
+    try:
+        chromium.wait("ssdrig.Live.run().preview.size && ssdrig.Live.run().tenths.size > 80")
+        chromium.wait("ssdrig.Live.run().smart.some((row) => row.wa != null)")
+        before = chromium.js("ssdrig.Live.run().settled")
+        chromium.wait(f"ssdrig.Live.run().settled > {before} + 1")
+    finally:
+        stop.set()
+        thread.join()
+    run = "ssdrig.Live.run()"
+    assert chromium.js(f"[...{run}.preview.values()].every((row) => row[0] > {run}.settled)")
+    assert chromium.js(
+        f"[...{run}.tenths.values()].slice(-20, -2).every((row) => row[1] <= row[2] && row[2] <= row[3])"
+    )
+    assert chromium.js(f"Math.max(...{run}.iops.filter(Number.isFinite))") >= 900
+    assert "SIMULATED SATA TLC" in text(chromium, "#bench-h") and "load" in text(chromium, "#steps .now")
+    assert "purge" in text(chromium, "#steps .done") or "check" in text(chromium, "#steps .done")
+    tiles = text(chromium, "#tiles")
+    assert "40 °C" in tiles or "41 °C" in tiles or "42 °C" in tiles
+    assert "W" in tiles and "±" in tiles
+    chromium.wait("document.querySelectorAll('.panel canvas').length === 5")
+    for name in ("p-live", "p-iops", "p-heat", "p-power", "p-wa"):  # something is drawn in it
+        drawn = f"""(() => {{ const c = document.querySelector('#{name} canvas'), d = c.getContext('2d')
+            .getImageData(0, 0, c.width, c.height).data; let n = 0;
+            for (let i = 0; i < d.length; i += 4) if (d[i + 3] && Math.abs(d[i] - d[i + 1]) > 40) n++;
+                return n; }})()"""
+        assert chromium.js(drawn) > 20, name
+    assert "read only" in text(chromium, "#server") and chromium.js("document.getElementById('acts').hidden")
+    chromium.js("ssdrig.Live.mark([2, 4])")
+    assert "A–B: 2.0 s" in text(chromium, "#ab")
+    chromium.js("document.querySelector('#spans button:nth-child(4)').click()")
+    assert chromium.complaints() == [] and fits(chromium)
+
+
+def test_runs_are_searched_chosen_and_compared(chromium, served):
+    open_page(chromium, served.url, "document.getElementById('n-runs').textContent")
+    chromium.js("location.hash = '#runs'")
+    chromium.wait("document.querySelectorAll('#rows tr').length === 3")
+    chromium.js("document.getElementById('q').value = 'tag:review'; document.querySelector('#search button').click()")
+    chromium.wait("document.querySelectorAll('#rows tr').length === 1")
+    assert (
+        text(chromium, "#rows").count(HOSTILE) == 2
+        and chromium.js("document.querySelectorAll('#rows img').length") == 0
+    )
+    assert chromium.js("document.title") != "taken"
+    chromium.js(
+        "document.getElementById('q').value = 'state:complete'; document.querySelector('#search button').click()"
+    )
+    chromium.wait("document.querySelectorAll('#rows tr').length === 2")
+    chromium.js("document.querySelectorAll('#rows input').forEach((box) => box.click())")
+    assert text(chromium, "#compare") == "Compare 2"
+    assert "400" in text(chromium, "#rows")
+    made = (
+        "fetch('/api/compare', {method: 'POST', headers: ssdrig.Client.headers({'content-type': 'application/json'}),"
+    )
+    page = chromium.js(
+        made
+        + "body: JSON.stringify({runs: (await_ids())})}).then((a) => a.json()).then((a) => a.page)".replace(
+            "(await_ids())", str([run["id"] for run in served.get("/api/runs?q=state:complete")["runs"]])
+        )
+    )
+    assert chromium.complaints() == [] and fits(chromium)
+    chromium.js("document.getElementById('q').value = 'drve:x'; document.querySelector('#search button').click()")
+    chromium.wait("!document.getElementById('trouble').hidden")
+    assert "drive" in text(chromium, "#trouble")
+    chromium.events.clear()
+    chromium.send("Page.navigate", {"url": f"http://127.0.0.1:{served.port}{page}"})
+    chromium.wait("document.body && document.body.dataset.ready")
+    assert chromium.complaints() == [] and chromium.js("document.body.dataset.errors") == ""
+    assert chromium.js("self.origin") == "null"  # an origin of its own: it reads nothing of the bench
+
+
+def test_a_drive_has_its_wear_and_its_runs(chromium, served):
+    open_page(chromium, served.url, "document.getElementById('n-runs').textContent")
+    chromium.js("location.hash = '#drives'")
+    chromium.wait("document.querySelectorAll('#drive-rows tr').length === 2")
+    chromium.js(
+        "[...document.querySelectorAll('#drive-rows button')].find((b) => b.textContent.includes('TLC')).click()"
+    )
+    chromium.wait("!document.getElementById('drive').hidden")
+    said = text(chromium, "#drive")
+    assert "Percentage used" in said and "Health ok" in said and "host written" in said
+    assert chromium.complaints() == [] and fits(chromium)
+
+
+@pytest.mark.parametrize("width", [390, 1024])
+def test_it_fits_a_narrow_window(chromium, served, width):
+    how = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    chromium.send("Emulation.setDeviceMetricsOverride", how)
+    try:
+        open_page(chromium, served.url, "ssdrig.Live.run() && ssdrig.Live.run().n > 4")
+        chromium.wait("document.querySelectorAll('.panel canvas').length === 5")
+        assert fits(chromium)
+        for page in ("runs", "drives"):
+            chromium.js(f"location.hash = '#{page}'")
+            chromium.wait(f"!document.getElementById('{page}').hidden")
+            assert fits(chromium), page
+        assert chromium.complaints() == []
+    finally:
+        chromium.send("Emulation.clearDeviceMetricsOverride")
+
+
+def test_without_the_key_it_says_so_and_shows_nothing(chromium, served):
+    chromium.js("sessionStorage.clear()")
+    open_page(chromium, f"http://127.0.0.1:{served.port}/", "!document.getElementById('trouble').hidden")
+    assert "ssdrig serve" in text(chromium, "#trouble") and not chromium.js("Boolean(ssdrig.Live.run())")
+    open_page(chromium, f"http://127.0.0.1:{served.port}/#t=" + "x" * 43, "!document.getElementById('trouble').hidden")
+    assert "token" in text(chromium, "#trouble")
