@@ -1,8 +1,9 @@
-"""The bench in the browser beside a run: how far its newest power is behind, what it takes of a core, what it takes from
-the run, and what slow readers cost it.
+"""The bench in the browser beside a run: how far its newest power is behind, what it takes of a core, what it takes
+from the run, and what slow readers cost it.
 
-The run is the virtual bench's, in real time, on the same two cores; each pair of runs is one without and one with the
-server and a reader. The lag is that of the newest row when its message has arrived here: now less the end of the row."""
+The run is the virtual bench's, in real time, on the same two cores; each pair of runs is one without and one with
+the server and a reader. The lag is that of the newest row when its message has arrived here: now less the end of
+the row."""
 
 import contextlib
 import http.client
