@@ -33,12 +33,14 @@ const Lists = (() => {
     if (!Live.run()) $("server").textContent = `${said.control ? "with control" : "read only"} · ${location.host} · nothing runs`;
   }
 
+  const named = (of) => `${of.model ?? "without a name"}${of.simulated && !of.model?.includes("SIMULATED") ? " SIMULATED" : ""}`;
+
   // ---- runs
   async function runs() {
     const said = await ask(`/api/runs?q=${encodeURIComponent($("q").value)}&limit=${PER_PAGE}&offset=${offset}`);
     if (!said) return;
     count = said.count;
-    $("found").textContent = `${num(count, 0)} runs${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}`;
+    $("found").textContent = `${num(count, 0)} ${count === 1 ? "run" : "runs"}${count > PER_PAGE ? `, ${num(offset + 1, 0)} to ${num(Math.min(count, offset + PER_PAGE), 0)} shown, the latest first` : ", the latest first"}`;
     $("rows").replaceChildren(...said.runs.map(row));
     $("earlier").disabled = offset + PER_PAGE >= count;
     $("later").disabled = !offset;
@@ -50,7 +52,7 @@ const Lists = (() => {
     const cell = (text, kind, title) => el("td", text, { class: kind, title });
     const wa = f.wa == null ? "–" : `${num(f.wa, 2)}${f.wa_error == null ? "" : ` ± ${num(f.wa_error, 2)}`}`;
     const label = el("td", null, { class: "text" }, ...(run.title ? [el("span", `${run.title} `)] : []), ...run.tags.map((tag) => el("span", tag, { class: "tag" })));
-    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(`${run.model ?? "–"}${run.simulated ? " SIMULATED" : ""}`, "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, null, run.why), cell(num(f.iops_mean, 0), null, f.why), cell(num(f.power_mean_W, 3)), cell(num(f.energy_uJ_per_io, 1)), cell(num(f.clat_p99_us, 0)), cell(wa), cell(f.window ?? "–", "text", f.why), label);
+    const made = el("tr", null, { title: run.path }, el("td", null, {}, box), cell(utc(run.started_utc_ms)), cell(named(run), "text"), cell(`${run.plan ?? "–"}${run.scaled ? " SCALED" : ""}`, "text"), cell(run.op_percent == null ? "default" : `${num(run.op_percent, 1)} %`), cell(run.state, null, run.why), cell(num(f.iops_mean, 0), null, f.why), cell(num(f.power_mean_W, 3)), cell(num(f.energy_uJ_per_io, 1)), cell(num(f.clat_p99_us, 0)), cell(wa), cell(f.window ?? "–", "text", f.why), label);
     made.classList.toggle("chosen", box.checked);
     box.addEventListener("change", () => {
       box.checked ? chosen.set(run.id, words) : chosen.delete(run.id);
@@ -97,7 +99,7 @@ const Lists = (() => {
     const said = await ask("/api/drives");
     if (!said) return;
     $("drive-rows").replaceChildren(...said.map((drive) => {
-      const button = el("button", `${drive.model ?? "without a name"}${drive.simulated ? " SIMULATED" : ""}`, { type: "button", class: "link" });
+      const button = el("button", named(drive), { type: "button", class: "link" });
       button.addEventListener("click", () => one(drive.id));
       return el("tr", null, {}, el("td", null, { class: "text" }, button), el("td", drive.serial ?? "–"), el("td", num(drive.runs, 0)), el("td", utc(drive.last_utc_ns / 1e6)));
     }));
@@ -109,7 +111,7 @@ const Lists = (() => {
     box.hidden = false;
     const find = el("button", `Its ${said.runs.length} runs`, { type: "button" });
     find.addEventListener("click", () => { $("q").value = `drive:"${said.serial ?? said.model}"`; offset = 0; location.hash = "#runs"; });
-    box.replaceChildren(el("h2", `${said.model ?? "Drive"}${said.simulated ? " SIMULATED" : ""}`), el("p", `Serial ${said.serial ?? "not known"}`, { class: "soft" }), find);
+    box.replaceChildren(el("h2", named(said)), el("p", `Serial ${said.serial ?? "not known"}`, { class: "soft" }), find);
     if (!w) { box.append(el("p", `Wear is not known: ${said.why}.`)); return; }
     const health = w.health_ok === true ? "Health ok" : w.health_ok === false ? "HEALTH FAILING" : "Health not known";
     box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
