@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ssdrig import parts
+from ssdrig import owner, parts
 from ssdrig.archive import one_run
 from ssdrig.archive.search import Part
 from ssdrig.errors import JournalError, UsageError
@@ -112,6 +112,7 @@ class Index:
 
     def _opened(self) -> sqlite3.Connection:
         """The table, empty if it was not there or is of another version; in memory where there is no cache folder."""
+        owner.new(self.file)
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return _table(str(self.file))

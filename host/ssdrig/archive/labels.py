@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ssdrig import owner
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import LABELS
@@ -84,6 +85,7 @@ def change(run: Path, title: str | None = None, add: list[str] | None = None, dr
             if len(tags) > MOST_TAGS:
                 raise UsageError(f"at most {MOST_TAGS} tags on a run", f"{len(tags)}", "remove some with --untag")
             now = Labels(was.title if title is None else title.strip() or None, tags)
+            owner.new(run / LABELS)
             write_atomically(run / LABELS, (json.dumps(now._asdict(), ensure_ascii=False) + "\n").encode())
     except OSError as error:
         raise JournalError(

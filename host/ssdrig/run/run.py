@@ -27,7 +27,7 @@ from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, cutting, dry_run, engine, keeping, prepare, verbose
+from ssdrig.run import able, control, cutting, dry_run, engine, keeping, prepare, verbose
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -296,6 +296,7 @@ def carry_out(
             influx = args.influx or os.environ.get("SSDRIG_INFLUX")
             pusher = push.start(book.path, influx) if influx else None
             book.event("run.start", pid=os.getpid())
+            teardown.push("take no more requests", control.Control(book).close)
             if here.drive.get("raw_nand_assumed"):
                 book.event("note", text=overprovisioning.assumed_words(here.drive["raw_nand_bytes"]))
             anchor(book)

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ssdrig import __version__
+from ssdrig import __version__, parts
 from ssdrig.archive import search
 from ssdrig.archive.index import Index, Run
 from ssdrig.errors import SsdrigError
@@ -148,7 +148,7 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
     async def followed(request: Request) -> Tail | None:
         def folder(index: Index) -> Path | None:
             run = index.get(request.path_params["id"])
-            return index.folder(run) if run else None
+            return parts.of(index.folder(run))[-1] if run else None
 
         path = await ask(folder, False) or await ask(folder)
         return await asyncio.to_thread(hub.tail, path) if path else None

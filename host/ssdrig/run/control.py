@@ -1,0 +1,127 @@
+"""What a person may ask of a run that goes on, over a socket in its folder: a note in the journal, and its end. Nothing
+else, and not from anyone: the socket is its owner's alone (0600), and the kernel says who has called. Each request that
+is heard is an event with its caller, and the run itself decides what follows.
+
+    {"do": "note", "text": "fan off"}      a line; the answer is a line: {"ok": true} or {"ok": false, "why": "…"}
+    {"do": "stop"}                         as the first Ctrl-C
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Callable
+
+from ssdrig import journal, owner
+from ssdrig.errors import SsdrigError
+from ssdrig.integrity import CONTROL
+from ssdrig.terminal import printable
+
+MOST_BYTES = 4096
+MOST_NOTE = 300
+MOST_NOTES = 1000  # of a run: a program that has gone wrong fills no journal
+PATIENCE_S = 2.0  # with one caller
+LOOK_S = 0.5
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid (unix(7))
+
+
+class Control:
+    """The socket of one run. A folder that takes none has none: the run goes on without it."""
+
+    def __init__(self, book: journal.Journal, stop: Callable[[], None] | None = None):
+        """stop: what the end is asked by (default: SIGTERM to this process)."""
+        self._book, self._stop = book, stop or (lambda: os.kill(os.getpid(), signal.SIGTERM))
+        self._notes, self._closing = 0, threading.Event()
+        self._path = book.path / CONTROL
+        self._thread: threading.Thread | None = None
+        self._listener = self._opened()
+        if self._listener:
+            self._thread = threading.Thread(target=self._listen, name="run-control", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """No more requests; the socket is gone. Safe twice."""
+        self._closing.set()
+        if self._thread:
+            self._thread.join()
+        if self._listener:
+            self._listener.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+    def _opened(self) -> socket.socket | None:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            self._path.unlink(missing_ok=True)  # of a process that was killed
+            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                made.bind(f"/proc/self/fd/{folder}/{CONTROL}")  # a path may be longer than a socket's name
+            finally:
+                os.close(folder)
+            os.chmod(self._path, 0o600)
+            if found := owner.person():
+                owner.give(self._path, *found)
+            made.listen(4)
+            made.settimeout(LOOK_S)
+            return made
+        except OSError as error:
+            made.close()
+            with contextlib.suppress(SsdrigError):
+                self._book.event("note", text=f"no control.sock: {error.strerror or error}")
+            return None
+
+    def _listen(self) -> None:
+        assert self._listener
+        while not self._closing.is_set():
+            try:
+                caller, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            with caller, contextlib.suppress(OSError):
+                caller.settimeout(PATIENCE_S)
+                answer = self._answer(caller)
+                caller.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _answer(self, caller: socket.socket) -> dict:
+        pid, uid, _ = _CREDENTIALS.unpack(caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        person = owner.person()
+        try:
+            line = _line(caller)
+            if uid not in (os.geteuid(), person[0] if person else os.geteuid(), 0):
+                return {"ok": False, "why": "the run is another user's"}
+            said = json.loads(line)
+            do, text = said["do"], said.get("text")
+            if set(said) - {"do", "text"}:
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {"ok": False, "why": "no request"}
+        try:
+            if do == "note" and isinstance(text, str) and 0 < len(text.strip()) <= MOST_NOTE:
+                self._notes += 1
+                if self._notes > MOST_NOTES:
+                    return {"ok": False, "why": f"{MOST_NOTES} notes are enough"}
+                self._book.event("note", text=printable(text.strip()), uid=uid, pid=pid)
+            elif do == "stop" and text is None:
+                self._book.event("note", text="the end of the run was asked for over control.sock", uid=uid, pid=pid)
+                self._stop()
+            else:
+                return {"ok": False, "why": f"a note of up to {MOST_NOTE} characters, or stop"}
+        except SsdrigError as error:
+            return {"ok": False, "why": str(error)}
+        return {"ok": True}
+
+
+def _line(caller: socket.socket) -> bytes:
+    """Raises ValueError without a whole line."""
+    data = b""
+    while b"\n" not in data:
+        piece = caller.recv(MOST_BYTES)
+        data += piece
+        if not piece or len(data) > MOST_BYTES:
+            raise ValueError
+    return data.partition(b"\n")[0]
