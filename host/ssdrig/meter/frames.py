@@ -397,5 +397,4 @@ def _gather(data: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
 
 
 _NONE, _NONE_32 = np.empty(0, np.int64), np.empty(0, np.int32)
-_HEADS = (_NONE,) * 7
-_EMPTY = {Frames: Frames(*_HEADS, _NONE, _NONE_32, _NONE_32), Places: Places(*_HEADS, _NONE, _NONE)}
+_EMPTY = {Frames: Frames(*(_NONE,) * 8, _NONE_32, _NONE_32), Places: Places(*(_NONE,) * 9)}

@@ -16,7 +16,7 @@ from ssdrig.plan.state import UNKNOWN
 from ssdrig.progress import Progress
 from ssdrig.review.order import Item, chained, host_s, item_of, on
 from ssdrig.review_folder import Done, Review
-from ssdrig.run import cut_short, prepare, resume, run
+from ssdrig.run import cut_short, prepare, resume, run, run_json
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
 from ssdrig.run.teardown import Stop
@@ -110,7 +110,7 @@ class Carrying:
 
     def _rest(self, story: Story, after_s: tuple[float, float]) -> tuple[Path, dict]:
         polled = cut_short.reading_of(cut_short.snapshot_of(self.here.poll(None)))
-        powered = story.parts[-1][0].get("host", {}).get("boot_id") == run.boot_id() is not None
+        powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
         now, void = cut_short.left(story.past, story.before, polled, story.ours, powered or self.here.simulated)
         prepared, todo = resume.rest_of(story, self.here.drive, now, void)
         resume.fits(story, prepared, self.can)

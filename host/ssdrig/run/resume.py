@@ -17,7 +17,7 @@ from ssdrig.errors import UsageError
 from ssdrig.plan import cost, state
 from ssdrig.plan.state import UNKNOWN, State
 from ssdrig.progress import Progress
-from ssdrig.run import able, cut_short, cutting, dry_run, earlier, keeping, options, prepare, run, standing
+from ssdrig.run import able, cut_short, cutting, dry_run, earlier, keeping, options, prepare, run, run_json, standing
 from ssdrig.run import budget as budgets
 from ssdrig.run.budget import Budget
 from ssdrig.run.cut_short import Story
@@ -106,7 +106,7 @@ def _on_real(story: Story, args, show: Progress, stop: Stop, teardown: Teardown)
     able.same_rig(story.parts[-1][0].get("rig"), args.rig, args.without_rig)
     now = cut_short.reading_of(cut_short.snapshot_of(bench.polled(drive)))._replace(firmware=drive.firmware)
     before = story.before and story.before._replace(firmware=known.get("firmware"))
-    powered = story.parts[-1][0].get("host", {}).get("boot_id") == run.boot_id() is not None
+    powered = story.parts[-1][0].get("host", {}).get("boot_id") == run_json.boot_id() is not None
     found, void = cut_short.left(story.past, before, now, story.ours, powered)
     prepared, todo = rest_of(story, {**asdict(drive), **_of_run(known)}, found, void)
     limits = warranty.limits_for(drive.model, drive.capacity_bytes)
@@ -170,7 +170,7 @@ def carry_out(
         part.append(book.path)
         return book
 
-    changed = standing.changed(story.parts, run.boot_id())
+    changed = standing.changed(story.parts, run_json.boot_id())
     folder, end = run.carry_out(args, prepared, here, show, stop, budget, begin, story.past.jobs, changed, after_s)
     return parts.root(folder), end
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 
-from ssdrig import __version__, bench, journal, latch, overprovisioning, parts
+from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
 from ssdrig.drive.target import confirm, guard, inventory
@@ -22,12 +21,11 @@ from ssdrig.drive.wear import warranty
 from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
-from ssdrig.load import fio
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, control, cutting, dry_run, engine, keeping, prepare, verbose
+from ssdrig.run import able, control, cutting, dry_run, engine, keeping, prepare, run_json, verbose
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -286,7 +284,7 @@ def carry_out(
     (host)."""
     end, pusher = _End(), None
     with Teardown(stop, show) as teardown:
-        said = header(prepared, here, budget)
+        said = run_json.of(prepared, here, budget)
         book = begin(said) if begin else journal.create(args.runs, said)
         teardown.push("close the journal", lambda: end.close(book, teardown))
         teardown.record = lambda words: book.event("note", text=words)
@@ -380,31 +378,3 @@ def _sent(pusher: subprocess.Popen, stop: Stop, show: Progress) -> bool:
             return False
         time.sleep(0.1)
     return pusher.returncode == 0
-
-
-def header(prepared: prepare.Prepared, here: Bench, budget: Budget | None = None) -> dict:
-    """Content of run.json."""
-    return {
-        "ssdrig": __version__,
-        "simulated": here.simulated,
-        **prepare.header(prepared),
-        "budget_bytes": budget.most_bytes if budget else None,
-        "drive": here.drive,
-        "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
-        "host": {
-            "name": platform.node(),
-            "python": platform.python_version(),
-            "fio": fio.version(),
-            "kernel": platform.release(),
-            "boot_id": boot_id(),
-            "cpus": os.cpu_count(),
-        },
-    }
-
-
-def boot_id() -> str | None:
-    """The kernel's name of its present start; None where it has none."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return None

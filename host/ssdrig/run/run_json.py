@@ -1,0 +1,39 @@
+"""What a run writes into its run.json before anything is touched."""
+
+import os
+import platform
+from pathlib import Path
+
+from ssdrig import __version__
+from ssdrig.bench import Bench
+from ssdrig.load import fio
+from ssdrig.run import prepare
+from ssdrig.run.budget import Budget
+
+
+def of(prepared: prepare.Prepared, here: Bench, budget: Budget | None = None) -> dict:
+    """Content of run.json."""
+    return {
+        "ssdrig": __version__,
+        "simulated": here.simulated,
+        **prepare.header(prepared),
+        "budget_bytes": budget.most_bytes if budget else None,
+        "drive": here.drive,
+        "rig": {"port": here.port, "simulated": here.simulated} if here.port else None,
+        "host": {
+            "name": platform.node(),
+            "python": platform.python_version(),
+            "fio": fio.version(),
+            "kernel": platform.release(),
+            "boot_id": boot_id(),
+            "cpus": os.cpu_count(),
+        },
+    }
+
+
+def boot_id() -> str | None:
+    """The kernel's name of its present start; None where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
