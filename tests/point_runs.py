@@ -1,5 +1,6 @@
 """For tests of points: a run that is made once, and its points."""
 
+import json
 import shutil
 
 import pytest
@@ -7,6 +8,7 @@ import synthetic_run
 from fake_influx import parse_line
 
 from ssdrig.influx import points
+from ssdrig.load import fiotext
 
 IOPS = [9000, 8000, 0, 0, 3000, 2500, 2500, 2600, 2400, 2500, 2500, 2500]
 POINTS = "points.lp"
@@ -39,3 +41,14 @@ def grow(source, target, share, rng):
         data = (source / name).read_bytes()
         size = len(data) if share == 1 else int(len(data) * share) + rng.randrange(-20, 20)
         (target / name).write_bytes(data[: max(size, (target / name).stat().st_size)])
+
+
+def as_printed(run):
+    """The run's folder, with out.json as a run writes it: a line for each document, with the time of its arrival, then
+    the last one whole."""
+    for path in (run / "fio").glob("*/out.json"):
+        documents = [json.loads(line) for line in path.read_text().splitlines()]
+        times = [d["timestamp_ms"] * 10**6 - synthetic_run.UTC_RUN_NS + synthetic_run.T_RUN_NS for d in documents]
+        lines = [fiotext.thin(d, t_ns, False) for d, t_ns in zip(documents, times, strict=True)]
+        path.write_text("\n".join([*lines, json.dumps(documents[-1])]) + "\n")
+    return run

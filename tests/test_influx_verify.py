@@ -1,7 +1,9 @@
 """`push --verify`: what a relay has swallowed is found; and what was refused is tried again when asked for."""
 
 import json
+import re
 import shutil
+from urllib.parse import parse_qs
 
 import pytest
 from fake_influx import FakeInflux
@@ -94,3 +96,13 @@ def test_names_of_fields_and_tags_are_read_back(tags, fields):
     series, _ = line_protocol.series_and_time(line)
     assert line_protocol.tags_of(series) == ("power", {k: line_protocol.clean_tag(v) for k, v in tags.items()})
     assert sorted(line_protocol.field_names(line, series)) == sorted(fields)
+
+
+def test_the_dashboard_of_a_run_has_its_time(run):
+    with FakeInflux() as fake:
+        _, _, err = ssdrig("push", run, "--influx", fake.url, SSDRIG_GRAFANA="http://g:3000/")
+    (found,) = re.findall(r"http://g:3000/d/ssdrig-run\?(\S+)", err)
+    asked = {key: value for key, (value,) in parse_qs(found).items()}
+    assert (asked["var-run"], asked["var-drive"]) == (run.name, "SIMULATED SATA TLC SIM0001")
+    times = [line_protocol.series_and_time(line)[1] for line in (run / "points.lp").read_bytes().splitlines()]
+    assert int(asked["from"]) * 10**6 <= min(times) and max(times) <= int(asked["to"]) * 10**6

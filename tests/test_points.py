@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import synthetic_plan
 import synthetic_run
-from point_runs import IOPS, POINTS, emit, grow, made, read, run  # noqa: F401  fixtures
+from point_runs import IOPS, POINTS, as_printed, emit, grow, made, read, run  # noqa: F401  fixtures
 
 from ssdrig import journal
 from ssdrig.errors import JournalError
 from ssdrig.influx import line_protocol, points
-from ssdrig.load import fiolog, fiotext
+from ssdrig.load import fiolog
 from ssdrig.utc import Utc
 
 pytestmark = pytest.mark.keeps_time
@@ -70,14 +70,7 @@ def test_a_run_comes_to_these_points(run):
 
 @pytest.fixture
 def as_it_came(run):
-    """The run's folder, with out.json as a run writes it: a line for each document, with the time of its arrival, then
-    the last one whole."""
-    for path in (run / "fio").glob("*/out.json"):
-        documents = [json.loads(line) for line in path.read_text().splitlines()]
-        times = [d["timestamp_ms"] * 10**6 - synthetic_run.UTC_RUN_NS + synthetic_run.T_RUN_NS for d in documents]
-        lines = [fiotext.thin(d, t_ns, False) for d, t_ns in zip(documents, times, strict=True)]
-        path.write_text("\n".join([*lines, json.dumps(documents[-1])]) + "\n")
-    return run
+    return as_printed(run)
 
 
 def live(lines, step="load"):

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from ssdrig import journal, named, parts
 from ssdrig.arguments import add_quiet, seconds
@@ -115,7 +116,20 @@ def command(args) -> int:
     if found:
         found.complain(to)
     show.say(f"all {sent.lines} points are in {to}" + (", counted there" if found else ""))
+    if grafana := os.environ.get("SSDRIG_GRAFANA"):
+        show.say(dashboard(args.run, grafana))
     return 0
+
+
+def dashboard(run: Path, grafana: str) -> str:
+    """The address of the dashboard of a run, in its own time, at a Grafana that has host/grafana/dashboards."""
+    header, events = journal.open_run(run), [event for part in parts.of(run) for event in journal.events(part)]
+    anchors = [event for event in events if event["kind"] == "clock.anchor"] or [header["started"]]
+    ends_ns = events[-1]["t_ns"] - anchors[-1]["t_ns"] + anchors[-1]["utc_ns"] if events else anchors[-1]["utc_ns"]
+    begins_ms, ends_ms = header["started"]["utc_ns"] // 10**6 - 1000, ends_ns // 10**6 + 1000
+    drive = f"{header['drive'].get('model', '')} {header['drive'].get('serial', '')}"
+    asked = {"var-drive": drive, "var-run": header["run"], "from": begins_ms, "to": ends_ms}
+    return f"{grafana.rstrip('/')}/d/ssdrig-run?" + urlencode(asked)
 
 
 def push(
