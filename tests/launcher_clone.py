@@ -17,6 +17,7 @@ ECHO_TOOL = """
 import os, sys
 COMMANDS = {"demo", "run", "report", "drives"}
 OF_THE_CLONE = ("test", "setup")
+normal = list
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     if argv[0] not in COMMANDS:

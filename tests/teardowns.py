@@ -144,7 +144,7 @@ def carried_out(
         put_back=lambda key, before: put_back.append((key, before)),
     )
     runs = runs or tmp_path / "runs"
-    args = SimpleNamespace(runs=str(runs), influx=None, jsonl=False)
+    args = SimpleNamespace(runs=str(runs), influx=None, jsonl=False, verbose=False)
     plan = prepare.prepare("consistency", drive, "quick", {"time": "4 s", "smart": "1 s"}, 1)
     show = Progress(quiet=True)
     push = Teardown.push

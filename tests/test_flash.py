@@ -226,7 +226,7 @@ def test_the_only_board_is_found(tmp_path):
 
 
 def test_two_boards_are_named_and_not_guessed_between(tmp_path):
-    with pytest.raises(ports.UsageError, match=r"/dev/a \(serial E1\); /dev/b \(serial E2\).*--port") as error:
+    with pytest.raises(ports.UsageError, match=r"/dev/a \(serial E1\); /dev/b \(serial E2\).*--rig PORT") as error:
         ports.find(None, tmp_path, [listed("/dev/a", 5, "E1"), listed("/dev/b", 5, "E2")])
     assert error.value.exit_code == 2
 

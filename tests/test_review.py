@@ -188,7 +188,7 @@ VIRTUAL = ["review", "--virtual", "sata-tlc"]
     ("words", "code", "seen"),
     [
         (["review"], 2, "a drive to test"),
-        ([*VIRTUAL, "--drive", "X"], 2, "seen two"),
+        ([*VIRTUAL, "--drive", "X"], 2, "found: two"),
         (["review", "--virtual", "nothing"], 2, "one of sata-mlc"),
         ([*VIRTUAL, "--rig", "/dev/x"], 2, "--rig only with --drive"),
         ([*VIRTUAL, "--budget", "1 MB"], 2, "a budget of at least"),

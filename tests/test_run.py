@@ -83,7 +83,7 @@ def carried_out(tmp_path, monkeypatch):
         )
         sets = {"time": "4 s", "smart": "1 s", "idle": f"{idle_s} s", "settle": "300 s" if settle else "0 s"}
         plan = prepare.prepare("consistency", DRIVE, "quick", sets, 1)
-        args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False)
+        args = SimpleNamespace(runs=str(tmp_path / "runs"), influx=None, jsonl=False, verbose=False)
         show = Progress(quiet=True)
         with Stop(show) as stop, stop.held():
             folder, end = run.carry_out(args, plan, here, show, stop)

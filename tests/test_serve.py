@@ -331,6 +331,6 @@ def test_the_command_says_it_on_one_line(tmp_path):
 
 
 def test_list_presets(tmp_path):
-    presets = json.loads(forked(tmp_path, "--list-presets").stdout)
+    presets = json.loads(forked(tmp_path, "--list-presets", "--json").stdout)
     assert {"sata-mlc", "sata-tlc", "nvme-tlc", "enterprise-plp"} <= set(presets)
     assert all(p["source"] and p["model"].startswith("SIMULATED") for p in presets.values())

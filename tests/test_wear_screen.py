@@ -5,6 +5,7 @@ import json
 
 from wear_documents import NVME, no_table_of_the_user, read, run, watched  # noqa: F401  fixtures
 
+from ssdrig import terminal
 from ssdrig.drive.wear import screen as wear_screen
 
 
@@ -30,7 +31,7 @@ def test_the_screen(tmp_path, capsys, monkeypatch):
     coloured = wear_screen.screen(found, 80, True)
     assert "\x1b[32m" in coloured
     bare = coloured
-    for code in (*wear_screen.COLOURS.values(), "\x1b[0m"):
+    for code in (*terminal.COLOURS.values(), "\x1b[0m"):
         bare = bare.replace(code, "")
     assert bare == wear_screen.screen(found, 80, False) == out[:-1]
 

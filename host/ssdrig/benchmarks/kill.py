@@ -69,8 +69,9 @@ def _one(victim: str, after_s: float, folder: Path) -> dict:
     folder.mkdir()
     said = folder / "said.jsonl"
     with said.open("wb") as out:
-        how = {"start_new_session": True, "preexec_fn": with_me()}
-        host = subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT, **how)
+        host = subprocess.Popen(
+            words, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=with_me()
+        )
     faults, family, killed, killer_at = [], set(), False, None
     try:
         deadline = time.monotonic() + LIMIT_S

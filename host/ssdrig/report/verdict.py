@@ -1,6 +1,7 @@
 """The verdict at the head of the report: two or three sentences made from the figures of one window. A difference is
 claimed only where it is larger than both figures are uncertain by. Pure."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -84,7 +85,8 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
     else:
         first = f"{when} {best.name} does {_times(a / b)} the writes of {other.name}"
         first += f" ({_both('iops_mean', best, other)} IOPS)"
-    better, worse = [], []
+    better: list[str] = []
+    worse: list[str] = []
     for choices, (_, less, more) in AGAIN.items():
         key = _known(choices, [best, other])
         if not key or not _differ(key, best, other):
@@ -99,9 +101,9 @@ def _pair(when: str, best: Run, other: Run) -> list[str]:
         first += (
             f", at {_percent(change)} {'more' if change > 0 else 'less'} power ({_both('power_mean_W', best, other)})"
         )
-    spread = [_spread(run) for run in (best, other)]
-    if None not in spread and spread[0] > spread[1] * (1 + LEAST_PERCENT / 100) and spread[0] - spread[1] >= 0.1:
-        worse.append(f"its seconds spread more ({number(spread[0], 1)} against {number(spread[1], 1)} %)")
+    ours, theirs = _spread(best), _spread(other)
+    if ours and theirs and ours > theirs * (1 + LEAST_PERCENT / 100) and ours - theirs >= 0.1:
+        worse.append(f"its seconds spread more ({number(ours, 1)} against {number(theirs, 1)} %)")
     out = [first + "."]
     out.append(f"Worse: {_list(worse)}." if worse else f"In no figure of the table {best.name} is clearly worse.")
     return out
@@ -126,7 +128,7 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
     for choices, (what, *_) in AGAIN.items():
         key = _known(choices, ranked)
         if key:
-            order = sorted(ranked, key=lambda run, key=key: run.figures[key])
+            order = sorted(ranked, key=functools.partial(_figure, key))
             if _differ(key, order[0], order[1]):
                 lead.append(f"{what} {order[0].name} ({_value(order[0].figures, key)})")
             elif _differ(key, order[0], order[-1]):
@@ -138,6 +140,10 @@ def _field(when: str, ranked: Sequence[Run], reviewed: Run) -> list[str]:
 def _known(choices: Sequence[str], runs: Sequence[Run]) -> str | None:
     """The first of these figures that all the runs have, above 0."""
     return next((key for key in choices if all((run.figures[key] or 0) > 0 for run in runs)), None)
+
+
+def _figure(key: str, run: Run) -> float:
+    return run.figures[key]
 
 
 def _uncertain_percent(key: str, figures: dict) -> float:

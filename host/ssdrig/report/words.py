@@ -1,6 +1,6 @@
 """What the page calls things: runs, tests, units."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ssdrig.report.terms import Term, number, with_error
@@ -17,7 +17,7 @@ def title(runs: list) -> str:
     return ", ".join(TITLES.get(name, str(name)) for name in names)
 
 
-def description(data, figure: dict) -> str:
+def description(data, figure: Mapping) -> str:
     """The test of one run in a sentence, as its run folder describes it."""
     method = data.header["method"]
     words = LOADS.get(method.get("name"), str(method.get("name")))
