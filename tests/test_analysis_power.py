@@ -58,7 +58,7 @@ def loaded(tmp_path, monkeypatch):
         return sum(p.watts for p in powers) * (end_ns - begin_ns) / SECOND
 
     def extremes(powers, edges_ns):
-        assert edges_ns[0] == SECOND and len(edges_ns) == 4
+        assert edges_ns[0] == SECOND and (np.diff(edges_ns) == edges_ns[1] - edges_ns[0]).all()
         watts, step_s = sum(p.watts for p in powers), np.diff(edges_ns) / SECOND
         return watts - step_s, watts + step_s
 
@@ -73,7 +73,7 @@ def loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(reduced, "extremes_W", extremes)
 
     def load(*powers, events=(), k=1, rig=True, n=3, t0_ns=SECOND, fill=None):
-        def load_rails(path, edges_ns, heads):
+        def load_rails(path, edges_ns, heads, watch):
             if not powers:
                 raise RigError("samples", "none", "look")
             steps = [e["t_ns"] for e in data.events if e.get("step") == "idle"]

@@ -50,6 +50,7 @@ COMMANDS = {
     "runs": ("ssdrig.archive.command", "list and search the run folders"),
     "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
     "serve": ("ssdrig.serve.command", "show the run that goes on, the archive and the drives in a browser"),
+    "note": ("ssdrig.run.note", "keep what you saw at a time of a run, such as 'fan off'; its report shows it"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
     "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
     "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
@@ -70,7 +71,7 @@ OF_THE_CLONE = {  # what the launcher does itself (start.py)
 GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
     "Drives": ("drives", "wear", "watch", "purge", "units"),
-    "Tests": ("plans", "run", "review", "resume", "runs", "label", "serve", "report", "push", "trace"),
+    "Tests": ("plans", "run", "review", "resume", "runs", "label", "note", "serve", "report", "push", "trace"),
     "Rig": ("rig",),
     "For developers": ("virtual", "selfcheck", "test", "setup"),
 }

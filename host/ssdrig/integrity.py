@@ -14,6 +14,7 @@ SUMMARY = "summary.bin"  # of analysis/summary.py
 FIGURES = "figures.json"  # of report
 LABELS = "labels.json"  # of archive/labels.py
 CONTROL = "control.sock"  # of run/control.py, while the run goes on
+NOTES = "notes.jsonl"  # of annotations.py
 # files that others write, that come after run.end, or that have CRCs of their own
 APART = {
     "events.jsonl",
@@ -22,6 +23,7 @@ APART = {
     "points.cursor",
     "points.made",
     "rejected.jsonl",
+    NOTES,
     "report.html",
     FIGURES,
     LABELS,

@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from ssdrig import integrity, journal, parts
+from ssdrig import annotations, integrity, journal, parts
 from ssdrig.analysis import own_report
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.fio import load_fio
@@ -24,9 +24,10 @@ from ssdrig.meter import rails, reduced
 __all__ = ["SECOND_NS", "Rail", "RunData", "begin", "load"]
 
 
-def load(run_path) -> RunData:
+def load(run_path, samples: bool = False) -> RunData:
     """Read a run folder; of a run that was resumed, the part that has its figures. Raises JournalError if it is none;
-    what else is missing is said in `notes`."""
+    what else is missing is said in `notes`. samples: keep all power samples of the load, not only those around some
+    moments."""
     run, resumed = parts.shown(run_path)
     data, heads = begin(run), None
     data.notes += [resumed] if resumed else []
@@ -42,7 +43,7 @@ def load(run_path) -> RunData:
         place_polls(data)
     else:
         load_smart(_with_fio(data, run), run)
-    powers = load_power(data, run, own_report.edges_ns(data), heads)
+    powers = load_power(data, run, own_report.edges_ns(data), heads, samples)
     own_report.place(data, partial(rails.steps_J, powers))
     load_events(data)
     return data
@@ -59,6 +60,7 @@ def begin(run: Path) -> RunData:
     state, events = journal.state(run), journal.events(run)
     data = RunData(header, events, state, _why(state, events), int(header["drive"].get("time_dilation") or 1))
     data.notes += integrity.damage(run)
+    data.said = annotations.read(run)
     return data
 
 

@@ -54,6 +54,9 @@ def load_events(data: RunData) -> None:
         elif kind in ("clock.anchor", "sums"):
             continue
         data.log.append((t, text))
+    for t, text in data.remarks():
+        data.marks.append((t, text))
+        data.log.append((t, f"note: {text}"))
     data.log.sort(key=lambda entry: entry[0])
     if data.zoom_s:
         data.marks.append((float(data.zoom_s), "window starts"))

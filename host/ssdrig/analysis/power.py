@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ssdrig.analysis import below_second
 from ssdrig.analysis.rundata import SECOND_NS, Rail, RunData
 from ssdrig.errors import RigError
 from ssdrig.meter import chips, rails, reduced
@@ -22,17 +23,21 @@ COUNTS = {
 
 
 def load_power(
-    data: RunData, run: Path, more_edges_ns: np.ndarray, heads: reduced.Heads | None = None
+    data: RunData, run: Path, more_edges_ns: np.ndarray, heads: reduced.Heads | None = None, everything: bool = False
 ) -> list[Reduced]:
     """Returns the rails, reduced to the edges that are needed here and `more_edges_ns`. heads: of its rig.bin, where
-    they have been read."""
-    idle, fill = _idle_ns(data), _fill_ns(data)
-    powers = read_powers(
-        data, run, np.concatenate([grid_ns(data), np.array([*idle, *fill], np.int64), more_edges_ns]), heads
-    )
+    they have been read. everything: keep all samples of the load."""
+    idle, fill, after, fine = _idle_ns(data), _fill_ns(data), _after_ns(data), below_second.fine_ns(data)
+    watch = below_second.Watch(data, everything)
+    edges = np.concatenate([grid_ns(data), np.array([*idle, *fill, *after], np.int64), fine, more_edges_ns])
+    powers = read_powers(data, run, edges, heads, watch)
     on_grid(data, powers)
     if not powers:
         return powers
+    watch.end()
+    below_second.place(data, powers, fine)
+    if after:
+        data.after_J, data.after_s = _energy(data, powers, *after)[0], (after[1] - after[0]) / (SECOND_NS * data.k)
     if idle:
         _idle(data, powers, *idle)
     if fill:
@@ -43,14 +48,20 @@ def load_power(
     return powers
 
 
-def read_powers(data: RunData, run: Path, edges_ns: np.ndarray, heads: reduced.Heads | None = None) -> list[Reduced]:
+def read_powers(
+    data: RunData,
+    run: Path,
+    edges_ns: np.ndarray,
+    heads: reduced.Heads | None = None,
+    watch: reduced.Watch | None = None,
+) -> list[Reduced]:
     """Each rail, reduced to these edges (int64 host ns, in any order), [] where there are no samples; what came short
     is said in `notes`."""
     if data.header.get("rig") is None:
         data.notes.append("power: not measured, the run had no rig")
         return []
     try:
-        powers = reduced.load_rails(run, edges_ns, heads)
+        powers = reduced.load_rails(run, edges_ns, heads, watch)
     except RigError as error:
         data.notes.append(f"power: {error}")
         return []
@@ -127,6 +138,16 @@ def _idle_ns(data: RunData) -> list[int]:
         if e["kind"] == kind and e.get("step") == "idle"
     ]
     return edges if len(edges) == 2 else []
+
+
+def _after_ns(data: RunData) -> list[int]:
+    """From the end of the load to the begin of the idle step, in which the drive does what it had put off; [] without
+    an idle step."""
+    idle = _idle_ns(data)
+    if data.t0_ns is None or not idle:
+        return []
+    end_ns = data.t0_ns + round(data.load_s * data.k * SECOND_NS)
+    return [end_ns, idle[0]] if end_ns < idle[0] else []
 
 
 def _idle(data: RunData, powers: list[Reduced], *edges: int) -> None:

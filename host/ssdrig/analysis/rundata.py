@@ -77,6 +77,17 @@ class RunData:
     power_min_W: np.ndarray = field(default_factory=_no_values)  # lowest and highest reading, see rails.py
     power_max_W: np.ndarray = field(default_factory=_no_values)
     energy_J: np.ndarray = field(default_factory=_no_values)
+    # below the second (below_second.py): the load and what follows in cells of fine_step_s from 0, float64 (cells,),
+    # not-a-number where not known; the samples around some moments: words, time (s), power (W) of each sample; of all
+    # samples of the windows "all" and "steady" how many lie in each mW from 0
+    fine_step_s: float = 0.0
+    fine_mean_W: np.ndarray = field(default_factory=_no_values)
+    fine_min_W: np.ndarray = field(default_factory=_no_values)
+    fine_max_W: np.ndarray = field(default_factory=_no_values)
+    moments: list[tuple[str, np.ndarray, np.ndarray]] = field(default_factory=list)
+    watts_hist: dict[str, np.ndarray] = field(default_factory=dict)
+    after_J: float | None = None  # from the end of the load to the begin of the idle step, and how long that is
+    after_s: float | None = None
     # of whole steps, from the samples
     fill_energy_J: float | None = None
     idle_s: float | None = None
@@ -101,6 +112,7 @@ class RunData:
     rig_high_W: np.ndarray = field(default_factory=_no_values)
     rig_J: np.ndarray = field(default_factory=_no_values)
     # what happened, for people
+    said: list[dict] = field(default_factory=list)  # see annotations.read
     polls: list[tuple[float, float, str]] = field(default_factory=list)  # from, to, reason
     marks: list[tuple[float, str]] = field(default_factory=list)
     log: list[tuple[float, str]] = field(default_factory=list)
@@ -121,6 +133,13 @@ class RunData:
                 if isinstance(begin, int | float) and 0 <= begin < 1 << 62:
                     return int(begin)
         return int(self.asked("zoom_s") or 0)
+
+    def remarks(self) -> list[tuple[float, str]]:
+        """What people said of the run, and when on its axis (s)."""
+        found = (
+            (note["at_s"] if "at_s" in note else float(self.axis_s(note["t_ns"])), note["text"]) for note in self.said
+        )
+        return sorted(found)
 
     def axis_s(self, t_ns) -> np.ndarray:
         """Host time (CLOCK_MONOTONIC ns) -> seconds of drive time since the first I/O, or since the start of the

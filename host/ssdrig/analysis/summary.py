@@ -69,7 +69,7 @@ def code() -> str:
 
 def _files(run: Path) -> list[Path]:
     """All files of the folder, its parts included, but those that are made from the others."""
-    apart = integrity.APART - {"events.jsonl"}
+    apart = integrity.APART - {"events.jsonl", integrity.NOTES}
     return [
         path
         for path in sorted(run.rglob("*"))

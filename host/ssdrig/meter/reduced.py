@@ -5,7 +5,7 @@ is decoded once. What power.Power says of any edges, this says of those that it 
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from ssdrig.meter.frames import Decoder, Places
 from ssdrig.meter.pieces import Piece, Stream, clocks_of
 from ssdrig.meter.power import Gaps
 
+Watch = Callable[
+    [np.ndarray, np.ndarray], None
+]  # is given all samples in order: t_ns (int64), P or the sum of all rails
 Heads = tuple[Decoder, dict[str, int], dict[int, ClockMap]]  # see samples.decoded and pieces.clocks_of
 
 
@@ -148,9 +151,12 @@ def seconds_with_samples(run: str | os.PathLike) -> list[np.ndarray]:
     return found
 
 
-def load_rails(run: str | os.PathLike, edges_ns, found: Heads | None = None) -> list[Reduced]:
+def load_rails(
+    run: str | os.PathLike, edges_ns, found: Heads | None = None, watch: Watch | None = None
+) -> list[Reduced]:
     """Every rail of the rig, ordered by number, for these edges (int64 host ns, in any order). found: heads() of the
-    run, where they have been read. Raises what samples.load_rails raises."""
+    run, where they have been read. watch: is given what it wants to keep of the samples. Raises what
+    samples.load_rails raises."""
     decoder, short, clocks = found or heads(run)
     numbers = samples.rails_of(decoder)
     edges, made = np.unique(np.asarray(edges_ns, np.int64)), []
@@ -162,7 +168,7 @@ def load_rails(run: str | os.PathLike, edges_ns, found: Heads | None = None) -> 
             made.append(_Rail(stream, decoder, edges))
         samples.need_some(run, decoder, any(one.stream.samples for one in made))
         sum_W = made[0].out.own_W if len(made) == 1 else Extremes(edges)
-        together = _Sum([one.stream.samples for one in made], sum_W)
+        together = _Sum([one.stream.samples for one in made], sum_W, watch)
         for i, piece in _by_time([one.pieces() for one in made]):
             together.take(i, piece)
     for one in made:
@@ -285,13 +291,15 @@ def between_J(sample_ns: np.ndarray, running_J: np.ndarray, t_ns: np.ndarray) ->
 class _Sum:
     """The power of all rails together, as far as all of them have come."""
 
-    def __init__(self, samples_of: list[int], out: Extremes):
-        self._out, self._held = out, [_Held() for _ in samples_of]
+    def __init__(self, samples_of: list[int], out: Extremes, watch: Watch | None):
+        self._out, self._held, self._watch = out, [_Held() for _ in samples_of], watch
         self._slowest = int(np.argmin(samples_of))
         self._silent = len(samples_of) == 1 or not all(samples_of)
 
     def take(self, i: int, piece: Piece) -> None:
         if self._silent:  # of a single rail its own; of a rail without any sample the sum is not known
+            if self._watch and len(self._held) == 1:
+                self._watch(piece.t_ns[1:], piece.P[1:])
             return
         self._held[i].add(piece)
         if not all(len(held.t_ns) for held in self._held):
@@ -303,7 +311,10 @@ class _Sum:
             joules = [between_J(held.t_ns, held.J, t_ns) for held in self._held if held is not slow]
             gaps = [gap for held in self._held for gap in held.gaps]
             spans = [(held.first_ns or 0, reached_ns) for held in self._held]
-            self._out.add(t_ns[1:], rails.sum_W(t_ns, slow.P[:n], joules, gaps, spans))
+            watts = rails.sum_W(t_ns, slow.P[:n], joules, gaps, spans)
+            self._out.add(t_ns[1:], watts)
+            if self._watch:
+                self._watch(t_ns[1:], watts)
             for held in self._held:
                 held.forget(int(t_ns[-1]))
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig import named, parts, prctl
+from ssdrig import analysis, named, parts, prctl
 from ssdrig.analysis import summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.arguments import add_output, add_quiet
@@ -18,7 +18,7 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import FIGURES
 from ssdrig.progress import Progress
-from ssdrig.report import over_op, page, phases, plan_page, screen, set_up, shown_parts
+from ssdrig.report import csv_files, embed, over_op, pack, page, phases, plan_page, screen, set_up, shown_parts
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -83,6 +83,17 @@ def add_arguments(parser) -> None:
         default=[],
         help="also the figures of these seconds of the load, such as burst=10:20 (drive time; may be repeated)",
     )
+    parser.add_argument(
+        "--samples", action="store_true", help="keep all power samples in the page, not only those around some moments"
+    )
+    parser.add_argument(
+        "--csv",
+        metavar="DIR",
+        help="also write what the plots show as CSV: seconds, cells, samples, latencies of each run",
+    )
+    parser.add_argument(
+        "--embed", metavar="PANEL", help="only one plot, for an article: small HTML, or SVG where --out ends in .svg"
+    )
     add_quiet(parser, "no progress and no table on stderr")
 
 
@@ -112,7 +123,13 @@ def _made(args, show: Progress) -> Path:
     """The page that the arguments ask for."""
     more = [windows.parse(text) for text in args.window]
     folders = named.several(args.runs or [named.LATEST], args.parent)
-    out = Path(args.out) if args.out else folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
+    out = Path("report.html")
+    if args.out:
+        out = Path(args.out)
+    elif args.embed:
+        out = embed.default_name(args.embed)
+    elif len(folders) == 1:
+        out = folders[0] / "report.html"
     keep_others(out)
     if any((folder / parts.REVIEW).is_file() for folder in folders):
         return review_command(args, folders, out, show)
@@ -121,15 +138,23 @@ def _made(args, show: Progress) -> Path:
     if any(of_plan(folder) for folder in folders):
         return plan_command(args, folders, out, show)
     runs, figures = [], []
-    for i, (data, found) in enumerate(read(folders)):
+    for i, (data, found) in enumerate(_with_samples(folders) if args.samples else read(folders)):
         runs.append(data)
         figures.append(figures_of(data, more) if more else found)
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
+    review = chosen(args.review, figures)
+    if args.csv:
+        _write_csv(Path(args.csv), runs, figures, show)
+    if args.embed:
+        looks = [pack.look(i) for i in range(len(runs))]
+        write(out, embed.text(runs, figures, looks, review, args.embed, out.suffix == ".svg"))
+        show.say(f"report: {out.resolve()} ({size(out.stat().st_size)})")
+        return out
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
     of_host = "".join(set_up.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    html = page.render(runs, figures, chosen(args.review, figures), of_parts, of_host)
+    html = page.render(runs, figures, review, of_parts, of_host, args.samples)
     if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:
             print(json.dumps(one))
@@ -144,6 +169,23 @@ def _made(args, show: Progress) -> Path:
     return out
 
 
+def _with_samples(folders: list[Path]):
+    """As read(), with all power samples of the loads; a summary does not have these."""
+    for folder in folders:
+        data = analysis.load(folder, samples=True)
+        yield data, figures_of(data)
+
+
+def _write_csv(folder: Path, runs: list, figures: list[dict], show: Progress) -> None:
+    """Raises JournalError."""
+    try:
+        made = [path for data, f in zip(runs, figures, strict=True) for path in csv_files.write(folder, f["run"], data)]
+    except OSError as error:
+        do = "name another folder with --csv DIR, or make room"
+        raise JournalError(f"to write CSV to {folder}", error.strerror or str(error), do) from error
+    show.say(f"report: {len(made)} CSV files in {folder.resolve()}")
+
+
 def of_plan(folder: Path) -> bool:
     """Whether a run is shown by the views of its plan."""
     return table.plan_of(folder) not in screen.OWN_PAGE
@@ -153,8 +195,8 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
     """The page of a review, which is one folder. Raises UsageError, JournalError."""
     from ssdrig.report import review_page
 
-    if len(folders) > 1 or args.window or args.review or args.json:
-        seen = "another folder" if len(folders) > 1 else "--window, --review or --json"
+    if len(folders) > 1 or args.window or args.review or args.json or args.samples or args.csv or args.embed:
+        seen = "another folder" if len(folders) > 1 else "another option"
         raise UsageError(
             "one review, and no more than --against and --output", seen, "name earlier ones with --against"
         )
@@ -165,9 +207,11 @@ def review_command(args, folders: list[Path], out: Path, show: Progress) -> Path
 
 def plan_command(args, folders: list[Path], out: Path, show: Progress) -> Path:
     """The page of runs of one plan. Raises UsageError for runs of several plans."""
-    if args.window or args.review:
+    if args.window or args.review or args.samples or args.csv or args.embed:
         raise UsageError(
-            "no --window and no --review with runs of a plan", "one of them", "a plan names its own windows"
+            "no --window, --review, --samples, --csv or --embed with runs of a plan",
+            "one of them",
+            "leave it out: a plan names its own windows and views",
         )
     unlike = [folder for folder in folders if not table.plan_of(folder)]
     if unlike:
@@ -247,7 +291,7 @@ def keep_others(out: Path) -> None:
         if out.is_file():
             with open(out, "rb") as f:
                 opening = f.read(len(page.OPENING))
-            if opening in (b"", page.OPENING.encode()):
+            if not opening or opening.startswith((page.OPENING.encode(), embed.SVG_OPENING.encode())):
                 return
     except OSError as error:
         raise JournalError(

@@ -26,7 +26,13 @@ def started(data) -> str:
     return datetime.datetime.fromtimestamp(utc_s, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def facts(data, figure: Mapping) -> dict[str, str]:
+def days(runs: Sequence) -> str:
+    """The day on which runs began, or the first and the last."""
+    found = sorted({started(data)[:10] for data in runs})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def facts(data, figure: dict) -> dict[str, str]:
     """Of one run (analysis.RunData and its figures): what a reader of a test asks first, in the order of the table."""
     drive, host, k = data.header["drive"], data.header.get("host") or {}, figure["time_dilation"] or 1
     before, _ = set_up.of(data.events)
@@ -109,7 +115,7 @@ def unfinished(state: str, why: str | None) -> str:
     return f'<p class="warn">{escape(why or nothing)}. The figures cover the recorded part only.</p>'
 
 
-def section(runs: Sequence, figures: Sequence[Mapping], names: Sequence) -> str:
+def section(runs: Sequence, figures: Sequence[dict], names: Sequence) -> str:
     """What all runs share, then what each has of its own."""
     found = [facts(data, figure) for data, figure in zip(runs, figures, strict=True)]
     keys = list(dict.fromkeys(key for each in found for key in each))

@@ -15,12 +15,9 @@ const Cards = (() => {
         row.setAttribute("aria-pressed", String(row === base));
         percent.textContent = said;
         percent.classList.toggle("aside", ref == null && !apart(row));
-        const parts = [row.title.split(": not comparable")[0], [row.querySelector(".value").textContent, unit(card)].filter(Boolean).join(" "), said, row.classList.contains("best") ? "best" : ""];
-        row.setAttribute("aria-label", parts.filter(Boolean).join(", "));
       }
     }
   }
-  const unit = (card) => card.querySelector(".cap .unit")?.textContent ?? "";
   function words(row, base, ref, { apart, comparable }) {
     if (ref == null) return apart(row) ? "not comparable" : row.dataset.aside;
     if (row === base) return "= 100 %";

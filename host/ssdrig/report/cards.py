@@ -105,7 +105,8 @@ def ranking(views: list[View], names: list, looks: list[dict], apart: list[str |
         out.append(f'<div class="cards ranking" data-view="{index}" style="--runs:{len(names)};--figures:{len(made)}">')
         out.append(_runs(names, looks, apart, review, first))
         for key, (unit_name, bars) in made.items():
-            out.append(card(key, BY_KEY[key].label, unit_name, BY_KEY[key].better, bars, first))
+            title = BY_KEY[key].label.replace("completion time (clat)", "clat").replace(" (lat)", "")
+            out.append(card(key, title, unit_name, BY_KEY[key].better, bars, first))
         out.append("</div>")
     return "".join(out) + "</section>"
 
@@ -163,14 +164,14 @@ def card(
         )
         kind = "row" + " top" * bar.top + " apart" * bool(bar.apart) + " best" * (bar.run in leads)
         why = f": not comparable, {bar.apart}" if bar.apart else ""
+        sr = f'<span class="sr"> {unit} </span>' if unit and bar.value is not None else ""
         places = "" if order is None else f";--all:{order[bar.run]};--own:{own[bar.run]}"
-        said = f"{bar.label}: {bar.text} {unit}".strip() + why
         out.append(
             f'<button type="button" class="{kind}" data-run="{bar.run}"{data} data-aside="{bar.aside}"'
             f' style="--bar:var({bar.colour}){places}" aria-pressed="false"{" disabled" if bar.value is None else ""}'
-            f' aria-label="{escape(said)}" title="{escape(bar.label + why)}"><span class="head"><span class="name">'
+            f' title="{escape(bar.label + why)}"><span class="head"><span class="name">'
             f'<i class="key" data-run="{bar.run}" aria-hidden="true">{bar.glyph}</i>{escape(bar.short)}</span><span'
-            f' class="value">{bar.text}</span></span><span class="track"><span class="fill"'
+            f' class="value">{bar.text}{sr}</span></span><span class="track"><span class="fill"'
             f' style="width:{width:.3f}%"></span></span><span class="percent">{bar.aside}</span></button>'
         )
     return "".join(out) + "</div>"

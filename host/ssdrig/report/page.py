@@ -9,7 +9,20 @@ from html import escape
 from pathlib import Path
 
 from ssdrig.analysis import window_figures
-from ssdrig.report import about, comparable, over_op, pack, repeats, verdict, views, words
+from ssdrig.report import (
+    about,
+    comparable,
+    depth,
+    over_op,
+    pack,
+    pack_samples,
+    repeats,
+    still,
+    svg,
+    verdict,
+    views,
+    words,
+)
 from ssdrig.report.cards import ranking, spread
 from ssdrig.report.rows import of_figures
 from ssdrig.report.terms import TERMS, number
@@ -22,6 +35,7 @@ OPENING = (
     " content=\"default-src 'none'; script-src '"
 )
 MOST_NAMED = 60  # characters of drives' names in the title
+SCRIPTS = ("vendor/uPlot.iife.min.js", "panels.js", "samples.js", "export.js", "cards.js", "tools.js", "report.js")
 RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
     ("power_mean_W", "Mean power", "W", 3),
     ("share", "Share", "%", 1),
@@ -35,9 +49,10 @@ RAIL_COLUMNS = [  # key of a rail's figures, words, unit, places
 ]
 
 
-def render(runs: list, figures: list[dict], review: int, more: str = "", host: str = "") -> str:
+def render(runs: list, figures: list[dict], review: int, more: str = "", host: str = "", samples: bool = False) -> str:
     """The page for `runs` (analysis.RunData each) with their `figures`; `review` is the index of the reviewed run,
-    `more` and `host` pieces of the page before the notes: the parts of runs, and what drive and host were set to."""
+    `more` and `host` pieces of the page before the notes: the parts of runs, and what drive and host were set to;
+    `samples`: the runs have all their power samples."""
     names = labels(figures)
     shown = views.of(figures)
     looks = [pack.look(i) for i in range(len(runs))]
@@ -47,17 +62,22 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
         "apart": apart,
         "columns": list(pack.COLUMNS.items()),
         "views": [view.name for view in shown],
+        "simulated": any(f["simulated"] for f in figures),
+        "days": about.days(runs),
         "dilated": any((f["time_dilation"] or 1) != 1 for f in figures),
         "runs": [
             pack.run_data(d, f, n, i, [view.figures[i] for view in shown])
+            | {
+                "about": about.facts(d, f),
+                "fine": pack_samples.fine(d),
+                "moments": pack_samples.moments(d, len(runs), samples),
+            }
             for i, (d, f, n) in enumerate(zip(runs, figures, names, strict=True))
         ],
     }
     # "</script>" in a drive's name must not end the block
     text = json.dumps(payload, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    scripts = [
-        (HERE / name).read_text("utf-8") for name in ("vendor/uPlot.iife.min.js", "panels.js", "cards.js", "report.js")
-    ]
+    scripts = [(HERE / name).read_text("utf-8") for name in SCRIPTS]
     hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
     style = "".join((HERE / name).read_text("utf-8") for name in ("vendor/uPlot.min.css", "report.css", "plan.css"))
     style += views.style(shown)
@@ -79,7 +99,8 @@ def render(runs: list, figures: list[dict], review: int, more: str = "", host: s
             verdicts(shown, names, apart, review),
             controls(shown, names, review),
             ranking(shown, names, looks, apart[review], review),
-            (HERE / "panels.html").read_text("utf-8"),
+            panels(runs, names, looks, review),
+            depth.sections(depth.found(runs, shown, names, looks, review), any(data.rails for data in runs)),
             about.section(runs, figures, names),
             views.phase_table(figures, names, shown),
             over_op.section(figures),
@@ -121,9 +142,9 @@ def head(runs: list, figures: list[dict]) -> str:
         out.append(f'<strong class="badge">SIMULATED</strong><span class="soft">drive and sensor: {what}</span>')
     tests = [words.description(data, f) for data, f in zip(runs, figures, strict=True)]
     said = tests[0] if len(set(tests)) == 1 else "The runs differ in their test, see the set-up."
-    days = sorted({about.started(data)[:10] for data in runs})
-    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    out.append(f'</div><p class="soft">{escape(said)} {escape(when)}. <a href="#about-h">Test set-up</a></p></header>')
+    out.append(
+        f'</div><p class="soft">{escape(said)} {about.days(runs)}. <a href="#about-h">Test set-up</a></p></header>'
+    )
     return "".join(out)
 
 
@@ -138,6 +159,17 @@ def verdicts(shown: list, names: list, apart: list[list[str | None]], review: in
             hidden = "" if i == review else ' class="hidden"'
             out.append(f'<p data-view="{index}" data-review="{i}"{hidden}><b>{escape(first)}</b>{more}</p>')
     return "".join(out) + "</section>"
+
+
+def panels(runs: list, names: list, looks: list[dict], review: int) -> str:
+    """The panels that JavaScript draws; without it each stands still."""
+    html = (HERE / "panels.html").read_text("utf-8")
+    html = html.replace("<!--legend-->", svg.legend([short for *_, short in names], still.looks(looks, review)))
+    for name in still.PANELS:
+        plate = still.plate(name, runs, looks, review)
+        text = f"<noscript>{plate.svg}</noscript>" if plate else ""
+        html = html.replace(f"<!--still {name}-->", text)
+    return html
 
 
 def group(kind: str, words: str, choices: list[str]) -> str:

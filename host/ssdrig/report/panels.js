@@ -174,6 +174,24 @@ const Panels = (() => {
     },
   };
 
+  KINDS.samples = (u, run, top) => Samples.draw(u, run, top);
+
+  // The two marks that a person has set.
+  function between(u, marks) {
+    const c = u.ctx, X = toX(u), { top, height } = u.bbox, p = px();
+    c.fillStyle = c.strokeStyle = css("--ink");
+    c.globalAlpha = 1;
+    c.lineWidth = 1.5 * p;
+    c.setLineDash([]);
+    c.font = `bold ${12 * p}px system-ui, sans-serif`;
+    c.textAlign = "left";
+    for (const name of ["a", "b"]) {
+      if (marks[name] == null) continue;
+      c.beginPath(); c.moveTo(X(marks[name]), top); c.lineTo(X(marks[name]), top + height); c.stroke();
+      c.fillText(name.toUpperCase(), X(marks[name]) + 3 * p, top + height - 12 * p);
+    }
+  }
+
   // What happened, of the reviewed run only: SMART polls as ticks at the bottom, everything else as a labelled line.
   function marks(u, run, labels) {
     const c = u.ctx, X = toX(u), { top, height, left, width } = u.bbox, p = px();
@@ -195,23 +213,25 @@ const Panels = (() => {
     c.setLineDash([]);
   }
 
+  const FINE_s = [1, 2, 5].flatMap((k) => [1e-4, 1e-3, 1e-2, 0.1].map((ten) => k * ten)).sort((a, b) => a - b);
   const STEPS_s = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 36000, 86400]; // data are 1/s
   const LEAST_s = 4;
   const widened = (a, b) => { const more = Math.max(0, LEAST_s - (b - a)) / 2; return [a - more - 0.5, b + more + 0.5]; };
 
   // One panel. spec: {el, kind, wide, x: [from, to], y: [lo, hi], log, C: [lo, hi] | undefined, unit, scale, height, width, labels, moves: whether y and C change}
   function panel(spec, page) {
+    const zoom = spec.zoom ?? page.zoom;
     const stroke = () => css("--ink-soft"), grid = { stroke: () => css("--grid"), width: enlarged }, k = enlarged;
     const font = `${12 * k}px system-ui, sans-serif`, pad = (spec.wide ? 58 : 14) * k;
     const axis = { stroke, grid, ticks: { ...grid, size: 5 * k }, gap: 5 * k, font, labelFont: font, labelSize: 18 * k };
-    const xs = Float64Array.from({ length: Math.max(2, spec.x[1] - spec.x[0] + 1) }, (_, i) => spec.x[0] + i);
+    const xs = spec.free ? Float64Array.of(...spec.x) : Float64Array.from({ length: Math.max(2, spec.x[1] - spec.x[0] + 1) }, (_, i) => spec.x[0] + i);
     const flat = new Array(xs.length).fill(spec.y[0]);
     const axes = [
-      { ...axis, label: page.time_label, size: 34 * k, space: 50 * k, incrs: STEPS_s, values: (u, v) => v.map(String) },
+      { ...axis, label: page.time_label, size: 34 * k, space: 50 * k, incrs: spec.free ? [...FINE_s, ...STEPS_s] : STEPS_s, values: (u, v) => v.map((t) => String(+t.toFixed(4))) },
       { ...axis, label: spec.unit, size: 62 * k, space: 30 * k, values: (u, v) => v.map((value) => short(value, spec.scale)) },
     ];
     const series = [{}, { scale: "y", paths: () => null, points: { show: false } }];
-    const scales = { x: { time: false, range: (u, a, b) => widened(a, b) }, y: { distr: spec.log ? 3 : 1, range: spec.moves ? () => spec.y : spec.y } }, data = [xs, flat];
+    const scales = { x: { time: false, range: (u, a, b) => (spec.free ? [a, b] : widened(a, b)) }, y: { distr: spec.log ? 3 : 1, range: spec.moves ? () => spec.y : spec.y } }, data = [xs, flat];
     if (spec.C) {
       scales.C = { range: spec.moves ? () => spec.C : spec.C };
       axes.push({ ...axis, scale: "C", side: 1, label: "°C", size: 40 * k, space: 30 * k, grid: { show: false } });
@@ -225,7 +245,7 @@ const Panels = (() => {
       padding: [10 * k, spec.C ? 0 : pad, 0, 0],
       cursor: {
         sync: { key: "t", scales: ["x", null], filters: { pub: shared, sub: shared } }, points: { show: false }, y: false,
-        drag: { x: Boolean(spec.wide), y: false, setScale: false }, bind: { dblclick: () => () => page.zoom(null) },
+        drag: { x: Boolean(spec.wide), y: false, setScale: false }, bind: { dblclick: () => () => zoom(null) },
       },
       hooks: {
         draw: [(u) => {
@@ -247,37 +267,43 @@ const Panels = (() => {
             c.setLineDash([]);
           }
           if (page.visible(page.reviewed())) marks(u, page.reviewed(), spec.labels);
+          if (page.marks) between(u, page.marks());
           c.restore();
         }],
         setCursor: [(u) => {
-          if (u.cursor.left >= 0 && u.cursor.event) page.readout(Math.round(u.posToVal(u.cursor.left, "x")));
+          if (u.cursor.left >= 0 && u.cursor.event) page.readout(spec.free ? u.posToVal(u.cursor.left, "x") : Math.round(u.posToVal(u.cursor.left, "x")));
         }],
         setSelect: [(u) => {
           const { left, width } = u.select;
           if (!width) return;
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          page.zoom([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
+          zoom([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
         }],
       },
     };
     const u = new uPlot(options, data, spec.el);
-    if (spec.wide && page.zoomed()) show(u, page.zoomed());
+    if (spec.range) show(u, spec.range);
+    else if (spec.wide && !spec.free && page.zoomed()) show(u, page.zoomed());
     return u;
   }
 
   // Keys of a panel: arrows move the shared cursor, + - 0 zoom.
-  function keys(el, page, plot, range) {
+  function keys(el, page, plot, range, free) {
     el.tabIndex = 0;
     el.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.target !== el) return;
+      if (page.mark && (event.key === "a" || event.key === "b")) return page.mark(event.key);
       const step = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key], factor = { "+": 0.5, "=": 0.5, "-": 2 }[event.key];
       if (!step && !factor && event.key !== "0") return;
       event.preventDefault();
-      if (event.key === "0") return page.zoom(null);
+      const zoom = free?.zoom ?? page.zoom, { min, max } = plot().scales.x;
+      if (event.key === "0") return zoom(null);
       if (factor) {
-        const [a, b] = page.zoomed() ?? range(), half = (factor * (b - a)) / 2;
-        return page.zoom([page.time() - half, page.time() + half]);
+        const [a, b] = free ? [min, max] : page.zoomed() ?? range(), half = (factor * (b - a)) / 2;
+        return zoom([page.time() - half, page.time() + half]);
       }
-      const t = Math.min(range()[1], Math.max(range()[0], page.time() + step * (event.shiftKey ? 10 : 1)));
+      const one = free ? (max - min) / 200 : 1, [from, to] = free ? [min, max] : range();
+      const t = Math.min(to, Math.max(from, (free ? page.time() : Math.round(page.time())) + step * one * (event.shiftKey ? 10 : 1)));
       plot().setCursor({ left: plot().valToPos(t, "x"), top: 10 }, true, true);
       page.readout(t);
     });

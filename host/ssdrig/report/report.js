@@ -27,7 +27,7 @@ function report() {
   }
   const drives = [...new Set(RUNS.map((run) => run.drive))], ops = [...new Set(RUNS.map((run) => run.op))];
 
-  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null, view: 0, sort: null }, time = 0;
+  let state = { drives: drives.map((_, i) => i), ops: ops.map((_, i) => i), review: DATA.review, ref: null, trend: true, zoom: null, view: 0, sort: null, fine: null, marks: { a: null, b: null } }, time = 0, around;
   const page = {
     options: state,
     time_label: DATA.dilated ? "s of drive time since the first I/O" : "s since the first I/O",
@@ -39,6 +39,12 @@ function report() {
     time: () => time,
     zoomed: () => state.zoom,
     zoom,
+    fine,
+    marks: () => state.marks,
+    mark,
+    panel: (name) => SHOWN.get(name),
+    address: () => address(true),
+    variable: (run) => variable(run),
     readout,
   };
 
@@ -75,6 +81,7 @@ function report() {
     const iops = decades(extent("iops", 0, true)), all = [0, LAST], late = [from, Math.max(from + 1, to - 1)];
     const lows = extent("lat_mean", 0, true), highs = extent("lat_p99", 0, true);
     const warm = RUNS.flatMap((run) => run.temp.v), wa = RUNS.flatMap((run) => run.wa.v.map((v, i) => v + run.wa.e[i]));
+    const end = Math.max(2, ...RUNS.map((run) => (run.cells ? run.cells.mean.length * run.cells.every : run.n)));
     const C = warm.length ? [Math.floor(reduce(Math.min, warm) / 5) * 5 - 5, Math.ceil(reduce(Math.max, warm) / 5) * 5 + 5] : undefined;
     return {
       whole: { kind: "iops", wide: true, x: all, y: iops, log: true, unit: "IOPS", height: 340, labels: true },
@@ -83,12 +90,13 @@ function report() {
       power: { kind: "power", wide: true, x: all, y: [0, extent("power_max")[1] * 1.08], C, unit: "W", height: 240 },
       energy: { kind: "energy", wide: true, x: all, y: roomy(extent("energy", 0, true)), log: true, unit: "µJ per I/O", height: 210 },
       latency: { kind: "latency", wide: true, x: all, y: roomy([Math.min(lows[0], highs[0]), Math.max(lows[1], highs[1])]), log: true, unit: LATENCY.unit, scale: LATENCY.scale, height: 210 },
+      samples: { kind: "samples", wide: true, free: true, zoom: fine, range: state.fine ?? undefined, x: [0, end], y: [0, extent("power_max")[1] * 1.08], unit: "W", height: 260, labels: true },
       wa: { kind: "wa", wide: true, x: all, y: [0, (wa.length ? reduce(Math.max, wa) : 1) * 1.1], unit: "NAND / host bytes", height: 190 },
     };
   }
 
   function summary(name) {
-    const key = { whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", energy: "energy", latency: "lat_p99" }[name];
+    const key = { samples: "power_mean", whole: "iops", "zoom-log": "iops", "zoom-linear": "iops", power: "power_mean", energy: "energy", latency: "lat_p99" }[name];
     return page.order().map((run) => {
       const values = key ? [...run[key]].slice(...(name.startsWith("zoom") ? within(run) : []).slice(0, 2)).filter(Number.isFinite) : run.wa.v;
       if (!values.length) return `${run.label}: no data`;
@@ -98,11 +106,13 @@ function report() {
   }
 
   const PAPER = { wide: 860, half: 420 }; // width of a plot in CSS pixels, which a sheet of A4 scales by 0.8
-  const WIDE = new Set(Object.entries(specs()).filter(([, spec]) => spec.wide).map(([name]) => name));
+  const WIDE = new Set(Object.entries(specs()).filter(([, spec]) => spec.wide && !spec.free).map(([name]) => name));
   let paper = false;
   function draw(name, spec) {
-    const el = document.querySelector(`[data-panel="${name}"]`), width = paper ? 2 * (spec.wide ? PAPER.wide : PAPER.half) : el.clientWidth;
-    if (!SHOWN.has(name)) Panels.keys(el, page, () => SHOWN.get(name), () => specs()[name].x);
+    const el = document.querySelector(`[data-panel="${name}"]`);
+    if (!el) return;
+    const width = paper ? 2 * (spec.wide ? PAPER.wide : PAPER.half) : el.clientWidth;
+    if (!SHOWN.has(name)) Panels.keys(el, page, () => SHOWN.get(name), () => specs()[name].x, spec.free && { zoom: fine });
     SHOWN.get(name)?.destroy();
     SHOWN.set(name, Panels.panel({ ...spec, el, width, height: spec.height * (paper ? 0.85 : 1) }, page));
     el.setAttribute("role", "slider");
@@ -144,6 +154,27 @@ function report() {
     for (const [name, u] of SHOWN) if (WIDE.has(name)) Panels.show(u, range ?? whole);
     showZoom();
   }
+  // Zoom of the panel of samples, down to milliseconds.
+  function fine(range) {
+    const u = SHOWN.get("samples"), [from, to] = specs().samples.x;
+    if (!u) return;
+    if (range) {
+      const more = Math.max(0, 0.005 - (range[1] - range[0])) / 2;
+      range = [Math.max(from, range[0] - more), Math.min(to, range[1] + more)].map((t) => +t.toFixed(5));
+      if (!(range[0] < range[1])) range = null;
+    }
+    state.fine = range;
+    toHash();
+    Panels.show(u, range ?? [from, to]);
+  }
+  // Marks a and b at the cursor; "" takes both away.
+  function mark(name) {
+    if (name) state.marks[name] = +time.toFixed(5);
+    else state.marks = { a: null, b: null };
+    toHash();
+    around.between();
+    for (const u of SHOWN.values()) u.redraw(false);
+  }
   function showZoom() {
     const reset = document.getElementById("reset");
     reset.hidden = !state.zoom;
@@ -166,16 +197,18 @@ function report() {
   const READOUT = document.getElementById("readout");
   function readout(t) {
     time = t;
+    const exact = !Number.isInteger(t);
+    t = Math.round(t);
     const units = ["IOPS", "W", "µJ/IO", `${LATENCY.unit} P99`, "°C", "WA"];
     const runs = page.order(), listed = runs.includes(page.reviewed()) ? [runs.pop(), ...runs] : runs;
     const said = [];
     const rows = listed.map((run) => {
       const inside = t >= 0 && t < run.n, at = (key) => (inside ? run[key][t] : NaN);
-      const cells = [num(at("iops"), 0), num(at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
+      const cells = [num(at("iops"), 0), num(exact && run.cells ? run.cells.mean[Math.floor(time / run.cells.every)] : at("power_mean"), 3), num(at("energy") || NaN, 1), num(at("lat_p99") * LATENCY.scale, LATENCY.places), held(run.temp, t, 0), held(run.wa, t, 3)];
       said.push(`${run.short}: ${cells[0]} IOPS, ${cells[1]} W, P99 ${cells[3]} ${LATENCY.unit}`);
       return `<tr><th scope="row">${sample(run)}${swatch(run)}<span></span></th>${cells.map((c, i) => `<td>${c} <small>${units[i]}</small></td>`).join("")}</tr>`;
     });
-    READOUT.innerHTML = `<table><thead><tr><th scope="col">t = ${num(t, 0)} s</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
+    READOUT.innerHTML = `<table><thead><tr><th scope="col">t = ${num(time, exact ? 3 : 0)} s</th></tr></thead><tbody>${rows.join("")}</tbody></table>`;
     if (!listed.length) READOUT.textContent = NONE;
     listed.forEach((run, i) => { READOUT.querySelectorAll("th span")[i].textContent = run.short; });
     spoken = `t = ${num(t, 0)} s. ${said.slice(0, 4).join("; ")}`;
@@ -219,6 +252,9 @@ function report() {
     showLegend();
     showZoom();
     readout(time);
+    around.plates();
+    around.between();
+    around.moments();
     stops.forEach((first) => first());
   }
 
@@ -239,7 +275,10 @@ function report() {
     if (state.view) words.set("window", DATA.views[state.view]);
     if (state.sort) words.set("sort", state.sort);
     if (state.zoom) words.set("t", state.zoom.join("-"));
-    if (cursor) words.set("at", time);
+    if (state.fine) words.set("s", state.fine.join("-"));
+    if (state.marks.a != null) words.set("a", state.marks.a);
+    if (state.marks.b != null) words.set("b", state.marks.b);
+    if (cursor) words.set("at", +time.toFixed(5));
     return String(words) ? `#${words}` : location.pathname + location.search;
   }
   const toHash = () => history.replaceState(null, "", address(false));
@@ -250,7 +289,9 @@ function report() {
     const [, a, b] = (/^(\d+)-(\d+)$/.exec(words.get("t") ?? "") ?? []).map(Number), range = a < b && b <= LAST ? [a, b] : null;
     const sort = $$(".sort").some((el) => el.dataset.key === words.get("sort")) ? words.get("sort") : null;
     Object.assign(state, { drives: shown(drives, "hide"), ops: shown(ops, "hide-op"), review: one("review", DATA.review), ref: one("ref", null), trend: words.get("trend") !== "0", zoom: range, view: Math.max(0, DATA.views.indexOf(words.get("window"))), sort });
-    if (/^\d+$/.test(words.get("at") ?? "")) time = Math.min(LAST, +words.get("at"));
+    const at = (name) => (/^\d+(\.\d+)?$/.test(words.get(name) ?? "") ? Math.min(LAST + 3600, +words.get(name)) : null), [, c, d] = (/^([\d.]+)-([\d.]+)$/.exec(words.get("s") ?? "") ?? []).map(Number);
+    Object.assign(state, { marks: { a: at("a"), b: at("b") }, fine: c < d ? [c, d] : null });
+    time = at("at") ?? time;
   }
   const redraw = () => { for (const [name, u] of SHOWN) { u.redraw(false); u.root.parentElement.setAttribute("aria-label", u.root.parentElement.getAttribute("aria-label").split(".")[0] + ". " + summary(name)); } };
 
@@ -316,12 +357,14 @@ function report() {
   const stops = [...$$(".ranking").map((el) => Cards.roving(el, "button")), ...$$("fieldset", FORM).map((el) => Cards.roving(el, "input[type=checkbox]")), ...$$(".figures thead").map((el) => Cards.roving(el, ".csv"))];
   document.querySelector(".filter").addEventListener("toggle", () => stops.forEach((first) => first()));
 
+  const decoding = RUNS.map(Samples.decode);
+  around = tools(page, { RUNS, DATA, num, specs });
   time = Math.max(0, RUNS[DATA.review].n - 1);
   fromHash();
   showState();
-  drawAll();
+  const decoded = Promise.all(decoding).then(() => { around.moments(); around.between(); drawAll(); });
   const limits = () => Object.fromEntries([...SHOWN].map(([name, u]) => [name, [u.scales.x.min, u.scales.x.max]]));
-  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, address: () => address(true), trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
+  window.ssdrig = { csv: (i) => csv(RUNS[i]), state: () => state, decoded, around, samples: (i) => RUNS[i], address: () => address(true), trend: (i) => RUNS[i].trend, zoom, limits, ticks: (name) => SHOWN.get(name).axes[0]._splits };
   return press;
 }
 

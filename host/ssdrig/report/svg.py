@@ -1,5 +1,6 @@
 """Plots as SVG, made here so that they are there without JavaScript, on paper, and in the colours of the page. Pure."""
 
+import base64
 import math
 from collections.abc import Sequence
 from html import escape
@@ -99,10 +100,12 @@ class Plot:
         self.back: list[str] = []
         self.out: list[str] = []
 
-    def axes(self, x_title: str, y_title: str, x_labels: Sequence[tuple[float, str]] | None = None) -> None:
+    def axes(
+        self, x_title: str, y_title: str, x_labels: Sequence[tuple[float, str]] | None = None, ticks_y: bool = True
+    ) -> None:
         """Grid, numbers and titles; x_labels: (place, words) where x is no number."""
         x, y = self.x, self.y
-        for value in y.ticks():
+        for value in y.ticks() if ticks_y else ():
             self.back.append(f'<path class="grid" d="M{x.from_px} {y(value)}H{x.to_px}"/>')
             self.back.append(f'<text x="{x.from_px - 6}" y="{y(value) + 4:.1f}" class="end">{short(value)}</text>')
         for at, words in x_labels if x_labels is not None else [(v, short(v)) for v in x.ticks(8)]:
@@ -135,10 +138,10 @@ class Plot:
             begun = True
         self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
-    def dots(self, points: Sequence[Point], style: str) -> None:
-        """Many small points, as one path."""
+    def dots(self, points: Sequence[Point], style: str, kind: str = "") -> None:
+        """Many small points, as one path. `kind`: a further class."""
         d = "".join(f"M{self.x(x)} {self.y(y)}h0" for x, y in points if math.isfinite(y))
-        self.out.append(f'<path class="dots" style="{style}" d="{d}"/>')
+        self.out.append(f'<path class="{f"dots {kind}".strip()}" style="{style}" d="{d}"/>')
 
     def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4) -> None:
         """One point in the shape and colour of pack.look, with words for the pointer."""
@@ -151,6 +154,28 @@ class Plot:
         """A filled rectangle from x0, y0 to x1, y1."""
         left, right, low, high = self.x(x0), self.x(x1), self.y(y0), self.y(y1)
         self.out.append(f'<path style="{style}" d="M{left} {high}H{right}V{low}H{left}z"/>')
+
+    def box(self, x_px: float, y_px: float, width: float, height: float, style: str, title: str, run: int) -> None:
+        """A bar in pixels, with words for the pointer."""
+        self.out.append(
+            f'<rect class="of-run r{run}" x="{x_px:.1f}" y="{y_px:.1f}" width="{width:.1f}" height="{height}"'
+            f' style="{style}"><title>{escape(title)}</title></rect>'
+        )
+
+    def image(self, x0: float, x1: float, y0: float, y1: float, png: bytes) -> None:
+        """A picture stretched over x0 to x1, y0 to y1."""
+        left, right, low, high = self.x(x0), self.x(x1), self.y(y0), self.y(y1)
+        self.out.append(
+            f'<image x="{left}" y="{high}" width="{right - left:.1f}" height="{low - high:.1f}"'
+            f' preserveAspectRatio="none" style="image-rendering:pixelated"'
+            f' href="data:image/png;base64,{base64.b64encode(png).decode()}"/>'
+        )
+
+    def rule(self, x: float, words: str) -> None:
+        """A dashed line across, with words."""
+        at = self.x(x)
+        self.out.append(f'<path class="axis dashed" d="M{at} {self.y.from_px}V{self.y.to_px}"/>')
+        self.words(at + 4, self.y.to_px + 10, words, "soft small halo")
 
     def words(self, x_px: float, y_px: float, text: str, kind: str = "") -> None:
         self.out.append(f'<text x="{x_px}" y="{y_px}" class="{kind}">{escape(text)}</text>')

@@ -1,0 +1,58 @@
+"""What people say of a run, beside it: notes.jsonl in its folder, a line each. The run itself is never changed."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+from ssdrig import integrity, journal
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.files import append_or_undo
+
+MOST_CHARS = 200
+MOST_NOTES = 1000  # that are read
+
+
+def add(run: Path, text: str, at_s: float | None) -> None:
+    """Keep a note at `at_s` seconds of drive time since the load's first I/O; None: now, of a run that goes on. Raises
+    UsageError, JournalError."""
+    text = " ".join(text.split())
+    if not text or len(text) > MOST_CHARS or not text.isprintable():
+        raise UsageError(f"a note of 1 to {MOST_CHARS} characters", f"{len(text)} characters", "shorten it")
+    if at_s is None and not journal.lock_is_held(run):
+        raise UsageError("--at S for a run that has ended", "none", "say when: seconds since the load's first I/O")
+    note = {"text": text, "utc_ns": time.time_ns()}
+    note |= {"t_ns": time.monotonic_ns()} if at_s is None else {"at_s": at_s}
+    path = run / integrity.NOTES
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            append_or_undo(fd, json.dumps(note, ensure_ascii=False).encode() + b"\n", os.fstat(fd).st_size)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise JournalError(f"to write {path}", error.strerror or str(error), "make room, or ask its owner") from error
+
+
+def read(run: Path) -> list[dict]:
+    """The notes of a run folder: "text" and either "at_s" or "t_ns" each; lines that are none are left out."""
+    path, found = run / integrity.NOTES, []
+    try:
+        if not path.is_file():
+            return []
+        with open(path, errors="replace") as lines:
+            for line in lines:
+                try:
+                    note = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if not isinstance(note, dict) or not isinstance(note.get("text"), str):
+                    continue
+                at = note.get("at_s", note.get("t_ns"))
+                if isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at < 1 << 62:
+                    found.append(note | {"text": note["text"][:MOST_CHARS]})
+                if len(found) == MOST_NOTES:
+                    break
+    except OSError:
+        return found
+    return found

@@ -1,0 +1,81 @@
+"""One plot of the report alone, for an article: SVG, or a small page for an iframe, with title, legend and origin."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+from ssdrig.report import about, depth, page, still, svg, views, words
+from ssdrig.report.plates import Plate
+
+SVG_OPENING = '<svg xmlns="http://www.w3.org/2000/svg" class="plot ssdrig"'
+POLICY = "none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def text(runs: Sequence, figures: Sequence[dict], looks: Sequence[dict], review: int, panel: str, as_svg: bool) -> str:
+    """The panel `panel` of the first window that has it, as SVG or HTML. Raises UsageError for one they have not."""
+    names, shown = words.labels(list(figures)), views.of(list(figures))
+    every = [plate for name in still.PANELS if (plate := still.plate(name, runs, looks, review))]
+    every += depth.found(runs, shown, names, looks, review)
+    chosen = [plate for plate in every if plate.name == panel and plate.run in (None, review)]
+    if not chosen:
+        there = ", ".join(dict.fromkeys(plate.name for plate in every)) or "none: the runs have no data"
+        raise UsageError("--embed with a panel of these runs", panel, f"name one of {there}")
+    whole = page.page_title(list(runs), list(figures))
+    if any(f["simulated"] for f in figures):
+        whole += ", SIMULATED"
+    return (_svg if as_svg else _html)(chosen[0], whole, _origin(runs, figures), names, still.looks(looks, review))
+
+
+def style() -> str:
+    return "".join((page.HERE / name).read_text("utf-8") for name in ("report.css", "plan.css"))
+
+
+def _origin(runs: Sequence, figures: Sequence[dict]) -> str:
+    ids = ", ".join(f["run"] for f in figures[:4]) + (" …" if len(figures) > 4 else "")
+    return f"{about.days(runs)} · ssdrig · {ids}"
+
+
+def _html(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict]) -> str:
+    legend = "" if plate.run is not None else svg.legend([short for *_, short in names], looks)
+    return (
+        f'{page.OPENING}{POLICY}">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(plate.title)}</title>'
+        f"<style>{style()} body {{ padding: 8px; }} @media screen {{ .legend {{ display: flex !important; }} }}</style>"
+        f'</head><body><figure><figcaption><b>{escape(plate.title)}</b><span class="soft">{escape(whole)}</span>'
+        f'</figcaption>{legend}{plate.svg}<p class="soft">{escape(origin)}</p></figure></body></html>\n'
+    )
+
+
+def _svg(plate: Plate, whole: str, origin: str, names: list, looks: Sequence[dict]) -> str:
+    """With the rules of the page's colours inside, light or dark as the reader has it."""
+    width, height = (int(each) for each in plate.svg.split('viewBox="0 0 ', 1)[1].split('"')[0].split())
+    head, rows, x = 44, [], 12
+    for look, (*_, short) in zip(looks, names, strict=True):
+        if plate.run is not None:
+            break
+        wide = 24 + 7 * len(short)
+        if x + wide > width and x > 12:
+            head, x = head + 17, 12
+        mark = f'<tspan style="fill:var({look["colour"]})">{look["glyph"]}</tspan>'
+        rows.append(f'<text x="{x}" y="{head + 12}">{mark} {escape(short)}</text>')
+        x += wide
+    top = head + 20 if rows else head
+    inner = plate.svg.partition(">")[2].removesuffix("</svg>")
+    rules = "".join(
+        line
+        for line in style().splitlines(True)
+        if line.startswith((":root", "@media screen and (pre", "  --", ".plot"))
+    )
+    return (
+        f'{SVG_OPENING} viewBox="0 0 {width} {top + height + 20}" role="img"><title>{escape(plate.title)}</title>'
+        f"<style>{escape(rules, quote=False)} svg.plot {{ font: 12px system-ui, sans-serif; fill: var(--ink);"
+        f" background: var(--paper); }}</style>"
+        f'<text x="12" y="20" style="font-size:15px;font-weight:650">{escape(plate.title)}</text>'
+        f'<text x="12" y="38" class="soft">{escape(whole)}</text>{"".join(rows)}<g transform="translate(0 {top})">'
+        f'{inner}</g><text x="12" y="{top + height + 13}" class="soft small">{escape(origin)}</text></svg>\n'
+    )
+
+
+def default_name(panel: str) -> Path:
+    return Path(f"{''.join(c for c in panel if c.isalnum() or c == '-') or 'panel'}.html")

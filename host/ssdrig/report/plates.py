@@ -1,0 +1,266 @@
+"""The plots of the report that Python draws: latency as 1 - CDF and as a heat map over time, power as a histogram,
+watts over IOPS, and where the energy went. They are SVG, so that they are there without JavaScript, on paper and in an
+article."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from ssdrig.analysis import energy_parts
+from ssdrig.load.fiotext import BINS, plat_upper_ns
+from ssdrig.report.svg import Plot, extent
+from ssdrig.report.terms import number
+
+WIDTH, HEIGHT, WIDE = 660, 330, 1320
+LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
+CURVE_POINTS = 160
+DOTS = 2400  # of all runs together in the scatter plot
+HEAT_COLUMNS, PER_OCTAVE = 240, 8
+HEAT_RGB = (24, 133, 204)
+HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
+HIST_BINS = 120
+
+
+class Plate(NamedTuple):
+    """A plot: `name` of the panel, `view` the window it is of (None: of all), its title, what is said below it, the
+    <svg>, and its data as CSV ("": `report --csv` has them)."""
+
+    name: str
+    view: int | None
+    title: str
+    about: str
+    svg: str
+    csv: str = ""
+    run: int | None = None
+
+
+def figure(plate: Plate, wide: bool = False) -> str:
+    view = "" if plate.view is None else f' data-view="{plate.view}"'
+    run = "" if plate.run is None else f' data-run="{plate.run}"'
+    about = f'<span class="soft">{escape(plate.about)}</span>' if plate.about else ""
+    kind = ' class="wide"' if wide else ""
+    data = f' data-csv="{base64.b64encode(zlib.compress(plate.csv.encode(), 9)).decode()}"' if plate.csv else ""
+    return (
+        f'<figure{kind} data-plate="{plate.name}"{view}{run}{data}><figcaption><b>{escape(plate.title)}</b>{about}'
+        f"</figcaption>{plate.svg}</figure>"
+    )
+
+
+def style(look: dict, top: bool) -> str:
+    """A run's line; panels.js gives the reviewed one its colour."""
+    colour = "--review" if top else look["colour"]
+    return f"stroke:var({colour});stroke-width:{2.2 if top else 1.4}"
+
+
+def line(plot: Plot, points: Sequence[tuple[float, float]], run: int, look: dict, top: bool) -> None:
+    plot.line(points, style(look, top), f"of-run r{run}")
+
+
+# ---- latency
+
+
+def counts(data, t0_s: float, t1_s: float) -> np.ndarray:
+    """Completions of the window's seconds in each bin of fio's histogram (int64, BINS)."""
+    rows = data.hist[(data.hist[:, 0] >= t0_s) & (data.hist[:, 0] < t1_s)]
+    return np.bincount(rows[:, 1], rows[:, 2], minlength=BINS).astype(np.int64)
+
+
+def upper_us(k: int) -> np.ndarray:
+    """Upper edge of each bin, drive time."""
+    return np.array([plat_upper_ns(i) for i in range(BINS)]) / 1000 / k
+
+
+def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
+    """How many I/O took longer than a time, of one window."""
+    curves, rows = [], ["run,latency_us,share_slower"]
+    for i, (data, f) in enumerate(zip(runs, view.figures, strict=True)):
+        found = counts(data, f["t0_s"], f["t1_s"]) if f["t0_s"] is not None and len(data.hist) else np.zeros(BINS)
+        total = found.sum()
+        if not total:
+            continue
+        there = np.flatnonzero(found)
+        edge, share = upper_us(data.k)[there], 1 - np.cumsum(found[there]) / total
+        points = [(float(edge[0]) / 1.02, 1.0), *zip(edge.tolist(), share.tolist(), strict=True)]
+        rows += [f'"{names[i][2]}",{t:.6g},{s:.6g}' for t, s in points]
+        curves.append((i, _fewer(points)))
+    if not curves:
+        return None
+    times = [t for _, points in curves for t, _ in points]
+    plot = Plot(
+        "How many I/O are slower", WIDTH, HEIGHT, extent(times, True), (LEAST_SHARE, 1.0), x_log=True, y_log=True
+    )
+    plot.axes("completion time (clat), µs" if runs[0].hist_of == "clat" else "latency (lat), µs", "share of I/O slower")
+    for i, points in sorted(curves, key=lambda one: one[0] == review):
+        steps = [(points[0][0], 1.0)]
+        for (_, before), (t, share) in zip(points, points[1:]):
+            steps += [(t, before), (t, max(share, LEAST_SHARE))]
+        line(plot, steps, i, looks[i], i == review)
+    title, about = f"How many I/O are slower than …: {view.label}", "1 − CDF of fio's histogram, both axes logarithmic."
+    return Plate("latency-cdf", index, title, about, plot.text(), "\n".join(rows) + "\n")
+
+
+def _fewer(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most CURVE_POINTS, all of the tail kept: one for each pixel or so."""
+    if len(points) <= CURVE_POINTS:
+        return points
+    keep = np.unique(np.linspace(0, len(points) - 1, CURVE_POINTS).round().astype(int))
+    return [points[i] for i in keep]
+
+
+def heat(data, run: int, name: str, span_us: tuple[float, float], last_s: float, marks: Sequence = ()) -> Plate | None:
+    """Latency over time of one run: each column's share of I/O in each bin of latency."""
+    if not len(data.hist):
+        return None
+    columns = min(HEAT_COLUMNS, len(data.iops))
+    octaves = np.log2(span_us[1] / span_us[0])
+    bins = max(1, round(octaves * PER_OCTAVE))
+    column = np.minimum(data.hist[:, 0] * columns // max(1, len(data.iops)), columns - 1)
+    at = np.log2(upper_us(data.k)[data.hist[:, 1]] / span_us[0]) * PER_OCTAVE
+    cells = np.zeros((bins, columns))
+    np.add.at(cells, (np.clip(at.astype(int), 0, bins - 1), column), data.hist[:, 2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.log(cells / cells.sum(axis=0) / HEAT_LEAST) / np.log(1 / HEAT_LEAST)
+    level = np.where(cells > 0, 40 + 215 * np.clip(np.nan_to_num(share), 0, 1), 0).astype(np.uint8)
+    plot = Plot(f"Latency over time, {name}", WIDTH, 260, (0.0, float(last_s)), span_us, y_log=True)
+    plot.axes("s since the first I/O", "µs")
+    plot.image(0.0, float(len(data.iops)), span_us[0], span_us[0] * 2 ** (bins / PER_OCTAVE), png(level[::-1]))
+    for t, words in marks:
+        plot.rule(t, words)
+    return Plate("latency-heat", None, f"Latency over time: {name}", "", plot.text(), run=run)
+
+
+def span_us(runs: Sequence) -> tuple[float, float]:
+    """What latencies all the runs have, to a whole octave."""
+    edges = [upper_us(data.k)[data.hist[:, 1]] for data in runs if len(data.hist)]
+    if not edges:
+        return 1.0, 2.0
+    low, high = min(of.min() for of in edges), max(of.max() for of in edges)
+    return 2.0 ** np.floor(np.log2(low)), 2.0 ** np.ceil(np.log2(high) + 1e-9)
+
+
+def png(level: np.ndarray) -> bytes:
+    """An image of one colour whose opacity is `level` (uint8, rows from the top)."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    rows, columns = level.shape
+    lines = b"".join(b"\0" + row.tobytes() for row in np.ascontiguousarray(level))
+    head = struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)
+    palette, opacity = bytes(HEAT_RGB) * 256, bytes(range(256))
+    body = chunk(b"IHDR", head) + chunk(b"PLTE", palette) + chunk(b"tRNS", opacity)
+    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b"")
+
+
+# ---- power
+
+
+def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
+    """How often each power was seen, of all samples of a window."""
+    known = [(i, data.watts_hist[name]) for i, data in enumerate(runs) if len(data.watts_hist.get(name, ()))]
+    if not known:
+        return None
+    low = min(int(np.flatnonzero(of)[0]) for _, of in known)
+    width = max(1, -(-(max(len(of) for _, of in known) - low) // HIST_BINS))
+    curves, rows = [], ["run,power_W,share_of_samples"]
+    for i, of in known:
+        padded = np.pad(of[low:], (0, -(len(of) - low) % width)).reshape(-1, width).sum(axis=1)
+        share = 100 * padded / of.sum()
+        watts = (low + width * np.arange(len(share))) / 1000
+        curves.append((i, watts, share))
+        rows += [f'"{names[i][2]}",{w:.3f},{s / 100:.6g}' for w, s in zip(watts, share, strict=True) if s]
+    high = max(float(share.max()) for *_, share in curves)
+    last = max(float(watts[-1]) for _, watts, _ in curves) + width / 1000
+    plot = Plot("Power histogram", WIDTH, HEIGHT, (low / 1000, last), (0.0, 1.08 * high))
+    plot.axes("W", f"% of samples in {width} mW")
+    for i, watts, share in sorted(curves, key=lambda one: one[0] == review):
+        steps = [(float(watts[0]), 0.0)]
+        for w, s in zip(watts, share, strict=True):
+            steps += [(float(w), float(s)), (float(w) + width / 1000, float(s))]
+        line(plot, [*steps, (steps[-1][0], 0.0)], i, looks[i], i == review)
+    title, about = f"Power histogram: {view.label}", "All samples of the window."
+    return Plate("power-histogram", index, title, about, plot.text(), "\n".join(rows) + "\n")
+
+
+def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
+    """Power over IOPS, a point for each second of a window."""
+    most, found, rows = max(20, DOTS // max(1, len(runs))), [], ["run,t_s,iops,power_W"]
+    for i, (data, f) in enumerate(zip(runs, view.figures, strict=True)):
+        if f["t0_s"] is None:
+            continue
+        t = np.arange(f["t0_s"], f["t1_s"])
+        t = t[np.isfinite(data.power_mean_W[t])] if len(data.power_mean_W) else t[:0]
+        rows += [
+            f'"{names[i][2]}",{s},{data.iops[s]:.0f},{data.power_mean_W[s]:.5g}' for s in t[:: -(-len(t) // 7200) or 1]
+        ]
+        t = t[:: max(1, -(-len(t) // most))]
+        if len(t):
+            found.append((i, list(zip(data.iops[t].tolist(), data.power_mean_W[t].tolist(), strict=True))))
+    if not found:
+        return None
+    x = extent([p[0] for _, points in found for p in points], False)
+    plot = Plot("Power over IOPS", WIDTH, HEIGHT, x, extent([p[1] for _, points in found for p in points], False))
+    plot.axes("IOPS", "W")
+    for i, points in sorted(found, key=lambda one: one[0] == review):
+        plot.dots(points, style(looks[i], i == review) + ";stroke-width:4;stroke-opacity:.55", f"of-run r{i}")
+    title, about = f"Power over IOPS: {view.label}", "Each point is one second; up and left costs more energy per I/O."
+    csv = "\n".join(rows) + "\n" if len(rows) < 20_000 else ""
+    return Plate("power-iops", index, title, about, plot.text(), csv)
+
+
+PARTS = (  # key of energy_parts.Parts, words, how it is filled
+    ("floor_J", "idle floor: idle power × time", "fill-opacity:.3"),
+    ("work_J", "load above it", "fill-opacity:.65"),
+    ("peaks_J", "peaks, more than 20 % above the median sample", ""),
+    ("after_J", "background work after the load, above the floor", "fill-opacity:0"),
+)
+
+
+def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
+    """Where the energy of a window went, and what the drive did after the load."""
+    pairs = enumerate(zip(runs, view.figures, strict=True))
+    found = [(i, parts) for i, (data, f) in pairs if (parts := energy_parts.of(data, view.name, f)) is not None]
+    if not found:
+        return None
+    top = max(parts.floor_J + parts.work_J + parts.peaks_J + max(0.0, parts.after_J or 0) for _, parts in found)
+    row = 34
+    plot = Plot("Where the energy went", WIDE, 46 + row * len(found), (0.0, 1.02 * top), (0.0, 1.0))
+    plot.x.from_px = 330
+    plot.y.from_px, plot.y.to_px = 8 + row * len(found), 4
+    plot.axes("J", "", ticks_y=False)
+    rows = ["run,part,energy_J"]
+    for k, (i, parts) in enumerate(found):
+        y, at = 8 + row * k, 0.0
+        plot.words(322, y + 17, names[i][3], "end")
+        for key, words, look in PARTS:
+            value = getattr(parts, key)
+            if value is None or value <= 0:
+                continue
+            left, right = plot.x(at), plot.x(at + value)
+            colour = "--review" if i == review else looks[i]["colour"]
+            plot.box(
+                left,
+                y,
+                right - left,
+                22,
+                f"fill:var({colour});stroke:var({colour});{look}",
+                f"{words}: {number(value, 2)} J",
+                i,
+            )
+            if right - left > 60:
+                plot.words((left + right) / 2, y + 16, f"{number(value, 1)} J", "mid halo")
+            at += value
+            rows.append(f'"{names[i][2]}",{key},{value:.6g}')
+    about = (
+        "From the left: "
+        + "; ".join(words for _, words, _ in PARTS)
+        + ". Without an idle step (--idle) there is no floor."
+    )
+    return Plate(
+        "energy-parts", index, f"Where the energy went: {view.label}", about, plot.text(), "\n".join(rows) + "\n"
+    )
