@@ -14,8 +14,9 @@ from growing_run import Growing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssdrig import cli
+from ssdrig import cli, journal
 from ssdrig.archive import labels
+from ssdrig.run.control import Control
 from ssdrig.serve import guard
 from ssdrig.serve.pages import leads_out
 
@@ -266,6 +267,34 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(runs, tmp_path):
     for name, rows in pieces.items():
         once = [row for said in whole for row in said.get(name, [])]
         assert rows == once and (once or name == "smart"), name
+
+
+def test_with_control_a_run_is_asked_for_a_note_and_its_end(tmp_path):
+    book = journal.create(tmp_path / "runs", {"method": {"name": "x"}, "drive": {"model": "m"}})
+    stopped: list[int] = []
+    control = Control(book, lambda: stopped.append(1))
+    try:
+        with Serving(tmp_path / "runs", "--control") as served:
+            hello = served.get("/api/hello")
+            path = f"/api/live/{hello['live'][0]['id']}/act"
+            assert hello["control"] is True
+            assert json.loads(served.ask("POST", path, {"do": "note", "text": "fan off"})[2]) == {"ok": True, "why": ""}
+            for wrong in ({"do": "cut"}, {"do": "purge"}, {"do": "run"}, {"do": "note", "text": ""}, {}, b"[]"):
+                assert served.ask("POST", path, wrong)[0] == 400, wrong
+            for head in ({"Authorization": None}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+                assert served.ask("POST", path, {"do": "stop"}, head)[0] in (401, 403)
+            assert served.ask("GET", path)[0] == 405 and stopped == []
+            assert served.ask("POST", path, {"do": "stop"})[0] == 200 and stopped == [1]
+            control.close()
+            status, _, said = served.ask("POST", path, {"do": "stop"})
+            assert status == 400 and "goes on" in json.loads(said)["expected"]
+        with Serving(tmp_path / "runs") as served:  # which only reads
+            assert served.ask("POST", path, {"do": "stop"})[0] == 403
+    finally:
+        control.close()
+        book.close("complete")
+    notes = [event["text"] for event in journal.events(book.path) if event["kind"] == "note"]
+    assert notes == ["fan off", "the end of the run was asked for over control.sock"]
 
 
 def test_a_run_that_goes_on_is_found_and_its_newest_moments_come(runs, tmp_path):

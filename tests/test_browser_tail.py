@@ -203,6 +203,23 @@ def test_the_preview_takes_whatever_a_board_sends():
         assert seen.rows() == []
 
 
+def test_latencies_of_a_minute_are_no_percentile_of_a_second(tmp_path):
+    """A long step has its histogram once a minute: it stands for all of it."""
+    write = {"io_bytes": 0, "clat_ns": {"mean": 9e5}, "lat_ns": {"mean": 9e5}}
+
+    def line(s, with_bins):
+        job = {**write, "total_ios": 2000 * s, "runtime": 1000 * s, "clat_ns": {"mean": 9e5, "N": 2000 * s}}
+        job["lat_ns"] = {"mean": 9e5, "N": 2000 * s, **({"bins": {"900000": 2000 * s}} if with_bins else {})}
+        return json.dumps({"t_ns": s * 10**9, "jobs": [{"jobname": "x", "error": 0, "write": job}]}) + "\n"
+
+    (tmp_path / "out.json").write_text("".join(line(s, s in (1, 60)) for s in range(1, 62)))
+    rows = Load(tmp_path / "out.json").rows()
+    assert len(rows) == 61 and {row["iops"] for row in rows} == {2000} and {row["lat_us"] for row in rows} == {900}
+    heat = {row["t_ns"] // 10**9: (sum(n for _, n in row["heat"]), row["heat_s"]) for row in rows if row["heat"]}
+    assert heat == {1: (2000, 1.0), 60: (118_000, 59.0)}
+    assert rows[0]["p99_us"] == pytest.approx(900, rel=0.01) and {row["p99_us"] for row in rows[1:]} == {None}
+
+
 def test_a_played_trace_has_rows_too(tmp_path):
     out = tmp_path / "out.json"
     out.write_text(

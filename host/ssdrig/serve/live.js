@@ -52,11 +52,11 @@ const Live = (() => {
   Panels.KINDS.heat = (u, one) => {
     const c = u.ctx, X = Panels.toX(u), Y = Panels.toY(u, "y"), { min, max } = u.scales.x;
     let most = 1;
-    one.heat.forEach((cells, i) => { if (i >= min - 1 && i <= max) for (const [, n] of cells ?? []) most = Math.max(most, n); });
+    one.heat.forEach(([cells] = [], i) => { if (i >= min - 1 && i <= max + 60) for (const [, n] of cells ?? []) most = Math.max(most, n); });
     c.fillStyle = Panels.css("--blue");
-    one.heat.forEach((cells, i) => {
-      if (i < min - 1 || i > max) return;
-      const x = X(i), width = Math.max(1, X(i + 1) - x + 0.5);
+    one.heat.forEach(([cells, spans] = [], i) => {
+      if (i < min - 1 || i > max + 60) return;
+      const x = X(i + 1 - Math.max(1, spans)), width = Math.max(1, X(i + 1) - x + 0.5);
       for (const [row, n] of cells ?? []) {
         const top = Y(lower_us(row + 1)), bottom = Y(Math.max(lower_us(row), 0.001));
         c.globalAlpha = 0.15 + 0.85 * (Math.log1p(n) / Math.log1p(most));
@@ -88,7 +88,7 @@ const Live = (() => {
     const live = extreme(span > 600 ? run.power_max : fine, Math.max, 1), whole = extreme(run.power_max, Math.max, 1);
     const late = SPECS["p-iops"].keep(), iops = slice(run.iops, late).filter((v) => v > 0), lat = slice(run.lat_mean, late).concat(slice(run.lat_p99, late)).filter((v) => v > 0);
     const decade = (values, low, high) => [10 ** Math.floor(Math.log10(extreme(values, Math.min, low))), 10 ** Math.ceil(Math.log10(1.001 * extreme(values, Math.max, high)))];
-    const cells = slice(run.heat, late).flatMap((each) => (each ?? []).map(([row]) => row));
+    const cells = slice(run.heat, late).flatMap(([each] = []) => (each ?? []).map(([row]) => row));
     const spread = decade(iops, 1000, 9000), us = decade(lat.concat(cells.length ? [Math.max(0.1, lower_us(Math.min(...cells))), lower_us(Math.max(...cells) + 1)] : []), 10, 9000);
     const warm = run.temp.v, wa = run.wa.v.map((v, i) => v + run.wa.e[i]);
     const set = (name, [lo, hi]) => { SPECS[name].y[0] = lo; SPECS[name].y[1] = hi; };
@@ -174,6 +174,7 @@ const Live = (() => {
   }
   function rig() {
     const of = run.rig, lost = run.clock_us == null ? "No power has settled yet" : `${num(run.lost, 0)} conversions lost`;
+    $("power-p").textContent = of?.rails.length > 1 ? "10 rows a second of 100 ms each: mean of all rails together; the band reaches from the sum of their lowest to the sum of their highest samples, between which the power was. Dashed: preview, not settled yet." : "10 rows a second, each least – mean – greatest of 100 ms. Dashed: preview, not settled yet.";
     if (!run.facts.rig) return $("rig").replaceChildren(el("p", "No rig: power is not measured.", { class: "soft" }));
     if (!of) return $("rig").replaceChildren(el("p", "The rig has not answered yet.", { class: "soft" }));
     $("rig").replaceChildren(
@@ -181,8 +182,6 @@ const Live = (() => {
       ...of.rails.map((rail) => el("p", `${rail.name}: ${rail.chip}${rail.samples_per_s ? `, ${num(rail.samples_per_s, 0)} samples a second` : ""}`, { class: "soft" })),
       el("p", `${lost}; clock within ±${run.clock_us == null ? "–" : run.clock_us >= 10_000 ? `${num(run.clock_us / 1000, 0)} ms` : `${num(run.clock_us, 0)} µs`}; ${of.calibrated.length ? `calibrated ${of.calibrated.join(", ")}` : "not calibrated"}`, { class: "soft" }),
     );
-    if (of.rails.length > 1) $("power-p").textContent = "10 rows a second of 100 ms each: mean of all rails together; the band reaches from the sum of their lowest to the sum of their highest samples, between which the power was. Dashed: preview, not settled yet.";
-    else $("power-p").textContent = "10 rows a second, each least – mean – greatest of 100 ms. Dashed: preview, not settled yet.";
   }
   function cost() {
     const [first, newest] = [run.smart[0], run.smart.at(-1)], rated = run.facts.rated_write_bytes;
@@ -221,9 +220,9 @@ const Live = (() => {
         run.joules += joules; run.lost += lost; run.clock_us = Math.max(run.clock_us ?? 0, clock_us);
         energy(i, joules);
       }
-      for (const [t, , iops, , lat, p99, heat] of said.load ?? []) {
+      for (const [t, , iops, , lat, p99, heat, heat_s] of said.load ?? []) {
         const i = Math.max(0, Math.floor(t - 0.5));
-        fill(i, { iops, lat_mean: lat ?? NaN, lat_p99: p99 ?? NaN, heat });
+        fill(i, { iops, lat_mean: lat ?? NaN, lat_p99: p99 ?? NaN, heat: [heat, heat_s] });
         energy(i);
       }
       for (const row of said.smart ?? []) {

@@ -11,17 +11,19 @@ from ssdrig.load import fiotext
 ROW_BINS = 16  # of fio's histogram, 64 an octave, in a row of the heat map
 ENOUGH = 1000  # I/Os in a second that a 99th percentile is said of
 MOST_BYTES = 1 << 22  # of out.json that are read at once
-LONG_MS = 5000  # documents further apart: what lies between is one row, and says so by its length
+LONG_MS = 5000  # latencies of a longer time have no percentile of a second
 
 
 class Load:
     """One step's out.json. A row: {"t_ns": when the document came, "span_s", "iops", "bw" (B/s), "lat_us": mean,
-    "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …]}, of host time."""
+    "p99_us" (None from fewer than ENOUGH I/Os), "heat": [[row, I/Os], …] of the last "heat_s"}, of host time. A
+    step of a long run has latencies once a minute."""
 
     def __init__(self, out: Path):
         self._out, self._offset, self._rest = out, 0, b""
         self._last: dict | None = None
         self._bins: np.ndarray | None = None
+        self._bins_ms = 0
 
     def rows(self) -> list[dict]:
         """What was added since the last call. Lines that are no document of ours are passed over."""
@@ -64,7 +66,7 @@ class Load:
         if not all(isinstance(v, int | float) and 0 <= v < 1e15 for v in (span_s, iops, bw)) or not span_s:
             return None
         row = {"t_ns": said["t_ns"], "span_s": span_s, "iops": iops, "bw": bw}
-        return row | {"lat_us": None, "p99_us": None, "heat": []}
+        return row | {"lat_us": None, "p99_us": None, "heat": [], "heat_s": 0.0}
 
     def _of_fio(self, document: dict) -> dict | None:
         if not fiotext.is_sound(document):
@@ -76,18 +78,22 @@ class Load:
             return None
         self._last = now
         lat_ns = (now["lat_sum_ns"] - before["lat_sum_ns"]) / ios if ios else None
-        p99_us, heat = self._latencies(document, ios)
+        p99_us, heat = self._latencies(document)
+        heat_ms = now["runtime_ms"] - self._bins_ms
+        if heat:
+            self._bins_ms = now["runtime_ms"]
         return {
             "t_ns": now["t_ns"],
             "span_s": ms / 1000,
             "iops": 1000 * ios / ms,
             "bw": 1000 * (now["bytes"] - before["bytes"]) / ms,
             "lat_us": lat_ns / 1000 if lat_ns is not None and lat_ns >= 0 else None,
-            "p99_us": p99_us if ms < LONG_MS else None,
+            "p99_us": p99_us if heat_ms < LONG_MS else None,
             "heat": heat,
+            "heat_s": heat_ms / 1000 if heat else 0.0,
         }
 
-    def _latencies(self, document: dict, ios: int) -> tuple[float | None, list]:
+    def _latencies(self, document: dict) -> tuple[float | None, list]:
         bins = fiotext.bins(document, None, "lat_ns")
         if not bins.any():
             return None, []

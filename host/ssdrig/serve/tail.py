@@ -254,7 +254,7 @@ class Tail:
         return path.resolve().is_relative_to(self.folder.resolve())
 
     def _row(self, step: str, row: dict) -> list:
-        """[t, step, IOPS, B/s, mean µs, P99 µs, heat] of drive time."""
+        """[t, step, IOPS, B/s, mean µs, P99 µs, heat, s that it is of] of drive time."""
         k, rounded = self.k, lambda v: None if v is None else round(v, 1)
         return [
             self.axis_s(row["t_ns"]),
@@ -264,6 +264,7 @@ class Tail:
             rounded(row["lat_us"]),
             rounded(row["p99_us"]),
             row["heat"],
+            round(row["heat_s"] / k, 3),
         ]
 
     def axis_s(self, t_ns: int) -> float:
