@@ -172,3 +172,36 @@ def test_write_amplification_counts_from_the_months_first_poll(kept):
     wear = [(dict(tags), fields) for m, tags, fields, _ in lines if m == "ssd_wear"]
     assert [round(fields["wa"], 3) if "wa" in fields else None for _, fields in wear] == [None, 2, 2, None, 2]
     assert all(tags == {"drive": "ACME X1 S123", "run": "watch"} for tags, _ in wear)
+
+
+# for Telegraf
+
+
+def test_telegraf_gets_the_lines_that_would_be_sent(tools, kept):
+    """And nothing else on stdout."""
+    code, out, _ = finish(start(kept, "--once", "--telegraf", "--quiet", serials="S123,S124"))
+    assert code == 0
+    with FakeInflux() as fake:
+        upload(kept, fake).finish(5)
+    assert out.encode() == (kept / "points.lp").read_bytes()
+    assert Counter(parse_line(line)[0] for line in out.encode().splitlines()) == times(2)
+
+
+def test_telegraf_gets_each_round_as_it_comes_and_ends_it(tools, kept):
+    process = start(kept, "--telegraf", "--interval", "0.2", "--quiet")
+    try:
+        lines = [process.stdout.readline() for _ in range(2 * sum(ROUND.values()) + 1)]
+        assert len({parse_line(line.strip().encode())[3] for line in lines}) == 3
+        process.send_signal(signal.SIGTERM)
+    finally:
+        assert finish(process)[0] == 0
+
+
+def test_telegraf_hears_nothing_of_a_drive_that_does_not_answer(tools, kept):
+    tools.smartctl(b"", 1)
+    code, out, err = finish(start(kept, "--once", "--telegraf"))
+    assert code == 4 and out == "" and "does not answer" in err
+
+
+def test_one_form_on_stdout(tools, kept):
+    assert finish(start(kept, "--once", "--telegraf", "--json"))[0] == 2

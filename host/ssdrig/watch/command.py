@@ -58,6 +58,7 @@ def add_arguments(parser) -> None:
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
     )
     add("--json", action="store_true", help="print one JSON object a poll on stdout, once it is kept")
+    add("--telegraf", action="store_true", help="print each poll as line protocol, for Telegraf's inputs.execd")
     add_quiet(parser, "print nothing on stderr but why it ended")
 
 
@@ -65,6 +66,8 @@ def command(args) -> int:
     """0 ended as asked. With --once 4 (DriveError) if a drive did not answer, 6 if not all could be sent."""
     if not args.interval > 0:
         raise UsageError("an interval above 0 s", f"{args.interval:g}", "correct --interval")
+    if args.json and args.telegraf:
+        raise UsageError("one form on stdout", "--json and --telegraf", "leave one out")
     folder = args.dir or default_folder()
     url = args.influx or os.environ.get("SSDRIG_INFLUX")
     show = Progress(args.quiet)
@@ -75,6 +78,10 @@ def command(args) -> int:
         raise JournalError(f"to make {folder}", error.strerror or str(error), "choose another --history") from error
     set_torn_aside(folder, show.say)
     report = _print_json if args.json else None
+    if args.telegraf:
+        from ssdrig.watch.lines import Lines  # see _target
+
+        report = Lines().tell
     if args.once:
         return _once(watch, url, show, report)
     return _serve(watch, args.interval, url, show, report)
@@ -102,7 +109,7 @@ class Watch:
     def round(self, say: Callable[[str], None]) -> list[dict]:
         """Poll all drives at once, keep each answer. Returns of each {"utc_ns", "drive", "skipped" or "failed" (words)
         or neither, "kept": {"file", "bytes"} or None, "snapshot" (counters.snapshot) or None, "since": what the power
-        did since the poll before}."""
+        did since the poll before, "record" where it was kept}."""
         from ssdrig.drive.smart import collect
         from ssdrig.drive.target import guard  # here: `watch --help` needs none of it
 
@@ -170,7 +177,7 @@ class Watch:
             self._before[serial] = record
         try:
             path, length = keep(self.folder, record)
-            out["kept"] = {"file": str(path), "bytes": length}
+            out |= {"kept": {"file": str(path), "bytes": length}, "record": record}
         except JournalError as error:
             say(str(error))
         return out
@@ -278,7 +285,7 @@ def _tell(result: dict, show: Progress) -> None:
 
 
 def _print_json(result: dict) -> None:
-    print(json.dumps(result, ensure_ascii=False), flush=True)
+    print(json.dumps({key: of for key, of in result.items() if key != "record"}, ensure_ascii=False), flush=True)
 
 
 # ---- round after round

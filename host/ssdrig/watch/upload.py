@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ssdrig.drive.smart import counters
 from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
-from ssdrig.influx import line_protocol, sender, smart_points
+from ssdrig.influx import sender
 from ssdrig.influx.outbox import Outbox
 from ssdrig.watch.folder import lines
+from ssdrig.watch.lines import Lines
 
-RUN = "watch"  # the tag `run`
 FORGET_BYTES = 16 << 20  # acknowledged lines beyond this are dropped: the months' files have them
 NEW_FILES_S = 1.0
 
@@ -26,10 +25,7 @@ class Upload:
 
     def __init__(self, folder: Path, to: sender.Target, say: Callable[[str], None]):
         self.folder, self.to, self.say = Path(folder), to, say
-        self.left_out = 0
-        self._schema = line_protocol.read_schema()
-        # month's file -> identity and snapshot of its first answered poll
-        self._first: dict[str, tuple[dict, dict]] = {}
+        self._lines = Lines()
         self._looked = -NEW_FILES_S
         self._outbox = Outbox(self.folder)
         made = self._read_made()
@@ -90,7 +86,7 @@ class Upload:
             for kept in lines(path, start):
                 end = kept.end
                 if kept.record is not None and answered(kept.record):
-                    block += self._lines(path, name, kept.record)
+                    block += self._lines.of(path, kept.record)
             if end > start:
                 self._outbox.append(b"".join(block))  # before points.made: a crash between makes them twice, the same
                 self._made[name] = end
@@ -98,30 +94,6 @@ class Upload:
                 write_atomically(self.folder / "points.made", json.dumps(content).encode() + b"\n")
                 made += len(block)
         return made
-
-    def _lines(self, path: Path, name: str, record: dict) -> list[bytes]:
-        if name not in self._first:
-            first = next(k.record for k in lines(path) if k.record is not None and answered(k.record))
-            self._first[name] = smart_points.identity(first), counters.snapshot(first)
-        identity, base = self._first[name]
-        snapshot = counters.snapshot(record)
-        drive = record["drive"]
-        ours = {
-            "run": RUN,
-            "host": str(record.get("host") or ""),
-            "drive": f"{drive.get('model', '')} {drive.get('serial', '')}",
-        }
-        out = []
-        since = base if base["t_ns"] != snapshot["t_ns"] else None  # None: the first poll itself
-        for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, since):
-            m = self._schema[measurement]
-            encoded = line_protocol.encode(
-                m, {k: v for k, v in ours.items() if k in m.tags} | tags, fields, record["utc_ns"]
-            )
-            self.left_out += len(encoded.left_out)
-            if encoded.line is not None:
-                out.append(encoded.line + b"\n")
-        return out
 
     def _read_made(self) -> dict[str, int] | None:
         try:
