@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from ssdrig.setup import needs
+
 ROOT = Path(__file__).resolve().parents[1]
 # The tool in the clone: shows what it was given and where from, and leaves with exit code 7.
 ECHO_TOOL = """
 import os, sys
-COMMANDS = {"demo", "run", "report", "drives"}
+COMMANDS = {"demo", "run", "report", "drives", "export"}
 OF_THE_CLONE = ("test", "setup")
 normal = list
 def main(argv=None):
@@ -83,6 +85,8 @@ class Clone:
         digest = hashlib.sha256(wheel(self.wheels).read_bytes()).hexdigest()
         self.lock = self.root / "requirements.lock"
         self.lock.write_text(f"tinypkg==1.0 --hash=sha256:{digest}\n")
+        for extra in needs.EXTRAS:
+            shutil.copy(self.lock, self.lock.with_name(f"requirements-{extra}.lock"))
         self.bin.mkdir()
         for name in ("sh", "env", "dirname", "readlink", "cat", "sleep"):
             (self.bin / name).symlink_to(shutil.which(name))

@@ -46,7 +46,7 @@ def watts_at(watts, t_s: np.ndarray) -> np.ndarray:
 
 
 def rail_events(
-    number: int, watts, conversion_ns: int, gone, t0_ns: int, first_ns: int, end_ns: int, tick
+    number: int, watts, conversion_ns: int, gone, t0_ns: int, first_ns: int, end_ns: int, tick, noise_lsb=(0, 0)
 ) -> list[tuple]:
     """One rail's samples and energy frames, but for those from `gone` on; a sensor that comes back (gone = (from_s,
     to_s), of the first I/O) has counted on."""
@@ -55,12 +55,15 @@ def rail_events(
     n = int((end_ns - t0_ns) / period)
     t = t0_ns + period * np.arange(1, n + 1)
     raw = np.rint(watts_at(watts, (t - first_ns) * 1e-9) * WATT).astype("<i4")
+    rng = np.random.default_rng(number)
+    vbus = (VBUS_RAW + np.rint(rng.normal(0, noise_lsb[0], n))).astype("<i4")
+    raw += np.rint(rng.normal(0, noise_lsb[1], n)).astype("<i4")
     us = np.floor(tick(t)).astype(np.int64)
     body = np.zeros((n, 8), np.uint8)
     dt = np.diff(us, prepend=us[0])
     dt[:: wire.MAX_SAMPLES] = 0
     body[:, :2] = dt.astype("<u2").view(np.uint8).reshape(n, 2)
-    body[:, 2:5] = np.frombuffer(struct.pack("<I", VBUS_RAW), np.uint8)[:3]
+    body[:, 2:5] = vbus.view(np.uint8).reshape(n, 4)[:, :3]
     body[:, 5:8] = raw.view(np.uint8).reshape(n, 4)[:, :3]
 
     def there(i):
@@ -108,6 +111,7 @@ def rig_bin(
     more_rails=(),
     conversion_ns: int = CONVERSION_NS,
     ping_ns: int = 100_000_000,
+    noise_lsb=(0, 0),
 ) -> bytes:
     """Everything a rig sends from t0 to end: hello, samples, one energy frame a second, a pong for each ping, one each
     ping_ns. more_rails: (name, watts, conversion_ns, gone or None) of each rail after the first."""
@@ -140,7 +144,7 @@ def rig_bin(
     }
     events = [(t0_ns, "H", wire.HELLO, json.dumps(hello).encode())]
     for k, (_, of_rail, conversion_ns, gone) in enumerate(rails):
-        events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick)
+        events += rail_events(k, of_rail, conversion_ns, gone, t0_ns, first_ns, end_ns, tick, noise_lsb)
     rng = np.random.default_rng(1)
     sent = {}
     for token, t1 in enumerate(np.arange(t0_ns + 20_000_000, end_ns - 50_000_000, ping_ns)):
@@ -233,11 +237,12 @@ def write(
     queue_depth: int | None = None,
     idle_s: int = 0,
     logs: bool = True,
+    noise_lsb=(0, 0),
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
     edges: SMART is also polled at the zoom and 0.1 s before the load's end. queue_depth None: no closed loop (rates and
-    latencies are chosen freely). Returns the run's folder."""
+    latencies are chosen freely). noise_lsb: rms of bus voltage and current. Returns the run's folder."""
     run = Path(runs) / name
     run.mkdir(parents=True)
     block, iops = 4096, [int(x) for x in iops]
@@ -333,7 +338,9 @@ def write(
             (end + 1_000_000, "run.end", {"state": state, "why": why, "exit_code": 0 if state == "complete" else 4})
         )
     (run / "rig.bin").write_bytes(
-        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails) if power else b""
+        rig_bin(T, first, end, watts, drift_ppm, lose_frames, more_rails=more_rails, noise_lsb=noise_lsb)
+        if power
+        else b""
     )
     seal(run, [{"t_ns": t, "kind": kind, **more} for t, kind, more in sorted(events, key=lambda e: e[0])])
     return run

@@ -119,7 +119,7 @@ def test_every_command_and_bench_that_a_page_names_exists():
 
 
 def test_every_option_that_a_page_names_exists():
-    known = {"--json", "--quick", "--emulator", "--hil-port", "--hil-serial", "--hil-cut"}
+    known = {"--json", "--quick", "--emulator", "--extra", "--hil-port", "--hil-serial", "--hil-cut"}
     for name in COMMANDS:
         known |= set(re.findall(r"--[\w-]+", "\n".join(make.described(make.parser_of(name)))))
     for page, text in PAGES.items():

@@ -72,6 +72,22 @@ def test_programs_of_sbin_are_found_without_asking_for_them(ready):
     assert (done.returncode, done.stderr, ready.called()) == (7, "", [])
 
 
+def test_an_extra_comes_with_the_first_command_that_needs_it(ready):
+    assert ready.start("report").stderr == ""
+    first = ready.start("export", "a")
+    assert (first.returncode, first.stdout) == (7, f"['export', 'a']|{environment(ready)}|/\n"), first.stderr
+    assert "installing the extra lake from requirements-lake.lock" in first.stderr
+    before = listing(ready.root)
+    assert ready.start("export", "a").stderr == "" and listing(ready.root) == before
+    lock = ready.lock.with_name("requirements-lake.lock")
+    lock.write_text(lock.read_text() + "# changed\n")
+    assert "installing the extra lake" in ready.start("export").stderr
+    lock.write_text(f"nosuchpkg==1.0 --hash=sha256:{'0' * 64}\n")
+    failed = ready.start("export")
+    assert failed.returncode == ToolMissing.exit_code and failed.stdout == ""
+    assert ready.start("report").returncode == 7  # who does not need it is not troubled
+
+
 def test_an_environment_in_use_outlives_a_newer_one(ready):
     """A changed lock file makes a second environment; the first is removed once no process uses it."""
     tool = ready.root / "host/ssdrig/cli.py"

@@ -9,6 +9,8 @@ import pytest
 from launcher_clone import ROOT
 from packaging.requirements import Requirement
 
+from ssdrig.setup import needs
+
 pytestmark = pytest.mark.slow  # makes environments with pip
 
 
@@ -66,6 +68,24 @@ def test_lock_holds_what_the_project_asks_for_with_hashes_and_no_host():
         assert asked_for.specifier.contains(versions[asked_for.name]), requirement
     assert all(locked().values())
     assert "://" not in (ROOT / "requirements.lock").read_text()
+
+
+@pytest.mark.parametrize("extra", needs.EXTRAS)
+def test_the_lock_of_an_extra_moves_no_version_of_the_others(extra):
+    held = {"", *list(needs.EXTRAS)[: list(needs.EXTRAS).index(extra)]}
+    own, text = versions(extra), (ROOT / f"requirements-{extra}.lock").read_text()
+    for requirement in project()["optional-dependencies"][extra]:
+        asked_for = Requirement(requirement)
+        assert asked_for.specifier.contains(own[asked_for.name]), requirement
+    for other in held:
+        assert {name: version for name, version in versions(other).items() if own.get(name, version) != version} == {}
+    assert "://" not in text and text.count("--hash=") > len(own)
+
+
+def versions(extra: str = "") -> dict[str, str]:
+    """Name -> version of a lock file."""
+    text = (ROOT / f"requirements{extra and '-'}{extra}.lock").read_text()
+    return dict(re.findall(r"^([a-z0-9_-]+)==([^ ]+)", text, re.M))
 
 
 def test_launcher_accepts_exactly_the_pythons_of_the_project():

@@ -14,6 +14,7 @@ import rooms  # noqa: E402
 from ssdrig import cli  # noqa: E402
 from ssdrig.cli import COMMANDS, GROUPS, OF_THE_CLONE  # noqa: E402
 from ssdrig.errors import exit_codes  # noqa: E402
+from ssdrig.lake import questions  # noqa: E402
 from ssdrig.plan import grammar  # noqa: E402
 from ssdrig.report import terms  # noqa: E402
 from ssdrig.virtual import powerfaults  # noqa: E402
@@ -35,7 +36,9 @@ def pages() -> dict[Path, str]:
     text = with_part(text, "ground", rooms.table(inside, low, files))
     drive_page = HERE / "virtual.md"
     drive_text = with_part(with_part(drive_page.read_text(), "faults", faults()), "charge", charge())
+    lake_page = HERE / "lake.md"
     return {
+        lake_page: with_part(lake_page.read_text(), "questions", ready()),
         drive_page: drive_text,
         HERE / "rooms.svg": rooms.picture(house, low),
         map_page: text,
@@ -50,6 +53,14 @@ def with_part(text: str, name: str, part: str) -> str:
     """The text with what stands between its markers of `name` replaced."""
     before, rest = text.split(BEGIN.format(name) + "\n")
     return before + BEGIN.format(name) + "\n" + part + "\n" + END + rest.split(END, 1)[1]
+
+
+def ready() -> str:
+    """The questions of `ssdrig query`."""
+    rows = [
+        f"| `{each.name}` | {cell(' '.join((each.title, each.more)).strip())} |" for each in questions.all_of().values()
+    ]
+    return "\n".join(["| question | what it answers |", "|---|---|", *rows])
 
 
 def cell(text: str) -> str:

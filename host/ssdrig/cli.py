@@ -52,6 +52,8 @@ COMMANDS = {
     "serve": ("ssdrig.serve.command", "show the run that goes on, the archive and the drives in a browser"),
     "note": ("ssdrig.run.note", "keep what you saw at a time of a run, such as 'fan off'; its report shows it"),
     "report": ("ssdrig.report", "make figures and one HTML page from one or several run folders"),
+    "export": ("ssdrig.lake.export", "write run folders as Parquet, into a folder or a bucket behind S3"),
+    "query": ("ssdrig.lake.query", "ask run folders, or a lake of exported ones, in SQL"),
     "push": ("ssdrig.influx.push", "send a run folder to InfluxDB, or finish sending it"),
     "trace": ("ssdrig.trace.command", "make, convert, record, show and play traces: I/Os with their own times"),
     "rig": (
@@ -72,6 +74,7 @@ GROUPS = {  # of the help; a command of none of them comes last
     "Try it": ("demo",),
     "Drives": ("drives", "wear", "watch", "purge", "units"),
     "Tests": ("plans", "run", "review", "resume", "runs", "label", "note", "serve", "report", "push", "trace"),
+    "Many runs": ("query", "export"),
     "Rig": ("rig",),
     "For developers": ("virtual", "selfcheck", "test", "setup"),
 }

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from ssdrig import cli
 from ssdrig.errors import SsdrigError, ToolMissing
-from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, in_environment, missing, say
+from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, extras_missing, in_environment, missing, say
 from ssdrig.terminal import fill_closed_streams
 
 
@@ -35,7 +35,7 @@ def start(argv: list[str]) -> int:
 
             return provision.command(argv)
         needs = "" if helping else command
-        if missing(needs) or not environment_stands():
+        if missing(needs) or not environment_stands() or extras_missing(needs):
             from ssdrig.setup import provision
 
             provision.set_up(needs)

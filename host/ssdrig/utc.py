@@ -2,6 +2,8 @@
 
 import bisect
 
+import numpy as np
+
 CLOCK_SET_NS = 100_000_000  # a smaller difference between two anchors is the noise of reading two clocks
 
 
@@ -25,3 +27,8 @@ class Utc:
 
     def at(self, t_ns: int) -> int:
         return t_ns + self._distance[max(0, bisect.bisect_right(self._t, t_ns) - 1)]
+
+    def at_all(self, t_ns: np.ndarray) -> np.ndarray:
+        """at() of many (int64)."""
+        known = np.searchsorted(np.array(self._t, np.int64), t_ns, "right") - 1
+        return t_ns + np.array(self._distance, np.int64)[np.maximum(known, 0)]

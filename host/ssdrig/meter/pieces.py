@@ -37,6 +37,9 @@ class Piece(NamedTuple):
     J: np.ndarray  # float64, with lead: running energy of the run
     raw_J: np.ndarray  # float64, with lead: see power.Power
     gaps: Gaps
+    facts: dict  # the rail's entry of the hello that explains them
+    vbus: np.ndarray  # int32 raw
+    current: np.ndarray  # int32 raw
 
 
 def clocks_of(decoder: Decoder) -> dict[int, clock.ClockMap]:
@@ -127,7 +130,8 @@ class Stream:
             J, raw_J, at = np.append(0.0, J), np.append(0.0, raw_J), at + 1
         gaps = Gaps(at - 1 + number, lost, dark_ns, filled_J, t_ns[at - 1], t_ns[at])
         at_limit = np.flatnonzero(power.at_limit(facts, vbus, current))
-        piece = Piece(number, t_us, fitted, volts_sum_V, at_limit, t_ns, P, J, raw_J, gaps)
+        of_samples = t_ns, P, J, raw_J, gaps, facts, vbus, current
+        piece = Piece(number, t_us, fitted, volts_sum_V, at_limit, *of_samples)
         return piece, (t_ns[-1], P[-1], raw_P[-1], J[-1], raw_J[-1])
 
     def _read(self, a: int, z: int, facts: dict, fitted: clock.ClockMap, t_ns: np.ndarray, P: np.ndarray):

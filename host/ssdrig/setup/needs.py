@@ -15,6 +15,11 @@ from ssdrig.setup import micropython
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements.lock"
+# packages that only some commands need, each with a lock file of its own beside LOCK: requirements-EXTRA.lock
+EXTRAS = {
+    "lake": (frozenset({"export", "query", "test"}), "about 80 MB: Parquet and SQL"),
+    "lake-test": (frozenset({"test"}), "about 60 MB: a cluster and an S3 server, which the tests of the lake start"),
+}
 VENV = ROOT / ".venv"  # a link to one of .setup/environments/
 STAMP = VENV / "ssdrig-stamp"  # written last: says what the environment was made from
 PYTHON = VENV / "bin/python"
@@ -116,6 +121,36 @@ def environment_stands() -> bool:
     except OSError:
         return False
     return seen == stamp(sys.version_info[:2] if in_environment() else _version(PYTHON))
+
+
+def extras_of(command: str) -> list[str]:
+    """The extras that a command needs, in the order in which they are installed."""
+    return [extra for extra, (commands, _) in EXTRAS.items() if command in commands]
+
+
+def extras_missing(command: str) -> list[str]:
+    """Those of them that .venv does not have as their lock files say."""
+    return [extra for extra in extras_of(command) if not _stands(extra)]
+
+
+def lock_of(extra: str) -> Path:
+    return LOCK.with_name(f"requirements-{extra}.lock")
+
+
+def stamp_of(extra: str, environment: Path = VENV) -> Path:
+    """The file in an environment that says which lock file an extra was installed from."""
+    return environment / f"{STAMP.name}-{extra}"
+
+
+def extra_stamp(extra: str) -> str:
+    return f"{hashlib.sha256(lock_of(extra).read_bytes()).hexdigest()}\n"
+
+
+def _stands(extra: str) -> bool:
+    try:
+        return stamp_of(extra).read_text() == extra_stamp(extra)
+    except OSError:
+        return False
 
 
 def stamp(version: tuple[int, ...]) -> str:

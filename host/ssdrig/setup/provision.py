@@ -15,12 +15,26 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.setup import kicad, micropython
-from ssdrig.setup.needs import LOCK, ROOT, STAMP, VENV, environment_stands, missing, say, stamp
+from ssdrig.setup.needs import (
+    EXTRAS,
+    LOCK,
+    ROOT,
+    STAMP,
+    VENV,
+    environment_stands,
+    extra_stamp,
+    extras_missing,
+    lock_of,
+    missing,
+    say,
+    stamp,
+    stamp_of,
+)
 
 SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
@@ -40,17 +54,25 @@ def command(argv: list[str]) -> int:
         help="also build MicroPython for an emulated RP2040 in .setup/emulator, for the tests of the firmware there"
         " (Debian only; ten minutes, 1 GB)",
     )
+    parser.add_argument(
+        "--extra",
+        action="append",
+        choices=list(EXTRAS),
+        default=[],
+        help="also the packages of an extra; the commands that need one install it when they are first started",
+    )
     options = parser.parse_args(argv)
-    set_up("demo")
+    set_up("demo", options.extra)
     if options.emulator:
         set_up_emulator()
     say(f"set up: {ROOT}")
     return 0
 
 
-def set_up(command: str) -> None:
-    """Bring about what command needs. Raises ToolMissing with the line to type when that cannot be done here."""
-    if not missing(command) and environment_stands():
+def set_up(command: str, more: Sequence[str] = ()) -> None:
+    """Bring about what command needs, and these extras. Raises ToolMissing with the line to type when that cannot be
+    done here."""
+    if not missing(command) and environment_stands() and not extras_missing(command) and not more:
         return
     if not may_write():
         return without_writing(command)
@@ -61,6 +83,8 @@ def set_up(command: str) -> None:
             as_owner(micropython.provision)
         if not environment_stands():
             as_owner(lambda: make_environment_and(command, lock))
+        for extra in dict.fromkeys([*extras_missing(command), *more]):
+            as_owner(lambda extra=extra: install(extra, lock))  # type: ignore[misc]
 
 
 def set_up_emulator() -> None:
@@ -100,6 +124,9 @@ def without_writing(command: str) -> None:
         raise ToolMissing("a clone that is set up", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
     if any(program.name == "micropython" for program in missing(command)):
         raise ToolMissing("MicroPython", by, f"sudo {ROOT}/ssdrig setup, or use a clone of your own")
+    if lacking := extras_missing(command):
+        do = f"sudo {ROOT}/ssdrig setup --extra {lacking[0]}, or use a clone of your own"
+        raise ToolMissing(f"the extra {lacking[0]}", by, do)
     short(command, by)
 
 
@@ -267,6 +294,17 @@ def make_environment(lock: int) -> None:
             raise
     link(folder)
     sweep()
+
+
+def install(extra: str, lock: int) -> None:
+    """Add an extra to the environment that .venv leads to; nothing that is there changes, for its lock file pins that
+    to the same versions. Raises ToolMissing."""
+    say(f"installing the extra {extra} from {lock_of(extra).name} ({EXTRAS[extra][1]})")
+    folder, content = VENV.resolve(), extra_stamp(extra)
+    pip = [str(folder / "bin/python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    words = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock_of(extra))]
+    run([*pip, "install", *words], lock)
+    stamp_of(extra, folder).write_text(content)
 
 
 def stands(folder: Path, content: str) -> bool:

@@ -1,0 +1,101 @@
+"""Where a lake lies: a folder, or a bucket behind S3. Either takes a file whole or not at all, under a name of its own,
+so that writers need no coordinator. Paths are relative to the lake."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ssdrig import owner
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.files import replacing
+from ssdrig.lake import needs
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+DO = "check the name, the network and AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL"
+
+
+class Place:
+    """`filesystem` and `root` are pyarrow's, for readers; `is_local` where DuckDB can read the files itself."""
+
+    def __init__(self, filesystem: "fs.FileSystem", root: str, is_local: bool, words: str):
+        self.filesystem, self.root, self.is_local, self.words = filesystem, root.rstrip("/"), is_local, words
+
+    def path(self, name: str) -> str:
+        """As the filesystem has it."""
+        return f"{self.root}/{name}"
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[Any]:
+        """A file to write to, which is there under its name when the block ends without an exception. Raises
+        JournalError."""
+        with self._told():
+            if self.is_local:
+                path = Path(self.path(name))
+                owner.new(path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(path) as f:
+                    yield f
+                return
+            stream = self.filesystem.open_output_stream(self.path(name))
+            try:
+                yield stream
+                stream.close()  # S3 has the object from here on
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    stream.close()
+                    self.filesystem.delete_file(self.path(name))
+                raise
+
+    def names(self, folder: str) -> list[str]:
+        """The files below a folder, sorted; [] where there is none. Raises JournalError."""
+        from pyarrow import fs
+
+        with self._told():
+            found = self.filesystem.get_file_info(
+                fs.FileSelector(self.path(folder), allow_not_found=True, recursive=True)
+            )
+        names = (info.path[len(self.root) + 1 :] for info in found if info.type == fs.FileType.File)
+        return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None where there is none. Raises JournalError."""
+        try:
+            with self._told(FileNotFoundError), self.filesystem.open_input_file(self.path(name)) as f:
+                return f.read()
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> None:
+        """Does nothing where there is none. Raises JournalError."""
+        with contextlib.suppress(FileNotFoundError), self._told(FileNotFoundError):
+            self.filesystem.delete_file(self.path(name))
+
+    @contextlib.contextmanager
+    def _told(self, *but: type[OSError]) -> Iterator[None]:
+        try:
+            yield
+        except but:
+            raise
+        except OSError as error:
+            do = "make room, or name another folder" if self.is_local else DO
+            raise JournalError(f"to read and write {self.words}", error.strerror or str(error), do) from error
+
+
+def open_place(where: str) -> Place:
+    """The lake at a folder or an s3:// address. Raises UsageError, JournalError, ToolMissing."""
+    fs = needs("pyarrow.fs")
+    if "://" not in where:
+        return Place(fs.LocalFileSystem(), str(Path(where).resolve()), True, where)
+    if urlsplit(where).scheme != "s3" or not urlsplit(where).netloc:
+        raise UsageError("a folder, or s3://BUCKET/PREFIX", where, "other object stores speak S3, too")
+    shown = where.partition("?")[0]
+    shown = f"s3://{shown.rpartition('@')[2].removeprefix('s3://')}"  # keys are nobody's business
+    try:
+        filesystem, root = fs.FileSystem.from_uri(where)
+    except (OSError, ValueError) as error:
+        raise JournalError(f"to reach {shown}", str(error), DO) from error
+    return Place(filesystem, root, False, shown)

@@ -1,0 +1,143 @@
+"""`ssdrig query "SQL"|NAME`: DuckDB over a lake, or over run folders, made into one for as long as it takes."""
+
+import argparse
+import csv
+import datetime
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ssdrig import named, parts
+from ssdrig.errors import JournalError, UsageError
+from ssdrig.lake import export, needs, place, questions, read, write
+from ssdrig.progress import Progress
+from ssdrig.terminal import printable
+from ssdrig.words import do_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS, WIDEST = 100, 44  # of a table for people
+
+
+EXAMPLES = (
+    ("query --list", "the questions that are ready"),
+    ("query energy-per-io latest", "one of them, of the newest run"),
+    ('query "SELECT drive, max(temperature_C) FROM smart GROUP BY drive" --lake ~/lake', "your own, of a lake"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sql",
+        nargs="?",
+        metavar="SQL|NAME",
+        help="a query over run, sample, second, smart, event, figure and cut, or the name of a question (--list)",
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
+    export.named_in(parser)
+    parser.add_argument("--lake", metavar="DIR|s3://BUCKET/PREFIX", help="what `ssdrig export` has written, instead")
+    for option, words in (("--since", "first"), ("--until", "last")):
+        parser.add_argument(
+            option, type=_date, metavar="DATE", help=f"of a lake: {words} day of runs, YYYY-MM-DD (UTC)"
+        )
+    parser.add_argument("--list", action="store_true", help="name the questions that are ready, and what each answers")
+    parser.add_argument(
+        "--show", action="store_true", help="print the SQL of a question that is ready, and do not ask it"
+    )
+    parser.add_argument("--csv", action="store_true", help="all rows as CSV")
+    parser.add_argument("--json", action="store_true", help="all rows, one JSON object a line")
+
+
+def command(args) -> int:
+    """Prints the rows. Raises UsageError for SQL that DuckDB refuses, JournalError for a lake that cannot be read."""
+    ready = questions.all_of()
+    if args.list:
+        for question in ready.values():
+            print(f"{question.name:22} {question.title}")
+        return 0
+    if not args.sql:
+        raise UsageError(
+            "SQL, or the name of a question", "neither", "`ssdrig query --list` names those that are ready"
+        )
+    if re.fullmatch(r"[\w-]+", args.sql) and args.sql not in ready:
+        raise UsageError("SQL, or the name of a question", args.sql, do_you_mean(args.sql, ready))
+    sql = ready[args.sql].sql if args.sql in ready else args.sql
+    if args.show:
+        print(sql.strip())
+        return 0
+    if bool(args.runs) == bool(args.lake):
+        seen = "both" if args.lake else "neither"
+        raise UsageError("run folders, or a lake", seen, "name runs, or --lake DIR|s3://BUCKET/PREFIX")
+    with tempfile.TemporaryDirectory(prefix="ssdrig-query-") as scratch:
+        where = place.open_place(args.lake or f"{scratch}/lake")
+        for run in named.several(args.runs, args.parent):
+            write.export(run, where, export.lab_of(parts.root(run)), with_samples="sample" in sql.lower())
+        lake = read.look(where, args.since, args.until)
+        if args.lake and not lake.runs.num_rows:
+            Progress().warn(f"query: there is no run in {where.words}")
+        found = ask(lake, sql, scratch)
+        if args.json:
+            for row in rows_of(found):
+                print(json.dumps(row, default=str))
+        elif args.csv:
+            out = csv.writer(sys.stdout, lineterminator="\n")
+            out.writerow(found.column_names)
+            out.writerows(row.values() for row in rows_of(found))
+        else:
+            print("\n".join(lines(found)))
+    return 0
+
+
+def ask(lake: read.Lake, sql: str, scratch: str, threads: int | None = None) -> "pa.Table":
+    """What the query finds; what does not fit into memory goes to `scratch`. Raises UsageError, JournalError."""
+    duckdb = needs("duckdb")
+    try:
+        with read.connect(lake, threads) as connection:
+            connection.execute("SET temp_directory = ?", [scratch])
+            found = connection.sql(sql)
+            return needs("pyarrow").table({}) if found is None else found.to_arrow_table()
+    except (duckdb.IOException, OSError) as error:
+        do = "look again: a run was exported anew; or mend the lake"
+        raise JournalError(f"to read {lake.place.words}", str(error).splitlines()[0], do) from None
+    except duckdb.Error as error:
+        seen = str(error).strip()
+        raise UsageError("SQL that DuckDB takes", seen, "`ssdrig query --show NAME` prints an example") from None
+
+
+def rows_of(found: "pa.Table") -> Iterator[dict[str, Any]]:
+    for batch in found.to_batches(1000):
+        yield from batch.to_pylist()
+
+
+def lines(found: "pa.Table") -> list[str]:
+    """A table for people: numbers to six digits, wide text cut, MOST_ROWS rows."""
+    shown = [found.column_names, *(list(map(_cell, row.values())) for row in rows_of(found.slice(0, MOST_ROWS)))]
+    numbers = [str(field.type).startswith(("int", "uint", "float", "double", "decimal")) for field in found.schema]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(numbers))]
+    pad = lambda text, i: text.rjust(widths[i]) if numbers[i] else text.ljust(widths[i])
+    out = ["  ".join(pad(text, i) for i, text in enumerate(row)).rstrip() for row in shown]
+    if found.num_rows > MOST_ROWS:
+        out.append(f"… {found.num_rows - MOST_ROWS} more rows: --csv prints all")
+    return out
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, datetime.datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    text = printable(str(value))
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def _date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected YYYY-MM-DD; seen {text!r}") from None

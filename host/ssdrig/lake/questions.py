@@ -1,0 +1,25 @@
+"""Questions that are ready: questions/NAME.sql, its first lines a comment that says what it answers."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).with_name("questions")
+
+
+class Question(NamedTuple):
+    name: str
+    title: str
+    more: str  # what else there is to know; "" if nothing
+    sql: str
+
+
+def all_of() -> dict[str, Question]:
+    """By name."""
+    found = (of(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql")))
+    return {question.name: question for question in found}
+
+
+def of(name: str, text: str) -> Question:
+    lines = text.splitlines()
+    said = [line.removeprefix("--").strip() for line in lines[: next(i for i, x in enumerate(lines) if x[:2] != "--")]]
+    return Question(name, said[0], " ".join(said[1:]), "\n".join(lines[len(said) :]))

@@ -1,0 +1,142 @@
+"""Each step of a part by the second, as rows of the kind `second`: what fio or the player counted, and the power of the
+same seconds. A step's grid begins with its first I/O; of a step without I/O with its start."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ssdrig.errors import LoadError
+from ssdrig.lake import schema
+from ssdrig.lake.sampling import constant
+from ssdrig.load import fiolog, playedlog
+from ssdrig.load.fioseconds import Seconds
+from ssdrig.meter import rails, reduced
+from ssdrig.utc import Utc
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SECOND_NS = 1_000_000_000
+LEAST_IOS = 1000  # in a second, for its P99
+DIRECTIONS = ("read", "write", "trim")
+
+
+class Step(NamedTuple):
+    """A step that was begun. `edges_ns`: int64 (seconds + 1,). `io`: its seconds by direction; {} without I/O."""
+
+    path: str
+    round: int | None
+    point: str | None
+    edges_ns: np.ndarray
+    io: dict[str, Seconds]
+
+
+def steps(part: Path, events: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """The steps of a part, by their start."""
+    out = []
+    for i, event in enumerate(events):
+        if event["kind"] != "step.start" or not isinstance(event.get("step"), str):
+            continue
+        same = lambda other, of=event: all(other.get(key) == of.get(key) for key in ("step", "round", "point"))
+        ends = (e["t_ns"] for e in events[i + 1 :] if e["kind"] == "step.end" and same(e))
+        begin_ns, end_ns = event["t_ns"], next(ends, events[-1]["t_ns"])
+        io = _io(part, event)
+        if io:
+            first = next(iter(io.values()))
+            zero_ns = int(first.t_ns[0]) or begin_ns  # without fio's own start its seconds count from 0
+            n = len(first.t_ns)
+        else:
+            zero_ns, n = begin_ns, max(0, int((end_ns - begin_ns) // SECOND_NS))
+        edges_ns = zero_ns + SECOND_NS * np.arange(n + 1, dtype=np.int64)
+        point = json.dumps(event["point"], sort_keys=True) if event.get("point") else None
+        round_ = event["round"] if isinstance(event.get("round"), int) else None
+        if n:
+            out.append(Step(event["step"], round_, point, edges_ns, io))
+    return out
+
+
+def _io(part: Path, event: Mapping[str, Any]) -> dict[str, Seconds]:
+    played = event.get("played")
+    folder = part / "played" / str(played) if played else part / "fio" / str(event.get("fio") or event["step"])
+    load = playedlog.load if played else fiolog.load
+    if not folder.is_dir():
+        return {}
+    try:
+        both = load(folder)
+        if not len(both.t_ns) or not both.directions:
+            return {}
+        return {d: load(folder, d) if both.directions[1:] else both for d in both.directions}
+    except LoadError:  # it did no I/O, or left nothing that can be read: figures say so
+        return {}
+
+
+def tables(
+    found: Sequence[Step], powers: list[reduced.Reduced], utc: Utc, same: Mapping[str, Any]
+) -> Iterator["pa.Table"]:
+    """A table for each step; powers: the rails, reduced to the edges of all steps; [] without samples."""
+    for step in found:
+        yield _table(step, powers, utc, same)
+
+
+def _table(step: Step, powers: list[reduced.Reduced], utc: Utc, same: Mapping[str, Any]) -> "pa.Table":
+    import pyarrow as pa
+
+    n, of = len(step.edges_ns) - 1, schema.of("second")
+    one = {**same, "step": step.path, "round": step.round, "point": step.point}
+    of_io = next(iter(step.io.values()), None)
+    one["p99_of"] = of_io.hist_of if of_io else None
+    many: dict[str, tuple[np.ndarray, np.ndarray | None]] = {  # values, and where they are not known
+        "t_utc": (utc.at_all(step.edges_ns[:-1]) // 1000, None),
+        "t_ns": (step.edges_ns[:-1], None),
+        "second": (np.arange(n, dtype=np.int32), None),
+        "partial": (np.arange(n) == (n - 1 if of_io and of_io.partial else -1), None),
+    }
+    for direction, seconds in step.io.items():
+        many |= _of_direction(direction, seconds, n)
+    if powers:
+        many |= _of_power(powers, step.edges_ns)
+    arrays = []
+    for field in of:
+        if field.name in many:
+            values, unknown = many[field.name]
+            arrays.append(pa.array(values, field.type, mask=unknown))
+        else:
+            arrays.append(constant(field, one.get(field.name), n))
+    return pa.Table.from_arrays(arrays, schema=of)
+
+
+def _of_direction(name: str, seconds: Seconds, n: int) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """Of a direction whose logs are shorter than the step's, zeros follow."""
+    filled = lambda values: np.append(values[:n], np.zeros(n - len(values[:n]), np.int64))
+    ios, p99 = filled(seconds.iops), filled(seconds.lat_p99_ns)
+    return {
+        f"{name}_ios": (ios, None),
+        f"{name}_bytes": (filled(seconds.bw_bytes), None),
+        f"{name}_lat_mean_ns": (filled(seconds.lat_mean_ns), ios == 0),
+        f"{name}_p99_ns": (p99, (ios < LEAST_IOS) | (p99 == 0)),
+    }
+
+
+def _of_power(powers: list[reduced.Reduced], edges_ns: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    joules = rails.steps_J(powers, edges_ns)
+    lowest, highest = reduced.extremes_W(powers, edges_ns)
+    samples, lost = np.zeros(len(joules), np.int64), np.zeros(len(joules), np.int64)
+    error_ns = np.zeros(len(joules))
+    for power in powers:
+        before = power.samples_before(edges_ns)
+        samples += np.diff(before)
+        row = np.searchsorted(before, power.gaps.at, "right") - 1
+        inside = (row >= 0) & (row < len(lost))
+        np.add.at(lost, row[inside], power.gaps.lost[inside])
+        error_ns = np.maximum(error_ns, power.largest_error_ns(edges_ns))
+    out = {"energy_J": joules, "power_mean_W": joules, "power_min_W": lowest, "power_max_W": highest}
+    known = {name: (values, np.isnan(values)) for name, values in out.items()}
+    return {
+        **known,
+        "samples": (samples, None),
+        "samples_lost": (lost, None),
+        "clock_error_ns": (error_ns, samples == 0),
+    }
