@@ -96,7 +96,7 @@ def test_the_running_second_comes_while_the_load_runs_and_is_that_of_fios_logs(a
     late = read((run / POINTS).read_bytes())
     exact = {t: fields for m, _, fields, t in late if m == "fio_interval" and fields.pop("step") == "load"}
     for fields, t in live(late):  # lat_mean_ns of fio_interval is of a histogram
-        assert fields.pop("step") == "load"
+        assert (fields.pop("step"), fields.pop("run")) == ("load", run.name)
         assert fields == pytest.approx({key: exact[t][key] for key in fields}, rel=0.01)
     late = read((run / POINTS).read_bytes())
     assert len(live(late)) == len(IOPS) and late[: len(early)] == early

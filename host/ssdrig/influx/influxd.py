@@ -119,6 +119,13 @@ class Influxd:
         if self._private:
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def rss_B(self) -> int:
+        """Memory that it holds now; 0 if it does not run."""
+        if not self._process:
+            return 0
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        return 1024 * next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmRSS:"))
+
     def counts(self, measurements: list[str], run: Path | None = None, database: str = DATABASE) -> dict[str, int]:
         """Points that it holds, of a folder with points.lp (and its parts) or of all, 0 where it has none."""
         to = address.target(self.url.removesuffix(DATABASE) + database, {})

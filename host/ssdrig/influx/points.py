@@ -124,6 +124,7 @@ class Emitter:
         """The line of a point at t_ns; a nanosecond later if its series has one there."""
         m = self._schema[measurement]
         ours = {name: value for name, value in self._tags.items() if name in m.tags}
+        fields = fields | {name: value for name, value in self._tags.items() if name in m.fields}
         encoded = line_protocol.encode(m, ours | tags, fields, self._utc.at(t_ns))
         self.left_out += len(encoded.left_out)
         if encoded.line is None:

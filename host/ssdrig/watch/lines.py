@@ -37,9 +37,9 @@ class Lines:
         since = base if base["t_ns"] != snapshot["t_ns"] else None  # None: the first poll itself
         for measurement, tags, fields in smart_points.of_poll(record, identity, snapshot, since):
             m = self._schema[measurement]
-            encoded = line_protocol.encode(
-                m, {k: v for k, v in ours.items() if k in m.tags} | tags, fields, record["utc_ns"]
-            )
+            tags = {name: value for name, value in ours.items() if name in m.tags} | tags
+            fields = fields | {name: value for name, value in ours.items() if name in m.fields}
+            encoded = line_protocol.encode(m, tags, fields, record["utc_ns"])
             self.left_out += len(encoded.left_out)
             if encoded.line is not None:
                 out.append(encoded.line + b"\n")
