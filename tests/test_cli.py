@@ -2,16 +2,14 @@
 
 import argparse
 import importlib
-import json
-import os
 import shlex
 import socket
 from pathlib import Path
 
 import pytest
 
-from ssdrig import arguments, cli, named, owner
-from ssdrig.errors import SsdrigError, UsageError, exit_codes
+from ssdrig import arguments, cli, named
+from ssdrig.errors import UsageError, exit_codes
 from ssdrig.run import options, verbose
 from ssdrig.terminal import error_lines
 
@@ -208,8 +206,9 @@ def test_old_names_are_taken_and_not_shown(old, new):
 
 def test_no_help_shows_an_old_name(capsys):
     texts = "\n".join(parser.format_help() for parser in ALL)
-    for name in ("--zoom", "--off-ms", "--above-mA", "--port", "--seconds", "--dir ", "--glitch-us"):
+    for name in ("--zoom", "--off-ms", "--above-mA", "--seconds", "--dir ", "--glitch-us"):
         assert name not in texts, name
+    assert not any("--port" in parser.format_help() for parser in ALL if parser.prog.startswith("ssdrig rig"))
 
 
 # ---- which run
@@ -292,63 +291,6 @@ def test_run_and_review_share_their_options():
     assert options.parse(["x", "-v"]).verbose and not options.parse(["x"]).verbose
 
 
-# ---- sudo
-
-
-def chowns(monkeypatch) -> list:
-    done = []
-    monkeypatch.setenv("SUDO_UID", "1234")
-    monkeypatch.setenv("SUDO_GID", "1235")
-    monkeypatch.setattr(owner.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(owner.os, "chown", lambda path, uid, gid, **_: done.append((Path(path).name, uid, gid)))
-    return done
-
-
-def test_under_sudo_what_is_made_belongs_to_the_person(tmp_path, monkeypatch):
-    done = chowns(monkeypatch)
-    if os.stat(tmp_path).st_uid:
-        pytest.skip("files of root's: run as root")
-    with pytest.raises(SsdrigError), owner.of_new_files():
-        owner.new(tmp_path / "runs" / "one")
-        (tmp_path / "runs" / "one").mkdir(parents=True)
-        (tmp_path / "runs" / "one" / "run.json").write_text("{}")
-        (tmp_path / "runs" / "twice").write_text("")
-        os.link(tmp_path / "runs" / "twice", tmp_path / "other")
-        (tmp_path / "runs" / "link").symlink_to("/etc")
-        assert not done  # not while root still writes there
-        raise UsageError("a", "b", "c")
-    names = [name for name, *_ in done]
-    assert names[0] == "runs" and sorted(names[1:]) == ["link", "one", "run.json"]  # the link itself, nothing behind it
-    assert {(uid, gid) for _, uid, gid in done} == {(1234, 1235)}
-
-
-@pytest.mark.parametrize("uid", ["", "0", "x"])
-def test_without_sudo_nothing_is_given(tmp_path, monkeypatch, uid):
-    done = chowns(monkeypatch)
-    monkeypatch.setenv("SUDO_UID", uid)
-    with owner.of_new_files():
-        owner.new(tmp_path / "file")
-        (tmp_path / "file").write_text("")
-    assert not done and owner.person() is None
-
-
-def test_a_run_folder_and_a_page_are_given(tmp_path, monkeypatch):
-    from ssdrig import journal
-    from ssdrig.files import write_atomically
-
-    done = chowns(monkeypatch)
-    if os.stat(tmp_path).st_uid:
-        pytest.skip("files of root's: run as root")
-    with owner.of_new_files():
-        book = journal.create(tmp_path / "runs", {"drive": {}, "method": {"name": "m"}})
-        book.event("note", text="x")
-        book.close("complete", None, 0)
-        write_atomically(tmp_path / "report.html", b"x")
-    names = {name for name, *_ in done}
-    assert {"runs", book.path.name, "run.json", "events.jsonl", "rig.bin", "report.html"} <= names
-    assert json.loads((book.path / "run.json").read_text())["method"]["name"] == "m"
-
-
 # ---- hostile names
 
 
@@ -364,3 +306,38 @@ def test_columns_of_a_narrow_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     text = arguments.examples([("run x", "a line that is too long for a terminal of fifty columns")])
     assert text == "examples:\n  # a line that is too long for a terminal of fifty columns\n  ./ssdrig run x"
+
+
+# ---- tables
+
+
+def test_many_runs_are_a_row_each_and_fit():
+    from ssdrig.report import many
+
+    figures = [
+        {"iops_mean": 10000.0 * i, "zero_seconds": 0, "clat_p99_us": 900.0, "power_mean_W": 4.1, "state": "complete"}
+        | {"energy_uJ_per_io": 70.5, "wa": 2.5, "wa_error": 0.01, "samples_lost": None}
+        for i in range(1, 13)
+    ]
+    names = [f"Some Maker 990 PRO with a long name {i}" for i in range(1, 13)]
+    for columns in (80, 200):
+        lines = many.lines(names, figures, columns)
+        assert len(lines) == 13 and max(map(len, lines)) <= columns
+        assert all(f"name {i} " in line for i, line in enumerate(lines[1:], 1))  # what tells them apart is left
+    assert lines[1].startswith(names[0]) and "10\u202f000" in lines[1] and "2.50" in lines[1]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_table_of_a_dry_run_fits(columns, capsys, monkeypatch):
+    from ssdrig import progress
+    from ssdrig.run import dry_run
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(progress, "is_live", lambda: True)
+    for words in ("consistency", "pts-iops", "slc-cache --budget 8GB"):
+        assert cli.main(["run", *words.split(), "--virtual", "sata-tlc", "-n"]) == 0
+        lines = capsys.readouterr().err.replace("\r\x1b[K", "").splitlines()
+        assert max(map(len, lines)) < columns, max(lines, key=len)
+        assert sum(line.startswith("  in all") for line in lines) == 1
+    rows = [("a", "one two three", "0:10", "5 GB")]
+    assert dry_run.in_columns(rows, None) == ["  a  one two three  0:10  5 GB"]

@@ -173,7 +173,7 @@ def test_a_package_with_another_hash_is_refused_and_nothing_half_done_stays(clon
     done = clone.start("report")
     assert done.returncode == ToolMissing.exit_code
     assert "DO NOT MATCH THE HASHES" in done.stderr
-    assert "ssdrig: expected" in done.stderr.splitlines()[-1]
+    assert "ssdrig: error: expected" in done.stderr.splitlines()[-3]
     assert done.stdout == ""
     assert not (clone.root / ".venv").exists()
     assert list((clone.root / ".setup/environments").iterdir()) == []
@@ -247,7 +247,7 @@ def test_setup_builds_the_emulated_board_once(ready):
     words = {"SSDRIG_MICROPYTHON": fake_micropython(ready)}
     refused = ready.start("setup", "--emulator", **words)
     assert refused.returncode == ToolMissing.exit_code
-    assert "expected libnewlib-arm-none-eabi, libstdc++-arm-none-eabi-newlib; seen not installed" in refused.stderr
+    assert "expected libnewlib-arm-none-eabi, libstdc++-arm-none-eabi-newlib\n  found: not installed" in refused.stderr
     library = ready.root / "lib/arm-none-eabi/newlib/thumb/v6-m/nofp"
     library.mkdir(parents=True)
     for name in ("libc.a", "libstdc++.a"):
@@ -269,9 +269,9 @@ def test_without_a_usable_python(clone):
     clone.script("python3", '[ "$1" = --version ] && echo Python 3.9.2 && exit; exit 1')
     done = clone.start("demo")
     assert done.returncode == ToolMissing.exit_code
-    assert done.stderr.startswith("ssdrig: expected Python 3.11 to 3.14; seen Python 3.9.2; do: ")
+    assert done.stderr.startswith("ssdrig: error: expected Python 3.11 to 3.14\n  found: Python 3.9.2\n  hint:  ")
     (clone.bin / "python3").unlink()
-    assert "seen no python3" in clone.start("demo").stderr
+    assert "found: no python3" in clone.start("demo").stderr
 
 
 def test_a_second_python_is_found(clone):
@@ -284,8 +284,8 @@ def test_needed_program_missing_and_nothing_may_be_installed(clone):
     done = clone.start("run", SSDRIG_MICROPYTHON=fake_micropython(clone))
     assert done.returncode == ToolMissing.exit_code
     assert (
-        done.stderr == "ssdrig: expected fio; seen not installed; SSDRIG_NO_INSTALL is set;"
-        " do: as root: apt-get update && apt-get install -y --no-install-recommends fio\n"
+        done.stderr == "ssdrig: error: expected fio\n  found: not installed; SSDRIG_NO_INSTALL is set\n"
+        "  hint:  as root: apt-get update && apt-get install -y --no-install-recommends fio\n"
     )
     assert not (clone.root / ".venv").exists()  # said at once, not after the downloads
 
@@ -339,7 +339,7 @@ def test_a_failed_installation_is_told_with_the_line(clone):
     done = clone.start("demo", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(clone))
     assert done.returncode == ToolMissing.exit_code
     assert "E: disk full" in done.stderr
-    assert "install -y --no-install-recommends fio to succeed; seen exit code 100" in done.stderr
+    assert "install -y --no-install-recommends fio to succeed\n  found: exit code 100" in done.stderr
 
 
 def test_who_is_not_root_uses_sudo_or_is_told(clone, monkeypatch):

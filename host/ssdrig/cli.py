@@ -44,9 +44,9 @@ COMMANDS = {
     "run": ("ssdrig.run.run", "run a test on a drive and keep all its data in a run folder"),
     "review": (
         "ssdrig.review.command",
-        "test a drive with all plans of a level, one after the other, and make one page of it",
+        "test a drive with all plans of a level, one after the other, and make one page",
     ),
-    "resume": ("ssdrig.review.resume", "go on with a run or a review that was killed, interrupted or rebooted"),
+    "resume": ("ssdrig.review.resume", "continue a run or a review that was killed, interrupted or rebooted"),
     "runs": ("ssdrig.archive.command", "list and search the run folders"),
     "label": ("ssdrig.archive.label", "give run folders a title and tags, to find them by"),
     "serve": ("ssdrig.serve.command", "show the run that goes on, the archive and the drives in a browser"),
@@ -84,7 +84,7 @@ FIRST = (
     ("wear --smartctl FILE", "the wear that a saved `smartctl --json=cv -x` shows"),
     ("run consistency --virtual sata-tlc -n", "what a test would do, write and take"),
 )
-DOCS = "README.md is the beginning, host/docs/ has the rest; host/docs/reference/commands.md has every option."
+DOCS = "Start with README.md; details are in host/docs/, every option in host/docs/reference/commands.md."
 
 
 def normal(argv: list[str]) -> list[str]:

@@ -29,7 +29,7 @@ def add_arguments(parser) -> None:
         "--runs",
         metavar="DIR",
         default="runs",
-        help="where run folders and the report are made (default ./%(default)s)",
+        help="folder for the run folders and the report (default ./%(default)s)",
     )
     parser.add_argument("--open", action="store_true", help="open the report in the browser")
     parser.add_argument("--json", action="store_true", help="print paths as one JSON object on stdout")

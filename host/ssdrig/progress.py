@@ -43,7 +43,7 @@ class Progress:
 
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
-        self.live = _is_terminal()
+        self.live = is_live()
         self._last_plain = -math.inf
 
     def show(self, text: str | Sequence[Part]) -> None:
@@ -52,7 +52,7 @@ class Progress:
             return
         parts = [Part(printable(part.text), *part[1:]) for part in ([Part(text)] if isinstance(text, str) else text)]
         if self.live:
-            _write(f"\r\x1b[K{fitted(parts, _columns())}")
+            _write(f"\r\x1b[K{fitted(parts, columns())}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
             _write(GAP.join(part.text for part in parts if part.text) + "\n")
@@ -86,14 +86,14 @@ def fitted(parts: Sequence[Part], columns: int) -> str:
     return GAP.join(part.text for part in kept)
 
 
-def _columns() -> int:
-    """Of the terminal behind stderr; stdout may be a file, or another one."""
+def columns() -> int:
+    """Of the terminal behind stderr, or what is usual; stdout may be a file, or another one."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
     return USUAL_COLUMNS
 
 
-def _is_terminal() -> bool:
+def is_live() -> bool:
     """Whether stderr is one on which a line can be replaced."""
     try:
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -13,7 +13,7 @@ from typing import NoReturn
 from ssdrig import cli
 from ssdrig.errors import SsdrigError, ToolMissing
 from ssdrig.setup.needs import ROOT, STAMP, VENV, environment_stands, extras_missing, in_environment, missing, say
-from ssdrig.terminal import fill_closed_streams
+from ssdrig.terminal import error_lines, fill_closed_streams
 
 
 def main() -> NoReturn:
@@ -40,11 +40,12 @@ def start(argv: list[str]) -> int:
 
             provision.set_up(needs)
     except SsdrigError as error:
-        say(str(error))
+        print(error_lines("ssdrig", error), file=sys.stderr, flush=True)
         return error.exit_code
     except OSError as error:
-        say(f"expected to set up in {ROOT}; seen {error}; do: make room, or clone where you may write")
-        return ToolMissing.exit_code
+        refused = ToolMissing(f"to set up in {ROOT}", str(error), "make room, or clone where you may write")
+        print(error_lines("ssdrig", refused), file=sys.stderr, flush=True)
+        return refused.exit_code
     except KeyboardInterrupt:
         say("set-up interrupted; the next start resumes it")
         return 130

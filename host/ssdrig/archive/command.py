@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="[FOLDER] [SEARCH]",
-        help=f"parent of the run folders (default ./{DEFAULT}), then what to look for",
+        help=f"parent folder of the runs (default ./{DEFAULT}), then words to search for",
     )
-    parser.add_argument("--runs", metavar="DIR", help="the same folder, as the other commands name it")
+    parser.add_argument("--runs", metavar="DIR", help="the folder, named as in the other commands")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line for each run")
     parser.add_argument(
         "--figures",
         action="store_true",
-        help="work out the figures of those found that have none yet; reads each of these runs whole",
+        help="compute the figures of the runs found that have none yet (reads each of them whole)",
     )
 
 

@@ -266,7 +266,13 @@ def shown() -> list[Figure]:
             at_least(f"t90-10 {what}, seen", len(t90_10), "falls", 60),
             at_most(f"hold-up {what}, largest error", seen.holdup.max(initial=0), "of 5 % or 20 us", 1),
             at_least(f"knees that show {what}", len(seen.holdup), "falls", 40),
-            Figure(f"the drive's power {what}, largest error", 100 * seen.energy.max(initial=0), "%", "for comparison", True),
+            Figure(
+                f"the drive's power {what}, largest error",
+                100 * seen.energy.max(initial=0),
+                "%",
+                "for comparison",
+                True,
+            ),
         ]
     starts = [start(chance, drive, 0.3 * drive / BOOTS) for drive in in_turn(range(BOOTS), BENCH)]
     error = max(abs(each.seen_J / each.true_J - 1) for each in starts)

@@ -238,7 +238,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="purge",
         default="auto",
         metavar="METHOD",
-        help="purge first by this method (./ssdrig purge), or none; default: auto",
+        help="method to purge with first (see ./ssdrig purge), or none (default: auto)",
     )
     parser.add_argument(
         "--poll-interval",

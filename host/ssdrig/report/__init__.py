@@ -17,8 +17,8 @@ from ssdrig.arguments import add_output, add_quiet
 from ssdrig.errors import JournalError, UsageError
 from ssdrig.files import write_atomically
 from ssdrig.integrity import FIGURES
-from ssdrig.progress import Progress
-from ssdrig.report import csv_files, embed, over_op, pack, page, phases, plan_page, screen, set_up, shown_parts
+from ssdrig.progress import Progress, columns
+from ssdrig.report import csv_files, embed, many, over_op, pack, page, phases, plan_page, screen, set_up, shown_parts
 from ssdrig.report.terms import BY_KEY, number, with_error
 from ssdrig.rules import windows
 from ssdrig.words import size
@@ -68,7 +68,7 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--review",
         metavar="N|NAME",
-        help="the reviewed run, drawn on top: its place (1 is the first) or part of its name or model",
+        help="the reviewed run, drawn on top: its number (1 is the first) or part of its name or model",
     )
     parser.add_argument(
         "--against",
@@ -314,11 +314,15 @@ def write(path: Path, text: str) -> None:
 
 def short_table(figures: list[dict]) -> str:
     """For a terminal: the phases of each run, then the key figures of the window `steady`, one column a run, then the
-    notes."""
+    notes; of many runs one row each."""
     names = [
         f"{short}{' SIMULATED' if f['simulated'] else ''}"
         for f, (*_, short) in zip(figures, page.labels(figures), strict=True)
     ]
+    if len(figures) >= many.FROM:
+        notes = [f"{f['run']}: {note}" for f in figures for note in f["notes"]]
+        series = ["", *over_op.lines(figures), ""] if over_op.is_series(figures) else []
+        return "\n".join([*many.lines(names, figures, columns()), *series, *notes])
     lines = []
     for name, f in zip(names, figures, strict=True):
         found = [phases.cells(row) for row in phases.rows(f)]

@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--level",
         choices=reviews.LEVELS,
         default="quick",
-        help="quick: SCALED variants, minutes on a virtual drive; standard: the tests as they are, days; full: all that"
-        " there are, weeks (default %(default)s; --dry-run shows how long)",
+        help="quick: SCALED variants, minutes on a virtual drive; standard: the tests at full length, days;"
+        " full: all tests, weeks (default %(default)s; --dry-run shows how long)",
     )
-    add("--resume", metavar="FOLDER", type=Path, help="go on with the review of this folder where it was cut short")
+    add("--resume", metavar="FOLDER", type=Path, help="continue the interrupted review in this folder")
     add = parser.add_argument_group("drive").add_argument
     add("--drive", metavar="DRIVE", help=options.DRIVE)
     add("--virtual", metavar="PRESET", help="a SIMULATED drive and board instead (./ssdrig virtual --list-presets)")

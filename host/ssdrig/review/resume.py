@@ -8,7 +8,7 @@ from ssdrig.run import resume
 
 add_arguments = resume.add_arguments
 EXAMPLES = (
-    ("resume latest --dry-run", "what holds, and what is done again"),
+    ("resume latest --dry-run", "what still holds, and what is repeated"),
     ("resume 3fa9", "the run whose id ends so"),
 )
 NOT_SAID = dict.fromkeys(("virtual", "level", "runs", "against", "out"))

@@ -72,7 +72,7 @@ PROFILES = {
     "crowbar": Profile(learnt=_capacitance),
     "ramp": Profile(
         (
-            Option("fall_us", "TIME", "from all to nothing, at most 2s; what the drive draws makes it faster"),
+            Option("fall_us", "TIME", "time from full to zero, at most 2s; the drive's own load makes it faster"),
             Option(
                 "bulk_uF",
                 "C",
@@ -85,7 +85,7 @@ PROFILES = {
         draw=_ramps,
     ),
     "glitch": Profile(
-        (Option("glitch_us", "TIME", "how long it is off"),),
+        (Option("glitch_us", "TIME", "how long power is off"),),
         back_by_itself=True,
         lasts_us=lambda own: own["glitch_us"],
         back_us=lambda own: own["glitch_us"],
@@ -93,9 +93,9 @@ PROFILES = {
     ),
     "dips": Profile(
         (
-            Option("dips", "N", "how often it is off, 2 to 200 times; 2 s in all at most"),
-            Option("down_us", "TIME", "how long it is off each time"),
-            Option("up_us", "TIME", "how long it is on between two of them"),
+            Option("dips", "N", "number of dips, 2 to 200; at most 2 s in total"),
+            Option("down_us", "TIME", "how long each dip lasts"),
+            Option("up_us", "TIME", "how long power is on between two dips"),
         ),
         back_by_itself=True,
         lasts_us=lambda own: own["dips"] * (own["down_us"] + own["up_us"]),

@@ -23,11 +23,9 @@ SEEN_S = 0.3  # after which samples of a rail that is back have come
 
 def subcommands(words) -> None:
     """Add on, off, cut, clear and scope to the parsers of `ssdrig rig`; each names its function as `act`."""
-    sub = _word(words, "on", _on, "give the drive its power back")
-    sub.add_argument(
-        "--unsafe", action="store_true", help="also if the rail is not known to have been low for long enough"
-    )
-    sub = _word(words, "off", _off, "take the drive's power away and see that it is gone: like pulling the plug")
+    sub = _word(words, "on", _on, "restore the drive's power")
+    sub.add_argument("--unsafe", action="store_true", help="even if the rail is not known to have been low long enough")
+    sub = _word(words, "off", _off, "switch the drive's power off and verify that it is off: like pulling the plug")
     _how(sub, [name for name, profile in PROFILES.items() if not profile.options])
     sub = _word(words, "cut", _cut, "cut the drive's power at a chosen moment, record the voltage, restore it")
     _how(sub, list(PROFILES))
@@ -37,7 +35,7 @@ def subcommands(words) -> None:
         type=whole("ms"),
         default=1000,
         metavar="TIME",
-        help="power returns after this, if the rail is low (default 1000ms)",
+        help="time without power, counted once the rail is low (default 1000ms)",
     )
     old(sub, "--off-ms", "off_ms", type=int)
     _profiles(sub)
@@ -46,7 +44,7 @@ def subcommands(words) -> None:
         "--scope",
         type=Path,
         metavar="CSV",
-        help="also write the fall as the board's ADC sees it, 500 kS/s, a ramp slower; a new file",
+        help="also record the fall with the board's ADC, 500 kS/s (a ramp slower), in a new file",
     )
     sub = _word(words, "clear", _clear, "confirm that you have looked: the bench is no longer unknown")
     sub.add_argument(
@@ -56,7 +54,7 @@ def subcommands(words) -> None:
         words,
         "scope",
         _scope,
-        "a rail's voltage by the board's ADC, as CSV: t_us (board time), V; of several: t_us, rail, V",
+        "record a rail's voltage with the board's ADC as CSV: t_us (board time), V; of several rails t_us, rail, V",
     )
     sub.add_argument(
         "--gpio",
@@ -124,7 +122,7 @@ def _aims(sub) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="of --random and --then (default 1): the same seed, the same time",
+        help="of --random and --then (default 1): the same seed gives the same time",
     )
     sub.add_argument(
         "--gpio", type=int, default=20, metavar="N", help="input for --edge (default 20: TRIGGER; 21: ACTIVITY)"
@@ -135,16 +133,18 @@ def _word(words, name, act, help_words):
     sub = words.add_parser(name, help=help_words, description=help_words)
     ports.add_argument(sub)
     sub.add_argument(
-        "--rail", type=int, action="append", metavar="N", help="number of a rail; several together (default 0; on: all)"
+        "--rail", type=int, action="append", metavar="N", help="rail number; may be repeated (default 0; on: all)"
     )
-    sub.add_argument("--json", action="store_true", help="print the rig's report as it came")
+    sub.add_argument("--json", action="store_true", help="print the rig's report as JSON")
     sub.set_defaults(act=act)
     return sub
 
 
 def _how(sub, profiles) -> None:
     sub.add_argument("--profile", choices=profiles, default=DEFAULT, help=f"how the rail falls (default {DEFAULT})")
-    sub.add_argument("--yes", action="store_true", help="do not ask: what the drive has not made durable may be lost")
+    sub.add_argument(
+        "--yes", action="store_true", help="do not ask; data that the drive has not made durable may be lost"
+    )
 
 
 def _aim(args: argparse.Namespace, hello: dict) -> dict:

@@ -23,28 +23,32 @@ VIRTUAL = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("power loss (run powerloss)").add_argument
-    add("--cuts", type=int, metavar="N", help="so many cuts, and the control sessions beside them")
-    add("--until", metavar="BOUND", help='end once the chance of a failing cut is known to be below it: "p<1%%"')
-    add("--stop", choices=("last", "first"), help="first: end with the first cut that breaks a promise")
-    add("--only-cut", type=int, metavar="N", help="repeat session N alone, with the --seed of the run that had it")
+    add("--cuts", type=int, metavar="N", help="number of cuts (control sessions come on top)")
+    add("--until", metavar="BOUND", help='stop once the chance of a failing cut is known to be below this: "p<1%%"')
+    add(
+        "--stop",
+        choices=("last", "first"),
+        help="stop at the first cut that breaks a promise, or after the last cut (default)",
+    )
+    add("--only-cut", type=int, metavar="N", help="repeat only session N; give the --seed of that run")
     add(
         "--target",
         metavar="TARGET",
-        help="what is tested where there is no rig: nbd+unix:///?socket=…, nbd://host:port/export or /dev/disk/by-id/…;"
-        " all of its data is destroyed",
+        help="what to test without a rig: nbd+unix:///?socket=…, nbd://host:port/export or /dev/disk/by-id/…; all data"
+        " on it is destroyed",
     )
-    add("--power-off", metavar="CMD", help="command of a shell that takes the power, and returns when it is gone")
-    add("--power-on", metavar="CMD", help="command of a shell that gives it back")
+    add("--power-off", metavar="CMD", help="shell command that switches the power off and returns when it is off")
+    add("--power-on", metavar="CMD", help="shell command that switches it on again")
     add(
         "--plp-claimed",
         action="store_true",
-        help="hold against the drive that it keeps all that it acknowledges, as somebody claims",
+        help="the drive is claimed to have power-loss protection: it must keep every acknowledged write",
     )
     add(
         "--bridge-is-part",
         action="store_true",
-        help="what lies between this kernel and the drive (a USB or RAID bridge, a virtual machine) is tested with it:"
-        " its cache is taken for the drive's",
+        help="test the drive together with what lies between it and this kernel (a USB or RAID bridge, a virtual"
+        " machine): its cache counts as the drive's",
     )
 
 

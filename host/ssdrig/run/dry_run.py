@@ -1,17 +1,18 @@
 """What a person sees before anything is touched: each step with its time and what it writes, as ranges."""
 
+import textwrap
 from collections.abc import Sequence
 
 from ssdrig import steps, words
 from ssdrig.plan import cost, grammar
 from ssdrig.plan.expand import Act
-from ssdrig.progress import Progress
+from ssdrig.progress import Progress, columns
 from ssdrig.run import prepare
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course, range_words
-from ssdrig.terminal import printable
+from ssdrig.terminal import printable, wrapped
 
-ROUNDS_WIDTH = 6  # " 5…25"
+LEAST_WHAT = 16  # columns
 KIND = {"random": "RND", "sequential": "SEQ"}
 
 
@@ -19,13 +20,15 @@ def describe(
     args, prepared: prepare.Prepared, budget: Budget, show: Progress, rated_bytes: float | None = None
 ) -> None:
     """The table on stderr; a dry run with --json prints it as an object on stdout (prepare.as_json)."""
-    show.say("\n".join(table(prepared, budget, rated_bytes)))
+    show.say("\n".join(table(prepared, budget, rated_bytes, columns() if show.live else None)))
     if args.dry_run and (args.json or args.jsonl):
         print(prepare.dumps(prepared), flush=True)
 
 
-def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None = None) -> list[str]:
-    """The lines of the table."""
+def table(
+    prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None = None, wide: int | None = None
+) -> list[str]:
+    """The lines of the table, in `wide` columns (None: as long as they are)."""
     plan, drive = prepared.plan, prepared.drive
     k = drive["time_dilation"]
     named = " ".join(printable(word) for word in (drive["model"], drive["serial"]) if word)
@@ -35,11 +38,10 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
     rated = f", rated {rated_bytes / 1e12:.4g} TBW" if rated_bytes else ""
     variant = f", variant {plan.variant}" if plan.variant else ""
     scaled = ", SCALED" if plan.scaled else ""
-    width = max(15, *(len(path) + ROUNDS_WIDTH * bool(acts[0].repeat) for path, acts in _groups(prepared.acts)))
+    rows = [("step", "what", "time", "writes")]
     lines = [
         f"{named}: {words.size(drive['capacity_bytes'])}{raw}{dilated}{rated}",
         f"{plan.name} ({plan.title}{variant}{scaled})",
-        f"  {'step':{width}} {'what':44} {'time':>17} {'writes':>17}",
     ]
     whys: dict[str, list[str]] = {}
     for act in prepared.acts:
@@ -49,15 +51,17 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
         each = cost.total(acts, drive, prepared.earlier)
         rounds = acts[0].repeat
         name = f"{path} {_range(rounds.least, rounds.most)}" if rounds and rounds.most > 1 else path
-        lines.append(f"  {name:{width}} {_what(acts):44} {times(each, k):>17} {written(each):>17}")
+        rows.append((name, _what(acts), times(each, k), written(each)))
     whole = prepared.cost
     share = ""
     if rated_bytes:
         percent = _range(*(100 * size / rated_bytes for size in whole.written_bytes))
-        share = f" = {percent} % of {rated_bytes / 1e12:.4g} TBW"
+        share = f"{percent} % of {rated_bytes / 1e12:.4g} TBW"
     logs = "…".join(dict.fromkeys(map(words.size, whole.log_bytes)))
     jobs = f"{_range(*whole.jobs)} fio jobs, logs {logs}"
-    lines.append(f"  {'in all':{width}} {jobs:44} {times(whole, k):>17} {written(whole):>17}{share}")
+    rows.append(("in all", jobs, times(whole, k), written(whole)))
+    lines += in_columns(rows, wide)
+    lines += [f"  {'':{max(len(row[0]) for row in rows)}} {share}"] if share else []
     for why, points in whys.items():
         some = f" ({', '.join(points[:3])}{', …' if len(points) > 3 else ''})" if points[0] else ""
         lines.append(f"  not run: {why}{some}")
@@ -69,6 +73,21 @@ def table(prepared: prepare.Prepared, budget: Budget, rated_bytes: float | None 
         f"expected from {known}; at most {words.size(whole.most_bytes)} written; leaves the drive"
         f" {prepared.leaves.words()}"
     )
+    return [wrapped(each, wide - 1, "", "    ") if wide and len(each) >= wide else each for each in lines]
+
+
+def in_columns(rows: Sequence[tuple[str, str, str, str]], wide: int | None) -> list[str]:
+    """Step, what it does, time, bytes: the numbers to the right, and what it does on several lines where there is no
+    room."""
+    name, time, size = (max(len(row[i]) for row in rows) for i in (0, 2, 3))
+    room = max(len(row[1]) for row in rows)
+    if wide is not None:
+        room = max(LEAST_WHAT, min(room, wide - 1 - len(f"  {'':{name}}  ") - len(f"  {'':{time}}  {'':{size}}")))
+    lines = []
+    for row in rows:
+        first, *more = textwrap.wrap(row[1], room, break_long_words=False) or [""]
+        lines.append(f"  {row[0]:{name}}  {first:{room}}  {row[2]:>{time}}  {row[3]:>{size}}")
+        lines += [f"  {'':{name}}  {each}" for each in more]
     return lines
 
 

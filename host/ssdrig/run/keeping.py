@@ -28,14 +28,28 @@ FAST_WEAR = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("retention (run retention write|verify)").add_argument
-    add("--wear-to", type=int, metavar="PERCENT", help="write: first wear the drive to so many percent of its rating")
-    add("--class", dest="drive_class", choices=tuple(REQUIREMENTS), help="whose JESD218 bound applies")
-    add("--storage", metavar="LOG", help="verify: rows `time,C` of how the drive was stored; each holds until the next")
-    add("--celsius", type=float, metavar="T", help="verify: or one temperature all the time, °C")
-    add("--hours", type=float, metavar="H", help="verify: with --celsius, so long (default: from the seal until now)")
-    add("--manifest", metavar="FILE", help="verify: RUN/retention/manifest.json, where no copy on the drive is whole")
-    add("--passes", type=int, metavar="N", help="verify: read it N times, a day with power between (--set pause=…)")
-    add("--kept", metavar="DIR", help="verify: the SIMULATED drive that a run has left (RUN/drive)")
+    add("--wear-to", type=int, metavar="PERCENT", help="write: first wear the drive to this share of its rating")
+    add("--class", dest="drive_class", choices=tuple(REQUIREMENTS), help="JESD218 class whose bound applies")
+    add(
+        "--storage",
+        metavar="LOG",
+        help="verify: CSV of the storage temperature, rows `time,C`; each holds until the next",
+    )
+    add("--celsius", type=float, metavar="T", help="verify: or one storage temperature, °C")
+    add(
+        "--hours",
+        type=float,
+        metavar="H",
+        help="verify: storage time for --celsius, hours (default: from the seal until now)",
+    )
+    add("--manifest", metavar="FILE", help="verify: RUN/retention/manifest.json, if no copy on the drive is whole")
+    add(
+        "--passes",
+        type=int,
+        metavar="N",
+        help="verify: number of times to read it, with a day of power in between (--set pause=…)",
+    )
+    add("--kept", metavar="DIR", help="verify: the SIMULATED drive that a run left behind (RUN/drive)")
 
 
 def check(args: argparse.Namespace) -> None:

@@ -29,8 +29,8 @@ RAW_NAND = (
     " result then says"
 )
 OP = (
-    "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; several, such as own,25,50, are runs one after the"
-    " other and a table (own: the drive's own)"
+    "over-provisioning as a share of raw NAND: 25 tests 0.75 of raw; a list such as own,25,50 makes one run for each"
+    " and a table (own: the drive's default)"
 )
 STEADY_FROM = "start of the window `steady`, which ends with the load (reviews: 1400 of 2000; default: 70 %%)"
 EXAMPLES = (
@@ -79,8 +79,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="after the load, read SMART at 60, 120 and 300 s until two readings agree: shows what the drive writes on"
         " its own",
     )
-    add("--idle", type=whole_seconds, metavar="TIME", default=0, help="then measure idle power, without SMART polls")
-    add("--repeat", type=int, default=1, metavar="N", help="carry the plan out N times, with other seeds; mean ± s")
+    add(
+        "--idle",
+        type=whole_seconds,
+        metavar="TIME",
+        default=0,
+        help="then measure idle power for so long, without SMART polls",
+    )
+    add(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="carry out the plan N times with different seeds; prints mean ± s",
+    )
     add("--seed", type=int, default=4242, metavar="N", help="random seed for fio's offsets (default %(default)s)")
     cutting.add_arguments(parser)
     keeping.add_arguments(parser)

@@ -28,12 +28,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run", metavar="RUN", type=Path, help=f"a run or a review: {named.HELP}")
     add("--runs", metavar="DIR", default="runs", help="where `latest` and ids are looked for (default ./%(default)s)")
-    add_dry_run(parser, "print what holds, what is void and what is done again; touch nothing")
+    add_dry_run(parser, "print what still holds, what is void and what is repeated; touch nothing")
     add("--drive", metavar="DRIVE", help="where the drive of the run is now (default: by its serial)")
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
-    add("--purge-method", dest="purge", metavar="METHOD", help="how to empty a real drive, where that is done again")
+    add("--purge-method", dest="purge", metavar="METHOD", help="how to empty a real drive, if that is repeated")
     add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive")
-    add("--without-rig", action="store_true", help="go on without the rig that the run began with: no power, no energy")
+    add(
+        "--without-rig",
+        action="store_true",
+        help="continue without the rig that the run began with: no power, no energy",
+    )
     add("--budget", metavar="SIZE", help='for all parts together, e.g. "5 TB" (default: that of the run)')
     add("--influx", metavar="URL", help="http://host:port/DB to send points to (default: $SSDRIG_INFLUX)")
     add("--faults", metavar="JSON", help="faults of the virtual board")

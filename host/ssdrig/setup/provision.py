@@ -35,6 +35,7 @@ from ssdrig.setup.needs import (
     stamp,
     stamp_of,
 )
+from ssdrig.terminal import error_lines
 
 SETUP = ROOT / ".setup"
 ENVIRONMENTS = SETUP / "environments"
@@ -151,9 +152,11 @@ def as_owner(make: Callable[[], None]) -> None:
             make()
             code = 0
         except SsdrigError as error:
-            say(str(error))
+            print(error_lines("ssdrig", error), file=sys.stderr, flush=True)
         except OSError as error:
-            say(f"expected to write in {ROOT} as its owner; seen {error}; do: chown -R {user_name(owner())} {SETUP}")
+            do = f"chown -R {user_name(owner())} {SETUP}"
+            refused = ToolMissing(f"to write in {ROOT} as its owner", str(error), do)
+            print(error_lines("ssdrig", refused), file=sys.stderr, flush=True)
         finally:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):

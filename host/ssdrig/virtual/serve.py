@@ -38,11 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS:PORT",
         nargs="?",
         const="127.0.0.1:4420",
-        help="be an NVMe/TCP controller there (default:"
-        " 127.0.0.1:4420; port 0: a free one); with it --socket may be left out",
+        help="serve NVMe/TCP at this address (default 127.0.0.1:4420; port 0: any free one); --socket is then optional",
     )
-    add("--no-latency", action="store_true", help="answer at once; work, wear and energy are counted all the same")
-    add("--capacity", metavar="SIZE", help="user capacity such as 4GiB (default: the preset's small one)")
+    add("--no-latency", action="store_true", help="answer at once; work, wear and energy are still counted")
+    add("--capacity", metavar="SIZE", help="user capacity, e.g. 4GiB (default: the preset's)")
     add(
         "--data",
         default="sparse",

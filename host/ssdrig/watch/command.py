@@ -43,7 +43,7 @@ def add_arguments(parser) -> None:
         metavar="DRIVE",
         help="serial or /dev/disk/by-id path (default: all SSDs, also those plugged in later)",
     )
-    add("--interval", type=seconds, default=3600, metavar="TIME", help="from poll to poll, e.g. 10m (default 1h)")
+    add("--interval", type=seconds, default=3600, metavar="TIME", help="time between polls, e.g. 10m (default 1h)")
     add("--once", action="store_true", help="poll once, print a table, exit")
     add(
         "--history",
@@ -57,9 +57,9 @@ def add_arguments(parser) -> None:
     add(
         "--influx", metavar="URL", help="http://host:port/DB to send to (default: $SSDRIG_INFLUX, else nothing is sent)"
     )
-    add("--json", action="store_true", help="print one JSON object a poll on stdout, once it is kept")
+    add("--json", action="store_true", help="print one JSON object on stdout for each poll, once it is on disk")
     add("--telegraf", action="store_true", help="print each poll as line protocol, for Telegraf's inputs.execd")
-    add_quiet(parser, "print nothing on stderr but why it ended")
+    add_quiet(parser, "print nothing on stderr but the reason why it ended")
 
 
 def command(args) -> int:

@@ -30,18 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help=(
-            "saved `smartctl --json` or smart/<nnn>.json instead of a drive, or a folder of them; - is stdin; several"
-            " of one drive make a history"
+            "read saved `smartctl --json` or smart/<nnn>.json files, or a folder of them, instead of a drive; - is"
+            " stdin; several of one drive are its history"
         ),
     )
-    add("--explain", action="store_true", help="say what the retention figure means and what it does not")
-    add("--json", action="store_true", help="print one JSON object a document, one a line")
+    add("--explain", action="store_true", help="explain what the retention figure means and what it does not")
+    add("--json", action="store_true", help="print one JSON object a line for each document")
     add(
         "--history",
         metavar="DIR",
         help="what `ssdrig watch --history DIR` recorded, for the rate and for write amplification over time",
     )
-    add("--rate", metavar="BYTES/TIME", help="host writes to project with, such as 50GB/day or 1.2TB/month")
+    add("--rate", metavar="BYTES/TIME", help="host writes for the projection, e.g. 50GB/day or 1.2TB/month")
     add(
         "--storage-temp",
         default=f"{ROOM_C:g}",

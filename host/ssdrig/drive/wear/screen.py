@@ -15,7 +15,7 @@ BAR = 20
 LIMITS = {
     "tbw": "the rated TBW",
     "pe_cycles": "the rated P/E cycles",
-    "percentage_used": "100 % used by its own count",
+    "percentage_used": '100 % in the drive\'s own "percentage used"',
     "warranty_time": "the end of the warranty's years",
 }
 
@@ -67,8 +67,8 @@ def projection_sentences(found: dict) -> list[str]:
         out.append(over if left == 0 else at_most)
     if p["allowance_bytes_per_day"] is not None:
         out.append(
-            f"Until {p['warranty_end']} {in_words.size(p['allowance_bytes_per_day'])} a day may be written within the"
-            " rated TBW."
+            f"Up to {in_words.size(p['allowance_bytes_per_day'])} a day can be written until {p['warranty_end']} within"
+            " the rated TBW."
         )
     if p["projected_tbw_TB"] is not None:
         low, high = (in_words.size(p[f"projected_tbw_{end}_TB"] * 1e12) for end in ("low", "high"))

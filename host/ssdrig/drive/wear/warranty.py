@@ -149,7 +149,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "limits", f"what the maker warrants; else from {user_file()} or the shipped table"
     )
     group.add_argument("--tbw", type=_positive, metavar="TB", help="rated terabytes written, 1e12 bytes each")
-    group.add_argument("--years", type=_years, metavar="Y", help="length of the warranty")
+    group.add_argument("--years", type=_years, metavar="Y", help="length of the warranty, years")
     group.add_argument("--dwpd", type=_positive, metavar="N", help="drive writes per day over those years")
     group.add_argument("--pe-cycles", type=_positive, metavar="N", help="rated program/erase cycles of the flash")
     group.add_argument("--start", type=_day, metavar="YYYY-MM-DD", help="first day of the warranty")
