@@ -1,6 +1,7 @@
 """Writes what fio leaves of a step, byte by byte, from I/Os of each second and one latency."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,20 @@ def hist_windows(iops) -> list[tuple[int, int]]:
 
 
 def step(
-    folder: Path, started: dict, first_ns: int, iops, block: int, lat_ns: int, name: str, logs: bool = True
+    folder: Path,
+    started: dict,
+    first_ns: int,
+    iops,
+    block: int,
+    lat_ns: int,
+    name: str,
+    logs: bool = True,
+    tail: Sequence[float] = (1.0,),
 ) -> None:
     """fio's files for one step: per-second logs without rows for idle seconds, cumulative JSON documents. started: t_ns
     and utc_ns of one moment. Without `logs` as of a long step: none, and of the documents what thin() leaves, with the
-    latencies, in a hundred bins, once a minute."""
+    latencies, in a hundred bins, once a minute. tail: shares of a second's I/O in the bin of lat_ns and in those behind
+    it, by chance; the means stay lat_ns."""
     folder.mkdir(parents=True)
     (folder / "job.fio").write_text(f"[{name}]\n")
     (folder / "stderr.txt").write_text("")
@@ -59,9 +69,10 @@ def step(
             for kind, value in (("iops", count), ("bw", count * block // 1024), ("clat", lat_ns), ("lat", lat_ns)):
                 rows[kind].append(f"{t}, {value}, 1, 0, 0")
     at = hist_bin(lat_ns)
-    before, after = ", 0" * at, ", 0" * (HIST_BINS - at - 1)
+    before, after, dice = ", 0" * at, ", 0" * (HIST_BINS - at - len(tail)), np.random.default_rng(at)
     rows["clat_hist"] = logs and [
-        f"{first_ms + t}, 1, {block}{before}, {count}{after}" for t, count in hist_windows(iops)
+        f"{first_ms + t}, 1, {block}{before}, {', '.join(map(str, dice.multinomial(count, tail)))}{after}"
+        for t, count in hist_windows(iops)
     ]
     for kind, lines in rows.items() if logs else ():
         (folder / f"{name}_{kind}.1.log").write_text("".join(line + "\n" for line in lines))

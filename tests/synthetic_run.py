@@ -39,7 +39,10 @@ def record(kind: int, payload: bytes, t_ns: int) -> bytes:
 
 
 def watts_at(watts, t_s: np.ndarray) -> np.ndarray:
-    """Step function: `watts` = [(from_s, W), ...] in rising order; the first value holds before its time too."""
+    """Step function: `watts` = [(from_s, W), ...] in rising order; the first value holds before its time too. Or a
+    function of the times."""
+    if callable(watts):
+        return watts(t_s)
     starts = np.array([s for s, _ in watts])
     values = np.array([w for _, w in watts], float)
     return values[np.clip(np.searchsorted(starts, t_s, "right") - 1, 0, None)]
@@ -238,11 +241,13 @@ def write(
     idle_s: int = 0,
     logs: bool = True,
     noise_lsb=(0, 0),
+    tail=(1.0,),
 ) -> Path:
     """One consistency run of len(iops) host seconds of load. `state` None: the process died (no run.end).
     Host bytes before the load are the fill's; NAND bytes = wa x host bytes during the load, 1 x during the fill.
     edges: SMART is also polled at the zoom and 0.1 s before the load's end. queue_depth None: no closed loop (rates and
-    latencies are chosen freely). noise_lsb: rms of bus voltage and current. Returns the run's folder."""
+    latencies are chosen freely). noise_lsb: rms of bus voltage and current. tail: see synthetic_fio.step. Returns the
+    run's folder."""
     run = Path(runs) / name
     run.mkdir(parents=True)
     block, iops = 4096, [int(x) for x in iops]
@@ -311,7 +316,7 @@ def write(
         1_000_000,
         "fill",
     )
-    synthetic_fio.step(run / "fio" / "load", STARTED, first, iops, block, lat_ns, "load", logs)
+    synthetic_fio.step(run / "fio" / "load", STARTED, first, iops, block, lat_ns, "load", logs, tail)
 
     done = np.concatenate([[0], np.cumsum(iops)])
     polls = [(fill0 - 400_000_000, "before", 0)] + [(load0 - 300_000_000, "before", 0)]

@@ -26,7 +26,7 @@ def made(tmp_path_factory):
     rng = np.random.default_rng(3)
     watts = [(-100.0, 1.0), *((s / 10, float(w)) for s, w in enumerate(rng.normal(8, 0.0002, 700)))]
     runs = [
-        synthetic_run.write(base, CLIFF, watts=watts, zoom_s=42, name="a"),
+        synthetic_run.write(base, CLIFF, watts=watts, zoom_s=42, idle_s=2, name="a"),
         synthetic_run.write(base, CLIFF[::-1], zoom_s=30, name="b"),
     ]
     run_command(*runs, "--out", base / "page.html")
@@ -169,6 +169,7 @@ def test_paper_shows_the_whole_axis_and_a_legend(chromium, made, tmp_path):
     (tmp_path / "p.pdf").write_bytes(base64.b64decode(chromium.send("Page.printToPDF", settings)["data"]))
     text = subprocess.run(["pdftotext", tmp_path / "p.pdf", "-"], capture_output=True, text=True, check=True).stdout
     assert "(reviewed)" in text and "Gaps and event log" in text and "SIMULATED" in text
+    assert "Where the energy went" in text and "How many I/O are slower" in text and "How to use" not in text
 
 
 @pytest.mark.slow

@@ -25,10 +25,12 @@ PAINTS = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
 def ten_long_runs() -> list[Figure]:
-    """Folders made beforehand: 7200 s of load and 7.2 million power samples each, every run different."""
+    """Folders made beforehand, each of 7200 s of load, 7.2 million power samples and a histogram of 200 latencies a
+    second; every run different."""
     sys.path.insert(0, str(TESTS))
     import synthetic_run
 
+    tail = 0.97 ** np.arange(200)
     folder = Path(tempfile.mkdtemp(prefix="ssdrig-report-", dir="/var/tmp"))
     try:
         runs = []
@@ -38,10 +40,12 @@ def ten_long_runs() -> list[Figure]:
             iops = np.rint(
                 np.where(np.arange(SECONDS) < 1500, 40000, 8000 + 2000 * i) * rng.normal(1, 0.05, SECONDS)
             ).astype(int)
-            watts = [
-                (-100.0, 4.0),
-                *((float(s), float(w)) for s, w in enumerate(rng.normal(2.5 + i / 10, 0.2, SECONDS))),
-            ]
+            levels = rng.normal(2.5 + i / 10, 0.2, SECONDS)
+
+            def watts(t_s: np.ndarray, levels: np.ndarray = levels, rng: np.random.Generator = rng) -> np.ndarray:
+                level = levels[np.clip(t_s.astype(int), 0, SECONDS - 1)]
+                return np.where(t_s < 0, 4.0, level) + rng.normal(0, 0.02, len(t_s))
+
             runs.append(
                 synthetic_run.write(
                     folder,
@@ -52,6 +56,7 @@ def ten_long_runs() -> list[Figure]:
                     model=f"SIMULATED drive {i // 2}",
                     op_percent=(None, 25)[i % 2],
                     name=f"run-{i}",
+                    tail=tail / tail.sum(),
                 )
             )
         return made_twice(runs, folder / "ten.html")
@@ -67,7 +72,7 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
     report.add_arguments(parser)
     args = parser.parse_args([*map(str, runs), "--out", str(page), "--json"])
     figures, said = [], []
-    for name, bar_s in (("report of 10 runs x 7200 s", 10), ("the same again, nothing changed", 2)):
+    for name, bar_s in (("report of 10 runs x 7200 s", 12), ("the same again, nothing changed", 2)):
         out, started = io.StringIO(), time.monotonic()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
             report.command(args)
@@ -80,7 +85,7 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
             "power samples in each run", min(one["windows"]["all"]["samples"] for one in found), "", SECONDS * 1000
         ),
         exactly("runs whose figures differ the second time", sum(a != b for a, b in zip(*said)), "", 0),
-        at_most("size of its page", page.stat().st_size / 1e6, "MB", 1.5),
+        at_most("size of its page", page.stat().st_size / 1e6, "MB", 2),
     ]
     if not browser.find():
         print("first paint is not measured: no Chromium is installed", file=sys.stderr)
@@ -93,7 +98,8 @@ def made_twice(runs: list[Path], page: Path) -> list[Figure]:
 
 BENCHES = {
     "report": (
-        "report from 10 runs x 7200 s with 7.2 million power samples each: time, again, size, first paint",
+        "report from 10 runs x 7200 s with 7.2 million power samples each, heat maps and samples: time, again, size,"
+        " first paint",
         ten_long_runs,
     )
 }

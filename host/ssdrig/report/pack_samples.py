@@ -10,6 +10,7 @@ from ssdrig.report.pack import MISSING
 TICK_s = 20e-6  # in which the times of samples are written
 LONGEST_TICKS = 50_000  # a longer gap begins a new piece
 LEVELS = 60_000
+OF_SAMPLES = 4_000  # levels of samples, whose noise is larger than a step of these
 ROUGH = 16  # steps of an extreme, which is drawn and no more, in one of a mean
 MOMENTS = 24  # of all runs together, as long as each has two
 FIRST = ("highest", "cliff", "stall", "")  # which moments stay where there are many runs
@@ -50,15 +51,15 @@ def _pieces(t_s: np.ndarray) -> list[slice]:
 
 def _samples(t_s: np.ndarray, P: np.ndarray) -> dict:
     ticks = np.rint((t_s - t_s[0]) / TICK_s).astype(np.int64)
-    lo, step = _scale(P)
+    lo, step = _scale(P, levels=OF_SAMPLES)
     codes = zipped(np.diff(ticks, prepend=0), _codes(P, lo, step, 1, np.rint))
     return {"t0": round(float(t_s[0]), 6), "tick": TICK_s, "lo": lo, "step": step, "n": len(P), "z": codes}
 
 
-def _scale(*series: np.ndarray) -> tuple[float, float]:
+def _scale(*series: np.ndarray, levels: int = LEVELS) -> tuple[float, float]:
     low = min(float(np.nanmin(values)) for values in series)
     high = max(float(np.nanmax(values)) for values in series)
-    return low, (high - low) / (LEVELS - ROUGH) or 1e-6
+    return low, (high - low) / (levels - ROUGH) or 1e-6
 
 
 def _codes(values: np.ndarray, lo: float, step: float, rough: int, rounded) -> np.ndarray:

@@ -18,8 +18,8 @@ from ssdrig.report.terms import number
 
 WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
-CURVE_POINTS = 160
-DOTS = 2400  # of all runs together in the scatter plot
+CURVE_POINTS = 120
+DOTS = 1500  # of all runs together in the scatter plot
 HEAT_COLUMNS, PER_OCTAVE = 240, 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
@@ -181,7 +181,8 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
     for i, watts, share in sorted(curves, key=lambda one: one[0] == review):
         steps = [(float(watts[0]), 0.0)]
         for w, s in zip(watts, share, strict=True):
-            steps += [(float(w), float(s)), (float(w) + width / 1000, float(s))]
+            if s or steps[-1][1]:
+                steps += [(float(w), float(s)), (float(w) + width / 1000, float(s))]
         line(plot, [*steps, (steps[-1][0], 0.0)], i, looks[i], i == review)
     title, about = f"Power histogram: {view.label}", "All samples of the window."
     return Plate("power-histogram", index, title, about, plot.text(), "\n".join(rows) + "\n")
@@ -189,15 +190,12 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
 
 def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: int) -> Plate | None:
     """Power over IOPS, a point for each second of a window."""
-    most, found, rows = max(20, DOTS // max(1, len(runs))), [], ["run,t_s,iops,power_W"]
+    most, found = max(20, DOTS // max(1, len(runs))), []
     for i, (data, f) in enumerate(zip(runs, view.figures, strict=True)):
         if f["t0_s"] is None:
             continue
         t = np.arange(f["t0_s"], f["t1_s"])
         t = t[np.isfinite(data.power_mean_W[t])] if len(data.power_mean_W) else t[:0]
-        rows += [
-            f'"{names[i][2]}",{s},{data.iops[s]:.0f},{data.power_mean_W[s]:.5g}' for s in t[:: -(-len(t) // 7200) or 1]
-        ]
         t = t[:: max(1, -(-len(t) // most))]
         if len(t):
             found.append((i, list(zip(data.iops[t].tolist(), data.power_mean_W[t].tolist(), strict=True))))
@@ -209,8 +207,7 @@ def scatter(runs: Sequence, view, index: int, names: Sequence, looks, review: in
     for i, points in sorted(found, key=lambda one: one[0] == review):
         plot.dots(points, style(looks[i], i == review) + ";stroke-width:4;stroke-opacity:.55", f"of-run r{i}")
     title, about = f"Power over IOPS: {view.label}", "Each point is one second; up and left costs more energy per I/O."
-    csv = "\n".join(rows) + "\n" if len(rows) < 20_000 else ""
-    return Plate("power-iops", index, title, about, plot.text(), csv)
+    return Plate("power-iops", index, title, about, plot.text())
 
 
 PARTS = (  # key of energy_parts.Parts, words, how it is filled

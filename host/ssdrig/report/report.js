@@ -45,6 +45,7 @@ function report() {
     panel: (name) => SHOWN.get(name),
     address: () => address(true),
     variable: (run) => variable(run),
+    within: (run) => within(run),
     readout,
   };
 

@@ -9,7 +9,7 @@ from ssdrig.report.plates import WIDE, Plate, line
 from ssdrig.report.svg import Plot, extent, thinned
 
 HEIGHT = 300
-POINTS = 3000  # of all runs of a plot together
+POINTS = 1500  # of all runs of a plot together
 PANELS = {  # panel: title, series of RunData, axis, logarithmic
     "whole": ("IOPS, whole load", "iops", "IOPS", True),
     "power": ("Power, mean of each second", "power_mean_W", "W", False),
@@ -43,7 +43,7 @@ def plate(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plat
     last = max(t for points in found for t, _ in points)
     plot = Plot(title, WIDE, HEIGHT, (0.0, max(1.0, last)), extent(values, log), y_log=log)
     plot.axes("s since the first I/O", unit)
-    most = max(60, POINTS // len(runs))
+    most = max(120, POINTS // len(runs))
     for i in sorted(range(len(runs)), key=lambda i: i == review):
         line(plot, thinned(found[i], most), i, looks[i], i == review)
     return Plate(name, None, title, "", plot.text())

@@ -129,13 +129,20 @@ class Plot:
 
     def line(self, points: Sequence[Point], style: str, kind: str = "") -> None:
         """Through the points; one that is not a number breaks it. `kind`: a further class."""
-        d, begun = [], False
+        d: list[str] = []
+        before: Point | None = None
         for x, y in points:
             if not math.isfinite(y):
-                begun = False
+                before = None
                 continue
-            d.append(f"{'L' if begun else 'M'}{self.x(x)} {self.y(y)}")
-            begun = True
+            here = self.x(x), self.y(y)
+            if before is None:
+                d.append(f"M{here[0]} {here[1]}")
+            elif here[0] == before[0]:
+                d.append(f"V{here[1]}")
+            else:
+                d.append(f"H{here[0]}" if here[1] == before[1] else f"L{here[0]} {here[1]}")
+            before = here
         self.out.append(f'<path class="{f"line {kind}".strip()}" style="{style}" d="{"".join(d)}"/>')
 
     def dots(self, points: Sequence[Point], style: str, kind: str = "") -> None:

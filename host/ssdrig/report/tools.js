@@ -32,6 +32,12 @@ function tools(page, { RUNS, DATA, num, specs }) {
     }
     return rows.join("\n") + "\n";
   }
+  // Watts over IOPS: all seconds of the window.
+  function scatter() {
+    const rows = ["run,t_s,iops,power_mean_W"];
+    for (const run of shown()) { const [from, to] = page.within(run); for (let i = from; i < to; i++) rows.push([quoted(run.id), i, run.iops[i], cell(run.power_mean, i)].join(",")); }
+    return rows.join("\n") + "\n";
+  }
   async function drawn(el) {
     const panel = el.querySelector(".panel"), svg = $$("svg.plot", el)[0];
     if (!panel) return Export.ofPlate(svg);
@@ -48,6 +54,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
     };
   }
   async function text(el, kind) {
+    if (kind === "CSV" && el.dataset.plate === "power-iops") return scatter();
     if (kind === "CSV") return el.dataset.csv ? new TextDecoder().decode(await Samples.inflate(el.dataset.csv)) : csv(el.querySelector(".panel").dataset.panel);
     return Export.framed(await drawn(el), said(el));
   }
@@ -62,7 +69,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
     bar.className = "tools";
     bar.setAttribute("role", "toolbar");
     bar.setAttribute("aria-label", `Save: ${title(el)}`);
-    const kinds = el.querySelector(".panel") || el.dataset.csv ? ["PNG", "SVG", "CSV"] : ["PNG", "SVG"];
+    const kinds = el.querySelector(".panel") || el.dataset.csv || el.dataset.plate === "power-iops" ? ["PNG", "SVG", "CSV"] : ["PNG", "SVG"];
     bar.append(...kinds.map((kind) => Object.assign(document.createElement("button"), { type: "button", textContent: kind, onclick: () => save(el, kind) })));
     el.querySelector("figcaption").prepend(bar);
     Cards.roving(bar, "button");
