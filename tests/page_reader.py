@@ -62,7 +62,12 @@ class Plot:
 
 
 def _points(d: str) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in re.findall(r"[ML]([\d.]+) ([\d.]+)", d)]
+    out: list[tuple[float, float]] = []
+    for word, first, second in re.findall(r"([MLHV])([\d.]+)(?: ([\d.]+))?", d):
+        x = out[-1][0] if word == "V" else float(first)
+        y = out[-1][1] if word == "H" else float(first if word == "V" else second)
+        out.append((x, y))
+    return out
 
 
 def _inverse(ticks: list, px: float, log: bool) -> float:
