@@ -334,3 +334,45 @@ def test_a_host_s_name_becomes_a_lab(tmp_path):
     (made / "run.json").write_text(json.dumps(header))
     assert export.lab_of(made) == "bench-1"
     assert os.sep not in export.lab_of(made)
+
+
+def off(row: dict) -> float:
+    return abs(row["sum_J"] / row["report_J"] - 1)
+
+
+def test_a_plan_s_rounds_and_points_are_the_report_s(tmp_path):
+    """Each act's window, with its round and the swept values; energies from the samples, too."""
+    import synthetic_plan
+
+    from ssdrig.analysis import table
+
+    made = synthetic_plan.grid(tmp_path, rounds=2)
+    lake = lake_of(tmp_path / "lake", made)
+    wanted = [row for row in table.load(made).rows if row.windows.get("all")]
+    found = asked(lake, "SELECT * FROM figure WHERE window_name = 'all' ORDER BY t_ns")
+    assert len(found) == len(wanted) > 4
+    for row, of in zip(found, sorted(wanted, key=lambda each: each.t0_s), strict=True):
+        assert (row["step"], row["round"]) == (of.act.path, of.round)
+        assert json.loads(row["point"] or "{}") == dict(of.act.point)
+        for key in ("ios", "iops_mean", "energy_J", "lat_mean_us", "iops_per_W"):
+            assert row[key] == of.windows["all"][key]
+    sums = [row for row in asked(lake, OF_WINDOW) if row["report_J"]]
+    assert sums and max(map(off, sums)) < 1e-6
+    seconds = asked(lake, "SELECT step, round, point, count(*) AS n FROM second GROUP BY ALL")
+    assert {row["round"] for row in seconds} >= {row.round for row in wanted}
+
+
+def test_a_campaign_s_cuts(tmp_path):
+    import synthetic_cuts
+
+    from ssdrig.analysis import table
+
+    made = synthetic_cuts.write(tmp_path, 20, lies=0.2)
+    lake = lake_of(tmp_path / "lake", made)
+    (campaign,) = (row.found for row in table.load(made).rows if row.act.do == "cuts")
+    (row,) = asked(
+        lake,
+        "SELECT count(*) AS judged, count(*) FILTER (failed) AS failing, sum(commands) AS commands"
+        " FROM cut WHERE judged AND control IS NULL",
+    )
+    assert row == {name: campaign[name] for name in ("judged", "failing", "commands")} and row["failing"] > 0
