@@ -1,4 +1,4 @@
-"""What this process asks of Linux for itself: prctl(2). Imports nothing between fork and exec, so it serves as a
+"""What this process asks of Linux for itself: prctl(2), and of its heap. Imports nothing between fork and exec, so it serves as a
 preexec_fn."""
 
 import ctypes
@@ -20,6 +20,13 @@ def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
 def timer_slack(ns: int) -> None:
     """How late the kernel may wake this thread; children inherit it."""
     _libc.prctl(_SET_TIMERSLACK, ctypes.c_ulong(ns), 0, 0, 0)
+
+
+def give_back() -> None:
+    """Memory that is free goes back to the system. What one thread takes and another frees is scattered over the heaps
+    of both, and otherwise stays there. Nothing with a C library that has no such call (glibc has)."""
+    if trim := getattr(_libc, "malloc_trim", None):
+        trim(ctypes.c_size_t(0))
 
 
 def small_pages() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import journal, parts
+from ssdrig import journal, parts, prctl
 from ssdrig.errors import (
     ControlFailed,
     DriveError,
@@ -98,6 +98,7 @@ class _Campaign:
             self.stage.stop.check()
             if why := self.stage.over_budget(self.written_bytes, self._most_bytes()):
                 break
+            prctl.give_back()  # the writer's threads come and go, and the links that they close are made by this one
             self._session(cut, whole=n % WHOLE_EVERY == WHOLE_EVERY - 1 or n == len(todo) - 1)
             self._show(n + 1, len(todo))
             if why := rule.why(self.tally.failed, self.tally.cuts):
