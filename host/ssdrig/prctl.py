@@ -1,5 +1,5 @@
-"""What this process asks of Linux for itself: prctl(2), and of its heap. Imports nothing between fork and exec, so it serves as a
-preexec_fn."""
+"""What this process asks of Linux for itself: prctl(2), and of its heap. Imports nothing between fork and exec, so it
+serves as a preexec_fn."""
 
 import ctypes
 import os
