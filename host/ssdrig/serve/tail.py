@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ssdrig import integrity, journal
+import numpy as np
+
+from ssdrig import integrity, journal, rigbin
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter.samples import SECOND_NS, Follower
@@ -20,6 +22,7 @@ from ssdrig.serve.preview import STEP_NS, Preview
 
 TENTHS = 6000  # of settled power that are kept: ten minutes
 LOOK_S = 1.0  # how often I/O, and settled power, are looked for
+TURN_NS = 2 * SECOND_NS  # of power that are settled at once: each time costs a fit of the clock
 ROWS = 500  # of one list, in one message
 PREVIEWS = 60  # in one message: the newest
 BASES = ("before", "round", "idle")  # readings, before a load, that write amplification is counted from
@@ -39,6 +42,11 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return "-".join(map(str, self))
+
+
+def _one_by_one(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, None]:
+    """For rigbin.decode: of a dozen records, to look at all at once takes longer."""
+    return np.empty(0, np.int64), 0, None
 
 
 def _begun(out: Path) -> tuple[int, str]:
@@ -67,7 +75,7 @@ class Tail:
         self.k = int(self.header["drive"].get("time_dilation") or 1)
         self.ended = False
         self._lock = threading.Lock()
-        self._follower = Follower(folder, step_ns=STEP_NS)
+        self._follower = Follower(folder, turn_ns=TURN_NS, step_ns=STEP_NS)
         self._preview = Preview()
         self._preview_at: int | None = None
         self._next_look = 0.0
@@ -221,7 +229,13 @@ class Tail:
         if self._preview_at is None or self._follower.offset - self._preview_at > BEHIND:
             self._preview_at = self._follower.offset
             self._preview.hello(self._follower.hello)
-        records = journal.records(self.folder, self._preview_at, BEHIND)
+        try:
+            with open(self.folder / "rig.bin", "rb") as f:
+                f.seek(self._preview_at)
+                data = f.read(BEHIND)
+        except OSError:
+            return
+        records = rigbin.decode(data, self._preview_at, _one_by_one)
         if records.next_offset == self._preview_at:
             return
         self._preview_at = records.next_offset
