@@ -2,6 +2,7 @@
 twice, nothing is left out, whenever it is read and however often the reading process is new."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from growing_run import Growing
 from ssdrig import rigbin
 from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
+from ssdrig.serve.hub import Hub
 from ssdrig.serve.loads import Load
 from ssdrig.serve.tail import Place, Tail, place
 
@@ -176,6 +178,18 @@ def test_nothing_outside_of_the_folder_is_read(whole, tmp_path):
     found, _ = all_of(Tail(growing.folder))
     assert 666 not in [row[2] for row in found["load"]]
     growing.end()
+
+
+def test_a_defect_ends_the_stream_and_is_reported(whole, monkeypatch, capfd):
+    """Else its readers would wait for ever."""
+    hub = Hub()
+    monkeypatch.setattr(Tail, "step", lambda self: 1 // 0)
+    tail = hub.tail(whole)
+    until = time.monotonic() + 60
+    while not tail.ended and time.monotonic() < until:
+        time.sleep(0.01)
+    hub.close()
+    assert tail.ended and "ZeroDivisionError" in capfd.readouterr().err
 
 
 def test_damage_is_passed_over(whole, growing):

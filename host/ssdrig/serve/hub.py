@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import traceback
 from pathlib import Path
 
 from ssdrig.errors import SsdrigError
@@ -50,10 +51,15 @@ class Hub:
         alone_since = time.monotonic()
         while not self._closing.is_set():
             began = time.monotonic()
-            with contextlib.suppress(SsdrigError, OSError):  # a folder that goes away; its readers are told by its end
-                news = tail.step()
-                if news or tail.ended:
+            try:
+                if tail.step() or tail.ended:
                     self._tell(tail)
+            except (SsdrigError, OSError):
+                pass  # a folder that goes away: its lock does, too, and its readers are told
+            except Exception:  # a defect: its readers do not wait for ever
+                traceback.print_exc()
+                tail.ended = True
+                self._tell(tail)
             with self._lock:
                 if self._heard[id(tail)]:
                     alone_since = time.monotonic()
