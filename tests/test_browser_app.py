@@ -70,6 +70,7 @@ def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, 
     status, headers, html = served.ask("GET", page, headers={"Authorization": None})
     assert status == 200 and html.startswith(b"<!doctype html>") and b"<img src=x" not in html
     policy = headers["content-security-policy"]
+    assert headers["cross-origin-opener-policy"] == "unsafe-none"  # beside a sandbox another is an error
     assert "sandbox allow-scripts" in policy and "allow-same-origin" not in policy and "connect-src" not in policy
     assert "unsafe-inline'" not in policy.replace("style-src 'unsafe-inline'", "") and "default-src 'none'" in policy
     assert served.ask("POST", "/api/compare", {"runs": ["no"]})[0] == 404

@@ -131,7 +131,8 @@ def make(root: Path, port: int, token: str, with_control: bool, watched: Path) -
         content = await asyncio.to_thread(pages.content, request.path_params["name"])
         if content is None:
             return PlainTextResponse("no such page: ask for it again\n", 404)
-        headers = {"content-security-policy": policy(content)}
+        # in an origin of its own there is no opener to be parted from, and a browser may take it for a mistake
+        headers = {"content-security-policy": policy(content), "cross-origin-opener-policy": "unsafe-none"}
         return Response(content, media_type="text/html; charset=utf-8", headers=headers)
 
     async def all_drives(request: Request) -> Response:
