@@ -1,7 +1,9 @@
 """The sender against a real influxd: killed, restarted, with passwords; and the fake against it."""
 
 import json
+import resource
 import shutil
+from urllib.parse import urlencode
 
 import pytest
 from fake_influx import parse_line
@@ -157,3 +159,85 @@ def test_real_reads_our_lines_as_the_fake_does(influxd, rows):
             dict(tags).get("drive", ""),
         )
         assert row["f"] == pytest.approx(fields["f"], rel=1e-12)
+
+
+# faults of the server, as it has them itself
+
+
+def configured(server, old, new):
+    """Restart it with another line in its configuration."""
+    conf = server.folder / "influxd.conf"
+    conf.write_text(conf.read_text().replace(f"{old}\n", f"{new}\n"))
+    server.restart()
+
+
+def test_real_lines_beyond_retention_go_aside_by_the_batch(influxd, tmp_path, monkeypatch):
+    """Then the retention is lengthened, and they are sent when asked for."""
+    monkeypatch.setattr(influx, "BATCH_LINES", 500)
+    to = influx.target(influxd.url, {})
+    for text in ("CREATE DATABASE ssdrig", "ALTER RETENTION POLICY autogen ON ssdrig DURATION 7d"):
+        link.request(to, "/query", urlencode({"q": text}).encode(), link.FORM)
+    outbox(tmp_path, lines(2000))  # of 2023
+    s = sender(tmp_path, influxd.url)
+    requests = []
+    monkeypatch.setattr(s, "_send", lambda *args, send=s._send: (requests.append(args), send(*args)))
+    assert drain(s) == [] and s.rejected == 2000 and len(requests) <= 10
+    assert len([text for text in s.said if "refused" in text]) == 1
+    text = "ALTER RETENTION POLICY autogen ON ssdrig DURATION INF"
+    link.request(to, "/query", urlencode({"q": text}).encode(), link.FORM)
+    again = sender(tmp_path, influxd.url)
+    assert again.retry_rejected() == 2000
+    drain(again)
+    assert query.stored_counts(to) == {"power": 2000} and again.rejected == 0
+
+
+def test_real_a_limit_of_series_is_waited_for(influxd, tmp_path):
+    configured(influxd, "[data]", "[data]\n  max-series-per-database = 3")
+    content = [line for n in range(6) for line in lines(2, run=f"r{n}")]
+    outbox(tmp_path, content)
+    s = sender(tmp_path, influxd.url)
+    s.attempt()
+    s.attempt()
+    assert "limit" in s.trouble and "raise that limit" in s.trouble and s.rejected == 0 and s.done == 0
+    configured(influxd, "max-series-per-database = 3", "max-series-per-database = 1000")
+    s.now.t += 10
+    drain(s)
+    assert query.stored_counts(s.to) == {"power": 12} and s.rejected == 0
+
+
+def test_real_a_retention_policy_of_its_own(influxd, tmp_path):
+    outbox(tmp_path, lines(3))
+    s = sender(tmp_path, influxd.url + "?rp=year")
+    s.attempt()
+    s.attempt()
+    s.now.t += 10
+    s.attempt()
+    assert "make a retention policy 'year'" in s.trouble, s.said
+    text = "CREATE RETENTION POLICY year ON ssdrig DURATION INF REPLICATION 1"
+    link.request(s.to, "/query", urlencode({"q": text}).encode(), link.FORM)
+    s.now.t += 100
+    drain(s)
+    assert query.series(s.to, 'SELECT count("samples") FROM "year"."power"')[0]["values"][0][1] == 3
+    assert query.stored_counts(s.to) == {"power": 3} and query.stored_counts(influx.target(influxd.url, {})) == {}
+
+
+@pytest.mark.slow
+def test_real_a_full_disk_is_waited_for(tmp_path):
+    """Its data lie behind a limit of file size, as on a full disk; when there is room the rest arrives, once."""
+    server = real_server(tmp_path)
+    try:
+        outbox(tmp_path, lines(20_000))
+        pid = server._process.pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+        s = sender(tmp_path, server.url)
+        for _ in range(6):
+            s.attempt()
+            s.now.t += s.wait_s()
+        stuck = s.done
+        assert s.pending() and s.rejected == 0 and s.trouble
+        server.kill()
+        server.restart()
+        drain(s)
+        assert query.stored_counts(s.to) == {"power": 20_000} and s.done == 20_000 > stuck
+    finally:
+        server.stop()

@@ -98,6 +98,9 @@ def in_words(answer: Answer, to: Target) -> str:
             f"{answer.status}, not allowed; set SSDRIG_INFLUX_USER and SSDRIG_INFLUX_PASSWORD, or SSDRIG_INFLUX_TOKEN"
             " on 2.x and 3.x"
         )
+    if re.search("retention policy not found", said, re.IGNORECASE):  # 500 on 1.x
+        hint = f"make a retention policy {to.rp!r} in the database {to.database!r}"
+        return f"{answer.status} {said}; {hint}, or leave ?rp= out of the address"
     if answer.status == 404:
         return f"404 {said}; {_of_404(said, to)}"
     if LIMIT.search(_own(said)):
@@ -109,8 +112,6 @@ def in_words(answer: Answer, to: Target) -> str:
 
 def _of_404(said: str, to: Target) -> str:
     name = to.database
-    if re.search("retention policy not found", said, re.IGNORECASE):
-        return f"make a retention policy {to.rp!r} in the database {name!r}, or leave ?rp= out of the address"
     if re.search("dbrp|bucket", said, re.IGNORECASE):
         return f"make a bucket named {name!r}, or give the token the right to write to it"
     if re.search("database", said, re.IGNORECASE):

@@ -9,6 +9,7 @@ stricter than any one server's, because each is a trap in one of them:
 - text is forced into valid UTF-8.
 """
 
+import functools
 import math
 import operator
 import re
@@ -87,6 +88,12 @@ def clean_tag(value: str | bytes) -> str:
     return clean(value).replace("\\", "/")
 
 
+@functools.lru_cache(maxsize=1024)
+def _tag(value: str | bytes) -> str:
+    """As written. The same few come again in each line."""
+    return clean_tag(value).replace(",", r"\,").replace("=", r"\=").replace(" ", r"\ ")
+
+
 def encode(m: Measurement, tags: Mapping[str, str], fields: Mapping[str, Any], utc_ns: int) -> Line:
     """One point as a line. A field that is None is not known and not written.
     PointError: a tag or field that the schema lacks, or a value of another type."""
@@ -95,9 +102,9 @@ def encode(m: Measurement, tags: Mapping[str, str], fields: Mapping[str, Any], u
             raise PointError(f"{m.name} has no tag {key!r}")
     head = m.name
     for key in m.tags:
-        value = clean_tag(tags.get(key, ""))
+        value = _tag(tags.get(key, ""))
         if value:
-            head += f",{key}=" + value.replace(",", r"\,").replace("=", r"\=").replace(" ", r"\ ")
+            head += f",{key}={value}"
     written, left_out = [], []
     for key, value in fields.items():
         if key not in m.fields:
