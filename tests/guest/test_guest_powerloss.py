@@ -193,7 +193,8 @@ def clean(campaign, cuts: int) -> None:
     if campaign.outcome:
         raise campaign.outcome
     assert campaign.switch.cuts == cuts
-    assert len(found.cuts) == cuts and all(each["judged"] and not each["findings"] for each in found.cuts), found
+    odd = [each for each in found.cuts if not each["judged"] or each["findings"]]
+    assert len(found.cuts) == cuts and not odd, odd
     assert [each["control"] for each in found.records if each["control"]] == ["no-cut"]
     assert all(sum(each[name] for each in found.cuts) > 0 for name in ("durable", "in_flight"))
     assert found.again == found.changed == 0
