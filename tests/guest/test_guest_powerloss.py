@@ -193,7 +193,11 @@ def clean(campaign, cuts: int) -> None:
     if campaign.outcome:
         raise campaign.outcome
     assert campaign.switch.cuts == cuts
-    odd = [each for each in found.cuts if not each["judged"] or each["findings"]]
+    odd = {
+        each["cut"]: each["why_not"] or [each["findings"], *each["words"]]
+        for each in found.cuts
+        if not each["judged"] or each["findings"]
+    }
     assert len(found.cuts) == cuts and not odd, odd
     assert [each["control"] for each in found.records if each["control"]] == ["no-cut"]
     assert all(sum(each[name] for each in found.cuts) > 0 for name in ("durable", "in_flight"))
