@@ -21,6 +21,7 @@ from ssdrig.powerloss.verdict import Blocks, Session, Verdict
 
 ADVICE = "TRIM_KEPT"  # a drive may ignore a trim, with its power on, too
 OF_HOST = (errno.EAGAIN, errno.ENOMEM)  # errnos that say nothing of the drive
+NOTHING_TESTED = "no write was acknowledged before the cut: nothing was tested"
 NO_FALL = "the power was not taken by the rig: nothing was recorded of the fall"
 LATER = "taken from all starts together once the campaign has ended: `found` of the step in figures.json"
 
@@ -72,7 +73,7 @@ def judge(
     why_not = found.why_not or no_cut
     tested = taken or len(refused) or len(found.failed()) or after.ready_s is None
     if not (why_not or cut.control or tested):
-        why_not = "no write was acknowledged before the cut: nothing was tested"
+        why_not = NOTHING_TESTED
     names = {findings.NAMES[n]: int(count) for n, count in enumerate(np.bincount(found.finding)) if n and count}
     wrong = [f"{name} on {count} blocks" for name, count in names.items() if name != ADVICE]
     if cut.control and len(refused) and after.writable is not False:
