@@ -82,7 +82,7 @@ def test_one_window_is_shown_at_a_time(chromium, made):
     chromium.open(made[0], ready=READY)
     value = (
         "[...document.querySelectorAll('.card[data-key={}] .row[data-run=\"0\"] .value')].filter(e =>"
-        " e.getClientRects().length).map(e => e.textContent)"
+        " e.getClientRects().length).map(e => e.firstChild.textContent)"
     )
     for index, name in enumerate(("steady", "all", "fresh", "last<b>")):
         chromium.js(f"document.getElementById('view-{index}').click()")
