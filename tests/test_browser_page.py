@@ -155,6 +155,10 @@ def test_a_drive_has_its_wear_and_its_runs(chromium, served):
     )
     chromium.wait("!document.getElementById('drive').hidden")
     said = text(chromium, "#drive")
+    spare = "[...document.querySelectorAll('.meter')].find((m) => m.innerText.includes('Spare left'))"
+    assert (
+        chromium.js(f"{spare}.querySelectorAll('rect')[1].getAttribute('fill')") == "var(--green)"
+    )  # all of it is left
     assert "Percentage used" in said and "Health ok" in said and "host written" in said
     assert chromium.complaints() == [] and fits(chromium)
 

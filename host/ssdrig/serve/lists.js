@@ -101,7 +101,7 @@ const Lists = (() => {
     $("drive-rows").replaceChildren(...said.map((drive) => {
       const button = el("button", named(drive), { type: "button", class: "link" });
       button.addEventListener("click", () => one(drive.id));
-      return el("tr", null, {}, el("td", null, { class: "text" }, button), el("td", drive.serial ?? "–"), el("td", num(drive.runs, 0)), el("td", utc(drive.last_utc_ns / 1e6)));
+      return el("tr", null, {}, el("td", null, { class: "text" }, button), ...[drive.serial ?? "–", num(drive.runs, 0), utc(drive.last_utc_ns / 1e6)].map((words) => el("td", words, { class: "text" })));
     }));
   }
   async function one(id) {
@@ -115,16 +115,16 @@ const Lists = (() => {
     if (!w) { box.append(el("p", `Wear is not known: ${said.why}.`)); return; }
     const health = w.health_ok === true ? "Health ok" : w.health_ok === false ? "HEALTH FAILING" : "Health not known";
     box.append(el("p", [health, w.temperature_C == null ? null : `${w.temperature_C} °C`, w.power_on_hours == null ? null : `${num(w.power_on_hours, 0)} h on`, `host written ${size(w.host_written_bytes)}`, `WA: ${w.wa}`, `read ${utc(w.read_utc_ms)} UTC`].filter(Boolean).join(" · ")));
-    for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent));
+    for (const [words, percent, more] of [["TBW", w.tbw_used_percent, w.rated_tbw_bytes ? `of ${size(w.rated_tbw_bytes)}` : ""], ["Warranty time", w.warranty_used_percent, w.warranty_end ? `to ${w.warranty_end}` : ""], ["Percentage used", w.percentage_used, ""], ["Spare left", w.available_spare_percent, ""]]) if (percent != null) box.append(meter(`${words} ${more}`, percent, words === "Spare left" ? percent <= 10 : percent >= 100));
     for (const text of w.said) box.append(el("p", text));
     if (w.unknown.length) box.append(el("details", null, {}, el("summary", `Not known: ${w.unknown.length}`), el("ul", null, {}, ...w.unknown.map((text) => el("li", text)))));
     if (said.trend.length > 1) trend(box, said.trend);
     else box.append(el("p", "A trend needs two readings: ssdrig watch records them.", { class: "soft" }));
   }
-  function meter(words, percent) {
+  function meter(words, percent, bad) {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("aria-hidden", "true");
-    for (const [width, fill] of [[100, "var(--grid)"], [Math.min(100, Math.max(0, percent)), percent >= 100 ? "var(--warn)" : "var(--green)"]]) {
+    for (const [width, fill] of [[100, "var(--grid)"], [Math.min(100, Math.max(0, percent)), bad ? "var(--warn)" : "var(--green)"]]) {
       const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
       for (const [key, value] of [["width", `${width}%`], ["height", "10"], ["fill", fill]]) bar.setAttribute(key, value);
       svg.append(bar);
