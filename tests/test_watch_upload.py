@@ -205,3 +205,17 @@ def test_telegraf_hears_nothing_of_a_drive_that_does_not_answer(tools, kept):
 
 def test_one_form_on_stdout(tools, kept):
     assert finish(start(kept, "--once", "--telegraf", "--json"))[0] == 2
+
+
+def test_lines_of_another_schema_are_made_anew(tools, drives, kept, tmp_path):
+    look(kept, tmp_path).round(pytest.fail)
+    with FakeInflux() as fake:
+        first = upload(kept, fake)
+        first.make()
+        first.close()
+        whole = (kept / "points.lp").read_bytes()
+        made = json.loads((kept / "points.made").read_text())
+        (kept / "points.made").write_text(json.dumps(made | {"schema": made["schema"] - 1}))
+        (kept / "points.lp").write_bytes(b"ssd_wear,run=watch power_on_hours=1i 5\n")
+        upload(kept, fake).finish(5)
+        assert (kept / "points.lp").read_bytes() == whole and len(fake.stored) == len(whole.splitlines())

@@ -10,6 +10,7 @@ from ssdrig.drive.smart.smart_answer import answered
 from ssdrig.errors import UploadIncomplete
 from ssdrig.files import write_atomically
 from ssdrig.influx import sender
+from ssdrig.influx.line_protocol import SCHEMA
 from ssdrig.influx.outbox import Outbox
 from ssdrig.watch.folder import lines
 from ssdrig.watch.lines import Lines
@@ -90,7 +91,7 @@ class Upload:
             if end > start:
                 self._outbox.append(b"".join(block))  # before points.made: a crash between makes them twice, the same
                 self._made[name] = end
-                content = {"schema": 1, "to": str(self.to), "files": self._made}
+                content = {"schema": SCHEMA, "to": str(self.to), "files": self._made}
                 write_atomically(self.folder / "points.made", json.dumps(content).encode() + b"\n")
                 made += len(block)
         return made
@@ -98,7 +99,7 @@ class Upload:
     def _read_made(self) -> dict[str, int] | None:
         try:
             content = json.loads((self.folder / "points.made").read_bytes())
-            if content["schema"] == 1 and content["to"] == str(self.to):
+            if content["schema"] == SCHEMA and content["to"] == str(self.to):
                 return {str(name): int(end) for name, end in content["files"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass
