@@ -64,6 +64,7 @@ COMMANDS = {
         "ssdrig.virtual.serve",
         "serve the SIMULATED drive over NBD or NVMe/TCP; print its ledger; precondition it",
     ),
+    "completion": ("ssdrig.completion", "print the script by which a shell completes commands and options on Tab"),
     "selfcheck": ("ssdrig.benchmarks.__main__", "check the accuracy claims against their limits"),
 }
 OF_THE_CLONE = {  # what the launcher does itself (start.py)
@@ -76,7 +77,7 @@ GROUPS = {  # of the help; a command of none of them comes last
     "Tests": ("plans", "run", "review", "resume", "runs", "label", "note", "serve", "report", "push", "trace"),
     "Many runs": ("query", "export"),
     "Rig": ("rig",),
-    "For developers": ("virtual", "selfcheck", "test", "setup"),
+    "For developers": ("virtual", "selfcheck", "completion", "test", "setup"),
 }
 RENAMED = {"bench": "selfcheck", "calibrate": "units"}  # old name -> new one; both are taken
 FIRST = (
@@ -156,6 +157,9 @@ def main(argv: list[str] | None = None) -> int:
         module = importlib.import_module(COMMANDS[chosen][0]) if chosen else None
         args = parser_of({chosen: module} if chosen and module else {}).parse_args(argv)
         assert module is not None  # or parse_args has raised: a command is required
+        if whole := getattr(module, "WHOLE", None):
+            every = {name: importlib.import_module(where) for name, (where, _) in COMMANDS.items()}
+            setattr(args, whole, parser_of(every))
         with contextlib.redirect_stdout(PrintableOut(sys.stdout)), owner.of_new_files():
             code = module.command(args) or 0
             sys.stdout.flush()

@@ -1,0 +1,68 @@
+"""Completion scripts have every command and every option that a help shows, and no old name."""
+
+import argparse
+import importlib
+import shutil
+import subprocess
+
+import pytest
+
+from ssdrig import cli, completion
+from ssdrig.errors import ToolMissing
+from ssdrig.plan import grammar
+
+NO_SHTAB = "shtab is not installed: ./ssdrig setup --extra completion"
+
+
+def whole() -> cli.Top:
+    return cli.parser_of({name: importlib.import_module(where) for name, (where, _) in cli.COMMANDS.items()})
+
+
+def asked(script: str, folder, questions: list[list[str]]) -> list[list[str]]:
+    """What bash offers for each line of words, the last of which is being typed."""
+    (folder / "script").write_text(script)
+    lines = [f"source {folder / 'script'}", "compopt() { :; }"]
+    for words in questions:
+        typed = " ".join(f"'{word}'" for word in words)
+        lines += [f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; COMPREPLY=()"]
+        lines += [f"_shtab_ssdrig ssdrig '{words[-1]}' '{words[-2]}'; echo \"${{COMPREPLY[*]}}\""]
+    done = subprocess.run(["bash", "-c", "\n".join(lines)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_bash_offers_every_command_and_every_option(tmp_path):
+    pytest.importorskip("shtab", reason=NO_SHTAB)
+    parser = whole()
+    parsers = [each for each in completion._parsers(parser) if each.prog != "ssdrig"]
+    script = completion.script(parser, "bash")
+    questions = [[*each.prog.split(), "--"] for each in parsers]
+    found = asked(script, tmp_path, [["ssdrig", ""], ["ssdrig", "rig", "c"], ["ssdrig", "run", "pts-"], *questions])
+    assert set(cli.COMMANDS) <= set(found[0]) and set(found[1]) == {"calibrate", "cut", "clear"}
+    assert set(found[2]) == {name for name in grammar.shipped() if name.startswith("pts-")}
+    for each, offered in zip(parsers, found[3:], strict=True):
+        shown = {
+            name
+            for action in each._actions
+            if action.help != argparse.SUPPRESS
+            for name in action.option_strings
+            if name.startswith("--")
+        }
+        assert set(offered) == shown, each.prog
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_every_shell_has_a_script_with_all_names(shell, capsys):
+    pytest.importorskip("shtab", reason=NO_SHTAB)
+    assert cli.main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    for name in (*cli.COMMANDS, "steady-from", "purge-method", "consecutive", "consistency", "sata-tlc"):
+        assert name in text, name
+    assert "--off-ms" not in text and "--zoom" not in text
+
+
+def test_without_shtab_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "shtab", None)
+    with pytest.raises(ToolMissing, match="setup --extra completion"):
+        completion.script(whole(), "bash")
