@@ -1,11 +1,13 @@
 """The one file that knows this board: pins, bus, rails, shunts. Raspberry Pi Pico or Pico 2, one sensor a rail, up to
-four.
+four. What differs from build to build comes from `board.json` on the board (`./ssdrig rig setup --build`): "build", its
+name, "rails", "switch", "sideband", "scope", as the tables below; without that file these are the board's.
 
 A row of RAILS names its chip, the class of a driver: INA228 or INA226 with "bus": "I2C0" and its "address", or INA229
 with "bus": "SPI0" and the GPIO of its chip select, "cs". VSHUNT and VBUS at 50 us each, and "temp_us": None, are an
 INA229's 10 000 samples/s.
 """
 
+import json
 import sys
 from binascii import hexlify
 
@@ -58,6 +60,37 @@ SYNC = 22  # rises with a cut
 # ADC inputs of the scope: the rail's voltage through a divider; a count is 3.3 V / 4096 times the divider: 1_611_328 nV
 # at 3.3 and 5 V (10 kOhm + 10 kOhm), 4_467_773 nV at 12 V (15 kOhm + 3.3 kOhm).
 SCOPE = ({"rail": 0, "gpio": 26, "nV_per_count": 1_611_328},)
+FILE, BUILD = "board.json", None  # BUILD: its name
+WRONG = None  # why that file is not used; then nothing is measured, for a wrong row is a wrong figure
+_NEEDED = ("rail", "name", "chip", "bus", "alert", "shunt_uOhm", "shunt_tolerance_ppm", "vbus_us", "vshunt_us")
+
+
+def _own():
+    """The board's own file; None without one. ValueError says what is wrong with it."""
+    try:
+        with open(FILE) as file:
+            own = json.load(file)
+    except OSError:
+        return None
+    if not isinstance(own, dict) or not isinstance(own.get("rails"), list) or not own["rails"]:
+        raise ValueError("no object with rails")
+    for row in own["rails"]:
+        for name in _NEEDED:
+            if name not in row:
+                raise ValueError("a rail without " + name)
+    for name in ("switch", "scope"):
+        if not isinstance(own.get(name), list):
+            raise ValueError("no list of " + name)
+    return own
+
+
+try:
+    _found = _own()
+    if _found:
+        BUILD, SIDEBAND = _found.get("build"), _found.get("sideband")
+        RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
+except (ValueError, TypeError) as why:
+    WRONG = "%s: %s" % (FILE, why)
 
 
 def bus():

@@ -35,10 +35,13 @@ PRESSING = 1024  # bytes in the queue that do not wait for a round without work:
 class Rig:
     """All parts of the board, and what each command of the host does with them."""
 
-    def __init__(self):
+    def __init__(self, link=None):
+        """ValueError: a row of the board's rails is not one."""
+        if board.WRONG:
+            raise ValueError(board.WRONG)
         self.boot = int.from_bytes(os.urandom(4), "little")
         self.clock = Clock64()
-        self.link = Link()
+        self.link = link or Link()
         self.samplers = [Sampler(rail, chip, self.link, self.clock) for rail, chip in zip(board.RAILS, board.chips())]
         self.switch = Switch(board.SWITCH, board.SIDEBAND, board.SYNC, self.samplers, self.link, self.clock)
         self.scope = self.switch.scope = Scope(board.SCOPE, self.link, self.clock)
@@ -64,6 +67,7 @@ class Rig:
             "board": board.NAME,
             "serial": board.SERIAL,
             "firmware": FIRMWARE,
+            "build": board.BUILD,
             "simulated": board.SIMULATED,
             "rails": rails,
             "switch": self.switch.describe(),
@@ -183,19 +187,23 @@ class Rig:
 
 
 def run():
+    micropython.alloc_emergency_exception_buf(200)  # or an exception in a hard interrupt says nothing
     micropython.kbd_intr(-1)  # a frame may hold the byte of Ctrl-C
-    rig = Rig()
+    link = Link()
+    rig = None
     try:
-        while not rig.link.escape:
+        rig = Rig(link)
+        while not link.escape:
             if not rig.turn():
                 machine.idle()  # until an interrupt (conversion ready, USB), at most 1 ms
         rig.stop()
         rig.switch.release()
         rig.scope.release()
     except Exception as defect:
-        rig.switch.release()
-        rig.link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
-        while rig.link.send():
+        if rig:
+            rig.switch.release()
+        link.say(wire.LOG, "firmware stops: %s: %s; reset in 3 s" % (type(defect).__name__, defect))
+        while link.send():
             pass
         sys.print_exception(defect, sys.stderr)
         micropython.kbd_intr(3)

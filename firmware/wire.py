@@ -47,12 +47,12 @@ ways), "nominal_mV" (of the rail, or null)}]}; all integers but vbus_lsb_nV (195
 configuration converts no temperature. "config" is the id that S and E frames carry.
 Since protocol 2 a rail has "bus" and "calibration" and "shunt_tolerance_ppm" too (calibration: null or the object that
 `k` stored; what is in it, all integers and text, is said in the host's calibration.py), and H has "serial"
-(hexadecimal, the board's own), and "switch": null, or {"rails": [{"rail", "profiles", "discharge_mOhm"}], "sideband":
-bool, "resolution_ns", "dead_us", "state", "off": [rails that have no power]}, and "scope": [{"rail", "gpio",
-"nV_per_count", "rates", "samples" (most at once)}]. W frames come one after the other, one channel after the other:
-channel is the GPIO, values are counts, first is the number of the piece's first sample in the channel's picture, whose
-time is t0_us, dt_ns from one of them to the next; the picture holds `before` samples before the event (fewer if it was
-too early) and `after`.
+(hexadecimal, the board's own), "build" (the name in its board.json, or null), and "switch": null, or {"rails":
+[{"rail", "profiles", "discharge_mOhm"}], "sideband": bool, "resolution_ns", "dead_us", "state", "off": [rails that
+have no power]}, and "scope": [{"rail", "gpio", "nV_per_count", "rates", "samples" (most at once)}]. W frames come one
+after the other, one channel after the other: channel is the GPIO, values are counts, first is the number of the
+piece's first sample in the channel's picture, whose time is t0_us, dt_ns from one of them to the next; the picture
+holds `before` samples before the event (fewer if it was too early) and `after`.
 
 The switch. A rail has power unless the rig takes it away: at reset, in the REPL and after a defect it is on. A cut is
     {"token", "rails": [..], "profile", "when", "off_ms", "residual_mV", "residual_ms"} and the profile's own fields.

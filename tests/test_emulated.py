@@ -84,7 +84,7 @@ def test_it_is_the_port_and_its_integers(seen):
 
 
 @pytest.mark.parametrize(
-    "name, rails, rate", [("as shipped", 1, 1351), ("fast rail", 1, 4250), ("three rails", 3, 1025), ("spi", 1, 10_000)]
+    "name, rails, rate", [("as shipped", 1, 907), ("fast rail", 1, 4250), ("three rails", 3, 1025), ("spi", 1, 10_000)]
 )
 def test_nothing_is_lost(seen, name, rails, rate):
     """V and I of each conversion, with the values that belong to its index, the heap locked for a second and more; of
@@ -114,7 +114,7 @@ def test_no_sensor_but_the_one_that_gives_up_conversions_is_left_unread(seen):
 @pytest.mark.parametrize("name", ["as shipped", "spi"])
 def test_the_accumulators_are_those_of_their_index(seen, name):
     ends = [struct.unpack(wire.ENERGY_BODY, body) for body in emulated.bodies(seen.streams[name], wire.ENERGY)]
-    assert len(ends) >= 2 and ends[-1][2] > 1300
+    assert len(ends) >= 2 and ends[-1][2] > 900
     for _, _, index, _, energy, charge, temp, flags in ends:
         # ina228.mjs
         assert int.from_bytes(charge, "little") == index and int.from_bytes(energy, "little") == 16 * index

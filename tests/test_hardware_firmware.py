@@ -1,8 +1,8 @@
-"""What firmware/board.py and the README's rows for other builds say of pins, shunts, addresses, dividers and resistors,
+"""What firmware/board.py and the builds of hardware/builds say of pins, shunts, addresses, dividers and resistors,
 against hardware/."""
 
 import ast
-import re
+import json
 import sys
 
 import pytest
@@ -11,6 +11,7 @@ from simboard import Board
 from test_meter import missed_of, rate, samples_of, steps
 
 from ssdrig import wire
+from ssdrig.rig import builds
 
 pytestmark = pytest.mark.keeps_time
 
@@ -20,7 +21,7 @@ import ina228
 import ina229
 
 BOARD_PY = (ROOT / "firmware/board.py").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+BUILDS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "hardware/builds").glob("*.json"))}
 READY_MADE_uOhm = 15_000  # Adafruit 5832
 
 
@@ -154,12 +155,18 @@ def test_firmware_as_it_is_fits_rail_0_of_the_board():
     assert (rail["shunt_uOhm"], rail["current_lsb_pA"], rail["fine"]) == (8000, 9_765_625, True)
 
 
-@pytest.mark.parametrize("block", range(3), ids=["documented build", "four rails", "INA229"])
-def test_rows_of_the_readme_fit_their_build(block):
-    constants = firmware_constants(BOARD_PY) | firmware_constants(BLOCKS[block])
+def of_build(name):
+    """The constants of board.py on a board that has this build's board.json."""
+    return firmware_constants(BOARD_PY) | {key.upper(): value for key, value in BUILDS[name].items()}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_each_build_fits_its_circuit(name):
+    constants = of_build(name)
+    assert builds.complaint(BUILDS[name]) is None and constants["BUILD"] == name
     assert pin_faults(constants) == []
     assert value_faults(constants) == []
-    assert len(constants["RAILS"]) == len(constants["SWITCH"]) == (2, 4, 1)[block]
+    assert len(constants["RAILS"]) == len(constants["SWITCH"])
     for rail in constants["RAILS"]:
         # KeyError: a key is missing
         driver = {"INA226": ina226.INA226, "INA228": ina228.INA228, "INA229": ina229.INA229}[rail["chip"]](None, rail)
@@ -168,8 +175,8 @@ def test_rows_of_the_readme_fit_their_build(block):
     assert set(constants["RAILS"][0]) - {"cs"} >= set(firmware_constants(BOARD_PY)["RAILS"][0]) - {"address"}
 
 
-def test_readme_has_no_other_rows():
-    assert len(BLOCKS) == 3
+def test_the_readme_names_each_build():
+    assert [name for name in BUILDS if f"builds/{name}.json" not in README] == [] and "```python" not in README
 
 
 def test_a_firmware_with_other_pins_is_found():
@@ -186,7 +193,7 @@ def test_a_firmware_with_other_pins_is_found():
 
 
 def test_a_firmware_with_other_values_is_found():
-    constants = firmware_constants(BLOCKS[0])
+    constants = of_build("two_rails")
     shunt, cheap = constants["RAILS"]
     wrong = constants | {"RAILS": (shunt | {"shunt_uOhm": 10_000}, cheap | {"address": 0x40})}
     assert value_faults(wrong) == [
@@ -205,13 +212,11 @@ def test_a_firmware_with_other_values_is_found():
 
 
 @pytest.mark.parametrize(
-    ("block", "at_least"),
-    [(0, (905, 440)), (1, (905,) * 4), (2, (9950,))],
-    ids=["documented build", "four rails", "INA229"],
+    ("name", "at_least"), [("two_rails", (905, 440)), ("four_rails", (905,) * 4), ("ina229", (9950,))]
 )
-def test_rows_of_the_readme_measure_without_loss(tmp_path, block, at_least):
+def test_builds_measure_without_loss(tmp_path, name, at_least):
     """On the SIMULATED board; its chips' clocks are 0.5 % fast."""
-    first, *others = firmware_constants(BLOCKS[block])["RAILS"]
+    first, *others = BUILDS[name]["rails"]
     volts = {name: circuit.VALUES[name, "voltage"].value for name in ("m2_3v3", "sata_5v", "sata_12v", "u2_3v3aux")}
     rows = [row | {"simulated": {"A": 0.2 * row["rail"], "V": volts[row["name"]]}} for row in others]
     with Board(tmp_path, 2.5, {"rail": first, "rails": rows}) as b:

@@ -9,6 +9,7 @@ from board_files import circuit
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "hardware/spice"))
+import faults
 import limits
 import simulate
 
@@ -111,3 +112,34 @@ def test_the_lock_out_does_not_trip_at_the_upper_end_of_the_rail():
 def test_rails_come_on_without_logic():
     m = simulate.run("no3v3", "sata_5v", more=limits.observed("sata_5v", "a")[0])[0]
     assert m["rail"] > 4.9 and m["net"] < 1.2 and m["into"] < (5 - m["net"]) / 10e3
+
+
+# ---- single faults
+
+
+def test_the_table_has_every_part_and_its_one_gap_is_closed_by_revision_b():
+    rows = {(row["part"], row["fault"], row["revision"]): row for row in faults.committed()}
+    wanted = {(f.part, f.kind, "B" if f.file == "revision_b.lib" else "A") for f in faults.faults()}
+    assert wanted <= set(rows) and len(wanted) > 60
+    assert [key for key, row in rows.items() if "over" in row["does"].split()] == []  # none destroys a drive
+    burns = {key: row["seen_by"] for key, row in rows.items() if "burns" in row["does"].split()}
+    assert burns == {("MQ4", "short", "A"): "nobody", ("MQ4", "short", "B"): "fuse", ("Rcrowbar", "short", "A"): "cut"}
+    assert rows["none", "none", "A"]["does"] == rows["none", "none", "B"]["does"] == "nothing"
+
+
+def test_a_fault_is_in_the_netlist():
+    text = (ROOT / "hardware/spice/rig.lib").read_text()
+    assert "* Rgate vg ramp" in faults.faulty(faults.Fault("Rgate", "open", "rig.lib"), text)
+    assert "RfaultRgate vg ramp 1m" in faults.faulty(faults.Fault("Rgate", "short", "rig.lib"), text)
+    assert "RfaultMQ4 bar 0 1m" in faults.faulty(faults.Fault("MQ4", "short", "rig.lib"), text)
+    assert "RfaultMQ4 q4gate 0 1m" in faults.faulty(faults.Fault("MQ4", "gate short", "rig.lib"), text)
+
+
+@ngspice
+@pytest.mark.slow
+@pytest.mark.parametrize("part, kind", [("MQ4", "short"), ("MQ1", "short"), ("Rgate", "open"), ("Roff", "open")])
+def test_the_committed_rows_are_what_the_studies_give(part, kind):
+    (committed,) = [r for r in faults.committed() if (r["part"], r["fault"], r["revision"]) == (part, kind, "A")]
+    made = faults.row(faults.Fault(part, kind, "rig.lib"), "a")
+    assert (made["does"], made["seen_by"]) == (committed["does"], committed["seen_by"])
+    assert float(made["crowbar_W"]) == pytest.approx(float(committed["crowbar_W"]), rel=0.03, abs=0.05)

@@ -16,7 +16,7 @@ from ssdrig import wire
 FAST = {"vbus_us": 84, "vshunt_us": 150, "temp_us": None}
 THREE = {"vbus_us": 150, "vshunt_us": 540, "temp_us": 280}
 SETS = {
-    "the board file's rail, 1351/s": [{"vbus_us": 150, "vshunt_us": 540, "temp_us": 50}],
+    "the board file's rail, 907/s": [{"vbus_us": 50, "vshunt_us": 1052, "temp_us": None}],
     "one rail, 4273/s": [FAST],
     "three rails, 1031/s each": [THREE, THREE, THREE],
 }

@@ -10,8 +10,8 @@ from ssdrig.arguments import old, seconds
 from ssdrig.errors import RigError, UsageError
 from ssdrig.meter import calibration
 from ssdrig.progress import Progress
-from ssdrig.rig import calibrate, flash, ports, switch_command
-from ssdrig.rig.info import info, milliwatts
+from ssdrig.rig import builds, calibrate, flash, ports, switch_command
+from ssdrig.rig.info import info, milliwatts, of_load
 from ssdrig.rig.session import Session, session
 
 BACK_S = 15.0  # a board may take so long from the start of main.py to its hello
@@ -40,11 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--replace", action="store_true", help="also if the board has another program's main.py, which is lost"
     )
+    sub = add("setup", _setup, "say which build a board is: rails, shunts, pins; kept on the board")
+    sub.add_argument("--build", metavar="NAME|FILE", help=f"one of {', '.join(builds.names())}, or a file like one")
     sub = add("info", _info, "show the board, its rails, rates, noise, clock error, losses and calibration")
     sub.add_argument(
         "--time", dest="seconds", type=seconds, default=3.0, metavar="TIME", help="how long to measure (default 3s)"
     )
     old(sub, "--seconds", "seconds", type=float)
+    sub.add_argument("--load", type=float, metavar="OHM", help="resistor at the drive connector: is the shunt as said?")
     sub.add_argument("--json", action="store_true", help="print one JSON object")
     sub = add(
         "calibrate",
@@ -94,6 +97,23 @@ def _waiting():
 def _flash(args: argparse.Namespace) -> int:
     port = ports.find(args.port)
     flash.flash(port, _say, args.replace)
+    _back(port, "the firmware to answer after the copy")
+    return 0
+
+
+def _setup(args: argparse.Namespace) -> int:
+    if args.build is None:
+        print("\n".join(builds.names()))
+        raise UsageError("--build with one of these, or a file like one", "none", "see hardware/README.md")
+    build = builds.read(args.build)
+    port = ports.find(args.port)
+    builds.put(port, build, _say)
+    _back(port, "the board to answer as that build")
+    return 0
+
+
+def _back(port: str, expected: str) -> None:
+    """Print what a board that was started anew says of itself. Raises RigError."""
     deadline = time.monotonic() + BACK_S
     while True:
         try:
@@ -102,13 +122,11 @@ def _flash(args: argparse.Namespace) -> int:
                 for line in here.logs():
                     _say(f"the board says: {line}")
                 print(about(port, here.hello))
-            return 0
+            return
         except (RigError, UsageError) as error:  # it may still be starting, or be away from USB for a moment
             if time.monotonic() > deadline:
                 raise RigError(
-                    "the firmware to answer after the copy",
-                    error.seen,
-                    f"look at what it prints: mpremote connect {port}; Ctrl-C, Ctrl-D",
+                    expected, error.seen, f"look at what it prints: mpremote connect {port}; Ctrl-C, Ctrl-D"
                 ) from error
             time.sleep(0.3)
 
@@ -123,7 +141,7 @@ def board(port: str, hello: dict) -> str:
     simulated = " (SIMULATED)" if hello.get("simulated") else ""
     return (
         f"{port}: {hello['board']}{simulated}, serial {hello.get('serial', '?')}, firmware {hello['firmware']},"
-        f" protocol {hello['protocol']}"
+        f" protocol {hello['protocol']}, build {hello.get('build') or 'of board.py'}"
     )
 
 
@@ -157,6 +175,10 @@ def _info(args: argparse.Namespace) -> int:
     port = ports.find(args.port)
     with session(port, show=_waiting()) as here:
         found = info(here, args.seconds)
+        if args.load is not None:
+            found["warnings"] += [
+                words for row in found["rails"] if (words := of_load(here.rail(row["rail"]), row, args.load))
+            ]
     if args.json:
         print(json.dumps({"port": port, **found}))
         return RigError.exit_code if found["silent_rails"] or found["other_supply"] else 0

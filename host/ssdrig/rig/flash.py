@@ -1,7 +1,7 @@
 """Puts firmware/*.py on a board that runs MicroPython, by mpremote, and sees the firmware answer.
 
 Each file is compared by SHA-256 before (what is the same is left alone) and after. main.py goes last: a copy that was
-cut short leaves a board that can be asked again. Nothing is deleted; calibration.json stays.
+cut short leaves a board that can be asked again. Nothing is deleted; calibration.json and board.json stay.
 """
 
 import hashlib
@@ -68,10 +68,7 @@ def flash(port: str, say: Callable[[str], None], replace: bool = False, source: 
         raise RigError(f"{size} bytes free on the board", f"{board['free']}", "delete files from it: mpremote rm :NAME")
     if due:
         say(f"copying {', '.join(due)}")
-        words = []
-        for name in due:
-            words += ["fs", "cp", str(files[name]), f":{name}", "+"]
-        _mpremote(port, words[:-1])
+        copy(port, {name: files[name] for name in due})
         board = look(port)
         wrong = [name for name in files if board["files"].get(name) != wanted[name]]
         if wrong:
@@ -83,6 +80,14 @@ def flash(port: str, say: Callable[[str], None], replace: bool = False, source: 
     say("all files verified; starting")
     start(port)
     return due
+
+
+def copy(port: str, files: dict[str, Path]) -> None:
+    """Files of this machine to these names on the board, in this order. Raises RigError, ToolMissing."""
+    words = []
+    for name, path in files.items():
+        words += ["fs", "cp", str(path), f":{name}", "+"]
+    _mpremote(port, words[:-1])
 
 
 def start(port: str) -> None:

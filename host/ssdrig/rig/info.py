@@ -11,6 +11,8 @@ from ssdrig.meter import calibration, chips, nominal
 from ssdrig.meter.uncertainty import Mean, expanded_W
 from ssdrig.rig.session import Reading, Session
 
+SHUNT_PART = 0.1  # by which a load resistor and the rig may differ
+LEAST_LOAD_A = 0.02
 FIRST_S = 1.0  # within it each rail that is there has sent something
 
 
@@ -44,7 +46,7 @@ def info(here: Session, seconds: float) -> dict:
     power = next(iter(readings.values())).power
     clock = power.clocks[-1]
     assert clock  # samples of this boot have host time by it
-    names = ("board", "serial", "firmware", "protocol", "boot", "simulated", "switch")
+    names = ("board", "serial", "firmware", "build", "protocol", "boot", "simulated", "switch")
     return {
         **{name: here.hello.get(name) for name in names},
         "total": None if silent else total,
@@ -117,6 +119,21 @@ def complaints(row: dict, reading: Reading, serial: str | None) -> Iterator[str]
     wrong = nominal.outside(rail, row["V_mean"], row["V_mean"])
     if wrong:
         yield wrong
+
+
+def of_load(rail: dict, row: dict, load_ohm: float) -> str | None:
+    """What a resistor at the drive connector, known to SHUNT_PART, says of a rail's shunt; None: it is as said, or no
+    current flows."""
+    if not load_ohm > 0 or abs(row["I_mean"]) < LEAST_LOAD_A:
+        return None
+    times = row["V_mean"] / load_ohm / row["I_mean"]
+    if abs(times - 1) <= SHUNT_PART:
+        return None
+    milliohm = rail["shunt_uOhm"] / 1000 / times
+    return (
+        f"rail {rail['rail']}: {row['I_mean']:.3f} A through {load_ohm:g} Ohm at {row['V_mean']:.3f} V: the shunt is"
+        f" about {milliohm:.3g} mOhm, not {rail['shunt_uOhm'] / 1000:g}; which build is it? ./ssdrig rig setup --build"
+    )
 
 
 def milliwatts(watts: float, uncertainty_W: float | None) -> str:

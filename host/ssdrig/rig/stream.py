@@ -59,6 +59,7 @@ class Rig:
         self._ponged = 0  # token of the latest pong
         self._behind_s = 0.0  # about how old the ping was that it answered
         self._recent: deque[tuple[float, bytes]] = deque()
+        self._said = ""  # the latest of the board's own words
         self._counts = {"samples": 0, "lost": 0, "damaged": 0, "pongs": 0, "boots": 0}
 
     # ---- what a run calls
@@ -267,6 +268,8 @@ class Rig:
                 self._awaited = None
         elif kind == wire.HELLO:
             self._greeted(json.loads(body), now)
+        elif kind == wire.LOG:
+            self._said = body.decode(errors="replace")
         if self._fence is None and kind in ANSWERS:
             self._answers.append((kind, body))
 
@@ -383,11 +386,9 @@ class Rig:
                     raise self._failure
                 self._news.wait(0.2)
                 if self._over(begun, board_begun_us, timeout_s):
-                    seen = (
-                        "nothing"
-                        if not self._counts["damaged"] and not self._line.rest
-                        else f"bytes that are no frames, such as {self._line.rest[-40:]!r}"
-                    )
+                    bytes_seen = self._counts["damaged"] or self._line.rest
+                    seen = f"bytes that are no frames, such as {self._line.rest[-40:]!r}" if bytes_seen else "nothing"
+                    seen += f', and the board says "{self._said}"' if self._said else ""
                     if self._hello:
                         seen = (
                             f"a greeting of boot {self._hello['boot']}, {self._counts['pongs']} pongs,"

@@ -189,8 +189,11 @@ if has_firmware:
     i2c_block.install(config["firmware"] + "/i2c_fifo.py")
     spi_block.install(config["firmware"] + "/spi_lane.py")
     spi_block.charge_drain()
+    here = os.getcwd()
+    os.chdir(config["flash"])  # where board.py looks for board.json
     import board
 
+    os.chdir(here)
     first = dict(board.RAILS[0], **config["rail"])
 gates = {}
 rail = switched(feed(first, 1 - sum([row["simulated"].get("share", 0.0) for row in config["rails"]])), config, 10)

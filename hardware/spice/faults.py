@@ -1,0 +1,180 @@
+"""Single faults: every part of a rail open and short in four studies, and what that does to the drive.
+
+    python hardware/spice/faults.py            makes faults.csv anew (three minutes on a free core)
+
+A fault is one line of rig.lib or revision_b.lib that is taken out (open) or that 1 mOhm lies across (short; of a FET
+from drain to source, and from gate to source). Studies: the rail comes up (softstart) and stays on at 3 A (drop), is
+cut with the crowbar (fall), and its pins are let go (failsafe). Looked at is the worst of all four:
+
+    over     the drive gets more than 110 % of its rail
+    burns    a resistor gets more than twice its rating for longer than a cut, or a junction passes 175 C
+    pin      a GPIO passes 3.6 V, the sensor's limits
+    off      the drive has no power where it should have: nothing is destroyed
+    on       the drive keeps its power in a cut: the residual check of the firmware sees it
+
+and who notices: `rail` the rig's own reading of it, `cut` the report of the next cut (its fall, its residual), `fuse`,
+`nobody`: nothing sees it, and nothing is destroyed; a fault that burns or is over, and that nobody sees, is a gap.
+"""
+
+import csv
+import functools
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import limits
+import simulate
+
+HERE = Path(__file__).resolve().parent
+RAIL = "sata_5v"
+FIELDS = ("part", "fault", "revision", "drive_max_V", "drive_on_V", "residual_V", "crowbar_W", "pin", "does", "seen_by")
+RATED_W = 2.0  # of the crowbar's resistor, CRGP2512 at 70 C
+STILL_s = 5e-3  # of the end of a study: what still burns then goes on burning
+LINE = re.compile(r"^([RCDMLV]\w+) (\S+) (\S+)(?: (\S+))?", re.M)
+NOT_PARTS = re.compile(r"R(t\d|melt|a$|b$|cable|esr|supply|in$|vb$)|C(t\d|melt|a$|b$|load)|V\w+|Lwire|L?cable|Resr")
+
+
+class Fault(NamedTuple):
+    part: str  # as in the .lib
+    kind: str  # open, short, gate short
+    file: str  # rig.lib, revision_b.lib
+
+
+def parts(text: str) -> list[tuple[str, list[str]]]:
+    """(name, nets) of each part of a .lib that a person solders."""
+    blocks = re.findall(r"^\.subckt (?:series_switch|crowbar_switch|line) .*?^\.ends", text, re.M | re.S) or [text]
+    found = [m for block in blocks for m in LINE.finditer(block)]
+    return [(m[1], [m[2], m[3], m[4] or ""]) for m in found if not NOT_PARTS.match(m[1])]
+
+
+def faults() -> list[Fault]:
+    out = []
+    for file in ("rig.lib", "revision_b.lib"):
+        for name, _ in parts((HERE / file).read_text()):
+            out += [Fault(name, kind, file) for kind in ("open", "short")]
+            if name[0] == "M":
+                out.append(Fault(name, "gate short", file))
+    return out
+
+
+def faulty(fault: Fault, text: str) -> str:
+    """The .lib with the fault in it. A fuse is no line of its own: it is not among the faults."""
+    (line,) = re.findall(rf"^{fault.part} .*$", text, re.M)
+    _, one, two, three = [*line.split(), "", ""][:4]
+    if fault.kind == "open":
+        return text.replace(line, f"* {line}")
+    across = (two, three) if fault.kind == "gate short" else (one, three if fault.part[0] == "M" else two)
+    return text.replace(line, f"{line}\nRfault{fault.part} {across[0]} {across[1]} 1m")
+
+
+def measured(fault: Fault | None, study: str, revision: str, **changes) -> dict[str, float]:
+    """What of a study is looked at. A study that ngspice cannot carry out is not: an empty dict."""
+    lines, named = limits.observed(RAIL, revision)
+    edit = (lambda text: faulty(fault, text)) if fault and fault.file == "rig.lib" else str
+    if fault and fault.file != "rig.lib":
+        lines = faulty(fault, lines)
+    last = {"softstart": 30e-3, "drop": 61e-3, "fall": 40e-3, "failsafe": 60e-3}[study]
+    # no drive pulls its rail below ground, as a current source on a rail that is off would
+    lines += ".model floor d is=1u rs=1m\nDfloor 0 drive floor\n"
+    lines += "Bfbar fbar 0 v=(v(sw)-v(xc.bar))*(v(sw)-v(xc.bar))/crowbar\n"
+    for name, of, how, since in (
+        ("f_max", "v(drive)", "max", limits.SINCE_s),
+        ("f_end", "v(drive)", "avg", last - STILL_s),
+        ("f_bar", "v(fbar)", "avg", last - STILL_s),
+    ):
+        lines += f".meas tran {name} {how} {of} from={since}\n"
+    try:
+        m = simulate.run(study, RAIL, more=lines, edit=edit, **changes)[0]
+    except (RuntimeError, OSError):
+        return {}
+    beyond = [
+        limit.what
+        for limit, name in named
+        if name in m and not limit.low <= m[name] <= limit.high and limit.part.split()[0] in ("Pico", "NFET_DPAK")
+    ]
+    return {name: m[name] for name in ("f_max", "f_end", "f_bar") if name in m} | {"beyond": beyond}
+
+
+def row(fault: Fault | None, revision: str) -> dict:
+    """One line of the table."""
+    volts = simulate.values(RAIL)["voltage"]
+    up = measured(fault, "softstart", revision)
+    on = measured(fault, "drop", revision)
+    cut = measured(fault, "fall", revision, p_load=volts)
+    alone = measured(fault, "failsafe", revision)
+    each = [up, on, cut, alone]
+    worst = lambda name, of=each: max((m[name] for m in of if name in m), default=float("nan"))
+    drive_V, residual_V = worst("f_max"), cut.get("f_end", float("nan"))
+    bar_W = worst("f_bar", [up, on, alone])
+    if fault and fault.part == "Rcrowbar":
+        bar_W = 0.0  # it is not there, or a wire
+    pins = sorted({what for m in each for what in m.get("beyond", [])})
+    does, seen_by = [], []
+    if drive_V > 1.1 * volts:
+        does.append("over")
+        seen_by.append("rail")
+    if bar_W > 2 * RATED_W or "junction" in pins:
+        does.append("burns")
+        fused_A = simulate.values(RAIL)["crowbar_fuse"]
+        if revision == "b" and (bar_W / simulate.values(RAIL)["crowbar"]) ** 0.5 > 2 * fused_A:
+            seen_by.append("fuse")  # of revision B, in the crowbar
+    if fault and (fault.part, fault.kind) == ("Rcrowbar", "short"):
+        v = simulate.values(RAIL)
+        pulse_A = volts / (v["small_fet_rds_on"] + v["shunt"] + v["wire"] + v["contact"] + v["ground_contact"])
+        if pulse_A > v["small_fet_pulse"]:
+            does.append("burns")  # Q4, at the first cut, whose fall is too fast
+            seen_by.append("cut")
+    if {"OFF", "DISCHARGE", "SCOPE"} & set(pins):
+        does.append("pin")
+    stays_V = (alone or up).get("f_end", 0.0)  # an open pin that nothing holds has no study of its own
+    if stays_V < 0.9 * volts:
+        does.append("off")
+        seen_by.append("rail")
+    if residual_V > 0.3:
+        does.append("on")
+        seen_by.append("cut")
+    return {
+        "part": fault.part if fault else "none",
+        "fault": fault.kind if fault else "none",
+        "revision": revision.upper(),
+        "drive_max_V": f"{drive_V:.2f}",
+        "drive_on_V": f"{stays_V:.2f}",
+        "residual_V": f"{residual_V:.2f}",
+        "crowbar_W": f"{bar_W:.2f}",
+        "pin": " ".join(what.replace(" ", "_") for what in pins),
+        "does": " ".join(does) or "nothing",
+        "seen_by": " ".join(dict.fromkeys(seen_by)) or "nobody",
+    }
+
+
+def table() -> list[dict]:
+    wanted = [(None, "a"), (None, "b")]
+    wanted.append((Fault("MQ4", "short", "rig.lib"), "b"))
+    wanted += [(fault, "b" if fault.file == "revision_b.lib" else "a") for fault in faults()]
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda one: row(*one), wanted))
+
+
+@functools.cache
+def committed() -> list[dict]:
+    with open(HERE / "faults.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main() -> int:
+    rows = table()
+    with open(HERE / "faults.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    gaps = [one for one in rows if {"over", "burns"} & set(one["does"].split()) and one["seen_by"] == "nobody"]
+    for one in gaps:
+        print(f"{one['part']} {one['fault']}, revision {one['revision']}: {one['does']}, and nobody sees it")
+    print(f"{len(rows) - 3} single faults, {len(gaps)} of them a gap")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""Which build a board is: its board.json, checked before it is written, and put there by mpremote."""
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdrig.errors import UsageError
+from ssdrig.meter import chips, ina228
+from ssdrig.rig import flash
+
+BUILDS = Path(__file__).resolve().parents[3] / "hardware" / "builds"
+FILE = "board.json"
+RAIL = "rail name chip bus alert shunt_uOhm shunt_tolerance_ppm current_lsb_pA vbus_us vshunt_us nominal_mV lead_mOhm"
+PLACE = {"I2C0": "address", "SPI0": "cs"}
+GPIOS = range(29)
+
+
+def names() -> list[str]:
+    """The builds that hardware/README.md describes."""
+    return sorted(path.stem for path in BUILDS.glob("*.json"))
+
+
+def read(wanted: str) -> dict:
+    """A build by its name, or from a file. Raises UsageError."""
+    path = BUILDS / f"{wanted}.json" if wanted in names() else Path(wanted)
+    try:
+        build = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"a build ({', '.join(names())}) or a file like one", str(error), "name one") from error
+    wrong = complaint(build)
+    if wrong:
+        raise UsageError(f"a build in {path}", wrong, "compare it with hardware/builds/two_rails.json")
+    return build
+
+
+def complaint(build: object) -> str | None:
+    """What is wrong with a build; None: nothing."""
+    if not isinstance(build, dict) or not isinstance(build.get("build"), str):
+        return 'no object with "build", its name'
+    if unknown := sorted(build.keys() - {"build", "rails", "switch", "sideband", "scope"}):
+        return f"{', '.join(unknown)}, which no build has"
+    rows = {name: build.get(name) for name in ("rails", "switch", "scope")}
+    for name, of in rows.items():
+        if not isinstance(of, list) or not all(isinstance(row, dict) for row in of):
+            return f'"{name}" is no list of objects'
+    rails = build["rails"]
+    if not 1 <= len(rails) <= 4:
+        return f"{len(rails)} rails, not 1 to 4"
+    for row in rails:
+        if said := _of_rail(row):
+            return f"rail {row.get('rail')}: {said}"
+    numbers = [row["rail"] for row in rails]
+    pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
+    pins += [gate + k for row in build["switch"] for gate in [row.get("gate", 0)] for k in (0, 1)]
+    addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
+    for what, of in (("rail", numbers), ("pin", pins), ("address", addresses)):
+        if len(set(of)) < len(of):
+            return f"a {what} twice: {sorted(of)}"
+    for name, keys in (("switch", ("gate", "discharge_mOhm")), ("scope", ("gpio", "nV_per_count"))):
+        for row in build[name]:
+            if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
+                return f'"{name}" wants a rail of these and {" and ".join(keys)}: {row}'
+    return None
+
+
+def _of_rail(row: dict) -> str | None:
+    for name in RAIL.split():
+        if name not in row:
+            return f"no {name}"
+    if row["chip"] not in chips.CHIPS:
+        return f"chip {row['chip']}, not one of {', '.join(chips.CHIPS)}"
+    place = PLACE.get(row["bus"])
+    if place is None or not isinstance(row.get(place), int):
+        return f"bus {row['bus']} with {place or 'which'}: I2C0 with its address, or SPI0 with its cs"
+    for name in ("shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "vbus_us", "vshunt_us", "nominal_mV"):
+        if not _positive(row[name]):
+            return f"{name} {row[name]!r} is no whole number above 0"
+    if not isinstance(row["rail"], int) or row["alert"] not in GPIOS:
+        return "rail is a number, and alert a GPIO"
+    if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
+        return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"
+    return None if chips.CHIPS[row["chip"]].inverse else _of_ina228(row)
+
+
+def _of_ina228(row: dict) -> str | None:
+    """Whether shunt, range and the current's last digit fit each other."""
+    for name in ("vbus_us", "vshunt_us", "temp_us"):
+        if row.get(name) not in ina228.CONVERSION_us and not (name == "temp_us" and row.get(name) is None):
+            return f"{name} {row.get(name)} is not one of {', '.join(map(str, ina228.CONVERSION_us))}"
+    cal = ina228.shunt_cal(row["current_lsb_pA"], row["shunt_uOhm"], bool(row.get("fine")))
+    if abs(cal - chips.CHIPS[row["chip"]].unity) > 1:
+        range_nV = 40_960_000 if row.get("fine") else 163_840_000
+        fitting = range_nV * 10**9 // (row["shunt_uOhm"] * 2**19)
+        return f"current_lsb_pA {row['current_lsb_pA']} with a shunt of {row['shunt_uOhm']} uOhm: {fitting} fits it"
+    return None
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def put(port: str, build: dict, say: Callable[[str], None]) -> None:
+    """Write it on the board and start that anew. Raises RigError, ToolMissing."""
+    flash.check(flash.look(port))
+    with tempfile.TemporaryDirectory(prefix="ssdrig-") as folder:
+        path = Path(folder) / FILE
+        path.write_text(json.dumps(build, separators=(",", ":")), "utf-8")
+        say(f"writing {FILE}: build {build['build']}, {len(build['rails'])} rails")
+        flash.copy(port, {FILE: path})
+    flash.start(port)

@@ -1,0 +1,117 @@
+"""Builds: what a board.json may say, and a board that has one."""
+
+import copy
+import json
+import shutil
+
+import pytest
+from simboard import ROOT, Board
+
+from ssdrig import wire
+from ssdrig.errors import UsageError
+from ssdrig.meter import power
+from ssdrig.rig import builds
+from ssdrig.rig.info import of_load
+
+TWO = json.loads((ROOT / "hardware/builds/two_rails.json").read_text())
+
+
+def changed(path, value):
+    build = copy.deepcopy(TWO)
+    *way, last = path
+    of = build
+    for key in way:
+        of = of[key]
+    if value is None and isinstance(of, dict):
+        del of[last]
+    else:
+        of[last] = value
+    return build
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "says"),
+    [
+        (("build",), 7, "its name"),
+        (("rials",), [], "rials, which no build has"),
+        (("rails",), {}, '"rails" is no list'),
+        (("rails",), [], "0 rails, not 1 to 4"),
+        (("rails", 0, "lead_mOhm"), None, "rail 0: no lead_mOhm"),
+        (("rails", 0, "chip"), "INA219", "chip INA219, not one of"),
+        (("rails", 0, "address"), None, "bus I2C0 with address"),
+        (("rails", 0, "bus"), "I2C7", "bus I2C7 with which"),
+        (("rails", 0, "shunt_uOhm"), 8000, "with a shunt of 8000 uOhm: 9765625 fits it"),
+        (("rails", 0, "fine"), False, "20833333 fits it"),
+        (("rails", 0, "vshunt_us"), 1000, "vshunt_us 1000 is not one of 50, 84"),
+        (("rails", 0, "nominal_mV"), 0, "nominal_mV 0 is no whole number"),
+        (("rails", 0, "lead_mOhm"), -1, "lead_mOhm -1 is not 0 to 1000"),
+        (("rails", 0, "alert"), 99, "alert a GPIO"),
+        (("rails", 1, "rail"), 0, "a rail twice: [0, 0]"),
+        (("rails", 1, "address"), 0x40, "a address twice: [64, 64]"),
+        (("switch", 1, "gate"), 11, "a pin twice"),
+        (("switch", 0, "rail"), 3, '"switch" wants a rail of these'),
+        (("scope", 0, "nV_per_count"), 0, '"scope" wants a rail of these'),
+    ],
+)
+def test_what_is_wrong_is_said(path, value, says):
+    assert says in builds.complaint(changed(path, value))
+
+
+def test_any_value_anywhere_gets_a_sentence_or_passes():
+    for key in TWO["rails"][0]:
+        for value in (None, "", -1, 1e99, [], {}, True):
+            builds.complaint(changed(("rails", 0, key), value))
+    for build in (None, 3, [], {"build": "x"}, {"build": "x", "rails": [3], "switch": [], "scope": []}):
+        assert builds.complaint(build)
+
+
+def test_a_name_or_a_file(tmp_path):
+    assert builds.read("two_rails") == TWO and "four_rails" in builds.names()
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(TWO | {"build": "mine"}))
+    assert builds.read(str(path))["build"] == "mine"
+    for text in ("{", json.dumps(changed(("rails", 0, "chip"), "x"))):
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            builds.read(str(path))
+    with pytest.raises(UsageError, match="two_rails"):
+        builds.read("three_rails")
+
+
+def flash_of(folder, text):
+    """A board whose flash has the firmware and this board.json."""
+    flash = folder / "flash"
+    shutil.copytree(ROOT / "firmware", flash)
+    (flash / builds.FILE).write_text(text)
+    return {"flash": str(flash)}
+
+
+def test_a_board_is_what_its_file_says(tmp_path):
+    one = json.loads((ROOT / "hardware/builds/one_rail.json").read_text())
+    with Board(tmp_path, 2.5, flash_of(tmp_path, json.dumps(one))) as b:
+        hello = b.hello()
+        b.send(wire.GO)
+        b.until(lambda: len(b.samples()) > 100)
+    (rail,) = hello["rails"]
+    assert (hello["build"], rail["name"], rail["shunt_uOhm"], rail["nominal_mV"]) == (
+        "one_rail",
+        "sata_5v",
+        15_000,
+        5000,
+    )
+    watts = [power.mean_power_W(body, hello) for body in b.bodies(wire.SAMPLES)]
+    assert watts[0] == pytest.approx(2.5, rel=2e-3)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"rails": [{"rail": 0}]}'])
+def test_a_file_that_makes_no_sense_is_said_and_nothing_is_measured(tmp_path, text):
+    with Board(tmp_path, 2.5, flash_of(tmp_path, text)) as b:
+        b.until(lambda: "board.json" in b.logs())
+        assert "firmware stops: ValueError: board.json: " in b.logs() and b.bodies(wire.HELLO) == []
+
+
+def test_a_resistor_says_what_the_shunt_is():
+    rail, row = {"rail": 0, "shunt_uOhm": 8000}, {"V_mean": 5.0, "I_mean": 0.9375}
+    assert "the shunt is about 15 mOhm, not 8" in of_load(rail, row, 10.0)
+    assert of_load(rail, row | {"I_mean": 0.52}, 10.0) is of_load(rail, row | {"I_mean": 0.001}, 10.0) is None
+    assert of_load(rail, row, -1.0) is None
