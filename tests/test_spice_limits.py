@@ -87,8 +87,9 @@ def test_a_ramp_keeps_every_limit(rail):
 def test_a_limit_that_is_passed_is_found(monkeypatch):
     rows = [row._replace(high=2.0) if "C01" in row.part else row for row in ROWS]
     monkeypatch.setattr(limits, "limits", lambda: rows)
-    (one,) = limits.beyond("hotplug", "sata_5v", "b", live=0)
-    assert "hotplug sata_5v, revision b: C C01 voltage 5" in str(one)
+    found = limits.beyond("hotplug", "sata_5v", "b", live=0)
+    assert found and {one.limit.part for one in found} == {"C C01"}
+    assert "hotplug sata_5v, revision b: C C01 voltage 5" in str(found[0])
 
 
 @ngspice

@@ -9,6 +9,7 @@ from simboard import run_rig
 from ssdrig import latch
 from ssdrig.errors import RigError, UsageError
 from ssdrig.rig import ports, switch_command
+from ssdrig.rig.last_second import LastSecond
 
 HELLO = {
     "rails": [{"rail": 0, "current_lsb_pA": 10**7}],
@@ -35,7 +36,9 @@ def cuts(monkeypatch) -> Cuts:
             raise asked.answer
         return asked.answer
 
-    here = types.SimpleNamespace(hello=HELLO, rig=types.SimpleNamespace(port="/dev/none"))
+    here = types.SimpleNamespace(
+        hello=HELLO, rig=types.SimpleNamespace(port="/dev/none", last_second=lambda: LastSecond([], None))
+    )
     monkeypatch.setattr(ports, "find", lambda port: "/dev/none")
     monkeypatch.setattr(switch_command, "session", lambda port: contextlib.nullcontext(here))
     monkeypatch.setattr(switch_command, "arm_and_cut", arm_and_cut)

@@ -31,7 +31,7 @@ def test_two_rails_fall_at_their_own_speed_and_come_back_together(tmp_path):
             report["ok"] and 60_000 <= report["off_us"] < 63_000 and [row["rail"] for row in report["rails"]] == [1, 0]
         )
         assert of(report, 0)["before_mV"] == pytest.approx(5000, abs=2) and of(report, 1)["before_mV"] == pytest.approx(
-            12_000, abs=3
+            12_000, abs=6
         )
         assert of(report, 0)["t90_10_us"] == pytest.approx(math.log(9) * 2.2 * 470, rel=0.1)
         assert of(report, 1)["t90_10_us"] == pytest.approx(math.log(9) * 10 * 300, rel=0.05)
@@ -73,7 +73,7 @@ def test_a_glitch_of_both_rails(tmp_path, when):
         streaming(b)
         report = cut(b, rails=[0, 1], profile="glitch", glitch_us=3000, when=when)
         assert report["ok"] and report["off_us"] == 3000
-        assert of(report, 0)["residual_mV"] == pytest.approx(4000 - 10 * 2.15 / 0.470, abs=20)
+        assert of(report, 0)["residual_mV"] == pytest.approx(4000 - 10 * 2.15 / 0.470, abs=30)
         lowest = of(report, 1)["residual_mV"]  # the last reading may be 0.74 ms old
         assert math.sqrt(144 - 16 * 3.0) * 1000 - 20 <= lowest <= math.sqrt(144 - 16 * 2.2) * 1000 + 20
         (down, off), (up, back) = power(b, 2)

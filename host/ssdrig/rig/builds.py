@@ -51,16 +51,16 @@ def complaint(build: object) -> str | None:
         if said := _of_rail(row):
             return f"rail {row.get('rail')}: {said}"
     numbers = [row["rail"] for row in rails]
-    pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
-    pins += [gate + k for row in build["switch"] for gate in [row.get("gate", 0)] for k in (0, 1)]
-    addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
-    for what, of in (("rail", numbers), ("pin", pins), ("address", addresses)):
-        if len(set(of)) < len(of):
-            return f"a {what} twice: {sorted(of)}"
     for name, keys in (("switch", ("gate", "discharge_mOhm")), ("scope", ("gpio", "nV_per_count"))):
         for row in build[name]:
             if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
                 return f'"{name}" wants a rail of these and {" and ".join(keys)}: {row}'
+    pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
+    pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
+    addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
+    for what, of in (("rail", numbers), ("pin", pins), ("address", addresses)):
+        if len(set(of)) < len(of):
+            return f"a {what} twice: {sorted(of)}"
     return None
 
 
@@ -68,6 +68,9 @@ def _of_rail(row: dict) -> str | None:
     for name in RAIL.split():
         if name not in row:
             return f"no {name}"
+    for name in ("name", "chip", "bus"):
+        if not isinstance(row[name], str):
+            return f"{name} {row[name]!r} is no text"
     if row["chip"] not in chips.CHIPS:
         return f"chip {row['chip']}, not one of {', '.join(chips.CHIPS)}"
     place = PLACE.get(row["bus"])
@@ -76,7 +79,7 @@ def _of_rail(row: dict) -> str | None:
     for name in ("shunt_uOhm", "shunt_tolerance_ppm", "current_lsb_pA", "vbus_us", "vshunt_us", "nominal_mV"):
         if not _positive(row[name]):
             return f"{name} {row[name]!r} is no whole number above 0"
-    if not isinstance(row["rail"], int) or row["alert"] not in GPIOS:
+    if not isinstance(row["rail"], int) or not isinstance(row["alert"], int) or row["alert"] not in GPIOS:
         return "rail is a number, and alert a GPIO"
     if not isinstance(row["lead_mOhm"], int) or not 0 <= row["lead_mOhm"] <= 1000:
         return f"lead_mOhm {row['lead_mOhm']!r} is not 0 to 1000"

@@ -23,7 +23,8 @@ class Constant:
     """A load that draws `amps` at `volts`, behind leads from the sensor to it."""
 
     def __init__(self, amps, volts, lead_mOhm=0):
-        self.amps, self.volts, self.sensed = amps, volts, volts + amps * lead_mOhm * 1e-3
+        self.amps, self.volts, self.lead = amps, volts, lead_mOhm * 1e-3
+        self.sensed = volts + amps * self.lead
 
     def window(self, t0, t1, t2):
         return self.amps, self.sensed
@@ -43,7 +44,8 @@ class Feed:
         self.volts = volts or int.from_bytes(head[28:32], "little") * 1e-3
         self.share = share
         self.before = source_mOhm * 1e-3 + shunt_uOhm * 1e-6  # the sensor's voltage
-        self.ohms = self.before + lead_mOhm * 1e-3
+        self.lead = lead_mOhm * 1e-3
+        self.ohms = self.before + self.lead
         self.delay = delay_ns
         self.slots = array("I", [0] * 2)
         self.amps = [0.0]

@@ -157,6 +157,7 @@ class Supply:
         amps, v = self.at(t)
         opened, self.pins = pins & ~self.pins & 1, pins
         if opened:
+            v -= amps * getattr(self.source, "lead", 0.0)  # of the drive; at() is the sensor's
             self.watts = amps * v
         if not pins & 1:
             self._begin(Phase(RISE, t, v))
