@@ -51,6 +51,8 @@ def complaint(build: object) -> str | None:
         if said := _of_rail(row):
             return f"rail {row.get('rail')}: {said}"
     numbers = [row["rail"] for row in rails]
+    if len(set(numbers)) < len(numbers):
+        return f"a rail twice: {sorted(numbers)}"
     for name, keys in (("switch", ("gate", "discharge_mOhm")), ("scope", ("gpio", "nV_per_count"))):
         for row in build[name]:
             if row.get("rail") not in numbers or not all(_positive(row.get(key)) for key in keys):
@@ -58,9 +60,9 @@ def complaint(build: object) -> str | None:
     pins = [row["alert"] for row in rails] + [row["cs"] for row in rails if row["bus"] == "SPI0"]
     pins += [gate + k for row in build["switch"] for gate in [row["gate"]] for k in (0, 1)]
     addresses = [row["address"] for row in rails if row["bus"] == "I2C0"]
-    for what, of in (("rail", numbers), ("pin", pins), ("address", addresses)):
+    for what, of in (("pin", pins), ("address", addresses)):
         if len(set(of)) < len(of):
-            return f"a {what} twice: {sorted(of)}"
+            return f"the same {what} twice: {sorted(of)}"
     return None
 
 
