@@ -187,7 +187,7 @@ class Rig:
 
 
 def run():
-    if hasattr(micropython, "alloc_emergency_exception_buf"):  # without it an exception in a hard interrupt says nothing
+    if hasattr(micropython, "alloc_emergency_exception_buf"):  # or a hard interrupt fails without a word
         micropython.alloc_emergency_exception_buf(200)
     micropython.kbd_intr(-1)  # a frame may hold the byte of Ctrl-C
     link = Link()
