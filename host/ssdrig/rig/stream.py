@@ -45,8 +45,7 @@ class Rig:
         self._started_at = self._hello_at = self._samples_at = self._go_at = self._asked_at = self._reopen_at = 0.0
         self._in_seq = -1
         self._wanted = False  # the stream should run
-        self._go_due = False
-        self._ask_due = True
+        self._go_due, self._ask_due = False, True
         self._lost_why: str | None = None
         self._board_us = 0  # time in the latest pong, and
         self._pong_at = 0.0  # when that came
