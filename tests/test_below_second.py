@@ -161,6 +161,15 @@ def test_the_share_of_slower_io_falls_from_all_to_none(page_parts):
     assert counted.sum() == sum(IOPS)
 
 
+def test_a_name_with_quotes_is_one_cell(page_parts):
+    import csv
+
+    runs, shown, names, looks = page_parts
+    hostile = [(*names[0][:2], 'a "b", c', names[0][3])]
+    plate = plates.slower(runs, shown[0], 0, hostile, looks, 0)
+    assert {row[0] for row in list(csv.reader(plate.csv.splitlines()))[1:]} == {'a "b", c'}
+
+
 def test_the_heat_map_is_a_picture_with_a_column_for_each_second(page_parts):
     runs, *_ = page_parts
     plate = plates.heat(runs[0], 0, "one", plates.span_us(runs), 20)

@@ -51,6 +51,11 @@ def figure(plate: Plate, wide: bool = False) -> str:
     )
 
 
+def _quoted(name: str) -> str:
+    """A cell of CSV."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def style(look: dict, top: bool) -> str:
     """A run's line; panels.js gives the reviewed one its colour."""
     colour = "--review" if top else look["colour"]
@@ -86,7 +91,7 @@ def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[di
         there = np.flatnonzero(found)
         edge, share = upper_us(data.k)[there], 1 - np.cumsum(found[there]) / total
         points = [(float(edge[0]) / 1.02, 1.0), *zip(edge.tolist(), share.tolist(), strict=True)]
-        rows += [f'"{names[i][2]}",{t:.6g},{s:.6g}' for t, s in points]
+        rows += [f"{_quoted(names[i][2])},{t:.6g},{s:.6g}" for t, s in points]
         curves.append((i, _fewer(points)))
     if not curves:
         return None
@@ -173,7 +178,7 @@ def histogram(runs: Sequence, name: str, view, index: int, names: Sequence, look
         share = 100 * padded / of.sum()
         watts = (low + width * np.arange(len(share))) / 1000
         curves.append((i, watts, share))
-        rows += [f'"{names[i][2]}",{w:.3f},{s / 100:.6g}' for w, s in zip(watts, share, strict=True) if s]
+        rows += [f"{_quoted(names[i][2])},{w:.3f},{s / 100:.6g}" for w, s in zip(watts, share, strict=True) if s]
     high = max(float(share.max()) for *_, share in curves)
     last = max(float(watts[-1]) for _, watts, _ in curves) + width / 1000
     plot = Plot("Power histogram", WIDTH, HEIGHT, (low / 1000, last), (0.0, 1.08 * high))
@@ -252,7 +257,7 @@ def breakdown(runs: Sequence, view, index: int, names: Sequence, looks, review: 
             if right - left > 60:
                 plot.words((left + right) / 2, y + 16, f"{number(value, 1)} J", "mid halo")
             at += value
-            rows.append(f'"{names[i][2]}",{key},{value:.6g}')
+            rows.append(f"{_quoted(names[i][2])},{key},{value:.6g}")
     about = (
         "From the left: "
         + "; ".join(words for _, words, _ in PARTS)
