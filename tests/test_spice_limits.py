@@ -89,7 +89,7 @@ def test_a_limit_that_is_passed_is_found(monkeypatch):
     monkeypatch.setattr(limits, "limits", lambda: rows)
     found = limits.beyond("hotplug", "sata_5v", "b", live=0)
     assert found and {one.limit.part for one in found} == {"C C01"}
-    assert "hotplug sata_5v, revision b: C C01 voltage 5" in str(found[0])
+    assert "hotplug sata_5v, revision b: C C01 voltage " in str(found[0])
 
 
 @ngspice
