@@ -84,12 +84,13 @@ def _own():
     return own
 
 
+_WRONG_FILE = (ValueError, TypeError)  # a tuple in an except clause would be built anew
 try:
     _found = _own()
     if _found:
         BUILD, SIDEBAND = _found.get("build"), _found.get("sideband")
         RAILS, SWITCH, SCOPE = tuple(_found["rails"]), tuple(_found["switch"]), tuple(_found["scope"])
-except (ValueError, TypeError) as why:
+except _WRONG_FILE as why:
     WRONG = "%s: %s" % (FILE, why)
 
 

@@ -94,7 +94,7 @@ def test_every_example_can_be_typed(name):
         ("run --durration 5", "an option of `ssdrig run`", "--durration", "do you mean '--duration'?"),
         ("run consistency --virtual sata-tlc --foo=3", "an option of", "--foo=3", "?"),
         ("run x -Z", "an option of `ssdrig run`", "-Z", "lists the options"),
-        ("rig cutt", "`ssdrig rig` flash, info, calibrate", "'cutt'", "do you mean 'cut'?"),
+        ("rig cutt", "`ssdrig rig` flash, setup, info, calibrate", "'cutt'", "do you mean 'cut'?"),
         ("rig", "COMMAND", "none", "ssdrig rig --help"),
         ("rig cut --zoom", "an option of `ssdrig rig cut`", "--zoom", "lists the options"),
         ("run", "PLAN", "none", "ssdrig run --help"),

@@ -282,7 +282,7 @@ def test_a_server_that_takes_little_at_a_time_gets_little_at_a_time(tmp_path):
 
 def test_one_line_that_is_too_long_goes_aside(tmp_path):
     long = lp.encode(
-        lp.read_schema()["rig_event"], {"run": "r"}, {"text": random.Random(1).randbytes(6000).hex()}, 5
+        lp.read_schema()["rig_event"], {"drive": "d"}, {"text": random.Random(1).randbytes(6000).hex()}, 5
     ).line
     outbox(tmp_path, [*lines(3), long, *lines(3, start=3)])
 

@@ -11,6 +11,7 @@ from ssdrig import cli, latch, owner
 from ssdrig.drive.target import guard
 from ssdrig.errors import RigError
 from ssdrig.rig import switch, switch_command
+from ssdrig.rig.last_second import LastSecond
 from ssdrig.run import run
 
 HELLO = {"serial": "RIG1", "switch": {"off": [], "rails": []}, "rails": [], "scope": []}
@@ -34,6 +35,9 @@ class Rig:
         seen, self.off = self.off, self.off + self.falls
         self.falls = []
         return {**HELLO, "switch": {"off": seen, "rails": []}}
+
+    def last_second(self):
+        return LastSecond([], HELLO)
 
 
 @pytest.fixture

@@ -145,10 +145,12 @@ def test_a_line_unfinished_for_a_second_is_forgotten(paused_us, taken):
 
 @pytest.mark.parametrize(("more", "taken"), [(0, wire.CUT), (1, 0)])
 def test_the_longest_line(more, taken):
-    """768 bytes with their codes, then the delimiter; a longer one is dropped whole, and the next is heard."""
+    """All bytes of a command with their codes, then the delimiter; a longer one is dropped whole, and the next is
+    heard."""
     link, port = made()
-    frame = wire.encode(wire.CUT, 1, bytes([1]) * (768 - 5 - 4 - 3 + more))
-    assert len(frame) == 769 + more
+    codes = 1 + wire.MAX_COMMAND // 254
+    frame = wire.encode(wire.CUT, 1, bytes([1]) * (wire.MAX_COMMAND - 5 - 4 - codes + 1 + more))
+    assert (len(frame) > wire.MAX_COMMAND + 1) == bool(more) and len(frame) > wire.MAX_COMMAND
     assert took(link, port, frame)[-1] == taken
     assert took(link, port, PING)[-1] == wire.PING
 

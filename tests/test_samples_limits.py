@@ -221,7 +221,7 @@ def test_which_energy_frames_close(each, there):
 
 
 def second(t_s, watts, joules=1.0, n=10, lost=1, error=5) -> samples.Second:
-    return samples.Second(t_s * S, *[0.0] * 6, watts, 0.0, 0.0, 0.0, joules, n, lost, error)
+    return samples.Second(t_s * S, *[0.0] * 6, watts, 0.0, 0.0, None, None, 0.0, joules, n, lost, error)
 
 
 def test_seconds_of_two_rails_are_added_when_both_are_there():

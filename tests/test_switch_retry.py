@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ssdrig import wire
 from ssdrig.errors import RigError, UsageError
 from ssdrig.retention import sealing
 from ssdrig.rig import switch
@@ -42,7 +43,7 @@ def test_a_cut_is_armed_again_where_the_host_stood_still_behind_arming(monkeypat
 def test_a_cut_that_is_too_long_is_refused_before_anything_is_armed(monkeypatch):
     monkeypatch.setattr(switch, "_arm", lambda rig: pytest.fail("armed"))
     with pytest.raises(UsageError, match="a cut below"):
-        switch.arm_and_cut(None, when={"now": "x" * 800})
+        switch.arm_and_cut(None, when={"now": "x" * wire.MAX_COMMAND})
 
 
 @pytest.mark.parametrize("failures", [0, 1, 2])

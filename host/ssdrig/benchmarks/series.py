@@ -44,8 +44,8 @@ def series() -> list[Figure]:
             at_most("series that a run of one drive adds", len(of_run), "", 5),
             exactly("batches refused", refused, "", 0),
             exactly("series of 1000 runs x 24 drives", counted, "", len(of_run) * RUNS * DRIVES),
-            at_most("memory of influxd that holds them", server.rss_B() / 1e9, "GB", 1.2),
-            at_most("the same when all were written within minutes", written_B / 1e9, "GB", 1.6),
+            at_most("memory of influxd that holds them", server.rss_B() / 1e6, "MB", 1200),
+            at_most("the same when all were written within minutes", written_B / 1e6, "MB", 1600),
         ]
     finally:
         server.stop()

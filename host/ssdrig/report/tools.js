@@ -23,7 +23,7 @@ function tools(page, { RUNS, DATA, num, specs }) {
       rows.push("run,t_s,power_W");
       for (const run of shown()) for (const { t, P } of run.traces) for (let i = 0; i < t.length; i++) if (t[i] >= min && t[i] <= max) rows.push([quoted(run.id), +t[i].toFixed(5), Number.isNaN(P[i]) ? "" : +P[i].toPrecision(5)].join(","));
       if (rows.length === 1) {
-        rows[0] = "run,t_s,power_mean_W,power_min_W,power_max_W";
+        rows[0] = ["run", "t_s", ...["power_mean", "power_min", "power_max"].map((key) => columns[key])].join(",");
         for (const run of shown()) { const { every, mean, min: lo, max: hi } = run.cells; for (let i = Math.max(0, Math.ceil(min / every)); i < mean.length && i * every <= max; i++) rows.push([quoted(run.id), +(i * every).toFixed(3), ...[mean, lo, hi].map((of) => (Number.isNaN(of[i]) ? "" : +of[i].toPrecision(5)))].join(",")); }
       }
     } else {
