@@ -128,12 +128,12 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Three workers (`./ssdrig test`), for two cores: what keeps time waits more than it computes. One takes the files
-    that keep a board's time, one after the other; one the others that keep time; one the guest, then file by file what
+    """Four workers (`./ssdrig test`), for two cores: what keeps time waits more than it computes. One takes the files
+    that keep a board's time, one after the other; one the others that keep time; one the guest; one, file by file, what
     is free to run beside them; whoever is done first helps with those."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ThreeWorkers(LoadScopeScheduling):
+    class FourWorkers(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             if keeps_time(path):
@@ -141,7 +141,7 @@ def pytest_xdist_make_scheduler(config, log):
             return "guest" if path.startswith("tests/guest/") else path
 
     config.option.loadscopereorder = False  # the order is ours
-    return ThreeWorkers(config, log)
+    return FourWorkers(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

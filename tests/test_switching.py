@@ -235,7 +235,7 @@ def test_refusals_have_words(tmp_path):
             with pytest.raises(RigError, match=words):
                 switch.arm_and_cut(rig, **how)
         with pytest.raises(UsageError):
-            switch.arm_and_cut(rig, when={"now": "x" * 800})
+            switch.arm_and_cut(rig, when={"now": "x" * wire.MAX_COMMAND})
         assert true_power(board) == []
 
 
