@@ -13,6 +13,8 @@ from growing_run import Growing
 from ssdrig import cli
 from ssdrig.archive import labels
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "<img src=x onerror=\"document.title='taken'\">"
 
 

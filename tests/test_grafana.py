@@ -22,6 +22,8 @@ from ssdrig.progress import Progress
 from ssdrig.watch import folder as watch_folder
 from ssdrig.watch.upload import Upload
 
+pytestmark = pytest.mark.slow
+
 GRAFANA = Path(__file__).resolve().parents[1] / "host" / "grafana"
 spec = importlib.util.spec_from_file_location("grafana_make", GRAFANA / "make.py")
 make = importlib.util.module_from_spec(spec)

@@ -21,6 +21,8 @@ from ssdrig.errors import JournalError, UsageError
 from ssdrig.lake import export, place, query, questions, read, write
 from ssdrig.meter import samples
 
+pytestmark = pytest.mark.slow
+
 OF_WINDOW = """
 SELECT f.window_name, f.energy_J AS report_J,
     sum(s.V::DOUBLE * s.I * greatest(0, least(s.t_ns, f.end_ns) - greatest(s.t_ns - s.dt_ns, f.t_ns))) * 1e-9 AS sum_J

@@ -19,6 +19,8 @@ from test_report_bars import BARS, check_scale
 
 from ssdrig import analysis
 
+pytestmark = pytest.mark.slow
+
 VENDOR = Path(__file__).parent / "vendor"
 IOPS = [42000] * 9 + [0] + [8000, 7000] * 10 + [7200]
 MODELS = (
