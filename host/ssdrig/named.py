@@ -1,5 +1,6 @@
 """Which run is meant: a folder, `latest`, a run's id (the folder's name), or the last digits of the id."""
 
+import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,6 +11,12 @@ from ssdrig.words import do_you_mean
 LATEST = "latest"
 HELP = "its folder, `latest`, its id, or the last four digits of the id"
 FEWEST = 4  # digits of an id that name a run
+
+
+def add_parent(parser: argparse.ArgumentParser, dest: str = "parent") -> None:
+    """--runs: the folder in which one() and several() look for runs that are not named by their folder."""
+    words = "where `latest` and ids are looked for (default ./%(default)s)"
+    parser.add_argument("--runs", dest=dest, metavar="DIR", default="runs", help=words)
 
 
 def one(word: str | Path, runs: str | Path = "runs") -> Path:

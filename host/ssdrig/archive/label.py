@@ -13,13 +13,7 @@ EXAMPLES = (("label latest --title 'fan off' --tag cooling", "the newest run"), 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
-    parser.add_argument(
-        "--runs",
-        dest="parent",
-        metavar="DIR",
-        default="runs",
-        help="where `latest` and ids are looked for (default ./runs)",
-    )
+    named.add_parent(parser)
     parser.add_argument("--title", metavar="TEXT", help='what the run is called; "" takes the title away')
     parser.add_argument("--tag", metavar="WORD", action="append", default=[], help="add a tag (may be repeated)")
     parser.add_argument("--untag", metavar="WORD", action="append", default=[], help="remove a tag (may be repeated)")

@@ -40,9 +40,7 @@ EXAMPLES = (("push latest --influx http://localhost:8086/ssdrig", "the newest ru
 
 def add_arguments(parser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help=f"a run: {named.HELP}")
-    parser.add_argument(
-        "--runs", metavar="DIR", default="runs", help="where `latest` and ids are looked for (default ./%(default)s)"
-    )
+    named.add_parent(parser, dest="runs")
     parser.add_argument(
         "--influx",
         metavar="URL",

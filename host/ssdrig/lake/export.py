@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help=f"a run that has ended: {named.HELP}; or a folder of runs"
     )
-    named_in(parser)
+    named.add_parent(parser)
     parser.add_argument(
         "--parquet",
         required=True,
@@ -42,12 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each run")
     add_quiet(parser)
-
-
-def named_in(parser: argparse.ArgumentParser) -> None:
-    """Where runs are looked for that are named by their id."""
-    words = "where `latest` and ids are looked for (default ./runs)"
-    parser.add_argument("--runs", dest="parent", metavar="DIR", default="runs", help=words)
 
 
 def command(args) -> int:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a query over run, sample, second, smart, event, figure and cut, or the name of a question (--list)",
     )
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs")
-    export.named_in(parser)
+    named.add_parent(parser)
     parser.add_argument("--lake", metavar="DIR|s3://BUCKET/PREFIX", help="what `ssdrig export` has written, instead")
     for option, words in (("--since", "first"), ("--until", "last")):
         parser.add_argument(

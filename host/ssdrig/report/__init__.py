@@ -53,13 +53,7 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "runs", nargs="*", metavar="RUN", help=f"a run: {named.HELP}; or a folder of runs (default: latest)"
     )
-    parser.add_argument(
-        "--runs",
-        dest="parent",
-        metavar="DIR",
-        default="runs",
-        help="where `latest` and ids are looked for (default ./runs)",
-    )
+    named.add_parent(parser)
     add_output(parser, "the page (default: RUN/report.html; of several runs ./report.html)")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
     parser.add_argument(

@@ -19,13 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", metavar="TIME", help="drive time since the load's first I/O, such as 620 or 10m (default: now)"
     )
-    parser.add_argument(
-        "--runs",
-        dest="parent",
-        metavar="DIR",
-        default="runs",
-        help="where `latest` and ids are looked for (default ./runs)",
-    )
+    named.add_parent(parser)
 
 
 def command(args) -> int:

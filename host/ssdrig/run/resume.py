@@ -27,7 +27,7 @@ from ssdrig.run.teardown import Stop, Teardown
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run", metavar="RUN", type=Path, help=f"a run or a review: {named.HELP}")
-    add("--runs", metavar="DIR", default="runs", help="where `latest` and ids are looked for (default ./%(default)s)")
+    named.add_parent(parser, dest="runs")
     add_dry_run(parser, "print what still holds, what is void and what is repeated; touch nothing")
     add("--drive", metavar="DRIVE", help="where the drive of the run is now (default: by its serial)")
     add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
