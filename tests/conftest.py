@@ -84,7 +84,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--quick",
         action="store_true",
-        help="for daily work: leave out what is slow or keeps real time, search less (about 70 s on two cores)",
+        help="for daily work: leave out what is slow or keeps real time, search less (about 80 s on two cores)",
     )
 
 

@@ -171,6 +171,7 @@ def host(drive_device: Device, op: int, page: int, pages: int = 1, bytes_: int =
     return int(batch[0, nbd.ERROR])
 
 
+@pytest.mark.slow
 def test_a_page_that_is_lost_fails_and_counts_until_all_of_it_is_written(tmp_path):
     it = device(SATA_TLC, "sparse")
     for page in range(0, PAGES, 64):

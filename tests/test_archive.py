@@ -129,6 +129,7 @@ def test_figures_older_than_the_last_event_are_not_believed(root):
     assert run.figures["iops_mean"] is None and "older" in run.figures["why"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [

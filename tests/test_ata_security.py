@@ -65,6 +65,7 @@ def test_an_erase_that_hangs_is_ended_and_leaves_no_password(machine):
     assert (fake_erase.read(state)["enabled"], fake_erase.read(state)["password"]) == (0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before the erase", "during the erase"])
 def test_ctrl_c_leaves_no_password_unless_the_drive_is_erasing(machine, tmp_path, monkeypatch, capfd, when):
     drive, state = machine("SATA")

@@ -115,6 +115,7 @@ def _fits(entry: ata_table.Entry, row: tuple, families: list) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_every_row_names_an_attribute_of_the_newest_database_or_is_known_to_be_gone():
     releases = [_families(release) for release in drivedb.RELEASES]
     for entry in ata_table.entries():

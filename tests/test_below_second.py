@@ -192,6 +192,7 @@ def test_csv_has_all_digits_and_a_row_for_each_second(loaded, tmp_path):
     assert sum(int(line.rsplit(",", 1)[1]) for line in made[3].read_text().splitlines()[1:]) == sum(IOPS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("panel", [*still.PANELS, "latency-cdf", "latency-heat", "power-histogram", "power-iops"])
 def test_a_panel_alone(loaded, panel):
     import xml.etree.ElementTree as ElementTree

@@ -43,6 +43,7 @@ def ids(served, words: str = "") -> dict[str, str]:
     return {run["run"]: run["id"] for run in served.get(f"/api/runs?q={words}")["runs"]}
 
 
+@pytest.mark.slow
 def test_it_answers(served, runs):
     assert served.get("/api/hello") | {"version": 0} == {
         **{"version": 0, "root": str(runs), "runs": 2, "control": False, "live": []}
@@ -61,6 +62,7 @@ def test_it_answers(served, runs):
         assert served.ask("GET", path)[0] == 404, path
 
 
+@pytest.mark.slow
 def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, runs):
     both = [*ids(served).values()]
     status, _, body = served.ask("POST", "/api/compare", {"runs": both})
@@ -80,6 +82,7 @@ def test_a_page_is_made_on_demand_and_kept_while_the_runs_do_not_change(served, 
     assert not (runs / "a" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_a_run_with_a_link_that_leads_out_of_it_makes_no_page(runs, tmp_path):
     root = tmp_path / "runs"
     made = synthetic_run.write(root, [900] * 5 + [300, 500] * 3, zoom_s=5, name="a")
@@ -241,6 +244,7 @@ def test_a_port_that_is_taken_and_root_are_refused(served, runs, capsys, monkeyp
     assert cli.main(["serve", str(runs / "nowhere"), "--as-root", "--port", "0"]) == 2
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_nothing_is_lost_or_doubled(runs, tmp_path):
     """A reader that comes again to the next server, with the id of the last message that it had, goes on there."""
     growing = Growing(runs / "a", tmp_path / "runs")
@@ -270,6 +274,7 @@ def test_killed_and_started_again_nothing_is_lost_or_doubled(runs, tmp_path):
         assert rows == once and (once or name == "smart"), name
 
 
+@pytest.mark.slow
 def test_with_control_a_run_is_asked_for_a_note_and_its_end(tmp_path):
     book = journal.create(tmp_path / "runs", {"method": {"name": "x"}, "drive": {"model": "m"}})
     stopped: list[int] = []
@@ -298,6 +303,7 @@ def test_with_control_a_run_is_asked_for_a_note_and_its_end(tmp_path):
     assert notes == ["fan off", "the end of the run was asked for over control.sock"]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_is_found_and_its_newest_moments_come(runs, tmp_path):
     growing = Growing(runs / "a", tmp_path / "runs")
     growing.to(growing.began_ns + 4 * 10**9)

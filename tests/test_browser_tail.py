@@ -52,6 +52,7 @@ def growing(whole, tmp_path):
     made.gone()
 
 
+@pytest.mark.slow
 def test_pieces_come_to_the_same_as_the_whole(whole, growing):
     """Read at odd times, by a process that is new each third time, which its reader tells where it was."""
     pieces: dict[str, list] = {}
@@ -108,6 +109,7 @@ def test_its_load_and_smart_are_those_of_the_run(whole):
     assert all(isinstance(line[2], str) for line in found["events"])
 
 
+@pytest.mark.slow
 def test_the_preview_is_near_what_settles_and_comes_first(whole, growing):
     tail = Tail(growing.folder)
     growing.to(growing.began_ns)

@@ -106,6 +106,7 @@ def measured(seed, quantity, value, conversions=60):
     return calibrate.mean_of(np.array(values), 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quantity", "points", "meter", "checked"),
     [

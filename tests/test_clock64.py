@@ -10,6 +10,7 @@ WRAP = 1 << 30
 FAR_us = 8 * 60 * 1_000_000 - 1  # before or after the last update
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("away_us", [-FAR_us, -1_000_000, -2, -1, 0, 1, 2, 1_000_000, FAR_us])
 @pytest.mark.parametrize("updated_us", [0, 1, WRAP // 2, WRAP - 2, WRAP - 1])
 @pytest.mark.parametrize("wraps", [1, 3, 5, (1 << 29) - 1])

@@ -73,6 +73,7 @@ def test_a_page_that_hangs_leaves_time_for_smartctl(tools):
     assert gap.startswith("log C0h: killed") and document["tools"][2]["exit_code"] is None
 
 
+@pytest.mark.slow
 def test_everything_hangs(tools):
     tools.put("nvme", "exec sleep 300")
     tools.put("smartctl", "exec sleep 300")

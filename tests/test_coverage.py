@@ -27,6 +27,7 @@ def test_a_steady_load_is_seen_exactly():
     assert measured_W == pytest.approx(true_W, rel=1e-4) == 5.0 and limit_W < 5e-4
 
 
+@pytest.mark.slow
 def test_bursts_of_100_us_lie_within_what_is_stated():
     found = coverage.errors(coverage.BURSTS_100us, loads=40)
     assert coverage.rms_percent(found) < 0.7 and coverage.held(found).mean() >= 0.9

@@ -48,6 +48,7 @@ def text_of(piece):
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", re.sub(r"<style>.*?</style>", "", piece))))
 
 
+@pytest.mark.slow
 def test_cuts_are_counted_by_aim_and_shape(found, told):
     own = [each for each in told.values() if each["judged"] and not each["control"]]
     failing = [each["cut"] for each in own if each["failed"]]
@@ -148,6 +149,7 @@ def test_a_promise_broken_by_an_announced_loss_of_power_is_said_of_the_drive():
     assert "announced" in cuts_said.verdict({**found, "judged": 0})
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_of_a_sessions_files_is_taken_for_what_was_written(run, tmp_path):
     folder = run / "powerloss" / f"{table.load(run).rows[0].found['failing_cuts'][0]:04}"
     whole = cuts.evidence(folder, 0)

@@ -21,6 +21,7 @@ from ssdrig.errors import SsdrigError, exit_codes
 PAGES = {path.relative_to(ROOT): path.read_text() for path in [ROOT / "README.md", *sorted(DOCS.glob("**/*.md"))]}
 
 
+@pytest.mark.slow
 def test_generated_pages_are_what_the_code_gives():
     differ = [str(path.relative_to(ROOT)) for path, text in make.pages().items() if path.read_text() != text]
     assert not differ, f"{', '.join(differ)} differ from the code: run `python host/docs/make.py`"

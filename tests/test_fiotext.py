@@ -28,6 +28,7 @@ def test_bin_of_a_latency(ns):
     assert int(fiotext.plat_index(fiotext.plat_ns(i))) == i
 
 
+@pytest.mark.slow
 def test_rows_that_drift_lose_no_second(tmp_path):
     """A completion each 7.3 ms: each row is stamped up to 7 ms after its window's end, for 200 s."""
     io = steady(200, 137)

@@ -58,6 +58,7 @@ def compiled(source, march, folder):
     return done.returncode, done.stderr, out.read_bytes() if out.exists() else b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("march", TARGETS)
 @pytest.mark.parametrize("source", FIRMWARE, ids=lambda p: p.name)
 def test_each_file_compiles_for_each_board(source, march, tmp_path):
@@ -161,6 +162,7 @@ def test_firmware_uses_only_what_boards_have(stubs, tmp_path):
     assert NOT_IN_THE_STUBS - found == set()  # one that is known by now is struck off the list
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code, complaint",
     [

@@ -224,6 +224,7 @@ def test_the_database_is_made_also_after_the_server_was_away(tmp_path):
         assert len(drain(s)) == 2 and fake.count("power") == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("at", [[0], [299], [0, 1, 299], [57, 130, 131, 200]], ids=str)
 def test_refused_lines_go_aside_and_the_rest_arrives(generation, at, tmp_path):
@@ -300,6 +301,7 @@ def test_one_line_that_is_too_long_goes_aside(tmp_path):
         assert (fake.count("power"), s.rejected) == (6, 1)
 
 
+@pytest.mark.slow
 def test_a_body_that_is_damaged_on_the_way_is_sent_without_gzip(tmp_path, monkeypatch):
     outbox(tmp_path, lines(50))
     monkeypatch.setattr(influx.gzip, "compress", lambda data, **_: b"\x1f\x8bdamaged")
@@ -329,6 +331,7 @@ def test_the_cursor_never_moves_before_the_204(tmp_path, monkeypatch):
 # kill -9 of the sending process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("die", ["before-post", "after-204", "before-rename", "no-answer"])
 def test_kill_9_in_each_state(die, tmp_path):
     outbox(tmp_path, lines(200))

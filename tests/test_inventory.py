@@ -215,6 +215,7 @@ def test_find(bench, word, name):
     assert find(word, bench.root).name == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "word, seen, do",
     [

@@ -71,6 +71,7 @@ def test_a_machine_without_apt_is_told_what_to_do(machine, monkeypatch):
         kicad.provision()
 
 
+@pytest.mark.slow
 def test_what_can_be_done_without_is_not_fetched(archive, setup_folder):
     """The archive's micropython needs libtiny."""
     mirror, keyring = archive

@@ -151,6 +151,7 @@ def cuts(rows):
     assert (row["aim"], row["shape"], row["holdup_us"], row["boot_J"]) == ("flush", "float", 900, 0.25)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", questions.all_of())
 def test_questions_that_are_ready(name, lake, tmp_path):
     question = questions.all_of()[name]

@@ -39,6 +39,7 @@ def written(kind: str, rows: list[dict]) -> pa.BufferReader:
     return pa.BufferReader(place.file.getvalue())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", schema.kinds())
 def test_good_examples_come_back_as_they_were_written(kind):
     rows = [each["row"] for each in examples("good.jsonl") if each["kind"] == kind]

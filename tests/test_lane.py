@@ -283,6 +283,7 @@ def test_not_plain_stays(chip):
     assert lane.drain(frame, 12, 1100, 150, 0, False) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip_class", [ina228.INA228, ina226.INA226])
 @pytest.mark.parametrize("minutes", [0.01, 5, 9, 17, 30, 100])
 def test_a_sensor_that_was_away_for_long(monkeypatch, chip_class, minutes):

@@ -192,6 +192,7 @@ def unpack(mirror: Path, keyring: Path, destination: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_unpacks_the_program_and_what_it_needs(archive, setup_folder, monkeypatch):
     mirror, keyring = archive
     destination = setup_folder / "micropython"

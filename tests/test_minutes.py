@@ -74,6 +74,7 @@ def test_the_gap_between_two_groups_is_measured(runs):
     assert runs("pts-xsr").rows[0].why_not("gap") == "no load came right before it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", pts_runs.NAMES)
 def test_every_closed_loop_of_a_plan_is_checked(runs, name):
     """All that was put in holds Little's law, in reads and writes together; loads with pauses are no closed loop."""

@@ -28,6 +28,7 @@ def cells(tmp_path_factory):
     return made, table.load(made.end())
 
 
+@pytest.mark.slow
 def test_every_cell_is_as_the_ledger_has_it(cells):
     made, found = cells
     rows = found.of("mix")

@@ -19,6 +19,7 @@ from ssdrig.drive.erase import nvme_erase, purge
 from ssdrig.errors import DriveError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "ses"), [("format", 0), ("format-secure", 1), ("format-crypto", 2)])
 def test_format(machine, tmp_path, method, ses):
     drive, state = machine(fna=4, flbas=0x02)
@@ -88,6 +89,7 @@ def test_sanitize_progress_rises_and_has_an_eta(machine):
     assert all(left_s > 0 and left_s != 120 for _, left_s in seen[1:-1])
 
 
+@pytest.mark.slow
 def test_sanitize_failures(machine, tmp_path, monkeypatch):
     drive, _ = machine(sanicap=7, fails=True)
     with pytest.raises(DriveError, match="SSTAT 3.*nvme sanitize /dev/nvme0 -a 1"):
@@ -149,6 +151,7 @@ def test_the_hidden_path_of_a_multipath_drive_is_no_other_namespace(machine, tmp
 TAKES_ALL = ("format-secure", "format-crypto", "sanitize-block", "sanitize-crypto", "sanitize-overwrite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "why"),
     [

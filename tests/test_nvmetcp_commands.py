@@ -13,6 +13,7 @@ from serving import serving  # noqa: F401  fixture
 # --- identify
 
 
+@pytest.mark.slow
 def test_identify_controller(shared, host):
     page = host.admin.identify(1)
     assert len(page) == 4096

@@ -93,6 +93,7 @@ pieces = st.one_of(
 )
 
 
+@pytest.mark.slow
 @relaxed
 @given(
     words=st.lists(pieces, max_size=6).map(b"".join),

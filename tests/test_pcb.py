@@ -26,6 +26,7 @@ REAL = {ref: part for ref, part in PARTS.items() if not ref.startswith("#")}
 # ---- the file and its sources
 
 
+@pytest.mark.slow
 def test_board_is_the_one_that_the_sources_make():
     """All but the pours, which KiCad computes. A changed circuit.py, bom.csv, values.csv, place.py or tracks.csv is
     seen here."""
@@ -39,6 +40,7 @@ def test_board_is_the_one_that_the_sources_make():
     }
 
 
+@pytest.mark.slow
 def test_parts_are_those_of_the_schematic():
     assert {ref: (f"ssdrig:{footprints.footprint(part).name}", part.value) for ref, part in REAL.items()} == {
         ref: part for ref, part in board_file().parts.items() if not re.fullmatch(r"H\d", ref)

@@ -120,6 +120,7 @@ def test_path_of_5_A_is_wide_enough(n):
         ), (net, start, end)
 
 
+@pytest.mark.slow
 def test_a_narrow_path_is_found():
     """A slit across the pour from the 5 V shunt to its wire leaves 2.5 mm."""
     board = Board(TEXT)

@@ -30,6 +30,7 @@ OF_512 = [("pts-dirth", "cbw", 4096), ("jesd219-enterprise", "512", 4096), ("jes
 OF_512 += [("endurance", "512", 4096)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [512, 4096])
 @pytest.mark.parametrize("capacity", [64 << 20, 30 * 10**12])
 @pytest.mark.parametrize("name", grammar.shipped())
@@ -219,6 +220,7 @@ def test_pauses_that_a_repeat_sweeps_are_of_the_loads_with_bursts():
     ]
 
 
+@pytest.mark.slow
 def test_points_of_all_steps_together_have_an_end_when_the_plan_is_read():
     """Also where they are no repeat's, and in a variant."""
     load = '[[{}]]\nname = "l{}"\ndo = "load"\npattern = "random"\nread = 0\nblock = "4 KiB"\ntime = "1 s"\n'

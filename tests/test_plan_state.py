@@ -31,6 +31,7 @@ def shipped(name, variant=None, sets=None):
     return expand.expand(grammar.read(text, where, variant, sets), DRIVE, frozenset(grammar.CAPABILITIES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", grammar.shipped())
 def test_every_shipped_plan_is_proven(name):
     for variant in (None, *grammar.read(*grammar.find(name)).variants):
@@ -161,6 +162,7 @@ def test_an_earlier_run_of_a_mix_is_known_by_its_writes():
     assert cost.of(mix, DRIVE, {"read": (60.0, 1e9)}).written_bytes == pytest.approx((0.315e9, 0.385e9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interface", "fastest_Bps"), [("SATA", 560e6), ("SAS", 4.3e9), ("NVMe", 14e9)])
 def test_no_drive_of_its_class_is_too_fast_for_a_shipped_plan(interface, fastest_Bps):
     """fio is ended where it has moved more than a job's most_bytes: that must be above all that such a drive does,

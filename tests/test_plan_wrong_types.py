@@ -86,6 +86,7 @@ def one_step(kind, key=None, value=None) -> str:
     return f"{HEAD}{SWEPT if kind == 'choose' else ''}[[step]]\n{lines}{inside}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_type_of_every_key_of_every_step(kind):
     """The sentence names the key; where that is no TOML, the line."""
@@ -122,6 +123,7 @@ def shown(view: str) -> tuple[str, re.Match]:
     pytest.fail(f"no shipped plan has the view {view}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", shows.VIEWS)
 def test_a_wrong_type_of_every_key_of_every_view(view):
     """The plan is right but for this value, so nothing else can be refused; the sentence names the key, or the line."""

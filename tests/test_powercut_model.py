@@ -60,6 +60,7 @@ LOADS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["sparse", "crc", "file"])
 @pytest.mark.parametrize("load", LOADS)
 def test_no_durable_write_is_lost(load, data, tmp_path):

@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 from journal_book import book  # noqa: F401  fixtures
 
 from ssdrig.powerloss import history, sessions
@@ -19,6 +20,7 @@ def put(book, record=RECORD):
     return book.path / sessions.folder(record["cut"])
 
 
+@pytest.mark.slow
 def test_no_flipped_byte_makes_another_session_of_it(book):
     path = put(book) / "verdict.json"
     data, chance = path.read_bytes(), random.Random(2)

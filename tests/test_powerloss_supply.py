@@ -144,6 +144,7 @@ def test_a_command_that_fails_ends_it_and_power_is_given_back(tmp_path):
     assert not there.exists()
 
 
+@pytest.mark.slow
 def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(supply, "COMMAND_S", 3.0)
     left = tmp_path / "left"
@@ -155,6 +156,7 @@ def test_what_a_command_leaves_running_is_not_waited_for(tmp_path, monkeypatch):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
     monkeypatch.setattr(supply, "COMMAND_S", 0.2)
     pid = tmp_path / "pid"

@@ -43,6 +43,7 @@ def test_a_thousand_sessions_take_no_more_memory_than_a_hundred():
     assert sizes[999] < 1.05 * sizes[99]
 
 
+@pytest.mark.slow
 def test_the_clock_of_a_long_run_is_that_of_its_latest_minutes_and_takes_no_more_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(samples, "PIECE_BYTES", 4000)
     tape, sizes = stream.started(), []

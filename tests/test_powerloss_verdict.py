@@ -42,15 +42,18 @@ def test_why_a_session_is_not_judged():
     assert found.why_not == "blocks were read while commands were outstanding" and not found.failed().size
 
 
+@pytest.mark.slow
 def test_the_verdict_is_the_searched_machines():
     shown, images, differ = powerloss.searched(150)
     assert shown == 150 and images > 400 and differ == 0
 
 
+@pytest.mark.slow
 def test_the_verdict_is_the_definitions_by_sets():
     assert powerloss.differences(800) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", powerloss.MUTANTS)
 def test_a_broken_judge_is_noticed(name):
     assert powerloss.wrong(powerloss.mutated(name), 0)

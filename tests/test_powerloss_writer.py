@@ -210,6 +210,7 @@ def test_what_is_read_back_is_what_was_touched_and_what_lies_beside():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset, cache_on, torn, cuts",
     [("sata-tlc", True, 0, 6), ("sata-tlc", True, 0.5, 4), ("sata-tlc", False, 0, 6), ("enterprise-plp", True, 0, 5)],

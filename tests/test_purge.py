@@ -83,6 +83,7 @@ def test_auto_says_why_the_better_method_was_not_used(machine, tmp_path, capfd, 
 # ---- discard and zero on a real kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "request_name"), [("discard", "BLKDISCARD"), ("zero", "BLKZEROOUT")])
 def test_discard_and_zero_of_a_real_device(loop, method, request_name):
     result = the_purge(loop, method)

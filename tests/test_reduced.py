@@ -93,12 +93,14 @@ def assert_same_compiled(run, edges, found):
         assert {key for key in plain if not same(plain[key], ours[key])} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_losses_resets_and_a_second_go(tmp_path, seed, at_once):
     found = assert_equal(broken_tape(np.random.default_rng(seed)).run(tmp_path))
     assert len(found[0].gaps.at) > 5 and found[0].counts["resets"] == 1
 
 
+@pytest.mark.slow
 def test_several_rails(tmp_path, at_once):
     watts = (lambda t: 2.0 + t % 0.3, lambda t: 3.0 + t % 0.7, lambda t: 1.0)
     tape = interleaved_tape(4, watts, periods_us=(740, 1000, 930), gone=(1.5, 2.7), missed={(2, 30), (0, 44), (0, 45)})
@@ -114,6 +116,7 @@ def test_a_rail_that_never_sent_anything(tmp_path):
     assert np.isnan(found[0].extremes_W(found[0].edges_ns, of_sum=True)).all()
 
 
+@pytest.mark.slow
 def test_configurations_calibrations_limits_and_negative_currents(tmp_path, at_once):
     """A new configuration in the middle that is calibrated; readings below zero and at the register's end; the chip's
     accumulator twice in each segment; frames that no hello explains."""
@@ -138,6 +141,7 @@ def test_configurations_calibrations_limits_and_negative_currents(tmp_path, at_o
     assert found.closure and found.counts["unconverted"] == 200 and found.clipped[-1] == 300
 
 
+@pytest.mark.slow
 def test_a_boot_without_pings(tmp_path, at_once):
     tape = broken_tape(np.random.default_rng(1))
     tape.rows = [row for row in tape.rows if row[0] != rigbin.PING]
@@ -150,6 +154,7 @@ def test_a_single_sample(tmp_path):
     assert_equal(tape.run(tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_nonsense_with_a_good_checksum(tmp_path, seed, monkeypatch):
     """As test_samples.py has it: whatever the plain formulas make of it, the same comes out in pieces."""

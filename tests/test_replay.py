@@ -223,6 +223,7 @@ def test_the_player_is_a_process_of_its_own(tmp_path):
     assert playedlog.written_bytes(tmp_path / "whole") == (1000 * 4096, 1000 * 4096)
 
 
+@pytest.mark.slow
 def test_what_the_player_raises_is_raised(tmp_path):
     trace = tmp_path / "t.trace"
     trace_file(trace, *spaced(2, 1))

@@ -101,6 +101,7 @@ def test_a_folder_that_may_only_be_read_gives_its_figures(folders, tmp_path, mon
     assert json.loads(capsys.readouterr().out)["iops_mean"]
 
 
+@pytest.mark.slow
 def test_json_has_one_object_a_run_in_the_order_given(made):
     assert [f["run"] for f in made[1]] == ["run-0", "run-1", "run-2", "run-3"]
     assert set(made[1][0]) == set(KEYS)
@@ -133,6 +134,7 @@ def test_a_place_that_cannot_be_written_leaves_nothing(folders, tmp_path):
 # ---- the page as text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["thesis.txt", "index.html", "run.json", "device"])
 def test_only_an_earlier_page_is_overwritten(folders, tmp_path, name):
     place = folders[0] / name if name == "run.json" else tmp_path / name
@@ -213,6 +215,7 @@ def ink(b, panel, colour):
     return b.js(f"({INK})({json.dumps(panel)}, {colour})")
 
 
+@pytest.mark.slow
 def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
     chromium.open(made[0], ready=READY)
     assert chromium.js("document.body.dataset.ready") == "8"
@@ -231,6 +234,7 @@ def test_page_draws_all_panels_without_a_complaint_or_a_request(chromium, made):
         assert "SIMULATED one, 25 % OP" in label, panel
 
 
+@pytest.mark.slow
 def test_drive_and_op_are_chosen_independently(chromium, made):
     chromium.open(made[0], ready=READY)
     everything = ink(chromium, "power", BLUE)
@@ -255,6 +259,7 @@ def test_drive_and_op_are_chosen_independently(chromium, made):
     assert chromium.js(visible) == [0]
 
 
+@pytest.mark.slow
 def test_the_state_is_in_the_address(chromium, made):
     chromium.open(
         made[0], "#hide=SIMULATED+one&review=run-3&ref=run-2&trend=0&window=all&sort=wa&t=5-20&at=7", ready=READY
@@ -330,6 +335,7 @@ def test_cursor_is_shared_and_its_values_are_the_runs(chromium, made):
     assert chromium.js("document.querySelector('#readout thead th').textContent") in ("t = 21 s", "t = 22 s")
 
 
+@pytest.mark.slow
 def test_csv_holds_each_second(chromium, made):
     chromium.open(made[0], ready=READY)
     lines = chromium.js("ssdrig.csv(0)").splitlines()

@@ -97,6 +97,7 @@ def percent(chromium, key, run):
     return chromium.js(CARD.format(key, run) + ".querySelector('.percent').textContent")
 
 
+@pytest.mark.slow
 def test_clicking_a_bar_shows_the_others_in_percent_of_it(chromium, made):
     chromium.open(made[0], ready=READY)
     chromium.js(CARD.format("iops_mean", 0) + ".click()")
@@ -111,6 +112,7 @@ def test_clicking_a_bar_shows_the_others_in_percent_of_it(chromium, made):
     assert "%," not in percent(chromium, "iops_mean", 1)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_not_comparable_is_hatched_not_ranked_and_says_why(chromium, made):
     html = made[0].read_text()
     assert ">Not comparable: aborted after 16 of 16 s<" in html

@@ -60,6 +60,7 @@ def test_every_view_of_the_grammar_has_a_drawing():
     assert set(plan_page.VIEWS) == set(shows.VIEWS)
 
 
+@pytest.mark.slow
 def test_titles_and_texts_are_those_of_the_plan(pages):
     text = words(pages["steps"])
     assert "Three writes" in text and "Writes, trims and writes again." in text and "plan demo, variant quick" in text
@@ -263,6 +264,7 @@ def test_the_command_prints_rows_and_writes_the_page(folders, tmp_path):
     assert run_command(folders["grid"], "--out", out, "--quiet")[0] == 0  # over its own page
 
 
+@pytest.mark.slow
 def test_several_runs_stand_side_by_side_and_only_of_one_plan(folders, tmp_path):
     out = tmp_path / "page.html"
     assert run_command(folders["grid"], folders["falling"], "--out", out)[0] == 0

@@ -100,6 +100,7 @@ def test_one_window_is_shown_at_a_time(chromium, made):
     assert chromium.js("document.body.dataset.errors") == "" and chromium.complaints() == []
 
 
+@pytest.mark.slow
 def test_windows_are_switched_without_javascript_too(chromium, made, tmp_path):
     html = made[0].read_text()
     (tmp_path / "plain.html").write_text(html.split('<script type="application/json"')[0])

@@ -88,6 +88,7 @@ def card(html, title):
     return [(name, value, "apart" in kind) for kind, name, value in bars]
 
 
+@pytest.mark.slow
 def test_each_section_is_there_with_what_was_run_and_why_the_rest_was_not(page):
     html = page.read_text()
     heads = re.findall(r'<h2 id="s\d+">([^<]*)', html)
@@ -130,6 +131,7 @@ def test_a_card_has_the_library_the_best_first_and_what_cannot_be_ranked_last(pa
     ]
 
 
+@pytest.mark.slow
 def test_the_library_is_what_was_asked_for(runs, tmp_path):
     own = runs / "20261122T180000Z-review-x-0001"
     alone = review_page.render(own, [])

@@ -248,6 +248,7 @@ def test_gaps_never_change_the_total_of_a_constant_power(tmp_path):
     assert p.energy_filled_J == pytest.approx(2.5 * p.lost * 1e-3, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_nonsense_with_a_good_checksum_does_not_raise(seed):
     """Frames altered, cut, doubled, invented: the numbers stay finite, time does not fall, nothing is lost less than 0

@@ -16,6 +16,7 @@ from ssdrig.benchmarks import damage, disturbance, measured, window
 LIMIT_S = 60  # of a wait for an event; a busy machine may take long
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, words",
     [("damage", (damage, "RUN_WORDS")), ("disturbance", None), ("energy", None), ("windows", (window, "WORDS"))],

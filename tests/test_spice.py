@@ -273,6 +273,7 @@ def test_without_the_clamp_a_short_breaks_the_gates():
 # ---- interlock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize("threshold", ["schmitt_vt_plus_min", "schmitt_vt_plus_max"])
 def test_interlock(rail, threshold):
@@ -338,6 +339,7 @@ def test_a_weak_pull_down_lets_a_leaking_pin_cut_the_rail():
 # ---- hot plug
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c_load", [1e-5, 4.7e-4])
 def test_hot_plug_onto_a_live_rail_breaks_the_limits_and_soft_start_keeps_them(c_load):
     v = simulate.values("sata_12v")

@@ -60,6 +60,7 @@ def kept(studies, rails, revision):
     ]
 
 
+@pytest.mark.slow
 @ngspice
 def test_a_cut_at_5_A_keeps_every_limit():
     assert kept(["fall"], ["m2_3v3"], "b") == []
@@ -92,6 +93,7 @@ def test_a_limit_that_is_passed_is_found(monkeypatch):
     assert "hotplug sata_5v, revision b: C C01 voltage " in str(found[0])
 
 
+@pytest.mark.slow
 @ngspice
 @pytest.mark.parametrize(("rail", "most"), [("m2_3v3", 4.3), ("sata_5v", 5.8), ("sata_12v", 15)])
 def test_the_lock_out_keeps_12_V_from_the_drive(rail, most):

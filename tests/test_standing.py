@@ -123,6 +123,7 @@ def test_a_run_goes_on_where_its_state_allows(acts, cut, begins, number):
     state.prove(todo.acts, todo.kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("done", "last"), [(4, 25), (19, 25), (20, 26), (24, 30)])
 def test_a_round_that_preconditions_and_five_new_ones_follow_on_an_interruption(done, last):
     past, todo = go_on(PTS, upto(recorded(PTS, 25), "round", "rounds", done))

@@ -74,6 +74,7 @@ def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):
     assert same(analysis.load(run), want)
 
 
+@pytest.mark.slow
 def test_one_that_is_damaged_is_made_anew(run, reads):
     summary.load(run)
     path = run / integrity.SUMMARY

@@ -75,6 +75,7 @@ def test_a_live_line_is_never_wider_than_the_terminal(monkeypatch, capsys):
         assert len(line) == min(91, columns - 1)
 
 
+@pytest.mark.slow
 def test_a_locale_without_utf8(tmp_path):
     """The page is UTF-8 whatever the locale; what a locale cannot print is written out."""
     run = synthetic_run.write(tmp_path, [5000] * 12, name="early", power=False)
@@ -107,6 +108,7 @@ os._exit(99 if os.WIFSTOPPED(status) else os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_words_of_a_run_in_the_background_do_not_stop_it():
     """`stty tostop`: SIGTTOU to who writes to the terminal from the background. fio would go on, unread."""
     ours, theirs = os.openpty()

@@ -23,6 +23,7 @@ def cut(run, copy, name: str, share: float):
     return figures_of(analysis.load(copy))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.37, 0.5, 0.9, 0.97, 0.999])
 @pytest.mark.parametrize("step", ["load", "fill"])
 def test_documents_cut_off(whole, tmp_path, step, share):
@@ -34,6 +35,7 @@ def test_documents_cut_off(whole, tmp_path, step, share):
         assert got[key] == want[key], key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 5, 20, 25])
 @pytest.mark.parametrize("torn", [0, 700])
 def test_log_cut_off(whole, tmp_path, rows, torn):

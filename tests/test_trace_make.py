@@ -17,6 +17,7 @@ def made(bench, **more) -> np.ndarray:
     return np.concatenate(list(generate.generate(generate.Asked(bench, **more))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bench, scales",
     [

@@ -220,6 +220,7 @@ def test_trims_of_a_trace_reach_a_block_device(tmp_path):
     assert data[:4096] != b"\xff" * 4096
 
 
+@pytest.mark.slow
 def test_the_virtual_drive_gets_what_the_trace_says(served):
     rng = np.random.default_rng(1)
     rows = bursts(*[3, 60, 1] * 30, gap_ns=1000)
@@ -259,6 +260,7 @@ def test_an_answer_counts_at_its_time():
     assert done.tolist() == [250, 90, 180, 0] and not pipe._early and pipe.late_us == pytest.approx(0.01 / 3)
 
 
+@pytest.mark.slow
 def test_service_times_are_the_drives_own(tmp_path):
     server = Serving(tmp_path, "--preset", "sata-tlc", "--capacity", "256MiB")
     try:

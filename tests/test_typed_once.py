@@ -108,6 +108,7 @@ def test_a_sensor_chip_is_a_driver_a_model_and_a_row_of_limits():
         assert f"\nclass {chip}" in SOURCES[f"virtual/board/{chip.lower()}_model.py"]
 
 
+@pytest.mark.slow
 def test_a_plan_is_one_file(tmp_path, monkeypatch, capsys):
     """Lying in the folder, it is listed, priced, shown, checked and found by its name."""
     folder_of_plans = shutil.copytree(grammar.SHIPPED, tmp_path / "plans")

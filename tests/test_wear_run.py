@@ -95,6 +95,7 @@ def act_of(drive, **sets):
     return next(act for act in prepared.acts if act.do == "wear"), prepared
 
 
+@pytest.mark.slow
 def test_a_drive_of_50_cycles_is_worn_to_its_end_which_its_first_tenth_foretold(tmp_path):
     drive = Drive()
     act, prepared = act_of(drive, slice="0.2 %")

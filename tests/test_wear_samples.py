@@ -115,6 +115,7 @@ SAMPLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_samples_of_real_drives(name, capsys):
     folder = Path(os.environ.get("SSDRIG_SAMPLES") or Path(__file__).resolve().parents[2] / "shared/data/smartctl")

@@ -275,6 +275,7 @@ def test_the_page_says_what_has_limited_a_point_once(tmp_path):
     assert notes == ["rounds/point read=0 block=4KiB: host-limited: fio took 92 % of a core (5 rounds alike)"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "limited"), [(1.0, False), (0.8, True)])
 def test_threads_that_end_one_after_the_other_are_no_host_that_is_too_slow(share, limited):
     """By the longest of them 69 % of the I/Os were in flight, which with a busy CPU was blamed on the host."""

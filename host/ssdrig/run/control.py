@@ -24,7 +24,6 @@ MOST_BYTES = 4096
 MOST_NOTE = 300
 MOST_NOTES = 1000  # of a run: a program that has gone wrong fills no journal
 PATIENCE_S = 2.0  # with one caller
-LOOK_S = 0.5
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid (unix(7))
 
 
@@ -34,7 +33,7 @@ class Control:
     def __init__(self, book: journal.Journal, stop: Callable[[], None] | None = None):
         """stop: what the end is asked by (default: SIGTERM to this process)."""
         self._book, self._stop = book, stop or (lambda: os.kill(os.getpid(), signal.SIGTERM))
-        self._notes, self._closing = 0, threading.Event()
+        self._notes = 0
         self._path = book.path / CONTROL
         self._thread: threading.Thread | None = None
         self._listener = self._opened()
@@ -44,7 +43,9 @@ class Control:
 
     def close(self) -> None:
         """No more requests; the socket is gone. Safe twice."""
-        self._closing.set()
+        if self._listener:
+            with contextlib.suppress(OSError):  # closed already
+                self._listener.shutdown(socket.SHUT_RDWR)  # ends the accept that the thread waits in
         if self._thread:
             self._thread.join()
         if self._listener:
@@ -65,7 +66,6 @@ class Control:
             if found := owner.person():
                 owner.give(self._path, *found)
             made.listen(4)
-            made.settimeout(LOOK_S)
             return made
         except OSError as error:
             made.close()
@@ -75,13 +75,11 @@ class Control:
 
     def _listen(self) -> None:
         assert self._listener
-        while not self._closing.is_set():
+        while True:
             try:
                 caller, _ = self._listener.accept()
-            except TimeoutError:
-                continue
             except OSError:
-                return
+                return  # shut down
             with caller, contextlib.suppress(OSError):
                 caller.settimeout(PATIENCE_S)
                 answer = self._answer(caller)
