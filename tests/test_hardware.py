@@ -235,3 +235,30 @@ def test_interlock_delay_is_what_the_readme_says():
         tau_us * math.log(value["logic"] / (value["logic"] - value[f"schmitt_vt_plus_{end}"])) for end in ("min", "max")
     )
     assert f"high for {low:.0f} to {high:.0f} us" in README
+
+
+def visible_lines(svg):
+    """{frozenset of two points} of the straight lines of a drawing that a person sees: in a group with a stroke."""
+    found = set()
+    for style, body in re.findall(r'<g style="([^"]*)"[^>]*>(.*?)(?=<g |</g>)', svg, re.DOTALL):
+        stroke = re.search(r"stroke:\s*([^;\s]+)", style)
+        if stroke and stroke[1] != "none" and not re.search(r"stroke-(width|opacity):\s*0(\.0*)?;", style):
+            for path in re.findall(r'<path d="M([^"]*)"', body):
+                points = [tuple(map(float, word.split())) for word in path.replace("Z", "").split("L")]
+                found |= {frozenset(pair) for pair in zip(points, points[1:])}
+    return found
+
+
+def unseen_wires(schematic, svg):
+    """The wires of a schematic that its drawing does not show."""
+    lines = visible_lines(svg)
+    wires = re.findall(r"\(wire \(pts \(xy (\S+) (\S+?)\) \(xy (\S+) (\S+?)\)\)", schematic)
+    ends = [tuple(map(float, wire)) for wire in wires]
+    assert len(ends) > 400
+    return [wire for wire in ends if frozenset((wire[:2], wire[2:])) not in lines]
+
+
+def test_drawing_shows_every_wire():
+    schematic, svg = (BOARD / "ssdrig.kicad_sch").read_text(), (BOARD / "ssdrig.svg").read_text()
+    assert unseen_wires(schematic, svg) == []
+    assert len(unseen_wires(schematic, svg.replace("stroke:#009600;", "stroke:none;"))) > 400

@@ -23,6 +23,7 @@ GRID_mm = 2.54
 NAME = "ssdrig"
 SPACE = uuid.UUID("6a1de1f0-6a0b-5b43-9b2f-6e6f6d0b5a11")
 ROOT = str(uuid.uuid5(SPACE, "sheet"))
+POWER_STUB = 6  # length of the wire to a power symbol beside a pin: it then stands clear of its neighbours' names
 FONT = "(effects (font (size 1.27 1.27)){})"
 
 
@@ -184,9 +185,10 @@ def sheet(parts, wires, texts):
             if net is None:
                 body.append(f"(no_connect (at {mm(x)} {mm(y)}) (uuid {ident('nc', part.ref, number)}))")
             elif (part.ref, number) not in joined and part.symbol not in POWER:
+                ox = ox * POWER_STUB if net in POWER else ox
                 pieces.append((((x, y), (x + ox, y + oy)), net))
                 if net in POWER:
-                    extra.append(power_symbol(net, x + ox, y + oy, ox, f"{part.ref}-{number}"))
+                    extra.append(power_symbol(net, x + ox, y + oy, ox // (abs(ox) or 1), f"{part.ref}-{number}"))
                 else:
                     body.append(label(net, x + ox, y + oy, ox, oy, part.ref, number))
             elif part.symbol in POWER and (part.ref, number) not in joined:

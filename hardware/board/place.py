@@ -276,6 +276,10 @@ def project_rules():
         "track_width": TRACK_mm,
         "via_diameter": VIA_mm,
         "via_drill": DRILL_mm,
+        # of the schematic, in mils: without a width KiCad draws no wire at all
+        "wire_width": 6,
+        "bus_width": 12,
+        "line_style": 0,
     }
     net_class["priority"] = 2147483647  # KiCad's for the class of all nets
     return {
