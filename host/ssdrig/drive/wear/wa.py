@@ -282,7 +282,7 @@ def _difference(before: dict, after: dict, counter: str, name: str) -> tuple[int
         return None, f"the unit of the {name} counter is not known", ()
     delta, wrap = b - a, after.get(f"{counter}_wrap_bytes")
     if delta < 0:
-        if wrap and a < wrap and delta + wrap < wrap / 2:
+        if wrap and 0 <= b < a < wrap and delta + wrap < wrap / 2:
             return delta + wrap, None, (f"{short}_wrapped",)
         return (
             delta,
