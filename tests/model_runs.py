@@ -65,6 +65,8 @@ class ModelRun(Run):
         put = Put(reads, writes, mean_ns, mean_ns, watts, block, 0.0, {round(mean_ns): sum(reads) + sum(writes)})
         return put, Truth(put.ios, did["host_write_bytes"], did["nand_write_bytes"], sum(watts))
 
-    def point(self, label: str, seconds: int, round_: int | None = None) -> None:
+    def point(self, label: str, seconds: int, round_: int | None = None, gap_ns: int = 0) -> None:
+        """`gap_ns`: in which the drive rests before it."""
+        self.now_ns += gap_ns
         put, self.truth[label, round_] = self.carried_out(self.acts[label].keys, seconds)
-        self.does(label, put, round_)
+        self.does(label, put, round_, gap_ns=gap_ns or None)

@@ -19,10 +19,10 @@ from ssdrig.analysis.cuts import cuts_found
 from ssdrig.analysis.events import load_events
 from ssdrig.analysis.filling import recoveries
 from ssdrig.analysis.finer import read as read_finer
+from ssdrig.analysis.gaps import of_rows as gaps_of
 from ssdrig.analysis.rated_life import lives
 from ssdrig.analysis.rest import by_samples
 from ssdrig.analysis.row_figures import KEYS as KEYS
-from ssdrig.analysis.row_figures import LAT_KEYS
 from ssdrig.analysis.row_figures import WHOLE as WHOLE
 from ssdrig.analysis.rundata import SECOND_NS, RunData
 from ssdrig.analysis.verdicts import Verdict, verdicts_of
@@ -145,6 +145,7 @@ class Table:
             "rows": [row.as_json() for row in self.rows],
             "steady": {"achieved": self.achieved, "verdicts": [each.as_json() for each in self.verdicts]},
             "little": little.summary(self.rows),
+            "gaps": [found._asdict() for found in gaps_of(self.rows)],
             "cache_recovery": recoveries(self.plan.shows, self.rows),
             "life": [{"of": path} | life._asdict() for path, life in lives(self)],
             "notes": self.data.notes,
@@ -185,7 +186,7 @@ def together(rows: Sequence[Row], window: str = WHOLE) -> dict:
             has = "has" if len(powered) == 1 else "have"
             notes.append(f"energy_J: {len(powered)} of {len(found)} rounds {has} power samples throughout")
     if window == WHOLE and all(len(row.lat) for row in rows):
-        out |= dict.fromkeys(LAT_KEYS)
+        out |= dict.fromkeys(row_figures.LAT_KEYS)
         out |= window_figures.percentiles("lat", np.concatenate([row.lat for row in rows]), rows[0].k, notes)
     else:
         lacking = [f"lat_{name}_us" for name in window_figures.PERCENTILES]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 
 from ssdrig import steps as kinds
-from ssdrig.analysis import witness
+from ssdrig.analysis import gaps, witness
 from ssdrig.analysis.row_figures import FIRST_BURST
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
@@ -180,7 +180,8 @@ def _run(each: Table, name: str) -> str:
 
 
 def steady_words(tables: list[Table], names: list[str]) -> str:
-    """What the rule said of each run: in one line where it held, in a line each where it did not."""
+    """What the rule said of each run: in one line where it held, in a line each where it did not. And what the gaps
+    before its loads may add."""
     out = []
     for each, name in zip(tables, names, strict=True):
         whose = f"{name}: " if len(tables) > 1 else ""
@@ -191,6 +192,7 @@ def steady_words(tables: list[Table], names: list[str]) -> str:
             if not one.verdict["passed"]:
                 said = f"{whose}{_said_of(one)}"
                 out.append(f'<p class="warn"><b>STEADY STATE NOT ACHIEVED</b> by {escape(said)}.</p>')
+        out += [f'<p class="soft">{escape(whose + line)}.</p>' for line in gaps.words(each.rows)]
     return "".join(out)
 
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from ssdrig import words
-from ssdrig.analysis import average_power, filling, load_line
+from ssdrig.analysis import average_power, filling, gaps, load_line
 from ssdrig.analysis.table import Row, Table
 from ssdrig.analysis.verdicts import Verdict
 from ssdrig.drive.wear import wa
@@ -40,6 +40,7 @@ def of_plan(each: Table) -> list[str]:
     held = [one for one in each.verdicts if one.verdict["passed"]]
     if held:
         out.append(f"Steady state reached by {', '.join(map(_named, held))}")
+    out += gaps.words(each.rows)
     return out + [f"STEADY STATE NOT ACHIEVED by {_named(one)}" for one in failed]
 
 

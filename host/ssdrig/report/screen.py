@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ssdrig import analysis, overprovisioning
-from ssdrig.analysis import little, rated_life, table, witness
+from ssdrig.analysis import gaps, little, rated_life, table, witness
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
@@ -96,6 +96,7 @@ def of_plan(each: Table) -> list[str]:
         said = "steady" if one.verdict["passed"] else f"STEADY STATE NOT ACHIEVED{_why(one.verdict)}"
         out.append(f"  {one.path.partition(' ')[0]}, {one.words}: {said}")
     out += [f"  {said}" for said in [little.words(each.rows)] if said]
+    out += [f"  {said}" for said in gaps.words(each.rows)]
     for _, life in rated_life.lives(each):
         out += [f"  {what}: {value}" for what, value in rated_life.lines(life)]
         out += [f"  {line}" for line in (*life.formulas, *(f"not known: {words}" for words in life.unknown))]
