@@ -70,6 +70,9 @@ PLOTS = """[...document.querySelectorAll('figure svg.plot')].map((plot) => {
 })"""
 TABLES = """[...document.querySelectorAll('figure')].filter((figure) => figure.querySelector('td')).map((figure) =>
   [figure.querySelector('b').textContent, figure.querySelectorAll('td').length])"""
+# entries of legends: that can be seen, and all
+LEGENDS = """(() => { const all = [...document.querySelectorAll('figure .legend li')];
+  return [all.filter((entry) => entry.getBoundingClientRect().height > 0).length, all.length]; })()"""
 
 
 pytestmark = pytest.mark.slow
@@ -103,4 +106,6 @@ def test_all_prescribed_plots_are_drawn_on_a_phone(phone, tmp_path_factory, name
         assert any(title in of and cells for of, cells in tables), title
     views = sum(show["view"] not in ("bars", "figure") for show in found.plan.shows)
     assert len(plots) + len(tables) >= views > 2
+    seen, entries = phone.js(LEGENDS)  # a line that nothing names says nothing
+    assert seen == entries and (entries or name in ("pts-hir", "pts-xsr"))
     assert phone.complaints() == [] and phone.requests() == [page.resolve().as_uri()]
