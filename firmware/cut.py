@@ -14,7 +14,7 @@ SLOWEST_us = 2_000_000  # a ramp, a train of dips
 LONGEST_us = 5_000_000  # from a power signature to its cut
 MOST_DIPS = 200
 PULSE_uJ = 72_000  # 1000 uF at 12 V: the most that hardware/spice lets a discharge resistor take
-_OF_SAMPLES = {"after_us", "seed", "crosses"}  # of a cut after samples, if wanted
+_OF_SAMPLES = {"after_us", "seed", "crosses", "nth"}  # of a cut after samples, if wanted
 _KEYS = {"token", "rails", "profile", "when", "off_ms", "residual_mV", "residual_ms"}  # and the profile's own
 
 
@@ -182,11 +182,12 @@ def _profile(how, watches, rows):
 
 class Cut:
     """A cut that can be carried out. The trigger: `edge` ("", "rising", "falling") of `gpio` within `turns` of
-    pulse.py's program, or the tick `at`, or `need` samples of `count_rail` above `level`, or below it, which must be
-    crossed first if it `crosses`, and `delay_us` after the last of them, or none of these: now."""
+    pulse.py's program, or the tick `at`, or the `nth` sample that ends `need` in a row of `count_rail` above `level`,
+    or below it, which must be crossed first if it `crosses`, and `delay_us` after it, or none of these: now."""
 
     edge = ""
     gpio = turns = need = level = count_rail = delay_us = 0
+    nth = 1
     below = crosses = False
     at = None
 
@@ -242,6 +243,7 @@ class Cut:
             self.crosses = when.get("crosses", False)
             if not isinstance(self.crosses, bool):
                 raise Refused("crosses must be true or false")
+            self.nth = number(when.get("nth", 1), 1, 1_000_000, "nth")
             if ("after_us" in keys) != ("seed" in keys):
                 raise Refused("after_us and seed belong together")
             if "after_us" in keys:

@@ -52,7 +52,7 @@ class Switch:
         self.armed_at = 0
         self.now = None  # the Cut of this state
         self.cutting = []  # its watches
-        self.need = self.count_rail = self.count = 0
+        self.need = self.count_rail = self.count = self.left = 0
         self.below = False
         self.wdt = None
         self.pulse = None
@@ -106,7 +106,7 @@ class Switch:
             w.begin(w.raw(now.residual_mV), now.residual_us)
             w.crowbar.begin(now.profile.discharges, now.profile.fall_us, now.profile.tau_us(k))
         self.count, self.need, self.level, self.below = NEVER if now.crosses else 0, now.need, now.level, now.below
-        self.count_rail = now.count_rail
+        self.count_rail, self.left = now.count_rail, now.nth
         if now.at is None:
             delay = max(0, now.delay_us * pulse.per_us - LEAD)
             self.pulse.load(now.edge, now.gpio, now.turns if now.edge else delay, steps)
@@ -196,7 +196,9 @@ class Switch:
                 i -= 0x1000000
             self.count = self.count + 1 if (i < self.level if self.below else i > self.level) else 0
             if self.count >= self.need:
-                self._go()
+                self.left -= 1
+                if self.left == 0:
+                    self._go()
 
     def turn(self):
         """Call on every pass of the main loop."""

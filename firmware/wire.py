@@ -62,7 +62,9 @@ profile: one of "profiles" of H; what each does and its own fields stand in cut.
     {"samples": n, "above_raw": i, "rail": r}  n samples of that rail in a row have a CURRENT above i, or below it:
                                                "below_raw"; and so long after the last of them, if wanted, drawn from a
                                                to b us, 5 s at most: "after_us": [a, b], "seed": n; with "crosses":
-                                               true only behind a sample that has not: the beginning of a burst
+                                               true only behind a sample that has not: the beginning of a burst; with
+                                               "nth": k not at the first sample that ends n such in a row, but at the
+                                               k-th, in whichever bursts these lie: the current has it still
     {"edge": "rising" or "falling", "gpio": g, "timeout_ms": n}
 Rails that are cut together are cut in one cycle (resolution_ns) and come back together. off_ms (not shorter than a
 ramp): power returns after it (null: by `o`), but only once every cut rail has been below residual_mV (300) for

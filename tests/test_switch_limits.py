@@ -188,6 +188,9 @@ WHEN_us = (1 << 30) + NOW_us
         ({"samples": 1, "above_raw": 1, "rail": 0, "crosses": 1}, False),
         ({"samples": 1, "above_raw": 1, "rail": 0, "crosses": None}, False),
         ({"t_us": WHEN_us + 2000, "crosses": True}, False),
+        ({"samples": 1, "above_raw": 1, "rail": 0, "nth": 1_000_000}, True),
+        *(({"samples": 1, "above_raw": 1, "rail": 0, "nth": nth}, False) for nth in (0, 1_000_001, None, True, 1.0)),
+        ({"t_us": WHEN_us + 2000, "nth": 1}, False),
         *(
             ({"edge": edge, "gpio": gpio, "timeout_ms": ms}, good)
             for edge, gpio, ms, good in (
@@ -214,6 +217,7 @@ def test_what_a_trigger_makes():
     assert cut(when={"random_us": [3000, 3000], "seed": 5}).at == NOW_us + 3000
     made = cut(when={"samples": 5, "above_raw": -7, "rail": 2})
     assert (made.need, made.level, made.below, made.count_rail, made.delay_us) == (5, -7, False, 2, 0)
+    assert made.nth == 1 and cut(when={"samples": 5, "above_raw": -7, "rail": 2, "nth": 9}).nth == 9
     assert not made.crosses and cut(when={"samples": 5, "above_raw": -7, "rail": 2, "crosses": True}).crosses
     after = {"after_us": [10, 1009], "seed": 1}
     made = cut(when={"samples": 5, "below_raw": 7, "rail": 0, **after})

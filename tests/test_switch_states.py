@@ -178,6 +178,20 @@ def test_only_the_beginning_of_a_burst_counts_where_a_threshold_must_be_crossed(
     assert switch.state == ("started" if goes else "waiting")
 
 
+@pytest.mark.parametrize(
+    ("raws", "goes"), [([7, 8, 8], False), ([7, 8, 8, 8], True), ([8, 8, 7, 8, 8, 7, 8, 8], True), ([8, 7] * 9, False)]
+)
+def test_a_cut_within_a_burst_comes_while_the_current_still_has_it(raws, goes):
+    """A drawn time after the second sample of a burst lay behind the end of each that was shorter."""
+    board = Board()
+    level = {"samples": 2, "above_raw": 7, "rail": 1, "nth": 2, "crosses": True}
+    switch = board.cut(when={**level, "after_us": [9, 9], "seed": 4})
+    for raw in raws:
+        assert switch.state == "waiting"
+        board.sample(1, 5000, raw)
+    assert switch.state == ("started" if goes else "waiting")
+
+
 def test_a_current_has_three_bytes():
     board = Board()
     switch = board.cut(when={"samples": 1, "above_raw": 0x12345, "rail": 0})

@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +43,8 @@ BURST_S, PAUSE_S = 0.15, 0.35  # of the load, whose bursts are to be found
 LEARN_S = 4.0
 READY_S, SETTLE_NS = 30.0, 1_000_000_000
 KEPT = Promise(FLUSH, 4096, 1, 0, 0, "zeros", True, "SIMULATED")
-BEFORE = 3  # steps of the drive's energy, 1 ms each, that say whether it works
-SPAN = 1500  # and among which rest and work are told apart
+AT_WORK = 1.05  # of what it draws at rest: its own record has no noise
+SHOWN = 40  # ms of that record before a cut that missed
 
 
 def flushes(cuts: int) -> list[Figure]:
@@ -139,7 +140,11 @@ def bursts(count: int) -> list[Figure]:
                     edge_ns.append(powerloss_runs.true_ns(boots, report["fired_us"], time.monotonic_ns()))
         finally:
             made.end(keep_truth_in=folder / "truth")
-        inside = sum(works(folder / "truth", each) for each in edge_ns)
+        power = Power.of(folder / "truth")
+        inside = sum(power.in_burst(each) for each in edge_ns)
+        for number, each in enumerate(edge_ns, 1):
+            if not power.in_burst(each):
+                print(f"cut {number} is in no burst; W of the ms before it: {power.before(each)}", file=sys.stderr)
     least = min(count, LEAST_BURSTS)
     return [
         at_least(f"of {count} cuts into bursts, tried in {BURSTS_S:g} s", tried, "cuts", least),
@@ -154,12 +159,30 @@ def _learnt(made: virtual.VirtualBench, rig: Session, folder: Path) -> aim.Thres
         return aim.learn(idle_A, rig.readings([0], LEARN_S)[0].raw_A)
 
 
-def works(folder: Path, t_ns: int) -> bool:
-    """Whether the drive drew more than half-way between rest and work until then, by its own record of its energy."""
-    start_ns, step_ns, nJ = truth.energies(str(folder))
-    at = (t_ns - start_ns) // step_ns
-    low, high = np.quantile(nJ[max(0, at - SPAN) : at], [0.1, 0.9])
-    return bool(nJ[at - BEFORE : at].mean() > (low + high) / 2)
+class Power(NamedTuple):
+    """What the drive drew, W, in each step since start_ns, by its own record of its energy. The last step begins before
+    a cut and ends at it or up to a step before it, so a burst is known to last until then to one step: a mean of more
+    of them reaches over the beginning of one that is short."""
+
+    start_ns: int
+    step_ns: int
+    drawn_W: np.ndarray
+    rest_W: float
+
+    @staticmethod
+    def of(folder: Path) -> "Power":
+        start_ns, step_ns, nJ = truth.energies(str(folder))
+        return Power(start_ns, step_ns, nJ / step_ns, PRESETS[PRESET].P_idle_mW / 1000)
+
+    def in_burst(self, t_ns: int) -> bool:
+        """Whether it drew more than at rest then."""
+        return bool(self.drawn_W[self._at(t_ns) - 1] > AT_WORK * self.rest_W)
+
+    def before(self, t_ns: int) -> str:
+        return " ".join(f"{each:.2f}" for each in self.drawn_W[self._at(t_ns) - SHOWN : self._at(t_ns)])
+
+    def _at(self, t_ns: int) -> int:
+        return (t_ns - self.start_ns) // self.step_ns
 
 
 class _Bursts:

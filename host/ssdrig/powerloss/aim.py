@@ -15,8 +15,11 @@ from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
 
 GOLDEN = (5**0.5 - 1) / 2  # the k-th multiple of it, modulo 1, falls into the widest gap of those before
 MOVED = {"flush": (FLUSH, 0), "fua": (WRITE, FUA), "trim": (TRIM, 0)}
-SIGNATURE_SAMPLES = 2  # in a row, for noise alone passes four standard deviations once in half a minute
-SIGNATURE_US = (1, 20_000)  # a cut behind the second of them, anywhere in a burst
+# of a burst, at 1.1 ms each: longer than one program operation of TLC, for what is over when it is seen cannot be hit
+SIGNATURE_SAMPLES = 5
+# the cut comes at one of so many samples that end such a row, in whichever bursts: as likely at any moment of them
+SIGNATURE_NTH = (1, 18)
+SIGNATURE_US = (1, 1000)  # and anywhere between two samples
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
 # of idle: so many parts are looked at for levels; a level is in such a share of them; a part is at one whose standard
@@ -61,8 +64,8 @@ class Thresholds(NamedTuple):
 
 class Plan(NamedTuple):
     """One cut. `cut_ns`: when it is to fire, None where something else says so: `unflushed_bytes` (as soon as so many
-    are acknowledged and not flushed), or the board, by `above_A`, `after_us` and `crosses` (wire.py, "samples"), not
-    armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0,
+    are acknowledged and not flushed), or the board, by `above_A`, `nth`, `after_us` and `crosses` (wire.py, "samples"),
+    not armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0,
     and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`: a
     second cut so long after power has returned."""
 
@@ -75,6 +78,7 @@ class Plan(NamedTuple):
     delta_us: float | None = None
     unflushed_bytes: int | None = None
     above_A: float | None = None
+    nth: int = 1
     after_us: tuple[int, int] | None = None
     arm_ns: int | None = None
     crosses: bool = False
@@ -129,11 +133,13 @@ def plan(aim: Aim, seed: int, number: int, begin_ns: int, end_ns: int, threshold
     if aim.name in SIGNED:
         if thresholds is None:
             raise ValueError(f"the aim {aim.name} needs thresholds, learnt from idle and from load")
-        if aim.name == "burst":
-            above_A = thresholds.burst_A  # it may be armed in the midst of one, so it waits for the next
-            return Plan("burst", None, above_A=above_A, after_us=SIGNATURE_US, arm_ns=cut_ns, crosses=True)
-        quiet = Plan("quiet", None, above_A=thresholds.quiet_A, after_us=SIGNATURE_US, arm_ns=cut_ns + SILENCE_NS)
-        return quiet._replace(submit_ns=cut_ns, silence_ns=NEVER)
+        low, high = SIGNATURE_NTH
+        nth = low + int(np.random.default_rng([seed, number, 3]).integers(high - low + 1))
+        made = Plan(aim.name, None, above_A=thresholds.burst_A, nth=nth, after_us=SIGNATURE_US, arm_ns=cut_ns)
+        if aim.name == "burst":  # it may be armed in the midst of one, so it waits for the next
+            return made._replace(crosses=True)
+        arm_ns = cut_ns + SILENCE_NS
+        return made._replace(above_A=thresholds.quiet_A, arm_ns=arm_ns, submit_ns=cut_ns, silence_ns=NEVER)
     if aim.name == "random":
         return Plan("random", cut_ns)
     value = swept(aim, seed, number)
@@ -153,7 +159,7 @@ def when(made: Plan, board_us, lsb_A: float, rail: int, seed: int) -> dict:
     if made.above_A is not None:
         assert made.after_us is not None
         level = {"samples": SIGNATURE_SAMPLES, "above_raw": round(made.above_A / lsb_A), "rail": rail}
-        level |= {"crosses": True} if made.crosses else {}
+        level |= {"nth": made.nth} | ({"crosses": True} if made.crosses else {})
         return {**level, "after_us": list(made.after_us), "seed": seed & 0x7FFFFFFF}
     return {"now": True} if made.cut_ns is None else {"t_us": board_us(made.cut_ns)}
 
