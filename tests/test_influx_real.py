@@ -73,6 +73,9 @@ def test_real_takes_the_good_examples_and_refuses_each_bad_one(influxd):
         "rig_event": 1,
         "powerloss_cut": 1,
         "powerloss_bound": 1,
+        "retention_baseline": 1,
+        "retention_pass": 1,
+        "retention_storage": 1,
         "run_result": 1,
     }
     for line in (examples / "bad.lp").read_bytes().splitlines():

@@ -145,6 +145,9 @@ def test_the_schema_file_is_good():
         "rig_event",
         "powerloss_cut",
         "powerloss_bound",
+        "retention_baseline",
+        "retention_pass",
+        "retention_storage",
         "run_result",
     ]
     assert schema["power"].tags == ("drive", "host", "rail", "run")

@@ -16,7 +16,7 @@ import numpy as np
 from ssdrig import journal
 from ssdrig.drive.smart import counters
 from ssdrig.errors import JournalError, LoadError, RigError
-from ssdrig.influx import cut_points, line_protocol, made, smart_points
+from ssdrig.influx import cut_points, kept_points, line_protocol, made, smart_points
 from ssdrig.influx.outbox import Outbox
 from ssdrig.influx.running import Running
 from ssdrig.load import fiolog, fioseconds, playedlog
@@ -105,6 +105,8 @@ class Emitter:
             elif event["kind"] == "session.judged":
                 for measurement, tags, fields in self._cuts.points(event):
                     yield from self._point(measurement, tags, fields, cut_points.time_ns(event))
+            for measurement, tags, fields in kept_points.points(event):
+                yield from self._point(measurement, tags, fields, event["t_ns"])
         for job, (step, *_) in list(self._jobs.items()):
             yield from self._fio(job, step) if final else self._fio_live(job)
         for rail, second in self._power.seconds(final):
@@ -256,7 +258,8 @@ def counts(run: Path) -> Counter[str]:
     )
     cuts = cut_points.Cuts(Path(run))
     judged = [found for e in events if e["kind"] == "session.judged" for found in cuts.points(e)]
-    return Counter(m for m, *_ in judged) + Counter(
+    kept = [found for e in events for found in kept_points.points(e)]
+    return Counter(m for m, *_ in judged + kept) + Counter(
         {
             "power": sum(len(seconds) for seconds in rails),
             "drive_power": len(functools.reduce(np.intersect1d, rails)) if rails else 0,

@@ -65,9 +65,9 @@ class Thresholds(NamedTuple):
 class Plan(NamedTuple):
     """One cut. `cut_ns`: when it is to fire, None where something else says so: `unflushed_bytes` (as soon as so many
     are acknowledged and not flushed), or the board, by `above_A`, `nth`, `after_us` and `crosses` (wire.py, "samples"),
-    not armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind is 0,
-    and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`: a
-    second cut so long after power has returned."""
+    not armed before `arm_ns`. The writer submits one command of `kind` and `flags` at `submit_ns`, or nothing if kind
+    is 0, and nothing for `silence_ns` after that. `delta_us`: from the submission to the cut, as planned. `second_us`:
+    a second cut so long after power has returned."""
 
     aim: str
     cut_ns: int | None
