@@ -207,9 +207,10 @@ def test_owner_of_the_folder(tmp_path, monkeypatch):
     real = os.lstat(tmp_path)
     for user, me, safe in ((0, 5, True), (5, 5, True), (6, 5, False), (1, 5, False)):
         seen = SimpleNamespace(st_mode=real.st_mode & ~0o022, st_uid=user)
-        monkeypatch.setattr(os, "lstat", lambda path, seen=seen: seen)
-        monkeypatch.setattr(os, "geteuid", lambda me=me: me)
-        assert lock._not_safe("x") == ("" if safe else f"belongs to user {user}")
+        with monkeypatch.context() as patched:  # pytest looks at its own folders before it undoes a test's patches
+            patched.setattr(os, "lstat", lambda path, seen=seen: seen)
+            patched.setattr(os, "geteuid", lambda me=me: me)
+            assert lock._not_safe("x") == ("" if safe else f"belongs to user {user}")
 
 
 @pytest.mark.parametrize(

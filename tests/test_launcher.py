@@ -309,7 +309,8 @@ def test_programs_that_only_some_tests_use_may_be_absent(ready):
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: without it the set-up asks for sudo")
 def test_root_installs_what_is_missing_and_says_why(ready):
     ready.apt({"fio": "fio", "nbdkit": "nbdkit", "influxdb": "influxd"})  # as Ubuntu: no chromium
-    for name in ("gpg", "smartctl", "nvme", "hdparm", "qemu-system-x86_64", "busybox", "dmsetup", "ngspice"):
+    there = ("gpg", "mkfs.ext4", "smartctl", "nvme", "hdparm", "qemu-system-x86_64", "busybox", "dmsetup", "ngspice")
+    for name in there:
         ready.script(name, "")
     (ready.root / "host/pytest.py").write_text("raise SystemExit(0)")
     done = ready.start("test", SSDRIG_NO_INSTALL="", SSDRIG_MICROPYTHON=fake_micropython(ready))

@@ -60,6 +60,7 @@ PROGRAMS = (
     ),
     Program("nbdkit", "nbdkit", _only(), _only("test", "selfcheck"), "the NBD server that ours is compared with"),
     Program("gpg", "gnupg", _only(), _only("test"), "signs the apt archive that a test of the set-up makes"),
+    Program("mkfs.ext4", "e2fsprogs", _only(), _only("test"), "makes the file systems that the guard has to find"),
     Program("smartctl", "smartmontools", _only(), SMART | {"test"}, "reads SMART", "smartmontools"),
     Program(
         "nvme",
