@@ -9,10 +9,11 @@ from ssdrig.drive.smart.nvme_pages import PAGE_BYTES
 from ssdrig.errors import DriveError
 
 POLL_TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0  # of what the drive has to do, on a machine with much else to do
 NO_PAGE = "no log page"  # how the virtual drive says so
 
 
-def ask(admin_socket, request: dict, timeout_s: float = POLL_TIMEOUT_S) -> dict:
+def ask(admin_socket, request: dict, timeout_s: float = TIMEOUT_S) -> dict:
     """One request to the virtual drive's admin socket, a JSON object on a line each way: its answer.
 
     Raises DriveError when nobody answers, or when the drive answers {"error": words}."""

@@ -42,6 +42,6 @@ def _tell(admin: Path | None, powered: bool, t_ns: int) -> None:
     try:
         # the next crossing may come before the drive has started
         request = {"op": "power_on", "wait": False} if powered else {"op": "power_cut", "t_ns": t_ns}
-        adminclient.ask(admin, request, timeout_s=60)
+        adminclient.ask(admin, request)
     except DriveError as error:
         print(f"the drive was not told of its power: {error}", file=sys.stderr)
