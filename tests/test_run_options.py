@@ -8,7 +8,7 @@ from small_plans import DRIVE, FILLED, HEAD
 
 from ssdrig import cli
 from ssdrig.errors import UsageError
-from ssdrig.run import dry_run, prepare, run
+from ssdrig.run import dry_run, planned, prepare
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.virtual import bench
@@ -23,7 +23,7 @@ def nothing_starts(monkeypatch):
         pytest.fail("the virtual bench was started")
 
     monkeypatch.setattr(bench, "start", start)
-    monkeypatch.setattr(run.inventory, "find", lambda name: pytest.fail("a drive was looked for"))
+    monkeypatch.setattr(planned.inventory, "find", lambda name: pytest.fail("a drive was looked for"))
     monkeypatch.delenv("SSDRIG_INFLUX", raising=False)
 
 

@@ -2,6 +2,7 @@
 the exit code of the command is the class's. Exit 1 is left to defects, 2 to argparse, 130 to Ctrl-C."""
 
 import re
+from collections.abc import Iterable
 
 
 class SsdrigError(Exception):
@@ -104,6 +105,13 @@ class DataLost(SsdrigError):
 
 
 INTERRUPTED = 130
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of a command that did several things, from theirs: the highest of what went wrong; that someone
+    ended it counts only where nothing else did."""
+    seen = {0, *codes}
+    return max(seen - {INTERRUPTED}) or max(seen)
 
 
 def exit_codes() -> dict[int, tuple[str, str]]:

@@ -6,6 +6,7 @@ and records only, and say where to go on.
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -27,6 +28,7 @@ from ssdrig.integrity import sealed
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
 SYNC_S = 0.5
+NAMES = 10  # that are tried for a new run
 LONG_BYTES = 100_000_000  # of a rig.bin
 RESERVE = "reserve"  # a file of so many bytes, given back to the disk by close(): run.end fits on a full one
 RESERVE_BYTES = 64 << 10
@@ -43,18 +45,21 @@ def create(runs_dir: str | os.PathLike, header: dict) -> "Journal":
     runs = Path(runs_dir)
     header = {"schema": SCHEMA, **header}
     header.setdefault("started", {"t_ns": time.monotonic_ns(), "utc_ns": time.time_ns()})
-    header.setdefault("run", _name(header))
-    if header["schema"] != SCHEMA or Path(header["run"]).name != header["run"]:
+    names = [header["run"]] if "run" in header else [_name(header) for _ in range(NAMES)]
+    if header["schema"] != SCHEMA or Path(names[0]).name != names[0]:
         raise JournalError(
-            f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {header['run']!r}", "correct the header"
+            f"schema {SCHEMA} and a plain folder name", f"{header['schema']}, {names[0]!r}", "correct the header"
         )
-    path = runs / header["run"]
-    try:
-        return make(path, header)
-    except OSError as error:
-        raise JournalError(
-            f"a new run folder {path}", error.strerror or str(error), "choose another --runs, or make room"
-        ) from error
+    for name in names:
+        try:
+            return make(runs / name, {**header, "run": name})
+        except OSError as error:
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and name != names[-1]:
+                continue  # of 24 SIMULATED drives that are started in one second, two may draw the same digits
+            raise JournalError(
+                f"a new run folder {runs / name}", error.strerror or str(error), "choose another --runs, or make room"
+            ) from error
+    raise AssertionError("names is never empty")
 
 
 def make(path: Path, header: dict, *locks: int) -> "Journal":

@@ -12,7 +12,7 @@ from ssdrig.terminal import printable, printable_lines
 
 BARS = "▁▂▃▄▅▆▇█"
 PLAIN_INTERVAL_S = 10
-USUAL_COLUMNS = 80  # where the terminal does not say
+USUAL_COLUMNS, USUAL_ROWS = 80, 24  # where the terminal does not say
 GAP = "  "  # between the parts of a line
 
 
@@ -45,6 +45,7 @@ class Progress:
         self.quiet = quiet
         self.live = is_live()
         self._last_plain = -math.inf
+        self._above = 0  # lines of a table that stand above the cursor
 
     def show(self, text: str | Sequence[Part]) -> None:
         """One line, or its parts: as many as the terminal has room for, in a log all of them."""
@@ -52,7 +53,7 @@ class Progress:
             return
         parts = [Part(printable(part.text), *part[1:]) for part in ([Part(text)] if isinstance(text, str) else text)]
         if self.live:
-            _write(f"\r\x1b[K{fitted(parts, columns())}")
+            _write(f"{self._erased()}{fitted(parts, columns())}")
         elif time.monotonic() - self._last_plain >= PLAIN_INTERVAL_S:
             self._last_plain = time.monotonic()
             _write(GAP.join(part.text for part in parts if part.text) + "\n")
@@ -62,7 +63,21 @@ class Progress:
             self.warn(text)
 
     def warn(self, text: str) -> None:
-        _write(("\r\x1b[K" if self.live else "") + printable_lines(text) + "\n")
+        _write((self._erased() if self.live else "") + printable_lines(text) + "\n")
+
+    def table(self, lines: Sequence[str], in_words: str) -> None:
+        """Lines that replace those shown before, on a terminal; in a log `in_words`, now and then. Each is shorter than
+        the terminal is wide, and all are fewer than it is high: see columns() and rows()."""
+        if self.quiet or not self.live:
+            return self.show(in_words)
+        shown = [printable(line) for line in lines]
+        _write(self._erased() + "".join(f"{line}\n" for line in shown))
+        self._above = len(shown)
+
+    def _erased(self) -> str:
+        """What takes the live line, or the table, off the terminal."""
+        up, self._above = self._above, 0
+        return f"\x1b[{up}A\r\x1b[J" if up else "\r\x1b[K"
 
 
 def fitted(parts: Sequence[Part], columns: int) -> str:
@@ -91,6 +106,13 @@ def columns() -> int:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
     return USUAL_COLUMNS
+
+
+def rows() -> int:
+    """Of the same terminal."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return int(os.environ.get("LINES") or 0) or os.get_terminal_size(sys.stderr.fileno()).lines or USUAL_ROWS
+    return USUAL_ROWS
 
 
 def is_live() -> bool:

@@ -50,15 +50,15 @@ def table(
     for path, acts in _groups(prepared.acts):
         each = cost.total(acts, drive, prepared.earlier)
         rounds = acts[0].repeat
-        name = f"{path} {_range(rounds.least, rounds.most)}" if rounds and rounds.most > 1 else path
+        name = f"{path} {range_of(rounds.least, rounds.most)}" if rounds and rounds.most > 1 else path
         rows.append((name, _what(acts), times(each, k), written(each)))
     whole = prepared.cost
     share = ""
     if rated_bytes:
-        percent = _range(*(100 * size / rated_bytes for size in whole.written_bytes))
+        percent = range_of(*(100 * size / rated_bytes for size in whole.written_bytes))
         share = f"{percent} % of {rated_bytes / 1e12:.4g} TBW"
     logs = "…".join(dict.fromkeys(map(words.size, whole.log_bytes)))
-    jobs = f"{_range(*whole.jobs)} fio jobs, logs {logs}"
+    jobs = f"{range_of(*whole.jobs)} fio jobs, logs {logs}"
     rows.append(("in all", jobs, times(whole, k), written(whole)))
     lines += in_columns(rows, wide)
     lines += [f"  {'':{max(len(row[0]) for row in rows)}} {share}"] if share else []
@@ -110,7 +110,7 @@ def _what(acts: Sequence[Act]) -> str:
         return f"{', '.join(wanted)}: of {len(act.choices)} points"
     if act.choices:
         known = [one.keys["time"] for each in acts for one in each.choices if "time" in one.keys]
-        times = f" x {_range(min(known), max(known))} s" if known else ""
+        times = f" x {range_of(min(known), max(known))} s" if known else ""
         return f"{len(acts)} points{times}, each of {max(len(each.choices) for each in acts)} that were swept"
     if len(acts) > 1:
         each = _each(acts)
@@ -137,7 +137,7 @@ def _what(acts: Sequence[Act]) -> str:
         how = "as fast as it can" if keys["timing"] == "closed" else "at its times"
         return f"{act.trace.name}, {act.trace.ios} I/Os {how}, {words.size(act.range_bytes)}"
     if act.do == "idle" and "until" in keys:
-        return f"until quiet, {_range(*steps.KINDS['idle'].span_s(keys))} s"
+        return f"until quiet, {range_of(*steps.KINDS['idle'].span_s(keys))} s"
     return ", ".join(f"{key} {value}" for key, value in keys.items() if isinstance(value, str))
 
 
@@ -146,14 +146,14 @@ def _each(acts: Sequence[Act]) -> str:
     keys = acts[0].keys
     if acts[0].do == "idle":
         spans = [steps.KINDS["idle"].span_s(act.keys) for act in acts]
-        return f"{_range(min(least for least, _ in spans), max(most for _, most in spans))} s"
+        return f"{range_of(min(least for least, _ in spans), max(most for _, most in spans))} s"
     if ios := steps.KINDS["load"].most_ios(keys):
         return f"{ios} I/Os"
     if "amount" in keys:
         return words.size(acts[0].amount_bytes or 0)
     swept = [act.keys["time"] for act in acts if "time" in act.keys]
     if swept:
-        return f"{_range(min(swept), max(swept))} s"
+        return f"{range_of(min(swept), max(swept))} s"
     return next((f"{entry.time_s:g} s" for entry in keys.get("until", ()) if entry.time_s), "")
 
 
@@ -175,7 +175,7 @@ def _load(act: Act, points: Sequence[Act] = ()) -> str:
         if not keys["read"]
         else ""
     )
-    return f"{mix}{KIND[keys['pattern']]}{size}{word} {'x'.join(_range(min(of), max(of)) for of in each)}"
+    return f"{mix}{KIND[keys['pattern']]}{size}{word} {'x'.join(range_of(min(of), max(of)) for of in each)}"
 
 
 def times(each: cost.Cost, k: int) -> str:
@@ -195,7 +195,7 @@ def written(each: cost.Cost) -> str:
     return f"{number}…{most}" if most.endswith(f" {unit}") else f"{least}…{most}"
 
 
-def _range(least: float, most: float) -> str:
+def range_of(least: float, most: float) -> str:
     a, b = f"{least:.3g}", f"{most:.3g}"
     if max(least, most) >= 1000:
         a, b = f"{least:.0f}", f"{most:.0f}"

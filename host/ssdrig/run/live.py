@@ -72,6 +72,8 @@ class Live:
             rounds = f"{act.repeat.path} {round_}/{act.repeat.first - 1 + act.repeat.least}…{act.repeat.last}"
             self._place = [Part(rounds), Part(f"{number}/{of}", 2), Part(act.label.partition("/")[2], 6)]
         self._doing = " ".join(part.text for part in self._place)
+        if self._jsonl:
+            self.tell(step=act.path, doing=self._doing, elapsed_s=0.0)
 
     def act_done(self, act: Act, moved_bytes: int) -> None:
         """It has ended, and has moved so many bytes."""
@@ -124,6 +126,7 @@ class Live:
                 step=pace.step,
                 doing=self._doing,
                 elapsed_s=round(elapsed_s, 1),
+                share=round(share, 4),
                 iops=self._iops[-1],
                 bw_bytes=now["bw_bytes"] * self._k,
                 power_W=watts,
@@ -165,6 +168,7 @@ class Live:
                     self.tell(
                         step=self._pace.step,
                         elapsed_s=round(elapsed_s / self._k, 1),
+                        share=round(elapsed_s / host_s, 4),
                         power_W=self._rig.last_second().power_W() if self._rig else None,
                         left_s=[round(s) for s in left_s],
                     )
@@ -208,7 +212,7 @@ class Live:
             if words.partition(":")[0] not in self._low_rails:  # each rail once
                 self._low_rails.add(words.partition(":")[0])
                 self._book.event("note", text=words)
-                self._show.say(f"warning: {words}")
+                self._show.warn(f"warning: {words}")
 
     def _power_parts(self) -> list[Part]:
         if not self._rig:

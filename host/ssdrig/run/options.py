@@ -5,7 +5,7 @@ import argparse
 import json
 import math
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ssdrig.arguments import Parser, add_dry_run, add_quiet, old, whole_seconds
 from ssdrig.errors import UsageError
@@ -24,6 +24,7 @@ HIGHEST_SEED = (1 << 63) - 2  # fio takes 63 bits, and the load uses the next se
 FINISH = ("keep", "trim", "purge")
 PURGE_METHOD = "how to empty a real drive (./ssdrig purge DRIVE --dry-run lists the methods; default: the best it has)"
 DRIVE = "serial or /dev/disk/by-id path (./ssdrig drives lists them); all data on it is destroyed"
+MANY = "; repeat it to start on several drives together"
 RAW_NAND = (
     "raw NAND capacity of a real drive, e.g. 256GiB (base of --op); `assumed`: the next power of two, which every"
     " result then says"
@@ -38,23 +39,69 @@ EXAMPLES = (
     ("run consistency --drive SERIAL --dry-run", "time, bytes and share of the rated endurance"),
     ("run consistency --drive SERIAL --destroy-data SERIAL --duration 2h --rig /dev/ttyACM0", "two hours, with power"),
     ("run pts-iops --drive SERIAL --variant client --budget '5 TB'", "SNIA PTS IOPS, at most 5 TB written"),
+    ("run consistency --drive S1 --rig /dev/ttyACM0 --drive S2 --rig /dev/ttyACM1 -n", "two drives, each with its rig"),
 )
+
+
+class Named(NamedTuple):
+    """A drive that the options name, with what else belongs to it alone."""
+
+    option: str  # the attribute that has it: "drive" or "virtual"
+    word: str
+    rig: str | None = None
+
+
+class _Drive(argparse.Action):
+    """--drive and --virtual, each as often as there are drives. `drives` of the namespace has them all, in order."""
+
+    def __call__(self, parser, namespace, values: Any, option_string=None):
+        setattr(namespace, self.dest, values)
+        namespace.drives = (*namespace.drives, Named(self.dest, values))
+
+
+class _Rig(argparse.Action):
+    """--rig is that of the --drive before it; of a single drive, wherever it stands."""
+
+    def __call__(self, parser, namespace, values: Any, option_string=None):
+        namespace.rig = values
+        *before, last = namespace.drives or (None,)
+        if last is None or last.rig is not None:
+            namespace.stray_rigs = (*namespace.stray_rigs, values)
+        else:
+            namespace.drives = (*before, last._replace(rig=values))
+
+
+class _Consent(argparse.Action):
+    """--destroy-data, once for each drive. `consents` of the namespace has them all."""
+
+    def __call__(self, parser, namespace, values: Any, option_string=None):
+        setattr(namespace, self.dest, values)
+        namespace.consents = (*namespace.consents, values)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("plan", metavar="PLAN", help="a plan of ./ssdrig plans, such as consistency, or a plan file (….toml)")
     add("part", metavar="PART", nargs="?", help="of retention: write, or verify")
+    parser.set_defaults(drives=(), stray_rigs=(), consents=())
     add = parser.add_argument_group("drive").add_argument
-    add("--drive", metavar="DRIVE", help=DRIVE)
-    add("--virtual", metavar="PRESET", help="a SIMULATED drive and board instead (./ssdrig virtual --list-presets)")
+    add("--drive", action=_Drive, metavar="DRIVE", help=DRIVE + MANY)
+    virtual = "a SIMULATED drive and board instead (./ssdrig virtual --list-presets)"
+    add("--virtual", action=_Drive, metavar="PRESET", help=virtual + MANY)
     add("--capacity", metavar="SIZE", help="capacity of the virtual drive, e.g. 8GiB (default: the preset's)")
     add("--raw-nand", metavar="SIZE", help=RAW_NAND)
-    add("--rig", metavar="PORT", help="serial port of the rig that powers a real drive (default: no power measurement)")
+    add(
+        "--rig",
+        action=_Rig,
+        metavar="PORT",
+        help="serial port of the rig that powers a real drive, of several: the --drive before it (default: no power"
+        " measurement)",
+    )
     safety = parser.add_argument_group("safety")
     add_dry_run(safety, "print what the run would do, what it writes and how long it takes; touch nothing")
     add = safety.add_argument
-    add("--destroy-data", metavar="SERIAL", help="repeat the serial to confirm that all data may be destroyed")
+    consent = "repeat the serial to confirm that all data may be destroyed; of several drives, once for each"
+    add("--destroy-data", action=_Consent, metavar="SERIAL", help=consent)
     add("--budget", metavar="SIZE", help='write no more than this: "5 TB", or "2 %%" of the TBW; ends at a boundary')
     add("--purge-method", dest="purge", metavar="METHOD", help=PURGE_METHOD)
     add("--finish", choices=FINISH, default="keep", help="leave the drive as it is (default), trimmed, or purged")

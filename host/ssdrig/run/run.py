@@ -9,23 +9,21 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from threading import Event
 
 from ssdrig import bench, journal, latch, overprovisioning, parts
 from ssdrig.bench import Bench
 from ssdrig.drive import conditions
-from ssdrig.drive.target import confirm, guard, inventory
-from ssdrig.drive.wear import warranty
-from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete, UsageError
+from ssdrig.drive.target import confirm, guard
+from ssdrig.errors import DriveError, JournalError, OutputError, SsdrigError, UploadIncomplete
 from ssdrig.influx import push
 from ssdrig.integrity import FIGURES
 from ssdrig.plan.expand import Act
 from ssdrig.progress import Progress
 from ssdrig.rig import switch
 from ssdrig.rig.stream import Rig
-from ssdrig.run import able, control, cutting, dry_run, engine, keeping, prepare, run_json, verbose
+from ssdrig.run import able, control, cutting, dry_run, engine, fleet, keeping, planned, prepare, run_json, verbose
 from ssdrig.run import options as run_options
 from ssdrig.run.budget import Budget
 from ssdrig.run.course import Course
@@ -41,6 +39,8 @@ SMART_LIMIT_S = 90.0  # a poll asks several programs, each of which may take 20 
 
 def command(args) -> int:
     run_options.check(args)
+    if len(args.drives) > 1:
+        return fleet.command(args)
     show, each = Progress(args.quiet), run_options.each_share(args)
     for one in each if len(each) > 1 else ():  # what does not fit the last one is said before the first one starts
         perform(argparse.Namespace(**vars(one) | {"dry_run": True, "json": False, "jsonl": False}), Progress(True))
@@ -135,8 +135,7 @@ def _print(args, result: dict, code: int) -> int:
 def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     from ssdrig.virtual import bench as virtual_bench
 
-    drive = run_options.virtual_drive(args)
-    prepared, budget = _prepared(args, drive, prepare.of_virtual(args.virtual), None)
+    prepared, budget, *_ = planned.on_virtual(args)
     if args.dry_run:
         dry_run.describe(args, prepared, budget, show)
         return None, None
@@ -156,7 +155,7 @@ def _on_virtual(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[P
         )
         teardown.push("end the virtual bench", lambda: running.end(keep_truth_in=folder / "truth" if folder else None))
         here = bench.virtual(running)
-        prepared, budget = _prepared(args, here.drive, prepared.can, None)
+        prepared, budget, *_ = planned.on(args, here.drive, prepared.can)
         dry_run.describe(args, prepared, budget, show)
         cutting.say(here, prepared.acts, show.say)
         keeping.describe(prepared.acts, show.say)
@@ -174,21 +173,8 @@ def forget(here: Bench, end: dict) -> None:
 
 
 def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
-    drive = inventory.find(args.drive)
-    raw, assumed = run_options.raw_nand(args, drive.capacity_bytes)
-    if raw is None and any(share and share.raw for share in run_options.shares(args)):
-        raise UsageError(
-            "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",
-            "no --raw-nand",
-            "take it from the data sheet, or use --op-of-user",
-        )
-    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
-    known = {**asdict(drive), **bench.rating(limits)}
-    known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
-    known |= {"power_states": bench.states_of(drive)}
-    cutting.refuse(drive, args)
-    rated_bytes = warranty.rated_bytes(limits)
-    prepared, budget = _prepared(args, known, able.of_real(drive, args.rig, cutting.commands(args)), rated_bytes)
+    prepared, budget, rated_bytes, drive, limits, (raw, assumed) = planned.on_real(args)
+    assert drive is not None
     most_bytes = int(prepared.cost.most_bytes)
     writes = keeping.writes(prepared.acts)
     if writes:
@@ -210,7 +196,7 @@ def _on_real(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path
 
 def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Path | None, dict | None]:
     drive = cutting.described(args.target, args.power_off, args.power_on, args.plp_claimed)
-    prepared, budget = _prepared(args, drive, able.of_server(), None)
+    prepared, budget, *_ = planned.on(args, drive, able.of_server())
     here = cutting.server(drive)
     dry_run.describe(args, prepared, budget, show)
     cutting.say(here, prepared.acts, show.say)
@@ -219,16 +205,6 @@ def _on_target(args, show: Progress, stop: Stop, teardown: Teardown) -> tuple[Pa
     cutting.confirmed(args)
     with stop.held():
         return carry_out(args, prepared, here, show, stop, budget)
-
-
-def _prepared(
-    args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None
-) -> tuple[prepare.Prepared, Budget]:
-    variant, sets = run_options.parameters(args)
-    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
-    if not args.dry_run:
-        able.terminal(prepared.acts)
-    return prepared, prepare.budget(args.budget, prepared, rated_bytes)
 
 
 class _End:

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Collection, Sequence
 
 from ssdrig.arguments import add_drive
 from ssdrig.drive.target import inventory
 from ssdrig.drive.target.inventory import Drive
 from ssdrig.errors import UnsafeTarget, UsageError
+from ssdrig.terminal import printable
 
 TAIL = 6
 
@@ -50,3 +52,29 @@ def confirmed(drive: Drive, destroy_serial: str | None) -> str:
     if typed.lower() != drive.serial[-TAIL:].lower():
         raise UnsafeTarget(f"the last {TAIL} characters of the serial", repr(typed), do)
     return drive.serial
+
+
+def all_confirmed(drives: Sequence[Drive], destroy_serials: Collection[str]) -> None:
+    """The data of all these drives may be destroyed: each is among the serials given or, at a terminal, their number
+    was typed under a list of them. Raises UnsafeTarget."""
+    serials = [drive.serial for drive in drives]
+    others = [serial for serial in destroy_serials if serial not in serials]
+    missing = [serial for serial in serials if serial not in destroy_serials]
+    do = " ".join(f"--destroy-data {serial}" for serial in missing)
+    if others:
+        seen = f"--destroy-data {', '.join(others)}"
+        raise UnsafeTarget(f"--destroy-data with serials of {', '.join(serials)}", seen, "correct it")
+    if not missing:
+        return
+    if destroy_serials or not all(serials) or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UnsafeTarget(
+            f"consent to destroy all data of {len(drives)} drives",
+            f"no --destroy-data for {', '.join(serial or 'a drive without a serial' for serial in missing)}",
+            f"give {do}",
+        )
+    wanted = f"destroy {len(drives)} drives"
+    named = printable(", ".join(serials))
+    print(f"All data will be destroyed on {named}.\nTo go on type `{wanted}`: ", end="", file=sys.stderr, flush=True)
+    typed = sys.stdin.readline().strip()
+    if typed.lower() != wanted:
+        raise UnsafeTarget(f"`{wanted}`", repr(typed), f"give {do}")

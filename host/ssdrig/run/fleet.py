@@ -1,0 +1,291 @@
+"""Several drives tested together: `ssdrig run PLAN --drive A --drive B …`.
+
+Each drive is a process of its own, the same command for that drive alone, so that one that fails ends nothing else.
+What is wrong with any of them is said before the first one starts. Signals are passed on to all; when this process is
+killed each ends as if it had been asked to. Results: a run folder each, as if they had been started by hand."""
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+from ssdrig import prctl
+from ssdrig.arguments import Parser
+from ssdrig.drive.target import confirm, guard
+from ssdrig.drive.target.uses import survey
+from ssdrig.errors import INTERRUPTED, OutputError, UnsafeTarget, UsageError, worst
+from ssdrig.progress import Progress, columns, rows
+from ssdrig.rig import ports
+from ssdrig.run import fleet_table, keeping, options, planned
+from ssdrig.run.fleet_list import Item, listed
+from ssdrig.run.fleet_table import Seen
+from ssdrig.run.teardown import SIGNALS
+
+SHOW_S = 1.0
+LAST_WORDS_S = 2.0  # of a process that has ended; what it left behind may hold its stderr for longer
+PIPE_BYTES = 1 << 20  # a reader that is stopped (Ctrl-S) holds up no run for a while
+OF_ONE = ("target", "power_off", "power_on", "kept", "manifest", "only_cut")  # options that say something of one drive
+
+
+def command(args: argparse.Namespace) -> int:
+    """All drives that the options name. Exit code: errors.worst() of theirs. Raises what is wrong with any of them
+    before one starts."""
+    show = Progress(args.quiet)
+    items = _items(args)
+    show.say("\n".join(listed(items, columns() if show.live else None)))
+    if args.dry_run:
+        if args.json or args.jsonl:
+            print(json.dumps({"dry_run": True, "drives": [item.as_json() for item in items]}, default=str), flush=True)
+        _refuse_used(items, args.consents)
+        return 0
+    _consented(items, args)
+    return _carried_out(items, args, show)
+
+
+def _items(args: argparse.Namespace) -> list[Item]:
+    """The drives, each with its own options and what they come to. Raises UsageError and what planned raises."""
+    if args.stray_rigs:
+        seen = f"--rig {args.stray_rigs[0]}, which is behind none, or behind one that has a rig"
+        raise UsageError("each --rig behind the --drive that it powers", seen, "write --drive SERIAL --rig PORT")
+    for name in OF_ONE:
+        if getattr(args, name, None) is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option} with one drive", f"with {len(args.drives)}", "start that drive alone")
+    rigs = [one.rig for one in args.drives if one.rig]
+    if two := _twice([os.path.realpath(rig) for rig in rigs]):
+        raise UsageError("a rig for each drive", f"{two} for two drives", "name each drive's own rig, or none")
+    for rig in rigs:
+        ports.check_access(rig)
+    items = []
+    for i, named in enumerate(args.drives):
+        alike = [each.word for each in args.drives].count(named.word)
+        own = {"drive": None, "virtual": None, named.option: named.word, "rig": named.rig, "drives": (named,)}
+        one = argparse.Namespace(**vars(args) | own | {"dry_run": True})
+        items.append(Item(f"{named.word}-{i + 1}" if named.option == "virtual" and alike > 1 else named.word, one))
+    for item in items:
+        on = planned.on_real if item.args.drive else planned.on_virtual
+        item.runs = [on(each) for each in options.each_share(item.args)]
+        if item.drive and item.drive.serial:
+            item.name = item.drive.serial  # shorter than a path
+        if asks := [act.path for act in item.prepared.acts if act.do == "ask" and not act.not_run]:
+            raise UsageError("a plan that asks nobody", f"{asks[0]}, which asks a person", "start each drive alone")
+    drives = [item.drive for item in items if item.drive]
+    if two := _twice([drive.serial.lower() or drive.name for drive in drives]):
+        raise UsageError("each drive once", f"{two} twice", "leave one out")
+    if args.raw_nand not in (None, options.ASSUMED) and len({(d.model, d.capacity_bytes) for d in drives}) > 1:
+        do = "start them apart, or give --raw-nand assumed"
+        raise UsageError("--raw-nand of drives of one model", "drives of several", do)
+    return items
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _consented(items: list[Item], args: argparse.Namespace) -> None:
+    """Asks once for all; then each drive has its own consent. Raises UnsafeTarget."""
+    drives = [item.drive for item in items if item.drive]
+    if drives and any(keeping.writes(item.prepared.acts) for item in items):
+        confirm.all_confirmed(drives, args.consents)
+        _refuse_used(items, [drive.serial for drive in drives])
+    for item in items:
+        item.args.dry_run = False
+        item.args.destroy_data = item.drive.serial if item.drive and keeping.writes(item.prepared.acts) else None
+
+
+def _refuse_used(items: list[Item], consents: Sequence[str]) -> None:
+    """Raises UnsafeTarget with all that speaks against writing to any of the drives."""
+    drives = [item.drive for item in items if item.drive and keeping.writes(item.prepared.acts)]
+    machine = survey() if drives else None
+    against = []
+    for drive in drives:
+        found = guard.refusals(drive, drive.serial if drive.serial in consents else None, machine=machine)
+        against += [f"{drive.serial or drive.node}: {refusal}" for refusal in found]
+    if against:
+        raise UnsafeTarget(
+            f"{len(drives)} drives that may be written", "; ".join(against), "free them, or leave them out"
+        )
+
+
+# ---- the processes
+
+
+def words_of(args: argparse.Namespace) -> list[str]:
+    """The words of `ssdrig run` that mean these options, for one drive."""
+    parser = Parser()
+    options.add_arguments(parser)
+    left_out = {"help", "json", "jsonl", "quiet", "verbose", "dry_run"}
+    words, positional = [], []
+    for action in parser._actions:
+        value = getattr(args, action.dest, None)
+        if action.dest in left_out or value in (None, False) or value == action.default:
+            continue
+        left_out.add(action.dest)  # what has an old name, too
+        if not action.option_strings:
+            positional.append(str(value))
+        elif value is True:
+            words.append(action.option_strings[-1])
+        else:
+            words += [f"{action.option_strings[-1]}={each}" for each in (value if isinstance(value, list) else [value])]
+    return [*positional, *words, "--jsonl", "--quiet"]
+
+
+class Child:
+    """The process of one drive. `said` gets (child, its line) of both its streams, and (child, None) at the end of
+    each."""
+
+    def __init__(self, item: Item, said: queue.SimpleQueue):
+        self.seen = Seen(item.name, item.args.rig)
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ssdrig", "run", *words_of(item.args)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C at the terminal reaches it once: from here
+            preexec_fn=functools.partial(prctl.die_with_parent, os.getpid(), signal.SIGTERM),
+            pipesize=PIPE_BYTES,
+        )
+        for stream, heard in ((self.process.stdout, self.heard), (self.process.stderr, self.warned)):
+            threading.Thread(target=self._read, args=(stream, heard, said), daemon=True).start()
+
+    def _read(self, stream, heard, said: queue.SimpleQueue) -> None:
+        for line in stream:
+            said.put((heard, line.decode(errors="replace").rstrip("\n")))
+        said.put((None, ""))
+
+    def heard(self, line: str, show: Progress) -> dict | None:
+        """A line of its stdout, with the drive's name."""
+        try:
+            told = json.loads(line)
+        except ValueError:
+            return None
+        if "state" in told or "repeats" in told:
+            self.seen.results.append(told)
+        else:
+            self.seen.second = {"samples_lost": self.seen.second.get("samples_lost"), **told}
+        return {"drive": self.seen.drive, **told}
+
+    def warned(self, line: str, show: Progress) -> None:
+        self.seen.said = line.strip().removeprefix("ssdrig run: ") or self.seen.said
+        show.warn(f"{self.seen.drive}: {line}")
+
+    def ended(self, asked: bool) -> bool:
+        """Whether it has; its exit code is in `seen` from then on. `asked`: a signal was passed on to it."""
+        if self.seen.code is None and (code := self.process.poll()) is not None:
+            self.seen.code = code if code >= 0 else INTERRUPTED if asked else 1
+        return self.seen.code is not None
+
+
+@contextlib.contextmanager
+def _passing_on(children: list[Child], asked: list[int]) -> Iterator[None]:
+    """Signals that ask for the end go to all processes; `asked` has them. Ctrl-Z is not taken: nobody would read what
+    the runs say."""
+
+    def on_signal(number: int, _frame) -> None:
+        asked.append(number)
+        for child in children:
+            child.seen.ending = True
+            if child.process.returncode is None:
+                child.process.send_signal(number)
+
+    before = {}
+    try:
+        for number in SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                before[number] = signal.signal(number, on_signal)
+        before[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) -> int:
+    said: queue.SimpleQueue = queue.SimpleQueue()
+    children: list[Child] = []
+    asked: list[int] = []
+    told = _Told(args)
+    with _passing_on(children, asked):
+        for item in items:
+            if asked:
+                break
+            children.append(Child(item, said))
+            if asked:  # after the list was gone through, before it was in it
+                children[-1].process.send_signal(asked[-1])
+        _follow(children, asked, said, told, show)
+    seen = [child.seen for child in children]
+    seen += [Seen(item.name, item.args.rig, code=INTERRUPTED, said="not started") for item in items[len(children) :]]
+    code = worst(one.code or 0 for one in seen)
+    code = told.end(seen, code)
+    say = show.warn if code else show.say
+    say("\n".join(fleet_table.ends(seen)))
+    if folders := [folder for one in seen for folder in one.folders]:
+        show.say(f"report: ./ssdrig report {' '.join(folders)}")
+    return code
+
+
+def _follow(children: list[Child], asked: list[int], said: queue.SimpleQueue, told: "_Told", show: Progress) -> None:
+    """Until all have ended, and have said all that they had to say."""
+    seen = [child.seen for child in children]
+    running, streams, shown, heard_signals, over = list(children), 2 * len(children), 0.0, 0, 0.0
+    while running or (streams and time.monotonic() < over):
+        with contextlib.suppress(queue.Empty):
+            while True:
+                heard, line = said.get(timeout=0.2)
+                if heard is None:
+                    streams -= 1
+                elif line:
+                    told.line(heard(line, show))
+                if time.monotonic() - shown >= SHOW_S:
+                    break
+        if len(asked) > heard_signals:
+            heard_signals = len(asked)
+            name, once_more = signal.Signals(asked[-1]).name, "" if len(asked) > 1 else "; once more stops at once"
+            show.say(f"{name}: passed on to {len(running)} drives, each stops after this second{once_more}")
+        for child in [child for child in running if child.ended(bool(asked))]:
+            running.remove(child)
+            over = time.monotonic() + LAST_WORDS_S
+            if not show.live:
+                show.say(f"{child.seen.drive}: {child.seen.state}")
+        if time.monotonic() - shown >= SHOW_S:
+            shown = time.monotonic()
+            show.table(fleet_table.lines(seen, columns(), rows()), fleet_table.summary(seen))
+
+
+class _Told:
+    """What goes to stdout: with --jsonl each line of each drive, with its name; then, as with --json, all results."""
+
+    def __init__(self, args: argparse.Namespace):
+        self._lines, self._whole = args.jsonl, args.json or args.jsonl
+
+    def line(self, told: dict | None) -> None:
+        if told is not None and self._lines:
+            try:
+                print(json.dumps(told), flush=True)
+            except OSError:  # nobody reads any more, or the disk is full: the runs go on
+                self._lines = False
+
+    def end(self, seen: Sequence[Seen], code: int) -> int:
+        """Returns the exit code: `code`, or if that is 0 and nobody could be told, 7."""
+        if not self._whole:
+            return code
+        drives = [
+            {"drive": one.drive, "rig": one.rig, "exit_code": one.code, "state": one.state, "why": one.why or None}
+            | {"results": one.results}
+            for one in seen
+        ]
+        try:
+            print(json.dumps({"drives": drives, "exit_code": code}), flush=True)
+        except BrokenPipeError:
+            pass  # nobody wants to know
+        except OSError:
+            return code or OutputError.exit_code
+        return code

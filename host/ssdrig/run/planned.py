@@ -1,0 +1,59 @@
+"""What the options of `ssdrig run` come to on one drive, before anything starts: the plan with its steps and its price,
+and the budget."""
+
+from dataclasses import asdict
+from typing import NamedTuple
+
+from ssdrig import bench
+from ssdrig.drive.target import inventory
+from ssdrig.drive.target.inventory import Drive
+from ssdrig.drive.wear import warranty
+from ssdrig.drive.wear.endurance import Limits
+from ssdrig.errors import UsageError
+from ssdrig.run import able, cutting, options, prepare
+from ssdrig.run.budget import Budget
+
+
+class Planned(NamedTuple):
+    """`drive`, `limits` (what its maker warrants) and `raw` (--raw-nand in bytes, whether it is assumed): of a real
+    drive."""
+
+    prepared: prepare.Prepared
+    budget: Budget
+    rated_bytes: float | None = None
+    drive: Drive | None = None
+    limits: Limits | None = None
+    raw: tuple[int | None, bool] = (None, False)
+
+
+def on(args, drive: dict, capabilities: frozenset[str], rated_bytes: float | None = None) -> Planned:
+    """On a drive as run.json describes it. Raises UsageError."""
+    variant, sets = options.parameters(args)
+    prepared = prepare.prepare(args.plan, drive, variant, sets, args.seed, capabilities, args.runs, args.finish)
+    if not args.dry_run:
+        able.terminal(prepared.acts)
+    return Planned(prepared, prepare.budget(args.budget, prepared, rated_bytes), rated_bytes)
+
+
+def on_virtual(args) -> Planned:
+    """On the virtual drive that the options ask for, which is not started. Raises UsageError."""
+    return on(args, options.virtual_drive(args), prepare.of_virtual(args.virtual))
+
+
+def on_real(args) -> Planned:
+    """On the real drive that the options name. Raises UsageError, UnsafeTarget, DriveError."""
+    drive = inventory.find(args.drive)
+    raw, assumed = options.raw_nand(args, drive.capacity_bytes)
+    if raw is None and any(share and share.raw for share in options.shares(args)):
+        raise UsageError(
+            "--raw-nand SIZE with --op: over-provisioning is a share of raw NAND, which no drive reports",
+            "no --raw-nand",
+            "take it from the data sheet, or use --op-of-user",
+        )
+    limits = warranty.limits_for(drive.model, drive.capacity_bytes)
+    known = {**asdict(drive), **bench.rating(limits)}
+    known |= {"raw_nand_bytes": raw, "raw_nand_assumed": assumed, "time_dilation": 1}
+    known |= {"power_states": bench.states_of(drive)}
+    cutting.refuse(drive, args)
+    found = on(args, known, able.of_real(drive, args.rig, cutting.commands(args)), warranty.rated_bytes(limits))
+    return found._replace(drive=drive, limits=limits, raw=(raw, assumed))
