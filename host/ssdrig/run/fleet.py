@@ -6,16 +6,17 @@ killed each ends as if it had been asked to. Results: a run folder each, as if t
 
 import argparse
 import contextlib
+import fcntl
 import functools
 import json
 import os
-import queue
+import selectors
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import IO, cast
 
 from ssdrig import prctl
 from ssdrig.arguments import Parser
@@ -29,7 +30,8 @@ from ssdrig.run.fleet_list import Item, listed
 from ssdrig.run.fleet_table import Seen
 from ssdrig.run.teardown import SIGNALS
 
-SHOW_S = 1.0
+PROGRAM = (sys.executable, "-P", "-m", "ssdrig")
+SHOW_S, LOOK_S = 1.0, 0.2
 LAST_WORDS_S = 2.0  # of a process that has ended; what it left behind may hold its stderr for longer
 PIPE_BYTES = 1 << 20  # a reader that is stopped (Ctrl-S) holds up no run for a while
 OF_ONE = ("target", "power_off", "power_on", "kept", "manifest", "only_cut")  # options that say something of one drive
@@ -139,27 +141,30 @@ def words_of(args: argparse.Namespace) -> list[str]:
 
 
 class Child:
-    """The process of one drive. `said` gets (child, its line) of both its streams, and (child, None) at the end of
-    each."""
+    """The process of one drive. `streams`: what it says on stdout and stderr, and who takes a line of it. Nothing reads
+    them but the loop of _follow(): of a parent with threads, each thread's end would ask the child to end once more."""
 
-    def __init__(self, item: Item, said: queue.SimpleQueue):
+    def __init__(self, item: Item):
         self.seen = Seen(item.name, item.args.rig)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ssdrig", "run", *words_of(item.args)],
+            [*PROGRAM, "run", *words_of(item.args)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C at the terminal reaches it once: from here
             preexec_fn=functools.partial(prctl.die_with_parent, os.getpid(), signal.SIGTERM),
-            pipesize=PIPE_BYTES,
         )
-        for stream, heard in ((self.process.stdout, self.heard), (self.process.stderr, self.warned)):
-            threading.Thread(target=self._read, args=(stream, heard, said), daemon=True).start()
+        assert self.process.stdout and self.process.stderr
+        with contextlib.suppress(OSError):  # no more is allowed
+            fcntl.fcntl(self.process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self.streams = {self.process.stdout: self.heard, self.process.stderr: self.warned}
+        self._rest = dict.fromkeys(self.streams, b"")
 
-    def _read(self, stream, heard, said: queue.SimpleQueue) -> None:
-        for line in stream:
-            said.put((heard, line.decode(errors="replace").rstrip("\n")))
-        said.put((None, ""))
+    def lines(self, stream: IO[bytes]) -> list[str] | None:
+        """What has come since, in whole lines; None at the end of the stream, with nothing left of it."""
+        data = os.read(stream.fileno(), 1 << 16)
+        *lines, self._rest[stream] = (self._rest[stream] + (data or b"\n" * bool(self._rest[stream]))).split(b"\n")
+        return [line.decode(errors="replace") for line in lines] if data or lines else None
 
     def heard(self, line: str, show: Progress) -> dict | None:
         """A line of its stdout, with the drive's name."""
@@ -209,7 +214,6 @@ def _passing_on(children: list[Child], asked: list[int]) -> Iterator[None]:
 
 
 def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) -> int:
-    said: queue.SimpleQueue = queue.SimpleQueue()
     children: list[Child] = []
     asked: list[int] = []
     told = _Told(args)
@@ -217,14 +221,13 @@ def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) ->
         for item in items:
             if asked:
                 break
-            children.append(Child(item, said))
+            children.append(Child(item))
             if asked:  # after the list was gone through, before it was in it
                 children[-1].process.send_signal(asked[-1])
-        _follow(children, asked, said, told, show)
+        _follow(children, asked, told, show)
     seen = [child.seen for child in children]
     seen += [Seen(item.name, item.args.rig, code=INTERRUPTED, said="not started") for item in items[len(children) :]]
-    code = worst(one.code or 0 for one in seen)
-    code = told.end(seen, code)
+    code = told.end(seen, worst(one.code or 0 for one in seen))
     say = show.warn if code else show.say
     say("\n".join(fleet_table.ends(seen)))
     if folders := [folder for one in seen for folder in one.folders]:
@@ -232,32 +235,33 @@ def _carried_out(items: list[Item], args: argparse.Namespace, show: Progress) ->
     return code
 
 
-def _follow(children: list[Child], asked: list[int], said: queue.SimpleQueue, told: "_Told", show: Progress) -> None:
+def _follow(children: list[Child], asked: list[int], told: "_Told", show: Progress) -> None:
     """Until all have ended, and have said all that they had to say."""
-    seen = [child.seen for child in children]
-    running, streams, shown, heard_signals, over = list(children), 2 * len(children), 0.0, 0, 0.0
-    while running or (streams and time.monotonic() < over):
-        with contextlib.suppress(queue.Empty):
-            while True:
-                heard, line = said.get(timeout=0.2)
-                if heard is None:
-                    streams -= 1
-                elif line:
-                    told.line(heard(line, show))
-                if time.monotonic() - shown >= SHOW_S:
-                    break
-        if len(asked) > heard_signals:
-            heard_signals = len(asked)
-            name, once_more = signal.Signals(asked[-1]).name, "" if len(asked) > 1 else "; once more stops at once"
-            show.say(f"{name}: passed on to {len(running)} drives, each stops after this second{once_more}")
-        for child in [child for child in running if child.ended(bool(asked))]:
-            running.remove(child)
-            over = time.monotonic() + LAST_WORDS_S
-            if not show.live:
-                show.say(f"{child.seen.drive}: {child.seen.state}")
-        if time.monotonic() - shown >= SHOW_S:
-            shown = time.monotonic()
-            show.table(fleet_table.lines(seen, columns(), rows()), fleet_table.summary(seen))
+    seen, running, shown, passed_on, over = [child.seen for child in children], list(children), 0.0, 0, 0.0
+    with selectors.DefaultSelector() as streams:
+        for child in children:
+            for stream in child.streams:
+                streams.register(stream, selectors.EVENT_READ, child)
+        while running or (streams.get_map() and time.monotonic() < over):
+            for key, _ in streams.select(LOOK_S):
+                child, stream = key.data, cast(IO[bytes], key.fileobj)
+                lines = child.lines(stream)
+                if lines is None:
+                    streams.unregister(stream)
+                for line in filter(None, lines or ()):
+                    told.line(child.streams[stream](line, show))
+            if len(asked) > passed_on:
+                passed_on = len(asked)
+                name, once_more = signal.Signals(asked[-1]).name, "" if passed_on > 1 else "; once more stops at once"
+                show.say(f"{name}: passed on to {len(running)} drives, each stops after this second{once_more}")
+            for child in [child for child in running if child.ended(bool(asked))]:
+                running.remove(child)
+                over = time.monotonic() + LAST_WORDS_S
+                if not show.live:
+                    show.say(f"{child.seen.drive}: {child.seen.state}")
+            if time.monotonic() - shown >= SHOW_S:
+                shown = time.monotonic()
+                show.table(fleet_table.lines(seen, columns(), rows()), fleet_table.summary(seen))
 
 
 class _Told:

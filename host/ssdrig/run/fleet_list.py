@@ -58,15 +58,15 @@ def listed(items: list[Item], wide: int | None) -> list[str]:
     """The lines: the steps once for drives that are alike, then a row for each drive, in `wide` columns (None: as long
     as they are)."""
     out: list[str] = []
-    kinds: dict[tuple, list[Item]] = {}
+    kinds: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for item in items:
-        drive = item.prepared.drive
-        kinds.setdefault((drive["model"], drive["capacity_bytes"], item.prepared.acts), []).append(item)
-    for first, *others in kinds.values():
-        one = first.runs[0]
-        out += dry_run.table(one.prepared, one.budget, one.rated_bytes, wide)
+        one = item.runs[0]
+        first, *steps = dry_run.table(one.prepared, one.budget, one.rated_bytes, wide)
+        kinds.setdefault((item.prepared.drive["model"], *steps), []).append((item.name, first))
+    for (_, *steps), ((_, first), *others) in kinds.items():
+        out += [first, *steps]
         if others:
-            out.append(f"the same on {len(others)} more of this model: {', '.join(each.name for each in others)}")
+            out.append(f"the same on {len(others)} more: {', '.join(printable(name) for name, _ in others)}")
     out += in_columns([HEAD, *map(_cells, items)], wide)
     if lost := [printable(item.name) for item in items if keeping.writes(item.prepared.acts) and item.drive]:
         text = f"ALL DATA WILL BE LOST on {len(lost)} drives: {', '.join(lost)}"

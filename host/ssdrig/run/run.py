@@ -95,10 +95,10 @@ def _figures(folder: Path, args, show: Progress) -> tuple[list[str], dict | None
     nothing that goes wrong here is the run's."""
     if show.quiet and not (args.json or args.jsonl):
         return [], None
-    from ssdrig.report import screen, write
-
     show.show("figures")
     try:
+        from ssdrig.report import screen, write
+
         lines, figures = screen.ended(folder)
         if folder == parts.root(folder):  # of a later part, a report of the whole run makes them
             with contextlib.suppress(JournalError):

@@ -1,0 +1,44 @@
+"""Several virtual drives tested together, in processes of their own: one whose folder takes no more ends no other."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import HOST
+
+from ssdrig import journal
+
+pytestmark = [pytest.mark.slow, pytest.mark.keeps_time]
+
+WORDS = "run consistency --virtual sata-tlc --virtual sata-tlc --capacity 512MiB --duration 6 --jsonl --quiet".split()
+
+
+def test_a_drive_whose_folder_is_full_ends_no_other(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    words = [sys.executable, "-m", "ssdrig", *WORDS, "--runs", str(tmp_path / "runs")]
+    # the limit is for all files of the process: Python would leave modules that are compiled in part
+    env = os.environ | {"PYTHONPATH": HOST, "TMPDIR": str(tmp_path / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    how = {"env": env, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **how) as parent:
+        try:
+            told = []
+            while not any("power_W" in line and line["drive"] == "sata-tlc-2" for line in told):
+                told.append(json.loads(parent.stdout.readline()))
+            full = Path(next(line["run"] for line in told if line["drive"] == "sata-tlc-2"))
+            pid = next(event["pid"] for event in journal.events(full) if event["kind"] == "run.start")
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, ((full / "rig.bin").stat().st_size,) * 2)
+            out, err = parent.communicate(timeout=400)
+        finally:
+            parent.terminate()
+    *told, last = map(json.loads, out.splitlines())
+    assert parent.returncode == last["exit_code"] == 8 and "Traceback" not in err, err
+    first, second = last["drives"]
+    assert (first["drive"], first["state"], first["exit_code"]) == ("sata-tlc-1", "complete", 0)
+    assert (second["drive"], second["state"], second["exit_code"]) == ("sata-tlc-2", "failed", 8)
+    whole, damaged = (Path(one["results"][0]["run"]) for one in last["drives"])
+    assert (journal.state(whole), damaged) == ("complete", full) and journal.state(full) in ("failed", "died")
+    assert first["results"][0]["figures"] and not list((tmp_path / "tmp").iterdir())
