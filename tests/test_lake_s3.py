@@ -137,10 +137,10 @@ print("done", flush=True)
 FILES = 6  # sample, second, figure, smart, event, run
 
 
-@pytest.mark.parametrize("remote, kills", [(False, range(1, FILES + 1)), (True, (1, 4, FILES))], ids=["folder", "S3"])
+@pytest.mark.parametrize("remote, kills", [(False, (1, 3, FILES)), (True, (1, FILES))], ids=["folder", "S3"])
 def test_kill_9_leaves_whole_runs_or_none(s3, tmp_path, remote, kills):
-    """Beside a run that is there another one is exported, by a process that is killed as it writes its first file, its
-    second, …; each begins anew on what was left. Readers look while it writes, and after each kill."""
+    """Beside a run that is there another one is exported, by a process that is killed as it writes one of its files
+    (each moment: test_lake); each begins anew on what was left. Readers look while it writes, and after each kill."""
     runs = [run(tmp_path, f"run-{i}", [1000, 1000], model=f"drive {i}") for i in range(2)]
     whole = lake_runs.lake_of(tmp_path / "whole", *runs)
     wanted = {each: rows_of(whole, each) for each in ("run-0", "run-1")}
