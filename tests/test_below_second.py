@@ -9,7 +9,7 @@ import pytest
 import synthetic_run
 
 from ssdrig import analysis
-from ssdrig.analysis import below_second, energy_parts
+from ssdrig.analysis import below_second, energy_parts, latency
 from ssdrig.analysis.figures import figures_of
 from ssdrig.report import csv_files, embed, pack, pack_samples, plates, still, views, words
 
@@ -28,7 +28,9 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def loaded(run):
     data = analysis.load(run)
-    return data, figures_of(data)
+    figures = figures_of(data)
+    latency.place(data, figures)
+    return data, figures
 
 
 def test_fine_cells_have_the_energy_and_the_extremes_of_the_seconds(loaded):
@@ -63,12 +65,12 @@ def test_a_mark_of_a_person_is_a_moment(run, tmp_path):
     from ssdrig.analysis import summary
 
     own = shutil.copytree(run, tmp_path / "one")
-    before, _ = summary.load(own)
+    before, figures_before = summary.load(own)
     annotations.add(own, "fan off", 12.5)
     data, figures = summary.load(own)  # what was kept of the run is made anew
     assert (12.5, "fan off") in data.marks and "fan off" in [name for name, *_ in data.moments]
     assert "fan off" not in [name for name, *_ in before.moments]
-    assert figures["notes"] == figures_of(before)["notes"]  # the folder is not called damaged
+    assert figures["notes"] == figures_before["notes"]  # the folder is not called damaged
 
 
 def test_all_samples_are_kept_when_asked_for(run, loaded):
@@ -157,8 +159,9 @@ def test_the_share_of_slower_io_falls_from_all_to_none(page_parts):
     times, share = (np.array([float(row[k]) for row in rows]) for k in (1, 2))
     assert share[0] == 1 and share[-1] == 0 and (np.diff(share) <= 0).all() and (np.diff(times) > 0).all()
     assert times[-1] == pytest.approx(800, rel=0.02)  # us, of all I/O; fio's bins are 1.6 % wide
-    counted = plates.counts(runs[0], 0, 20)
-    assert counted.sum() == sum(IOPS)
+    counted = latency.counts(latency.of_window(runs[0].hist, 0, 20))
+    assert counted.sum() == sum(IOPS) and shown[0].name == "steady"
+    assert runs[0].lat_in_window["steady"].sum() == sum(IOPS[10:])
 
 
 def test_a_name_with_quotes_is_one_cell(page_parts):

@@ -51,14 +51,28 @@ def reads(monkeypatch) -> list:
 
 
 def test_gives_what_the_run_gives_without_reading_it(run, reads):
-    want = analysis.load(run)
-    assert same(list(summary.load(run)), [want, figures_of(want)])
+    want = list(summary.made_of(analysis.load(run)))
+    assert same(list(summary.load(run)), want)
     reads.clear()
     again = summary.load(run)
-    assert reads == [] and same(list(again), [want, figures_of(want)])
+    assert reads == [] and same(list(again), want)
     assert integrity.damage(run) == []  # it is no file that does not belong there
     (run / integrity.SUMMARY).unlink()
-    assert same(list(summary.load(run)), [want, figures_of(want)]) and reads
+    assert same(list(summary.load(run)), want) and reads
+
+
+def test_has_the_run_but_for_the_histogram_by_the_second(run):
+    whole = analysis.load(run)
+    data, figures = summary.load(run)
+    assert same(figures, figures_of(whole))
+    assert [f.name for f in fields(data) if not same(getattr(data, f.name), getattr(whole, f.name))] == [
+        "hist",
+        "lat_over_time",
+        "lat_in_window",
+    ]
+    assert (data.lat_over_time == whole.hist).all()  # six seconds are no more than the stretches that there are
+    with pytest.raises(ValueError, match="read whole"):
+        figures_of(data)
 
 
 def test_a_long_run_is_read_by_two_processes_alike(run, monkeypatch):

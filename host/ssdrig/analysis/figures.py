@@ -57,7 +57,10 @@ def figures_of(data: RunData, more=()) -> dict:
     """All KEYS, each a plain number, string or None; `notes` says why one is None. `windows` has an object of
     window_figures.KEYS for each window (fresh, all, steady, and `more` of (name, t0_s, t1_s)), None where the load has
     no such window. `rails` has an object for each rail of the rig, by number; all else is of the rails together.
-    `kernel`: the kernel's own counts of the load (witness.KEYS)."""
+    `kernel`: the kernel's own counts of the load (witness.KEYS). Raises ValueError for what a summary holds, which has
+    its figures beside it."""
+    if data.lat_in_window and not len(data.hist):
+        raise ValueError("figures are made of a run that was read whole, with its histogram by the second")
     method, drive = data.header["method"], data.header["drive"]
     out: dict[str, Any] = dict.fromkeys(KEYS)
     found, notes = windows.of(data.iops, data.zoom_s, more)

@@ -56,7 +56,7 @@ def load_step(data: RunData, folder: Path, started_ns: int) -> None:
         data.lat_mean_us = (count * latency).sum(axis=1) / data.iops / 1000 / k
     tail[(count < P99_IOS) | (tail == 0)] = np.nan
     data.lat_p99_us = np.fmax.reduce(tail, axis=1) / 1000 / k
-    data.hist, data.hist_of = load.hist // (k, 1, 1), load.hist_of
+    data.hist, data.hist_of = load.hist // (k, 1, 1) if k > 1 else load.hist, load.hist_of
     few = int((np.isnan(data.lat_p99_us) & (data.iops > 0)).sum())
     if few:
         data.notes.append(

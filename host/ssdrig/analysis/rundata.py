@@ -69,6 +69,10 @@ class RunData:
     # int64 (cells, 3): second, bin of fiotext.plat_ns (host time), latencies in it: of hist_of "clat" or "lat"
     hist_of: str = "clat"
     hist: np.ndarray = field(default_factory=_no_cells)
+    # the same put together for the plots (latency.py): int64 (cells, 3) with a stretch of the load in place of the
+    # second, and of each window int64 (bins,)
+    lat_over_time: np.ndarray = field(default_factory=_no_cells)
+    lat_in_window: dict[str, np.ndarray] = field(default_factory=dict)
     # latencies with submission (lat) by the documents that fio printed: time of each (s), and int64 (cells, 3):
     # document, bin, latencies since the document before
     lat_t_s: np.ndarray = field(default_factory=_no_values)

@@ -1,4 +1,6 @@
 """What was made of a run folder, kept in it, so that a report of runs that have not changed need not read them again.
+It has all of RunData but the latency histogram by the second, a million cells that no plot has room for: in its place
+stands what latency.py makes of it.
 
 A summary is believed only where nothing has changed: it carries the sums of all files that it was made from, a digest
 of the code and of the user's table of attributes that made it, and one of itself. One that is damaged, stale or of
@@ -20,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import analysis, integrity, journal, parts
+from ssdrig.analysis import latency
 from ssdrig.analysis.figures import figures_of
 from ssdrig.analysis.rundata import Rail, RunData
 from ssdrig.drive.smart import ata_table
@@ -34,8 +37,8 @@ _SHA_BYTES = 32
 
 
 def load(run: Path) -> tuple[RunData, dict]:
-    """analysis.load() and figures_of(), from the summary where there is one to believe; else they are made, and kept
-    where the folder takes that. Raises what analysis.load() raises."""
+    """made_of() the run, from the summary where there is one to believe; else it is made, and kept where the folder
+    takes that. Raises what analysis.load() raises."""
     return kept(run) or _made(run)
 
 
@@ -49,12 +52,18 @@ def kept(run: Path) -> tuple[RunData, dict] | None:
 
 def _made(run: Path) -> tuple[RunData, dict]:
     before = _stamps(run)
-    data = analysis.load(run)
-    found = data, figures_of(data)
+    found = made_of(analysis.load(run))
     key = _key(run) if before else None
     if key and _stamps(run) == before:  # nobody wrote to it meanwhile
         _write(run, key, found)
     return found
+
+
+def made_of(data: RunData) -> tuple[RunData, dict]:
+    """What a report without options needs of a run: it has no `hist`. And its figures (figures.figures_of)."""
+    found = figures_of(data)
+    latency.place(data, found)
+    return dataclasses.replace(data, hist=data.hist[:0]), found
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig.analysis import own_report, witness
+from ssdrig.analysis import latency, own_report, witness
 from ssdrig.analysis.in_flight import LITTLE_PERCENT as LITTLE_PERCENT
 from ssdrig.analysis.power import clipped_words
 from ssdrig.analysis.rundata import SECOND_NS, RunData
@@ -186,7 +186,7 @@ def _latency(data: RunData, window: Window, notes: list[str]) -> dict:
         notes.append("latency: no I/O completed")
         return {}
     out = {"lat_mean_us": float((counts[counts > 0] * lat[counts > 0]).sum() / counts.sum())}
-    in_window = data.hist[(data.hist[:, 0] >= window.t0_s) & (data.hist[:, 0] < window.t1_s)]
+    in_window = latency.of_window(data.hist, window.t0_s, window.t1_s)
     by_kind = {"lat": lat_cells(data, window), "clat": None}
     if len(in_window):
         by_kind[data.hist_of] = in_window
@@ -216,8 +216,8 @@ def lat_cells(data: RunData, window: Window) -> np.ndarray | None:
 
 def percentiles(kind: str, cells: np.ndarray, k: int, notes: list[str]) -> dict:
     """Mean of clat, and percentiles and the maximum of either, of histogram cells (any, bin, count), at least one."""
-    bins, of_cell = np.unique(cells[:, 1], return_inverse=True)
-    held = np.bincount(of_cell, cells[:, 2], minlength=len(bins)).astype(np.int64)
+    bins = np.flatnonzero(np.bincount(cells[:, 1]))
+    held = latency.counts(cells)[bins]
     n, us = int(held.sum()), plat_ns(bins) / 1000 / k
     out = {"clat_mean_us": float((held * us).sum() / n)} if kind == "clat" else {}
     out[f"{kind}_max_us"] = float(plat_upper_ns(bins[-1])) / 1000 / k

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdrig import analysis, named, parts, prctl
-from ssdrig.analysis import summary, table
+from ssdrig.analysis import latency, summary, table
 from ssdrig.analysis.figures import figures_of
 from ssdrig.arguments import add_output, add_quiet
 from ssdrig.errors import JournalError, UsageError
@@ -132,9 +132,10 @@ def _made(args, show: Progress) -> Path:
     if any(of_plan(folder) for folder in folders):
         return plan_command(args, folders, out, show)
     runs, figures = [], []
-    for i, (data, found) in enumerate(_with_samples(folders) if args.samples else read(folders)):
+    in_full = args.samples or args.csv or more
+    for i, (data, found) in enumerate(_in_full(folders, args.samples, more) if in_full else read(folders)):
         runs.append(data)
-        figures.append(figures_of(data, more) if more else found)
+        figures.append(found)
         if len(folders) > 1:
             show.show(f"report: {i + 1} of {len(folders)} runs read")
     review = chosen(args.review, figures)
@@ -163,11 +164,14 @@ def _made(args, show: Progress) -> Path:
     return out
 
 
-def _with_samples(folders: list[Path]):
-    """As read(), with all power samples of the loads; a summary does not have these."""
+def _in_full(folders: list[Path], samples: bool, more: list[tuple[str, int, int]]):
+    """As read(), with what a summary does not have: the latencies by the second, and where asked for all power samples
+    of the loads, and the figures of more windows."""
     for folder in folders:
-        data = analysis.load(folder, samples=True)
-        yield data, figures_of(data)
+        data = analysis.load(folder, samples)
+        found = figures_of(data, more)
+        latency.place(data, found)
+        yield data, found
 
 
 def _write_csv(folder: Path, runs: list, figures: list[dict], show: Progress) -> None:

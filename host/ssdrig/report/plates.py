@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig.analysis import energy_parts
+from ssdrig.analysis import energy_parts, latency
 from ssdrig.load.fiotext import BINS, plat_upper_ns
 from ssdrig.report.svg import Plot, extent
 from ssdrig.report.terms import number
@@ -20,7 +20,7 @@ WIDTH, HEIGHT, WIDE = 660, 330, 1320
 LEAST_SHARE = 1e-6  # the bottom of the axis of 1 - CDF
 CURVE_POINTS = 120
 DOTS = 1500  # of all runs together in the scatter plot
-HEAT_COLUMNS, PER_OCTAVE = 240, 8
+PER_OCTAVE = 8
 HEAT_RGB = (24, 133, 204)
 HEAT_LEAST = 1e-5  # share of a column's I/O that is just seen
 HIST_BINS = 120
@@ -69,22 +69,16 @@ def line(plot: Plot, points: Sequence[tuple[float, float]], run: int, look: dict
 # ---- latency
 
 
-def counts(data, t0_s: float, t1_s: float) -> np.ndarray:
-    """Completions of the window's seconds in each bin of fio's histogram (int64, BINS)."""
-    rows = data.hist[(data.hist[:, 0] >= t0_s) & (data.hist[:, 0] < t1_s)]
-    return np.bincount(rows[:, 1], rows[:, 2], minlength=BINS).astype(np.int64)
-
-
 def upper_us(k: int) -> np.ndarray:
     """Upper edge of each bin, drive time."""
-    return np.array([plat_upper_ns(i) for i in range(BINS)]) / 1000 / k
+    return plat_upper_ns(np.arange(BINS)) / 1000 / k
 
 
 def slower(runs: Sequence, view, index: int, names: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
     """How many I/O took longer than a time, of one window."""
     curves, rows = [], ["run,latency_us,share_slower"]
-    for i, (data, f) in enumerate(zip(runs, view.figures, strict=True)):
-        found = counts(data, f["t0_s"], f["t1_s"]) if f["t0_s"] is not None and len(data.hist) else np.zeros(BINS)
+    for i, data in enumerate(runs):
+        found = data.lat_in_window.get(view.name, np.zeros(BINS, np.int64))
         total = found.sum()
         if not total:
             continue
@@ -119,15 +113,15 @@ def _fewer(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def heat(data, run: int, name: str, span_us: tuple[float, float], last_s: float, marks: Sequence = ()) -> Plate | None:
     """Latency over time of one run: each column's share of I/O in each bin of latency."""
-    if not len(data.hist):
+    if not len(data.lat_over_time):
         return None
-    columns = min(HEAT_COLUMNS, len(data.iops))
+    column, bin_, latencies = data.lat_over_time.T
+    columns = latency.stretches(data)
     octaves = np.log2(span_us[1] / span_us[0])
     bins = max(1, round(octaves * PER_OCTAVE))
-    column = np.minimum(data.hist[:, 0] * columns // max(1, len(data.iops)), columns - 1)
-    at = np.log2(upper_us(data.k)[data.hist[:, 1]] / span_us[0]) * PER_OCTAVE
+    at = np.log2(upper_us(data.k)[bin_] / span_us[0]) * PER_OCTAVE
     cells = np.zeros((bins, columns))
-    np.add.at(cells, (np.clip(at.astype(int), 0, bins - 1), column), data.hist[:, 2])
+    np.add.at(cells, (np.clip(at.astype(int), 0, bins - 1), column), latencies)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.log(cells / cells.sum(axis=0) / HEAT_LEAST) / np.log(1 / HEAT_LEAST)
     level = np.where(cells > 0, 40 + 215 * np.clip(np.nan_to_num(share), 0, 1), 0).astype(np.uint8)
@@ -141,7 +135,7 @@ def heat(data, run: int, name: str, span_us: tuple[float, float], last_s: float,
 
 def span_us(runs: Sequence) -> tuple[float, float]:
     """What latencies all the runs have, to a whole octave."""
-    edges = [upper_us(data.k)[data.hist[:, 1]] for data in runs if len(data.hist)]
+    edges = [upper_us(data.k)[data.lat_over_time[:, 1]] for data in runs if len(data.lat_over_time)]
     if not edges:
         return 1.0, 2.0
     low, high = min(of.min() for of in edges), max(of.max() for of in edges)

@@ -4,9 +4,8 @@ and of figures.json."""
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ssdrig import analysis, overprovisioning
-from ssdrig.analysis import gaps, little, rated_life, table, witness
-from ssdrig.analysis.figures import figures_of
+from ssdrig import overprovisioning
+from ssdrig.analysis import gaps, little, rated_life, summary, table, witness
 from ssdrig.analysis.table import Table
 from ssdrig.plan import shows
 from ssdrig.report import cuts_said, found, kept_said, over_op, phases, repeats, rows, shown_wear
@@ -41,7 +40,7 @@ def ended(folder: Path) -> tuple[list[str], dict]:
     """What a run that has just ended came to: lines for a person, and the figures as `report --json` gives them.
     Raises JournalError."""
     if table.plan_of(folder) in OWN_PAGE:
-        figures = figures_of(analysis.load(folder))
+        _, figures = summary.load(folder)  # which stays in the folder: the first report finds it made
         return of_figures(figures), figures
     found = table.load(folder)
     return of_plan(found), found.as_json()
@@ -126,7 +125,7 @@ def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
     lines_of = []
     for folder in folders:
         if table.plan_of(folder) in OWN_PAGE:
-            lines_of.append(list(rows.of_figures(figures_of(analysis.load(folder)))))
+            lines_of.append(list(rows.of_figures(summary.load(folder)[1])))
         else:
             lines_of.append(list(rows.of_plan(table.load(folder))))
     spreads = repeats.spreads(lines_of)
@@ -135,7 +134,7 @@ def repeated(folders: Sequence[Path]) -> tuple[list[str], dict]:
 
 def of_series(folders: Sequence[Path]) -> list[str]:
     """Runs with different over-provisioning: one row each."""
-    return over_op.lines([figures_of(analysis.load(folder)) for folder in folders])
+    return over_op.lines([summary.load(folder)[1] for folder in folders])
 
 
 def _cell(figures: Mapping, word: str) -> str:
