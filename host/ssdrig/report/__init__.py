@@ -148,7 +148,7 @@ def _made(args, show: Progress) -> Path:
         return out
     names = [name if len(folders) > 1 else "" for *_, name in page.labels(figures)]
     of_parts = "".join(shown_parts.section(folder, name) for folder, name in zip(folders, names, strict=True))
-    of_host = "".join(set_up.section(folder, name) for folder, name in zip(folders, names, strict=True))
+    of_host = "".join(set_up.section(data, name) for data, name in zip(runs, names, strict=True))
     html = page.render(runs, figures, review, of_parts, of_host, args.samples)
     if args.json:  # first: a folder that may only be read still gives its figures
         for one in figures:

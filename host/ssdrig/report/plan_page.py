@@ -107,7 +107,7 @@ def render(tables: list[Table]) -> str:
         repeats.section([t.data.header for t in tables], [list(rows.of_plan(t)) for t in tables], names),
         *[little.section(each.rows, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
         *[steps(each, name, len(tables) > 1) for each, name in zip(tables, names, strict=True)],
-        *[set_up.section(each.path, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
+        *[set_up.section(each.data, name if len(tables) > 1 else "") for each, name in zip(tables, names, strict=True)],
         page.notes(
             [each.data for each in tables], [{"notes": notes(each)} for each in tables], [("", "", n, n) for n in names]
         ),

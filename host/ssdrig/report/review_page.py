@@ -54,7 +54,7 @@ def render(folder: Path, against: Sequence[Path] | None = None) -> str:
         library_section(members, notes),
         *[section(i, each, review, done, tables, members) for i, each in enumerate(reviews.sections())],
         gaps(tables),
-        set_up.of_review({name: each.path for name, each in tables.items()}),
+        set_up.of_review({name: each.data for name, each in tables.items()}),
         "</main>",
         footer(tables),
         f'<script type="application/json" id="data">{text}</script>',

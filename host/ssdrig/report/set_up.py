@@ -3,16 +3,14 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
-from ssdrig import journal, parts
 from ssdrig.analysis import set_up
+from ssdrig.analysis.rundata import RunData
 
 
-def section(run: Path, name: str = "") -> str:
-    """ "" for a run without its conditions. Of a run of several parts those of the part that stands for it. Raises
-    JournalError."""
-    before, after, header = _read(run)
+def section(data: RunData, name: str = "") -> str:
+    """ "" for a run without its conditions. Of a run of several parts those of the part that stands for it."""
+    before, after, header = _said_by(data)
     if not before:
         return ""
     title = "Host and drive" + (f": {name}" if name else "")
@@ -20,10 +18,10 @@ def section(run: Path, name: str = "") -> str:
     return f"<section><h2>{escape(title)}</h2>{_said(wrong)}{_table(before, after, header)}</section>"
 
 
-def of_review(runs: Mapping[str, Path]) -> str:
+def of_review(runs: Mapping[str, RunData]) -> str:
     """Of the runs of a review, by their names: what was not as it should be in any of them, each said once, and the
-    table of the first. Raises JournalError."""
-    found = [(name, *_read(run)) for name, run in runs.items()]
+    table of the first."""
+    found = [(name, *_said_by(run)) for name, run in runs.items()]
     known = [(name, before, after, header) for name, before, after, header in found if before]
     if not known:
         return ""
@@ -37,10 +35,9 @@ def of_review(runs: Mapping[str, Path]) -> str:
     return f'<section id="host"><h2>Host and drive</h2>{_said(lines)}{table}</section>'
 
 
-def _read(run: Path) -> tuple[dict, dict, dict]:
+def _said_by(data: RunData) -> tuple[dict, dict, dict]:
     """The events `conditions` before and after the run, and its header."""
-    folder = parts.shown(run)[0]
-    return *set_up.of(journal.events(folder)), journal.run_header(folder)
+    return *set_up.of(data.events), data.header
 
 
 def _wrong(before: Mapping, after: Mapping, header: Mapping) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdrig.report.plates import WIDE, Plate, line
-from ssdrig.report.svg import Plot, extent, thinned
+from ssdrig.report.svg import Plot, extent, thinned_series
 
 HEIGHT = 300
 POINTS = 1500  # of all runs of a plot together
@@ -19,33 +19,33 @@ PANELS = {  # panel: title, series of RunData, axis, logarithmic
 }
 
 
-def series(data, key: str) -> list[tuple[float, float]]:
-    """(s, value) of a run (analysis.RunData)."""
+def series(data, key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times (s) and values of a run (analysis.RunData)."""
     if key == "wa":
-        return list(zip(data.wa_t_s.tolist(), data.wa_value.tolist(), strict=True))
+        return data.wa_t_s, data.wa_value
     if key == "energy":
         if len(data.power_mean_W) != len(data.iops):
-            return []
+            return np.zeros(0), np.zeros(0)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.where(data.iops > 0, data.power_mean_W / data.iops * 1e6, np.nan)
     else:
         values = getattr(data, key)
-    return list(enumerate(values.tolist()))
+    return np.arange(len(values)), values
 
 
 def plate(name: str, runs: Sequence, looks: Sequence[dict], review: int) -> Plate | None:
     """One panel of all runs; None where none of them has a value."""
     title, key, unit, log = PANELS[name]
     found = [series(data, key) for data in runs]
-    values = [v for points in found for _, v in points if np.isfinite(v) and (v > 0 or not log)]
-    if not values:
+    values = np.concatenate([of for _, of in found])
+    if not (np.isfinite(values) & ((values > 0) | (not log))).any():
         return None
-    last = max(t for points in found for t, _ in points)
+    last = max(float(t.max()) for t, _ in found if len(t))
     plot = Plot(title, WIDE, HEIGHT, (0.0, max(1.0, last)), extent(values, log), y_log=log)
     plot.axes("s since the first I/O", unit)
     most = max(120, POINTS // len(runs))
     for i in sorted(range(len(runs)), key=lambda i: i == review):
-        line(plot, thinned(found[i], most), i, looks[i], i == review)
+        line(plot, thinned_series(*found[i], most), i, looks[i], i == review)
     return Plate(name, None, title, "", plot.text())
 
 

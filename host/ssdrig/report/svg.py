@@ -5,6 +5,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+import numpy as np
+
 from ssdrig.report.pack import look as look
 
 Point = tuple[float, float]
@@ -65,27 +67,33 @@ class Axis:
         self.from_px, self.to_px = from_px, to_px
 
     def __call__(self, value: float) -> float:
-        low, high = self.low, self.high
+        return self.all([value])[0]
+
+    def all(self, values: Sequence[float]) -> list[float]:
+        """The places of many values, none of them not-a-number."""
+        low, high, at = self.low, self.high, np.asarray(values, float)
         if self.log:
-            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
-        part = min(1.0, max(0.0, (value - low) / (high - low)))
-        return round(self.from_px + part * (self.to_px - self.from_px), 1)
+            low, high, at = math.log(low), math.log(high), np.log(np.maximum(at, low))
+        part = np.clip((at - low) / (high - low), 0.0, 1.0)
+        return (self.from_px + part * (self.to_px - self.from_px)).round(1).tolist()
 
     def ticks(self, most: int = 6) -> list[float]:
         return ticks(self.low, self.high, self.log, most)
 
 
-def extent(values: Sequence[float], log: bool, top: float | None = None) -> tuple[float, float]:
+def extent(values: Sequence[float] | np.ndarray, log: bool, top: float | None = None) -> tuple[float, float]:
     """Low and high of an axis for these values: a linear one begins at 0, a log one at a round number below them;
     `top` is where the plan ends it."""
-    good = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
-    if not good:
+    good = np.asarray(values, float)
+    good = good[np.isfinite(good) & ((good > 0) | (not log))]
+    if not len(good):
         return (1.0, 10.0) if log else (0.0, 1.0)
+    least, highest = float(good.min()), float(good.max())
     if log:
-        low = 10 ** math.floor(math.log10(min(good)))
-        low = max(f * low for f in (1, 2, 5) if f * low <= min(good) * 1.000001)
-        return low, top if top and top > low else 1.15 * max(good)
-    return min(0.0, *good), top or 1.08 * max(good) or 1.0
+        low = 10 ** math.floor(math.log10(least))
+        low = max(f * low for f in (1, 2, 5) if f * low <= least * 1.000001)
+        return low, top if top and top > low else 1.15 * highest
+    return min(0.0, least), top or 1.08 * highest or 1.0
 
 
 class Plot:
@@ -127,15 +135,21 @@ class Plot:
     def _tall(self) -> float:
         return self.y.from_px - self.y.to_px
 
+    def _places(self, points: Sequence[Point]) -> list[Point]:
+        """Where the points lie that are numbers, in pixels."""
+        known = [(x, y) for x, y in points if math.isfinite(y)]
+        return list(zip(self.x.all([x for x, _ in known]), self.y.all([y for _, y in known]), strict=True))
+
     def line(self, points: Sequence[Point], style: str, kind: str = "") -> None:
         """Through the points; one that is not a number breaks it. `kind`: a further class."""
         d: list[str] = []
         before: Point | None = None
-        for x, y in points:
+        places = iter(self._places(points))
+        for _, y in points:
             if not math.isfinite(y):
                 before = None
                 continue
-            here = self.x(x), self.y(y)
+            here = next(places)
             if before is None:
                 d.append(f"M{here[0]} {here[1]}")
             elif here[0] == before[0]:
@@ -147,7 +161,7 @@ class Plot:
 
     def dots(self, points: Sequence[Point], style: str, kind: str = "") -> None:
         """Many small points, as one path. `kind`: a further class."""
-        d = "".join(f"M{self.x(x)} {self.y(y)}h0" for x, y in points if math.isfinite(y))
+        d = "".join(f"M{x} {y}h0" for x, y in self._places(points))
         self.out.append(f'<path class="{f"dots {kind}".strip()}" style="{style}" d="{d}"/>')
 
     def mark(self, x: float, y: float, look: dict, title: str, radius: float = 4) -> None:
@@ -211,17 +225,24 @@ def counted(last: int, first: int = 1) -> list[tuple[float, str]]:
     return [(n, str(n)) for n in range(first, last + 1, -(-(last - first + 1) // 12))]
 
 
-def _height(point: Point) -> float:
-    return point[1]
-
-
 def thinned(points: Sequence[Point], most: int = MOST_DOTS) -> list[Point]:
     """At most about `most` points: of each stretch its lowest and its highest."""
     if len(points) <= most:
         return list(points)
-    size = -(-2 * len(points) // most)
-    out: list[Point] = []
-    for i in range(0, len(points), size):
-        piece = [p for p in points[i : i + size] if math.isfinite(p[1])]
-        out += sorted({min(piece, key=_height), max(piece, key=_height)}) if piece else points[i : i + 1]
-    return out
+    x, y = np.array(points, float).T
+    return thinned_series(x, y, most)
+
+
+def thinned_series(x: np.ndarray, y: np.ndarray, most: int = MOST_DOTS) -> list[Point]:
+    """thinned() of the points (x, y), whose x rise."""
+    if len(x) <= most:
+        return list(zip(x.tolist(), y.tolist(), strict=True))
+    size = -(-2 * len(x) // most)
+    begins = np.arange(0, len(x), size)
+    padded = np.pad(y.astype(float), (0, len(begins) * size - len(y)), constant_values=np.nan).reshape(-1, size)
+    known = np.isfinite(padded)
+    lowest = begins + np.where(known, padded, np.inf).argmin(axis=1)
+    highest = begins + np.where(known, padded, -np.inf).argmax(axis=1)
+    some = known.any(axis=1)  # of a stretch without a number its first point, which breaks the line
+    at = np.unique(np.concatenate([lowest[some], highest[some], begins[~some]]))
+    return list(zip(x[at].tolist(), y[at].tolist(), strict=True))
