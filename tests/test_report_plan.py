@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import json
+import math
 import re
 
 import browser
@@ -251,6 +252,21 @@ def test_long_series_keep_their_extremes():
     points[70000] = (70000.0, float("nan"))
     found = svg.thinned(points)
     assert len(found) <= svg.MOST_DOTS + 2 and (41234.0, 9.0) in found
+
+
+def test_of_each_stretch_the_first_lowest_and_the_first_highest_stay():
+    dice = np.random.default_rng(5)
+    values = dice.integers(0, 6, 997).astype(float)
+    values[300:400] = np.nan
+    values[[50, 420]] = np.inf, np.nan
+    size, want = -(-2 * 997 // 100), []
+    for i in range(0, 997, size):
+        piece = [(t, v) for t, v in zip(range(i, i + size), values[i : i + size].tolist()) if math.isfinite(v)]
+        ends = {min(piece, key=lambda p: p[1]), max(piece, key=lambda p: p[1])} if piece else {(i, values[i])}
+        want += sorted(ends)
+    found = svg.thinned_series(np.arange(997), values, 100)
+    assert [(t, repr(v)) for t, v in found] == [(t, repr(float(v))) for t, v in want]
+    assert svg.thinned(list(zip(range(997), values.tolist())), 100)[:20] == found[:20]
 
 
 def test_the_command_prints_rows_and_writes_the_page(folders, tmp_path):

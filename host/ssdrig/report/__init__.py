@@ -7,6 +7,7 @@ import ctypes
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +40,8 @@ SHORT = [
     "clock_error_us",
 ]
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt(3)
-MANY_BYTES = 100_000_000  # rig.bin of several runs together that is worth a process for each core
+# rig.bin of several runs together that is worth a process for each core: a copy of this one, or one that begins anew
+WORTH_BYTES = {"fork": 10_000_000, "forkserver": 100_000_000}
 
 
 EXAMPLES = (
@@ -245,9 +247,10 @@ def read(folders: list[Path]):
     total = sum(p.stat().st_size for folder in new if (p := folder / "rig.bin").exists())
     with contextlib.ExitStack() as stack:
         apply: Callable = map
-        if len(new) > 1 and cores > 1 and total >= MANY_BYTES:
-            # a fork would copy threads' locks, a spawn imports all anew each time
-            context = multiprocessing.get_context("forkserver")
+        # a fork copies the locks of other threads; a server of forks imports all anew, which takes most of a second
+        how = "fork" if threading.active_count() == 1 else "forkserver"
+        if len(new) > 1 and cores > 1 and total >= WORTH_BYTES[how]:
+            context = multiprocessing.get_context(how)
             pool = concurrent.futures.ProcessPoolExecutor(min(len(new), cores), context, _keep_memory)
             apply = stack.enter_context(pool).map
         made = iter(apply(summary.load, new))

@@ -1,0 +1,53 @@
+"""The latency histogram by the second, put together: nothing is lost, and each cell goes where its second lies."""
+
+import json
+
+import numpy as np
+import pytest
+import synthetic_run
+
+from ssdrig import analysis, integrity
+from ssdrig.analysis import RunData, latency, summary
+from ssdrig.analysis.figures import figures_of
+from ssdrig.report import screen
+
+SECONDS = 1001  # not a whole number of seconds in each stretch
+
+
+@pytest.fixture(scope="module")
+def data() -> RunData:
+    dice = np.random.default_rng(3)
+    cells = [(s, b, int(dice.integers(1, 9))) for s in range(SECONDS) if s % 7 for b in dice.choice(1856, 3, False)]
+    run = RunData({}, [], "complete", None, 1)
+    run.iops = np.ones(SECONDS)
+    run.hist = np.array(cells, np.int64)
+    return run
+
+
+def test_each_cell_is_in_the_stretch_of_its_second(data):
+    want: dict[tuple[int, int], int] = {}
+    for second, bin_, count in data.hist.tolist():
+        at = second * latency.STRETCHES // SECONDS, bin_
+        want[at] = want.get(at, 0) + count
+    found = latency.over_time(data)
+    assert {(s, b): n for s, b, n in found.tolist()} == want and len(found) == len(want)
+    assert latency.stretches(data) == 240 and found[:, 2].sum() == data.hist[:, 2].sum()
+
+
+def test_a_window_has_its_own_seconds(data):
+    for t0_s, t1_s in ((0, SECONDS), (100, 101), (105, 105), (500, 2000)):
+        inside = (data.hist[:, 0] >= t0_s) & (data.hist[:, 0] < t1_s)
+        found = latency.of_window(data.hist, t0_s, t1_s)
+        assert (found == data.hist[inside]).all() and latency.counts(found).sum() == data.hist[inside, 2].sum()
+
+
+def test_a_load_without_histogram_has_none():
+    run = RunData({}, [], "complete", None, 1)
+    assert latency.over_time(run).shape == (0, 3) and latency.stretches(run) == 0
+
+
+def test_a_run_that_has_just_ended_has_its_summary(tmp_path):
+    run = synthetic_run.write(tmp_path, [2000] * 6, zoom_s=3)
+    _, figures = screen.ended(run)
+    assert figures == figures_of(analysis.load(run)) and (run / integrity.SUMMARY).exists()
+    assert summary.kept(run)[1] == json.loads(json.dumps(figures))
