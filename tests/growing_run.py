@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ssdrig import journal, rigbin
+from ssdrig import journal, rigbin, rigrecords
 from ssdrig.integrity import sealed
 
 TORN_BYTES = 20
@@ -50,7 +50,7 @@ class Growing:
 
     def _records(self) -> list[tuple[int, bytes]]:
         data = (self._whole / "rig.bin").read_bytes()
-        found = rigbin.decode(data)
+        found = rigrecords.decode(data)
         rows = [(int(found.kind[i]), found.payload(i), int(found.t_ns[i]) + self._shift_ns) for i in range(len(found))]
         return [(t_ns, rigbin.encode(kind, payload, t_ns)) for kind, payload, t_ns in rows]
 

@@ -65,7 +65,7 @@ AREAS = {
         "test_powerloss",
     ),
     "journal": (
-        [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "integrity")],
+        [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "rigrecords", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",
     ),
     "analysis": (

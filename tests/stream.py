@@ -6,7 +6,7 @@ import struct
 
 import numpy as np
 
-from ssdrig import journal, rigbin, wire
+from ssdrig import journal, rigbin, rigrecords, wire
 
 CONVERSION_NS = 1_000_000
 CURRENT_LSB_PA, VBUS_LSB_NV = 7_812_500, 195_312.5
@@ -94,8 +94,8 @@ class Tape:
     def data(self) -> bytes:
         return b"".join(rigbin.encode(*row) for row in self.rows)
 
-    def records(self) -> rigbin.Records:
-        return rigbin.decode(self.data())
+    def records(self) -> rigrecords.Records:
+        return rigrecords.decode(self.data())
 
     def run(self, folder):
         """A run folder with these records in it."""

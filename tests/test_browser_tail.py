@@ -9,7 +9,7 @@ import pytest
 import synthetic_run
 from growing_run import Growing
 
-from ssdrig import rigbin
+from ssdrig import rigbin, rigrecords
 from ssdrig.meter import samples
 from ssdrig.serve import preview as previews
 from ssdrig.serve.hub import Hub
@@ -215,7 +215,7 @@ def test_the_preview_takes_whatever_a_board_sends():
             rigbin.encode(1, bytes([int(rng.choice([72, 83, 69]))]) + rng.bytes(int(rng.integers(0, 60))), 10**12 + n)
             for n in range(200)
         )
-        seen.feed(rigbin.decode(data))
+        seen.feed(rigrecords.decode(data))
         assert seen.rows() == []
 
 

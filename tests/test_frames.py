@@ -9,7 +9,7 @@ import stream
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.meter.frames import Decoder
 
 
@@ -17,7 +17,7 @@ def decoded(tape_or_rows, pieces=1):
     rows = getattr(tape_or_rows, "rows", tape_or_rows)
     decoder = Decoder()
     for part in np.array_split(np.arange(len(rows)), pieces):
-        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*rows[i]) for i in part)))
+        decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*rows[i]) for i in part)))
     return decoder
 
 

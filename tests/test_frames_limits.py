@@ -8,7 +8,7 @@ import pytest
 import stream
 from test_frames import decoded
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.meter.frames import KINDS, Decoder
 
 S = 10**9
@@ -48,7 +48,7 @@ def test_how_far_back_it_is_looked_for_in_an_earlier_piece(back, expected):
     rows = [row(wire.LOG, seq) for seq in range(100)]
     decoder = Decoder()
     for piece in (rows[: 101 - back], [*rows[101 - back :], rows[100 - back]]):
-        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in piece)))
+        decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*r) for r in piece)))
     assert tuple(decoder.counts[name] for name in ("repeated", "resets", "frames_lost")) == expected
 
 
@@ -116,8 +116,8 @@ def pong(seq: int, token: int, t_ns: int, held: bytes = b"") -> tuple:
 def test_a_pong_waits_a_second_for_its_ping(late_ns, paired):
     decoder = Decoder()
     for rows in ([pong(1, 7, 100 * S)], [(rigbin.DAMAGE, b"", 100 * S + late_ns)]):
-        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in rows)))
-    decoder.feed(rigbin.decode(rigbin.encode(rigbin.PING, struct.pack("<I", 7), 99 * S)))
+        decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*r) for r in rows)))
+    decoder.feed(rigrecords.decode(rigbin.encode(rigbin.PING, struct.pack("<I", 7), 99 * S)))
     assert decoder.boots[0].pings.tolist() == ([[99 * S, 2_000_000, 100 * S, 0]] if paired else [])
 
 
@@ -138,7 +138,7 @@ def test_pings_without_an_answer_are_forgotten_after_a_minute(more, forgotten):
     pings = [(rigbin.PING, struct.pack("<I", i), S if i == 0 else 61 * S) for i in range(more + 1)]
     found = decoded(pings)
     later = [pong(1, 0, 62 * S), pong(2, more, 62 * S), (rigbin.DAMAGE, b"", 64 * S)]
-    found.feed(rigbin.decode(b"".join(rigbin.encode(*r) for r in later)))
+    found.feed(rigrecords.decode(b"".join(rigbin.encode(*r) for r in later)))
     assert [p[0] for p in found.boots[0].pings] == ([] if forgotten else [S]) + [61 * S]
 
 

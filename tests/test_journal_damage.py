@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_book import book  # noqa: F401  fixtures
 
-from ssdrig import integrity, journal, rigbin, walk
+from ssdrig import integrity, journal, rigbin, rigrecords, walk
 
 
 def test_torn_last_event_is_left_out_and_measured(book):
@@ -125,7 +125,7 @@ def test_records_survive_cuts_and_damage(rows, data):
     cut = data.draw(st.integers(0, len(file)))
     ends = np.cumsum([0] + [len(p) for p in parts])
     whole = int(np.searchsorted(ends, cut, "right")) - 1
-    found = rigbin.decode(file[:cut], 1000)
+    found = rigrecords.decode(file[:cut], 1000)
     assert [(int(found.kind[i]), found.payload(i), int(found.t_ns[i])) for i in range(len(found))] == rows[:whole]
     assert (found.next_offset, found.left_bytes) == (1000 + ends[whole], cut - ends[whole])
     if file:
@@ -133,12 +133,12 @@ def test_records_survive_cuts_and_damage(rows, data):
         bad = bytearray(file)
         bad[at] ^= data.draw(st.integers(1, 255))
         hit = int(np.searchsorted(ends, at, "right")) - 1
-        found = rigbin.decode(bytes(bad))
+        found = rigrecords.decode(bytes(bad))
         want = [row[1] for k, row in enumerate(rows) if k != hit]
         assert [found.payload(i) for i in range(len(found))] == want
         assert found.skipped_bytes + found.left_bytes == len(parts[hit])
     for content in (file, file[:cut], *([bytes(bad)] if file else [])):
-        plain, compiled = rigbin.decode(content, 7), rigbin.decode(content, 7, walk.in_a_row)
+        plain, compiled = rigrecords.decode(content, 7), rigrecords.decode(content, 7, walk.in_a_row)
         assert all(np.array_equal(value, getattr(compiled, name)) for name, value in vars(plain).items())
 
 
@@ -150,7 +150,7 @@ def test_a_torn_record_whose_payload_looks_like_another_one_is_waited_for():
         for before in (b"", whole):
             for cut in range(1, len(torn)):
                 data = before + torn[:-cut]
-                plain, compiled = rigbin.decode(data), rigbin.decode(data, in_a_row=walk.in_a_row)
+                plain, compiled = rigrecords.decode(data), rigrecords.decode(data, in_a_row=walk.in_a_row)
                 assert len(plain) == bool(before) and plain.next_offset == len(before)
                 assert all(np.array_equal(value, getattr(compiled, name)) for name, value in vars(plain).items())
 

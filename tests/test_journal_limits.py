@@ -7,7 +7,7 @@ from zlib import crc32
 
 import pytest
 
-from ssdrig import integrity, journal, rigbin
+from ssdrig import integrity, journal, rigbin, rigrecords
 from ssdrig.errors import JournalError
 
 HEADER = {
@@ -105,16 +105,16 @@ def test_a_record_byte_by_byte():
 
 def test_damage_between_records_is_skipped_and_at_the_end_left():
     a, b = rigbin.encode(1, b"", 7), rigbin.encode(2, b"xyz", 8)
-    found = rigbin.decode(a + b"??" + b + a[:-1], 100)
+    found = rigrecords.decode(a + b"??" + b + a[:-1], 100)
     assert (found.kind.tolist(), found.t_ns.tolist(), found.length.tolist()) == ([1, 2], [7, 8], [0, 3])
     assert (found.payload(1), found.skipped_bytes, found.left_bytes) == (b"xyz", 2, len(a) - 1)
     assert found.next_offset == 100 + len(a + b) + 2
     part = found.part(1, 2)
     assert (len(part), part.payload(0), part.next_offset, part.skipped_bytes) == (1, b"xyz", found.next_offset, 2)
-    false = rigbin.decode(b"SJR1SJR1" + b)
+    false = rigrecords.decode(b"SJR1SJR1" + b)
     assert (false.skipped_bytes, false.payload(0)) == (8, b"xyz")
-    assert rigbin.decode(b"?" + a[:-1]).left_bytes == len(a)
-    assert len(rigbin.decode(b"")) == 0
+    assert rigrecords.decode(b"?" + a[:-1]).left_bytes == len(a)
+    assert len(rigrecords.decode(b"")) == 0
 
 
 # ---- lines
@@ -231,7 +231,7 @@ def open_files() -> int:
 def test_numbers_that_the_schema_says():
     assert (rigbin.FRAME, rigbin.PING, rigbin.DAMAGE, rigbin.PORT) == (1, 2, 3, 4)
     assert journal.SYNC_S <= 1  # the disk has an append at least once a second
-    assert rigbin.decode(b"").next_offset == 0
+    assert rigrecords.decode(b"").next_offset == 0
 
 
 def test_a_new_folder_says_when_it_began_and_is_on_the_disk(tmp_path, monkeypatch):

@@ -210,3 +210,9 @@ def test_following_ends_with_the_run_and_says_what_is_left(made, tmp_path):
         pusher.wait()
     assert pusher.returncode == 6 and "not sent yet" in err
     assert Counter(m for m, *_ in read((replay.run / POINTS).read_bytes())) == points.counts(replay.run)
+
+
+def test_to_push_again_imports_no_arrays():
+    """Of a run whose points are made: NumPy's import would be most of its time."""
+    words = "import sys; from ssdrig import cli; from ssdrig.influx import push; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", words], check=True)

@@ -8,7 +8,7 @@ import pytest
 import stream
 from sample_tapes import W, broken_tape, loaded
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.errors import JournalError, RigError
 from ssdrig.meter import power, samples
 
@@ -267,7 +267,7 @@ def test_nonsense_with_a_good_checksum_does_not_raise(seed):
             payload = payload[:5] + dice.randbytes(dice.randrange(60))
         rows += [] if 0.14 < fate < 0.2 else [(kind, payload, t_ns)] * (1 + (fate > 0.97))
     decoder = samples.Decoder()
-    decoder.feed(rigbin.decode(b"".join(rigbin.encode(*row) for row in rows)))
+    decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*row) for row in rows)))
     assert 0 in decoder.rails()
     for rail in decoder.rails():
         p = power.assemble(decoder.frames(rail), decoder.boots, decoder.counts, rail)

@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ssdrig import integrity, owner, rigbin
 from ssdrig.errors import JournalError
 from ssdrig.files import fsync_folder, write_atomically
 from ssdrig.integrity import sealed
+
+if TYPE_CHECKING:
+    from ssdrig import rigrecords
 
 SCHEMA = 1
 END_STATES = ("complete", "failed", "interrupted")
@@ -340,15 +343,17 @@ def lock_is_held(run: str | os.PathLike) -> bool:
 
 def records(
     run: str | os.PathLike, from_offset: int = 0, at_most_bytes: int = -1, compiled: bool = False
-) -> rigbin.Records:
+) -> "rigrecords.Records":
     """Whole records of rig.bin from a byte offset on; to follow a live run, or to read a long one in pieces of
     at_most_bytes, call again with `next_offset`. compiled: for a rig.bin that is_long()."""
+    from ssdrig import rigrecords  # NumPy, whose import takes longer than a command that reads no samples
+
     in_a_row = None
     if compiled:
         from ssdrig import walk  # not with this module, see is_long()
 
         in_a_row = walk.in_a_row
-    return rigbin.decode(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset, in_a_row)
+    return rigrecords.decode(_bytes_from(run, "rig.bin", from_offset, at_most_bytes), from_offset, in_a_row)
 
 
 def is_long(run: str | os.PathLike) -> bool:

@@ -4,16 +4,16 @@ run is long, for the import takes as long as some tens of megabytes of records."
 import numba
 import numpy as np
 
-from ssdrig import rigbin
+from ssdrig import rigbin, rigrecords
 
 STRIDE = 16  # bytes whose CRC-32 is taken at once: "slicing" (Kounavis and Berry 2005)
 
 
 def _tables() -> np.ndarray:
     """What a byte does to a CRC with 0 to STRIDE - 1 bytes behind it; uint32 (STRIDE, 256)."""
-    tables = [rigbin.CRC_TABLE]
+    tables = [rigrecords.CRC_TABLE]
     for _ in range(STRIDE - 1):
-        tables.append(rigbin.CRC_TABLE[tables[-1] & 0xFF] ^ (tables[-1] >> 8))
+        tables.append(rigrecords.CRC_TABLE[tables[-1] & 0xFF] ^ (tables[-1] >> 8))
     return np.array(tables)
 
 
@@ -25,14 +25,14 @@ _LENGTH_AT, _CRC_AT = 8, 16  # words of a head that have the payload's length as
 
 def in_a_row(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, np.ndarray]:
     """Where whole records start that follow each other from the first byte on (int64), where the last one ends, and
-    what stands before their payloads, dtype rigbin.FIELDS. octets: the bytes as uint8."""
+    what stands before their payloads, dtype rigrecords.FIELDS. octets: the bytes as uint8."""
     most = len(data) // _HEAD
     starts, heads = np.empty(most, np.int64), np.empty((most, _WORDS), np.uint64)
     n = end = 0
     if most:
         words = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))  # that begin at each byte
         n, end = _walk(octets, words, _TABLES, starts, heads)
-    return starts[:n], end, heads[:n].view(rigbin.FIELDS)[:, 0]
+    return starts[:n], end, heads[:n].view(rigrecords.FIELDS)[:, 0]
 
 
 @numba.njit(cache=True)

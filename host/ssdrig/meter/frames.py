@@ -12,7 +12,7 @@ from itertools import repeat
 
 import numpy as np
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.meter import calibration
 
 REPEAT_REACH = 64  # frames among which a repeated one is looked for
@@ -134,7 +134,7 @@ class Decoder:
         self._highest_seq, self._latest_us, self._last_seq = -1, -1, -1
         self._tail: list[tuple[int, bytes]] = []  # (seq, payload) of the latest frames
 
-    def feed(self, records: rigbin.Records) -> None:
+    def feed(self, records: rigrecords.Records) -> None:
         """Take the next records. Never raises on what a board may have sent."""
         self.counts["damaged"] += int(np.count_nonzero(records.kind == rigbin.DAMAGE))
         rows = np.flatnonzero((records.kind == rigbin.PING) & (records.length == 4))
@@ -186,7 +186,7 @@ class Decoder:
 
     # ---- frames of one feed
 
-    def _frames(self, records: rigbin.Records, rows: np.ndarray) -> None:
+    def _frames(self, records: rigrecords.Records, rows: np.ndarray) -> None:
         data, start, length = records.data, records.start[rows], records.length[rows]
         kind, seq = data[start], _gather(data, start + 1, 4)
         tick = np.full(len(rows), -1, np.int64)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ssdrig import journal, rigbin
+from ssdrig import journal, rigrecords
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder, Frames, Places
 from ssdrig.meter.peaks import highest_mean_W
@@ -119,7 +119,7 @@ def decoded(run: str | os.PathLike, kind: type[Frames] | type[Places] = Frames) 
         at = records.next_offset
 
 
-def piece(run: str | os.PathLike, at: int, compiled: bool = False) -> rigbin.Records:
+def piece(run: str | os.PathLike, at: int, compiled: bool = False) -> rigrecords.Records:
     """Records of rig.bin from a byte offset on: a piece of it, and more where damage is longer than that."""
     at_most = PIECE_BYTES
     while True:
@@ -256,7 +256,7 @@ class Follower:
         """Names of the rails that the rig has, as far as it has been followed."""
         return list(self._decoder.rail_names().values())
 
-    def _take(self, records: rigbin.Records) -> Iterator[tuple[str, Second]]:
+    def _take(self, records: rigrecords.Records) -> Iterator[tuple[str, Second]]:
         """Decode up to each record that is the first of a new turn, and make what is due then."""
         latest = np.maximum.accumulate(np.maximum(records.t_ns, self._now_ns))
         turns = np.flatnonzero(np.diff(latest // self._turn_ns, prepend=self._now_ns // self._turn_ns)) + 1

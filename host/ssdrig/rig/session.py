@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.errors import RigError
 from ssdrig.meter.frames import Decoder
 from ssdrig.meter.power import Power, assemble, closure
@@ -131,7 +131,7 @@ class Session:
         with self.memory._lock:
             rows = list(self.memory.rows)
         decoder = Decoder()
-        decoder.feed(rigbin.decode(b"".join(rigbin.encode(*row) for row in rows)))
+        decoder.feed(rigrecords.decode(b"".join(rigbin.encode(*row) for row in rows)))
         powers, energies = (
             {n: assemble(decoder.frames(n), decoder.boots, decoder.counts, n) for n in rails},
             decoder.energies(),

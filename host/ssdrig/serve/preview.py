@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from ssdrig import rigbin, wire
+from ssdrig import rigbin, rigrecords, wire
 from ssdrig.meter import power
 from ssdrig.meter.frames import decode_samples
 
@@ -35,7 +35,7 @@ class Preview:
         if found:
             self._rails = found
 
-    def feed(self, records: rigbin.Records) -> None:
+    def feed(self, records: rigrecords.Records) -> None:
         """Take the next records. Never raises on what a board may have sent."""
         for i in np.flatnonzero(records.kind == rigbin.FRAME).tolist():
             payload = records.payload(i)

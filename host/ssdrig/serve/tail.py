@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ssdrig import integrity, journal, rigbin
+from ssdrig import integrity, journal, rigrecords
 from ssdrig.drive.smart import counters
 from ssdrig.drive.wear import wa
 from ssdrig.meter.samples import SECOND_NS, Follower
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 def _one_by_one(data: bytes, octets: np.ndarray) -> tuple[np.ndarray, int, None]:
-    """For rigbin.decode: of a dozen records, to look at all at once takes longer."""
+    """For rigrecords.decode: of a dozen records, to look at all at once takes longer."""
     return np.empty(0, np.int64), 0, None
 
 
@@ -235,7 +235,7 @@ class Tail:
                 data = f.read(BEHIND)
         except OSError:
             return
-        records = rigbin.decode(data, self._preview_at, _one_by_one)
+        records = rigrecords.decode(data, self._preview_at, _one_by_one)
         if records.next_offset == self._preview_at:
             return
         self._preview_at = records.next_offset
