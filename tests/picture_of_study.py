@@ -4,9 +4,11 @@ import importlib.util
 import re
 import sys
 
+import pytest
 from conftest import ROOT
 
 SPICE = ROOT / "hardware/spice"
+NUMBER = r"-?\d+(?:\.\d+)?"
 
 
 def simulator():
@@ -26,10 +28,19 @@ def curves(svg):
     ]
 
 
+def frame(svg) -> tuple[list[str], str, list[float]]:
+    """All but the curves: the texts, the drawing around them, and the numbers in that."""
+    rest = re.sub(r'points="[^"]+"', "", svg)
+    drawn = re.sub(r">[^<]*<", "><", rest)
+    return re.findall(r">([^<]*)<", rest), re.sub(NUMBER, "#", drawn), list(map(float, re.findall(NUMBER, drawn)))
+
+
 def compare(simulate, study):
-    """AssertionError if the committed picture of the study is another than `simulate` makes."""
+    """AssertionError if the committed picture of the study is another than `simulate` makes. Another version of ngspice
+    rings by some per mille more or less, which moves the lines of a scale with it."""
     committed, made = (simulate.HERE / f"{study}.svg").read_text(), simulate.picture(study)
-    assert re.sub(r'points="[^"]+"', "", committed) == re.sub(r'points="[^"]+"', "", made)
+    (*words, numbers), (*made_words, made_numbers) = frame(committed), frame(made)
+    assert words == made_words and numbers == pytest.approx(made_numbers, abs=1)
     assert len(curves(made)) == made.count("<polyline") > 0
     for old, new in zip(curves(committed), curves(made), strict=True):
         apart = sorted(abs(a[1] - b[1]) for a, b in zip(old, new, strict=True))
