@@ -1,11 +1,13 @@
 """The closed loop, in model time and on a drive in memory: its shares, its clock, its aims, how it ends."""
 
+import contextlib
 import threading
 
 import numpy as np
 import pytest
 from memory_drive import MemoryDrive
 
+from ssdrig import prctl
 from ssdrig.benchmarks.powerloss_cuts import RUN, Campaign
 from ssdrig.benchmarks.powerloss_scenes import KEPT
 from ssdrig.errors import DriveError
@@ -95,6 +97,25 @@ def test_an_aimed_command_goes_alone_at_its_time(memory, tmp_path, kind, flags, 
     assert (alike < 30 * MS).any() and (alike > 45 * MS).any()
     others = rows[rows["seq"] != aimed["seq"]]["submit_ns"]
     assert ((others > 30 * MS) & (others < 39 * MS)).any() and not ((others > 40 * MS) & (others < 45 * MS)).any()
+
+
+@pytest.mark.parametrize(("at", "urgent", "kept"), [(40, True, [20, 40]), (40, False, []), (70, True, [50, 60])])
+def test_an_urgent_command_has_real_time_from_the_hold_on_until_it_is_submitted(
+    memory, tmp_path, monkeypatch, at, urgent, kept
+):
+    """Also where the drive goes before: the thread must not keep it."""
+    times = []
+
+    @contextlib.contextmanager
+    def real_time():
+        times.append(memory.t_ns / MS)
+        yield
+        times.append(memory.t_ns / MS)
+
+    monkeypatch.setattr(prctl, "real_time", real_time)
+    writer = writer_on(memory, tmp_path)
+    writer.write(60 * MS, Aim(FLUSH, at * MS, hold_ns=20 * MS, urgent=urgent))
+    assert times == pytest.approx(kept, abs=0.2) and (writer.aimed_seq is None) == (at > 60)
 
 
 def test_silence_alone(memory, tmp_path):

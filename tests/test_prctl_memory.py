@@ -1,8 +1,10 @@
-"""prctl.give_back(): free memory of the heaps of all threads goes back to the system."""
+"""What a process asks of Linux for itself: free memory goes back, a thread is of real time for a while."""
 
 import ctypes
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,42 @@ def test_what_is_free_below_a_block_that_stays_goes_back():
 def test_a_c_library_without_it_is_left_alone(monkeypatch):
     monkeypatch.setattr(prctl, "_libc", object())
     prctl.give_back()
+
+
+def test_a_thread_is_of_real_time_and_then_as_before(monkeypatch):
+    """A thread of its own: one that stayed so would keep others from their turns."""
+    asked, policy = [], [os.SCHED_BATCH]
+    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: policy[0])
+    monkeypatch.setattr(os, "sched_setscheduler", lambda pid, to, param: asked.append((pid, to, param.sched_priority)))
+    with pytest.raises(ZeroDivisionError), prctl.real_time():
+        assert asked == [(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, 1)]
+        1 / 0  # noqa: B018
+    assert asked[1:] == [(0, os.SCHED_BATCH, 0)]
+
+
+def test_a_thread_that_may_not_be_of_real_time_goes_on_as_it_is(monkeypatch):
+    tried = []
+
+    def refuse(*asked):
+        tried.append(asked)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse)
+    with prctl.real_time():
+        pass
+    assert len(tried) == 1
+
+
+def test_the_system_agrees():
+    found = []
+
+    def work():
+        before = os.sched_getscheduler(0)
+        with prctl.real_time():
+            found.append(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)
+        found.append(os.sched_getscheduler(0) == before)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found[0] in (os.SCHED_FIFO, os.sched_getscheduler(0)) and found[1]

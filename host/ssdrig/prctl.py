@@ -1,9 +1,11 @@
 """What this process asks of Linux for itself: prctl(2), and of its heap. Imports nothing between fork and exec, so it
 serves as a preexec_fn."""
 
+import contextlib
 import ctypes
 import os
 import signal
+from collections.abc import Iterator
 
 _libc = ctypes.CDLL(None)
 _SET_PDEATHSIG, _SET_TIMERSLACK, _SET_THP_DISABLE = 1, 29, 41
@@ -20,6 +22,21 @@ def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
 def timer_slack(ns: int) -> None:
     """How late the kernel may wake this thread; children inherit it."""
     _libc.prctl(_SET_TIMERSLACK, ctypes.c_ulong(ns), 0, 0, 0)
+
+
+@contextlib.contextmanager
+def real_time() -> Iterator[None]:
+    """This thread runs before all that are not of real time, meanwhile; as it did where the system forbids that."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *before)
 
 
 def give_back() -> None:

@@ -97,7 +97,7 @@ class Cycle:
         self._tell("cut.plan", **said, planned_ns=made.cut_ns)
         moved = None
         if made.submit_ns is not None:
-            moved = Aim(made.kind, made.submit_ns, silence_ns=made.silence_ns)
+            moved = Aim(made.kind, made.submit_ns, silence_ns=made.silence_ns, urgent=bool(made.kind))
         writing = _Writing(writer, link, self._target, moved, leaves=cut.control is None)
         outcome = None
         try:

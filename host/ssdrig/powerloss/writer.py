@@ -3,12 +3,14 @@
 `submit_ns` is taken before the transport is called, `done_ns` after it has returned. The drive going away is how a
 session ends, so nothing here raises because of it."""
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from ssdrig import prctl
 from ssdrig.powerloss import loop, record, streams
 from ssdrig.powerloss.history import FLUSH, FUA, TRIM, WRITE, History
 from ssdrig.powerloss.layout import Layout
@@ -25,12 +27,15 @@ AIMED = len(streams.NAMES)  # the lane of aimed commands
 
 class Aim(NamedTuple):
     """One command at a given time of the transport's clock: FLUSH, WRITE with FUA, or TRIM; 0: none, only the silence.
-    From hold_ns before it on none of its kind is submitted; it goes alone; for silence_ns after it, nothing is."""
+    From hold_ns before it on none of its kind is submitted; it goes alone; for silence_ns after it, nothing is.
+    `urgent`: meanwhile the writer's thread is of real time, if it may, for another process may keep it from its time
+    for milliseconds."""
 
     kind: int
     at_ns: int
     hold_ns: int = HOLD_NS
     silence_ns: int = 0
+    urgent: bool = False
 
 
 class Ended(NamedTuple):
@@ -105,20 +110,21 @@ class Writer:
         state, transport = self._loop.state, self.transport
         if aim is not None and aim.kind:
             self._aimed_command = self._drawn(aim.kind)  # beforehand: that takes longer than the command may be late
-        while True:
-            now_ns = transport.now_ns()
-            if transport.gone:
-                return Ended(GONE, now_ns, transport.gone)
-            if state[loop.ERRORS]:
-                return Ended(ERROR, now_ns, "a command failed")
-            if now_ns >= until_ns or self._told.is_set():
-                return Ended(TOLD if self._told.is_set() else TIME, now_ns, "")
-            wait_ns = min(WAIT_NS, until_ns - now_ns)
-            if aim is not None:
-                wait_ns, aim = self._aimed(aim, now_ns, wait_ns)
-            else:
-                self._issue()
-            self._reap(wait_ns)
+        with contextlib.ExitStack() as urgent:
+            while True:
+                now_ns = transport.now_ns()
+                if transport.gone:
+                    return Ended(GONE, now_ns, transport.gone)
+                if state[loop.ERRORS]:
+                    return Ended(ERROR, now_ns, "a command failed")
+                if now_ns >= until_ns or self._told.is_set():
+                    return Ended(TOLD if self._told.is_set() else TIME, now_ns, "")
+                wait_ns = min(WAIT_NS, until_ns - now_ns)
+                if aim is not None:
+                    wait_ns, aim = self._aimed(aim, now_ns, wait_ns, urgent)
+                else:
+                    self._issue()
+                self._reap(wait_ns)
 
     def settle(self, timeout_ns: int) -> int | None:
         """Wait until nothing is under way. Returns since when, or None where something still is."""
@@ -130,12 +136,16 @@ class Writer:
             self._reap(min(left_ns, WAIT_NS))
         return self.transport.now_ns()
 
-    def _aimed(self, aim: Aim, now_ns: int, wait_ns: int) -> tuple[int, Aim | None]:
+    def _aimed(self, aim: Aim, now_ns: int, wait_ns: int, urgent: contextlib.ExitStack) -> tuple[int, Aim | None]:
         """How long to wait for answers now, and what is left of the aim."""
         state, left_ns = self._loop.state, aim.at_ns - now_ns
+        if aim.urgent and left_ns <= aim.hold_ns:
+            urgent.enter_context(prctl.real_time())
+            aim = aim._replace(urgent=False)
         if left_ns <= 0:
             if aim.kind and self.aimed_seq is None:
                 self._submit_aimed()
+            urgent.close()
             state[loop.HOLD_KIND] = 0
             if left_ns > -aim.silence_ns:
                 return min(wait_ns, aim.silence_ns + left_ns), aim
