@@ -34,12 +34,13 @@ def test_a_drive_that_ignores_a_trim_is_no_fault_of_the_harness(seen, finding, h
     assert (finding in found.harness) == harness
 
 
-def session(ready_s, after, tries=1, **how):
+def session(ready_s, after, tries=1, stalled_s=0.0, **how):
     """The record of a cut with one write, which is there; after: what the drive says then."""
     row = np.zeros(1, history.ROW)
     row["seq"], row["n"], row["kind"], row["submit_ns"], row["done_ns"] = 1, 1, WRITE, 10, 20
     cut = schedule.Cut(1, "random", 0, "command", None, 1, 1.0)
     lived = Lived(row, 70, 70, 80, Outcome(70, 0, 75, 1.0), Plan("random", 70), ready_s=ready_s, tries=tries)
+    lived.stalled_s = stalled_s
     blocks = Blocks(*(np.array([each]) for each in (0, 0, 1, False)))
     before = health.State(0.0, power_cycles=5, unsafe_shutdowns=5, capacitor_health=100, incomplete_dumps=0)
     nothing = lambda lba: None
@@ -52,6 +53,14 @@ def test_a_drive_that_is_ready_later_than_the_plan_allows_breaks_that_promise():
     assert late["findings"] == {"READY_TOO_LATE": 1} and late["failed"]
     assert late["words"] == ["ready after 4 s, the plan allows 3 s"]
     assert session(4.0, after, limit_s=4.0)["findings"] == session(4.0, after)["findings"] == {}
+
+
+def test_a_host_without_a_cpu_to_spare_is_no_fault_of_the_drive():
+    """A server that starts in 0.1 s was ready after 1.2 to 4.6 s on a busy host: 3 suspicions in 320 clean cuts."""
+    after = health.State(12.0, power_cycles=6, unsafe_shutdowns=6, capacitor_health=100, incomplete_dumps=0)
+    slow, stalled = session(12.0, after, stalled_s=1.5), session(12.0, after, stalled_s=2.5)
+    assert slow["suspicion"] and slow["words"] == ["ready after 12 s (1.5 s of it the host was busy), usually 1 s"]
+    assert not stalled["findings"] and stalled["ready_s"] == 12.0 and stalled["stalled_s"] == 2.5
 
 
 def test_a_drive_that_came_back_at_its_second_power_cycle_only_is_no_clean_cut():

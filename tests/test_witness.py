@@ -27,6 +27,26 @@ AFTER = "  213 0 9592 42 21000 5 8352000 2500 0 3200 2542 7 0 64 1 5 9\n"
 CPUS = "cpu  300 0 100 1600 0 0 0 0 0 0\ncpu0 {} 0 50 {} 10 0 0 0 90 0\ncpu1 100 0 50 850 0 0 0 0 0 0\nctxt 5\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        (
+            "some avg10=9.1 avg60=0.0 avg300=0.0 total=7949991375\nfull avg10=0.0 avg60=0.0 avg300=0.0 total=5\n",
+            7949.991375,
+        ),
+        ("full avg10=0.0 avg60=0.0 avg300=0.0 total=5\n", None),
+        ("some avg10=0.0 total=-1\n", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_for_how_long_processes_waited_for_a_cpu(tmp_path, text, seconds):
+    (tmp_path / "proc/pressure").mkdir(parents=True)
+    if text is not None:
+        (tmp_path / "proc/pressure/cpu").write_text(text)
+    assert witness.waited_s(tmp_path) == seconds
+
+
 @pytest.fixture
 def kernel(tmp_path):
     """kernel(stat, cpu0's user and idle) -> a reading of nvme0n1."""

@@ -1,9 +1,10 @@
 """What the kernel counts while a load goes on: the drive's I/O and the time of the host's CPUs. It knows nothing of
-fio, so the two can be held against each other (analysis/witness.py).
+fio, so the two can be held against each other (analysis/witness.py). And for how long processes wanted a CPU in vain.
 
 Sources: Documentation/block/stat.rst of the Linux kernel (a sector is 512 bytes whatever the drive's are; ticks are
 the milliseconds that requests waited, summed over the requests; all count when a request completes), block/genhd.c
-(part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5)."""
+(part_stat_show prints them as 32 bits), sysfs-block (diskseq: each disk that comes has the next), proc_stat(5),
+Documentation/accounting/psi.rst ("some": at least one task waits; total in us)."""
 
 import os
 import re
@@ -40,6 +41,15 @@ def read(name: str | None, root: str | os.PathLike = "/") -> dict:
         "split_bytes": min(filter(None, bounds), default=None),
         "cpus": _cpus(sysfs.lines(sysfs.within(root, "/proc/stat"))),
     }
+
+
+def waited_s(root: str | os.PathLike = "/") -> float | None:
+    """For how long, since the host's start, a process that could run had to wait for a CPU; None: not known."""
+    for line in sysfs.lines(sysfs.within(root, "/proc/pressure/cpu")):
+        share, _, total = line.partition(" total=")
+        if share.startswith("some ") and NUMBER.fullmatch(total):
+            return int(total) / 1e6
+    return None
 
 
 def between(before: dict, after: dict) -> dict:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ssdrig import prctl
+from ssdrig.drive import witness
 from ssdrig.errors import DriveError, ExchangedDrive, RigError, SsdrigError, words_of
 from ssdrig.powerloss import aim, history, readback, schedule
 from ssdrig.powerloss.health import DEAD_CYCLES, READY_S
@@ -43,7 +44,8 @@ POLL_S = 0.01  # between two looks whether it is there
 class Lived:
     """A session that has ended. Times: ns of CLOCK_MONOTONIC; `settled_ns`: since when nothing was outstanding, None:
     something was to the end; `outcome` of the cut, None: there was none; `second`: of the one into its recovery;
-    `ready_s`: from the return of power to the first block read; None: it was not away."""
+    `ready_s`: from the return of power to the first block read; None: it was not away; `stalled_s`: of it, in which
+    the host's processes waited for a CPU."""
 
     rows: np.ndarray
     planned_ns: int | None
@@ -53,6 +55,7 @@ class Lived:
     plan: aim.Plan
     second: Outcome | None = None
     ready_s: float | None = None
+    stalled_s: float = 0.0
     tries: int = 1
     aimed_seq: int | None = None  # of the command that was moved to the cut
 
@@ -189,7 +192,7 @@ class Cycle:
     def _back(self, cut: Cut, lived: Lived):
         """A link to the drive once it answers again, after some more power cycles if need be. Raises Gone."""
         assert lived.outcome is not None
-        since_ns = (lived.second or lived.outcome).on_ns
+        since = lived.second or lived.outcome
         while True:
             try:
                 link = self.there(READY_S)
@@ -203,9 +206,12 @@ class Cycle:
                     raise Gone(error, lived) from error
                 lived.tries += 1
                 off_s = LAST_OFF_S if lived.tries == DEAD_CYCLES else MISSING_OFF_S
-                since_ns = self._supply.cut(USUAL, None, off_s).on_ns
+                since = self._supply.cut(USUAL, None, off_s)
                 continue
-            lived.ready_s = (time.monotonic_ns() - since_ns) / 1e9
+            lived.ready_s = (time.monotonic_ns() - since.on_ns) / 1e9
+            waited_s = witness.waited_s()
+            if waited_s is not None and since.waited_s is not None:
+                lived.stalled_s = min(lived.ready_s, waited_s - since.waited_s)
             self._tell("drive.ready", cut=cut.number, ready_s=lived.ready_s)
             return link
 

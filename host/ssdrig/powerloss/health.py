@@ -15,6 +15,7 @@ from ssdrig.powerloss.findings import BY_NAME
 READY_S = 30.0  # a drive that takes longer is missing; it gets more power cycles then
 DEAD_CYCLES = 10  # power cycles without an answer that make a drive dead
 SLOW = 10.0  # times the usual time to be ready
+LEAST_STALL_S = 0.01  # that is worth a word
 USUAL_OF = 10  # the first so many cuts say what is usual: a time that grows must not make itself usual
 FALLEN = 0.1  # of the recharge energy, for a finding
 LEAST = 9  # cuts that show it
@@ -105,11 +106,12 @@ def judge(
     usual_s: float | None = None,
     limit_s: float | None = None,
     tries: int = 1,
+    stalled_s: float = 0.0,
 ) -> list[Said]:
     """What is wrong with the drive `after`, compared with `before`, the last time that it was there. Meanwhile it lost
     its power `cycles` times, `unsafe` of them unannounced. `usual_s`: see usual_s(); `limit_s`: what the plan allows a
     drive to be ready, from power on to the first block read; `tries`: power cycles in which a missing drive was waited
-    for."""
+    for; `stalled_s`: so much of after.ready_s says nothing of the drive, for the host had no CPU to see it."""
     if after.ready_s is None:
         return [Said("DEAD" if tries >= DEAD_CYCLES else "MISSING", f"no answer in {tries} power cycles")]
     out = _identity(before, after)
@@ -119,10 +121,12 @@ def judge(
         out.append(Said("READ_ONLY", "it refuses writes"))
     elif after.critical_warning is not None and after.critical_warning >> READ_ONLY_BIT & 1:
         out.append(Said("READ_ONLY", "critical warning bit 3 is set"))
-    if limit_s is not None and after.ready_s > limit_s:
-        out.append(Said("READY_TOO_LATE", f"ready after {after.ready_s:.3g} s, the plan allows {limit_s:.3g} s"))
-    elif usual_s is not None and after.ready_s > SLOW * usual_s:
-        out.append(Said("SLOW_READY", f"ready after {after.ready_s:.3g} s, usually {usual_s:.3g} s"))
+    own_s, words = after.ready_s - stalled_s, f"ready after {after.ready_s:.3g} s"
+    words += f" ({stalled_s:.2g} s of it the host was busy)" if stalled_s >= LEAST_STALL_S else ""
+    if limit_s is not None and own_s > limit_s:
+        out.append(Said("READY_TOO_LATE", f"{words}, the plan allows {limit_s:.3g} s"))
+    elif usual_s is not None and own_s > SLOW * usual_s:
+        out.append(Said("SLOW_READY", f"{words}, usually {usual_s:.3g} s"))
     return out + _counters(before, after, unsafe, cycles)
 
 

@@ -84,7 +84,7 @@ def judge(
     said = []
     if not why_not:
         cycles, unsafe = _expected(cut, lived, before, after)
-        said = health.judge(before, after, unsafe, cycles, usual_s, limit_s, lived.tries)
+        said = health.judge(before, after, unsafe, cycles, usual_s, limit_s, lived.tries, lived.stalled_s)
         if len(refused) and after.writable is not False and not harness:
             said.append(Said("REFUSED", _words(refused)))
         if cut.control == schedule.ANNOUNCED and _grown(before.unsafe_shutdowns, after.unsafe_shutdowns):
@@ -106,6 +106,7 @@ def judge(
         "on_ns": outcome.on_ns if outcome else None,
         "off_s": outcome.off_s if outcome else None,
         "ready_s": None if no_cut else lived.ready_s,
+        "stalled_s": lived.stalled_s,
         **at_cut(session, promise),
         **_aimed(lived),
         "acknowledged": taken,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ssdrig import journal
+from ssdrig.drive import witness
 from ssdrig.errors import RigError, words_of
 from ssdrig.meter.frames import Decoder
 from ssdrig.powerloss.boardclock import BoardClock
@@ -33,7 +34,7 @@ SCOPE_HZ, SCOPE_BEFORE, SCOPE_AFTER = 500_000, 1000, 6500  # the picture of a fa
 class Outcome(NamedTuple):
     """One cut. Times: ns of CLOCK_MONOTONIC. `fired_ns`: the edge, known to `bound_ns`; `on_ns`: before this power had
     not returned, the bound is taken off; `why_not`: why it is no cut, "" for one. `report`: the rig's, `waveform`: as
-    switch.scope_now() returns it, with "t0_ns"."""
+    switch.scope_now() returns it, with "t0_ns"; `waited_s`: witness.waited_s() when power returned, or later."""
 
     fired_ns: int
     bound_ns: int
@@ -42,6 +43,7 @@ class Outcome(NamedTuple):
     why_not: str = ""
     report: dict | None = None
     waveform: dict | None = None
+    waited_s: float | None = None
 
 
 class RigSupply:
@@ -131,7 +133,8 @@ class RigSupply:
         if waveform:
             waveform = {**waveform, "t0_ns": int(clock.t_ns(waveform["t0_us"]))}
         off = (report["on_us"] - report["fired_us"]) / 1e6
-        return Outcome(fired_ns, bound_ns, on_ns - on_bound_ns, off, no_cut(report), report, waveform)
+        last = no_cut(report), report, waveform, witness.waited_s()
+        return Outcome(fired_ns, bound_ns, on_ns - on_bound_ns, off, *last)
 
 
 def no_cut(report: dict) -> str:
@@ -162,10 +165,10 @@ class CommandSupply:
         bound_ns = time.monotonic_ns() - fired_ns  # it fell while the command ran
         there = self._answers()
         time.sleep(off_s)
-        on_ns = time.monotonic_ns()
+        on_ns, waited_s = time.monotonic_ns(), witness.waited_s()
         self.give()
         why = "the drive still answered when the command that takes its power had ended" if there else ""
-        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why)
+        return Outcome(fired_ns, bound_ns, on_ns, (on_ns - fired_ns - bound_ns) / 1e9, why, waited_s=waited_s)
 
     def give(self) -> None:
         """Run the on command."""
