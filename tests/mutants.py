@@ -64,6 +64,11 @@ AREAS = {
         [f"host/ssdrig/powerloss/{name}.py" for name in ("record", "history", "promise", "verdict", "proof")],
         "test_powerloss",
     ),
+    "retention": (
+        # each mutant of aged.py is compiled anew, 30 s of CPU time
+        [f"host/ssdrig/virtual/flash/{name}.py" for name in ("aged", "ageing", "charge_loss")],
+        "test_charge_loss test_ageing",
+    ),
     "journal": (
         [f"host/ssdrig/{name}.py" for name in ("journal", "rigbin", "rigrecords", "integrity")],
         "test_journal_limits test_journal test_damage test_torn test_run test_samples test_points",

@@ -112,6 +112,30 @@ def test_a_read_takes_its_retries_and_takes_them_each_time(tmp_path):
     assert (ageing.levels(other)[:2000] != levels).any()
 
 
+def drawn(seed: int, pe: int, ppn: int, stress: int) -> int:
+    """The level of a page as aged.py has it in words: SplitMix64 of seed, P/E cycles and place, a normal tail."""
+
+    def mixed(z: int) -> int:
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        return z ^ (z >> 31)
+
+    u = ((mixed((mixed((seed + 0x9E3779B97F4A7C15) % 2**64) + pe * 2**32 + ppn) % 2**64) >> 11) + 0.5) / 2**53
+    beyond = [0.5 * math.erfc((step - stress / 1e6) / (0.2 * math.sqrt(2))) for step in charge_loss.STEPS]
+    return next((level for level, share in enumerate(beyond) if u >= share), UNREADABLE)
+
+
+def test_each_page_has_the_level_that_its_place_draws():
+    drive = worn()
+    drive.blk[:, ftl.PE] += np.arange(len(drive.blk)) % 7
+    ageing.age(drive, [(3 * 8760, 30)])
+    levels, stress = ageing.drawn(drive), drive.blk[:, ftl.STRESS]
+    seed, pages = int(drive.m[nand.S_SEED]), range(0, drive.pages, 61)
+    place = [(int(drive.l2p[page]), int(drive.l2p[page]) // drive.preset.block_pages) for page in pages]
+    assert [drawn(seed, int(drive.blk[b, ftl.PE]), at, int(stress[b])) for at, b in place] == levels[pages].tolist()
+    assert len(set(levels[pages].tolist())) > UNREADABLE - 1
+
+
 def test_pages_of_one_nand_page_share_their_retries():
     drive = worn()
     ageing.age(drive, [(2 * 8760, 30)])
