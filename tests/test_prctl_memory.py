@@ -35,6 +35,39 @@ print(before - own_kB())
 """
 
 
+LARGE = """
+import ctypes, sys
+from ssdrig import prctl
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.free.argtypes = [ctypes.c_void_p]
+
+def mapped_bytes():
+    class Info(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split() + list("abcde")]
+
+    libc.mallinfo2.restype = Info
+    return libc.mallinfo2().hblkhd
+
+if sys.argv[1] == "apart":
+    prctl.large_apart()
+for _ in range(3):
+    block = libc.malloc(16 << 20)
+    seen = mapped_bytes()
+    libc.free(block)
+print(seen >> 20, mapped_bytes() >> 20)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="the C library has no mallinfo2")
+@pytest.mark.parametrize(("how", "mapped"), [("apart", 16), ("as glibc has it", 0)])
+def test_a_large_block_is_a_mapping_of_its_own_however_often_one_was_freed(how, mapped):
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE, how], capture_output=True, text=True, env={"PYTHONPATH": str(HOST)}
+    )
+    assert done.stdout.split() == [str(mapped), "0"], done.stderr
+
+
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
 def test_what_is_free_below_a_block_that_stays_goes_back():
     done = subprocess.run(
@@ -46,6 +79,7 @@ def test_what_is_free_below_a_block_that_stays_goes_back():
 def test_a_c_library_without_it_is_left_alone(monkeypatch):
     monkeypatch.setattr(prctl, "_libc", object())
     prctl.give_back()
+    prctl.large_apart()
 
 
 def test_a_thread_is_of_real_time_and_then_as_before(monkeypatch):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 _libc = ctypes.CDLL(None)
 _SET_PDEATHSIG, _SET_TIMERSLACK, _SET_THP_DISABLE = 1, 29, 41
+_MMAP_THRESHOLD, _LARGE_BYTES = -3, 1 << 20  # of mallopt(3)
 
 
 def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
@@ -44,6 +45,14 @@ def give_back() -> None:
     of both, and otherwise stays there. Nothing with a C library that has no such call (glibc has)."""
     if trim := getattr(_libc, "malloc_trim", None):
         trim(ctypes.c_size_t(0))
+
+
+def large_apart() -> None:
+    """From now on a large block is a mapping of its own: zeros that take no memory until they are written, and gone as
+    soon as it is free. glibc takes such blocks from the heap once it has freed a few, where they stay, or not, by what
+    lies behind them. Nothing with a C library that has no such call."""
+    if mallopt := getattr(_libc, "mallopt", None):
+        mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def small_pages() -> None:
