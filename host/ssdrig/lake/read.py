@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
+# Kinds whose view has one more column, `file`, a number for each file of the lake: to group hundreds of millions of rows
+# by it, instead of by the text that is the same in all rows of a file, takes a third less time.
+FILE = {"sample": ("run", "export", "part", "rail")}
 KIND = f"schema={schema.VERSION}/kind={{}}"  # folder of a kind
 
 
@@ -70,12 +73,14 @@ def connect(lake: Lake, threads: int | None = None) -> "duckdb.DuckDBPyConnectio
     connection.execute("SET TimeZone = 'UTC'")
     connection.register(schema.MARK, lake.runs)
     for kind, names in lake.files.items():
-        if not names:
-            connection.register(kind, _with_partition(schema.plain(kind)).empty_table())
-        elif lake.place.is_local:
+        if names and lake.place.is_local:
             _of_files(connection, lake.place, kind, names)
-        else:
-            connection.register(kind, dataset_of(lake, kind))
+            continue
+        rows = dataset_of(lake, kind) if names else _with_partition(schema.plain(kind)).empty_table()
+        connection.register(f"{kind} rows" if kind in FILE else kind, rows)
+        if kind in FILE:
+            named = f"hash({', '.join(FILE[kind])})"
+            connection.execute(f'CREATE VIEW "{kind}" AS SELECT *, {named} AS file FROM "{kind} rows"')
     return connection
 
 
@@ -98,7 +103,8 @@ def _of_files(connection: "duckdb.DuckDBPyConnection", place: Place, kind: str, 
     there = {row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     wanted = schema.plain(kind)
     columns = [f'"{n}"' if n in there else f'NULL::{_SQL[str(wanted.field(n).type)]} AS "{n}"' for n in wanted.names]
-    connection.execute(f'CREATE VIEW "{kind}" AS SELECT {", ".join([*columns, *schema.PARTITION])} FROM {source}')
+    columns += [*schema.PARTITION, *(["file_index AS file"] if kind in FILE else [])]
+    connection.execute(f'CREATE VIEW "{kind}" AS SELECT {", ".join(columns)} FROM {source}')
 
 
 _SQL = {

@@ -94,7 +94,7 @@ def written_as(kind: str) -> dict[str, Any]:
     dictionary = [name for name, (_, type_) in columns.items() if type_ in DICTIONARY or name == "dt_ns"]
     return {
         "compression": "zstd",
-        "compression_level": 3,
+        "compression_level": 9,  # 3 % smaller than 3 of samples, at a tenth more time to write; the same to read
         "use_dictionary": dictionary,
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name in columns if name in DELTA},
         "store_schema": False,  # else pyarrow alone would read text as dictionaries
