@@ -63,7 +63,7 @@ def test_what_the_board_or_the_count_of_bytes_decides():
     assert (burst.cut_ns, quiet.cut_ns) == (None, None) and (burst.above_A, quiet.above_A) == (0.7, 0.14)
     assert quiet.arm_ns - quiet.submit_ns == 10**9 and quiet.kind == 0 and burst.submit_ns is None
     assert aim.when(burst, None, 1e-5, 1, 2**40 + 3) == {
-        "samples": 5,
+        "samples": 8,
         "above_raw": 70_000,
         "rail": 1,
         "nth": burst.nth,
@@ -78,7 +78,7 @@ def test_what_the_board_or_the_count_of_bytes_decides():
     assert aim.when(plans("random", 1)[0], lambda t_ns: t_ns // 1000, 1, 0, 0) == {
         "t_us": plans("random", 1)[0].cut_ns // 1000
     }
-    assert {p.nth for p in plans("burst")} == {p.nth for p in plans("quiet")} == set(range(1, 19))
+    assert {p.nth for p in plans("burst")} == {p.nth for p in plans("quiet")} == set(range(1, 13))
     assert all(5000 <= p.second_us <= 2_000_000 for p in plans("recovery", 20))
     with pytest.raises(ValueError, match="thresholds"):
         aim.plan(aim.parse("burst"), 1, 1, BEGIN, END)

@@ -15,10 +15,10 @@ from ssdrig.powerloss.history import FLUSH, FUA, NEVER, TRIM, WRITE
 
 GOLDEN = (5**0.5 - 1) / 2  # the k-th multiple of it, modulo 1, falls into the widest gap of those before
 MOVED = {"flush": (FLUSH, 0), "fua": (WRITE, FUA), "trim": (TRIM, 0)}
-# of a burst, at 1.1 ms each: longer than one program operation of TLC, for what is over when it is seen cannot be hit
-SIGNATURE_SAMPLES = 5
+# of a burst, at 1.1 ms each: a few program operations of TLC are shorter, and over before they have been seen
+SIGNATURE_SAMPLES = 8
 # the cut comes at one of so many samples that end such a row, in whichever bursts: as likely at any moment of them
-SIGNATURE_NTH = (1, 18)
+SIGNATURE_NTH = (1, 12)
 SIGNATURE_US = (1, 1000)  # and anywhere between two samples
 SILENCE_NS = 1_000_000_000  # of the writer, before bursts are the drive's own
 SDS = 4.0  # a threshold above the mean
