@@ -88,7 +88,7 @@ def test_a_thread_is_of_real_time_and_then_as_before(monkeypatch):
     monkeypatch.setattr(os, "sched_getscheduler", lambda pid: policy[0])
     monkeypatch.setattr(os, "sched_setscheduler", lambda pid, to, param: asked.append((pid, to, param.sched_priority)))
     with pytest.raises(ZeroDivisionError), prctl.real_time():
-        assert asked == [(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, 1)]
+        assert asked == [(0, os.SCHED_FIFO, 1)]
         1 / 0  # noqa: B018
     assert asked[1:] == [(0, os.SCHED_BATCH, 0)]
 
@@ -112,7 +112,7 @@ def test_the_system_agrees():
     def work():
         before = os.sched_getscheduler(0)
         with prctl.real_time():
-            found.append(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)
+            found.append(os.sched_getscheduler(0))
         found.append(os.sched_getscheduler(0) == before)
 
     thread = threading.Thread(target=work)

@@ -27,10 +27,11 @@ def timer_slack(ns: int) -> None:
 
 @contextlib.contextmanager
 def real_time() -> Iterator[None]:
-    """This thread runs before all that are not of real time, meanwhile; as it did where the system forbids that."""
+    """This thread runs before all that are not of real time, meanwhile; as it did where the system forbids that. Without
+    SCHED_RESET_ON_FORK, which who has no CAP_SYS_NICE may set and not take back."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
         yield
         return
