@@ -27,8 +27,8 @@ def timer_slack(ns: int) -> None:
 
 @contextlib.contextmanager
 def real_time() -> Iterator[None]:
-    """This thread runs before all that are not of real time, meanwhile; as it did where the system forbids that. Without
-    SCHED_RESET_ON_FORK, which who has no CAP_SYS_NICE may set and not take back."""
+    """This thread runs before all that are not of real time, meanwhile; as it did where the system forbids that.
+    Without SCHED_RESET_ON_FORK, which a process without CAP_SYS_NICE may set and not take back."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
