@@ -136,6 +136,16 @@ def test_each_page_has_the_level_that_its_place_draws():
     assert len(set(levels[pages].tolist())) > UNREADABLE - 1
 
 
+def test_a_unit_takes_its_retries_whatever_the_units_beside_it_are():
+    drive = worn()
+    fresh = read(drive, range(2000))
+    drive.blk[::2, ftl.PE] = 0
+    ageing.age(drive, [(2 * 8760, 30)])
+    levels = np.minimum(ageing.levels(drive)[:2000], 8).astype(int)
+    assert 200 < np.count_nonzero(levels) < 1800
+    assert (read(drive, range(2000), S + S // 2) == fresh + STEP_NS * levels).all()
+
+
 def test_pages_of_one_nand_page_share_their_retries():
     drive = worn()
     ageing.age(drive, [(2 * 8760, 30)])
